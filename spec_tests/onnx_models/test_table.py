@@ -7,7 +7,7 @@ import pytest
 from onnx import defs
 from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
 
-from spec_tests.onnx_models.single_node import Case
+from spec_tests.onnx_models.single_node import Case, assert_refused, node
 from spec_tests.support.cells import cells
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_table.declaration import NEVER_IN_SHAPES, TABLE, Rule, rule
@@ -47,7 +47,8 @@ def test_rules_take_what_onnx_declares(operator, version):
     schema = defs.get_schema(operator, version, "")
     declared = RULES[operator][version]
     assert schema.since_version == version
-    assert len(declared.inputs) <= schema.max_input
+    for item in declared.inputs[schema.max_input :]:  # of later versions, or attributes in this one
+        assert item.name in schema.attributes or not item.required, item.name
     assert (declared.variadic is not None) == (schema.max_input > 100)
     for name, default in declared.attributes.items():
         newer = defs.get_schema(operator).attributes
@@ -108,6 +109,32 @@ def test_an_annotation_that_means_nothing_is_refused():
 
     with pytest.raises(NotImplementedError, match="no kind of input is known for the annotation <class 'int'>"):
         Rule.declared_by(example)
+
+
+@cells(
+    ("operator", "version", "inputs", "attributes", "message"),
+    [
+        ("Attention", 23, 8, {}, "input past_value is given; it is not supported"),
+        (
+            "Attention",
+            24,
+            3,
+            {"left_window_size": 1},
+            "attribute left_window_size is 1; the operator has no such attri",
+        ),
+        ("Squeeze", 11, 2, {}, "input data is given; it is not supported"),
+        ("Squeeze", 13, 1, {"axes": [0]}, "attribute axes is (0,); the operator has no such attribute"),
+        ("Unsqueeze", 11, 1, {}, "attribute axes is missing; it is needed"),
+        ("BatchNormalization", 9, 5, {"training_mode": 1}, "attribute training_mode is 1; the operator has no such"),
+        ("QuantizeLinear", 13, 3, {"block_size": 2}, "attribute block_size is 2; the operator has no such attribute"),
+    ],
+)
+async def test_a_version_takes_only_the_inputs_and_attributes_that_it_has(  # noqa: PLR0917 - a row of the table
+    context, operator, version, inputs, attributes, message
+):
+    x = np.ones((1, 1, 2, 2), np.float32)
+    (case,) = node(operator, version, *[x] * inputs, **attributes)
+    assert_refused(context, case, message)
 
 
 def test_the_register_is_the_table():

@@ -65,7 +65,7 @@ class OnnxTensor:
 
 
 Given = OnnxTensor | Array | None
-"""What a node may be given: a tensor, a constant, or nothing for an absent input."""
+"""An input of a node: a tensor, a constant, or None for an absent input."""
 
 
 Operands = Mapping[str, OnnxTensor | Sequence[OnnxTensor]]
@@ -76,7 +76,7 @@ Write = Callable[["Body", Node, Operands], list[OnnxTensor]]
 
 @attrs.frozen
 class Known:
-    """What is known of a graph's values.
+    """Known facts about a graph's values.
 
     Attributes:
         array: gives the elements of a constant; None for anything else.
@@ -106,7 +106,7 @@ class Body:
         is_plain: whether all of it are twins: ONNX operators that are read back as the WebNN operator.
         truths: the operands of which the boolean is used, by the name that stands for it.
         made_truths: the booleans that results of uint8 were made of.
-        guards: what tells where what was written may not mean the operator.
+        guards: tensors that show where what was written may not mean the operator.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Body:
         self.guards: list[Guard] = []
 
     def node(self, operator: str, *inputs: Given, data_type: str | None = None, **attributes: Any) -> OnnxTensor:
-        """Write a node of one output, whose data type is that of the first input unless said."""
+        """Write a node of one output, whose data type is by default that of the first input."""
         self.is_plain = False
         return self._write(operator, inputs, (data_type,), attributes)[0]
 
@@ -295,7 +295,7 @@ class Body:
         self.made_truths[made.name] = truth.name
         return made
 
-    # --- operators that are said in terms of others ----------------------------------------------------------------
+    # --- operators that are decomposed into others -----------------------------------------------------------------
 
     def decomposed(self, node: Node, operands: Operands) -> list[OnnxTensor]:
         """Write an operator's decomposition."""

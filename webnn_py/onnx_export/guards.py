@@ -1,4 +1,4 @@
-"""Guards: tensors that tell where what was written may not mean the graph; one number tells of all by being NaN."""
+"""Guards: tensors that show where what was written may not mean the graph; one number for all is NaN then."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ from webnn_py.onnx_export.nodes import OnnxNode, attributes_of
 
 
 class Must(Enum):
-    """What the elements of a tensor must be, or what was written does not mean the operator."""
+    """A condition on the elements of a tensor, without which what was written does not mean the operator."""
 
     BE_NUMBERS = auto()
     """None is NaN."""
@@ -29,7 +29,7 @@ class Must(Enum):
 
 @attrs.frozen
 class Guard:
-    """A tensor that tells whether what was written means the operator.
+    """A tensor that shows whether what was written means the operator.
 
     Attributes:
         tensor: its name.
@@ -45,7 +45,7 @@ class Guard:
 
     @property
     def is_looked_at(self) -> bool:
-        """Whether its elements are looked at, and not their sum."""
+        """Return whether its elements are looked at, and not their sum."""
         return self.is_number or self.must is Must.BE_NONE_OR_SOME
 
 
@@ -90,7 +90,7 @@ def number_of(guards: Iterable[Guard], new_name: Callable[[str], str]) -> list[O
 
 
 def _told_together(must: Must, tensors: list[str], axis: int, add: Callable[..., str]) -> tuple[Must, str]:
-    """What tensors must be, joined along an axis, as a sum of elements tells it."""
+    """Return tensors joined along an axis, and the condition on them, such that their sum shows whether it holds."""
     whole = _whole(tensors, axis, add)
     return (Must.BE_FINITE, add("Reciprocal", [whole])) if must is Must.BE_ABOVE_ZERO else (must, whole)
 
@@ -101,7 +101,7 @@ def _whole(tensors: list[str], axis: int, add: Callable[..., str]) -> str:
 
 
 def _least_amount(amounts: list[str], add: Callable[..., str]) -> str:
-    """The least number of several lists of such as are 0 or more, with 1 in place of 0."""
+    """Return the least number of several lists of numbers that are not negative, with 1 in place of 0."""
     listed = _whole(amounts, 0, add)
     is_none = add("Cast", [add("Not", [add("Cast", [listed], to=TensorProto.BOOL)])], to=TensorProto.FLOAT)
     return add("ReduceMin", [add("Add", [listed, is_none])], keepdims=0)

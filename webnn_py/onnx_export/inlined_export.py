@@ -42,7 +42,8 @@ class InlinedModel:
         outputs: what its outputs are called: the script may have one name for an input and an output, ONNX may not.
         guard: the name of its output more that the sum of the guards is, if there are any.
         passes: what each pass did to the nodes.
-        beside: the constants of ``LEAST_BESIDE`` bytes and more on which no shape depends, by name; the model has no
+        beside: the constants outside the model, by name: those of ``LEAST_BESIDE`` bytes and more on which no shape
+            depends; the model has no
             more of them than data type and shape, as those that lie in a file.
     """
 
@@ -178,7 +179,7 @@ class InlinedExport:
         return number_of(placed, Names().new) if guards else []
 
     def _write_tensor(self, tensor: TensorProto, name: str, array: Array, *, stands_in_model: bool) -> None:
-        """Write a constant, of which the bytes lie beside the model if they are many and no shape depends on them."""
+        """Write a constant; its bytes stay outside the model if they are many and no shape depends on them."""
         number = element_type(name_of(array.dtype))
         if stands_in_model or array.nbytes < LEAST_BESIDE:
             write_tensor(tensor, name, number, array)

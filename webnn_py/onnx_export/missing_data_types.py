@@ -21,7 +21,7 @@ COMPUTED: Final = ("float32", "int32", "int64")
 """The types in which onnxruntime 1.20 adds, multiplies and compares."""
 
 LOWEST: Final[Mapping[str, Array]] = {"uint32": np.array(-(2**31), np.int32), "uint64": np.array(-(2**63), np.int64)}
-"""What turns the highest bit of an unsigned integer over, in the signed type of its size."""
+"""The summand that flips the highest bit of an unsigned integer, in the signed type of its size."""
 
 SIGNED: Final = {"uint32": "int32", "uint64": "int64"}
 
@@ -43,7 +43,7 @@ def ordered(body: Body, x: OnnxTensor) -> OnnxTensor:
 
 
 def unordered(body: Body, x: OnnxTensor, data_type: str) -> OnnxTensor:
-    """What :func:`ordered` was made of."""
+    """Undo :func:`ordered`."""
     return body.cast(body.node("Add", x, LOWEST[data_type]) if data_type in LOWEST else x, data_type)
 
 
@@ -64,7 +64,7 @@ def extreme(body: Body, operator: str, *inputs: OnnxTensor) -> OnnxTensor:
 
 
 def chosen(body: Body, condition: OnnxTensor, true_value: OnnxTensor, false_value: OnnxTensor) -> OnnxTensor:
-    """Where, of any data type."""
+    """Write a Where of any data type."""
     data_type = true_value.data_type
     if data_type in ("float32", "float16", "int32", "int64", "uint8"):
         return body.twin("Where", condition, true_value, false_value, data_type=data_type)

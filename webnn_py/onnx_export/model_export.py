@@ -233,11 +233,11 @@ class ModelExport:
 
 
 LARGEST_COMPARED: Final = 4096
-"""Constants of so many bytes are told by their contents."""
+"""The most bytes of a constant that is identified by its contents."""
 
 
 def constant_key(key: Hashable | None, array: Array) -> tuple[object, ...]:
-    """What tells the constants of a model: by their key, what they hold, or, if that is much, the array."""
+    """Return what identifies a constant of a model: its key, its contents, or, if these are large, the array."""
     if key is None:
         return name_of(array.dtype), array.shape, array.tobytes() if array.nbytes <= LARGEST_COMPARED else id(array)
     return key, name_of(array.dtype), array.shape

@@ -93,7 +93,7 @@ class OnnxNode:
     lists: Lists | None = None
 
     def placed(self, names: Mapping[str, str], name: str) -> "OnnxNode":
-        """The node with other names; those that are not said stay, and those within."""
+        """Return the node with other names; names that are not given, and those within, stay."""
         inputs, outputs = ([*map(names.get, given, given)] for given in (self.inputs, self.outputs))
         return OnnxNode(self.operator, inputs, outputs, self.attributes, name, self.domain, self.within, self.lists)
 
@@ -104,7 +104,7 @@ class OnnxNode:
 
     @property
     def place(self) -> str:
-        """How reports name it: the operator, and the label of what it was written for."""
+        """The name in reports: the operator, and the label of what it was written for."""
         return f"{self.operator}{in_brackets(self.name)}"
 
     @property
@@ -113,7 +113,7 @@ class OnnxNode:
         return self.inputs if self.within is None else (*self.inputs, *self.within.reads)
 
     def computes_as(self, other: "OnnxNode") -> bool:
-        """Whether another node of the same operator and inputs makes the same outputs."""
+        """Return whether another node of the same operator and inputs makes the same outputs."""
         if (self.domain, self.attributes, self.within) != (other.domain, other.attributes, other.within):
             return False
         if self.lists is not other.lists:
@@ -142,7 +142,7 @@ class OnnxNode:
 
 
 def _kinds(attributes: Attributes) -> tuple[object, ...]:
-    """What tells values that compare equal: numbers of different types, and zeros of different signs."""
+    """Return what distinguishes values that compare equal: types of numbers, and signs of zeros."""
     return tuple([value.hex() if isinstance(value, float) else type(value) for _, value in attributes])
 
 

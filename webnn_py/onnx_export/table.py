@@ -15,7 +15,7 @@ Written = OnnxTensor | list[OnnxTensor]
 Rule = Callable[..., Written]
 
 TABLE: Final[dict[str, Rule]] = {}
-"""What has been registered so far, by the operator's Python name; ``registry`` has it complete."""
+"""The rules that are registered so far, by the operator's Python name; ``registry`` has all of them."""
 
 
 def rule(operator: Operator[..., Any]) -> Callable[[Rule], Rule]:

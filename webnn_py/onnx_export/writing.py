@@ -12,7 +12,7 @@ from webnn_py.operators.fused import FUSED, ONNX_NAMES
 
 
 def by(rules: Mapping[str, Rule]) -> Write:
-    """What writes an operator into a body by its rule among these, by Python name.
+    """Return a function that writes an operator into a body by its rule among these, by Python name.
 
     It returns the outputs, which have the data types that the node says, and raises ``ValueError`` for an operator that
     has neither a rule nor a decomposition.

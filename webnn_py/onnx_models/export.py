@@ -32,7 +32,7 @@ def save(
     Args:
         graph_outputs: the operands to compute, by name, as :meth:`~webnn_py.MLGraphBuilder.build` takes them.
         target: the path of the file, which is overwritten; or a file that is open for writing bytes.
-        external_data: whether constants stand in a file beside the model's, of the same name with ``.data`` behind it;
+        external_data: whether constants are written to a second file, of the model's name with ``.data`` appended;
             those of a model of more than 2 GB, which one file cannot be, always do.
         metadata: what else to say of the model, by name; ``OnnxModel.metadata.properties`` reads it.
 
@@ -40,7 +40,7 @@ def save(
         TypeError: the outputs are refused, as by ``build()``.
         InvalidStateError: the builder has built, or the context is lost.
         ValueError: a constant is a constant buffer, whose contents only its device has; or a file that is open cannot
-            take the model: there can be no file beside it.
+            take the model, as there can be no second file.
         OSError: the file cannot be written.
     """
     model = to_model(graph_outputs, metadata=metadata)
@@ -60,7 +60,7 @@ def save(
 
 
 def to_model(graph_outputs: Mapping[str, MLOperand], *, metadata: Mapping[str, str] | None = None) -> ModelProto:
-    """What a builder has drawn, as an ONNX model in memory; :func:`save` has the arguments and errors."""
+    """Return what a builder has drawn as an ONNX model in memory; see :func:`save` for arguments and errors."""
     return model_of(drawing_of("save", graph_outputs), metadata=metadata)
 
 

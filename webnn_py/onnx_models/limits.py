@@ -1,4 +1,4 @@
-"""What a model may cost, and what one has cost so far."""
+"""Limits on what a model may cost, and what one has cost so far."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from webnn_py.operators.rules import Refused
 
 SMALLEST_ALLOWANCE: Final = 256 << 20
 ALLOWANCE_PER_BYTE: Final = 16
-"""A weight of four bits that becomes a float32 is eight times as long, and may be laid out anew once."""
+"""A weight of four bits that becomes a float32 is eight times as long, and may be copied once into another layout."""
 
 STEPS_PER_SECOND: Final = 200_000
 """A low guess of how many elements a second an operator computes that goes through them one by one in Python."""
@@ -23,12 +23,12 @@ def _allowance(limits: "ModelLimits", own_size: int) -> int:
 
 @attrs.frozen(kw_only=True)
 class ModelLimits:
-    """What a model may cost beyond its own size. More is refused, before it is spent where that can be told.
+    """Limits on what a model may cost beyond its own size; a model that costs more is refused, if possible beforehand.
 
     Attributes:
         nodes: the nodes of the model, those of a function counted at each call of it, those of a loop's body at each
             iteration.
-        bytes: of the tensors that are read from files beside the model, together; and again, in each conversion, of
+        bytes: of the tensors that are read from other files, together; and again, in each conversion, of
             those that are computed while building. None: 256 MiB and 16 times the size of the model, which is that
             of its file and of those files.
         seconds: processor time that computing values while building takes in each conversion, together.
@@ -41,7 +41,7 @@ class ModelLimits:
 
 @final
 class Expenses:
-    """What one model has cost so far, against its limits.
+    """The costs of one model so far, and its limits.
 
     Args:
         limits: how much is allowed.

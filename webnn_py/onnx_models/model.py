@@ -45,11 +45,11 @@ STEP_SECONDS: Final = 0.004
 
 @attrs.frozen
 class TensorInfo:
-    """What a model says of one of its inputs or outputs.
+    """An input or output of a model, as the model declares it.
 
     Attributes:
         data_type: the WebNN data type, ``uint8`` for booleans; of a type that WebNN lacks, the name.
-        shape: the dimensions; a string is symbolic, "?" one without a name. None when not even the rank is said.
+        shape: the dimensions; a string is symbolic, "?" one without a name. None where not even the rank is declared.
     """
 
     data_type: str
@@ -67,10 +67,10 @@ class OnnxModel:
         inputs: what the model says of its inputs, by name. Those with a value of their own (initializers) are not
             among them.
         overridable: those inputs: each has its own value, unless a conversion is given another one or a shape.
-        outputs: likewise of its outputs.
+        outputs: its outputs, as the model declares them.
         metadata: what else the model says of itself.
         narrow_float64: whether operands of float64, which WebNN lacks, are float32, as the inputs and outputs then say.
-        narrow_int64: whether operands of int64 and uint64, which some devices lack, are int32 and uint32, likewise.
+        narrow_int64: the same for int64 and uint64, which some devices lack, as int32 and uint32.
     """
 
     _proto: ModelProto
@@ -182,9 +182,9 @@ class OnnxModel:
 
         Args:
             builder: as for :meth:`convert`, which also has what is returned and raised.
-            input_shapes: likewise.
-            input_values: likewise.
-            outputs: likewise.
+            input_shapes: as for :meth:`convert`.
+            input_values: as for :meth:`convert`.
+            outputs: as for :meth:`convert`.
             progress: is called at each pause and at the end with the number of nodes that are converted, and of all
                 that are known: those of a function, or a branch, when it is come to.
         """
@@ -291,7 +291,7 @@ class OnnxModel:
         return self.inputs.get(name) or self.overridable[name]
 
     def _without_elements(self, name: str, shape: Sequence[int], element_type: int) -> StaticValue:
-        """The value of an input of such a shape."""
+        """Return the value of an input whose shape has a 0."""
         if min(shape) < 0 or math.prod(filter(None, shape)) > LARGEST_COUNT:
             raise ValueError(
                 f"the shape of input {name!r} is {list(shape)}; it must be at least 0 everywhere, and all but the "

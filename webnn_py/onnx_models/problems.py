@@ -1,4 +1,4 @@
-"""What is wrong with a model, and what it asks for that cannot be converted."""
+"""Errors of models: malformed ones, and problems of nodes that cannot be converted."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ MOST_NAMES: Final = 3
 MOST_GROUPS: Final = 30
 
 PARTICULAR: Final = re.compile(r"\[[^\]]*\]|'[^']*'|\d+(\.\d+)?")
-"""What of a reason is one node's own: shapes, labels, names and numbers."""
+"""The parts of a reason that differ between nodes: shapes, labels, names and numbers."""
 
 
 class RefusedWithWayOut(Refused):

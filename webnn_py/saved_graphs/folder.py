@@ -67,7 +67,7 @@ class GraphFolder:
         return sorted(found)
 
     def load(self, device: str, key: str) -> SavedGraph:
-        """What was saved under a key.
+        """Return what was saved under a key.
 
         Raises:
             UnusableFileError: nothing, or nothing that can be loaded.
@@ -128,7 +128,7 @@ class GraphFolder:
     # --- files -----------------------------------------------------------------------------------------------
 
     def _file(self, device: str, key: str) -> Path:
-        """Where a key's graph lies: keys are any text, so names are digests."""
+        """Return the path of a key's graph: keys are any text, so names are digests."""
         place = blake2b(digest_size=DIGEST_BYTES)
         for text in (device, key):
             encoded = text.encode("utf-8", "surrogatepass")
@@ -163,7 +163,7 @@ class GraphFolder:
     # --- the secret ------------------------------------------------------------------------------------------
 
     def _secret(self) -> bytes:
-        """What this folder's files are sealed with.
+        """Return the secret that this folder's files are sealed with.
 
         Raises:
             FileNotFoundError: there is none, and so no graph.
@@ -179,7 +179,7 @@ class GraphFolder:
         return secret
 
     def _secret_made(self) -> bytes:
-        """Likewise, made if there is none; of two processes that make one at once, one wins for both."""
+        """Return the secret, made if there is none; of two processes that make one at once, one wins for both."""
         with suppress(FileNotFoundError):
             return self._secret()
         handle, name = tempfile.mkstemp(UNFINISHED, dir=self.path)  # for this user alone

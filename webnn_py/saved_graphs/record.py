@@ -1,4 +1,4 @@
-"""What is kept of a compiled graph."""
+"""The record that is saved of a compiled graph."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Bytes = memoryview
 """Of unsigned bytes, in one piece."""
 
 MOST_BYTES: Final = 2**32
-"""How many bytes a folder of saved graphs may have, unless ``graph_cache_bytes`` says otherwise."""
+"""The most bytes of a folder of saved graphs, unless ``graph_cache_bytes`` says otherwise."""
 
 
 class UnusableFileError(Exception):
@@ -41,7 +41,7 @@ class SavedGraph:
 
     Attributes:
         inputs: the descriptors of its inputs, by name.
-        outputs: likewise of its outputs.
+        outputs: the descriptors of its outputs, by name.
         operator_count: how many operators were drawn.
         code: what its device made of it.
         drawing: what pictures show of it, as JSON says it.

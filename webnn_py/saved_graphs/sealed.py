@@ -40,7 +40,7 @@ _START: Final = len(MAGIC) + 4 + DIGEST_BYTES
 
 @attrs.frozen
 class Label:
-    """What a file is.
+    """The kind of a file.
 
     Attributes:
         key: what the graph was saved under.
@@ -80,7 +80,7 @@ class Label:
 
 
 def _offsets(document_length: int, blob_lengths: Sequence[int]) -> Iterator[int]:
-    """Where each blob begins behind the label, and where the file ends."""
+    """Return the offset of each blob after the label, and that of the end of the file."""
     end = document_length
     for length in blob_lengths:
         begin = -(-end // ALIGNMENT) * ALIGNMENT
@@ -123,7 +123,7 @@ def _seal(text: bytes, secret: bytes) -> bytes:
 
 
 def read_label(file: BufferedReader, secret: bytes) -> Label:
-    """What a file is, which then stands at its document.
+    """Return the kind of a file, and leave it at the start of its document.
 
     Raises:
         UnusableFileError: it is no saved graph, or none that was sealed with this secret.
@@ -143,7 +143,7 @@ def read_label(file: BufferedReader, secret: bytes) -> Label:
 
 
 def read_contents(file: BufferedReader, label: Label) -> SavedGraph:
-    """What stands behind the label; its blobs are read-only views of one piece of memory.
+    """Return the document after the label; its blobs are read-only views of one piece of memory.
 
     Raises:
         UnusableFileError: it is damaged.

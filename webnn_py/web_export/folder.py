@@ -10,7 +10,7 @@ from webnn_py.graph import Graph
 from webnn_py.web_export.module import module_of
 
 FILES: Final = ("weights.bin", "model.js", "model.d.ts", "page.js", "index.html")
-"""What is written, in this order."""
+"""The files that are written, in this order."""
 
 
 def write_folder(graph: Graph, folder: Path, title: str) -> int:

@@ -1,4 +1,4 @@
-"""The module that builds a graph, and what TypeScript is told of it."""
+"""The module that builds a graph, and its TypeScript declarations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONGEST_LINE: Final = 110
 """A call that is longer has its options on lines of their own."""
 
 TAKEN: Final = ("builder", "constant", "contentsOf", "context", "inputs", "MLGraphBuilder", "weights")
-"""What ``build()`` itself uses."""
+"""The names that ``build()`` itself uses."""
 
 ARRAYS: Final[Mapping[MLOperandDataType, str]] = {
     "float32": "Float32Array",
@@ -31,7 +31,7 @@ ARRAYS: Final[Mapping[MLOperandDataType, str]] = {
     "int8": "Int8Array",
     "uint8": "Uint8Array",
 }
-"""What outputs are in JavaScript."""
+"""The JavaScript types of outputs."""
 
 
 @attrs.frozen
@@ -90,7 +90,7 @@ def _descriptors(name: str, comment: str, descriptors: Mapping[str, MLOperandDes
 
 
 class _Body:
-    """What ``build()`` does, line by line; a constant stands before its first use."""
+    """Yield the lines of ``build()``; a constant stands before its first use."""
 
     def __init__(self, weights: WeightsFile) -> None:
         self._weights = weights

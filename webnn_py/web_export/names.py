@@ -12,7 +12,7 @@ _WORDS: Final = (
     "typeof undefined var void while with yield "
 )
 RESERVED: Final = frozenset(_WORDS.split())
-"""What a variable may not be called, or should not."""
+"""Names that a variable must not or should not have."""
 
 LONGEST: Final = 48
 """Characters of a name before it gets a number."""

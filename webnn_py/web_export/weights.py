@@ -14,7 +14,7 @@ from webnn_py.web_export.literals import argument, bigint
 Array = np.ndarray[Any, Any]
 
 ALIGNMENT: Final = 64
-"""Where each constant begins: views of an ArrayBuffer begin at multiples of their elements' size."""
+"""The alignment of each constant: views of an ArrayBuffer begin at multiples of their elements' size."""
 
 MOST_WRITTEN_OUT: Final = 8
 """Elements of a constant that stands in the module itself."""
@@ -32,7 +32,7 @@ class WeightsFile:
         self.byte_length = 0
 
     def argument_of(self, constant: Constant) -> str:
-        """Where the module finds a constant: its elements in brackets, or the byte of the file where they begin.
+        """Return the source of a constant in the module: its elements in brackets, or its byte offset in the file.
 
         Raises:
             ValueError: its contents are a device's, or the file becomes too long.

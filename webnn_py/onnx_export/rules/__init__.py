@@ -1,1 +1,1 @@
-"""How WebNN's operators are written in ONNX, a module for each category."""
+"""Rules that write WebNN's operators in ONNX, a module for each category."""

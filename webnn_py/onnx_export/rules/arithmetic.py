@@ -112,7 +112,7 @@ def pow_(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
 
 
 def _or_inverse(body: Body, a: OnnxTensor, b: OnnxTensor, power: OnnxTensor) -> OnnxTensor:
-    """Where the exponent is negative: 1 or -1 for those bases, otherwise 0."""
+    """Return the power for negative exponents: 1 or -1 for those bases, otherwise 0."""
     zero, minus_one = np.array(0, np.int64), np.array(-1, np.int64)
     is_odd = body.cast(body.node("BitwiseAnd", b, ONE), BOOL)
     sign = body.node("Where", is_odd, minus_one, ONE, data_type="int64")

@@ -60,7 +60,7 @@ def dequantize_linear(body: Body, node: Node, input: OnnxTensor, scale: OnnxTens
 
 @rule(conversion.quantize_linear)
 def quantize_linear(body: Body, node: Node, input: OnnxTensor, scale: OnnxTensor, zero_point: OnnxTensor) -> Written:
-    """QuantizeLinear, likewise."""
+    """Write QuantizeLinear."""
     operands = {"input": input, "scale": scale, "zero_point": zero_point}
     if not zero_point.data_type.endswith("8"):
         return body.decomposed(node, operands)

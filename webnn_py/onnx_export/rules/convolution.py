@@ -14,7 +14,7 @@ from webnn_py.operators.windows import image_shape, slides
 
 @cache
 def _axes(layout: str, wanted: str) -> tuple[int, ...]:
-    """Where a layout of filters has the axes that are wanted."""
+    """Return the places of the wanted axes in a layout of filters."""
     return tuple(layout.index(axis) for axis in wanted)
 
 

@@ -83,5 +83,5 @@ def is_infinite(body: Body, node: Node, a: OnnxTensor) -> OnnxTensor:
 
 @rule(logical.where)
 def where(body: Body, node: Node, condition: OnnxTensor, true_value: OnnxTensor, false_value: OnnxTensor) -> OnnxTensor:
-    """Where."""
+    """Write Where."""
     return chosen(body, body.truth(condition), true_value, false_value)

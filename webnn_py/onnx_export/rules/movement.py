@@ -1,4 +1,4 @@
-"""What moves elements, of any data type."""
+"""Operators that move elements, of any data type."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -15,7 +15,7 @@ from webnn_py.operators.casting import cast_number
 MODES: Final = {"constant": "constant", "edge": "edge", "reflection": "reflect"}
 
 BEFORE_THE_FIRST: Final = -(2**63)
-"""Where a slice ends that goes backwards through all elements."""
+"""The end of a slice that goes backwards through all elements."""
 
 
 @rule(movement.concat)

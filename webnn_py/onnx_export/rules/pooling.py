@@ -63,7 +63,7 @@ def _needed_end(slide: Slide, size: int) -> int:
 
 
 def _have_elements(slide: Slide, count: int) -> bool:
-    """Whether any element of each of so many windows lies in the image."""
+    """Return whether any element of each of so many windows lies in the image."""
     if (count - 1) * slide.stride - slide.begin >= slide.size:
         return False
     beginning_before = min(count, -(-slide.begin // slide.stride))

@@ -47,7 +47,7 @@ def _network(
 ) -> list[OnnxTensor]:
     """The network of ONNX: the last states and, if somebody wants them, the hidden states of all steps.
 
-    What ONNX takes for granted is not said: onnxruntime is faster so.
+    Attributes with ONNX's default are left out: onnxruntime is faster then.
     """
     options: Any = node.options
     directions, size = direction_count(options["direction"]), options["hidden_size"]

@@ -13,10 +13,10 @@ from webnn_py.onnx_export.table import Rule, rule
 from webnn_py.operators import reduction
 
 OfOne = Callable[[Body, OnnxTensor], OnnxTensor]
-"""What a reduction makes of a single element."""
+"""The reductions of a single element."""
 
 OfRows = Callable[[Body, OnnxTensor, int], OnnxTensor]
-"""What it makes of rows of int64, [rows, count]: [rows, 1]."""
+"""The reductions of rows of int64, [rows, count] to [rows, 1]."""
 
 
 def _axes(node: Node) -> tuple[int, ...]:

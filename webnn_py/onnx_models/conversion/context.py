@@ -34,7 +34,7 @@ Value = MLOperand | StaticValue
 """Any value of a model."""
 
 Result = Value | Sequence[Value | None]
-"""What a rule returns: its output, or its outputs; None for one that nobody wants."""
+"""The return value of a rule: its output, or its outputs; None for one that is not used."""
 
 
 @attrs.frozen
@@ -203,7 +203,7 @@ class ConversionContext(OperatorMethods):
 
     @property
     def has_four_bits(self) -> bool:
-        """Whether integers of four bits stay what they are: the proposal "int4", where it was asked for."""
+        """Return whether integers of four bits stay what they are: the proposal "int4", where it was asked for."""
         return bool(self._builder._capabilities.packed)
 
     def four_bits(self, packed: StaticValue, data_type: str, shape: Sequence[int]) -> MLOperand:
@@ -271,7 +271,7 @@ class ConversionContext(OperatorMethods):
         return known
 
     def freezing(self, values: Sequence[Value | None]) -> str:
-        """What a caller can do for values to be static, in words; "" if that cannot be told."""
+        """Return what a caller can do for values to be static, in words; "" where there is nothing."""
         return self._freezing.advice([value for value in values if isinstance(value, MLOperand)])
 
     def reserve(self, bytes_: int) -> None:

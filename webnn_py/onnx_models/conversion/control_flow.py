@@ -57,9 +57,9 @@ class ControlFlowNode:
         version: of its operator.
         values: its inputs.
         wanted: for each of its outputs, whether somebody uses it.
-        context: what is built with beside the inner graphs' nodes.
+        context: builds what the node itself needs.
         problems: those found so far in the model.
-        inner_graph: makes an inner graph ready, of which the outputs that are said are needed.
+        inner_graph: prepares an inner graph of which some outputs are needed.
         results: converts one, given its inputs and the number of the iteration; gives its outputs.
     """
 
@@ -208,7 +208,7 @@ def loop(call: ControlFlowNode) -> Steps[Sequence[Converted]]:
 
 @attrs.frozen
 class Sweep:
-    """How a Scan goes over sequences.
+    """The iteration of a Scan over its sequences.
 
     Attributes:
         body: what it does at each of their elements.
@@ -264,7 +264,7 @@ def scan(call: ControlFlowNode) -> Steps[Sequence[Converted]]:
 
 
 def _scan_of_batch(call: ControlFlowNode) -> Steps[Sequence[Converted]]:
-    """Likewise for each of a batch, which is the first axis of all inputs and outputs."""
+    """Convert the body for each sample of a batch, which is the first axis of all inputs and outputs."""
     lengths, values = call.values[0] if call.values else None, call.values[1:]
     sweep = _sweep(call, len(values), "directions")
     if lengths is MISSING or any(value is MISSING for value in values):
@@ -289,7 +289,7 @@ def _scan_of_batch(call: ControlFlowNode) -> Steps[Sequence[Converted]]:
 
 
 def _sweep(call: ControlFlowNode, count: int, directions: str) -> Sweep:
-    """What a Scan of so many states and sequences says."""
+    """Return the iteration that a Scan's attributes describe."""
     counts = [item.i for item in call.node.attribute if item.name == "num_scan_inputs"]
     if len(counts) != 1 or not 1 <= counts[0] <= count:
         refuse("attribute num_scan_inputs", tuple(counts), f"given once, from 1 to {count}")
@@ -354,14 +354,14 @@ def _piece(call: ControlFlowNode, value: Converted, axis: int, index: int) -> Va
 
 
 def _stacked(call: ControlFlowNode, stack: Sequence[Converted], item: ValueInfoProto, axis: int) -> Value:
-    """What the iterations gave, along a new axis."""
+    """Return the results of the iterations, stacked along a new axis."""
     if not stack:
         return _empty(item, axis)
     return stacked(call.context, [tensor_of(piece) for piece in stack], axis, repr(item.name))
 
 
 def _empty(item: ValueInfoProto, axis: int) -> StaticValue:
-    """What no iteration gives: of the shape that the body declares, 0 where it declares none."""
+    """Return the result of no iterations, in the shape that the body declares, with 0 for open dimensions."""
     declared = item.type.tensor_type
     name = type_name(declared.elem_type)
     if name in ("undefined", "string") or name.startswith("type ") or len(declared.shape.dim) > 8:

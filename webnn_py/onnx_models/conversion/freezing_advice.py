@@ -1,4 +1,4 @@
-"""What inputs of a model an operand depends on, so that a caller can be told which to freeze."""
+"""Advice for callers: which inputs of a model to freeze, so that a value is known while building."""
 
 from collections.abc import Iterable
 from math import prod
@@ -30,7 +30,7 @@ class Freezing:
         self._found: dict[Value, frozenset[str]] = {}
 
     def advice(self, operands: Iterable[MLOperand]) -> str:
-        """What to freeze for operands to be static, in words; "" if that cannot be told."""
+        """Return which inputs to freeze for operands to be static, in words; "" where freezing does not help."""
         names = _together(self._inputs_of(self._builder._values[operand]) for operand in operands)
         if not names or names == _TOO_MANY:
             return ""

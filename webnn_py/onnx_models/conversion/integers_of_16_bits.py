@@ -45,7 +45,7 @@ MOVING: Final = frozenset(
 def short_results(
     node: NodeProto, values: Sequence[Converted], opsets: Mapping[str, int], context: ConversionContext
 ) -> Sequence[Converted] | None:
-    """What a node gives that makes, takes or moves such integers; None for one that does not.
+    """Return the results of a node that makes, takes or moves such integers; None for any other node.
 
     Raises:
         Refused: it cannot be converted.

@@ -229,7 +229,7 @@ class ModelConversion:
         return None if results is None else [MISSING if result is None else result for result in results]
 
     def _results(self, node: NodeProto, seen: Surroundings, wanted: Sequence[bool]) -> Steps[Sequence[Converted]]:
-        """What a node gives; missing values when it cannot be converted, which is then noted."""
+        """Return the results of a node; missing values where it cannot be converted, which is then noted."""
         label = f"{seen.prefix}{node_name(node)}"
         try:
             filled = with_attributes(node, seen.attributes, self._expenses)

@@ -1,4 +1,4 @@
-"""What a node gives: computed while building where all its inputs are known, else converted by its rule.
+"""Results of nodes: computed while building where all inputs are known, or else converted by a rule.
 
 Either way stands in for the other: what ONNX's reference implementation cannot compute is drawn, and what cannot be
 drawn, of data types that WebNN lacks, is computed.
@@ -30,7 +30,7 @@ class OperatorKind:
     """Facts about all nodes of an operator in a version of its operator set.
 
     Attributes:
-        schema: what is said of it.
+        schema: its schema.
         form: the parts of that which are asked for at each node.
         rule: how it is converted; None where there is no rule.
         is_folded: whether it is computed while building when all its inputs are known.

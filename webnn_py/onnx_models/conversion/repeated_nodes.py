@@ -23,12 +23,12 @@ from webnn_py.operators.rules import Refused
 from webnn_py.script.builder import MLGraphBuilder
 
 MOST_COMPARED: Final = 64
-"""Static inputs of so many bytes are told by what they hold, others by being the same array."""
+"""The most bytes of a static input that is compared by its elements; others are compared by identity."""
 
 
 @attrs.frozen(eq=False)
 class RepeatedNode:
-    """A node of an inner graph, read once for all iterations: each field of a message makes its objects anew.
+    """A node of an inner graph, read once for all iterations: each access to a field of a message makes new objects.
 
     Attributes:
         node: the node.

@@ -1,4 +1,4 @@
-"""What nodes see while a model is converted: values by name, operator sets, the attributes of a call."""
+"""Scopes of nodes while a model is converted: values by name, operator sets, the attributes of a call."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ Steps = Generator[None, None, ResultT]
 
 @attrs.frozen
 class Surroundings:
-    """What nodes see: those of the model's graph, of an inner graph, or of a function's body at one call.
+    """The surroundings of nodes of the model's graph, of an inner graph, or of a function's body at one call.
 
     Attributes:
         scope: values by name.
@@ -74,7 +74,7 @@ class Surroundings:
     is_repeated: bool = False
 
     def of_inner_graph(self, own: Mapping[str, Converted], prefix: str) -> Surroundings:
-        """What the nodes of an inner graph see: the same, besides its own values."""
+        """Return the surroundings of nodes of an inner graph, which has values of its own in addition."""
         return attrs.evolve(self, scope=self.scope.new_child(dict(own)), prefix=prefix, is_repeated=True)
 
 

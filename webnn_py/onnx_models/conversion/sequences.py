@@ -21,7 +21,7 @@ Rule = Callable[[ConversionContext, Arguments, Attributes], Converted]
 
 
 def sequence_result(node: NodeProto, values: Arguments, context: ConversionContext) -> Converted:
-    """What an operator of ``SEQUENCE_OPERATORS`` gives.
+    """Return the result of an operator of ``SEQUENCE_OPERATORS``.
 
     Raises:
         Refused: its inputs do not fit, or what they say is not known while building.

@@ -2,7 +2,7 @@
 
 Where no single ONNX operator means what a WebNN operator does, the model has a function of its own for it, in
 :data:`.DOMAIN`, whose body says it in ONNX's operators. The call keeps the operator's options, so that reading the
-model draws the operator again and not its body. A function that was changed since, as its digest tells, is read as any
+model draws the operator again and not its body. A function that was changed since, by its digest, is read as any
 other.
 """
 

@@ -1,4 +1,4 @@
-"""What folding a node costs at most: told from its inputs' shapes and values, before it is computed.
+"""Upper bounds on the cost of folding a node, from its inputs' shapes and values, before it is computed.
 
 Only operators that stand here are computed while building. Each is loops of numpy over its inputs and outputs, or
 counts the elements that it goes through one by one. Others could take any time (Loop), open what they are given
@@ -21,7 +21,7 @@ from webnn_py.operators.rules import Refused, refuse
 
 @attrs.frozen
 class FoldingCost:
-    """What computing a node takes at most.
+    """An upper bound on the cost of computing a node.
 
     Attributes:
         bytes: of its outputs, and of what is larger on the way.

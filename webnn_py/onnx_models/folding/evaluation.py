@@ -35,7 +35,7 @@ class NotComputed(Refused):
 
 
 def is_folded(operator: str) -> bool:
-    """Whether an operator is computed while building, when all its inputs are known."""
+    """Return whether an operator is computed while building, when all its inputs are known."""
     return operator in FOLDED
 
 
@@ -86,7 +86,7 @@ def fold(
 
 
 def _constant(node: NodeProto) -> StaticValue:
-    """What a Constant says in the one attribute that it has."""
+    """Return the value of a Constant, which has one attribute."""
     if len(node.attribute) != 1:
         raise Refused(f"it has {len(node.attribute)} attributes; it must have one, its value")
     (attribute,) = node.attribute

@@ -1,4 +1,4 @@
-"""Operands that depend on constants only: the numpy device tells their values while the graph is built."""
+"""Operands that depend on constants only, which the numpy device computes while the graph is built."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""What a model contains: operators, parameters, and what its file says of itself."""
+"""The contents of a model: operators, parameters, metadata."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FLOAT_BYTES: Final = 4
 
 @attrs.frozen
 class ModelContents:
-    """What a model contains.
+    """The contents of a model.
 
     Attributes:
         opsets: the version of each operator set, by domain; "" is ONNX's own.
@@ -46,12 +46,12 @@ class ModelContents:
 
     @property
     def nodes(self) -> int:
-        """How many nodes there are."""
+        """The number of nodes."""
         return sum(self.operators.values())
 
 
 def contents_of(model: ModelProto) -> ModelContents:
-    """What a model that has been read contains."""
+    """Return the contents of a model that has been read."""
     nodes = [*nodes_of(model)]
     tensors = [*_initializers(model.graph), *(tensor for node in nodes for tensor in _inner_initializers(node))]
     classical = [item for node in nodes if node.domain == CLASSICAL for item in node.attribute]

@@ -13,10 +13,10 @@ from webnn_py.onnx_models.problems import RefusedWithWayOut
 from webnn_py.operators.casting import INTEGER_RANGES
 
 NARROW_FLOAT64: Final[Mapping[str, str]] = {"float64": "float32"}
-"""What stands for a type that WebNN lacks, where the caller allows it."""
+"""The replacements of types that WebNN lacks, where the caller allows them."""
 
 NARROW_INT64: Final[Mapping[str, str]] = {"int64": "int32", "uint64": "uint32"}
-"""Likewise for types that some devices lack."""
+"""The replacements of types that some devices lack, where the caller allows them."""
 
 _WAYS_OUT: Final[Mapping[str, str]] = {
     name: f"allow {name} → {narrower}: OnnxModel.load(…, {option}=True)"
@@ -49,13 +49,13 @@ def type_name(element_type: int) -> str:
 
 
 def is_of_numpy(element_type: int) -> bool:
-    """Whether the element type exists, and numpy's arrays can have it; strings are none."""
+    """Return whether the element type exists, and numpy's arrays can have it; strings are none."""
     name = type_name(element_type)
     return name not in ("undefined", "string") and not name.startswith("type ")
 
 
 def has_numbers(element_type: int) -> bool:
-    """Whether numpy's own arrays have the element type, and it is one of numbers or booleans."""
+    """Return whether numpy's own arrays have the element type, and it is one of numbers or booleans."""
     name = type_name(element_type)
     return name == "bool" or name in DATA_TYPES or name in CAN_BE_NARROWED or name in ("int16", "uint16")
 

@@ -1,4 +1,4 @@
-"""Tensors whose data lie in files beside the model's, read and written.
+"""External data: tensors whose data lie in files next to the model's, read and written.
 
 What is read lies inside the model's folder and is as long as the shape says, or is not read at all.
 """
@@ -25,12 +25,12 @@ SMALLEST_BESIDE: Final = 1024
 """Data of fewer bytes always stand in the model's own file."""
 
 ALIGNMENT: Final = 4096
-"""Where the data of each tensor begin: at a page, so that they can be mapped into memory."""
+"""The alignment of each tensor's data in bytes: a page, so that they can be mapped into memory."""
 
 
 @attrs.frozen
 class _Region:
-    """Where a tensor's data lie.
+    """The place of a tensor's data in a file.
 
     Attributes:
         tensor: whose data they are.
@@ -46,7 +46,7 @@ class _Region:
 
 
 def is_external(tensor: TensorProto) -> bool:
-    """Whether a tensor's data lie in another file."""
+    """Return whether a tensor's data lie in another file."""
     return bool(tensor.data_location == TensorProto.EXTERNAL)
 
 

@@ -1,4 +1,4 @@
-"""What a file is that is no ONNX model, or no longer a whole one, told by its first bytes and its outer fields."""
+"""Kinds of files that are no ONNX model, or a cut one, recognized by their first bytes and outer fields."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MARKS: Final[tuple[tuple[int, bytes, str], ...]] = (
     (0, b"\xff\xd8\xff", "a picture (JPEG)"),
     (0, b"\x7fELF", "a program"),
 )
-"""Where files of other kinds have which bytes, and what they are."""
+"""The bytes by which files of other kinds are recognized, their offset, and the name of the kind."""
 
 _MODEL_FIELDS: Final = frozenset({*range(1, 10), 14, 20, 25, 26})
 """The numbers of the fields of a ModelProto."""

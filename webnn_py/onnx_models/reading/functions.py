@@ -19,7 +19,7 @@ OWN_DOMAINS: Final = ("", "ai.onnx")
 """The names of ONNX's own domain of operators."""
 
 DEEPEST: Final = 64
-"""How deep functions and inner graphs may stand in each other."""
+"""The greatest depth to which functions and inner graphs may be nested."""
 
 FunctionName = tuple[str, str, str]
 """Domain, name and overload."""
@@ -28,7 +28,7 @@ Functions = Mapping[FunctionName, FunctionProto]
 
 
 def called_name(node: NodeProto) -> FunctionName:
-    """What function a node calls, if the model has one of this name; it then goes before ONNX's operator."""
+    """Return the name of the function that a node calls if the model has it, before ONNX's operator."""
     return ("" if node.domain in OWN_DOMAINS else node.domain, node.op_type, node.overload)
 
 
@@ -49,7 +49,7 @@ def functions_of(model: ModelProto) -> dict[FunctionName, FunctionProto]:
 
 @attrs.frozen
 class _Extent:
-    """What nodes come to with the functions that they call: how many, how deep in each other."""
+    """The number and nesting depth of nodes, with the functions that they call."""
 
     nodes: int
     depth: int
@@ -75,7 +75,7 @@ def check_calls(model: ModelProto, limits: ModelLimits) -> None:
 
 
 class _Calls:
-    """How large functions are; each is looked at once.
+    """The sizes of functions, each computed once.
 
     Args:
         functions: the model's, by name.
@@ -87,7 +87,7 @@ class _Calls:
         self._open: list[FunctionName] = []
 
     def extent(self, nodes: Iterable[NodeProto]) -> _Extent:
-        """How many nodes these are with all that they call, and how deep."""
+        """Return the number and depth of nodes with all that they call."""
         count, depth = 0, 0
         for node, level in _all_nodes(nodes, 1):
             called = self._of_function(node)

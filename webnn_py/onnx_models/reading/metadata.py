@@ -1,4 +1,4 @@
-"""What a model says of itself."""
+"""Metadata of a model: its producer, versions and properties."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -12,7 +12,7 @@ from webnn_py.onnx_models.reading.functions import OWN_DOMAINS
 
 @attrs.frozen(kw_only=True)
 class ModelMetadata:
-    """What a model says of itself; its maker wrote it, and nothing of it is checked but that it is text.
+    """Metadata that a model's producer wrote; nothing of it is checked but that it is text.
 
     Attributes:
         producer_name: the tool that wrote the model.

@@ -81,7 +81,7 @@ def read_model(source: str | os.PathLike[str] | bytes, limits: ModelLimits) -> R
         proto = onnx.load_model_from_string(data)
     except DecodeError as error:
         raise InvalidModelError(_no_model(shown, data, f"cannot be read as an ONNX model: {error}")) from error
-    # Almost any bytes can be parsed, none at all too; what no model can do without tells models apart.
+    # Almost any bytes can be parsed, even none; a model is recognized by what every model has.
     if not proto.opset_import or not proto.graph.output:
         raise InvalidModelError(
             _no_model(shown, data, "is no ONNX model: it has no operator set or no outputs, and may be cut")

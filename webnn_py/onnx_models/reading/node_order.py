@@ -11,19 +11,19 @@ from webnn_py.onnx_models.problems import InvalidModelError, node_name, worded
 from webnn_py.onnx_models.reading.functions import inner_graphs
 
 MOST_OF_A_CYCLE: Final = 5
-"""Of so many nodes of a cycle a message tells the names."""
+"""The most nodes of a cycle that a message names."""
 
 
 @attrs.frozen
 class Live:
-    """What outputs need: nodes, in an order that works, and the names that these and the outputs use."""
+    """The nodes that outputs need, in an order in which they can run, and all names that these and the outputs use."""
 
     nodes: Sequence[NodeProto]
     names: set[str]
 
 
 def live(nodes: Sequence[NodeProto], outputs: Iterable[str]) -> Live:
-    """What outputs need of these nodes.
+    """Return the nodes that outputs need, in order.
 
     Raises:
         InvalidModelError: nodes need each other's outputs.

@@ -41,7 +41,7 @@ MOST_DIMENSIONS: Final = 64
 
 
 def element_count(tensor: TensorProto) -> int:
-    """How many elements the shape says.
+    """Return the number of elements of a tensor.
 
     Raises:
         InvalidModelError: it is no shape.
@@ -55,7 +55,7 @@ def element_count(tensor: TensorProto) -> int:
 
 
 def data_length(tensor: TensorProto) -> int:
-    """How many bytes the elements take as raw data.
+    """Return the number of bytes of a tensor's elements as raw data.
 
     Raises:
         InvalidModelError: its shape or element type is none, or elements of the type have no raw data.
@@ -135,7 +135,7 @@ def _field(tensor: TensorProto) -> str:
 
 
 def _stored_count(tensor: TensorProto, count: int) -> int:
-    """How many items the field has for so many elements: a complex one is two, and small ones share bytes."""
+    """Return the number of items in a tensor's typed field: a complex element is two, and small ones share bytes."""
     name = _type_name(tensor)
     if name in ("COMPLEX64", "COMPLEX128"):
         return 2 * count

@@ -1,4 +1,4 @@
-"""A model's weights: read once, never written, and told apart by their bytes.
+"""A model's weights: read once, never written, and identified by their bytes.
 
 All conversions of a model share them, so that graphs for other shapes, and other sessions, find on the device what is
 there already.

@@ -60,7 +60,7 @@ class Integers:
         return int(max(part.sum(axis=(axis, *over)).max() for part in parts))
 
     def ends(self, length: int, largest: int) -> list[int]:
-        """Where rows end such that float32 holds sums over them, of so many rows and factors of up to a magnitude."""
+        """Return the ends of groups of rows over which sums, of factors up to a magnitude, are exact in float32."""
 
         def largest_sum(starts: range) -> int:
             return self.largest_sum(starts, self.integers.rank - 2) * largest
@@ -149,7 +149,7 @@ def convolution(
         x: the images, [N, C, ...].
         w: the filters, [M, C / groups, ...].
         groups: in how many the channels are.
-        convolved: the convolution of such operands of any number of channels, in float32.
+        convolved: computes the convolution in float32, of any number of channels.
     """
     channels, window = w.operand.shape[1], math.prod(w.operand.shape[2:])
 
@@ -170,7 +170,7 @@ def convolution(
 
 
 def bounds(length: int, largest_term: int, largest_sum: Callable[[range], int] | None) -> list[tuple[int, int]]:
-    """Where to cut sums of a length, so that each part is exact in float32.
+    """Return where to cut sums of a length, so that each part is exact in float32.
 
     Args:
         length: the number of terms.

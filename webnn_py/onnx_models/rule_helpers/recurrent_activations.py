@@ -27,7 +27,7 @@ class Formula:
     Attributes:
         apply: computes it, from a context, an operand, alpha and beta, as far as it has them.
         alpha: the default of alpha: its ONNX operator's, or MUST_BE_GIVEN; None for an activation without alpha.
-        beta: likewise.
+        beta: the default of beta, in the same form.
     """
 
     apply: Callable[..., MLOperand]
@@ -64,13 +64,13 @@ FORMULAS: Final[Mapping[str, Formula]] = {
 
 @attrs.frozen(kw_only=True)
 class GateFunctions:
-    """What a recurrent node says of its activations.
+    """The activations of a recurrent node.
 
     Attributes:
         context: what to build with.
         names: the activations of each direction, in lower case.
-        alphas: their alphas, likewise; None where one has none.
-        betas: likewise.
+        alphas: the alpha of each; None where it has none.
+        betas: the beta of each; None where it has none.
         clip: what the input of a gate's activation is clamped to, both ways; None for no bound.
     """
 

@@ -18,14 +18,14 @@ MOST_STEPS: Final = 2000
 
 Activation = Callable[[MLOperand], MLOperand]
 State = tuple[MLOperand, ...]
-"""What a step hands on to the next: the hidden state first; each is [batch, hidden size]."""
+"""The state between steps: the hidden state first; each is [batch, hidden size]."""
 Step = Callable[[MLOperand, State], State]
 """From the weighted input of one step, [batch, gates · hidden size], and a state: the next state."""
 
 
 @attrs.frozen(kw_only=True)
 class UnrolledNetwork:
-    """What all directions share.
+    """The parts of a network that all directions share.
 
     Attributes:
         context: what to build with.
@@ -43,7 +43,7 @@ class UnrolledNetwork:
 
     @property
     def count(self) -> int:
-        """How many directions there are."""
+        """The number of directions."""
         return 2 if self.direction == "bidirectional" else 1
 
     def of_direction(self, parameter: MLOperand, index: int) -> MLOperand:

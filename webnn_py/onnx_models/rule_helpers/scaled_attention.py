@@ -14,7 +14,7 @@ from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
 _LOWEST: Final = {"float32": float(np.finfo(np.float32).min), "float16": float(np.finfo(np.float16).min)}
-"""What is added where nothing is to be attended to: softmax gives 0 there, and no NaN where it is so everywhere."""
+"""The bias that hides a key: softmax gives 0 there, and no NaN where all keys are hidden."""
 
 
 def lowest(operand: MLOperand) -> float:
@@ -30,7 +30,7 @@ def lowest(operand: MLOperand) -> float:
 
 @attrs.frozen
 class Attended:
-    """What attention comes to, step by step.
+    """The results of attention, step by step.
 
     Attributes:
         output: [batch, heads, queries, value size].
@@ -128,12 +128,12 @@ def joined_heads(context: ConversionContext, x: MLOperand) -> MLOperand:
 
 
 def past_of(context: ConversionContext, past: Value | None) -> MLOperand | None:
-    """What came before; None where that is nothing, which models also say by a past without elements."""
+    """Return past keys or values; None where there are none, which models also express by a past without elements."""
     return None if past is None or 0 in past.shape else context.operand(past)
 
 
 def appended(context: ConversionContext, past: MLOperand | None, x: MLOperand) -> MLOperand:
-    """What came before, and after it what is new, along the axis of length."""
+    """Return past keys or values followed by new ones, along the axis of length."""
     check_rank("keys or values", x, 4)
     if past is not None:
         check_rank("the past", past, 4)
@@ -156,7 +156,7 @@ class Window:
 
     @property
     def is_everything(self) -> bool:
-        """Whether nothing is hidden."""
+        """Return whether nothing is hidden."""
         return self.before < 0 and self.after < 0
 
 
@@ -222,7 +222,7 @@ def rotated(
         context: what to build with.
         x: [batch, heads, length, size].
         cos: of the angles, [batch or 1, length, half of what turns].
-        sin: likewise.
+        sin: of the angles, of the same shape.
         interleaved: whether neighbours are pairs; else one half with the other.
     """
     check_rank("what turns", x, 4)

@@ -20,7 +20,7 @@ MAX_TAKEN_APART = 3
 
 @attrs.frozen
 class SlidingWindows:
-    """How windows slide over the spatial axes: one number for each axis.
+    """Windows that slide over the spatial axes: one number for each axis.
 
     Attributes:
         sizes: the lengths of the axes.
@@ -40,7 +40,7 @@ class SlidingWindows:
 
     @property
     def reaches(self) -> tuple[int, ...]:
-        """What a window spans."""
+        """The span of a window."""
         return tuple(_reach(*item) for item in zip(self.kernel, self.dilations, strict=True))
 
     @property
@@ -71,7 +71,7 @@ class SlidingWindows:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """How many windows there are."""
+        """The number of windows."""
         return tuple(
             (begin + size + end - reach) // stride + 1
             for size, reach, stride, begin, end in zip(

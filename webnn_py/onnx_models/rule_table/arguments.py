@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 from onnx import AttributeProto, NodeProto, defs, helper
 
-from webnn_py.onnx_models.conversion.context import ConversionContext, Value
+from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.problems import shortened, worded
 from webnn_py.onnx_models.rule_table.declaration import InputParameter, Rule
 from webnn_py.operators.operand import MLOperand
@@ -66,12 +66,14 @@ class Form:
     Attributes:
         inputs: the names of its inputs.
         fewest_inputs: how many a node has at least.
+        most_inputs: how many it has at most.
         types: the number and the name of each attribute's type.
         defaults: the values of those that have one.
     """
 
     inputs: tuple[str, ...]
     fewest_inputs: int
+    most_inputs: int
     types: Mapping[str, tuple[int, str]]
     defaults: Mapping[str, object]
 
@@ -81,7 +83,7 @@ def form_of(schema: defs.OpSchema) -> Form:
     attributes: Mapping[str, Any] = schema.attributes
     types = {name: (attribute.type.value, attribute.type.name) for name, attribute in attributes.items()}
     names = tuple([formal.name for formal in schema.inputs])
-    return Form(names, schema.min_input, types, dict(_defaults(attributes)))
+    return Form(names, schema.min_input, schema.max_input, types, dict(_defaults(attributes)))
 
 
 def call(
@@ -106,8 +108,9 @@ def call(
     Raises:
         Refused: the rule refuses, or the node has what the rule does not name.
     """
-    inputs = _inputs(rule, form, values, context)
-    attributes = _attributes(rule, form, node)
+    found = {item.name: _attribute_value(item) for item in node.attribute}
+    inputs = _inputs(rule, form, values, found, context)
+    attributes = _attributes(rule, form, found)
     result = rule.function(context, *inputs, **attributes)
     if isinstance(result, (MLOperand, np.ndarray)) and len(context.wanted) == 1:
         return [result]
@@ -119,11 +122,18 @@ def call(
     return results[: len(node.output)]
 
 
-def _inputs(rule: Rule, form: Form, values: Sequence[Value | None], context: ConversionContext) -> list[Value | None]:
+def _inputs(
+    rule: Rule,
+    form: Form,
+    values: Sequence[Value | None],
+    attributes: Mapping[str, object],
+    context: ConversionContext,
+) -> list[Value | None]:
     arguments: list[Value | None] = []
-    for index in range(max(len(values), len(rule.inputs))):
+    count = min(len(rule.inputs), form.most_inputs)
+    for index in range(max(len(values), count)):
         value = values[index] if index < len(values) else None
-        parameter = rule.inputs[index] if index < len(rule.inputs) else rule.variadic
+        parameter = rule.inputs[index] if index < count else rule.variadic
         if isinstance(value, MLOperand) and parameter is not None and parameter.kind != "static":
             arguments.append(value)
             continue
@@ -132,7 +142,17 @@ def _inputs(rule: Rule, form: Form, values: Sequence[Value | None], context: Con
             arguments.append(_argument(subject, parameter, value, context))
         elif value is not None:
             raise Refused(f"{subject} is given; it is not supported")
+    if count < len(rule.inputs):
+        arguments += [_from_attribute(parameter, form, attributes) for parameter in rule.inputs[count:]]
     return arguments
+
+
+def _from_attribute(parameter: InputParameter, form: Form, attributes: Mapping[str, object]) -> StaticValue | None:
+    """Return the argument for an input of later versions, which may be an attribute in this one."""
+    value = attributes.get(parameter.name, form.defaults.get(parameter.name))
+    if value is None and parameter.required:
+        raise Refused(f"attribute {parameter.name} is missing; it is needed")
+    return None if value is None else np.array(value)
 
 
 def _argument(subject: str, parameter: InputParameter, value: Value | None, context: ConversionContext) -> Value | None:
@@ -165,20 +185,19 @@ def check_form(form: Form, node: NodeProto) -> None:
         seen.add(name)
 
 
-def _attributes(rule: Rule, form: Form, node: NodeProto) -> dict[str, object]:
-    """The attributes that the rule names; the others are refused where they are not their defaults.
+def _attributes(rule: Rule, form: Form, given: Mapping[str, object]) -> dict[str, object]:
+    """Return the attributes that the rule names; the others are refused where they are not their defaults.
 
     Raises:
         Refused: an attribute is not supported or missing, or a flag is neither 0 nor 1.
     """
-    given = {item.name: _attribute_value(item) for item in node.attribute}
     if not given and not rule.attributes:
-        return given
+        return {}
     defaults = form.defaults
     for name, value in given.items():
         if name not in form.types:
             raise Refused(f"attribute {shortened(name)} is {worded(value)}; the operator has no such attribute")
-        if name not in rule.attributes and (name not in defaults or value != defaults[name]):
+        if name not in rule.parameters and (name not in defaults or value != defaults[name]):
             only = f"only its default, {defaults[name]!r}, is" if name in defaults else "it is not"
             raise Refused(f"attribute {name} is {worded(value)}; {only} supported")
     arguments = {**rule.attributes, **{name: defaults[name] for name in rule.attributes if name in defaults}}

@@ -11,6 +11,9 @@ Keyword parameters are attributes by their ONNX names. An absent attribute has t
 operator's version, else the parameter's own. Attributes and inputs that a rule does not name are not supported: they
 must be absent or have their default. A rule that would be wrong in a corner calls ``refuse()``.
 
+A rule may hold for versions of an operator that lack some of its inputs and attributes: these are then absent. An
+input that is an attribute of the same name in an earlier version is given its value, as a static one.
+
 Of an operator that ONNX does not have (``com.microsoft.…``) the signature is all that is known: it names every
 attribute, with its default and, in the annotation, its type.
 """
@@ -64,7 +67,7 @@ class InputParameter:
 
 @attrs.frozen
 class Rule:
-    """How an operator is converted, in one or more of its versions.
+    """A rule for converting an operator, in one or more of its versions.
 
     Attributes:
         function: the rule itself.
@@ -72,6 +75,7 @@ class Rule:
         variadic: what it takes any number of beyond those, or None.
         attributes: the attributes that it takes, with its own defaults; required ones have ``inspect``'s "empty".
         attribute_types: their annotations, without None.
+        parameters: the names of its inputs and attributes.
     """
 
     function: Callable[..., Result]
@@ -79,6 +83,7 @@ class Rule:
     variadic: InputParameter | None
     attributes: Mapping[str, object]
     attribute_types: Mapping[str, object]
+    parameters: frozenset[str]
 
     @property
     def category(self) -> str:
@@ -87,7 +92,7 @@ class Rule:
 
     @property
     def may_compute_shapes(self) -> bool:
-        """Whether its result may be needed while building; if not, the device computes it like any other."""
+        """Return whether its result may be needed while building; if not, the device computes it like any other."""
         return self.category not in NEVER_IN_SHAPES
 
     @classmethod
@@ -106,7 +111,8 @@ class Rule:
                 variadic = _input_parameter(parameter, hints[parameter.name])
             else:
                 inputs.append(_input_parameter(parameter, hints[parameter.name]))
-        return cls(function, tuple(inputs), variadic, attributes, types)
+        parameters = frozenset([*(item.name for item in inputs), *attributes])
+        return cls(function, tuple(inputs), variadic, attributes, types, parameters)
 
 
 def _without_none(annotation: Any) -> object:
@@ -126,7 +132,7 @@ Rules = Mapping[str, Mapping[int, Rule]]
 """Rules by operator and version of the operator."""
 
 TABLE: dict[str, dict[int, Rule]] = {}
-"""What has been registered so far; ``registry`` has it complete."""
+"""The rules that are registered so far; ``registry`` has all of them."""
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Result])
 

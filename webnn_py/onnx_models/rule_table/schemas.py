@@ -1,4 +1,4 @@
-"""What a node's operator is: by ONNX's schema, or by the rule's own signature where ONNX has none."""
+"""Schemas of operators: ONNX's, or where ONNX has none, one made of the rule's signature."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -32,7 +32,7 @@ def operator_name(node: NodeProto) -> str:
 
 
 def schema_of(name: str, domain: str, version: int | None) -> defs.OpSchema:
-    """Return what is said of an operator.
+    """Return the schema of an operator.
 
     Args:
         name: as :func:`operator_name` has it.

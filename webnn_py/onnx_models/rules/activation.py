@@ -30,13 +30,7 @@ def celu(context: ConversionContext, x: MLOperand, *, alpha: float) -> MLOperand
     return context.mul(context.elu(context.div(x, factor)), factor)
 
 
-@rule("Clip", 6)
-def clip_by_attributes(context: ConversionContext, x: MLOperand, *, max: float, min: float) -> MLOperand:
-    """Limit elements to a range."""
-    return clip(context, x, np.array(min), np.array(max))
-
-
-@rule("Clip", 11, 12, 13)
+@rule("Clip", 6, 11, 12, 13)
 def clip(
     context: ConversionContext,
     x: MLOperand,
@@ -181,13 +175,13 @@ def softmax_of_rows(context: ConversionContext, x: MLOperand, *, axis: int) -> M
 
 @rule("LogSoftmax", 1, 11)
 def log_softmax_of_rows(context: ConversionContext, x: MLOperand, *, axis: int) -> MLOperand:
-    """Likewise, the logarithm."""
+    """The logarithm of a softmax over all axes from one on."""
     return context.reshape(log_softmax(context, _as_matrix(context, x, axis), axis=1), x.shape)
 
 
 @rule("Hardmax", 1, 11)
 def hardmax_of_rows(context: ConversionContext, x: MLOperand, *, axis: int) -> MLOperand:
-    """Likewise, the hardmax."""
+    """A hardmax over all axes from one on."""
     return context.reshape(hardmax(context, _as_matrix(context, x, axis), axis=1), x.shape)
 
 

@@ -18,7 +18,7 @@ one_to_one("Div", arithmetic.div, 7, 13, 14, module=__name__)
 
 
 ROUNDING = 1e-5
-"""How far, for each 1 of it, a power of float32 may be from the integer that it is."""
+"""The largest relative difference of a power in float32 from the integer that it stands for."""
 
 
 @rule("Max", 6, 8, 12, 13)
@@ -48,7 +48,7 @@ def mean(context: ConversionContext, *data: MLOperand) -> MLOperand:
 
 @rule("Mod", 10, 13, 28)
 def remainder(context: ConversionContext, a: MLOperand, b: MLOperand, *, fmod: int) -> MLOperand:
-    """What is left of A divided by B: with the sign of B, or with ``fmod`` that of A."""
+    """The remainder of A divided by B: with the sign of B, or with ``fmod`` that of A."""
     zero = context.number(0, a)
     if a.data_type in INTEGER_RANGES:
         quotient = context.div(a, b)  # towards 0
@@ -87,7 +87,7 @@ def _floats_cut_off(context: ConversionContext, power: MLOperand, base: MLOperan
 
 
 def _is_broken(base: MLOperand, exponent: StaticValue) -> bool:
-    """Whether an exponent of an integer base is of floats that are not all integers."""
+    """Return whether an exponent of an integer base is of floats that are not all integers."""
     return (
         base.data_type in INTEGER_RANGES and exponent.dtype.kind == "f" and bool(np.any(exponent != np.trunc(exponent)))
     )

@@ -25,10 +25,10 @@ from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
 FLOATS: Final = (None, TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BFLOAT16)
-"""What a softmax may be asked to be computed in; WebNN computes it in float32."""
+"""The types in which a softmax may be asked to be computed; WebNN computes it in float32."""
 
 
-@rule("Attention", 23)
+@rule("Attention", 23, 24, 25)
 def attention(
     context: ConversionContext,
     q: MLOperand,
@@ -37,97 +37,22 @@ def attention(
     attn_mask: Value | None = None,
     past_key: Value | None = None,
     past_value: Value | None = None,
-    *,
-    is_causal: int,
-    kv_num_heads: int = 0,
-    q_num_heads: int = 0,
-    qk_matmul_output_mode: int,
-    scale: float | None = None,
-    softcap: float,
-    softmax_precision: int | None = None,
-) -> list[MLOperand]:
-    """Attention; the softmax is computed in float32, whatever ``softmax_precision`` asks for."""
-    return attention_with_lengths(
-        context,
-        q,
-        k,
-        v,
-        attn_mask,
-        past_key,
-        past_value,
-        is_causal=is_causal,
-        kv_num_heads=kv_num_heads,
-        q_num_heads=q_num_heads,
-        qk_matmul_output_mode=qk_matmul_output_mode,
-        scale=scale,
-        softcap=softcap,
-        softmax_precision=softmax_precision,
-    )
-
-
-@rule("Attention", 24)
-def attention_with_lengths(
-    context: ConversionContext,
-    q: MLOperand,
-    k: MLOperand,
-    v: MLOperand,
-    attn_mask: Value | None = None,
-    past_key: Value | None = None,
-    past_value: Value | None = None,
     nonpad_kv_seqlen: MLOperand | None = None,
     *,
     is_causal: int,
     kv_num_heads: int = 0,
+    left_window_size: int = -1,
     q_num_heads: int = 0,
     qk_matmul_output_mode: int,
+    right_window_size: int = -1,
     scale: float | None = None,
     softcap: float,
     softmax_precision: int | None = None,
 ) -> list[MLOperand]:
-    """Likewise, where each sample may have a number of keys of its own."""
-    return attention_in_windows(
-        context,
-        q,
-        k,
-        v,
-        attn_mask,
-        past_key,
-        past_value,
-        nonpad_kv_seqlen,
-        is_causal=is_causal,
-        kv_num_heads=kv_num_heads,
-        left_window_size=-1,
-        q_num_heads=q_num_heads,
-        qk_matmul_output_mode=qk_matmul_output_mode,
-        right_window_size=-1,
-        scale=scale,
-        softcap=softcap,
-        softmax_precision=softmax_precision,
-    )
+    """Attention; each sample may have a number of keys of its own, and each query may see only the keys around it.
 
-
-@rule("Attention", 25)
-def attention_in_windows(
-    context: ConversionContext,
-    q: MLOperand,
-    k: MLOperand,
-    v: MLOperand,
-    attn_mask: Value | None = None,
-    past_key: Value | None = None,
-    past_value: Value | None = None,
-    nonpad_kv_seqlen: MLOperand | None = None,
-    *,
-    is_causal: int,
-    kv_num_heads: int = 0,
-    left_window_size: int,
-    q_num_heads: int = 0,
-    qk_matmul_output_mode: int,
-    right_window_size: int,
-    scale: float | None = None,
-    softcap: float,
-    softmax_precision: int | None = None,
-) -> list[MLOperand]:
-    """Likewise, where each query may see only the keys around it."""
+    The softmax is computed in float32, whatever ``softmax_precision`` asks for.
+    """
     if softmax_precision not in FLOATS:
         refuse("attribute softmax_precision", type_name(softmax_precision or 0), "a type of floats")
     for name, item in (("Q", q), ("K", k), ("V", v)):
@@ -159,7 +84,7 @@ def attention_in_windows(
 def _offset(
     context: ConversionContext, q: MLOperand, past: MLOperand | None, lengths: MLOperand | None
 ) -> int | MLOperand:
-    """How many keys come before the first query."""
+    """Return the number of keys before the first query."""
     if past is not None:
         return past.shape[2]
     return 0 if lengths is None else context.sub(lengths, context.number(q.shape[2], lengths))

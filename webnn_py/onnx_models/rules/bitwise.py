@@ -61,7 +61,7 @@ def bit_shift(context: ConversionContext, x: MLOperand, y: MLOperand, *, directi
 
 
 def _low_bits(context: ConversionContext, x: MLOperand, most: MLOperand) -> MLOperand:
-    """What is left of integers from 0 on, divided by one more than the largest that may be left."""
+    """Return the remainder of integers that are not negative, divided by one more than the largest remainder."""
     half = context.div(most, context.number(2, x))  # most + 1, which may be beyond the data type, is 2 · (half + 1)
     parts = context.add(half, context.number(1, x))
     quotient = context.div(context.div(x, parts), context.number(2, x))

@@ -20,29 +20,22 @@ WIDER: Final = {"int2": "int8", "int4": "int8", "int16": "int32", "uint2": "uint
 """Integer types that WebNN lacks, by numpy's names, and what holds their values."""
 
 
-@rule("Cast", 6, 9, 13)
-def cast(context: ConversionContext, x: MLOperand, *, to: int) -> MLOperand:
-    """Convert to another type; a boolean is 1 where the element is not 0."""
+@rule("Cast", 6, 9, 13, 19, 21, 23, 24, 25, 28)
+def cast(context: ConversionContext, x: MLOperand, *, to: int, saturate: int = 1, round_mode: str = "up") -> MLOperand:
+    """Convert to another type; a boolean is 1 where the element is not 0.
+
+    ``saturate`` and ``round_mode`` concern only floats of 8 bits, which WebNN lacks.
+    """
     data_type = context.data_type("attribute to", to)
     if to == TensorProto.BOOL:
         return context.not_equal(x, context.number(0, x))
     return x if x.data_type == data_type else context.cast(x, data_type)
 
 
-@rule("Cast", 19, 21, 23)
-def cast_saturating(context: ConversionContext, x: MLOperand, *, to: int, saturate: int) -> MLOperand:
-    """Likewise; ``saturate`` speaks of 8-bit floats only, which WebNN lacks."""
-    return cast(context, x, to=to)
-
-
-@rule("Cast", 24, 25, 28)
-def cast_rounding(context: ConversionContext, x: MLOperand, *, to: int, saturate: int, round_mode: str) -> MLOperand:
-    """Likewise; ``round_mode``, too, speaks of 8-bit floats only."""
-    return cast(context, x, to=to)
-
-
-@rule("CastLike", 15)
-def cast_like(context: ConversionContext, x: MLOperand, target_type: Value) -> MLOperand:
+@rule("CastLike", 15, 19, 21, 23, 24, 25)
+def cast_like(
+    context: ConversionContext, x: MLOperand, target_type: Value, *, saturate: int = 1, round_mode: str = "up"
+) -> MLOperand:
     """Convert to another tensor's type."""
     if isinstance(target_type, np.ndarray):
         return cast(context, x, to=helper.np_dtype_to_tensor_dtype(target_type.dtype))
@@ -51,21 +44,7 @@ def cast_like(context: ConversionContext, x: MLOperand, target_type: Value) -> M
     return context.cast(x, target_type.data_type)
 
 
-@rule("CastLike", 19, 21, 23)
-def cast_like_saturating(context: ConversionContext, x: MLOperand, target_type: Value, *, saturate: int) -> MLOperand:
-    """Likewise; ``saturate`` speaks of 8-bit floats only."""
-    return cast_like(context, x, target_type)
-
-
-@rule("CastLike", 24, 25)
-def cast_like_rounding(
-    context: ConversionContext, x: MLOperand, target_type: Value, *, saturate: int, round_mode: str
-) -> MLOperand:
-    """Likewise; ``round_mode``, too, speaks of 8-bit floats only."""
-    return cast_like(context, x, target_type)
-
-
-@rule("DequantizeLinear", 10, 13, 19, 21)
+@rule("DequantizeLinear", 10, 13, 19, 21, 23, 24, 25, 28)
 def dequantize(
     context: ConversionContext,
     x: Value,
@@ -74,8 +53,20 @@ def dequantize(
     *,
     axis: int = 1,
     block_size: int = 0,
+    output_dtype: int = 0,
 ) -> MLOperand:
     """(x - zero point) · scale, for the whole tensor, along an axis, or by blocks."""
+    y = _dequantized(context, x, scale, zero_point, axis, block_size)
+    if not output_dtype:
+        return y
+    if context.data_type("attribute output_dtype", output_dtype) in INTEGER_RANGES:
+        refuse("attribute output_dtype", type_name(output_dtype), "a type of floats")
+    return cast(context, y, to=output_dtype)
+
+
+def _dequantized(
+    context: ConversionContext, x: Value, scale: MLOperand, zero_point: Value | None, axis: int, block_size: int
+) -> MLOperand:
     is_short = _last_is_short(x, scale, axis, block_size)
     if context.has_four_bits and _is_packable(x) and (zero_point is None or _is_packable(zero_point)) and not is_short:
         return _dequantized_four_bits(context, x, scale, zero_point, axis, block_size)
@@ -88,26 +79,6 @@ def dequantize(
     shape = _scale_shape(quantized, scale, axis, block_size)
     zero = _zeros(context, shape, quantized.data_type) if zero is None else zero
     return context.dequantize_linear(quantized, context.reshape(scale, shape), context.reshape(zero, shape))
-
-
-@rule("DequantizeLinear", 23, 24, 25, 28)
-def dequantize_to(
-    context: ConversionContext,
-    x: Value,
-    scale: MLOperand,
-    zero_point: Value | None = None,
-    *,
-    axis: int,
-    block_size: int,
-    output_dtype: int,
-) -> MLOperand:
-    """Likewise; to the data type of the scale unless another one is asked for."""
-    y = dequantize(context, x, scale, zero_point, axis=axis, block_size=block_size)
-    if not output_dtype:
-        return y
-    if context.data_type("attribute output_dtype", output_dtype) in INTEGER_RANGES:
-        refuse("attribute output_dtype", type_name(output_dtype), "a type of floats")
-    return cast(context, y, to=output_dtype)
 
 
 def _is_packable(value: Value) -> TypeGuard[StaticValue]:
@@ -148,41 +119,27 @@ def _widened(context: ConversionContext, value: Value) -> MLOperand:
     return context.constant(value.astype(wider))
 
 
-@rule("QuantizeLinear", 10, 13)
+@rule("QuantizeLinear", 10, 13, 19, 21, 23, 24, 25, 28)
 def quantize(
-    context: ConversionContext, x: MLOperand, scale: MLOperand, zero_point: MLOperand | None = None, *, axis: int = 1
-) -> MLOperand:
-    """X / scale, rounded half to even, plus the zero point, for the whole tensor or along an axis."""
-    return _quantized(context, x, scale, zero_point, _scale_shape(x, scale, axis, 0))
-
-
-@rule("QuantizeLinear", 19)
-def quantize_saturating(
     context: ConversionContext,
     x: MLOperand,
     scale: MLOperand,
     zero_point: MLOperand | None = None,
     *,
-    axis: int,
-    saturate: int,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+    precision: int = 0,
+    saturate: int = 1,
 ) -> MLOperand:
-    """Likewise; ``saturate`` speaks of 8-bit floats only."""
-    return quantize(context, x, scale, zero_point, axis=axis)
+    """X / scale, rounded half to even, plus the zero point, for the whole tensor, along an axis, or by blocks.
 
-
-@rule("QuantizeLinear", 21)
-def quantize_blocks(
-    context: ConversionContext,
-    x: MLOperand,
-    scale: MLOperand,
-    zero_point: MLOperand | None = None,
-    *,
-    axis: int,
-    block_size: int,
-    output_dtype: int,
-    saturate: int,
-) -> MLOperand:
-    """Likewise, also by blocks; without a zero point to a data type that may be asked for."""
+    The division is in the data type of the scale unless ``precision`` asks for another one. ``saturate`` concerns only
+    floats of 8 bits.
+    """
+    if precision:
+        data_type = context.data_type("attribute precision", precision)
+        x, scale = context.cast(x, data_type), context.cast(scale, data_type)
     if _last_is_short(x, scale, axis, block_size):
         scale = _for_each_element(context, x, scale, axis, block_size)
         zero_point = None if zero_point is None else _for_each_element(context, x, zero_point, axis, block_size)
@@ -194,41 +151,6 @@ def quantize_blocks(
             zero_point = _zeros(context, shape, data_type)
         if zero_point.data_type != data_type:
             refuse("attribute output_dtype", data_type, f"{zero_point.data_type}, that of the zero point, or absent")
-    return _quantized(context, x, scale, zero_point, shape)
-
-
-@rule("QuantizeLinear", 23, 24, 25, 28)
-def quantize_precisely(
-    context: ConversionContext,
-    x: MLOperand,
-    scale: MLOperand,
-    zero_point: MLOperand | None = None,
-    *,
-    axis: int,
-    block_size: int,
-    output_dtype: int,
-    precision: int,
-    saturate: int,
-) -> MLOperand:
-    """Likewise; the division is in the data type of the scale unless another one is asked for."""
-    if precision:
-        data_type = context.data_type("attribute precision", precision)
-        x, scale = context.cast(x, data_type), context.cast(scale, data_type)
-    return quantize_blocks(
-        context,
-        x,
-        scale,
-        zero_point,
-        axis=axis,
-        block_size=block_size,
-        output_dtype=output_dtype,
-        saturate=saturate,
-    )
-
-
-def _quantized(
-    context: ConversionContext, x: MLOperand, scale: MLOperand, zero_point: MLOperand | None, shape: Sequence[int]
-) -> MLOperand:
     if zero_point is None:
         zero_point = _zeros(context, shape, "uint8")
     if x.data_type != scale.data_type:
@@ -242,7 +164,7 @@ def _zeros(context: ConversionContext, shape: Sequence[int], data_type: str) -> 
 
 
 def _last_is_short(x: Value, scale: MLOperand, axis: int, block_size: int) -> bool:
-    """Whether the last block is shorter than the others, which WebNN's are never."""
+    """Return whether the last block is shorter than the others, which WebNN's are never."""
     rank = len(x.shape)
     if block_size < 1 or scale.rank != rank or not -rank <= axis < rank:
         return False
@@ -252,7 +174,7 @@ def _last_is_short(x: Value, scale: MLOperand, axis: int, block_size: int) -> bo
 def _for_each_element(
     context: ConversionContext, x: MLOperand, blocks: MLOperand, axis: int, block_size: int
 ) -> MLOperand:
-    """What stands once for each block along an axis, once for each element."""
+    """Repeat the value of each block along an axis for each of its elements."""
     block_of = np.arange(x.shape[axis], dtype=np.int32) // block_size
     return context.gather(blocks, context.constant(block_of), axis=counted(axis, x.rank))
 

@@ -63,7 +63,7 @@ def _conv_volumes(
     if count < 1:
         refuse("the windows' depth", depth.reaches, f"at most that of the padded input {list(x.shape)}")
     context.reserve(4 * count * reach)
-    starts = np.arange(count)[:, np.newaxis] * depth.strides[0]  # of one window any stride may be said
+    starts = np.arange(count)[:, np.newaxis] * depth.strides[0]  # of one window any stride may be given
     places = context.constant((starts + np.arange(reach) * depth.dilations[0]).astype(np.int32))
     padded = context.pad(x, [0, 0, depth.begins[0], 0, 0], [0, 0, depth.ends[0], 0, 0])
     taken = context.gather(padded, places, axis=2)  # [batch, channels, count, reach, height, width]
@@ -243,7 +243,7 @@ def images_of_columns(
 
 
 def _appended_to(output_shape: Sequence[int] | None, slid: SlidingWindows, appended: Sequence[int]) -> tuple[int, ...]:
-    """What to append so that the windows reach a given shape: less than a stride, or it is refused."""
+    """Return the sizes to append so that windows reach a given shape: less than a stride, or it is refused."""
     if output_shape is None or len(output_shape) != len(slid.sizes):
         return tuple(appended)
     return tuple(
@@ -257,7 +257,7 @@ def _appended_to(output_shape: Sequence[int] | None, slid: SlidingWindows, appen
 def _cut_to(
     output_shape: Sequence[int] | None, slid: SlidingWindows, appended: Sequence[int], *, more_at_end: bool
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """What to cut so that the output has a given shape, by default the input's times the strides."""
+    """Return what to cut off for the output to have a given shape, by default the input's times the strides."""
     wanted = output_shape or [size * stride for size, stride in zip(slid.sizes, slid.strides, strict=True)]
     if len(wanted) != len(slid.sizes):
         refuse("attribute output_shape", tuple(wanted), f"of length {len(slid.sizes)}")

@@ -115,7 +115,7 @@ def batch_normalization(
     is_test: int,
     momentum: float,
     spatial: int,
-) -> MLOperand:
+) -> list[MLOperand]:
     """Normalize with given means and variances, one a channel."""
     if not is_test:
         refuse("attribute is_test", is_test, "1: this version is not supported in training")

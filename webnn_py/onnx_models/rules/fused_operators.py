@@ -46,7 +46,7 @@ def fused_matmul(
     transBatchA: int = 0,  # noqa: N803 - ONNX's name
     transBatchB: int = 0,  # noqa: N803 - ONNX's name
 ) -> MLOperand:
-    """Likewise; a transposed batch stands after the rows."""
+    """A product of matrices, transposed where asked for; a transposed batch stands after the rows."""
     if not a.rank or not b.rank:
         refuse("the rank of a factor", 0, "at least 1")
     left, right = _transposed(context, a, transA, transBatchA), _transposed(context, b, transB, transBatchB)
@@ -148,7 +148,7 @@ def bias_gelu(context: ConversionContext, a: MLOperand, b: MLOperand) -> MLOpera
 
 @rule("com.microsoft.FastGelu", 1)
 def fast_gelu(context: ConversionContext, x: MLOperand, bias: MLOperand | None = None) -> MLOperand:
-    """Likewise, approximated by tanh."""
+    """The Gaussian error linear unit, approximated by tanh, of a sum with a bias."""
     return onnx_gelu(context, x if bias is None else context.add(x, bias), approximate="tanh")
 
 
@@ -178,7 +178,7 @@ def simplified_layer_normalization(
     epsilon: float = 1e-5,
     stash_type: int = 1,
 ) -> list[MLOperand]:
-    """Likewise, as onnxruntime called it; the second output is one over the root."""
+    """RMSNormalization under onnxruntime's name; the second output is one over the root."""
     if stash_type != 1:
         refuse("attribute stash_type", stash_type, "1")
     return list(_root_mean_square(context, x, scale, counted(axis, x.rank), epsilon))
@@ -222,7 +222,7 @@ def skip_simplified_layer_normalization(
     *,
     epsilon: float = LAYER_EPSILON,
 ) -> list[MLOperand | None]:
-    """Likewise, by the mean square."""
+    """Add, then divide by the root of the mean square."""
     total = _total(context, x, skip, bias)
     y, inverse = _root_mean_square(context, total, gamma, total.rank - 1, epsilon)
     return [y, None, inverse, total]

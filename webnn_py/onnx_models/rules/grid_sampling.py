@@ -17,7 +17,7 @@ from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
 MODES: Final = {"nearest": "nearest", "linear": "linear", "bilinear": "linear", "cubic": "cubic", "bicubic": "cubic"}
-"""What versions of the operator call the same."""
+"""The names of modes in other versions of the operator."""
 
 PADDING: Final = ("zeros", "border", "reflection")
 MOST_AXES: Final = 3
@@ -51,12 +51,12 @@ class _SampledAxis:
     padding: str
 
     def taps(self, normalized: MLOperand, mode: str) -> list[_Tap]:
-        """What samples at float32 places from -1 to 1 are made of."""
+        """Return the taps of samples at float32 places from -1 to 1."""
         place = self._place(normalized)
         return self.taps_at(self.context.round_even(place) if mode == "nearest" else place, mode)
 
     def taps_at(self, place: MLOperand, mode: str) -> list[_Tap]:
-        """What samples at places counted in elements are made of."""
+        """Return the taps of samples at places counted in elements."""
         context = self.context
         place = self._padded(place, mode)
         if mode == "nearest":
@@ -161,7 +161,7 @@ def grid_sample(
 def _parts(
     context: ConversionContext, x: MLOperand, taps: Sequence[Sequence[_Tap]], images: MLOperand | None = None
 ) -> list[MLOperand]:
-    """What samples are made of, the taps along each spatial axis: each part is [batch, samples, channels].
+    """Return the parts of which samples are the sum, by the taps along each axis: each is [batch, samples, channels].
 
     ``images`` says of which image of the input each of the batch's samples are, by default of its own.
     """
@@ -216,7 +216,7 @@ def affine_grid(context: ConversionContext, theta: MLOperand, size: StaticValue,
 
 
 def _normalized(length: int, *, align_corners: bool) -> StaticValue:
-    """Where the elements of an axis lie, from -1 to 1."""
+    """Return the coordinates of an axis's elements, from -1 to 1."""
     if align_corners:
         return np.linspace(-1, 1, length)
     return (2 * np.arange(length) + 1) / length - 1
@@ -279,7 +279,7 @@ def deformable_conv(
 
 
 def _window_places(slid: SlidingWindows, axis: int) -> StaticValue:
-    """Where the windows' elements lie along an axis: [kernel height, kernel width, windows down, windows across]."""
+    """Return the places of elements along an axis: [kernel height, kernel width, windows down, windows across]."""
     inner = np.arange(slid.kernel[axis]) * slid.dilations[axis]
     starts = np.arange(slid.counts[axis]) * slid.strides[axis] - slid.begins[axis]
     places = inner[:, np.newaxis] + starts
@@ -289,42 +289,14 @@ def _window_places(slid: SlidingWindows, axis: int) -> StaticValue:
     return np.broadcast_to(spread, (*slid.kernel, *slid.counts)).astype(np.float32)
 
 
-@rule("RoiAlign", 10)
-def align_regions_at_corners(
-    context: ConversionContext,
-    x: MLOperand,
-    rois: MLOperand,
-    batch_indices: MLOperand,
-    *,
-    mode: str,
-    output_height: int,
-    output_width: int,
-    sampling_ratio: int,
-    spatial_scale: float,
-) -> MLOperand:
-    """Likewise; the middle of the first element is at 0."""
-    return align_regions(
-        context,
-        x,
-        rois,
-        batch_indices,
-        coordinate_transformation_mode="output_half_pixel",
-        mode=mode,
-        output_height=output_height,
-        output_width=output_width,
-        sampling_ratio=sampling_ratio,
-        spatial_scale=spatial_scale,
-    )
-
-
-@rule("RoiAlign", 16, 22)
+@rule("RoiAlign", 10, 16, 22)
 def align_regions(
     context: ConversionContext,
     x: MLOperand,
     rois: MLOperand,
     batch_indices: MLOperand,
     *,
-    coordinate_transformation_mode: str,
+    coordinate_transformation_mode: str = "output_half_pixel",
     mode: str,
     output_height: int,
     output_width: int,
@@ -375,7 +347,7 @@ def align_regions(
 def _places_in_regions(
     context: ConversionContext, regions: MLOperand, axis: int, samples: Sequence[int], *, shifted: bool
 ) -> MLOperand:
-    """Where the samples [down, across] of each region lie along an axis: [regions, samples]."""
+    """Return the places of each region's samples [down, across] along an axis: [regions, samples]."""
     count = regions.shape[0]
     first, last = (context.slice(regions, [0, column], [count, 1]) for column in (1 - axis, 3 - axis))
     if shifted:

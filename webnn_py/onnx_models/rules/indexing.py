@@ -50,19 +50,11 @@ def gather_elements(context: ConversionContext, data: MLOperand, indices: MLOper
     return context.gather_elements(data, indices, axis=axis)
 
 
-@rule("GatherND", 11)
-def gather_nd(context: ConversionContext, data: MLOperand, indices: MLOperand) -> MLOperand:
-    """Take slices of the input where coordinates say."""
-    return context.gather_nd(data, indices)
-
-
-@rule("GatherND", 12, 13)
-def gather_nd_in_batches(
-    context: ConversionContext, data: MLOperand, indices: MLOperand, *, batch_dims: int
-) -> MLOperand:
-    """Likewise; the first axes are common to both, so that their coordinates are the index's own place."""
+@rule("GatherND", 11, 12, 13)
+def gather_nd(context: ConversionContext, data: MLOperand, indices: MLOperand, *, batch_dims: int = 0) -> MLOperand:
+    """Take slices of the input at coordinates; along the first ``batch_dims`` axes these are the index's own place."""
     if not batch_dims:
-        return gather_nd(context, data, indices)
+        return context.gather_nd(data, indices)
     if not 0 < batch_dims < min(data.rank, indices.rank):
         refuse("attribute batch_dims", batch_dims, f"less than the ranks, {data.rank} and {indices.rank}")
     if data.shape[:batch_dims] != indices.shape[:batch_dims]:
@@ -159,7 +151,7 @@ def scatter_reduced_elements(
 def _scattered_along(
     context: ConversionContext, data: MLOperand, indices: MLOperand, updates: MLOperand, axis: int, reduction: str
 ) -> MLOperand:
-    """Likewise, where the indices have all that lies beside the axis: each column by itself."""
+    """Scatter each column by itself, where the indices have the input's size along all other axes."""
     order = [axis, *(other for other in range(data.rank) if other != axis)]
     size, count, rest = data.shape[axis], indices.shape[axis], [data.shape[other] for other in order[1:]]
     width = math.prod(rest)

@@ -17,7 +17,7 @@ NEEDS: Final = {"linear": (False, False), "gated": (True, False), "delta": (Fals
 
 @attrs.frozen
 class Heads:
-    """How the last axis of packed tensors is divided.
+    """The division of the last axis of packed tensors.
 
     Attributes:
         count: of the keys and values.
@@ -48,7 +48,7 @@ def linear_attention(
     scale: float,
     update_rule: str,
 ) -> list[MLOperand]:
-    """What each token's query reads from the state; and the state at the end. In float32 within.
+    """Return what each token's query reads from the state, and the last state, computed in float32.
 
     ``chunk_size`` is a hint.
     """
@@ -104,7 +104,7 @@ def _heads(query: MLOperand, key: MLOperand, value: MLOperand, queries: int, cou
 
 
 def _width(x: MLOperand, *allowed: int) -> int:
-    """How many numbers of a decay, or heads of a beta, there are at each step."""
+    """Return the number of a decay's numbers, or a beta's heads, at each step."""
     check_rank("inputs decay and beta", x, 3)
     first, second = allowed
     if x.shape[2] not in (first, first * second):

@@ -90,7 +90,7 @@ def _of_packed(
     scale: float,
     unidirectional: int,
 ) -> list[MLOperand | None]:
-    """Attention of queries, keys and values that stand beside each other."""
+    """Attention of queries, keys and values that are packed into one tensor."""
     check_rank("the product of queries, keys and values", packed, 3)
     sizes = tuple(sizes or (packed.shape[2] // 3,) * 3)
     if len(sizes) != 3 or sum(sizes) != packed.shape[2]:
@@ -159,7 +159,7 @@ def quantized_attention(
     scale: float = 0.0,
     unidirectional: int = 0,
 ) -> list[MLOperand | None]:
-    """Likewise, of a product of integers."""
+    """Attention of a sequence to itself; queries, keys and values are one product of integers."""
     if do_rotary or past_present_share_buffer:
         given = f"{do_rotary} and {past_present_share_buffer}"
         refuse("attributes do_rotary and past_present_share_buffer", given, "0")
@@ -321,7 +321,7 @@ def group_query_attention(
 
 
 def _split_groups(context: ConversionContext, packed: MLOperand, heads: int, key_heads: int) -> list[MLOperand]:
-    """Return queries, keys and values of a tensor that has them beside each other."""
+    """Return queries, keys and values of a tensor that has them packed."""
     size = packed.shape[2] // (heads + 2 * key_heads)
     return context.split(packed, [heads * size, key_heads * size, key_heads * size], axis=2)
 
@@ -334,7 +334,7 @@ def _checked_past(context: ConversionContext, past: Value | None) -> MLOperand |
 
 
 def _check_lengths(context: ConversionContext, seqlens_k: Value, total: int) -> None:
-    """Refuse samples that have fewer keys than the total length, or lengths that only the run tells."""
+    """Refuse samples that have fewer keys than the total length, or lengths that are known only when the graph runs."""
     known = context.required("input seqlens_k", seqlens_k)
     if np.any(known != total - 1):
         refuse("input seqlens_k", known.tolist(), f"{total - 1} everywhere, the total length less 1")
@@ -386,7 +386,7 @@ def rotary_embedding_at(
     rotary_embedding_dim: int = 0,
     scale: float = 1.0,
 ) -> MLOperand:
-    """Likewise; a single position is that of the first element."""
+    """Turn pairs of elements by angles; a single position is that of the first element."""
     if is_packed_batching:
         refuse("attribute is_packed_batching", is_packed_batching, "0")
     check_rank("input input", x, 3, 4)

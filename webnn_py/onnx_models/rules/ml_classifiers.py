@@ -30,7 +30,7 @@ def check_transform(post_transform: str) -> None:
 
 
 def transformed(context: ConversionContext, scores: MLOperand, post_transform: str) -> MLOperand:
-    """What ``post_transform`` makes of the scores of two or more classes."""
+    """Return the scores of two or more classes after ``post_transform``."""
     check_transform(post_transform)
     if post_transform == "LOGISTIC":
         return context.sigmoid(scores)
@@ -85,7 +85,7 @@ def label_of(
 
 
 def _are_wanted(context: ConversionContext, strings: Sequence[str]) -> bool:
-    """Whether labels are."""
+    """Return whether labels are."""
     if strings and context.wanted[0]:
         raise RefusedWithWayOut(
             "its labels are strings, which WebNN lacks",
@@ -95,7 +95,7 @@ def _are_wanted(context: ConversionContext, strings: Sequence[str]) -> bool:
 
 
 def classes_of(ints: Sequence[int] | None, strings: Sequence[str] | None) -> int:
-    """How many labels there are."""
+    """Return the number of labels."""
     if (ints and strings) or not (ints or strings):
         refuse("the labels", "two kinds" if ints else "none", "either integers or strings")
     return len(ints or strings or ())

@@ -1,4 +1,4 @@
-"""Ensembles of decision trees, by their attributes: what is said of the leaves that rows come to."""
+"""Ensembles of decision trees, by their attributes: the weights of the leaves that rows reach."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -44,11 +44,11 @@ FUNCTIONS: Final[Mapping[str, str]] = {"SUM": "sum", "AVERAGE": "mean", "MIN": "
 
 @attrs.frozen(eq=False)
 class Leaves:
-    """What the leaves say.
+    """The weights of leaves.
 
     Attributes:
-        weights: of each node and each class or target, in float32; zeros where it says nothing.
-        says: whether it says something.
+        weights: of each node and each class or target, in float32; zeros where it has none.
+        says: whether it has one.
     """
 
     weights: npt.NDArray[np.float32]
@@ -107,7 +107,7 @@ def trees_of(
 
 
 def _roots_and_depth(children: Integers, is_branch: npt.NDArray[np.bool_]) -> tuple[Integers, int]:
-    """Where nothing leads to, and how many levels of branches are below.
+    """Return the roots of the trees, and their depth.
 
     Raises:
         Refused: two nodes lead to the same, or there are too many levels.
@@ -134,7 +134,7 @@ def leaves_of(
     weights: Sequence[float],
     count: int,
 ) -> Leaves:
-    """What attributes say of leaves; a node may say several things of a class, which add up.
+    """Return the weights of leaves; several weights of a node for one class add up.
 
     Raises:
         Refused: they speak of what is not there.
@@ -175,7 +175,7 @@ def _combined(
     base: Sequence[float],
     function: str = "SUM",
 ) -> MLOperand:
-    """What a function of the trees makes of what the leaves say that rows come to, and ``base``."""
+    """Return a function of the weights of the leaves that rows reach, over all trees, and ``base``."""
     operands: dict[str, Value] = {"input": rows, **trees.tables, "weights": weights}
     if base:
         operands["base"] = np.array(base, np.float32)
@@ -205,7 +205,7 @@ def tree_regressor(
     target_treeids: Sequence[int] = (),
     target_weights: Sequence[float] = (),
 ) -> MLOperand:
-    """What the leaves say, summed up over the trees, or their mean, least or greatest."""
+    """The sum of the leaves' weights over the trees, or their mean, least or greatest."""
     if n_targets < 1 or (n_targets == 1 and post_transform != "NONE"):
         refuse("attributes n_targets and post_transform", [n_targets, post_transform], "NONE for one target")
     if base_values and len(base_values) != n_targets:
@@ -248,7 +248,7 @@ def tree_classifier(
     nodes_values: Sequence[float] = (),
     post_transform: str = "NONE",
 ) -> tuple[MLOperand | None, MLOperand]:
-    """What the leaves say of each class, summed up over the trees, and the best class."""
+    """The sum of the leaves' weights for each class over the trees, and the best class."""
     count, base = classes_of(classlabels_int64s, classlabels_strings), tuple(base_values or ())
     trees, index = trees_of(
         nodes_treeids, nodes_nodeids, nodes_featureids, nodes_values, nodes_modes,
@@ -306,7 +306,7 @@ def _of_both_sides(
 def _only_spoken_of(
     context: ConversionContext, trees: Trees, rows: MLOperand, leaves: Leaves
 ) -> tuple[MLOperand, MLOperand]:
-    """The scores, and those of the classes that a leaf has said something of, the others -Infinity."""
+    """Return the scores, and those with -Infinity for classes for which no leaf has a weight."""
     weights = np.concatenate([leaves.weights, leaves.says.astype(np.float32)], axis=1)
     scores, said = context.split(_combined(context, trees, rows, weights, ()), 2, axis=1)
     is_spoken_of = context.greater(said, context.number(0, scores))

@@ -22,32 +22,8 @@ def concat(context: ConversionContext, *inputs: Value, axis: int) -> MLOperand:
     return present[0] if len(present) == 1 else context.concat(present, axis)
 
 
-@rule("Split", 2, 11)
-def split_by_attribute(
-    context: ConversionContext, data: MLOperand, *, axis: int, split: Sequence[int] | None = None
-) -> Sequence[Value]:
-    """Cut along an axis, into pieces of the given or of equal sizes; empty ones are known."""
-    if split is not None and len(split) != len(context.wanted):
-        refuse("the length of split", len(split), f"{len(context.wanted)}, as many as the outputs")
-    axis = counted(axis, data.rank)
-    if split is None or 0 not in split:
-        return context.split(data, len(context.wanted) if split is None else split, axis=axis)
-    pieces = iter(context.split(data, [size for size in split if size], axis=axis))
-    nothing = np.zeros([*data.shape[:axis], 0, *data.shape[axis + 1 :]], data.data_type)
-    return [next(pieces) if size else nothing for size in split]
-
-
-@rule("Split", 13)
-def split_by_input(
-    context: ConversionContext, data: MLOperand, split: StaticValue | None = None, *, axis: int
-) -> Sequence[Value]:
-    """Likewise; the sizes are an input."""
-    sizes = None if split is None else integers("input split", split)
-    return split_by_attribute(context, data, axis=axis, split=sizes)
-
-
-@rule("Split", 18)
-def split_into(
+@rule("Split", 2, 11, 13, 18)
+def split(
     context: ConversionContext,
     data: MLOperand,
     split: StaticValue | None = None,
@@ -55,34 +31,38 @@ def split_into(
     axis: int,
     num_outputs: int | None = None,
 ) -> Sequence[Value]:
-    """Likewise; with ``num_outputs`` the last piece may be smaller."""
-    if split is not None or num_outputs is None:
-        return split_by_input(context, data, split, axis=axis)
-    if num_outputs != len(context.wanted):
-        refuse("attribute num_outputs", num_outputs, f"{len(context.wanted)}, as many as the outputs")
-    size = data.shape[counted(axis, data.rank)]
+    """Cut along an axis, into pieces of the given or of equal sizes; empty ones are known.
+
+    With ``num_outputs`` the last piece may be smaller.
+    """
+    count, axis = len(context.wanted), counted(axis, data.rank)
+    if split is not None:
+        sizes: Sequence[int] = integers("input split", split)
+        if len(sizes) != count:
+            refuse("the length of split", len(sizes), f"{count}, as many as the outputs")
+    elif num_outputs is None:
+        return context.split(data, count, axis=axis)
+    else:
+        sizes = _sizes_of_pieces(num_outputs, count, data.shape[axis])
+    if 0 not in sizes:
+        return context.split(data, sizes, axis=axis)
+    pieces = iter(context.split(data, [size for size in sizes if size], axis=axis))
+    nothing = np.zeros([*data.shape[:axis], 0, *data.shape[axis + 1 :]], data.data_type)
+    return [next(pieces) if size else nothing for size in sizes]
+
+
+def _sizes_of_pieces(num_outputs: int, outputs: int, size: int) -> list[int]:
+    if num_outputs != outputs:
+        refuse("attribute num_outputs", num_outputs, f"{outputs}, as many as the outputs")
     piece = -(-size // num_outputs)
     sizes = [piece] * (num_outputs - 1) + [size - piece * (num_outputs - 1)]
     if sizes[-1] < 1:
         refuse("attribute num_outputs", num_outputs, f"such that {size} elements fill as many pieces")
-    return split_by_attribute(context, data, axis=axis, split=sizes)
+    return sizes
 
 
-@rule("Slice", 1)
-def slice_by_attributes(
-    context: ConversionContext,
-    data: MLOperand,
-    *,
-    starts: Sequence[int],
-    ends: Sequence[int],
-    axes: Sequence[int] | None = None,
-) -> Value:
-    """Cut a window out."""
-    return _sliced(context, data, starts, ends, axes, None)
-
-
-@rule("Slice", 10, 11, 13)
-def slice_by_inputs(
+@rule("Slice", 1, 10, 11, 13)
+def slice_(
     context: ConversionContext,
     data: MLOperand,
     starts: StaticValue,
@@ -140,21 +120,13 @@ def _sliced(
 
 @rule("Transpose", 1, 13, 21, 23, 24, 25)
 def transpose(context: ConversionContext, data: MLOperand, *, perm: Sequence[int] | None = None) -> MLOperand:
-    """Reorder the axes; all in reverse order when not said."""
+    """Reorder the axes; by default in reverse order."""
     return context.transpose(data, permutation=None if perm is None else counted_all(perm, data.rank))
 
 
-@rule("Reshape", 5, 13)
-def reshape(context: ConversionContext, data: MLOperand, shape: StaticValue) -> MLOperand:
-    """Another shape: 0 keeps a dimension, -1 takes what is left."""
-    return reshape_allowing_zeros(context, data, shape, allowzero=0)
-
-
-@rule("Reshape", 14, 19, 21, 23, 24, 25)
-def reshape_allowing_zeros(
-    context: ConversionContext, data: MLOperand, shape: StaticValue, *, allowzero: int
-) -> MLOperand:
-    """Likewise; with ``allowzero`` a 0 would be an empty dimension, which WebNN has not."""
+@rule("Reshape", 5, 13, 14, 19, 21, 23, 24, 25)
+def reshape(context: ConversionContext, data: MLOperand, shape: StaticValue, *, allowzero: int = 0) -> MLOperand:
+    """Another shape: 0 keeps a dimension, -1 takes what is left; with ``allowzero`` a 0 is refused as an empty one."""
     given = integers("input shape", shape)
     sizes = list(given)
     for axis, size in enumerate(given):
@@ -182,38 +154,26 @@ def flatten(context: ConversionContext, data: MLOperand, *, axis: int) -> MLOper
     return _reshaped(context, data, [math.prod(data.shape[:first]), math.prod(data.shape[first:])])
 
 
-@rule("Squeeze", 1, 11)
-def squeeze_by_attribute(
-    context: ConversionContext, data: MLOperand, *, axes: Sequence[int] | None = None
-) -> MLOperand:
-    """Remove axes of size 1, all of them when not said which."""
+@rule("Squeeze", 1, 11, 13, 21, 23, 24, 25)
+def squeeze(context: ConversionContext, data: MLOperand, axes: StaticValue | None = None) -> MLOperand:
+    """Remove axes of size 1, by default all of them."""
     if axes is None:
         return _reshaped(context, data, [size for size in data.shape if size != 1])
-    removed = counted_all(axes, data.rank)
+    given = integers("input axes", axes)
+    removed = counted_all(given, data.rank)
     if any(data.shape[axis] != 1 for axis in removed):
-        refuse("axes", tuple(axes), f"axes of size 1 of {list(data.shape)}")
+        refuse("axes", given, f"axes of size 1 of {list(data.shape)}")
     return _reshaped(context, data, [size for axis, size in enumerate(data.shape) if axis not in removed])
 
 
-@rule("Squeeze", 13, 21, 23, 24, 25)
-def squeeze_by_input(context: ConversionContext, data: MLOperand, axes: StaticValue | None = None) -> MLOperand:
-    """Likewise; the axes are an input."""
-    return squeeze_by_attribute(context, data, axes=None if axes is None else integers("input axes", axes))
-
-
-@rule("Unsqueeze", 1, 11)
-def unsqueeze_by_attribute(context: ConversionContext, data: MLOperand, *, axes: Sequence[int]) -> MLOperand:
+@rule("Unsqueeze", 1, 11, 13, 21, 23, 24, 25)
+def unsqueeze(context: ConversionContext, data: MLOperand, axes: StaticValue) -> MLOperand:
     """Insert axes of size 1, at places counted in the result."""
-    rank = data.rank + len(axes)
-    inserted = counted_all(axes, rank)
+    given = integers("input axes", axes)
+    rank = data.rank + len(given)
+    inserted = counted_all(given, rank)
     sizes = iter(data.shape)
     return _reshaped(context, data, [1 if axis in inserted else next(sizes) for axis in range(rank)])
-
-
-@rule("Unsqueeze", 13, 21, 23, 24, 25)
-def unsqueeze_by_input(context: ConversionContext, data: MLOperand, axes: StaticValue) -> MLOperand:
-    """Likewise; the axes are an input."""
-    return unsqueeze_by_attribute(context, data, axes=integers("input axes", axes))
 
 
 @rule("Expand", 8, 13)
@@ -236,15 +196,9 @@ def triangular(context: ConversionContext, data: MLOperand, k: StaticValue | Non
     return context.triangular(data, upper=bool(upper), diagonal=diagonal)
 
 
-@rule("Shape", 1, 13)
-def shape_of(context: ConversionContext, data: MLOperand) -> StaticValue:
-    """The shape, which is static."""
-    return np.array(data.shape, np.int64)
-
-
-@rule("Shape", 15, 19, 21, 23, 24, 25)
-def part_of_shape(context: ConversionContext, data: MLOperand, *, start: int, end: int | None = None) -> StaticValue:
-    """Likewise, or a part of it."""
+@rule("Shape", 1, 13, 15, 19, 21, 23, 24, 25)
+def shape_of(context: ConversionContext, data: MLOperand, *, start: int = 0, end: int | None = None) -> StaticValue:
+    """The shape, or a part of it, which is static."""
     return np.array(data.shape[start:end], np.int64)
 
 
@@ -291,27 +245,6 @@ def _image(data: MLOperand, blocksize: int) -> tuple[int, int, int, int]:
     return batch, channels, height, width
 
 
-@rule("Pad", 2)
-def pad_by_attributes(
-    context: ConversionContext, data: MLOperand, *, mode: str, pads: Sequence[int], value: float
-) -> MLOperand:
-    """Add elements before and after those of each axis."""
-    return _padded(context, data, pads, mode, value)
-
-
-@rule("Pad", 11, 13)
-def pad_by_inputs(
-    context: ConversionContext,
-    data: MLOperand,
-    pads: StaticValue,
-    constant_value: Value | None = None,
-    *,
-    mode: str,
-) -> MLOperand:
-    """Likewise; what to add is an input."""
-    return _padded(context, data, integers("input pads", pads), mode, _pad_value(context, constant_value))
-
-
 def _pad_value(context: ConversionContext, constant_value: Value | None) -> float | MLOperand:
     known = context.known(constant_value)
     if known is None:
@@ -319,27 +252,27 @@ def _pad_value(context: ConversionContext, constant_value: Value | None) -> floa
     return scalar("input constant_value", known)
 
 
-@rule("Pad", 18, 19, 21, 23, 24, 25)
-def pad_axes(
+@rule("Pad", 2, 11, 13, 18, 19, 21, 23, 24, 25)
+def pad(
     context: ConversionContext,
     data: MLOperand,
     pads: StaticValue,
-    constant_value: Value | None = None,
+    value: Value | None = None,
     axes: StaticValue | None = None,
     *,
     mode: str,
 ) -> MLOperand:
-    """Likewise; the axes are an input, too."""
-    if axes is None:
-        return pad_by_inputs(context, data, pads, constant_value, mode=mode)
+    """Add elements before and after those of each axis, or of some."""
     given = integers("input pads", pads)
+    if axes is None:
+        return _padded(context, data, given, mode, _pad_value(context, value))
     chosen = counted_all(integers("input axes", axes), data.rank)
     if len(given) != 2 * len(chosen):
         refuse("input pads", given, f"two for each of the axes {list(chosen)}")
     everywhere = [0] * (2 * data.rank)
     for axis, begin, end in zip(chosen, given[: len(chosen)], given[len(chosen) :], strict=True):
         everywhere[axis], everywhere[data.rank + axis] = begin, end
-    return _padded(context, data, everywhere, mode, _pad_value(context, constant_value))
+    return _padded(context, data, everywhere, mode, _pad_value(context, value))
 
 
 def _padded(

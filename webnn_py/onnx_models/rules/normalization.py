@@ -9,8 +9,8 @@ from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
 
-@rule("BatchNormalization", 14, 15)
-def batch_normalization_or_training(
+@rule("BatchNormalization", 7, 9, 14, 15)
+def batch_normalization(
     context: ConversionContext,
     x: MLOperand,
     scale: MLOperand,
@@ -20,11 +20,11 @@ def batch_normalization_or_training(
     *,
     epsilon: float,
     momentum: float,
-    training_mode: int,
+    training_mode: int = 0,
 ) -> list[MLOperand]:
-    """Likewise; in training with the means and variances of the batch, of which running ones are kept."""
+    """Normalize with given means and variances; in training with those of the batch, and update the running ones."""
     if not training_mode:
-        return [batch_normalization(context, x, scale, b, mean, variance, epsilon=epsilon, momentum=momentum)]
+        return [context.batch_normalization(x, mean, variance, scale=scale, bias=b, epsilon=epsilon)]
     reduced = [axis for axis in range(x.rank) if axis != 1]
     own_mean = context.reduce_mean(x, axes=reduced)
     centred = context.sub(x, context.reshape(own_mean, [size if axis == 1 else 1 for axis, size in enumerate(x.shape)]))
@@ -37,22 +37,6 @@ def batch_normalization_or_training(
         for old, new in ((mean, own_mean), (variance, own_variance))
     ]
     return [y, *running]
-
-
-@rule("BatchNormalization", 7, 9)
-def batch_normalization(
-    context: ConversionContext,
-    x: MLOperand,
-    scale: MLOperand,
-    b: MLOperand,
-    mean: MLOperand,
-    variance: MLOperand,
-    *,
-    epsilon: float,
-    momentum: float,
-) -> MLOperand:
-    """Normalize with given means and variances; the momentum matters in training only."""
-    return context.batch_normalization(x, mean, variance, scale=scale, bias=b, epsilon=epsilon)
 
 
 @rule("InstanceNormalization", 6, 22)
@@ -141,7 +125,7 @@ def group_normalization_of_groups(
     epsilon: float,
     num_groups: int,
 ) -> MLOperand:
-    """Likewise; scale and shift are those of a whole group."""
+    """Normalize each group of channels of each sample by itself, then scale and shift each group."""
     normalized = _normalized_groups(context, x, num_groups, epsilon)
     scaled = context.mul(normalized, context.reshape(scale, [num_groups, 1]))
     return context.reshape(context.add(scaled, context.reshape(b, [num_groups, 1])), x.shape)

@@ -42,7 +42,7 @@ def max_pool(
 def _places_of_greatest(
     context: ConversionContext, x: MLOperand, slid: SlidingWindows, *, by_columns: bool
 ) -> MLOperand:
-    """The places [batch · channels, windows], looked for among the elements of each window beside each other."""
+    """Return the places [batch · channels, windows] of the greatest of each window's elements, which are gathered."""
     images, size, counts = math.prod(x.shape[:2]), math.prod(slid.sizes), slid.counts
     if min(counts) < 1:
         refuse("the windows", slid.reaches, f"within the padded input {list(x.shape)}")

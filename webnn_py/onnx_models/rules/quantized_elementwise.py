@@ -97,7 +97,7 @@ def qlinear_mul(
     c_scale: MLOperand,
     c_zero_point: MLOperand | None = None,
 ) -> MLOperand:
-    """An element-wise product, rounded likewise."""
+    """An element-wise product, rounded in the same way."""
     scale = context.mul(_number(context, a_scale), _number(context, b_scale))
     ratio = _settled(context, context.div(scale, _number(context, c_scale)))
     factors = [

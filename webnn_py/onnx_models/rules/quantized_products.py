@@ -133,7 +133,7 @@ def qlinear_matmul(
 
 
 def _by_rows(context: ConversionContext, scale: MLOperand) -> MLOperand:
-    """Likewise of scales."""
+    """Return scales of rows as a column; a single one is for all."""
     return scale if scale.rank != 1 else context.reshape(scale, [scale.shape[0], 1])
 
 

@@ -14,7 +14,7 @@ from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
 MOST_STEPS: Final = 512
-"""Where a device does not take the network whole, each is some thirty operators."""
+"""The most steps: where a device does not take the whole network, each is some thirty operators."""
 LARGEST: Final = 255
 """The greatest magnitude of what is quantized to 8 bits, less its zero point."""
 DIRECTIONS: Final = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
@@ -133,7 +133,7 @@ def _split(context: ConversionContext, values: Value | None, count: int) -> list
 
 
 def _sum_of_halves(context: ConversionContext, bias: Value) -> MLOperand:
-    """What the input's and the state's bias add, which of constants is computed here."""
+    """Return the sum of the input's and the state's bias, which is computed here for constants."""
     if isinstance(bias, MLOperand) or len(bias) % 2:
         return context.add(*context.split(context.operand(bias), 2, axis=0))
     half = len(bias) // 2

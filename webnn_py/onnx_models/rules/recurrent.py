@@ -266,7 +266,7 @@ def _batch_first(
 def _own_lengths(
     context: ConversionContext, x: MLOperand, sequence_lens: Value | None
 ) -> tuple[int, ...] | MLOperand | None:
-    """How many steps each of the batch has, or None where that is all of them."""
+    """Return the number of steps of each sample, or None where each has all of them."""
     steps, batch, _ = x.shape
     known = context.known(sequence_lens)
     if isinstance(sequence_lens, MLOperand) and known is None:

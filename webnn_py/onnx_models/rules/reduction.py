@@ -21,23 +21,17 @@ OF_FLOATS = (reduction.reduce_l2, reduction.reduce_mean)
 """Reductions that WebNN has of floats only, and that are integers of integers when they are cut off."""
 
 
-def _reduction(name: str, operator: Operator[..., Any], by_attribute: Sequence[int], by_input: Sequence[int]) -> None:
-    """Register a reduction: the axes came as an attribute at first, and as an input later."""
+def _reduction(name: str, operator: Operator[..., Any], *versions: int) -> None:
+    """Register a reduction."""
 
-    @rule(name, *by_attribute)
-    def reduce_by_attribute(
-        context: ConversionContext, data: MLOperand, *, axes: Sequence[int] | None = None, keepdims: int
-    ) -> MLOperand:
-        return _reduced(context, operator, data, axes or (), keepdims)
-
-    @rule(name, *by_input)
-    def reduce_by_input(
+    @rule(name, *versions)
+    def reduce(
         context: ConversionContext,
         data: MLOperand,
         axes: StaticValue | None = None,
         *,
         keepdims: int,
-        noop_with_empty_axes: int,
+        noop_with_empty_axes: int = 0,
     ) -> MLOperand:
         given = () if axes is None else integers("input axes", axes)
         if not given and noop_with_empty_axes:
@@ -74,16 +68,16 @@ def _integers_reduced(
     return context.cast(context.sqrt(context.cast(squares, "float32")), data.data_type)
 
 
-_reduction("ReduceL1", reduction.reduce_l1, [1, 11, 13], [18])
-_reduction("ReduceL2", reduction.reduce_l2, [1, 11, 13], [18])
-_reduction("ReduceLogSum", reduction.reduce_log_sum, [1, 11, 13], [18, 28])
-_reduction("ReduceLogSumExp", reduction.reduce_log_sum_exp, [1, 11, 13], [18, 28])
-_reduction("ReduceMax", reduction.reduce_max, [1, 11, 12, 13], [18, 20])
-_reduction("ReduceMean", reduction.reduce_mean, [1, 11, 13], [18])
-_reduction("ReduceMin", reduction.reduce_min, [1, 11, 12, 13], [18, 20])
-_reduction("ReduceProd", reduction.reduce_product, [1, 11, 13], [18])
-_reduction("ReduceSum", reduction.reduce_sum, [1, 11], [13])
-_reduction("ReduceSumSquare", reduction.reduce_sum_square, [1, 11, 13], [18])
+_reduction("ReduceL1", reduction.reduce_l1, 1, 11, 13, 18)
+_reduction("ReduceL2", reduction.reduce_l2, 1, 11, 13, 18)
+_reduction("ReduceLogSum", reduction.reduce_log_sum, 1, 11, 13, 18, 28)
+_reduction("ReduceLogSumExp", reduction.reduce_log_sum_exp, 1, 11, 13, 18, 28)
+_reduction("ReduceMax", reduction.reduce_max, 1, 11, 12, 13, 18, 20)
+_reduction("ReduceMean", reduction.reduce_mean, 1, 11, 13, 18)
+_reduction("ReduceMin", reduction.reduce_min, 1, 11, 12, 13, 18, 20)
+_reduction("ReduceProd", reduction.reduce_product, 1, 11, 13, 18)
+_reduction("ReduceSum", reduction.reduce_sum, 1, 11, 13)
+_reduction("ReduceSumSquare", reduction.reduce_sum_square, 1, 11, 13, 18)
 
 
 @rule("ArgMax", 1, 11, 12, 13)

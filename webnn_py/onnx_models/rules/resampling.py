@@ -23,12 +23,12 @@ LARGEST_SCALE = 2**31
 """No axis is so long."""
 
 BYTES_AN_ELEMENT = 128
-"""What the coordinates of one new element take on the way."""
+"""The bytes that computing the coordinates of one new element takes."""
 
 
 @attrs.frozen
 class Interpolation:
-    """How much of an element is in another one, by their distance.
+    """The share of an element in another one, by their distance.
 
     Attributes:
         mode: "linear" or "cubic".
@@ -59,7 +59,7 @@ class Interpolation:
 
 @attrs.frozen(kw_only=True)
 class Manner:
-    """How all axes are stretched.
+    """Options of resizing that hold for all axes.
 
     Attributes:
         mode: "nearest", "linear" or "cubic".
@@ -78,7 +78,7 @@ class Manner:
 
 @attrs.frozen
 class ResizedAxis:
-    """How one axis is stretched.
+    """The resizing of one axis.
 
     Attributes:
         axis: the axis.
@@ -95,12 +95,12 @@ class ResizedAxis:
     region: tuple[float, float] = (0.0, 1.0)
 
     def old(self, places: Coordinates) -> Coordinates:
-        """Where new places lie among the old; in whole numbers as far as possible, so that ties are ties."""
+        """Return new places in the old coordinates; as integers as far as possible, so that ties are ties."""
         exact = math.isclose(self.step * self.new_size, self.size, rel_tol=1e-6)
         return places * self.size / self.new_size if exact else places * self.step
 
     def coordinates(self, transformation: str) -> Coordinates:
-        """Where each new element lies among the old ones."""
+        """Return the coordinate of each new element among the old ones."""
         places = np.arange(self.new_size, dtype=np.float64)
         centres = self.old(places + 0.5)
         rounding = self.new_size * self.step / self.size  # 1 unless the new size was rounded
@@ -137,12 +137,12 @@ class ResizedAxis:
         return np.clip(rounded[rounding], 0, self.size - 1).astype(np.int64)
 
     def weights_length(self, kernel: Interpolation) -> int:
-        """What the weights take while they are computed, in bytes."""
+        """Return the bytes that computing the weights takes."""
         taps = 2 * kernel.reach * (1 + max(1, self.step if kernel.antialias else 1))
         return math.ceil(self.new_size * (self.size + 8 * taps) * np.dtype(np.float64).itemsize)
 
     def weights(self, coordinates: Coordinates, kernel: Interpolation) -> NDArray[np.float64]:
-        """How much of each old element is in each new one: [new_size, size]. Beyond the ends, these repeat."""
+        """Return the share of each old element in each new one, [new_size, size]; beyond the ends, these repeat."""
         scale = min(1.0, 1 / self.step) if kernel.antialias else 1.0
         reach = math.ceil(kernel.reach / scale)
         taps = np.floor(coordinates)[:, np.newaxis] + np.arange(1 - reach, 1 + reach)
@@ -158,23 +158,18 @@ class ResizedAxis:
         return weights
 
 
-@rule("Upsample", 7)
-def upsample(context: ConversionContext, x: MLOperand, *, mode: str, scales: Sequence[float]) -> MLOperand:
+@rule("Upsample", 7, 9)
+def upsample(context: ConversionContext, x: MLOperand, scales: StaticValue, *, mode: str) -> MLOperand:
     """Enlarge; coordinates are not shifted."""
-    if min(scales, default=1) < 1:
-        refuse("scales", tuple(scales), "at least 1 in this version of the operator")
-    return _unshifted(context, x, mode, scales)
-
-
-@rule("Upsample", 9)
-def upsample_by_input(context: ConversionContext, x: MLOperand, scales: StaticValue, *, mode: str) -> MLOperand:
-    """Likewise; the scales are an input."""
-    return upsample(context, x, mode=mode, scales=numbers("input scales", scales))
+    given = numbers("input scales", scales)
+    if min(given, default=1) < 1:
+        refuse("scales", given, "at least 1 in this version of the operator")
+    return _unshifted(context, x, mode, given)
 
 
 @rule("Resize", 10)
 def resize_unshifted(context: ConversionContext, x: MLOperand, scales: StaticValue, *, mode: str) -> MLOperand:
-    """Likewise, or shrink."""
+    """Enlarge or shrink; coordinates are not shifted."""
     return _unshifted(context, x, mode, numbers("input scales", scales))
 
 

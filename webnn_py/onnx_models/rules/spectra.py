@@ -11,34 +11,8 @@ from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
 
-@rule("DFT", 17)
-def transform_along_attribute(
-    context: ConversionContext,
-    input: MLOperand,
-    dft_length: StaticValue | None = None,
-    *,
-    axis: int,
-    inverse: int,
-    onesided: int,
-) -> MLOperand:
-    """The discrete Fourier transform along an axis; the last axis has real and imaginary parts, or only real ones."""
-    axis = counted(axis, input.rank)
-    if axis == input.rank - 1 or input.shape[-1] not in (1, 2):
-        refuse("the shape of the input and the axis", f"{list(input.shape)}, {axis}", "[..., 1 or 2], another axis")
-    size = input.shape[axis]
-    length = 2 * (size - 1) if inverse and onesided else size
-    if dft_length is not None:
-        length = integer("input dft_length", dft_length)
-    if length < 1:
-        refuse("input dft_length", length, "at least 1")
-    order = [*(other for other in range(input.rank - 1) if other != axis), axis, input.rank - 1]
-    last = context.transpose(input, permutation=order)
-    y = _transformed(context, last, length, inverse=bool(inverse), onesided=bool(onesided))
-    return context.transpose(y, permutation=[order.index(other) for other in range(input.rank)])
-
-
-@rule("DFT", 20)
-def transform_along_input(
+@rule("DFT", 17, 20)
+def transform(
     context: ConversionContext,
     input: MLOperand,
     dft_length: StaticValue | None = None,
@@ -47,9 +21,20 @@ def transform_along_input(
     inverse: int,
     onesided: int,
 ) -> MLOperand:
-    """Likewise; the axis is an input."""
-    along = -2 if axis is None else integer("input axis", axis)
-    return transform_along_attribute(context, input, dft_length, axis=along, inverse=inverse, onesided=onesided)
+    """The discrete Fourier transform along an axis; the last axis has real and imaginary parts, or only real ones."""
+    along = counted(-2 if axis is None else integer("input axis", axis), input.rank)
+    if along == input.rank - 1 or input.shape[-1] not in (1, 2):
+        refuse("the shape of the input and the axis", f"{list(input.shape)}, {along}", "[..., 1 or 2], another axis")
+    size = input.shape[along]
+    length = 2 * (size - 1) if inverse and onesided else size
+    if dft_length is not None:
+        length = integer("input dft_length", dft_length)
+    if length < 1:
+        refuse("input dft_length", length, "at least 1")
+    order = [*(other for other in range(input.rank - 1) if other != along), along, input.rank - 1]
+    last = context.transpose(input, permutation=order)
+    y = _transformed(context, last, length, inverse=bool(inverse), onesided=bool(onesided))
+    return context.transpose(y, permutation=[order.index(other) for other in range(input.rank)])
 
 
 @rule("STFT", 17)

@@ -17,32 +17,19 @@ SHORTEST_BLOCK: Final = 128
 MOST_COMPARISONS: Final = 2**26
 
 
-@rule("TopK", 1)
-def top_by_attribute(context: ConversionContext, x: MLOperand, *, axis: int, k: int) -> list[MLOperand]:
-    """The greatest elements along an axis, the greatest first, and where they are; of equals, the first come first."""
-    return _top(context, x, axis, k, largest=True)
-
-
-@rule("TopK", 10)
-def top_by_input(context: ConversionContext, x: MLOperand, k: StaticValue, *, axis: int) -> list[MLOperand]:
-    """Likewise; how many is an input."""
-    return _top(context, x, axis, integer("input K", k), largest=True)
-
-
-@rule("TopK", 11, 24)
-def top_or_bottom(
-    context: ConversionContext, x: MLOperand, k: StaticValue, *, axis: int, largest: int, sorted: int
+@rule("TopK", 1, 10, 11, 24)
+def top_k(
+    context: ConversionContext, x: MLOperand, k: StaticValue, *, axis: int, largest: int = 1, sorted: int = 1
 ) -> list[MLOperand]:
-    """Likewise, or the least elements; they come in order, which ``sorted`` 0 does not ask for."""
-    return _top(context, x, axis, integer("input K", k), largest=bool(largest))
+    """The greatest or least elements along an axis, in order, and where they are; of equals, the first come first.
 
-
-def _top(context: ConversionContext, x: MLOperand, axis: int, k: int, *, largest: bool) -> list[MLOperand]:
-    axis = counted(axis, x.rank)
+    They are in order where ``sorted`` is 0 as well.
+    """
+    axis, count = counted(axis, x.rank), integer("input K", k)
     size = x.shape[axis]
-    if not 1 <= k <= size:
-        refuse("k", k, f"from 1 to {size}, the length of axis {axis} of {list(x.shape)}")
-    if k == 1:
+    if not 1 <= count <= size:
+        refuse("k", count, f"from 1 to {size}, the length of axis {axis} of {list(x.shape)}")
+    if count == 1:
         search = context.arg_max if largest else context.arg_min
         places = search(x, axis, keep_dimensions=True, output_data_type="int64")
         return [context.gather_elements(x, places, axis=axis), places]
@@ -51,9 +38,9 @@ def _top(context: ConversionContext, x: MLOperand, axis: int, k: int, *, largest
     rows = context.reshape(context.transpose(x, permutation=order), [math.prod(shape[:-1]), size])
     return [
         context.transpose(
-            context.reshape(item, [*shape[:-1], k]), permutation=[order.index(other) for other in range(x.rank)]
+            context.reshape(item, [*shape[:-1], count]), permutation=[order.index(other) for other in range(x.rank)]
         )
-        for item in _top_of_rows(context, rows, k, largest=largest)
+        for item in _top_of_rows(context, rows, count, largest=bool(largest))
     ]
 
 

@@ -14,7 +14,7 @@ from webnn_py.onnx_models.reading.functions import inner_graphs
 
 @attrs.frozen
 class InlinedBranch:
-    """What takes the place of an ``If``.
+    """The nodes and initializers that replace an ``If``.
 
     Attributes:
         initializers: the branch's own.
