@@ -16,10 +16,10 @@ def calling_line(depth: int = 1) -> Line:
 
 
 @final
-class UnheardFailure:
+class UnreportedError:
     """Something that somebody is to be told; it warns when it is dropped before, if it has been missed."""
 
-    __slots__ = ("_is_told", "_line", "_words", "is_missed")
+    __slots__ = ("_is_reported", "_line", "_words", "is_missed")
 
     def __init__(self, words: str, line: Line | None, *, is_missed: bool) -> None:
         """Hold what to say.
@@ -31,24 +31,24 @@ class UnheardFailure:
         """
         self._words = words
         self._line = line
-        self._is_told = False
+        self._is_reported = False
         self.is_missed = is_missed
 
     def tell(self) -> None:
         """Somebody has been told, or knows."""
-        self._is_told = True
+        self._is_reported = True
 
     def __del__(self) -> None:
-        if self._is_told or not self.is_missed:
+        if self._is_reported or not self.is_missed:
             return
         if self._line is None:
             warnings.warn(self._words, RuntimeWarning, stacklevel=1)
         else:
             code, instruction = self._line
-            warnings.warn_explicit(self._words, RuntimeWarning, code.co_filename, number_of(code, instruction))
+            warnings.warn_explicit(self._words, RuntimeWarning, code.co_filename, line_number(code, instruction))
 
 
-def number_of(code: CodeType, instruction: int) -> int:
+def line_number(code: CodeType, instruction: int) -> int:
     """The number of the line that an instruction belongs to."""
     lines = (line for start, end, line in code.co_lines() if start <= instruction < end)
     return next(lines, None) or code.co_firstlineno

@@ -14,8 +14,8 @@ from spec_tests.support.backends import BACKENDS
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number
 from webnn_py import MLGraphBuilder, open_ml
-from webnn_py.device import own_thread
-from webnn_py.device.own_thread import CAREFUL_SECONDS, LATE_SECONDS, LOOK_SECONDS, OwnThread
+from webnn_py.device import worker_thread
+from webnn_py.device.worker_thread import CAREFUL_SECONDS, LATE_SECONDS, LOOK_SECONDS, WorkerThread
 
 MIDDLING = LATE_SECONDS / 2
 """Seconds that are long enough to be asked about."""
@@ -27,7 +27,7 @@ DEVICES = [name for name in BACKENDS if name in {"numpy", "onnxruntime"}]
 def clock(monkeypatch):
     """What the clock shows, in a list."""
     now = [100.0]
-    monkeypatch.setattr(own_thread, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(worker_thread, "perf_counter", lambda: now[0])
     return now
 
 
@@ -37,7 +37,7 @@ async def is_here(device_thread, seconds=MIDDLING):
 
 
 async def test_where_nobody_else_is_there_calls_are_made_here_unless_they_take_too_long():
-    device_thread = OwnThread()
+    device_thread = WorkerThread()
     assert [await is_here(device_thread, seconds) for seconds in (MIDDLING, LATE_SECONDS * 1.1)] == [True, False]
 
 
@@ -68,7 +68,7 @@ async def in_a_thread():
 async def in_the_thread_of_another_device():
     may_end = threading.Event()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(OwnThread().run, may_end.wait)
+        nursery.start_soon(WorkerThread().run, may_end.wait)
         try:
             await trio.sleep_forever()
         finally:
@@ -83,7 +83,7 @@ async def test_where_another_task_could_go_on_calls_are_made_in_the_thread(other
     async with trio.open_nursery() as nursery:
         nursery.start_soon(other)
         await trio.testing.wait_all_tasks_blocked() if other is not busy else await trio.lowlevel.checkpoint()
-        seen = [await is_here(OwnThread()) for _ in range(12)]
+        seen = [await is_here(WorkerThread()) for _ in range(12)]
         nursery.cancel_scope.cancel()
     assert seen == [False] * 12
 
@@ -93,12 +93,12 @@ async def test_a_task_that_waits_for_another_one_or_for_long_changes_nothing():
         nursery.start_soon(trio.Event().wait)
         nursery.start_soon(trio.sleep, 60)
         await trio.testing.wait_all_tasks_blocked()
-        assert await is_here(OwnThread())
+        assert await is_here(WorkerThread())
         nursery.cancel_scope.cancel()
 
 
 async def test_a_look_holds_for_a_moment(clock):
-    device_thread = OwnThread()
+    device_thread = WorkerThread()
     assert not device_thread.is_needless(MIDDLING)
     assert await is_here(device_thread)
     assert device_thread.is_needless(MIDDLING)
@@ -113,7 +113,7 @@ async def test_a_look_holds_for_a_moment(clock):
 
 
 async def test_once_somebody_was_found_everything_is_in_the_thread_for_a_while(clock):
-    device_thread = OwnThread()
+    device_thread = WorkerThread()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(near_deadline)
         await trio.testing.wait_all_tasks_blocked()
@@ -125,7 +125,7 @@ async def test_once_somebody_was_found_everything_is_in_the_thread_for_a_while(c
 
 
 async def test_after_another_thread_had_to_wait_everything_is_in_the_thread_for_a_while(clock):
-    device_thread, token = OwnThread(), trio.lowlevel.current_trio_token()
+    device_thread, token = WorkerThread(), trio.lowlevel.current_trio_token()
 
     def called_meanwhile():
         caller = threading.Thread(target=token.run_sync_soon, args=[lambda: None])
@@ -144,7 +144,7 @@ def test_in_a_loop_that_is_the_guest_of_another_one_all_calls_are_made_in_the_th
 
     async def several_times():
         await trio.testing.wait_all_tasks_blocked()  # those that begin with the loop
-        return [await is_here(OwnThread()) for _ in range(12)]
+        return [await is_here(WorkerThread()) for _ in range(12)]
 
     trio.lowlevel.start_guest_run(several_times, run_sync_soon_threadsafe=turns.put, done_callback=ended.append)
     while not ended:
@@ -220,13 +220,13 @@ async def test_a_build_is_made_here_only_where_it_is_short_and_nobody_else_is_th
     draw, part, others, made_here = BUILDS[case]
     context = await ml.create_context(backend=backend)
     await trio.testing.wait_all_tasks_blocked()  # a timeline that has told of it may have let others run
-    sent, run = [], OwnThread.run
+    sent, run = [], WorkerThread.run
 
     async def observed(device_thread, call):
         sent.append(call)
         return await run(device_thread, call)
 
-    monkeypatch.setattr(OwnThread, "run", observed)
+    monkeypatch.setattr(WorkerThread, "run", observed)
     builder = MLGraphBuilder(context)
     executable = importlib.import_module(f"webnn_py.device.on_{backend}.executable")
     count = int(part * LATE_SECONDS / executable.SECONDS_PER_NODE)

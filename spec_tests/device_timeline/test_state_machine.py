@@ -94,7 +94,7 @@ async def play(chosen, open_context):
     assert player.model.statistics[:4] == (0, 0, 0, 0)
     for asked in [*player.created, *player.built, *player.others]:
         asked.check()
-        asked.promise._hear()
+        asked.promise._mark_reported()
         assert len(asked.heard) >= len(asked.waiters), "a waiter was not told"
     assert getattr(device, "touched_after_free", []) == []
 

@@ -153,6 +153,6 @@ async def test_a_dispatch_that_a_lost_device_never_got_is_told_by_the_loss_alone
     await gpu.device_timeline.step()
     failure = storage.failure
     assert failure is not None
-    assert failure._unheard._is_told, "the output, which nobody can read any more, warns besides"
+    assert failure._unreported._is_reported, "the output, which nobody can read any more, warns besides"
     gpu.device_timeline.resume()
     assert "lost" in (await gpu.lost).message

@@ -165,7 +165,7 @@ async def test_a_method_calls_functions_in_proportion_to_its_arguments_at_most(m
     def call(scene, count):
         outcome = heard(scene, count)
         if isinstance(outcome, MLPromise):
-            outcome._hear()
+            outcome._mark_reported()
         return outcome
 
     calls_of(lambda: call(scene, 10))  # what is made once and kept

@@ -65,7 +65,7 @@ async def test_a_promise_tells_the_call_that_it_answers(numpy_context):
     assert repr(creation) == "<MLPromise of create_buffer() pending>"
     assert repr(building) == "<MLPromise of build() pending>"
     assert repr(refused) == ("<MLPromise of build() rejected: TypeError: outputs is empty; a graph needs at least one>")
-    refused._hear()
+    refused._mark_reported()
     assert repr(numpy_context.lost) == "<MLPromise of lost pending>"
     numpy_context.device_timeline.resume()
     await numpy_context.drain()

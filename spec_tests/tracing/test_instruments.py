@@ -43,7 +43,7 @@ async def test_the_base_class_may_be_derived_from(ml, numpy_context):
     ml.add_instrument(losses)
     numpy_context.destroy()
     assert losses.why == [("numpy", "destroy() was called on the context")]
-    assert ml._instruments.told["started"] == ()
+    assert ml._instruments.methods["started"] == ()
 
 
 @pytest.mark.parametrize("hook", ["enqueued", "started", "finished", "released", "task_started", "settled"])

@@ -118,7 +118,7 @@ async def test_use_after_the_context_was_destroyed_is_in_the_trace(ml, context):
         context.destroy()
         with pytest.raises(TypeError):
             context.write_buffer(buffer, ONES)
-        context.create_buffer(**F32)._hear()
+        context.create_buffer(**F32)._mark_reported()
         await context.drain()
     refused = [event for event in trace.events if event.what == "refused"]
     assert [event.kind for event in refused] == ["write_buffer", "create_buffer"]

@@ -36,8 +36,8 @@ from webnn_py.device.backend import (
     constant_buffers,
 )
 from webnn_py.device.copying import CopiesThroughHost
+from webnn_py.device.exported_memory import after_return
 from webnn_py.device.failure import Failure
-from webnn_py.device.lending import when_back
 from webnn_py.device.memory_by_label import Entry, MemoryByLabel
 from webnn_py.device.timed_dispatch import Told, dispatch_timed
 from webnn_py.errors import UnknownError
@@ -178,7 +178,7 @@ class Device:
     def write(self, storage: Storage, data: Any, line: Line | None = None) -> Awaitable[None] | None:
         """Store ``data``; a failure marks ``storage``, and tells the ``line`` of the call that asked for it."""
         if storage.lent is not None:
-            return when_back([storage], lambda: self.write(storage, data, line))
+            return after_return([storage], lambda: self.write(storage, data, line))
         self.host_copies += 1
         try:  # as _write() does, in fewer calls: this is on the way of each run
             pending = self.backend.write(storage, data)
@@ -197,7 +197,7 @@ class Device:
             UnknownError: the contents were never written as they should have been.
         """
         if storage.lent is not None:
-            return when_back([storage], lambda: self.read(storage, readback))
+            return after_return([storage], lambda: self.read(storage, readback))
         if storage.failure is not None:
             storage.failure.tell()
             raise UnknownError(f"read_buffer(): the buffer holds no data, because {storage.failure}")
@@ -227,7 +227,7 @@ class Device:
         """
         lent = [storage for storage in (source, destination) if storage.lent is not None]
         if lent:
-            return when_back(lent, lambda: self.copy(source, destination, region, line))
+            return after_return(lent, lambda: self.copy(source, destination, region, line))
         if source.failure is not None:
             why = f"the source of a copy_buffer() holds no data, because {source.failure}"
             self._follow([destination], source.failure, why)
@@ -239,13 +239,13 @@ class Device:
     def clear(self, storage: Storage, line: Line | None = None) -> Awaitable[None] | None:
         """Set all bytes to zero; a failure marks ``storage``."""
         if storage.lent is not None:
-            return when_back([storage], lambda: self.clear(storage, line))
+            return after_return([storage], lambda: self.clear(storage, line))
         return self._write([storage], "clear_buffer()", line, self._copies.clear, storage)
 
     def release(self, storage: Storage) -> Awaitable[None] | None:
         """Let go of the memory of ``storage``, if it has any."""
         if storage.lent is not None:
-            return when_back([storage], lambda: self.release(storage))
+            return after_return([storage], lambda: self.release(storage))
         if storage.failure is not None:
             storage.failure.miss()
             storage.failure = None
@@ -273,7 +273,7 @@ class Device:
     def lend(self, storage: Storage, give: Callable[[Any], None]) -> Awaitable[None] | None:
         """Lend the memory of ``storage`` out through ``give``; steps that need it wait until it has come back."""
         if storage.lent is not None:
-            return when_back([storage], lambda: self.lend(storage, give))
+            return after_return([storage], lambda: self.lend(storage, give))
         backend = self.backend
         assert isinstance(backend, Lends)  # noqa: S101 - the script asks only those that do
         back = storage.lent = trio.Event()
@@ -308,11 +308,11 @@ class Device:
         Raises:
             NotComputableError: the graph has a node that no device computes.
         """
-        from webnn_py.device.computable import check_computable  # noqa: PLC0415 - imported when it is used
         from webnn_py.device.expansion import needs_expansion  # noqa: PLC0415 - imported when it is used
         from webnn_py.device.four_bits import needs_bytes  # noqa: PLC0415 - imported when it is used
+        from webnn_py.device.graph_validation import validate_graph  # noqa: PLC0415 - imported when it is used
 
-        check_computable(graph)
+        validate_graph(graph)
         if needs_bytes(graph, self.backend.capabilities) or needs_expansion(graph, self.backend.capabilities):
             return self._expand_and_compile(graph, handle, progress)
         compiled = begin_compile(self.backend, graph, progress)
@@ -368,7 +368,7 @@ class Device:
         if self._lent:
             lent = [storage for storage in (*inputs.values(), *outputs.values()) if storage.lent is not None]
             if lent:
-                return when_back(lent, lambda: self.dispatch(handle, inputs, outputs, line))
+                return after_return(lent, lambda: self.dispatch(handle, inputs, outputs, line))
         for name, storage in inputs.items():
             if storage.failure is not None:
                 why = f"the input {shown(name)} of a dispatch() holds no data, because {storage.failure}"

@@ -7,8 +7,8 @@ from inspect import isawaitable
 from typing import Protocol, runtime_checkable
 
 from webnn_py.device.backend import CompiledGraph
-from webnn_py.device.computable import check_computable
 from webnn_py.device.device import Device, GraphHandle
+from webnn_py.device.graph_validation import validate_graph
 from webnn_py.sized_graphs import DynamicGraph
 
 
@@ -29,7 +29,7 @@ def compile_dynamic(dynamic: DynamicGraph, handle: GraphHandle, device: Device) 
     Raises:
         NotComputableError: the graph has a node that no device computes.
     """
-    check_computable(dynamic.graph)
+    validate_graph(dynamic.graph)
     backend = device.backend
     assert isinstance(backend, CompilesDynamic)  # noqa: S101 - the script asks only those that do
     compiled = backend.compile_dynamic(dynamic)

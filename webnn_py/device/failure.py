@@ -2,7 +2,7 @@
 
 from typing import final
 
-from webnn_py.unreported_errors import Line, UnheardFailure
+from webnn_py.unreported_errors import Line, UnreportedError
 
 
 @final
@@ -13,11 +13,11 @@ class Failure:
     were overwritten: nobody has missed what they held.
     """
 
-    __slots__ = ("_unheard", "text")
+    __slots__ = ("_unreported", "text")
 
-    def __init__(self, text: str, unheard: UnheardFailure) -> None:
+    def __init__(self, text: str, unreported: UnreportedError) -> None:
         self.text = text
-        self._unheard = unheard
+        self._unreported = unreported
 
     @classmethod
     def of(cls, text: str, line: Line | None = None) -> "Failure":
@@ -28,19 +28,19 @@ class Failure:
             line: of the method's call, if that is known.
         """
         words = f"{text}; nobody was told, since nothing that it should have written was read"
-        return cls(text, UnheardFailure(words, line, is_missed=False))
+        return cls(text, UnreportedError(words, line, is_missed=False))
 
     def follow(self, text: str) -> "Failure":
         """What follows from it, in other words."""
-        return Failure(text, self._unheard)
+        return Failure(text, self._unreported)
 
     def tell(self) -> None:
         """Somebody has been told, or knows."""
-        self._unheard.tell()
+        self._unreported.tell()
 
     def miss(self) -> None:
         """A buffer that has failed is released."""
-        self._unheard.is_missed = True
+        self._unreported.is_missed = True
 
     def __str__(self) -> str:
         return self.text

@@ -275,7 +275,7 @@ def _delete_graph(context: MLContext, key: str) -> None:
     """The explainer's, which returns nothing: what is refused at once is thrown, what fails later is a warning."""
     promise = context.delete_graph(key)
     if promise.state == "rejected":
-        promise._hear()
+        promise._mark_reported()
         raise cast("Exception", promise._outcome)
 
 

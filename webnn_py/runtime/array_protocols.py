@@ -1,4 +1,4 @@
-"""What tensors have in common with arrays: numpy computes with those whose elements are in the host's memory."""
+"""Array protocols of tensors: numpy computes with those whose elements are in the host's memory."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from webnn_py.runtime.records import TensorDescriptor
 from webnn_py.runtime.tensor import Tensor, host_array
 
 Feed = HostArray | Tensor
-"""What an input is fed with: an array, or a tensor on the device."""
+"""The value for an input: an array, or a tensor on the device."""
 
 _DTYPES: Final[Mapping[str, np.dtype[Any]]] = {name: np.dtype(name) for name in BYTES_PER_ELEMENT}
 
@@ -44,7 +44,7 @@ class ExpectedInputs:
         return bool(self._open)
 
     def checked(self, feeds: object) -> dict[str, Feed]:
-        """The feeds by name: arrays of the right data type and shape, and tensors on the device likewise.
+        """Return the feeds by name: arrays, and tensors on the device, of the right data types and shapes.
 
         Raises:
             TypeError: a name, a data type or a shape is not the model's.
@@ -118,7 +118,7 @@ class ExpectedInputs:
 
 @attrs.frozen
 class Fetches:
-    """What a run hands out.
+    """The outputs that a run returns.
 
     Attributes:
         names: the outputs that are handed out, in order.

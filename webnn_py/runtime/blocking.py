@@ -42,7 +42,7 @@ R = TypeVar("R")
 
 
 class _OnLoop(Generic[S]):
-    """What stands for something that lives on the loop."""
+    """A facade of an object that lives on the loop."""
 
     _loop: LoopThread
     _async: S
@@ -71,7 +71,7 @@ def _as_it_is(_facade: object, answer: T) -> T:
 
 
 def _given(value: Any) -> Any:
-    """What was given, with tensors of this module replaced by those that they stand for."""
+    """Replace tensors of this module by the asynchronous ones that they stand for."""
     if isinstance(value, BlockingTensor):
         return value._async
     if isinstance(value, Mapping):
@@ -82,7 +82,7 @@ def _given(value: Any) -> Any:
 
 
 GOT: Final = "array = tensor.get_data()"
-"""What brings elements from the device to the host."""
+"""The call that copies elements from the device to the host, for messages."""
 
 
 def _given_all(tensors: Iterable[Any]) -> Any:

@@ -80,11 +80,11 @@ async def copy_elements(
         return
     if context is None:
         assert isinstance(source, np.ndarray)  # noqa: S101 - for type checkers
-        assert isinstance(destination, np.ndarray)  # noqa: S101 - likewise
+        assert isinstance(destination, np.ndarray)  # noqa: S101 - checked by the caller
         copy_host(source, destination, elements)
         await trio.lowlevel.checkpoint()
     elif isinstance(source, np.ndarray):
-        assert isinstance(destination, MLBuffer)  # noqa: S101 - likewise
+        assert isinstance(destination, MLBuffer)  # noqa: S101 - checked by the caller
         await _upload(context, source, destination, elements)
     elif isinstance(destination, np.ndarray):
         await _download(context, source, destination, elements)
@@ -122,7 +122,7 @@ async def _upload(context: MLContext, source: HostArray, destination: MLBuffer, 
 
 
 async def _download(context: MLContext, source: MLBuffer, destination: HostArray, elements: ElementRange) -> None:
-    """From the device; part of a buffer likewise."""
+    """Copy from the device, also a part of a buffer."""
     if elements.is_whole:
         data = await context.read_buffer(source)
         np.copyto(destination, data.reshape(destination.shape))

@@ -218,7 +218,7 @@ class Environment:
         A model that leaves dimensions open is converted by the first run with feeds of a shape, and by the first of
         each further shape. With a graph cache, of the environment or of :func:`~webnn_py.open_ml`, a graph that was
         made before of the same model, for the same shapes and options, is loaded instead; others are saved there. What
-        cannot be read or written is told by a ``RuntimeWarning``.
+        cannot be read or written is reported by a ``RuntimeWarning``.
 
         Args:
             model: the path or the bytes of an ONNX model, an ``OnnxModel``, or a graph of the environment's context,
@@ -288,7 +288,7 @@ class Environment:
         Args:
             data: an array to copy.
             data_type: without an array, the data type of a tensor of zeros.
-            dims: likewise its dimensions.
+            dims: the dimensions of a tensor of zeros.
             label: a name for it in messages, traces and statistics.
 
         Raises:

@@ -40,7 +40,7 @@ SECONDS_UNUSED = 2
 
 
 class Closable(Protocol):
-    """What is open on a loop."""
+    """An object that is open on a loop."""
 
     async def close(self) -> None:
         """End it; the second time this does nothing."""
@@ -243,7 +243,7 @@ class LoopThread:
 
 @final
 class _Call(Generic[T]):
-    """What a thread asks of the loop: a task there, and the answer that the thread waits for."""
+    """A call from a thread to the loop: a task there, and the result that the thread waits for."""
 
     def __init__(self, function: Callable[[], Awaitable[T]]) -> None:
         self._function = function

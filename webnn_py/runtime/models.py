@@ -1,4 +1,4 @@
-"""What a session runs: an ONNX model, or a graph that a user has built."""
+"""The models of sessions: an ONNX model, or a graph that a user has built."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from webnn_py.onnx_models import OnnxModel
 
 Progress = Callable[[int, int], None]
-"""Is told how many of how many nodes are converted."""
+"""Called with the number of nodes that are converted, and of all."""
 
 
 class Model(Protocol):

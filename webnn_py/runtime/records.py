@@ -38,7 +38,7 @@ class EnvironmentStatistics:
     Attributes:
         sessions: sessions that are not released.
         live_buffers: buffers that have memory on the device, those of contexts that are ending included.
-        live_bytes: bytes on the device, likewise.
+        live_bytes: bytes on the device.
         host_copies: how often bytes were copied between host and device since the environment was made.
     """
 
@@ -56,7 +56,7 @@ class EnvironmentStatistics:
 
 @attrs.frozen
 class TensorDescriptor:
-    """What a session's input or output is.
+    """The data type and shape of an input or output of a session.
 
     Attributes:
         data_type: the data type, of one that WebNN lacks the model's name for it.

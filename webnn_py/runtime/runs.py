@@ -37,7 +37,7 @@ class Request:
 
     @property
     def key(self) -> ShapeKey:
-        """What tells the graph that the run needs from others of the session."""
+        """The key of the run's graph among those of the session."""
         return tuple(self.shapes.values())
 
 
@@ -141,7 +141,7 @@ class Plan:
 
 @attrs.frozen(eq=False)
 class Enqueued:
-    """What a run hands out: tensors that are known already, and answers that come."""
+    """The outputs of a run: tensors that are known already, and promises."""
 
     graph: MLGraph
     results: dict[str, Tensor] = attrs.field(factory=dict)

@@ -38,12 +38,12 @@ WHILE_PENDING: Final = " while it was pending"
 
 @attrs.frozen
 class SessionOptions:
-    """What a session was asked for.
+    """The options of a session.
 
     Attributes:
         on_device: the outputs that are handed out on the device.
         enable_graph_capture: whether the first run is frozen.
-        progress: is told how far a conversion is.
+        progress: called with the number of nodes that are converted, and of all.
     """
 
     on_device: frozenset[str]
@@ -59,7 +59,7 @@ class InferenceSession(Handle):
 
     Attributes:
         input_descriptors: data type and shape of every input, by name; names of dimensions are bound by the feeds.
-        output_descriptors: likewise of every output, as far as the model says.
+        output_descriptors: data type and shape of every output, as far as the model says.
     """
 
     _made_by = "Environment.create_session()"
@@ -317,7 +317,7 @@ class InferenceSession(Handle):
             await context.drain()
 
     def _release(self) -> None:
-        """What happens at the call of :meth:`release`, without waiting."""
+        """Release the graphs and buffers without waiting."""
         if self._released:
             return
         self._released = True

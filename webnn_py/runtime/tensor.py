@@ -28,7 +28,7 @@ from webnn_py.runtime.records import TensorLocation
 from webnn_py.script.buffer import MLBuffer
 
 AWAITED: Final = "array = await tensor.get_data()"
-"""What brings elements from the device to the host."""
+"""The call that copies elements from the device to the host, for messages."""
 
 GPU_BUFFER_GRAIN: Final = 32
 """GPU buffers have a multiple of so many bytes, since kernels write whole groups of elements."""
@@ -348,7 +348,7 @@ class Tensor(ArrayProtocols):
 
     @property
     def _identity(self) -> int:
-        """Tells the memory of a tensor on the device from that of others that live."""
+        """A number that identifies the memory of a tensor on the device."""
         return id(self if self._gpu_buffer is None else self._gpu_buffer)
 
     def _check_alive(self, method: str, when: str = "") -> None:

@@ -1,1 +1,1 @@
-"""What runs in the caller's task: check, copy bytes, enqueue, hand out a promise."""
+"""The objects of the API: their methods run in the caller's task, check, copy bytes, enqueue and return promises."""

@@ -38,7 +38,7 @@ def unknown(method: str, error: Exception) -> UnknownError:
 
 def reject_failed(promise: MLPromise[Any], error: Exception, device: Device) -> None:
     """Reject the promise of a step that has failed; where nobody awaits it, a lost device's loss tells it."""
-    promise._reject(error, is_told=device.is_lost)
+    promise._reject(error, is_reported=device.is_lost)
 
 
 def refuse_proposals(method: str, descriptors: Iterable[MLOperandDescriptor]) -> None:
@@ -55,7 +55,7 @@ def refuse_proposals(method: str, descriptors: Iterable[MLOperandDescriptor]) ->
 
 
 def refuse_progress(method: str, progress: object) -> None:
-    """Refuse what should be told how far something is, and cannot be called.
+    """Refuse a ``progress`` argument that is not callable.
 
     Raises:
         TypeError: it is no function.

@@ -1,4 +1,4 @@
-"""What a context asks about browsers: one that it stands for, which refuses, or several that are only watched for."""
+"""Rules of browsers for a context: enforced for the one that it stands for, or only reported for several."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ERRORS: Final = {
 
 
 class BrowserRules(Protocol):
-    """What a context asks; every method returns the error to refuse with, or None."""
+    """The rules that a context asks; every method returns the error to refuse with, or None."""
 
     @property
     def enforced(self) -> BrowserProfile | None:

@@ -99,7 +99,7 @@ class MLBuffer(NoArray, Handle, HasHandle):
         if pending:
             error = InvalidStateError(f"read_buffer(): {self._why_destroyed()} while the read was pending")
             for promise in pending:
-                promise._reject(error, is_told=True)
+                promise._reject(error, is_reported=True)
         self._context._releases.release(self._storage)
 
     def _check_alive(self, method: str, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Users' bytes: the spec's ``AllowSharedBufferSource`` in Python, "validate buffer with descriptor", and copies.
+"""The spec's ``AllowSharedBufferSource`` in Python: "validate buffer with descriptor", and copies.
 
 ``bytes``, ``bytearray``, memoryviews of format B, b or c and ctypes' characters stand for an ``ArrayBuffer`` or
 ``Uint8Array``: plain bytes, for any data type. Numpy arrays, ``array.array`` and other typed buffers are typed views,
@@ -35,7 +35,7 @@ class SupportsArray(Protocol):
 
 
 class SupportsArrayInterface(Protocol):
-    """An array that tells where its memory is."""
+    """An array that gives the address of its memory."""
 
     @property
     def __array_interface__(self) -> Any: ...
@@ -47,13 +47,13 @@ ExportsArray = SupportsDlpack | SupportsArray | SupportsArrayInterface
 _DTYPES = {data_type: np.dtype(data_type) for data_type in DATA_TYPES}
 
 LARGE: Final = 2**20
-"""From so many bytes on, it matters by whom they are copied."""
+"""The number of bytes from which on the device's own way of copying is used."""
 
 _CPU: Final = 1
 """DLPack's device type of memory that the CPU can read."""
 
 _NO_BUFFERS: Final = (str, int, float, complex, list, tuple, dict, type, type(None))
-"""What is never taken for data, whatever a class derived from it offers."""
+"""Types that are never accepted as data, whatever a class derived from them offers."""
 
 
 def _plain_copy(array: HostArray) -> HostArray:

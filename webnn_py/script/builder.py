@@ -230,7 +230,7 @@ class MLGraphBuilder(OperatorMethods):
     # --- operators -------------------------------------------------------------------------------------------
 
     def _append(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
-        """Draw one operator: convert, check in the spec's order, infer, and return the new operands."""
+        """Add one operator: convert, check in the spec's order, infer, and return the new operands."""
         try:
             return self._draw(operator, args, kwargs)
         except Exception as error:
@@ -315,7 +315,8 @@ class MLGraphBuilder(OperatorMethods):
         Args:
             outputs: the operands to compute, by name. Inputs and constants themselves cannot be outputs: use
                 ``identity()``. Inputs that no output needs are left out of the graph.
-            progress: told how many kernels of how many are compiled, on a GPU; what it raises ends the build.
+            progress: called with the numbers of kernels that are compiled, and of all, on a GPU; its exceptions end the
+                build.
             label: a name for the graph in messages and traces. Not in the specification.
 
         Returns:
@@ -369,7 +370,7 @@ class MLGraphBuilder(OperatorMethods):
         return DynamicGraph.of(graph, self._names.drawing)
 
     def picture(self, outputs: Mapping[str, MLOperand]) -> GraphPicture:
-        """What :meth:`build` would build, to be looked at; not in the specification. The builder stays as it is.
+        """Return a picture of the graph that :meth:`build` would build. Not in the specification.
 
         The picture keeps the constants, for their statistics in :meth:`GraphPicture.to_html`.
 
@@ -392,7 +393,7 @@ class MLGraphBuilder(OperatorMethods):
         return GraphPicture(description, None, "", description.constants_of(graph))
 
     def _reached(self, method: str, outputs: object) -> Graph:
-        """What outputs, which are checked, need of the drawing."""
+        """Check outputs, and return the graph that computes them."""
         checked = named(f"{method}(): outputs", MLOperand, "operands", outputs)
         self._check_can_build(method)
         if not checked:
@@ -453,7 +454,7 @@ class MLGraphBuilder(OperatorMethods):
             with ``UnknownError`` when the device fails.
         """
         from webnn_py.rewriting.composites import spelled_out  # noqa: PLC0415 - imported when it is used
-        from webnn_py.script.profiling import check_graph  # noqa: PLC0415 - imported when it is used
+        from webnn_py.script.profiling import enqueue_check_finite  # noqa: PLC0415 - imported when it is used
 
         self._context._trio_run.check("check_finite()")
         try:
@@ -461,7 +462,7 @@ class MLGraphBuilder(OperatorMethods):
             self._check_constant_buffers(graph, "check_finite")
         except (TypeError, InvalidStateError) as error:
             return rejected_promise(self._context, "check_finite", error)
-        return check_graph(self._context, graph, feeds, self._input_names)
+        return enqueue_check_finite(self._context, graph, feeds, self._input_names)
 
     def destroy(self) -> None:
         """Drop the graph and its constants without building it; not in the specification. Idempotent."""
@@ -528,7 +529,7 @@ class MLGraphBuilder(OperatorMethods):
 
 
 def drawing_of(method: str, outputs: object) -> Graph:
-    """What outputs need of the drawing that they are of, which the builder keeps, without composites.
+    """Return the graph of some outputs, without composites; their builder keeps it.
 
     Raises:
         TypeError: the outputs are refused, as by ``build()``, or their builder is gone.
@@ -570,7 +571,7 @@ def _at_largest(descriptor: MLOperandDescriptor) -> MLOperandDescriptor:
 
 
 def _text(label: object) -> str:
-    """A label of a call that is refused, if it is one."""
+    """Return the label of a refused call; "" if it is no string."""
     return label if type(label) is str else ""
 
 

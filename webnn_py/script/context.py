@@ -1,4 +1,4 @@
-"""``MLContext``: a device, and the script's side of everything that happens on it."""
+"""``MLContext``: a device, and the methods that enqueue operations on its timeline."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class MLContext(Handle):
         backend.lost = self._hear_of_loss
         return self
 
-    # --- what it is ------------------------------------------------------------------------------------------
+    # --- properties ------------------------------------------------------------------------------------------
 
     @property
     def label(self) -> str:
@@ -143,7 +143,7 @@ class MLContext(Handle):
 
     @property
     def backend(self) -> BackendInfo:
-        """Where the context really runs: backend, adapter, driver, features."""
+        """The backend, adapter, driver and features that the context runs on."""
         return self._device.backend.info
 
     @property
@@ -176,7 +176,7 @@ class MLContext(Handle):
         maximum_rank: int = 0,
         operators: Collection[str] = (),
     ) -> MLPromise[Support]:
-        """How graphs of such a kind would run: ``querySupport()``. Not in the specification: a proposal.
+        """Find how graphs of a kind would run: ``querySupport()``. Not in the specification: a proposal.
 
         Args:
             data_types: those of the graph's inputs.
@@ -231,7 +231,7 @@ class MLContext(Handle):
         return op_support_limits(self._capabilities, self._browser)
 
     def statistics(self) -> ContextStatistics:
-        """A frozen look at what lives on the device and what waits for it. Not in the specification."""
+        """Return counts of the buffers, bytes and queued operations, as they are now. Not in the specification."""
         device, timeline = self._device.statistics(), self._timeline.statistics()
         return ContextStatistics(
             device.live_buffers,
@@ -369,7 +369,7 @@ class MLContext(Handle):
             TypeError: the buffer is another context's, destroyed, or not writable, or the data do not fit.
             UnknownError: there is no memory for a copy of the data.
 
-        A failure on the device is told by the next ``read_buffer()``.
+        A failure on the device is reported by the next ``read_buffer()``.
         """
         self._trio_run.check("write_buffer()")
         try:
@@ -492,8 +492,8 @@ class MLContext(Handle):
             TypeError: a buffer is another context's, destroyed, or a constant destination; the data types differ; an
                 offset or the count is no integer or leads out of a buffer; or the ranges overlap.
 
-        A failure on the device is told by the next ``read_buffer()`` of ``destination``, and so is one that had left
-        ``source`` without data. A destination that holds no data for such a reason does so until it is wholly written.
+        A failure on the device is reported by the next ``read_buffer()`` of ``destination``, and so is an earlier one
+        that left ``source`` without data. Such a destination holds no data until it is wholly written.
         """
         self._trio_run.check("copy_buffer()")
         try:
@@ -521,7 +521,7 @@ class MLContext(Handle):
         Raises:
             TypeError: the buffer is another context's, destroyed or constant.
 
-        A failure on the device is told by the next ``read_buffer()``.
+        A failure on the device is reported by the next ``read_buffer()``.
         """
         self._trio_run.check("clear_buffer()")
         try:
@@ -650,7 +650,7 @@ class MLContext(Handle):
             TypeError: an object is another context's, a buffer is destroyed, constant or given twice, or the names,
                 data types or shapes are not the graph's.
 
-        A failure on the device is told by the next ``read_buffer()`` of an output.
+        A failure on the device is reported by the next ``read_buffer()`` of an output.
         """
         self._trio_run.check("dispatch()")
         try:
@@ -875,7 +875,7 @@ class MLContext(Handle):
         self._device.backend.close()
 
     def _abort(self, promise: MLPromise[Any], method: str) -> None:
-        promise._reject(self._lost_error(method), is_told=True)
+        promise._reject(self._lost_error(method), is_reported=True)
 
     # --- checks ----------------------------------------------------------------------------------------------
 
@@ -900,4 +900,4 @@ class MLContext(Handle):
 
 
 def _nobody_listens(_message: str) -> None:
-    """What a backend may still call once its context has ended."""
+    """Ignore a loss that a backend reports after the end of its context."""

@@ -1,4 +1,4 @@
-"""The proposal "device selection": what there is to run on, told before there is a context, and a say in the choice.
+"""The proposal "device selection": limits of each device before there is a context, and options that choose one.
 
 See docs/proposals/device_selection.md. Nothing here is used unless ``open_ml(experimental={"device-selection"})`` asks
 for it.
@@ -30,18 +30,18 @@ _BY_SPEC_NAME: Final = {operator.spec_name: operator for operator in OPERATORS.v
 
 
 class ContextOptions(registry.DeviceOptions, total=False):
-    """What ``create_context()`` takes as keywords besides its own, for type checkers."""
+    """Keywords of ``create_context()`` for devices and proposals, for type checkers."""
 
     fallback: Sequence[MLDeviceType]
     limits: Mapping[str, Any]
 
 
-# --- what there is -------------------------------------------------------------------------------------------------
+# --- devices -------------------------------------------------------------------------------------------------
 
 
 @attrs.frozen(eq=False)
 class Choice:
-    """Something that contexts can run on.
+    """A device, or one of its adapters, that contexts can run on.
 
     Attributes:
         record: the device.
@@ -57,7 +57,7 @@ class Choice:
 
     @property
     def kind(self) -> MLDeviceType:
-        """What does most of its work."""
+        """The kind of processor that does most of its work."""
         return self.info.device_types[0]
 
     async def open(self, request: OpenRequest) -> Backend:
@@ -100,7 +100,7 @@ def named(found: Iterable[Choice]) -> dict[str, Choice]:
 
 
 async def limits_per_device(request: OpenRequest) -> dict[str, dict[str, Any]]:
-    """What ``op_support_limits()`` would say on each device, by a name of it."""
+    """Return the result of ``op_support_limits()`` for each device, by the device's name."""
     limits = {}
     for name, choice in named(await trio.to_thread.run_sync(choices, request)).items():
         backend = await choice.open(request)
@@ -111,12 +111,12 @@ async def limits_per_device(request: OpenRequest) -> dict[str, dict[str, Any]]:
     return limits
 
 
-# --- a say in the choice -------------------------------------------------------------------------------------------
+# --- choice -------------------------------------------------------------------------------------------
 
 
 @attrs.frozen(eq=False)
 class Wishes:
-    """What ``create_context()`` is given by the proposal.
+    """The options of the proposal that ``create_context()`` was given.
 
     Attributes:
         fallback: the kinds of devices that may be used, in this order; None for any.
@@ -190,7 +190,7 @@ def _check_limits(value: object, place: str, allowed: tuple[type, ...] = (str, i
 
 
 def _lacking(has: object, wanted: object, place: str = "") -> str | None:
-    """Where the limits of a device do not reach what is wanted of them; None where they do."""
+    """Name the first limit of a device that is less than the one asked for; None if there is none."""
     if isinstance(wanted, Mapping):
         known = has if isinstance(has, Mapping) else {}
         if wanted.keys() == {"min", "max"}:

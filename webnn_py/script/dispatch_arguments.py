@@ -1,4 +1,4 @@
-"""What a dispatch is given: checked, and as the device knows it."""
+"""The arguments of ``dispatch()``: checked, and converted to storages of the device."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Storages = dict[str, Storage]
 def storages_at_first_sight(
     context: ContextInterface, graph: MLGraph, inputs: Mapping[str, MLBuffer], outputs: Mapping[str, MLBuffer]
 ) -> tuple[Storages, Storages] | None:
-    """What a dispatch reads and what it writes, if it fits at first sight; else :func:`storages_of` has to look.
+    """Return the storages that a dispatch reads and writes, if it is plainly right; else None: see :func:`storages_of`.
 
-    In one look, without calls for each buffer: nearly all dispatches are of this kind.
+    One pass without a call for each buffer: nearly all dispatches are of this kind.
     """
     if graph._context is not context or graph._destroyed or graph._dynamic is not None:
         return None
@@ -49,7 +49,7 @@ def storages_at_first_sight(
 def storages_of(
     context: ContextInterface, graph: MLGraph, inputs: Mapping[str, MLBuffer], outputs: Mapping[str, MLBuffer]
 ) -> tuple[Storages, Storages]:
-    """What a dispatch reads and what it writes, of any mappings; looked at as the specification says, in its order.
+    """Return the storages that a dispatch reads and writes; checks any mappings in the order of the specification.
 
     Raises:
         InvalidStateError: the graph is destroyed.

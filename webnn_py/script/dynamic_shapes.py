@@ -185,7 +185,7 @@ class DimensionNames:
 
 
 def _unsayable(error: UnknownSizeError) -> str:
-    """Why an operator is refused whose output has no shape that can be said."""
+    """Word the refusal of an operator whose output shape is unknown."""
     return (
         f"a size {error}: the shape of its output cannot be said of named dimensions; give it operands of fixed "
         "sizes, or build a graph for each size"
@@ -201,7 +201,7 @@ class DispatchShapes:
 
 
 class DynamicShapes:
-    """What a graph with named dimensions is asked at each dispatch; what it has answered it remembers."""
+    """The shapes of a graph with named dimensions for each dispatch; results are cached."""
 
     def __init__(self, dynamic: DynamicGraph) -> None:
         self._inputs = {name: value.descriptor for name, value in dynamic.graph.inputs.items()}
@@ -209,11 +209,11 @@ class DynamicShapes:
         self._known: dict[tuple[object, ...], DispatchShapes] = {}
 
     def of_shapes(self, given: Mapping[str, tuple[int, ...]]) -> DispatchShapes:
-        """What a dispatch with inputs of these shapes has to be given."""
+        """Return the descriptors of a dispatch with inputs of these shapes."""
         return self._of("compute_shapes", "input_shapes", given)
 
     def at(self, inputs: Mapping[str, MLBuffer]) -> DispatchShapes:
-        """What a dispatch with these inputs has to be given."""
+        """Return the descriptors of a dispatch with these inputs."""
         return self._of("dispatch", "inputs", {name: buffer._descriptor.shape for name, buffer in inputs.items()})
 
     def _of(self, method: str, what: str, given: Mapping[str, tuple[int, ...]]) -> DispatchShapes:
@@ -231,7 +231,7 @@ class DynamicShapes:
 
     def _computed(self, method: str, what: str, given: Mapping[str, tuple[int, ...]]) -> DispatchShapes:
         sizes: dict[str, int] = {}
-        told: dict[str, str] = {}
+        named_by: dict[str, str] = {}
         for name, descriptor in self._inputs.items():
             subject = f"{method}(): {what}[{shown(name)}]"
             shape = given[name]
@@ -247,7 +247,7 @@ class DynamicShapes:
                     bounds = f"from {wanted.low} to {wanted.high}"
                     raise TypeError(f"{subject} is {listed(shape)}; dimension {axis}, {wanted}, must be {bounds}")
                 text = str(wanted)
-                first = told.setdefault(text, name)
+                first = named_by.setdefault(text, name)
                 if sizes.setdefault(text, size) != size:
                     raise TypeError(
                         f"{subject} is {listed(shape)}, in which {text} is {size}; in {what}[{shown(first)}] it is "

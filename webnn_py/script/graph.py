@@ -184,14 +184,14 @@ class MLGraph(Handle, HasHandle):
             ``repeat`` below 1, ``InvalidStateError`` when the graph is destroyed or the context is lost,
             ``NotSupportedError`` when the device does not tell kernels' times, ``UnknownError`` when it fails.
         """
-        from webnn_py.script.profiling import profile_graph  # noqa: PLC0415 - imported when it is used
+        from webnn_py.script.profiling import enqueue_profile  # noqa: PLC0415 - imported when it is used
 
-        return profile_graph(self, feeds, repeat)
+        return enqueue_profile(self, feeds, repeat)
 
     # --- pictures; they need no device, and outlive destroy() and the loss of the context ----------------------
 
     def picture(self, drawn: GraphPicture | None = None) -> GraphPicture:
-        """The graph as it was drawn, and what the device has made of it.
+        """Return a picture of the graph as it was built, and of the kernels that the device compiled it to.
 
         Args:
             drawn: a picture that :meth:`MLGraphBuilder.picture` made of the outputs before the build. It has the
@@ -218,7 +218,7 @@ class MLGraph(Handle, HasHandle):
 
     @property
     def _plan(self) -> CompiledPlan | None:
-        """What was made of the graph: when it was saved, if it was loaded."""
+        """The compiled plan; of a graph that was loaded, the one that was saved with it."""
         return self._handle.plan if self._saved_plan is None else self._saved_plan
 
     def describe(self, *, passes: bool = False) -> str:

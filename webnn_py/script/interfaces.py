@@ -1,4 +1,7 @@
-"""What objects of a context use of it: protocols, so that a buffer or a graph does not import what makes it."""
+"""Protocols for the members of ``ML`` and ``MLContext`` that other objects use.
+
+With them a buffer or a graph does not import the module of the class that makes it.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ class ContextInterface(CallReceiver, Protocol):
 
     @property
     def backend(self) -> BackendInfo:
-        """Where the context runs."""
+        """The backend, adapter and driver that the context runs on."""
 
     @property
     def _label(self) -> str: ...

@@ -1,4 +1,4 @@
-"""What an operator may be given in a context: its declaration's limits, cut down to what the backend can do."""
+"""The data types and ranks that operators accept in a context: declared limits, reduced to those of the backend."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -21,12 +21,12 @@ PACKED_ROWS: Final = {
     ("quantize_linear", "zero_point"),
     ("quantize_linear", "output"),
 }
-"""What may be of four bits, by the proposal "int4"."""
+"""Operands and outputs that may have four bits, by the proposal "int4"."""
 
 
 @cache
 def with_four_bits(capabilities: Capabilities) -> Capabilities:
-    """What a device can do, for scripts that have asked for the proposal "int4"."""
+    """Return capabilities with the data types of the proposal "int4"."""
     return attrs.evolve(capabilities, packed=FOUR_BITS)
 
 
@@ -49,7 +49,7 @@ class OperandLimits:
 
 @cache
 def limits_of(operator: Operator[..., Any], capabilities: Capabilities) -> Mapping[str, OperandLimits]:
-    """The operator's limits row, cut down to what the backend can run, by itself or expanded."""
+    """Return the operator's limits, reduced to those that the backend can run, by itself or expanded."""
     from webnn_py.device.expansion import limits_in  # noqa: PLC0415 - imported when it is used
 
     rows = limits_in(operator, capabilities)
@@ -88,7 +88,7 @@ def check_operands(
 
 
 def _why_not(operator: Operator[..., Any], capabilities: Capabilities) -> str:
-    """Why a device runs no data type of an operator, and what it would have to claim."""
+    """Word why a device runs no data type of an operator, and which operators it would have to claim."""
     from webnn_py.device.expansion import missing_primitives  # noqa: PLC0415 - imported when it is used
 
     missing = missing_primitives(operator, capabilities)

@@ -1,4 +1,4 @@
-"""``open_ml()`` and ``ML``: the door to contexts, and the owner of the timelines."""
+"""``open_ml()`` and ``ML``: opens contexts, and owns the timelines."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ class ML(Handle):
         if self._closed:
             backend.close()
             left = InvalidStateError("create_context(): the open_ml() block has been left")
-            promise._reject(left, is_told=True)
+            promise._reject(left, is_reported=True)
             return promise
         browser = options.pop("browser", None)
         context = MLContext._create(self, backend, **options)
@@ -298,7 +298,7 @@ class ML(Handle):
 
     @enable_ki_protection
     def op_support_limits_per_device(self) -> MLPromise[dict[str, dict[str, Any]]]:
-        """What each device here accepts: ``opSupportLimitsPerDevice()``. Not in the specification: a proposal.
+        """Find the limits of each device: ``opSupportLimitsPerDevice()``. Not in the specification: a proposal.
 
         Any of the limits can be given to ``create_context(limits=…)``.
 
@@ -334,7 +334,7 @@ class ML(Handle):
 
     @enable_ki_protection
     def add_instrument(self, instrument: object) -> None:
-        """Have an instrument told of what happens on the timelines from now on.
+        """Call the hooks of an instrument for the events of the timelines from now on.
 
         Args:
             instrument: has any of the methods of :class:`webnn_py.tracing.Instrument`.
@@ -348,7 +348,7 @@ class ML(Handle):
 
     @enable_ki_protection
     def remove_instrument(self, instrument: object) -> None:
-        """Tell an instrument no more.
+        """Stop calling the hooks of an instrument.
 
         Args:
             instrument: was added before.
@@ -375,7 +375,7 @@ class ML(Handle):
         return Trace(self, most_events=most_events, kernels=converted("trace(): kernels", boolean, kernels))
 
     def _present(self) -> list[Present]:
-        """The contexts, with what there is on each."""
+        """Return the contexts, each with its buffers, graphs and operations."""
         present = []
         for context in self._contexts:
             buffers = [buffer._storage for buffer in context._buffers]
@@ -388,7 +388,7 @@ class ML(Handle):
         return present
 
     def _watch(self) -> None:
-        """Have the timelines tell the instruments, if there are any."""
+        """Connect the timelines to the instruments, if there are any."""
         timeline, instruments = self.script_timeline, self._instruments
         if not instruments:
             timeline.watch = timeline.trio_run.watch = None
@@ -399,7 +399,7 @@ class ML(Handle):
             self._watch_timeline(context)
 
     def _watch_context(self, context: MLContext) -> None:
-        """A context was made."""
+        """Watch a new context."""
         watch = self._watches[context] = self._instruments.watch(context._device, accesses_of, context._label)
         context._traced = watch.context
         if self._instruments:

@@ -24,14 +24,14 @@ MOST_ROWS = 40
 GIGA, TERA = 1e9, 1e12
 
 COPY = "copy"
-"""What kernels are called that compute no operator: they only move what others have computed."""
+"""The operator name for kernels that compute no operator but only move data."""
 
 _FUSABLE = {operator.spec_name for operator in OPERATORS.values() if operator.is_elementwise}
 
 
 @attrs.frozen
 class KernelProfile:
-    """What one kernel of a graph takes.
+    """The time, bytes and operations of one kernel of a graph.
 
     Attributes:
         name: the kernel's, for eyes.
@@ -78,7 +78,7 @@ class KernelProfile:
 
 @attrs.frozen
 class OperatorProfile:
-    """What the kernels of one operator take together, with all that is fused into them.
+    """The sums over the kernels of one operator, with all that is fused into them.
 
     Attributes:
         operator: its name in the specification; "copy" for kernels that only move what others have computed.
@@ -101,14 +101,14 @@ class OperatorProfile:
 
 @attrs.frozen
 class GraphProfile:
-    """Where the time of a dispatch goes; the text of it is a table.
+    """The time of a dispatch, kernel by kernel; its text is a table.
 
     Attributes:
         device: where it ran.
-        clock: whose clock told the kernels' times: the GPU's or the host's.
+        clock: the clock of the kernels' times, "gpu" or "host".
         repeat: how many runs there were; medians are of the faster half.
         seconds: how long a dispatch with timings takes by the host's clock, from the beginning to the end.
-        plain_seconds: how long one without timings takes, likewise.
+        plain_seconds: how long one without timings takes, by the same clock.
         row_seconds: how long each takes, without timings, of some that follow one another without a wait.
         device_seconds: how long one with timings takes by the kernels' clock: from the begin of the first kernel to the
             end of the last.
@@ -147,12 +147,12 @@ class GraphProfile:
 
     @property
     def kernel_seconds(self) -> float:
-        """How long all kernels take together."""
+        """The sum of the kernels' times."""
         return sum(kernel.seconds for kernel in self.kernels)
 
     @property
     def waiting_seconds(self) -> float:
-        """What no kernel takes of a dispatch without timings: launching, and the way to the device and back."""
+        """The time of a dispatch without timings that no kernel takes: launching, and the way there and back."""
         return max(self.plain_seconds - self.kernel_seconds, 0.0)
 
     @property
@@ -207,7 +207,7 @@ class GraphProfile:
 
     @property
     def _unit(self) -> tuple[str, float]:
-        """In what operations in a second are told: in one that suits the device."""
+        """The unit of operations in a second that suits the device, and its factor."""
         return ("TF/s", TERA) if self.rates.multiplied_flops_per_second >= TERA else ("GF/s", GIGA)
 
     def _rows(self, unit: float) -> list[Sequence[str]]:
@@ -271,7 +271,7 @@ def _row(kernel: KernelProfile, unit: float) -> Sequence[str]:
 
 
 def _untimed(seconds: float, longer: float) -> float:
-    """How long a kernel takes that is not timed; a tenth at least, since what is taken off is a mean of others."""
+    """Return a kernel's time less the mean cost of timing, but a tenth of it at least."""
     return max(seconds - longer, seconds / 10)
 
 

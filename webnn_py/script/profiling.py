@@ -1,4 +1,4 @@
-"""What ``MLGraph.profile()`` and ``MLGraphBuilder.check_finite()`` enqueue."""
+"""The operations of ``MLGraph.profile()`` and ``MLGraphBuilder.check_finite()``."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ T = TypeVar("T")
 ResultT = TypeVar("ResultT")
 
 
-def profile_graph(graph: GraphInterface, feeds: object, repeat: object) -> MLPromise[GraphProfile]:
-    """Enqueue what :meth:`MLGraph.profile` asks for."""
+def enqueue_profile(graph: GraphInterface, feeds: object, repeat: object) -> MLPromise[GraphProfile]:
+    """Enqueue the operation of :meth:`MLGraph.profile`."""
     method, context = "profile", graph._context
     context._trio_run.check("profile()")
     backend = context._device.backend
@@ -46,14 +46,14 @@ def profile_graph(graph: GraphInterface, feeds: object, repeat: object) -> MLPro
     except (TypeError, InvalidStateError, NotSupportedError, UnknownError) as error:
         return rejected_promise(context, method, error, graph)
     work = partial(measure, context._device, graph._handle, given, graph.output_descriptors, times)
-    told: Callable[[Measurement], GraphProfile] = partial(GraphProfile.of, str(context.backend))
-    return _enqueue(context, method, work, told, given)
+    result: Callable[[Measurement], GraphProfile] = partial(GraphProfile.of, str(context.backend))
+    return _enqueue(context, method, work, result, given)
 
 
-def check_graph(
+def enqueue_check_finite(
     context: ContextInterface, graph: Graph, feeds: object, names: Collection[str]
 ) -> MLPromise[NonFinite | None]:
-    """Enqueue what :meth:`MLGraphBuilder.check_finite` asks for; ``names`` are those of all inputs."""
+    """Enqueue the operation of :meth:`MLGraphBuilder.check_finite`; ``names`` are those of all inputs."""
     method = "check_finite"
     try:
         refuse_proposals(method, graph.descriptors)

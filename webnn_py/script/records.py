@@ -13,14 +13,14 @@ MLPowerPreference = Literal["default", "high-performance", "low-power"]
 
 @attrs.frozen
 class MLContextLostInfo:
-    """Why a context was lost."""
+    """The reason for the loss of a context (section "MLContextLostInfo")."""
 
     message: str
 
 
 @attrs.frozen
 class ContextStatistics:
-    """A look at a context; works after its loss too.
+    """The buffers, bytes and operations of a context at one time.
 
     Attributes:
         live_buffers: buffers that have memory on the device.

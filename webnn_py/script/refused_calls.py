@@ -54,7 +54,7 @@ def report_refusal(receiver: CallReceiver, method: str, error: Exception, *argum
         label: the label of the operator, buffer or graph that the call would have made.
     """
     instruments = receiver._instruments
-    if not instruments.told["refused"] or threading.get_ident() != receiver._trio_run.thread:
+    if not instruments.methods["refused"] or threading.get_ident() != receiver._trio_run.thread:
         return
     now = perf_counter_ns()
     code, instruction = user_line(_getframe(1))

@@ -151,7 +151,7 @@ def ending_of(result: "Ended | MLPromise[Any]") -> Ended:
     """The outcome of an action, when nothing is left to run."""
     if isinstance(result, Ended):
         return result
-    result._hear()
+    result._mark_reported()
     outcome: Any = result._outcome
     if result.state == "rejected":
         forget_frames(outcome)

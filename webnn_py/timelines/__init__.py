@@ -9,7 +9,7 @@
     (one FIFO a context)
 
 Everything that a script asks of a device is an entry of the context's device timeline, in the order of the calls.
-Everything that the device has to say is an entry of the script timeline, in the order in which it was said. Each
+Every answer of the device is an entry of the script timeline, in the order in which the answers came. Each
 timeline is drained by exactly one trio task: trio starts tasks in random order, so nothing that must be ordered is
 a task of its own.
 """

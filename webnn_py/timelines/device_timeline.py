@@ -47,7 +47,7 @@ class DeviceOperation(Operation):
     error: Exception | None = attrs.field(init=False)
 
     def __call__(self) -> None:
-        """Tell what became of it: what the script timeline does, once."""
+        """Settle the promise; the script timeline calls this once."""
         settled, aborted = self.settled, self.aborted
         self.settled = self.aborted = None
         if settled is not None:
@@ -167,7 +167,7 @@ class DeviceTimeline(Timeline[DeviceOperation]):
         return self._finish(entry, pending)
 
     def _answer(self, entry: DeviceOperation, error: Exception | None) -> InFlight[None] | None:
-        """Say what became of an entry that is done: now, or after all that has begun before it."""
+        """Report the outcome of a finished entry: now, or after all that began before it."""
         if self._in_flight:
             return InFlight(self._answer_later(entry, error))
         self._say_settled(entry, error)
@@ -235,5 +235,5 @@ class DeviceTimeline(Timeline[DeviceOperation]):
 
 
 def _from_device(error: Exception) -> Exception:
-    """An error without the frame that has caught it: that holds the entry, and so who is told, in a circle."""
+    """Return an error without the frame that caught it, which would refer to the entry, and so to itself."""
     return error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)

@@ -14,7 +14,7 @@ from webnn_py.message_text import shortened, shown
 from webnn_py.timelines.timeline import Timeline
 from webnn_py.tracing.operation import Operation
 from webnn_py.trio_run import TrioRun, check_in_trio
-from webnn_py.unreported_errors import Line, UnheardFailure
+from webnn_py.unreported_errors import Line, UnreportedError
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ class MLPromise(Promised, Generic[T]):
     which.
     A promise is settled once. It may be awaited any number of times by any number of tasks. Cancelling a task that
     awaits it ends that wait and nothing else: the device goes on, and others still get the answer.
-    A rejection that nobody awaits is told by a ``RuntimeWarning``, at the line of the call, when the promise is
+    A rejection that nobody awaits is reported by a ``RuntimeWarning``, at the line of the call, when the promise is
     dropped. Silent are rejections by ``destroy()`` and by the loss of a context, which ``lost`` tells.
     """
 
@@ -44,7 +44,7 @@ class MLPromise(Promised, Generic[T]):
         "_timeline",
         "_traced",
         "_trio_run",
-        "_unheard",
+        "_unreported",
         "_waiters",
     )
     _state: PromiseState
@@ -52,7 +52,7 @@ class MLPromise(Promised, Generic[T]):
     _answers: str
     _trio_run: TrioRun | None
     _line: Line | None
-    _unheard: UnheardFailure | None
+    _unreported: UnreportedError | None
     _waiters: dict[trio.lowlevel.Task | Callable[[], None], None] | None
     _traced: Operation | None
     _timeline: Timeline[Any] | None
@@ -77,7 +77,7 @@ class MLPromise(Promised, Generic[T]):
         self._answers = answers
         self._trio_run = trio_run
         self._line = line
-        self._unheard = None
+        self._unreported = None
         self._state = "pending"
         self._outcome = None
         self._waiters = None
@@ -92,7 +92,7 @@ class MLPromise(Promised, Generic[T]):
         self._answers = answers
         self._trio_run = None
         self._line = line
-        self._unheard = _unheard(error, line)
+        self._unreported = _unreported(error, line)
         self._state = "rejected"
         self._outcome = error
         self._waiters = None
@@ -109,15 +109,15 @@ class MLPromise(Promised, Generic[T]):
         """Fulfil the promise; False when it was settled before."""
         return self._settle("fulfilled", value)
 
-    def _reject(self, error: Exception, *, is_told: bool = False) -> bool:
+    def _reject(self, error: Exception, *, is_reported: bool = False) -> bool:
         """Reject the promise; False when it was settled before.
 
         Args:
             error: what it is rejected with.
-            is_told: whether the program knows without awaiting it: it has called ``destroy()``, or ``lost`` tells.
+            is_reported: whether the program knows without awaiting it: it has called ``destroy()``, or ``lost`` tells.
         """
-        if not is_told and not self._waiters and self._state == "pending":
-            self._unheard = _unheard(error, self._line)
+        if not is_reported and not self._waiters and self._state == "pending":
+            self._unreported = _unreported(error, self._line)
         return self._settle("rejected", error)
 
     @enable_ki_protection
@@ -143,7 +143,7 @@ class MLPromise(Promised, Generic[T]):
     def _on_settled(self, callback: Callable[[], None]) -> None:
         """Have ``callback`` called when the promise settles, within the task that settles it; now, if it has."""
         if self._state != "pending":
-            self._hear()
+            self._mark_reported()
             callback()
             return
         if self._waiters is None:
@@ -158,8 +158,8 @@ class MLPromise(Promised, Generic[T]):
             task = self._trio_run.check(self._answers)
         if self._timeline is not None:
             self._timeline.run_waiting()
-        if self._unheard is not None:
-            self._hear()
+        if self._unreported is not None:
+            self._mark_reported()
         if self._state == "pending":
             yield from self._wait(task)
         else:
@@ -198,8 +198,8 @@ class MLPromise(Promised, Generic[T]):
                 promise._trio_run.check(promise._answers)
             if promise._timeline is not None:
                 promise._timeline.run_waiting()
-            if promise._unheard is not None:
-                promise._hear()
+            if promise._unreported is not None:
+                promise._mark_reported()
         if pending := [promise for promise in given if promise._state == "pending"]:
             await _decision(given, pending)
         else:
@@ -210,9 +210,9 @@ class MLPromise(Promised, Generic[T]):
         return [cast("T", promise._outcome) for promise in given]
 
     @enable_ki_protection
-    def _hear(self) -> None:
-        if self._unheard is not None:
-            self._unheard.tell()
+    def _mark_reported(self) -> None:
+        if self._unreported is not None:
+            self._unreported.tell()
 
     @enable_ki_protection  # an interrupt in the midst would leave the task among those that are woken
     def _wait(self, task: trio.lowlevel.Task) -> Generator[Any, Any, None]:
@@ -242,9 +242,9 @@ class MLPromise(Promised, Generic[T]):
         return f"{state}: {type(error).__name__}: {shortened(words)}"
 
 
-def _unheard(error: Exception, line: Line | None) -> UnheardFailure:
+def _unreported(error: Exception, line: Line | None) -> UnreportedError:
     words = f"{type(error).__name__} that nobody awaited: {shortened(' '.join(str(error).split()), 500)}"
-    return UnheardFailure(words, line, is_missed=True)
+    return UnreportedError(words, line, is_missed=True)
 
 
 @enable_ki_protection  # as for one that waits: trio.Event.wait() has none

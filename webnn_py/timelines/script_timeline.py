@@ -35,7 +35,7 @@ class ScriptTask:
 
 
 class ScriptTimeline(Timeline[ScriptEntry]):
-    """Runs what devices have to say to scripts, in the order in which they said it."""
+    """Runs the answers of devices to scripts, in the order in which they came."""
 
     watch: ScriptWatch | None
 

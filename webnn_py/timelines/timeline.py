@@ -1,4 +1,4 @@
-"""What the two timelines have in common: a first-in, first-out queue, drained by one task, that can be stepped."""
+"""``Timeline``: a first-in, first-out queue that one task drains, and that can be stepped."""
 
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -24,7 +24,7 @@ GRACE_SECONDS = 0.0002
 
 @attrs.frozen
 class TimelineStatistics:
-    """A look at a timeline.
+    """Counts of a timeline at one time.
 
     Attributes:
         queued_operations: entries that wait or run.
@@ -46,7 +46,7 @@ class Entry(Protocol):
 
 
 class Watch(Protocol[EntryT_contra]):
-    """Who is told of a timeline's entries."""
+    """An observer of a timeline's entries."""
 
     def enqueued(self, entry: EntryT_contra, /) -> None:
         """An entry is put behind all others."""
@@ -59,13 +59,13 @@ class Timeline(Generic[EntryT]):
     """
 
     watch: Watch[EntryT] | None
-    """Who is told of the entries; None while nobody is."""
+    """The observer of the entries, if there is one."""
 
     def __init__(self, name: str, trio_run: TrioRun) -> None:
         self._name = name
         self.watch = None
         self.trio_run = trio_run
-        """Where it runs, and its methods must be called."""
+        """The run of trio in which its methods must be called."""
         self._queue: deque[EntryT] = deque()
         self._queued_bytes = 0
         self._done = 0
@@ -85,11 +85,11 @@ class Timeline(Generic[EntryT]):
         return f"<{type(self).__name__} {', '.join(self._states())}>"
 
     def _states(self) -> list[str]:
-        """What the repr says."""
+        """Return the parts of the repr."""
         states = {"paused": self.paused, "closing": self._closing and not self.ended, "ended": self.ended}
         return [f"{self.queued_operations} queued", *(name for name, holds in states.items() if holds)]
 
-    # --- what entries are, said by the two kinds of timeline -------------------------------------------------
+    # --- overridden by the two kinds of timeline --------------------------------------------------------------
 
     def _run_entry(self, entry: EntryT) -> Awaitable[None] | None:
         """Run one entry, or begin to; what is returned is awaited."""
@@ -332,5 +332,5 @@ async def _raise(error: BaseException) -> None:
 
 
 def never_cancelled(_raise_cancel: object) -> trio.lowlevel.Abort:
-    """What to do about the cancellation of a task that is shielded: never asked, unless the shield were gone."""
+    """Abort the wait of a shielded task: trio never calls this, unless the shield were gone."""
     return trio.lowlevel.Abort.SUCCEEDED

@@ -151,7 +151,7 @@ class _Drawing:
                 self._put("i", (SCRIPT, TASKS), "rejection", name, event.time_ns, s="t", args=args)
 
     def _of(self, operation: Operation) -> Json:
-        """What both the call and the operation say."""
+        """Return the arguments that both the call and the operation have."""
         args = self._args.pop(operation.number, None)
         if args is None:
             args = {"reads": list(operation.reads), "writes": list(operation.writes), "bytes": operation.byte_length}

@@ -1,4 +1,4 @@
-"""What a trace consists of, as data."""
+"""The events of a trace, as data."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class TraceEvent:
     """Something that has happened.
 
     Attributes:
-        what: the hook of :class:`webnn_py.tracing.Instrument` that was told of it; "kernel" is one of ``kernels()``.
+        what: the hook of :class:`webnn_py.tracing.Instrument` that was called for it; "kernel" is one of ``kernels()``.
         time_ns: when, in nanoseconds from the begin of the trace.
         operation: what it has happened to; of "rejected" whose promise it was, of a task what it answers. None for
             "opened", "lost" and "refused", and for tasks that answer no operation.
@@ -116,7 +116,7 @@ class TraceEvent:
 Note = tuple[What, int, Operation | None, Any, str | None]
 """Something that has happened, but to an operation on its device timeline, which knows that itself.
 
-What, when (on the clock of ``time.perf_counter_ns()``), to which operation, what else was told, and by which call.
+What, when (on the clock of ``time.perf_counter_ns()``), to which operation, details, and by which call.
 """
 
 _RANKS: Final = {what: rank for rank, what in enumerate(get_args(What))}
@@ -128,7 +128,7 @@ def events_of(taken: Iterable[Operation | Note], began_ns: int, ended_ns: int) -
     Args:
         taken: operations, and what was noted besides.
         began_ns: on the clock of ``time.perf_counter_ns()``.
-        ended_ns: likewise.
+        ended_ns: on the same clock.
     """
     events = []
     for item in list(taken):
@@ -154,23 +154,23 @@ def _of_operation(operation: Operation, began_ns: int) -> Iterator[TraceEvent]:
 
 
 def _of_note(note: Note, began_ns: int) -> TraceEvent:
-    what, noted_ns, operation, told, call = note
+    what, noted_ns, operation, detail, call = note
     time_ns = noted_ns - began_ns
     if what in {"opened", "lost"}:
-        context, why = told
+        context, why = detail
         return TraceEvent(what, time_ns, context=context, why=why)
     if what == "refused":
-        of_call = {"context": told.context, "kind": told.method, "why": told.error, "call_ns": told.call_ns}
-        return TraceEvent(what, time_ns, **of_call, refusal=told)
+        of_call = {"context": detail.context, "kind": detail.method, "why": detail.error, "call_ns": detail.call_ns}
+        return TraceEvent(what, time_ns, **of_call, refusal=detail)
     of: dict[str, Any] = {"operation": operation}
     if operation is not None:
         of |= {"context": operation.context, "kind": operation.kind}
     if what == "kernel":
-        of["kernel"] = _kernel(told, began_ns)
+        of["kernel"] = _kernel(detail, began_ns)
     elif what in {"task_started", "task_finished"}:
-        of["kind"] = told
+        of["kind"] = detail
     elif what == "rejected":
-        of |= {"why": told, "cause": call}
+        of |= {"why": detail, "cause": call}
     return TraceEvent(what, time_ns, **of)
 
 

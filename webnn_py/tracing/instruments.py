@@ -1,4 +1,4 @@
-"""``Instruments``: who is told of what happens on the timelines, and the watches that tell it."""
+"""``Instruments``: the instruments of an ``open_ml()`` block, and the watches that call their hooks."""
 
 from __future__ import annotations
 
@@ -40,25 +40,25 @@ HOOKS: Final = (
 
 
 class TracedDevice(Protocol):
-    """What is looked at of a device."""
+    """The members of a device that are used."""
 
     backend: Any
     has_failed: bool
 
 
 class Task(Protocol):
-    """What is looked at of a script timeline's entry; it may be an operation, to tell what became of it."""
+    """The members of a script timeline's entry that are used; it may be an operation, whose promise it settles."""
 
     @property
     def kind(self) -> str:
-        """What asked for it."""
+        """The method that asked for it."""
 
     def __call__(self) -> None:
         """Run it."""
 
 
 class Instrument:
-    """Is told of what happens on the timelines, after :class:`trio.abc.Instrument`.
+    """The hooks for events on the timelines, after :class:`trio.abc.Instrument`.
 
     A subclass, or any other class, defines those methods that it wants; the others cost nothing. They are called in
     trio's thread, while it happens, and must be quick; what they do to the timelines is undefined. One that raises is
@@ -78,7 +78,7 @@ class Instrument:
         """The device timeline has come to an operation, and the device begins it."""
 
     def kernels(self, operation: Operation, timings: Sequence[Any]) -> None:
-        """The kernels of a dispatch have run; told before ``finished``.
+        """The kernels of a dispatch have run; called before ``finished``.
 
         Where an instrument defines this, dispatches are timed kernel by kernel on devices that can, which takes longer.
         """
@@ -90,7 +90,7 @@ class Instrument:
         """An operation will not be ended, because the context is lost."""
 
     def released(self, operation: Operation) -> None:
-        """The memory of a buffer or a graph was given back; told after ``finished``."""
+        """The memory of a buffer or a graph was given back; called after ``finished``."""
 
     def task_started(self, kind: str, operation: Operation | None) -> None:
         """The script timeline begins a task; it answers ``operation``, unless that is None."""
@@ -119,7 +119,7 @@ class Instruments:
         """Make it with nobody to tell; ``changed``, a method that is not kept alive, is called when that changes."""
         self._changed = weakref.WeakMethod(changed)
         self._instruments: dict[int, object] = {}
-        self.told: dict[str, _Methods] = dict.fromkeys(HOOKS, ())
+        self.methods: dict[str, _Methods] = dict.fromkeys(HOOKS, ())
         self.of_enqueued: _Methods = ()
         self._owners: list[tuple[Callable[..., None], object]] = []
         self._things = count(1)
@@ -138,11 +138,11 @@ class Instruments:
 
     @property
     def wants_kernels(self) -> bool:
-        """Whether one of them is to be told of kernels."""
-        return bool(self.told["kernels"])
+        """Whether one of them has the hook for kernels."""
+        return bool(self.methods["kernels"])
 
     def add(self, instrument: object) -> bool:
-        """Tell it from now on; False when it is told already."""
+        """Add an instrument; False when it was added before."""
         if id(instrument) in self._instruments:
             return False
         self._instruments[id(instrument)] = instrument
@@ -150,31 +150,31 @@ class Instruments:
         return True
 
     def remove(self, instrument: object) -> bool:
-        """Tell it no more; False when it was not told."""
+        """Remove an instrument; False when it was not there."""
         if self._instruments.pop(id(instrument), None) is None:
             return False
         self._arrange()
         return True
 
     def _arrange(self) -> None:
-        told: dict[str, list[Callable[..., None]]] = {hook: [] for hook in HOOKS}
+        methods: dict[str, list[Callable[..., None]]] = {hook: [] for hook in HOOKS}
         owners: list[tuple[Callable[..., None], object]] = []
         for instrument in self._instruments.values():
             for hook in HOOKS:
                 method = getattr(instrument, hook, None)
                 if method is not None and getattr(method, "__func__", None) is not getattr(Instrument, hook):
-                    told[hook].append(method)
+                    methods[hook].append(method)
                     owners.append((method, instrument))
-        self.told = {hook: tuple(methods) for hook, methods in told.items()}
-        self.of_enqueued = self.told["enqueued"]
+        self.methods = {hook: tuple(of_hook) for hook, of_hook in methods.items()}
+        self.of_enqueued = self.methods["enqueued"]
         self._owners = owners
         changed = self._changed()
         if changed is not None:
             changed()
 
     def tell(self, hook: str, *what: object) -> None:
-        """Tell all who want it."""
-        for method in self.told[hook]:
+        """Call a hook of all instruments that have it."""
+        for method in self.methods[hook]:
             try:
                 method(*what)
             except BaseException as error:  # noqa: BLE001 - see failed()
@@ -204,7 +204,7 @@ class Instruments:
         return thing.number
 
     def watch(self, device: TracedDevice, accesses_of: Callable[[Any], Accesses], label: str) -> ContextWatch:
-        """What watches the device timeline of a new context.
+        """Return the watch of the device timeline of a new context.
 
         Args:
             device: whose operations are on it.
@@ -222,8 +222,8 @@ class ContextWatch:
     Attributes:
         context: whose timeline it is.
         device: whose operations are on it.
-        tells_starts: whether somebody is to be told of each operation that is started, or of its kernels.
-        tells_ends: whether somebody is to be told of each that is finished.
+        tells_starts: whether an instrument has the hook for operations that start, or for kernels.
+        tells_ends: whether an instrument has the hook for operations that finish.
     """
 
     def __init__(
@@ -260,11 +260,11 @@ class ContextWatch:
 
     def arrange(self, *, is_timed: bool) -> None:
         """The instruments have changed; ``is_timed`` says whether the device tells of kernels."""
-        told = self._instruments.told
-        self.tells_starts, self.tells_ends = bool(told["started"]) or is_timed, bool(told["finished"])
+        methods = self._instruments.methods
+        self.tells_starts, self.tells_ends = bool(methods["started"]) or is_timed, bool(methods["finished"])
 
     def rest(self) -> None:
-        """Nobody watches any more: hold nothing."""
+        """Drop references when there are no instruments any more."""
         self._running = None
         self._given, self._code = (), None
 
@@ -335,7 +335,7 @@ class ContextWatch:
             self._instruments.tell("released", entry)
 
     def kernels(self) -> Callable[[Sequence[Any]], None]:
-        """What is to be told of the kernels of the dispatch that has just been started."""
+        """Return the function to call with the kernels of the dispatch that has just been started."""
         operation, self._running = self._running, None
         return lambda timings: self._instruments.tell("kernels", operation, timings)
 
@@ -345,7 +345,7 @@ class ContextWatch:
         entry.work = nothing
 
     def _failure(self, entry: Operation, error: Exception | None) -> str | None:
-        """Why an entry has failed, or left a buffer without the data that it should have."""
+        """Return the reason why an entry failed, or left a buffer without data; None if it did not."""
         if error is not None:
             return str(error) or type(error).__name__
         failures = [buffer.failure for buffer in entry.accesses()[1] if entry.kind != "release"]
@@ -381,7 +381,7 @@ class ScriptWatch:
         self._instruments = instruments
 
     def enqueued(self, task: Task) -> None:
-        """A task is put behind all others: what it answers has been told as finished or dropped."""
+        """A task is put behind all others: the operation that it answers was reported as finished or dropped."""
 
     def run(self, task: Task) -> None:
         """Run a task."""

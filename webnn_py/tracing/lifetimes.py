@@ -25,7 +25,7 @@ class Lifetimes:
         self._names: dict[int, str] = {}
 
     def lived_before(self, process: int, buffers: Collection[Any], graphs: Collection[Numbered]) -> None:
-        """What lived on a context when the trace began; what nobody has used since is drawn, too."""
+        """Draw the buffers and graphs that lived when the trace began, also those that were not used since."""
         for buffer in buffers:
             self._begin(process, "buffer", buffer, 0, {"before": True})
         for graph in graphs:

@@ -46,11 +46,11 @@ Outcome = Literal["done", "failed", "dropped"]
 
 
 class OperationWatch(Protocol):
-    """What an operation asks the watch of its timeline."""
+    """The members of its timeline's watch that an operation uses."""
 
     @property
     def context(self) -> TracedContext:
-        """Whose timeline it is."""
+        """The context of the timeline."""
 
     @property
     def number_of(self) -> Callable[[Numbered], int]:
@@ -127,7 +127,7 @@ class Operation:
 
     @property
     def context(self) -> TracedContext:
-        """Whose timeline it is an entry of."""
+        """The context on whose timeline it is."""
         return self._watch.context
 
     @property
@@ -165,7 +165,7 @@ class Operation:
 
     @property
     def why(self) -> str | None:
-        """Why it has failed or was dropped, if so."""
+        """The reason why it failed or was dropped; None if it did not."""
         return getattr(self, "_why", None)
 
     @property
@@ -208,7 +208,7 @@ class Operation:
         self._was_collected = True
 
     def remembered(self) -> Operation:
-        """What is known of it now, without what it holds, for the library itself."""
+        """Return a copy without references to work and promises, for the library itself."""
         copy = Operation()
         for name in Operation.__slots__:
             if hasattr(self, name) and name not in {"_given", "aborted", "settled", "work"}:

@@ -1,4 +1,4 @@
-"""Where in a user's program a call was made."""
+"""The place in a user's program from which a call was made."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import attrs
 import outcome
 import trio
 
-from webnn_py.unreported_errors import number_of
+from webnn_py.unreported_errors import line_number
 
 _PACKAGE: Final = str(Path(__file__).parent.parent) + os.sep
 _LIBRARIES: Final = tuple(str(Path(str(module.__file__)).parent) + os.sep for module in (trio, outcome))
@@ -48,7 +48,7 @@ class Source:
 @lru_cache(maxsize=10_000)
 def source_of(code: CodeType, instruction: int) -> Source:
     """The place that was taken down as code and instruction; most are asked for many times."""
-    return Source(code.co_filename, number_of(code, instruction), code.co_qualname)
+    return Source(code.co_filename, line_number(code, instruction), code.co_qualname)
 
 
 def user_line(frame: FrameType | None) -> tuple[CodeType | None, int]:

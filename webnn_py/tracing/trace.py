@@ -1,4 +1,4 @@
-"""``Trace``: the instrument that takes down everything."""
+"""``Trace``: the instrument that records every event."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from webnn_py.tracing.events import Note, RefusedCall, TraceEvent, events_of
 from webnn_py.tracing.operation import Numbered, Operation, TracedContext
 
 MOST_EVENTS: Final = 500_000
-"""So many events are kept, if nothing else is said: some hundred megabytes."""
+"""The default number of events that are kept: some hundred megabytes."""
 
 
 @attrs.frozen(eq=False)
@@ -39,16 +39,16 @@ class Present:
 
 
 class Watched(Protocol):
-    """What has instruments: ``ML``."""
+    """An object that has instruments: ``ML``."""
 
     def add_instrument(self, instrument: object) -> None:
-        """Tell it."""
+        """Add an instrument."""
 
     def remove_instrument(self, instrument: object) -> None:
-        """Tell it no more."""
+        """Remove an instrument."""
 
     def _present(self) -> list[Present]:
-        """What there is."""
+        """Return the contexts and their objects."""
 
 
 @final
@@ -59,7 +59,7 @@ class Trace:
     trace has taken down can be looked at and saved while it is open, and after. Some work may go on when the calls
     that asked for it have returned: ``await context.drain()`` within the block waits for it.
 
-    It is an instrument itself; see :class:`webnn_py.tracing.Instrument` for the methods that are told.
+    It is an instrument itself; see :class:`webnn_py.tracing.Instrument` for its methods.
     """
 
     def __init__(self, watched: Watched, *, most_events: int, kernels: bool) -> None:
@@ -96,7 +96,7 @@ class Trace:
             if isinstance(taken, Operation) and taken.outcome is None:
                 self._taken[index] = taken.remembered()  # else the trace would hold what it works on
 
-    # --- what it is told as an instrument ----------------------------------------------------------------------
+    # --- hooks of an instrument --------------------------------------------------------------------------------
 
     def opened(self, context: TracedContext) -> None:
         """A context was opened."""
@@ -140,7 +140,7 @@ class Trace:
 
     @property
     def events(self) -> tuple[TraceEvent, ...]:
-        """What has happened so far, in order: the latest ``most_events`` of it."""
+        """The latest ``most_events`` events so far, in order."""
         return self._events()[-self._most_events :]
 
     @property
@@ -150,7 +150,7 @@ class Trace:
 
     @property
     def seconds(self) -> float:
-        """How long it has been open."""
+        """The seconds that it has been open."""
         return ((self._ended_ns or perf_counter_ns()) - self._began_ns) / 1e9 if self._began_ns else 0.0
 
     def _events(self) -> tuple[TraceEvent, ...]:
@@ -175,7 +175,7 @@ class Trace:
         target.write_text(write(self.document(), target.stem), encoding="utf-8")
 
     def document(self) -> dict[str, Any]:
-        """What ``save()`` writes, as data: the object form of Chrome's trace-event format.
+        """Return the document that ``save()`` writes: the object form of Chrome's trace-event format.
 
         Raises:
             RuntimeError: it has not begun.
@@ -204,7 +204,7 @@ def _as_json(document: Mapping[str, Any], _title: str) -> str:
 
 
 Writer = Callable[[Mapping[str, Any], str], str]
-"""What makes a file's text of a document and a title."""
+"""Makes the text of a file from a document and a title."""
 
 
 def _as_page(document: Mapping[str, Any], title: str) -> str:
@@ -218,7 +218,7 @@ _WRITERS: Final[dict[str, Writer]] = {".json": _as_json, ".html": _as_page}
 
 
 def writer_of(path: Path) -> Writer:
-    """What writes files of a name's ending.
+    """Return the writer for the ending of a file name.
 
     Raises:
         ValueError: nothing does.

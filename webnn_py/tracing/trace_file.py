@@ -16,7 +16,7 @@ class TraceFileError(Exception):
 
 
 class Traces(Protocol):
-    """What can be traced: ``ML``."""
+    """An object that can be traced: ``ML``."""
 
     def trace(self, *, kernels: bool) -> Trace:
         """A trace of it."""

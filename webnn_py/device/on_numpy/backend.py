@@ -14,9 +14,9 @@ from webnn_py.device.on_numpy.dynamic_executable import DynamicNumpyGraph
 from webnn_py.device.on_numpy.executable import NumpyGraph
 from webnn_py.device.on_numpy.passes.simplification import simplified
 from webnn_py.device.on_numpy.table import find
-from webnn_py.device.own_thread import OwnThread
 from webnn_py.device.processor import processor
 from webnn_py.device.shared_constants import SharedConstants
+from webnn_py.device.worker_thread import WorkerThread
 from webnn_py.graph import Graph
 from webnn_py.operators.declaration import Operator
 from webnn_py.sized_graphs import DynamicGraph
@@ -46,7 +46,7 @@ class NumpyBackend:
     def __init__(self) -> None:
         self.info = BackendInfo("numpy", processor(), f"numpy {np.__version__}")
         self.lost: Callable[[str], None] = lambda _message: None
-        self._thread = OwnThread()
+        self._thread = WorkerThread()
         self._constants = SharedConstants()
         self._running: NumpyGraph | None = None
 

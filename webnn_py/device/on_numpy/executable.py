@@ -32,9 +32,9 @@ from webnn_py.device.on_numpy.table import (
     prepared,
     run_node,
 )
-from webnn_py.device.own_thread import SHORT_SECONDS, computing_time
 from webnn_py.device.plan import lay_out, lifetimes, split_constant
 from webnn_py.device.shared_constants import Identities, Identity, SharedConstants
+from webnn_py.device.worker_thread import SHORT_SECONDS, computing_time
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.graph_pictures.plan import CompiledPlan
 

@@ -13,8 +13,8 @@ from webnn_py.device.on_onnxruntime.claimed_operators import CAPABILITIES
 from webnn_py.device.on_onnxruntime.engine import EngineOptions, describe
 from webnn_py.device.on_onnxruntime.executable import OnnxruntimeGraph
 from webnn_py.device.on_onnxruntime.session import HostBuffer, SpareBuffers
-from webnn_py.device.own_thread import OwnThread
 from webnn_py.device.shared_constants import SharedConstants
+from webnn_py.device.worker_thread import WorkerThread
 from webnn_py.graph import Graph
 
 THREAD_SECONDS: Final = 0.002
@@ -40,7 +40,7 @@ class OnnxruntimeBackend:
     def __init__(self, options: EngineOptions) -> None:
         self.info = describe(options.provider)
         self.lost: Callable[[str], None] = lambda _message: None
-        self._thread = OwnThread()
+        self._thread = WorkerThread()
         self._options = options
         self._constants = SharedConstants()
         self._spares = SpareBuffers()

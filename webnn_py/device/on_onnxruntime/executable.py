@@ -17,9 +17,9 @@ from webnn_py.device.on_onnxruntime.lowering import rules
 from webnn_py.device.on_onnxruntime.lowering.guarded_rules import GuardedRules
 from webnn_py.device.on_onnxruntime.passes.pipeline import NODE_PASSES, PASSES
 from webnn_py.device.on_onnxruntime.session import BoundSession
-from webnn_py.device.own_thread import SHORT_SECONDS, computing_time
 from webnn_py.device.reshapes import is_reshape
 from webnn_py.device.shared_constants import SharedConstants
+from webnn_py.device.worker_thread import SHORT_SECONDS, computing_time
 from webnn_py.graph import Constant, Graph, Value
 from webnn_py.onnx_export.body import Write
 from webnn_py.onnx_export.inlined_export import InlinedExport, InlinedModel

@@ -17,7 +17,7 @@ class NotComputableError(Exception):
     """A node that no device computes."""
 
 
-def check_computable(graph: Graph) -> None:
+def validate_graph(graph: Graph) -> None:
     """Refuse a graph with a node that no device computes.
 
     Raises:

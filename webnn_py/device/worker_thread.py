@@ -39,7 +39,7 @@ Windows' counts by its clock's ticks of 16 ms.
 """
 
 
-class OwnThread:
+class WorkerThread:
     """The one worker thread of a device.
 
     The task that waits for it sleeps, and wakes with cold caches. So what is not too long is done in the loop's thread

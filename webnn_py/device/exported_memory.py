@@ -8,7 +8,7 @@ Step = Callable[[], Awaitable[None] | None]
 """A step of a device: done when it returns None, else when what it returns has been awaited."""
 
 
-async def when_back(storages: Iterable[Storage], step: Step) -> None:
+async def after_return(storages: Iterable[Storage], step: Step) -> None:
     """Wait until memory that is lent out has come back, then take the step."""
     for storage in storages:
         if storage.lent is not None:
