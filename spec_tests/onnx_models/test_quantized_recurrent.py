@@ -4,7 +4,7 @@ import attrs
 import numpy as np
 import pytest
 
-from spec_tests.onnx_models.single_node import check, each, node, seven_bits
+from spec_tests.onnx_models.single_node import check, compared, each, node, seven_bits
 from spec_tests.support.backends import BACKENDS
 from webnn_py import MLGraphBuilder
 from webnn_py.graph import Constant
@@ -56,7 +56,7 @@ def opposite():
     return w, -w, bias, None, state, np.zeros_like(state), None, scale, zero, scale, zero
 
 
-@each(
+test_lstm = compared(
     node(OPERATOR, 1, floats(STEPS, BATCH, SIZE), *given(1), known=KNOWN, **OUTPUTS),
     node(
         OPERATOR,
@@ -85,8 +85,6 @@ def opposite():
     ),
     node(OPERATOR, 1, floats(1, 1, SIZE), *given(1), known=KNOWN, **OUTPUTS),
 )
-async def test_lstm(context, case):
-    await check(context, case)
 
 
 @each(node(OPERATOR, 1, np.full([1, 1, 1], 255, np.float32), *opposite(), known=KNOWN, **{**OUTPUTS, "hidden_size": 1}))
