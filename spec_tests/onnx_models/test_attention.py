@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from spec_tests.onnx_models.single_node import assert_refused, assert_same, compared, node, parsed, run, run_onnxruntime
-from spec_tests.support.backends import BACKENDS
+from spec_tests.support.backends import BACKENDS, on_each
 
 rng = np.random.default_rng(6)
 
@@ -10,9 +10,7 @@ rng = np.random.default_rng(6)
 pytestmark = pytest.mark.sampled(5)
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
-def backend(request):
-    return request.param
+backend = on_each(BACKENDS)
 
 
 def floats(*shape):

@@ -4,16 +4,14 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from spec_tests.onnx_models.single_node import assert_refused, assert_same, compared, node, run, run_onnxruntime
-from spec_tests.support.backends import BACKENDS
+from spec_tests.support.backends import BACKENDS, on_each
 
 GATHER = "com.microsoft.GatherBlockQuantized"
 rng = np.random.default_rng(3)
 ROWS = np.array([[3, 0, -1], [2, 2, 4]], np.int64)
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
-def backend(request):
-    return request.param
+backend = on_each(BACKENDS)
 
 
 def packed(*shape):

@@ -3,7 +3,7 @@ import pytest
 from onnx import helper
 
 from spec_tests.onnx_models.single_node import assert_same, compared, make_model, node, run, run_onnxruntime
-from spec_tests.support.backends import BACKENDS
+from spec_tests.support.backends import BACKENDS, on_each
 
 rng = np.random.default_rng(5)
 
@@ -11,9 +11,7 @@ rng = np.random.default_rng(5)
 pytestmark = pytest.mark.sampled(5)
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
-def backend(request):
-    return request.param
+backend = on_each(BACKENDS)
 
 
 def floats(*shape):

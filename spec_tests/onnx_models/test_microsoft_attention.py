@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from spec_tests.onnx_models.single_node import assert_refused, assert_same, compared, expected, node, run, seven_bits
-from spec_tests.support.backends import BACKENDS
+from spec_tests.support.backends import BACKENDS, on_each
 
 rng = np.random.default_rng(7)
 MS = "com.microsoft."
@@ -11,9 +11,7 @@ MS = "com.microsoft."
 pytestmark = pytest.mark.sampled(5)
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
-def backend(request):
-    return request.param
+backend = on_each(BACKENDS)
 
 
 def floats(*shape):

@@ -14,7 +14,7 @@ from spec_tests.onnx_models.single_node import (
     run,
     seven_bits,
 )
-from spec_tests.support.backends import BACKENDS
+from spec_tests.support.backends import BACKENDS, on_each
 from spec_tests.support.depth import amount
 from webnn_py.onnx_models.integer_sums import EXACT, bounds
 
@@ -24,9 +24,7 @@ rng = np.random.default_rng(3)
 pytestmark = pytest.mark.sampled(5)
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
-def backend(request):
-    return request.param
+backend = on_each(BACKENDS)
 
 
 def of_bytes(data_type, *shape):

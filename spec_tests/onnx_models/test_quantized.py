@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spec_tests.onnx_models.single_node import check_steps, compared, each, node
-from spec_tests.support.backends import BACKENDS
+from spec_tests.support.backends import BACKENDS, on_each
 
 rng = np.random.default_rng(9)
 MS = "com.microsoft."
@@ -13,9 +13,7 @@ MS = "com.microsoft."
 pytestmark = pytest.mark.sampled(5)
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
-def backend(request):
-    return request.param
+backend = on_each(BACKENDS)
 
 
 def of_bytes(data_type, *shape):

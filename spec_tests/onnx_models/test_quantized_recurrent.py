@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from spec_tests.onnx_models.single_node import check, compared, each, node, seven_bits
-from spec_tests.support.backends import BACKENDS
+from spec_tests.support.backends import BACKENDS, on_each
 from webnn_py import MLGraphBuilder
 from webnn_py.graph import Constant
 from webnn_py.onnx_models import OnnxModel
@@ -20,9 +20,7 @@ OUTPUTS = {"hidden_size": HIDDEN, "outputs": 3, "wanted": (0, 1, 2)}
 pytestmark = pytest.mark.sampled(5)
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
-def backend(request):
-    return request.param
+backend = on_each(BACKENDS)
 
 
 def floats(*shape):
