@@ -23,8 +23,9 @@ from hypothesis import settings
 import webnn_py
 from spec_tests.operators import choosing
 from spec_tests.support import checked_indices, covered, depth, sampled_engine
-from spec_tests.support.backends import BACKENDS
+from spec_tests.support.backends import BACKENDS, on_each
 from spec_tests.support.binding_rules import check_bindings
+from spec_tests.support.chromium import Chromium, installed
 from spec_tests.support.covered import pytest_sessionstart  # noqa: F401 - a hook
 from spec_tests.support.depth import pytest_report_header  # noqa: F401 - a hook
 from spec_tests.support.watched_device import WatchedDevice
@@ -114,10 +115,8 @@ async def ml():
         yield opened
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
-def backend(request):
-    """The name of a backend; a test that uses this, or ``context``, runs on each."""
-    return request.param
+backend = on_each(BACKENDS)
+"""The name of a backend; a test that uses this, or ``context``, runs on each."""
 
 
 @pytest.fixture(scope="session")
@@ -161,6 +160,16 @@ async def device(context):
     watched = WatchedDevice(context)
     yield watched
     watched.let_go()
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium, with one page."""
+    if (path := installed()) is None:
+        pytest.skip("no Chromium is installed (apt install chromium, or name one in CHROMIUM)")
+    chromium = Chromium(path)
+    yield chromium
+    chromium.close()
 
 
 @pytest.fixture

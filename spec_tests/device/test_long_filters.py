@@ -5,16 +5,14 @@ from itertools import product
 import numpy as np
 import pytest
 
-from spec_tests.support.backends import DEVICES
+from spec_tests.support.backends import DEVICES, on_each
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 
 RANDOM = 60
 
 
-@pytest.fixture(scope="module", params=DEVICES)
-def backend(request):
-    return request.param
+backend = on_each(DEVICES)
 
 
 def convolved(image, filters, sizes, *, padding, strides, dilations, groups):

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from spec_tests.support.backends import DEVICES
+from spec_tests.support.backends import DEVICES, on_each
 from spec_tests.support.cells import cells
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder, OperationError
@@ -17,9 +17,7 @@ LONG = 2**29
 RANDOM = 40
 
 
-@pytest.fixture(scope="module", params=DEVICES)
-def backend(request):
-    return request.param
+backend = on_each(DEVICES)
 
 
 def part(number, size, options, axis):

@@ -5,24 +5,13 @@ import pytest
 
 from spec_tests.graph_pictures.drawings import draw_residual_block
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
-from spec_tests.support.chromium import Chromium, installed
 from webnn_py import MLGraphBuilder
 
-pytestmark = pytest.mark.skipif(
-    installed() is None, reason="no Chromium is installed (apt install chromium, or name one in CHROMIUM)"
-)
 HOSTILE = '</script><script>document.title="broken in"</script><img src=x onerror="document.title=1">'
 DETAILS = "document.getElementById('details').innerText"
 LIVE = "document.getElementById('live').textContent"
 SELECTED = "graphPage.state.selected && (graphPage.state.selected.title ?? graphPage.state.selected.type)"
 FOUND = "document.getElementById('found').textContent"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    chromium = Chromium(installed())
-    yield chromium
-    chromium.close()
 
 
 @pytest.fixture

@@ -217,3 +217,12 @@ def node(operator, versions, *inputs, known=(), outputs=1, wanted=(0,), oracle="
 def each(*groups: Iterable[Case]):
     """Return a decorator that runs a test for each case of the groups, as one test."""
     return cells("case", [case for group in groups for case in group], ids=str)
+
+
+def compared(*groups: Iterable[Case]):
+    """Return a test that compares each case of the groups with its oracle."""
+
+    async def test(context, case):
+        await check(context, case)
+
+    return each(*groups)(test)

@@ -1,13 +1,12 @@
 """``onnx.backend.test``: every test of it that is in the package comes to what ``backend_tests.toml`` says."""
 
 import onnx
-import pytest
 import trio
 
 from spec_tests.onnx_models.backend_cases import backend_cases, outcome
 from spec_tests.onnx_models.backend_list import LISTED, listed
 from spec_tests.support import depth
-from spec_tests.support.backends import BACKENDS
+from spec_tests.support.backends import BACKENDS, on_each
 
 PARTS = {"quick": 3, "full": 1, "thorough": 1}
 """On numpy one test in so many runs each day; a rule of an operator has tests of its own, which run every day."""
@@ -19,9 +18,7 @@ LONGEST = 60
 """Seconds; the slowest test takes less than one."""
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
-def backend(request):
-    return request.param
+backend = on_each(BACKENDS)
 
 
 def test_the_list_is_of_the_installed_onnx_and_has_every_test():

@@ -12,7 +12,7 @@ from spec_tests.operators.choosing import Choice
 from spec_tests.operators.exceptions import EXCEPTIONS
 from spec_tests.operators.running import Computed, has_subnormals, run_cases, without_zeros
 from spec_tests.support.adapter_arithmetic import lacks_long_integers, with_subnormals_as_zero
-from spec_tests.support.backends import BACKENDS, DEVICES, NO_ADAPTER
+from spec_tests.support.backends import BACKENDS, DEVICES, NO_ADAPTER, on_each
 from webnn_py.testing.device_cases.drawing import DRAWERS
 
 TINY = 2.0**-100
@@ -22,9 +22,7 @@ EVERY_FILE = pytest.mark.parametrize("file", [pytest.param(file, id=file.operato
 LISTED = [pytest.param(*listed, reason, id="-".join(listed)) for listed, reason in EXCEPTIONS.items()]
 
 
-@pytest.fixture(scope="module", params=DEVICES)
-def backend(request) -> str:
-    return request.param
+backend = on_each(DEVICES)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import trio
 
 import webnn_py
 from spec_tests.operators.minimal import draw_operands, minimal, outputs_of
-from spec_tests.support.backends import DEVICES
+from spec_tests.support.backends import DEVICES, on_each
 from spec_tests.support.buffers import constant, filled, zeroed
 from spec_tests.support.drawing import build_add_buffer, build_add_number, build_add_one, run
 from spec_tests.support.watched_device import quiet
@@ -29,10 +29,7 @@ from webnn_py.graph import ContentKey
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.registry import OPERATORS
 
-
-@pytest.fixture(scope="module", params=DEVICES)
-def backend(request):
-    return request.param
+backend = on_each(DEVICES)
 
 
 @pytest.fixture

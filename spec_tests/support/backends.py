@@ -1,5 +1,10 @@
 """The devices that cases run on: those of the registry that are there, WebGPU also where its adapter is software."""
 
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
 from webnn_py.device import registry
 from webnn_py.errors import NotSupportedError
 
@@ -10,6 +15,16 @@ def is_here(record: registry.DeviceRecord) -> bool:
         return bool(record.adapters())
     except NotSupportedError:
         return False
+
+
+def on_each(names: Sequence[str]) -> Any:
+    """Return the fixture ``backend`` of a module whose tests run on each of these backends."""
+
+    @pytest.fixture(scope="module", params=names)
+    def backend(request: pytest.FixtureRequest) -> Any:
+        return request.param
+
+    return backend
 
 
 BACKENDS = [record.name for record in registry.built_in() if is_here(record)]

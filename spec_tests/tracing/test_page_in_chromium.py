@@ -7,26 +7,15 @@ import pytest
 import trio
 
 from spec_tests.support import depth
-from spec_tests.support.chromium import Chromium, installed
 from spec_tests.support.trace_documents import HOSTILE, destroyed_in_flight, many, with_everything
 from webnn_py import MLGraphBuilder, open_ml
 from webnn_py.tracing.page import page_of
 
-pytestmark = pytest.mark.skipif(
-    installed() is None, reason="no Chromium is installed (apt install chromium, or name one in CHROMIUM)"
-)
 SELECTED = "timeline.state.selected && timeline.state.selected.name"
 VIEW = "[timeline.view.from, timeline.view.to]"
 DETAILS = "document.getElementById('details').innerText"
 LIVE = "document.getElementById('live').textContent"
 WIDTHS = ((375, 720), (1280, 800), (2560, 1440))
-
-
-@pytest.fixture(scope="module")
-def browser():
-    chromium = Chromium(installed())
-    yield chromium
-    chromium.close()
 
 
 @pytest.fixture

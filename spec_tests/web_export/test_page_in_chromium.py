@@ -11,13 +11,9 @@ import pytest
 import trio
 
 import webnn_py
-from spec_tests.support.chromium import Chromium, installed
 from webnn_py import MLGraphBuilder
 from webnn_py.web_export.folder import FILES
 
-pytestmark = pytest.mark.skipif(
-    installed() is None, reason="no Chromium is installed (apt install chromium, or name one in CHROMIUM)"
-)
 PATIENCE = 60
 STATE = "document.getElementById('state').textContent"
 STAND_IN = """
@@ -70,13 +66,6 @@ def address(saved):
     server.shutdown()
     server.server_close()
     thread.join()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    chromium = Chromium(installed())
-    yield chromium
-    chromium.close()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import trio
 
 import webnn_py
 from spec_tests.operators.cases import difference
-from spec_tests.support.backends import DEVICES
+from spec_tests.support.backends import DEVICES, on_each
 from spec_tests.support.computing import compute
 from spec_tests.wpt.exceptions import assert_known, expected_failures, judge
 from spec_tests.wpt.option import needed_vectors
@@ -29,9 +29,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("vector", [pytest.param(vector, id=vector.id) for vector in vectors])
 
 
-@pytest.fixture(scope="module", params=DEVICES)
-def backend(request) -> str:
-    return request.param
+backend = on_each(DEVICES)
 
 
 @pytest.fixture(scope="module")

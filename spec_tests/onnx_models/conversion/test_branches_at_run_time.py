@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spec_tests.onnx_models.single_node import assert_same, parsed, run, run_onnxruntime
-from spec_tests.support.backends import BACKENDS
+from spec_tests.support.backends import BACKENDS, on_each
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import OnnxModel, UnsupportedModelError
 
@@ -12,10 +12,7 @@ X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
 INPUTS = "float[3,4] x, bool[1] c, bool d"
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
-def backend(request):
-    """What chooses is an operator of the device."""
-    return request.param
+backend = on_each(BACKENDS)
 
 
 def model(then_branch, else_branch, rest="", outputs="y", shape="3,4"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spec_tests.onnx_models.single_node import assert_same, parsed, run, run_onnxruntime
-from spec_tests.support.backends import BACKENDS
+from spec_tests.support.backends import BACKENDS, on_each
 from webnn_py import MLGraphBuilder
 from webnn_py.graph import Graph
 from webnn_py.onnx_models import OnnxModel
@@ -12,10 +12,7 @@ from webnn_py.onnx_models import OnnxModel
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
-def backend(request):
-    """Unrolled loops join many pieces: on each device."""
-    return request.param
+backend = on_each(BACKENDS)
 
 
 LOOPS = """

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from spec_tests.onnx_models.single_node import assert_same, parsed, run, run_onnxruntime
-from spec_tests.support.backends import BACKENDS
+from spec_tests.support.backends import BACKENDS, on_each
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import OnnxModel, TensorInfo, UnsupportedModelError
 
@@ -27,10 +27,7 @@ MIXED = """(double[3,4] y, float[3,4] single, double[4] known, double[3,4] like)
 DATA = parsed(MIXED, inputs="double[3,4] x")
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
-def backend(request):
-    """Neither device has float64."""
-    return request.param
+backend = on_each(BACKENDS)
 
 
 async def test_float64_becomes_float32_where_it_is_allowed(context):

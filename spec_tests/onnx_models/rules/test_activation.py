@@ -1,6 +1,6 @@
 import numpy as np
 
-from spec_tests.onnx_models.single_node import check, each, node
+from spec_tests.onnx_models.single_node import compared, node
 
 rng = np.random.default_rng(3)
 X = rng.uniform(-4, 4, [2, 3, 4]).astype(np.float32)
@@ -13,7 +13,7 @@ def number(value, dtype=np.float32):
     return np.array(value, dtype)
 
 
-@each(
+test_element_by_element = compared(
     *(node(operator, [6, 13], X) for operator in ("Sigmoid", "Tanh")),
     node("Relu", [6, 13, 14], X),
     *(node(operator, [1, 22], X) for operator in ("Softplus", "Softsign")),
@@ -44,11 +44,9 @@ def number(value, dtype=np.float32):
     node("Swish", 24, X, oracle="reference"),
     node("Swish", 24, X, alpha=0.5, oracle="reference"),
 )
-async def test_element_by_element(context, case):
-    await check(context, case)
 
 
-@each(
+test_clip = compared(
     node("Clip", 6, X),
     node("Clip", 6, X, min=-1.0),
     node("Clip", 6, X, min=-1.0, max=2.0),
@@ -61,11 +59,9 @@ async def test_element_by_element(context, case):
     node("Clip", 13, X, number(-1), number(2), known=(1,)),
     node("Clip", [12, 13], INTEGERS, number(-3, np.int32), number(3, np.int32), known=(1, 2)),
 )
-async def test_clip(context, case):
-    await check(context, case)
 
 
-@each(
+test_softmax = compared(
     *(node("Hardmax", [1, 11], X, axis=axis) for axis in (0, 1, 2)),
     *(node("Hardmax", 13, np.round(X), axis=axis) for axis in (0, 1, -1)),
     *(node(operator, [1, 11], X, axis=axis) for operator in ("Softmax", "LogSoftmax") for axis in (0, 1, 2)),
@@ -75,5 +71,3 @@ async def test_clip(context, case):
     *(node(operator, 13, X) for operator in ("Softmax", "LogSoftmax")),
     *(node(operator, 13, X * 50, absolute=1e-4) for operator in ("Softmax", "LogSoftmax")),
 )
-async def test_softmax(context, case):
-    await check(context, case)

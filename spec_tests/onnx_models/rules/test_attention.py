@@ -1,17 +1,8 @@
 import numpy as np
 import pytest
 
-from spec_tests.onnx_models.single_node import (
-    assert_refused,
-    assert_same,
-    check,
-    each,
-    node,
-    parsed,
-    run,
-    run_onnxruntime,
-)
-from spec_tests.support.backends import BACKENDS
+from spec_tests.onnx_models.single_node import assert_refused, assert_same, compared, node, parsed, run, run_onnxruntime
+from spec_tests.support.backends import BACKENDS, on_each
 
 rng = np.random.default_rng(6)
 
@@ -19,9 +10,7 @@ rng = np.random.default_rng(6)
 pytestmark = pytest.mark.sampled(5)
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
-def backend(request):
-    return request.param
+backend = on_each(BACKENDS)
 
 
 def floats(*shape):
@@ -41,7 +30,7 @@ def reference(operator, versions, *inputs, **attributes):
     return node(operator, versions, *inputs, oracle="reference", **attributes)
 
 
-@each(
+test_attention = compared(
     reference("Attention", ANY, Q, K, V),
     reference("Attention", ANY, *ROWS, q_num_heads=4, kv_num_heads=2, scale=0.5, softcap=0.7),
     reference("Attention", ANY, Q, K, V, MASK),
@@ -69,21 +58,17 @@ def reference(operator, versions, *inputs, **attributes):
     node("Attention", 23, Q, Q, Q, is_causal=1),
     reference("Attention", ANY, Q, K, V, None, *NOTHING, known=(4, 5), is_causal=1, outputs=3, wanted=(0, 1, 2)),
 )
-async def test_attention(context, case):
-    await check(context, case)
 
 
 COS, SIN = floats(7, 4), floats(7, 4)
 PLACES = np.array([[0, 1, 2], [4, 5, 6]])
 
 
-@each(
+test_rotary_embedding = compared(
     node("RotaryEmbedding", 23, Q, COS, SIN, PLACES),
     node("RotaryEmbedding", 23, Q, COS, SIN, PLACES, interleaved=1),
     node("RotaryEmbedding", 23, ROWS[0], floats(2, 3, 3), floats(2, 3, 3), num_heads=4, rotary_embedding_dim=6),
 )
-async def test_rotary_embedding(context, case):
-    await check(context, case)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import numpy as np
 
-from spec_tests.onnx_models.single_node import check, each, node
+from spec_tests.onnx_models.single_node import compared, node
 
 SIGNED, UNSIGNED = ("int8", "int32", "int64"), ("uint8", "uint32", "uint64")
 rng = np.random.default_rng(8)
@@ -13,7 +13,7 @@ def integers(data_type):
     return np.concatenate([some, np.array([limits.min, limits.max, 0, 1], data_type)])
 
 
-@each(
+test_bits_of_integers = compared(
     *(
         node(operator, 18, integers(data_type).reshape(2, 4), integers(data_type)[3:7])
         for operator in ("BitwiseAnd", "BitwiseOr", "BitwiseXor")
@@ -21,11 +21,9 @@ def integers(data_type):
     ),
     *(node("BitwiseNot", 18, integers(data_type)) for data_type in (*SIGNED, *UNSIGNED)),
 )
-async def test_bits_of_integers(context, case):
-    await check(context, case)
 
 
-@each(
+test_shifted_bits = compared(
     *(
         node(
             "BitShift",
@@ -44,5 +42,3 @@ async def test_bits_of_integers(context, case):
         for direction, moved in (("LEFT", np.uint32([2**31, 0, 0])), ("RIGHT", np.uint32([0, 0, 0])))
     ),
 )
-async def test_shifted_bits(context, case):
-    await check(context, case)

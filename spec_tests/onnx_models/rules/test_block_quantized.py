@@ -3,17 +3,15 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from spec_tests.onnx_models.single_node import assert_refused, assert_same, check, each, node, run, run_onnxruntime
-from spec_tests.support.backends import BACKENDS
+from spec_tests.onnx_models.single_node import assert_refused, assert_same, compared, node, run, run_onnxruntime
+from spec_tests.support.backends import BACKENDS, on_each
 
 GATHER = "com.microsoft.GatherBlockQuantized"
 rng = np.random.default_rng(3)
 ROWS = np.array([[3, 0, -1], [2, 2, 4]], np.int64)
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
-def backend(request):
-    return request.param
+backend = on_each(BACKENDS)
 
 
 def packed(*shape):
@@ -24,14 +22,12 @@ def floats(*shape):
     return rng.uniform(-1, 1, shape).astype(np.float32)
 
 
-@each(
+test_rows_of_packed_integers = compared(
     node(GATHER, 1, packed(5, 24), ROWS, floats(5, 3), known=(0, 2), block_size=16),
     node(GATHER, 1, packed(5, 24), ROWS, floats(5, 3), packed(5, 2), known=(0, 2, 3), block_size=16),
     node(GATHER, 1, packed(5, 48), ROWS[0], floats(5, 2), packed(5, 2), known=(0, 2, 3), bits=8, block_size=32),
     node(GATHER, 1, packed(5, 2, 48), ROWS, floats(5, 2, 3), known=(0, 2), bits=8, block_size=16, quantize_axis=-1),
 )
-async def test_rows_of_packed_integers(context, case):
-    await check(context, case)
 
 
 @pytest.mark.parametrize("kind", [TensorProto.INT4, TensorProto.UINT4])

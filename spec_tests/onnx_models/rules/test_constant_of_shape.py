@@ -3,7 +3,7 @@ import tracemalloc
 import numpy as np
 from onnx import helper, numpy_helper
 
-from spec_tests.onnx_models.single_node import assert_same, check, each, make_model, node, run
+from spec_tests.onnx_models.single_node import assert_same, compared, make_model, node, run
 from webnn_py import MLGraphBuilder
 from webnn_py.graph import Graph
 from webnn_py.onnx_models import ModelLimits, OnnxModel
@@ -17,13 +17,11 @@ def tensor(value):
     return numpy_helper.from_array(np.array([value]))
 
 
-@each(
+test_constant_of_shape = compared(
     node("ConstantOfShape", [9, 20, 21, 23], SHAPE, known=(0,)),
     node("ConstantOfShape", [9, 20, 21, 23], SHAPE, known=(0,), value=tensor(np.float32(0.5))),
     node("ConstantOfShape", [24, 25], SHAPE, known=(0,), value=tensor(np.int64(7)), oracle=23),
 )
-async def test_constant_of_shape(context, case):
-    await check(context, case)
 
 
 async def test_a_large_tensor_of_one_value_is_filled_by_the_device(context):

@@ -2,7 +2,7 @@ import numpy as np
 from onnx import TensorProto, helper, parser
 
 from spec_tests.onnx_models.export.exporting import operators_of
-from spec_tests.onnx_models.single_node import check, each, node, run
+from spec_tests.onnx_models.single_node import compared, node, run
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import OnnxModel
 
@@ -13,7 +13,7 @@ BYTES = np.array([[0, 1, 200]], np.uint8)
 TYPES = ("FLOAT", "FLOAT16", "INT8", "INT32", "INT64")
 
 
-@each(
+test_casts = compared(
     *(node("Cast", [6, 9, 13, 19, 21, 23], SMALL, to=getattr(TensorProto, name)) for name in TYPES),
     node("Cast", [24, 25], SMALL, to=TensorProto.INT32),
     node("Cast", 28, SMALL, to=TensorProto.INT32, oracle="reference"),
@@ -29,8 +29,6 @@ TYPES = ("FLOAT", "FLOAT16", "INT8", "INT32", "INT64")
     node("CastLike", [15, 19], np.abs(SMALL), np.array([1], np.uint8)),
     node("CastLike", [15, 19], SMALL, np.array([1], np.float16), known=(1,)),
 )
-async def test_casts(context, case):
-    await check(context, case)
 
 
 def scale(*values):
@@ -42,7 +40,7 @@ UNQUANTIZED = np.linspace(-20, 20, 24, dtype=np.float32).reshape(2, 3, 4)
 POINTS = np.array([1, -2, 3], np.int8)
 
 
-@each(
+test_quantization = compared(
     node(
         "DequantizeLinear", [10, 13, 19, 21, 23], QUANTIZED, np.array(0.5, np.float32), np.array(3, np.int8), known=(1,)
     ),
@@ -97,8 +95,6 @@ POINTS = np.array([1, -2, 3], np.int8)
         oracle=[(QUANTIZED * np.float32(0.3)).astype(np.float16)],
     ),
 )
-async def test_quantization(context, case):
-    await check(context, case)
 
 
 ONE_SCALE_OF_TWO = """
@@ -124,7 +120,7 @@ NARROW = [
 ]
 
 
-@each(
+test_known_integers_of_types_that_webnn_lacks = compared(
     *(
         node(
             "DequantizeLinear",
@@ -137,5 +133,3 @@ NARROW = [
         for name, values, point in NARROW
     ),
 )
-async def test_known_integers_of_types_that_webnn_lacks(context, case):
-    await check(context, case)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from spec_tests.onnx_models.single_node import assert_same, check, each, expected, node, run
+from spec_tests.onnx_models.single_node import assert_same, compared, expected, node, run
 
 rng = np.random.default_rng(8)
 
@@ -14,7 +14,7 @@ IMAGE, SEQUENCE, VOLUME = floats(2, 4, 9, 8), floats(2, 4, 11), floats(2, 4, 5, 
 VERSIONS = [1, 11, 22]
 
 
-@each(
+test_conv_over_two_axes = compared(
     node("Conv", VERSIONS, IMAGE, floats(6, 4, 3, 2)),
     node("Conv", VERSIONS, IMAGE, floats(6, 4, 3, 2), floats(6), kernel_shape=[3, 2]),
     node("Conv", VERSIONS, IMAGE, floats(6, 4, 3, 3), floats(6), known=(1, 2), pads=[1, 0, 2, 1]),
@@ -27,19 +27,15 @@ VERSIONS = [1, 11, 22]
         for kernel, strides in (([3, 2], [1, 1]), ([4, 3], [2, 3]), ([1, 1], [3, 2]))
     ),
 )
-async def test_conv_over_two_axes(context, case):
-    await check(context, case)
 
 
-@each(
+test_conv_over_one_axis = compared(
     node("Conv", VERSIONS, SEQUENCE, floats(6, 4, 3)),
     node("Conv", VERSIONS, SEQUENCE, floats(6, 2, 3), floats(6), known=(1, 2), pads=[2, 1], strides=[2], group=2),
 )
-async def test_conv_over_one_axis(context, case):
-    await check(context, case)
 
 
-@each(
+test_volumes = compared(
     node("Conv", VERSIONS, VOLUME, floats(6, 4, 2, 3, 2), floats(6), pads=[1, 0, 1, 0, 1, 2], strides=[2, 1, 2]),
     node("Conv", VERSIONS, VOLUME, floats(6, 2, 2, 2, 3), group=2, dilations=[2, 1, 1], pads=[1, 0, 0, 2, 1, 1]),
     node("Conv", VERSIONS, VOLUME, floats(6, 4, 2, 2, 3), auto_pad="SAME_LOWER", strides=[2, 2, 1]),
@@ -57,11 +53,9 @@ async def test_conv_over_one_axis(context, case):
         output_padding=[1, 0, 1],
     ),
 )
-async def test_volumes(context, case):
-    await check(context, case)
 
 
-@each(
+test_conv_transpose_over_two_axes = compared(
     node("ConvTranspose", VERSIONS, IMAGE, floats(4, 3, 3, 2)),
     node("ConvTranspose", VERSIONS, IMAGE, floats(4, 3, 3, 2), floats(3), strides=[2, 3], pads=[1, 0, 0, 1]),
     node("ConvTranspose", VERSIONS, IMAGE, floats(4, 3, 3, 2), strides=[2, 3], output_padding=[1, 2]),
@@ -84,16 +78,12 @@ async def test_volumes(context, case):
         auto_pad="SAME_UPPER",
     ),
 )
-async def test_conv_transpose_over_two_axes(context, case):
-    await check(context, case)
 
 
-@each(
+test_conv_transpose_over_one_axis = compared(
     node("ConvTranspose", VERSIONS, SEQUENCE, floats(4, 3, 3)),
     node("ConvTranspose", VERSIONS, SEQUENCE, floats(4, 3, 3), floats(3), strides=[2], output_padding=[1], pads=[1, 0]),
 )
-async def test_conv_transpose_over_one_axis(context, case):
-    await check(context, case)
 
 
 @pytest.mark.parametrize(("auto_pad", "pads"), [("SAME_UPPER", [2, 1, 2, 2]), ("SAME_LOWER", [2, 2, 2, 1])])
@@ -105,7 +95,7 @@ async def test_same_padding_counts_dilations(context, auto_pad, pads):
     assert_same(await run(context, case.model(), case.feeds), expected(spelt_out))
 
 
-@each(
+test_convolutions_with_a_state = compared(
     *(
         node(
             "CausalConvWithState",
@@ -123,11 +113,9 @@ async def test_same_padding_counts_dilations(context, auto_pad, pads):
     ),
     node("CausalConvWithState", 27, SEQUENCE, floats(4, 1, 1), outputs=2, oracle="reference"),
 )
-async def test_convolutions_with_a_state(context, case):
-    await check(context, case)
 
 
-@each(
+test_images_of_columns = compared(
     node("Col2Im", 18, floats(2, 12, 12), np.array([5, 4]), np.array([2, 2]), known=(1, 2)),
     node("Col2Im", 18, floats(1, 6, 3), np.array([7]), np.array([3]), known=(1, 2), strides=[2]),
     node(
@@ -143,8 +131,6 @@ async def test_convolutions_with_a_state(context, case):
         oracle="reference",
     ),
 )
-async def test_images_of_columns(context, case):
-    await check(context, case)
 
 
 async def test_a_stride_that_leads_out_of_the_volume_may_be_of_any_length(ml):

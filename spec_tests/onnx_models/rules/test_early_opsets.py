@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from spec_tests.onnx_models.single_node import assert_refused, check, each, make_model, node
+from spec_tests.onnx_models.single_node import assert_refused, compared, make_model, node
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import OnnxModel, UnsupportedModelError
 
@@ -21,7 +21,7 @@ LOGICAL = {"And": np.logical_and, "Or": np.logical_or, "Xor": np.logical_xor}
 COUNTS = (10 * X).astype(np.int32)
 
 
-@each(
+test_broadcasting_by_attributes = compared(
     *(node(name, [1, 6], X, OTHER, oracle="reference") for name in ARITHMETIC),
     *(
         node(name, [1, 6], X, ROWS, broadcast=1, oracle=[computed(X, ROWS)], known=(1,))
@@ -43,11 +43,9 @@ COUNTS = (10 * X).astype(np.int32)
         for name, computed in LOGICAL.items()
     ),
 )
-async def test_broadcasting_by_attributes(context, case):
-    await check(context, case)
 
 
-@each(
+test_other_operators = compared(
     node("PRelu", [1, 6], -X, CHANNELS[:1], oracle=[-X * CHANNELS[0]]),
     node("PRelu", [1, 6], -X, CHANNELS, oracle=[-X * COLUMN]),
     node(
@@ -63,8 +61,6 @@ async def test_broadcasting_by_attributes(context, case):
     node("AveragePool", 1, X, kernel_shape=[2, 2], pads=[0, 1, 1, 0], strides=[1, 2], oracle=7),
     node("Reshape", 1, X, shape=[0, -1], oracle=[X.reshape(2, -1)]),
 )  # fmt: skip
-async def test_other_operators(context, case):
-    await check(context, case)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +92,7 @@ async def test_what_webnn_cannot_draw_is_not_left_to_the_reference(context):
         model.convert(MLGraphBuilder(context))
 
 
-@each(
+test_what_onnx_gave_up = compared(
     node("ImageScaler", 1, X, scale=0.5, bias=[1.0, 2.0, 3.0], oracle=[X / 2 + np.float32([[[1]], [[2]], [[3]]])]),
     node("ImageScaler", 1, X, bias=[1.0, 2.0, 3.0], oracle=[X + np.float32([[[1]], [[2]], [[3]]])]),
     node("Affine", 1, X, alpha=0.5, beta=2.0, oracle=[X / 2 + 2]),
@@ -104,8 +100,6 @@ async def test_what_webnn_cannot_draw_is_not_left_to_the_reference(context):
     node("Crop", 1, X, border=[1, 0, 2, 1], oracle=[X[:, :, :2, 1:2]]),
     node("Crop", 1, X, border=[1, 1, 0, 0], scale=[2, 3], oracle=[X[:, :, 1:3, 1:4]]),
 )
-async def test_what_onnx_gave_up(context, case):
-    await check(context, case)
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,8 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from spec_tests.onnx_models.single_node import (
-    assert_same,
-    check,
-    each,
-    make_model,
-    node,
-    run,
-    run_onnxruntime,
-)
-from spec_tests.support.backends import BACKENDS
+from spec_tests.onnx_models.single_node import assert_same, compared, make_model, node, run, run_onnxruntime
+from spec_tests.support.backends import BACKENDS, on_each
 
 rng = np.random.default_rng(5)
 
@@ -19,9 +11,7 @@ rng = np.random.default_rng(5)
 pytestmark = pytest.mark.sampled(5)
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
-def backend(request):
-    return request.param
+backend = on_each(BACKENDS)
 
 
 def floats(*shape):
@@ -34,7 +24,7 @@ MS = "com.microsoft."
 IDS = np.array([[1, 0, 3], [2, 2, 1]], np.int32)
 
 
-@each(
+test_products_with_more = compared(
     node(f"{MS}FusedMatMul", 1, X, floats(2, 4, 5), alpha=0.5),
     node(f"{MS}FusedMatMul", 1, X, floats(2, 3, 5), alpha=0.5, transA=1),
     node(f"{MS}FusedMatMul", 1, X, floats(5, 4), transB=1),
@@ -54,11 +44,9 @@ IDS = np.array([[1, 0, 3], [2, 2, 1]], np.int32)
     node(f"{MS}FusedConv", 1, IMAGES, FILTERS, activation="Clip", activation_params=[-0.5, 0.5]),
     node(f"{MS}FusedConv", 1, IMAGES, FILTERS, activation="HardSigmoid", activation_params=[0.3, 0.4]),
 )  # fmt: skip
-async def test_products_with_more(context, case):
-    await check(context, case)
 
 
-@each(
+test_activations = compared(
     node(f"{MS}Gelu", 1, X),
     node(f"{MS}BiasGelu", 1, X, GAMMA),
     node(f"{MS}FastGelu", 1, X),
@@ -66,11 +54,9 @@ async def test_products_with_more(context, case):
     node(f"{MS}QuickGelu", 1, X),
     node(f"{MS}QuickGelu", 1, X, alpha=2.0),
 )
-async def test_activations(context, case):
-    await check(context, case)
 
 
-@each(
+test_normalization = compared(
     node("RMSNormalization", 23, X, GAMMA),
     node("RMSNormalization", 23, X, floats(3, 4), axis=1, epsilon=0.1),
     node("SimplifiedLayerNormalization", 1, X, GAMMA, axis=-1, epsilon=0.01, stash_type=1, outputs=2, wanted=(0, 1)),
@@ -94,8 +80,6 @@ async def test_activations(context, case):
         IDS, outputs=2, wanted=(0, 1),
     ),
 )  # fmt: skip
-async def test_normalization(context, case):
-    await check(context, case)
 
 
 async def test_layer_normalization_may_stand_in_an_older_opset(context):

@@ -1,6 +1,6 @@
 import numpy as np
 
-from spec_tests.onnx_models.single_node import check, each, node
+from spec_tests.onnx_models.single_node import compared, node
 
 rng = np.random.default_rng(17)
 
@@ -14,7 +14,7 @@ VOLUME, PLACES = floats(2, 2, 3, 4, 5), floats(2, 3, 2, 4, 3, low=-1.6, high=1.6
 PADDING = ("zeros", "border", "reflection")
 
 
-@each(
+test_samples_at_the_places_of_a_grid = compared(
     *(
         node("GridSample", 16, IMAGE, GRID, mode=mode, padding_mode=padding, align_corners=corners, absolute=1e-5)
         for mode in ("nearest", "bilinear", "bicubic")
@@ -35,25 +35,21 @@ PADDING = ("zeros", "border", "reflection")
     node("GridSample", 22, (IMAGE * 90).astype(np.int32), GRID, mode="nearest", oracle="reference"),
     node("GridSample", 16, floats(1, 1, 1, 4), floats(1, 3, 3, 2), padding_mode="reflection", align_corners=1),
 )
-async def test_samples_at_the_places_of_a_grid(context, case):
-    await check(context, case)
 
 
-@each(
+test_grids_of_affine_maps = compared(
     *(
         node("AffineGrid", 20, theta, np.array(size), known=(1,), align_corners=corners)
         for theta, size in ((floats(2, 2, 3), [2, 3, 4, 5]), (floats(2, 3, 4), [2, 1, 3, 2, 4]))
         for corners in (0, 1)
     )
 )
-async def test_grids_of_affine_maps(context, case):
-    await check(context, case)
 
 
 SMALL = floats(2, 4, 4, 5)
 
 
-@each(
+test_windows_with_offsets = compared(
     node("DeformConv", [19, 22], SMALL, floats(3, 4, 2, 2), floats(2, 8, 3, 4), oracle="reference", absolute=1e-5),
     node(
         "DeformConv",
@@ -82,15 +78,13 @@ SMALL = floats(2, 4, 4, 5)
         absolute=1e-5,
     ),
 )
-async def test_windows_with_offsets(context, case):
-    await check(context, case)
 
 
 REGIONS = np.array([[0, 0, 4, 3], [1, 0.5, 9, 9], [-2, -3, 1, 2], [2, 2, 2.2, 2.1]], np.float32)
 IMAGES = np.array([0, 1, 0, 1])
 
 
-@each(
+test_regions_aligned = compared(
     *(
         node(
             "RoiAlign",
@@ -116,5 +110,3 @@ IMAGES = np.array([0, 1, 0, 1])
         )
     )
 )
-async def test_regions_aligned(context, case):
-    await check(context, case)

@@ -1,6 +1,6 @@
 import numpy as np
 
-from spec_tests.onnx_models.single_node import check, each, node
+from spec_tests.onnx_models.single_node import check, compared, each, node
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 OTHERS = np.arange(40, dtype=np.float32).reshape(2, 5, 4) % 7 * 5
@@ -12,7 +12,7 @@ def indices(values, dtype=np.int64):
     return np.array(values, dtype)
 
 
-@each(
+test_gathering = compared(
     node("Gather", [1, 11, 13], X, indices([[0, 1], [1, 0]])),
     node("Gather", [1, 11, 13], X, indices([2, 0], np.int32), known=(1,), axis=1),
     node("Gather", [11, 13], X, indices(-1), known=(1,), axis=-1),
@@ -30,11 +30,9 @@ def indices(values, dtype=np.int64):
     node("GatherND", [12, 13], X, indices([[1], [2]]), batch_dims=1),
     node("GatherND", 13, X, indices([[[[3], [-1]]] * 3] * 2), batch_dims=2),
 )
-async def test_gathering(context, case):
-    await check(context, case)
 
 
-@each(
+test_scattering = compared(
     node("ScatterElements", [11, 13, 16, 18], X[0], indices([[2, 0, 1, 2], [0, 1, 2, 1]]), -X[0, :2]),
     node("ScatterElements", [11, 13, 16, 18], X[0], indices([[1], [-1], [0]]), -X[0, :, :1], axis=1),
     node("ScatterElements", [11, 18], X[0], indices([[1], [-1]]), -X[0, :2, :1], axis=1),
@@ -43,24 +41,20 @@ async def test_gathering(context, case):
     node("ScatterND", [11, 13, 16, 18], X, indices([[1]]), -X[:1], known=(1,)),
     node("Scatter", 9, X[0], indices([[1], [2], [0]]), -X[0, :, :1], axis=1),
 )
-async def test_scattering(context, case):
-    await check(context, case)
 
 
 LENGTHS = indices([2, 3])
 
 
-@each(
+test_reversing_sequences = compared(
     node("ReverseSequence", [10, 28], X, LENGTHS, batch_axis=0, time_axis=1, oracle=10),
     node("ReverseSequence", [10, 28], X, indices([1, 2, 0]), known=(1,), oracle=10),
     node("ReverseSequence", 10, X[0], indices([3, 1, 2, 0]), known=(0,)),
     node("ReverseSequence", 10, X.astype(np.int64), LENGTHS, known=(1,), batch_axis=0, time_axis=1),
 )
-async def test_reversing_sequences(context, case):
-    await check(context, case)
 
 
-@each(
+test_scattering_with_a_reduction = compared(
     *(
         node(
             "ScatterElements",
@@ -99,8 +93,6 @@ async def test_reversing_sequences(context, case):
         for dtype in (np.float32, np.int32)
     ),
 )
-async def test_scattering_with_a_reduction(context, case):
-    await check(context, case)
 
 
 @each(
@@ -116,7 +108,7 @@ async def test_what_edges_bring_is_gathered_at_nodes_feature_by_feature(context,
     await check(context, case)
 
 
-@each(
+test_one_hot = compared(
     *(
         node(
             "OneHot",
@@ -132,18 +124,14 @@ async def test_what_edges_bring_is_gathered_at_nodes_feature_by_feature(context,
     ),
     node("OneHot", 28, indices([1, 0], np.int32), np.array(3), np.array([2, 5]), known=(1,), oracle="reference"),
 )
-async def test_one_hot(context, case):
-    await check(context, case)
 
 
 CACHE, UPDATE = np.arange(48, dtype=np.float32).reshape(2, 1, 6, 4), -np.ones([2, 1, 3, 4], np.float32)
 
 
-@each(
+test_caches = compared(
     node("TensorScatter", 24, CACHE, UPDATE, oracle="reference"),
     node("TensorScatter", 24, CACHE.reshape(2, 6, 1, 4), UPDATE.reshape(2, 3, 1, 4), axis=1, oracle="reference"),
     node("TensorScatter", 24, CACHE, UPDATE, indices([3, 1]), oracle="reference"),
     node("TensorScatter", 24, CACHE, UPDATE, indices([5, 4]), mode="circular", oracle="reference"),
 )
-async def test_caches(context, case):
-    await check(context, case)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from spec_tests.onnx_models.single_node import assert_refused, check, each, node
+from spec_tests.onnx_models.single_node import assert_refused, compared, node
 
 rng = np.random.default_rng(12)
 BATCH, STEPS, KEY, VALUE = 2, 3, 4, 5
@@ -25,7 +25,7 @@ def case(update_rule, *more, queries=2, heads=2, dtype=np.float32, **attributes)
 DECAY, BETA, STATE = floats(BATCH, STEPS, 2), floats(BATCH, STEPS, 2), floats(BATCH, 2, KEY, VALUE)
 
 
-@each(
+test_linear_attention = compared(
     case("linear"),
     case("linear", STATE, queries=4, scale=0.25),
     case("gated", None, DECAY),
@@ -34,8 +34,6 @@ DECAY, BETA, STATE = floats(BATCH, STEPS, 2), floats(BATCH, STEPS, 2), floats(BA
     case("gated_delta", None, DECAY, BETA[..., :1], queries=6, chunk_size=16),
     case("linear", dtype=np.float16, relative=1e-3),
 )
-async def test_linear_attention(context, case):
-    await check(context, case)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import numpy as np
 
-from spec_tests.onnx_models.single_node import check, each, node
+from spec_tests.onnx_models.single_node import compared, node
 
 A = np.array([[-1, 0, 1], [2, np.nan, np.inf]], np.float32)
 B = np.array([[-1, 1, 0], [2, np.nan, -np.inf]], np.float32)
@@ -9,7 +9,7 @@ TRUTHS = np.array([[True, False, True], [False, False, True]])
 OTHERS = np.array([True, True, False])
 
 
-@each(
+test_comparisons = compared(
     node("Equal", [7, 11, 13, 19], INTEGERS, INTEGERS[:, ::-1].copy()),
     node("Equal", [11, 13, 19], A, B),
     node("Equal", [7, 11, 13, 19], TRUTHS, OTHERS),
@@ -18,35 +18,27 @@ OTHERS = np.array([True, True, False])
     *(node(operator, [12, 16], A, B) for operator in ("GreaterOrEqual", "LessOrEqual")),
     *(node(operator, [12, 16], INTEGERS, INTEGERS[:1]) for operator in ("GreaterOrEqual", "LessOrEqual")),
 )
-async def test_comparisons(context, case):
-    await check(context, case)
 
 
-@each(
+test_logic = compared(
     *(node(operator, 7, TRUTHS, OTHERS) for operator in ("And", "Or", "Xor")),
     node("And", 7, TRUTHS, OTHERS, known=(1,)),
     node("Not", 1, TRUTHS),
 )
-async def test_logic(context, case):
-    await check(context, case)
 
 
-@each(
+test_what_kind_of_float = compared(
     node("IsNaN", [9, 13, 20], A),
     node("IsInf", [10, 20], B),
     node("IsInf", [10, 20], A - 1, detect_negative=0),
     node("IsInf", [10, 20], B, detect_positive=0),
     node("IsInf", [10, 20], B, detect_positive=0, detect_negative=0),
 )
-async def test_what_kind_of_float(context, case):
-    await check(context, case)
 
 
-@each(
+test_choice = compared(
     node("Where", [9, 16], TRUTHS, INTEGERS, np.array(7, np.int32)),
     node("Where", [9, 16], OTHERS, A, B),
     node("Where", 16, OTHERS, A, B, known=(0,)),
     node("Where", 16, TRUTHS, TRUTHS, ~TRUTHS, oracle="reference"),
 )
-async def test_choice(context, case):
-    await check(context, case)

@@ -1,6 +1,6 @@
 import numpy as np
 
-from spec_tests.onnx_models.single_node import check, each, node
+from spec_tests.onnx_models.single_node import compared, node
 
 rng = np.random.default_rng(15)
 
@@ -19,7 +19,7 @@ MANNERS = [
 ]
 
 
-@each(
+test_losses_of_probabilities = compared(
     *(
         node("NegativeLogLikelihoodLoss", versions, scores, labels, *weights, oracle=oracle, **manner)
         for versions, oracle in (([12, 13], "onnxruntime"), (22, 13))
@@ -28,11 +28,9 @@ MANNERS = [
         for manner in MANNERS
     ),
 )
-async def test_losses_of_probabilities(context, case):
-    await check(context, case)
 
 
-@each(
+test_losses_of_scores = compared(
     *(
         node("SoftmaxCrossEntropyLoss", [12, 13], scores, labels, *weights, outputs=2, wanted=(0, 1), **manner)
         for scores, labels in CASES
@@ -41,5 +39,3 @@ async def test_losses_of_probabilities(context, case):
     ),
     node("SoftmaxCrossEntropyLoss", 13, floats(2, 3), np.array([-1, 2]), ignore_index=-1),
 )
-async def test_losses_of_scores(context, case):
-    await check(context, case)

@@ -1,7 +1,7 @@
 import numpy as np
 from onnx import TensorProto
 
-from spec_tests.onnx_models.single_node import check, each, node
+from spec_tests.onnx_models.single_node import compared, node
 
 rng = np.random.default_rng(6)
 
@@ -22,7 +22,7 @@ SHAPES = [
 ]
 
 
-@each(
+test_matmul = compared(
     *(node("MatMul", [1, 9, 13], floats(*a), floats(*b)) for a, b in SHAPES),
     node("MatMul", 13, floats(3, 4), floats(4, 5), known=(1,)),
     *(
@@ -30,32 +30,24 @@ SHAPES = [
         for (a, b), name in zip(SHAPES[2:6], ("int32", "int64", "uint32", "uint64"), strict=True)
     ),
 )
-async def test_matmul(context, case):
-    await check(context, case)
 
 
-@each(
+test_gemm = compared(
     node("Gemm", [7, 9, 11, 13], floats(3, 4), floats(4, 5), floats(5)),
     node("Gemm", [7, 9, 11, 13], floats(4, 3), floats(5, 4), floats(3, 5), transA=1, transB=1),
     node("Gemm", [7, 9, 11, 13], floats(3, 4), floats(4, 5), floats(3, 1), alpha=0.5, beta=2.0),
     node("Gemm", [11, 13], floats(3, 4), floats(4, 5), alpha=0.5),
     node("Gemm", 13, floats(3, 4), floats(4, 5), floats(), known=(1, 2)),
 )
-async def test_gemm(context, case):
-    await check(context, case)
 
 
-@each(
+test_unit_matrices = compared(
     *(node("EyeLike", [9, 22], floats(3, 4), k=k) for k in (0, 1, -2)),
     node("EyeLike", [9, 22], floats(3, 4), dtype=TensorProto.INT64),
 )
-async def test_unit_matrices(context, case):
-    await check(context, case)
 
 
-@each(
+test_determinants = compared(
     *(node("Det", [11, 22], floats(2, 3, size, size)) for size in (1, 2, 3, 4)),
     node("Det", 22, floats(8, 8)),
 )
-async def test_determinants(context, case):
-    await check(context, case)

@@ -1,17 +1,8 @@
 import numpy as np
 import pytest
 
-from spec_tests.onnx_models.single_node import (
-    assert_refused,
-    assert_same,
-    check,
-    each,
-    expected,
-    node,
-    run,
-    seven_bits,
-)
-from spec_tests.support.backends import BACKENDS
+from spec_tests.onnx_models.single_node import assert_refused, assert_same, compared, expected, node, run, seven_bits
+from spec_tests.support.backends import BACKENDS, on_each
 
 rng = np.random.default_rng(7)
 MS = "com.microsoft."
@@ -20,9 +11,7 @@ MS = "com.microsoft."
 pytestmark = pytest.mark.sampled(5)
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
-def backend(request):
-    return request.param
+backend = on_each(BACKENDS)
 
 
 def floats(*shape):
@@ -43,7 +32,7 @@ SEEN = np.array([[1, 1, 0], [1, 0, 0]], np.int32)
 BYTES, COLUMNS = rng.integers(0, 256, [2, 3, 8], np.uint8), seven_bits(rng.integers(-128, 128, [8, 24], np.int8))
 
 
-@each(
+test_attention_of_a_packed_product = compared(
     node(f"{MS}Attention", 1, X, WEIGHTS, BIAS, num_heads=2),
     node(f"{MS}Attention", 1, X, WEIGHTS, BIAS, SEEN, num_heads=2, scale=0.3),
     node(f"{MS}Attention", 1, X, WEIGHTS, BIAS, integers(3, 2), num_heads=2),
@@ -66,14 +55,12 @@ BYTES, COLUMNS = rng.integers(0, 256, [2, 3, 8], np.uint8), seven_bits(rng.integ
     node(f"{MS}QAttention", 1, BYTES, COLUMNS, BIAS, step(0.01), step(0.02), None, np.array(100, np.uint8),
          np.array(0, np.int8), PAST, known=(1,), num_heads=2, outputs=2, wanted=(0, 1), relative=1e-4),
 )  # fmt: skip
-async def test_attention_of_a_packed_product(context, case):
-    await check(context, case)
 
 
 Q, K, V = floats(2, 3, 8), floats(2, 5, 8), floats(2, 5, 6)
 
 
-@each(
+test_attention_of_several_heads = compared(
     node(f"{MS}MultiHeadAttention", 1, Q, K, V, num_heads=2),
     node(f"{MS}MultiHeadAttention", 1, Q, K, V, floats(22), num_heads=2, scale=0.3),
     node(f"{MS}MultiHeadAttention", 1, Q, K, V, None, integers([1, 1, 0, 1, 1], [1, 0, 0, 0, 0]), num_heads=2),
@@ -86,8 +73,6 @@ Q, K, V = floats(2, 3, 8), floats(2, 5, 8), floats(2, 5, 6)
     node(f"{MS}MultiHeadAttention", 1, Q, Q, Q, None, None, None, PAST[0, :, :, :0], PAST[1, :, :, :0], known=(6, 7),
          num_heads=2, outputs=3, wanted=(0, 1, 2)),
 )  # fmt: skip
-async def test_attention_of_several_heads(context, case):
-    await check(context, case)
 
 
 async def test_what_is_packed_is_taken_apart(context, ml, options):
@@ -108,7 +93,7 @@ HEADS = {"num_heads": 4, "kv_num_heads": 2}
 TOTAL = integers(6), np.array(7, np.int32)
 
 
-@each(
+test_attention_to_what_came_before = compared(
     node(f"{MS}GroupQueryAttention", 1, *NEW, None, None, integers(2), np.array(3, np.int32), known=(5, 6), outputs=3,
          wanted=(0, 1, 2), **HEADS),
     node(f"{MS}GroupQueryAttention", 1, *NEW, *NOTHING, integers(2), np.array(3, np.int32), known=(3, 4, 5, 6),
@@ -128,8 +113,6 @@ TOTAL = integers(6), np.array(7, np.int32)
     node(f"{MS}GroupQueryAttention", 1, floats(2, 1, 128), None, None, floats(2, 2, 4, 16), floats(2, 2, 4, 16),
          integers(4, 4), np.array(5, np.int32), known=(5, 6), outputs=3, wanted=(0, 1, 2), **HEADS),
 )  # fmt: skip
-async def test_attention_to_what_came_before(context, case):
-    await check(context, case)
 
 
 async def test_the_past_of_the_first_step_is_an_input_without_elements(context):
@@ -148,13 +131,11 @@ async def test_the_past_of_the_first_step_is_an_input_without_elements(context):
     assert_same(await run(context, case.model(), case.feeds, input_shapes=shapes), expected(case))
 
 
-@each(
+test_rotary_embedding = compared(
     node(f"{MS}RotaryEmbedding", 1, floats(2, 3, 32), np.array([[0, 1, 2], [4, 5, 6]]), COS, SIN),
     node(f"{MS}RotaryEmbedding", 1, floats(2, 4, 3, 16), np.array([3]), COS, SIN, interleaved=1),
     node(f"{MS}RotaryEmbedding", 1, floats(2, 3, 80), np.array([3]), COS, SIN, num_heads=4, rotary_embedding_dim=16),
 )
-async def test_rotary_embedding(context, case):
-    await check(context, case)
 
 
 async def test_causal_attention_to_other_keys_is_refused(context):

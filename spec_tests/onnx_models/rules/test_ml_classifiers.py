@@ -3,7 +3,7 @@ import onnx
 import pytest
 from onnx import helper
 
-from spec_tests.onnx_models.single_node import assert_refused, check, each, make_model, node, run, run_onnxruntime
+from spec_tests.onnx_models.single_node import assert_refused, compared, make_model, node, run, run_onnxruntime
 from webnn_py.onnx_models import OnnxModel
 
 X = np.array([[-1.5, 0.2], [0.3, 0.1], [2, 0.4]], np.float32)
@@ -13,7 +13,7 @@ TWO = {"coefficients": [1.0, 0.5], "intercepts": [0.1], "classlabels_ints": [5, 
 BOTH = {"outputs": 2, "wanted": (0, 1)}
 
 
-@each(
+test_classes_are_scored_and_the_best_has_its_label = compared(
     *(node("ai.onnx.ml.LinearClassifier", 1, X, **THREE, **BOTH, post_transform=item) for item in TRANSFORMS),
     *(node("ai.onnx.ml.LinearClassifier", 1, X, **TWO, **BOTH, post_transform=item) for item in TRANSFORMS),
     node("ai.onnx.ml.LinearClassifier", 1, np.array([[3, -7]]), **THREE, **BOTH),
@@ -23,8 +23,6 @@ BOTH = {"outputs": 2, "wanted": (0, 1)}
         "ai.onnx.ml.ZipMap", 1, X, classlabels_int64s=[4, 9], oracle=[X]
     ),  # a tensor, where onnxruntime has a list of dicts
 )
-async def test_classes_are_scored_and_the_best_has_its_label(context, case):
-    await check(context, case)
 
 
 async def test_scores_are_had_without_labels_that_are_strings(context):

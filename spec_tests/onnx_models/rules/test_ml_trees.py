@@ -2,7 +2,15 @@ import numpy as np
 import pytest
 
 from spec_tests.onnx_models.export.exporting import operators_of
-from spec_tests.onnx_models.single_node import assert_refused, assert_same, check, each, node, run, run_onnxruntime
+from spec_tests.onnx_models.single_node import (
+    assert_refused,
+    assert_same,
+    check,
+    compared,
+    node,
+    run,
+    run_onnxruntime,
+)
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.onnx_models.rules.ml_trees import DEEPEST
@@ -80,7 +88,7 @@ def regressor(x, weights, nodes=NODES, *, targets=1, **attributes):
     return node("ai.onnx.ml.TreeEnsembleRegressor", 1, x, **nodes, **weights, n_targets=targets, **attributes)
 
 
-@each(
+test_rows_get_the_class_of_the_leaves_that_they_come_to = compared(
     *(classifier(X, weights, [3, 8], **BOTH, post_transform=item) for weights in (ONE, MIXED) for item in TRANSFORMS),
     classifier(X, ONE, [3, 8], **BOTH, base_values=[0.15]),
     classifier(X, ONE, [3, 8], **BOTH, base_values=[0.15], post_transform="LOGISTIC"),
@@ -91,11 +99,9 @@ def regressor(x, weights, nodes=NODES, *, targets=1, **attributes):
     classifier(X, weighted("class", *[[0.1, 0.2, 0.3, 0.4, 0.5]] * 2), [3, 8], outputs=2, wanted=(1,)),
     classifier(np.array([[-1, 1], [2, 0]]), ONE, [3, 8], **BOTH),
 )
-async def test_rows_get_the_class_of_the_leaves_that_they_come_to(context, case):
-    await check(context, case)
 
 
-@each(
+test_what_leaves_say_is_summed_up_over_the_trees = compared(
     *(regressor(X, TARGETS, targets=2, aggregate_function=item) for item in ("SUM", "AVERAGE", "MIN", "MAX")),
     regressor(X, TARGETS, targets=2, base_values=[1.0, -2.0], post_transform="SOFTMAX"),
     regressor(X, TARGET),
@@ -112,8 +118,6 @@ async def test_rows_get_the_class_of_the_leaves_that_they_come_to(context, case)
     regressor(X, TARGET, modes("BRANCH_GT", "BRANCH_LEQ")),
     regressor(X, TARGET, nodes_missing_value_tracks_true=[0, 1, 0, 0, 0, 0, 0, 0], nodes_hitrates=[1.0] * 8),
 )
-async def test_what_leaves_say_is_summed_up_over_the_trees(context, case):
-    await check(context, case)
 
 
 async def test_nodes_stand_in_any_order(context, ml):

@@ -1,6 +1,6 @@
 import numpy as np
 
-from spec_tests.onnx_models.single_node import assert_same, check, each, node, run
+from spec_tests.onnx_models.single_node import assert_same, compared, each, node, run
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 IMAGE = np.arange(2 * 8 * 4 * 6, dtype=np.float32).reshape(2, 8, 4, 6)
@@ -11,18 +11,16 @@ def given(*values):
     return np.array(values, np.int64)
 
 
-@each(
+test_concat = compared(
     node("Concat", [4, 11, 13], X, -X, axis=1),
     node("Concat", [11, 13], X, -X, X, axis=-1),
     node("Concat", 13, X, axis=0),
     node("Concat", 13, X, X[:, :0], -X, known=(1,), axis=1),
     node("Concat", 13, X > 3, X > 9, known=(1,), axis=0),
 )
-async def test_concat(context, case):
-    await check(context, case)
 
 
-@each(
+test_split = compared(
     node("Split", [2, 11], X, outputs=2, wanted=(0, 1), axis=2),
     node("Split", [2, 11], X, outputs=2, wanted=(0, 1), axis=1, split=[1, 2]),
     node("Split", 11, X, outputs=2, wanted=(1,), axis=-1),
@@ -32,11 +30,9 @@ async def test_concat(context, case):
     node("Split", 18, X, outputs=2, wanted=(0, 1), axis=1, num_outputs=2),
     node("Split", 18, IMAGE, outputs=3, wanted=(0, 2), axis=1, num_outputs=3),
 )
-async def test_split(context, case):
-    await check(context, case)
 
 
-@each(
+test_slice = compared(
     node("Slice", 1, X, starts=[0, 1], ends=[2, 3]),
     node("Slice", 1, X, starts=[-2], ends=[LARGEST], axes=[2]),
     *(
@@ -56,19 +52,15 @@ async def test_split(context, case):
     node("Slice", [11, 13], X, given(1), given(3), given(-1), known=(1, 2, 3)),
     node("Slice", 13, X, *(np.array([value], np.int32) for value in (3, -9, 2, -1)), known=(1, 2, 3, 4)),
 )
-async def test_slice(context, case):
-    await check(context, case)
 
 
-@each(
+test_transpose = compared(
     node("Transpose", [1, 13, 21, 23, 24, 25], X),
     node("Transpose", [1, 13, 21, 23, 24, 25], X, perm=[1, 2, 0]),
 )
-async def test_transpose(context, case):
-    await check(context, case)
 
 
-@each(
+test_reshape = compared(
     *(
         node("Reshape", [5, 13, 14, 19, 21, 23, 24, 25], X, given(*shape), known=(1,))
         for shape in ([6, 4], [0, -1], [-1], [0, 0, 2, -1], [2, 3, 4])
@@ -79,14 +71,12 @@ async def test_transpose(context, case):
     node("Flatten", [11, 13, 21], X, axis=-1),
     node("Flatten", 13, X),
 )
-async def test_reshape(context, case):
-    await check(context, case)
 
 
 ONES = X[:, np.newaxis, :, np.newaxis]
 
 
-@each(
+test_axes_of_size_1 = compared(
     node("Squeeze", [1, 11], ONES),
     node("Squeeze", [1, 11], ONES, axes=[3]),
     node("Squeeze", 11, ONES, axes=[-4]),
@@ -97,57 +87,47 @@ ONES = X[:, np.newaxis, :, np.newaxis]
     node("Unsqueeze", [13, 21, 23, 24, 25], X, given(-1, 1), known=(1,)),
     node("Unsqueeze", 13, np.array(5, np.float32), given(0), known=(1,)),
 )
-async def test_axes_of_size_1(context, case):
-    await check(context, case)
 
 
-@each(
+test_repetition = compared(
     node("Expand", [8, 13], X[:, :1], given(2, 3, 4), known=(1,)),
     node("Expand", [8, 13], X, given(3, 1), known=(1,)),
     node("Expand", [8, 13], X[:, :1], given(5, 1, 3, 1), known=(1,)),
     node("Tile", [6, 13], X, given(1, 2, 3), known=(1,)),
 )
-async def test_repetition(context, case):
-    await check(context, case)
 
 
-@each(
+test_triangles = compared(
     node("Trilu", 14, X),
     node("Trilu", 14, X, upper=0),
     node("Trilu", 14, X, np.array(-1, np.int64), known=(1,)),
     node("Trilu", 14, X, np.array(2, np.int64), known=(1,), upper=0),
 )
-async def test_triangles(context, case):
-    await check(context, case)
 
 
-@each(
+test_shapes_are_known = compared(
     node("Shape", [1, 13, 15, 19, 21, 23, 24, 25], X),
     node("Shape", [15, 19, 21, 23, 24, 25], X, start=1),
     node("Shape", [15, 19, 21, 23, 24, 25], X, start=-2, end=-1),
     node("Shape", 15, X, start=-10, end=10),
     node("Size", [1, 13, 19, 21, 23, 24, 25], X),
 )
-async def test_shapes_are_known(context, case):
-    await check(context, case)
 
 
-@each(
+test_blocks_of_pixels = compared(
     node("DepthToSpace", [1, 11, 13], IMAGE, blocksize=2),
     node("DepthToSpace", [11, 13], IMAGE, blocksize=2, mode="CRD"),
     node("DepthToSpace", 28, IMAGE, blocksize=2, mode="CRD", oracle="reference"),
     node("SpaceToDepth", [1, 13], IMAGE, blocksize=2),
     *(node("SpaceToDepth", 28, IMAGE, blocksize=2, mode=mode, oracle="reference") for mode in ("DCR", "CRD")),
 )
-async def test_blocks_of_pixels(context, case):
-    await check(context, case)
 
 
 FIVE = np.array(5, np.float32)
 PADS = given(0, 1, 2, 1, 0, 3)
 
 
-@each(
+test_pad = compared(
     *(node("Pad", 2, X, pads=[0, 1, 2, 0, 0, 1], mode=mode) for mode in ("constant", "edge", "reflect")),
     node("Pad", 2, X, pads=PADS.tolist(), value=5.0),
     *(node("Pad", [11, 13, 18, 19, 21, 23, 24, 25], X, PADS, known=(1,), mode=mode) for mode in ("constant", "edge")),
@@ -166,8 +146,6 @@ PADS = given(0, 1, 2, 1, 0, 3)
     node("Pad", [18, 19], X, given(2, 1), FIVE, given(-1), known=(1, 2, 3)),
     node("Pad", 13, X.astype(np.int32), given(1, 0, 0, 0, 0, 1), np.array(7, np.int32), known=(1, 2)),
 )
-async def test_pad(context, case):
-    await check(context, case)
 
 
 @each(

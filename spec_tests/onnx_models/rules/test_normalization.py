@@ -1,6 +1,6 @@
 import numpy as np
 
-from spec_tests.onnx_models.single_node import check, each, node
+from spec_tests.onnx_models.single_node import compared, node
 
 rng = np.random.default_rng(10)
 
@@ -12,18 +12,16 @@ def floats(*shape):
 IMAGE, SEQUENCE, FEATURES = floats(2, 4, 5, 6), floats(2, 4, 7), floats(3, 4)
 
 
-@each(
+test_batch_normalization = compared(
     *(
         node("BatchNormalization", [7, 9, 14, 15], data, *(floats(4) for _ in range(4)), known=(1, 2, 3, 4))
         for data in (IMAGE, SEQUENCE, FEATURES)
     ),
     node("BatchNormalization", [7, 9, 14, 15], IMAGE, *(floats(4) for _ in range(4)), epsilon=0.1, momentum=0.5),
 )
-async def test_batch_normalization(context, case):
-    await check(context, case)
 
 
-@each(
+test_batch_normalization_in_training = compared(
     *(
         node(
             "BatchNormalization",
@@ -39,22 +37,18 @@ async def test_batch_normalization(context, case):
         for data in (IMAGE, SEQUENCE)
     )
 )
-async def test_batch_normalization_in_training(context, case):
-    await check(context, case)
 
 
-@each(
+test_instance_normalization = compared(
     *(
         node("InstanceNormalization", [6, 22], data, floats(4), floats(4), absolute=1e-5)
         for data in (IMAGE, SEQUENCE, floats(1, 4, 2, 3, 2))
     ),
     node("InstanceNormalization", [6, 22], IMAGE, floats(4), floats(4), epsilon=0.1),
 )
-async def test_instance_normalization(context, case):
-    await check(context, case)
 
 
-@each(
+test_layer_normalization = compared(
     node("LayerNormalization", 17, IMAGE, floats(6), absolute=1e-5),
     node("LayerNormalization", 17, IMAGE, floats(6), floats(6), epsilon=0.1),
     node("LayerNormalization", 17, IMAGE, floats(5, 6), floats(5, 6), axis=2, absolute=1e-5),
@@ -63,11 +57,9 @@ async def test_instance_normalization(context, case):
     node("LayerNormalization", 17, IMAGE, floats(5, 6), axis=2, outputs=3, wanted=(0, 1, 2), absolute=1e-5),
     node("LayerNormalization", 17, FEATURES, floats(4), outputs=3, wanted=(2,), epsilon=0.1),
 )
-async def test_layer_normalization(context, case):
-    await check(context, case)
 
 
-@each(
+test_other_normalizations = compared(
     node("GroupNormalization", 21, IMAGE, floats(4), floats(4), num_groups=2, absolute=1e-5),
     node("GroupNormalization", 18, IMAGE, floats(2), floats(2), num_groups=2, oracle="reference", absolute=1e-5),
     node("GroupNormalization", 21, SEQUENCE, floats(4), floats(4), num_groups=4, epsilon=0.1),
@@ -82,5 +74,3 @@ async def test_layer_normalization(context, case):
     node("MeanVarianceNormalization", [9, 13], IMAGE, absolute=1e-5),
     node("MeanVarianceNormalization", [9, 13], IMAGE, axes=[0, 1, 2, 3], absolute=1e-5),
 )
-async def test_other_normalizations(context, case):
-    await check(context, case)

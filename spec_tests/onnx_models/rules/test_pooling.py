@@ -1,6 +1,6 @@
 import numpy as np
 
-from spec_tests.onnx_models.single_node import check, each, node
+from spec_tests.onnx_models.single_node import compared, node
 
 rng = np.random.default_rng(9)
 IMAGE = rng.uniform(-1, 1, [2, 3, 9, 8]).astype(np.float32)
@@ -10,7 +10,7 @@ ANY_RANK = rng.uniform(-1, 1, [2, 3, 2, 3, 4]).astype(np.float32)
 ALL = (("MaxPool", [1, 8, 10, 11, 12, 22]), ("AveragePool", [7, 10, 11, 19, 22]), ("LpPool", [2, 11, 18, 22]))
 
 
-@each(
+test_windows_over_two_axes = compared(
     *(
         node(operator, versions, IMAGE, **attributes)
         for operator, versions in ALL
@@ -26,11 +26,9 @@ ALL = (("MaxPool", [1, 8, 10, 11, 12, 22]), ("AveragePool", [7, 10, 11, 19, 22])
         )
     ),
 )
-async def test_windows_over_two_axes(context, case):
-    await check(context, case)
 
 
-@each(
+test_windows_over_three_axes = compared(
     *(
         node(operator, versions, VOLUME, **attributes)
         for operator, versions in ALL
@@ -48,30 +46,24 @@ async def test_windows_over_two_axes(context, case):
     ),
     node("AveragePool", [19, 22], VOLUME, kernel_shape=[2, 2, 3], pads=[1, 0, 1, 0, 1, 2], count_include_pad=1),
 )
-async def test_windows_over_three_axes(context, case):
-    await check(context, case)
 
 
-@each(
+test_other_norms = compared(
     *(
         node("LpPool", [2, 11, 18, 22], IMAGE, kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1], p=p)
         for p in (1, 3)
     ),
     node("LpPool", [18, 22], SEQUENCE, kernel_shape=[3], strides=[2], ceil_mode=1, p=1),
 )
-async def test_other_norms(context, case):
-    await check(context, case)
 
 
-@each(
+test_windows_over_one_axis = compared(
     *(node(operator, versions, SEQUENCE, kernel_shape=[3], strides=[2], pads=[1, 0]) for operator, versions in ALL),
     *(node(operator, versions[-2:], SEQUENCE, kernel_shape=[4], auto_pad="SAME_UPPER") for operator, versions in ALL),
 )
-async def test_windows_over_one_axis(context, case):
-    await check(context, case)
 
 
-@each(
+test_dilations_and_types = compared(
     node("MaxPool", [10, 11, 12, 22], IMAGE, kernel_shape=[3, 2], dilations=[2, 3]),
     node("MaxPool", [10, 11, 12, 22], IMAGE, kernel_shape=[3, 2], dilations=[2, 1], pads=[2, 0, 1, 1]),
     node("AveragePool", [19, 22], IMAGE, kernel_shape=[3, 2], dilations=[2, 3]),
@@ -80,8 +72,6 @@ async def test_windows_over_one_axis(context, case):
     node("MaxPool", [12, 22], (IMAGE * 100).astype(np.int8), kernel_shape=[3, 2]),
     node("MaxPool", [8, 12], IMAGE, kernel_shape=[2, 2], storage_order=0, outputs=2),
 )
-async def test_dilations_and_types(context, case):
-    await check(context, case)
 
 
 ROUNDED = (
@@ -93,7 +83,7 @@ ROUNDED = (
 )
 
 
-@each(
+test_output_sizes_rounded_up = compared(
     *(node("MaxPool", [10, 11, 12, 22], IMAGE, ceil_mode=1, **attributes) for attributes in ROUNDED),
     *(
         node("AveragePool", [10, 11, 19, 22], IMAGE, ceil_mode=1, count_include_pad=counted, **attributes)
@@ -102,20 +92,16 @@ ROUNDED = (
     ),
     *(node("LpPool", [18, 22], IMAGE, ceil_mode=1, **attributes) for attributes in ROUNDED),
 )
-async def test_output_sizes_rounded_up(context, case):
-    await check(context, case)
 
 
-@each(
+test_padding_that_counts = compared(
     node("AveragePool", [7, 10, 11, 19, 22], IMAGE, kernel_shape=[3, 3], pads=[1, 2, 0, 1], count_include_pad=1),
     node("AveragePool", [7, 11], SEQUENCE, kernel_shape=[3], pads=[1, 2], count_include_pad=1),
     node("AveragePool", [7, 11, 19], IMAGE, kernel_shape=[3, 3], auto_pad="SAME_UPPER", count_include_pad=1),
 )
-async def test_padding_that_counts(context, case):
-    await check(context, case)
 
 
-@each(
+test_all_spatial_axes = compared(
     *(
         node(operator, [1, 22], data)
         for operator in ("GlobalAveragePool", "GlobalMaxPool")
@@ -124,11 +110,9 @@ async def test_padding_that_counts(context, case):
     *(node("GlobalLpPool", 2, IMAGE, p=p) for p in (1, 2, 3)),
     *(node("GlobalLpPool", 22, IMAGE, p=p, oracle=2) for p in (1, 2, 3)),
 )
-async def test_all_spatial_axes(context, case):
-    await check(context, case)
 
 
-@each(
+test_places_of_the_greatest = compared(
     *(
         node("MaxPool", versions, data, outputs=2, wanted=(0, 1), **attributes)
         for data, versions, attributes in (
@@ -141,15 +125,13 @@ async def test_all_spatial_axes(context, case):
         )
     ),
 )
-async def test_places_of_the_greatest(context, case):
-    await check(context, case)
 
 
 PLACES = np.array([[[[5, 7], [13, 15]]]])
 OF_PLACES = np.array([[[[1, 2], [3, 4]]]], np.float32)
 
 
-@each(
+test_elements_put_back = compared(
     node("MaxUnpool", [9, 11], OF_PLACES, PLACES, kernel_shape=[2, 2], strides=[2, 2]),
     node("MaxUnpool", 11, OF_PLACES, PLACES % 4, kernel_shape=[2, 2], strides=[2, 2], pads=[0, 0, 1, 1]),
     node("MaxUnpool", 22, OF_PLACES, PLACES, kernel_shape=[2, 2], strides=[2, 2], oracle="reference"),
@@ -165,5 +147,3 @@ OF_PLACES = np.array([[[[1, 2], [3, 4]]]], np.float32)
         oracle="reference",
     ),
 )
-async def test_elements_put_back(context, case):
-    await check(context, case)

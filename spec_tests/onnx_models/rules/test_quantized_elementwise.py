@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from spec_tests.onnx_models.single_node import check, check_steps, each, node
-from spec_tests.support.backends import BACKENDS
+from spec_tests.onnx_models.single_node import check_steps, compared, each, node
+from spec_tests.support.backends import BACKENDS, on_each
 
 rng = np.random.default_rng(9)
 MS = "com.microsoft."
@@ -13,9 +13,7 @@ MS = "com.microsoft."
 pytestmark = pytest.mark.sampled(5)
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
-def backend(request):
-    return request.param
+backend = on_each(BACKENDS)
 
 
 def of_bytes(data_type, *shape):
@@ -70,7 +68,7 @@ async def test_steps(context, case):
     await check_steps(context, case)
 
 
-@each(
+test_floats = compared(
     node(f"{MS}DequantizeLinear", 1, A, *scaled(0.1, 100)),
     *(
         node(f"{MS}DequantizeLinear", 1, of_bytes("uint8", 3, 3), np.float32([1, 2, 3]), np.uint8([4, 5, 6]), axis=axis)
@@ -79,15 +77,13 @@ async def test_steps(context, case):
     node(f"{MS}DequantizeLinear", 1, of_bytes("uint16", 3, 4), *scaled(0.1, 100, "uint16"), known=(0, 2)),
     node(f"{MS}DequantizeLinear", 1, of_bytes("int16", 3, 4), *scaled(0.1, -7, "int16"), known=(0, 2)),
 )
-async def test_floats(context, case):
-    await check(context, case)
 
 
 EACH = np.arange(256, dtype=np.uint8).reshape(256, 1)
 """With its transpose, all pairs of bytes."""
 
 
-@each(
+test_halves_are_rounded_to_where_onnxruntime_rounds_them = compared(
     node(
         f"{MS}QLinearAdd", 1, EACH, *scaled(0.0078431, 0), EACH.T, *scaled(0.0078431, 0), *scaled(0.0156862, 0),
         known=(1, 2, 4, 5, 6, 7),
@@ -101,5 +97,3 @@ EACH = np.arange(256, dtype=np.uint8).reshape(256, 1)
         known=(1, 2, 4, 5, 6, 7),
     ),
 )  # fmt: skip
-async def test_halves_are_rounded_to_where_onnxruntime_rounds_them(context, case):
-    await check(context, case)

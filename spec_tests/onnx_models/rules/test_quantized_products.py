@@ -6,15 +6,15 @@ from onnx import helper
 
 from spec_tests.onnx_models.single_node import (
     assert_same,
-    check,
     check_steps,
+    compared,
     each,
     make_model,
     node,
     run,
     seven_bits,
 )
-from spec_tests.support.backends import BACKENDS
+from spec_tests.support.backends import BACKENDS, on_each
 from spec_tests.support.depth import amount
 from webnn_py.onnx_models.rule_helpers.integer_products import EXACT, bounds
 
@@ -24,9 +24,7 @@ rng = np.random.default_rng(3)
 pytestmark = pytest.mark.sampled(5)
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
-def backend(request):
-    return request.param
+backend = on_each(BACKENDS)
 
 
 def of_bytes(data_type, *shape):
@@ -61,7 +59,7 @@ IMAGES, FILTERS = of_bytes("uint8", 2, 4, 5, 6), of_bytes("uint8", 6, 2, 3, 3)
 MANY, DEEP = largest("uint8", 1, 80, 4, 4), largest("uint8", 2, 40, 3, 3)
 
 
-@each(
+test_sums_of_integers = compared(
     node("MatMulInteger", 10, ROWS, COLUMNS),
     node("MatMulInteger", 10, ROWS, COLUMNS, point(100), point(-3, "int8"), known=(1, 3)),
     node("MatMulInteger", 10, ROWS, COLUMNS, point(100), np.array([1, -2, 3, 4], np.int8), known=(1, 2, 3)),
@@ -75,11 +73,9 @@ MANY, DEEP = largest("uint8", 1, 80, 4, 4), largest("uint8", 2, 40, 3, 3)
     node("ConvInteger", 10, MANY, DEEP, known=(1,), group=2, strides=[2, 1]),
     node("ConvInteger", 10, IMAGES[:, :, 0].copy(), FILTERS[:, :, 0].copy(), group=2, auto_pad="SAME_LOWER"),
 )
-async def test_sums_of_integers(context, case):
-    await check(context, case)
 
 
-@each(
+test_zero_points_of_rows_and_filters = compared(
     node("MatMulInteger", 10, ROWS[0], COLUMNS, np.array([[1], [2], [250]], np.uint8), oracle="reference"),
     node(
         "ConvInteger",
@@ -93,8 +89,6 @@ async def test_sums_of_integers(context, case):
         oracle="reference",
     ),
 )
-async def test_zero_points_of_rows_and_filters(context, case):
-    await check(context, case)
 
 
 async def test_a_list_of_zero_points_is_one_for_each_row(context):
@@ -137,7 +131,7 @@ async def test_what_is_quantized_is_within_one_step(context, case):
     await check_steps(context, case)
 
 
-@each(
+test_products_as_floats = compared(
     node(
         "com.microsoft.MatMulIntegerToFloat", 1, ROWS, COLUMNS, step(0.1), step(0.02), point(100),
         point(-3, "int8"), floats(4),
@@ -157,15 +151,13 @@ async def test_what_is_quantized_is_within_one_step(context, case):
         transA=1,
     ),
 )  # fmt: skip
-async def test_products_as_floats(context, case):
-    await check(context, case)
 
 
 def packed(bits, *shape):
     return rng.integers(0, 256, shape, np.uint8)
 
 
-@each(
+test_weights_of_a_few_bits = compared(
     *(
         node(
             "com.microsoft.MatMulNBits", 1, floats(2, 3, 64), packed(bits, 5, 2, 32 * bits // 8), floats(5, 2),
@@ -182,8 +174,6 @@ def packed(bits, *shape):
         floats(5, 3), known=(1, 2, 3), K=40, N=5, block_size=16, absolute=1e-4,
     ),
 )  # fmt: skip
-async def test_weights_of_a_few_bits(context, case):
-    await check(context, case)
 
 
 PRODUCTS = {"quick": 6, "full": 20, "thorough": 200}

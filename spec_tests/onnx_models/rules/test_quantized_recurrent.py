@@ -4,8 +4,8 @@ import attrs
 import numpy as np
 import pytest
 
-from spec_tests.onnx_models.single_node import check, each, node, seven_bits
-from spec_tests.support.backends import BACKENDS
+from spec_tests.onnx_models.single_node import check, compared, each, node, seven_bits
+from spec_tests.support.backends import BACKENDS, on_each
 from webnn_py import MLGraphBuilder
 from webnn_py.graph import Constant
 from webnn_py.onnx_models import OnnxModel
@@ -20,9 +20,7 @@ OUTPUTS = {"hidden_size": HIDDEN, "outputs": 3, "wanted": (0, 1, 2)}
 pytestmark = pytest.mark.sampled(5)
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
-def backend(request):
-    return request.param
+backend = on_each(BACKENDS)
 
 
 def floats(*shape):
@@ -56,7 +54,7 @@ def opposite():
     return w, -w, bias, None, state, np.zeros_like(state), None, scale, zero, scale, zero
 
 
-@each(
+test_lstm = compared(
     node(OPERATOR, 1, floats(STEPS, BATCH, SIZE), *given(1), known=KNOWN, **OUTPUTS),
     node(
         OPERATOR,
@@ -85,8 +83,6 @@ def opposite():
     ),
     node(OPERATOR, 1, floats(1, 1, SIZE), *given(1), known=KNOWN, **OUTPUTS),
 )
-async def test_lstm(context, case):
-    await check(context, case)
 
 
 @each(node(OPERATOR, 1, np.full([1, 1, 1], 255, np.float32), *opposite(), known=KNOWN, **{**OUTPUTS, "hidden_size": 1}))

@@ -1,6 +1,6 @@
 import numpy as np
 
-from spec_tests.onnx_models.single_node import assert_refused, check, each, node
+from spec_tests.onnx_models.single_node import assert_refused, compared, node
 
 rng = np.random.default_rng(11)
 STEPS, BATCH, FEATURES, HIDDEN = 5, 2, 3, 4
@@ -25,7 +25,7 @@ def state(directions=1):
     return floats(directions, BATCH, HIDDEN)
 
 
-@each(
+test_lstm = compared(
     node("LSTM", VERSIONS, X, *parameters(4)[:2], hidden_size=HIDDEN, outputs=3, wanted=(0, 1, 2)),
     node("LSTM", VERSIONS, X, *parameters(4), known=(1, 2, 3), hidden_size=HIDDEN, outputs=3, wanted=(1,)),
     node(
@@ -59,11 +59,9 @@ def state(directions=1):
     ),
     node("LSTM", 14, X, *parameters(4), hidden_size=HIDDEN, activations=["Sigmoid", "Relu", "Tanh"], outputs=1),
 )
-async def test_lstm(context, case):
-    await check(context, case)
 
 
-@each(
+test_gru = compared(
     *(
         node(
             "GRU",
@@ -95,15 +93,13 @@ async def test_lstm(context, case):
         wanted=(0, 1),
     ),
 )
-async def test_gru(context, case):
-    await check(context, case)
 
 
 PEEPHOLES = floats(1, 3 * HIDDEN)
 OWN = np.array([3, 5], np.int32)
 
 
-@each(
+test_lstm_with_peepholes_or_own_lengths = compared(
     node(
         "LSTM",
         VERSIONS,
@@ -145,11 +141,9 @@ OWN = np.array([3, 5], np.int32)
         wanted=(0, 1, 2),
     ),
 )
-async def test_lstm_with_peepholes_or_own_lengths(context, case):
-    await check(context, case)
 
 
-@each(
+test_rnn = compared(
     *(
         node(
             "RNN",
@@ -168,11 +162,9 @@ async def test_lstm_with_peepholes_or_own_lengths(context, case):
     ),
     node("RNN", 14, X, *parameters(1)[:2], hidden_size=HIDDEN, activations=["Relu"], outputs=2, wanted=(1,)),
 )
-async def test_rnn(context, case):
-    await check(context, case)
 
 
-@each(
+test_gru_with_own_lengths = compared(
     *(
         node(
             "GRU",
@@ -195,11 +187,9 @@ async def test_rnn(context, case):
         )
     ),
 )
-async def test_gru_with_own_lengths(context, case):
-    await check(context, case)
 
 
-@each(
+test_lengths_may_be_an_input_of_the_graph = compared(
     node(
         "LSTM",
         22,
@@ -213,11 +203,9 @@ async def test_gru_with_own_lengths(context, case):
     ),
     node("RNN", 22, X, *parameters(1), OWN, hidden_size=HIDDEN, direction="reverse", outputs=2, wanted=(0, 1)),
 )
-async def test_lengths_may_be_an_input_of_the_graph(context, case):
-    await check(context, case)
 
 
-@each(
+test_clips_and_any_activations = compared(
     node(
         "LSTM",
         14,
@@ -262,8 +250,6 @@ async def test_lengths_may_be_an_input_of_the_graph(context, case):
     ),
     node("RNN", 22, X, *parameters(1), hidden_size=HIDDEN, activations=["Sigmoid"], clip=0.5, outputs=2, wanted=(1,)),
 )
-async def test_clips_and_any_activations(context, case):
-    await check(context, case)
 
 
 async def test_one_length_for_each_of_the_batch_is_needed(context):
@@ -274,7 +260,7 @@ async def test_one_length_for_each_of_the_batch_is_needed(context):
 BATCH_FIRST = X.swapaxes(0, 1).copy()
 
 
-@each(
+test_the_batch_as_the_first_axis = compared(
     node(
         "LSTM",
         [14, 22],
@@ -312,5 +298,3 @@ BATCH_FIRST = X.swapaxes(0, 1).copy()
         oracle="reference",
     ),
 )
-async def test_the_batch_as_the_first_axis(context, case):
-    await check(context, case)

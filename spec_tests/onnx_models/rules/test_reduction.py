@@ -1,6 +1,6 @@
 import numpy as np
 
-from spec_tests.onnx_models.single_node import check, each, node
+from spec_tests.onnx_models.single_node import compared, node
 
 rng = np.random.default_rng(5)
 X = rng.uniform(0.5, 2, [2, 3, 4]).astype(np.float32)
@@ -20,7 +20,7 @@ def axes(*values):
     return np.array(values, np.int64)
 
 
-@each(
+test_axes_as_an_attribute = compared(
     *(
         node(operator, versions, X, **attributes)
         for operator, versions in BY_ATTRIBUTE.items()
@@ -28,11 +28,9 @@ def axes(*values):
     ),
     *(node(operator, versions[1:], X, axes=[-1]) for operator, versions in BY_ATTRIBUTE.items()),
 )
-async def test_axes_as_an_attribute(context, case):
-    await check(context, case)
 
 
-@each(
+test_axes_as_an_input = compared(
     *(node(operator, versions, X, keepdims=0) for operator, versions in BY_INPUT.items()),
     *(
         node(operator, versions, X, given, known=(1,), keepdims=keepdims)
@@ -60,14 +58,12 @@ async def test_axes_as_an_attribute(context, case):
         for operator in ("ReduceLogSum", "ReduceLogSumExp")
     ),
 )
-async def test_axes_as_an_input(context, case):
-    await check(context, case)
 
 
 TIES = np.array([[1, 3, 3, 0], [5, 5, 0, 0]], np.float32)
 
 
-@each(
+test_index_of_an_extreme = compared(
     *(
         node(operator, versions, TIES, **attributes)
         for operator in ("ArgMax", "ArgMin")
@@ -80,11 +76,9 @@ TIES = np.array([[1, 3, 3, 0], [5, 5, 0, 0]], np.float32)
         )
     ),
 )
-async def test_index_of_an_extreme(context, case):
-    await check(context, case)
 
 
-@each(
+test_cumulative_sum = compared(
     *(
         node("CumSum", [11, 14], data, np.array(axis, np.int64), known=(1,), exclusive=exclusive, reverse=reverse)
         for data, axis in ((X, 0), (X, -1), (INTEGERS, 1))
@@ -92,11 +86,9 @@ async def test_index_of_an_extreme(context, case):
         for reverse in (0, 1)
     ),
 )
-async def test_cumulative_sum(context, case):
-    await check(context, case)
 
 
-@each(
+test_cumulative_products = compared(
     *(
         node("CumProd", 26, x, np.array(axis), known=(1,), exclusive=exclusive, reverse=reverse, oracle="reference")
         for x, axis in ((X, 2), (X, -2), (INTEGERS, 0))
@@ -104,5 +96,3 @@ async def test_cumulative_sum(context, case):
         for reverse in (0, 1)
     )
 )
-async def test_cumulative_products(context, case):
-    await check(context, case)

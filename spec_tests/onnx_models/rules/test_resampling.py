@@ -1,6 +1,6 @@
 import numpy as np
 
-from spec_tests.onnx_models.single_node import check, each, node
+from spec_tests.onnx_models.single_node import compared, node
 
 rng = np.random.default_rng(12)
 IMAGE = rng.uniform(-1, 1, [1, 2, 4, 6]).astype(np.float32)
@@ -18,7 +18,7 @@ def sizes(*values):
     return np.array(values, np.int64)
 
 
-@each(
+test_nearest = compared(
     *(
         node(
             "Resize",
@@ -51,11 +51,9 @@ def sizes(*values):
     node("Resize", [18, 19], IMAGE, None, None, sizes(9), known=(3,), axes=[-1], mode="nearest"),
     node("Resize", 13, (IMAGE * 99).astype(np.uint8), None, scales(1, 1, 2, 2), known=(2,), mode="nearest"),
 )
-async def test_nearest(context, case):
-    await check(context, case)
 
 
-@each(
+test_linear = compared(
     *(
         node(
             "Resize",
@@ -92,11 +90,9 @@ async def test_nearest(context, case):
     ),
     node("Resize", [18, 19], IMAGE, None, None, sizes(9, 9), known=(3,), axes=[3, 2], mode="linear"),
 )
-async def test_linear(context, case):
-    await check(context, case)
 
 
-@each(
+test_products_with_matrices = compared(
     *(
         node(
             "Resize",
@@ -139,11 +135,9 @@ async def test_linear(context, case):
     node("Resize", 19, IMAGE, None, None, sizes(3, 5, 4, 6), known=(3,), mode="linear", oracle="reference"),
     node("Resize", 19, SEQUENCE, None, None, sizes(3, 3, 9), known=(3,), mode="linear", oracle="reference"),
 )
-async def test_products_with_matrices(context, case):
-    await check(context, case)
 
 
-@each(
+test_the_ratio_of_sides_kept = compared(
     *(
         node(
             "Resize",
@@ -161,11 +155,9 @@ async def test_products_with_matrices(context, case):
         for policy in ("not_larger", "not_smaller")
     )
 )
-async def test_the_ratio_of_sides_kept(context, case):
-    await check(context, case)
 
 
-@each(
+test_a_region_resized = compared(
     *(
         node(
             "Resize",
@@ -184,11 +176,9 @@ async def test_the_ratio_of_sides_kept(context, case):
         for size in ([3, 5], [8, 1])
     )
 )
-async def test_a_region_resized(context, case):
-    await check(context, case)
 
 
-@each(
+test_first_versions_do_not_shift_coordinates = compared(
     *(
         node(operator, version, IMAGE, scales(1, 1, 2, 3), known=(1,), mode=mode)
         for operator, version in (("Upsample", 9), ("Resize", 10))
@@ -201,5 +191,3 @@ async def test_a_region_resized(context, case):
         for mode in ("nearest", "linear")
     ),
 )
-async def test_first_versions_do_not_shift_coordinates(context, case):
-    await check(context, case)

@@ -1,7 +1,7 @@
 import attrs
 import numpy as np
 
-from spec_tests.onnx_models.single_node import assert_same, check, each, node, run
+from spec_tests.onnx_models.single_node import assert_same, compared, each, node, run
 
 rng = np.random.default_rng(16)
 
@@ -17,7 +17,7 @@ def integer(value):
 REAL, COMPLEX = floats(2, 9, 5, 1), floats(2, 9, 5, 2)
 
 
-@each(
+test_transforms = compared(
     *(
         node(
             "DFT",
@@ -53,14 +53,12 @@ REAL, COMPLEX = floats(2, 9, 5, 1), floats(2, 9, 5, 2)
         absolute=1e-5,
     ),
 )
-async def test_transforms(context, case):
-    await check(context, case)
 
 
 SIGNAL = floats(2, 50, 1)
 
 
-@each(
+test_transforms_of_frames = compared(
     *(
         node("STFT", 17, SIGNAL, integer(7), *more, known=known, onesided=onesided, absolute=1e-5)
         for more, known in (
@@ -74,8 +72,6 @@ SIGNAL = floats(2, 50, 1)
         "STFT", 17, floats(1, 40, 2), integer(10), floats(16), known=(1,), onesided=0, oracle="reference", absolute=1e-5
     ),
 )
-async def test_transforms_of_frames(context, case):
-    await check(context, case)
 
 
 @each(

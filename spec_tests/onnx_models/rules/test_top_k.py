@@ -1,6 +1,6 @@
 import numpy as np
 
-from spec_tests.onnx_models.single_node import check, each, node
+from spec_tests.onnx_models.single_node import compared, node
 
 rng = np.random.default_rng(19)
 X = rng.integers(-6, 6, [3, 7, 2])
@@ -11,7 +11,7 @@ def count(k):
     return np.array([k], np.int64)
 
 
-@each(
+test_the_greatest_elements_come_in_order_and_of_equals_the_first = compared(
     *(node("TopK", 1, X.astype(np.float32), axis=1, k=k, outputs=2, wanted=(0, 1)) for k in (1, 3)),
     node("TopK", 10, X.astype(np.float32), count(3), known=(1,), axis=1, outputs=2, wanted=(0, 1)),
     *(
@@ -36,5 +36,3 @@ def count(k):
         for largest in (0, 1)
     ),
 )
-async def test_the_greatest_elements_come_in_order_and_of_equals_the_first(context, case):
-    await check(context, case)

@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 import pytest
 
-from spec_tests.support.backends import DEVICES
+from spec_tests.support.backends import DEVICES, on_each
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 
@@ -45,9 +45,7 @@ LIMITS = {
 }
 
 
-@pytest.fixture(scope="module", params=DEVICES)
-def backend(request):
-    return request.param
+backend = on_each(DEVICES)
 
 
 @pytest.mark.parametrize("is_fused", [False, True], ids=["alone", "behind a product"])
