@@ -29,7 +29,7 @@ class Drawn:
     def steps(self):
         """The operators that run at each dispatch; None for a copy into an output."""
         calls = self.graph._handle.compiled._calls
-        return [call.nodes[-1].operator.name if call.nodes else None for call in calls]
+        return [None if call.node is None else call.node.operator.name for call in calls]
 
     @property
     def byte_length(self):
@@ -272,9 +272,9 @@ async def test_a_released_graph_holds_no_arrays(numpy_context, drawn):
     assert compiled._calls == []
 
 
-@pytest.mark.parametrize(("features", "between", "times"), [(2000, True, 1), (2000, False, 3), (4, False, 1)])
+@pytest.mark.parametrize(("features", "between", "times"), [(2000, True, 1), (4, False, 3)])
 async def test_a_kernel_looks_once_at_arrays_that_are_always_the_same(drawn, monkeypatch, features, between, times):
-    """Those in the arena, where small inputs are copied to; others of a buffer it looks at in each dispatch."""
+    """Those in the arena; it looks at an input's buffer in each dispatch."""
     looks = []
     prepare = Network.prepare
     monkeypatch.setattr(Network, "prepare", lambda self, *arrays: looks.append(self) or prepare(self, *arrays))
@@ -298,7 +298,7 @@ async def test_the_plan_names_what_a_dispatch_calls(drawn):
     padded = drawn.builder.pad(x, [1, 1, 1], [0, 0, 0])
     await drawn.build(y=drawn.builder.relu(padded), x=drawn.builder.identity(x))
     names = [kernel.name for kernel in drawn.graph._handle.compiled.plan.kernels]
-    assert names == [step or "copy" for step in drawn.steps] == ["copy", "pad", "relu", "copy"]
+    assert names == [step or "copy" for step in drawn.steps] == ["pad", "relu", "copy"]
 
 
 @pytest.mark.parametrize("shape", [(3,), (3, 1), (3, 2)])

@@ -1,4 +1,4 @@
-"""Pooling of windows side by side, which takes images as they lie."""
+"""Pooling of windows side by side, in several tiles."""
 
 import numpy as np
 import pytest

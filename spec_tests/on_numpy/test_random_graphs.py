@@ -4,14 +4,12 @@ import math
 
 import attrs
 import numpy as np
-import pytest
 import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spec_tests.support.buffers import filled, zeroed
 from webnn_py import MLGraphBuilder, open_ml
-from webnn_py.device.on_numpy.passes import fusion
 
 MOST_ELEMENTS = 200
 BINARY = {
@@ -184,10 +182,7 @@ async def run(program):
     assert context.statistics().live_bytes == 0
 
 
-@pytest.mark.parametrize("worth_tiling", [fusion.WORTH_TILING, 1], ids=["operator by operator", "tile by tile"])
 @settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(program=programs())
-def test_a_random_graph_computes_what_numpy_computes(worth_tiling, program):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fusion, "WORTH_TILING", worth_tiling)
-        trio.run(run, program)
+def test_a_random_graph_computes_what_numpy_computes(program):
+    trio.run(run, program)

@@ -1,4 +1,4 @@
-"""Rows of memory: sums beside which numpy repeats a number by row, and convolutions that are copied row by row."""
+"""Operands that broadcast along rows, convolutions of short and long rows, and sums of rows."""
 
 import numpy as np
 import pytest
@@ -6,20 +6,10 @@ import pytest
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.on_numpy import (
-    backend,  # noqa: F401 - enters the kernels into the table
-    table,
-)
+from webnn_py.device.on_numpy import backend  # noqa: F401 - enters the kernels into the table
 from webnn_py.device.on_numpy.kernels.reduction import MOST_ZEROS
-from webnn_py.device.on_numpy.routines import im2col_columns
 from webnn_py.device.on_numpy.routines.im2col import LONG_ROW
-from webnn_py.device.on_numpy.table import (
-    LEAST_UNBUFFERED,
-    MOST_UNBUFFERED,
-    NUMPYS_BUFFER,
-    entry_of,
-    unbuffered_kernel,
-)
+from webnn_py.device.on_numpy.table import entry_of
 from webnn_py.graph import Constant
 from webnn_py.rewriting.builder import RewriteBuilder
 
@@ -37,25 +27,9 @@ def node_of(operator, *arrays, **options):
 
 def result_of(node, *arrays):
     output = np.full(node.outputs[0].shape, np.nan, np.float32)
-    with np.errstate(all="ignore"):  # as in a dispatch: columns in excess hold whatever was in memory, and are dropped
+    with np.errstate(all="ignore"):  # as in a dispatch
         entry_of(node).make(node)(*arrays, output)
     return output
-
-
-@pytest.mark.parametrize("length", [LEAST_UNBUFFERED - 1, LEAST_UNBUFFERED, MOST_UNBUFFERED, MOST_UNBUFFERED + 1])
-@pytest.mark.parametrize("count", [100, table.WORTH_UNBUFFERED])
-def test_ufuncs_have_a_small_buffer_for_many_rows_of_middle_length(length, count):
-    seen = []
-    unbuffered_kernel(lambda: seen.append(np.getbufsize()), length, count)()
-    is_small = LEAST_UNBUFFERED <= length <= MOST_UNBUFFERED and count > 100
-    assert seen == [table.SMALL_BUFFER if is_small else NUMPYS_BUFFER]
-    assert np.getbufsize() == NUMPYS_BUFFER
-
-
-def test_the_buffer_is_as_before_behind_a_kernel_that_fails():
-    with pytest.raises(TypeError):
-        unbuffered_kernel(np.add, LEAST_UNBUFFERED, table.WORTH_UNBUFFERED)("one operand")
-    assert np.getbufsize() == NUMPYS_BUFFER
 
 
 @pytest.mark.parametrize("operator", ["add", "sub", "mul", "div"])
@@ -68,9 +42,7 @@ def test_a_number_for_each_row_is_repeated_along_it(operator):
 
 
 @pytest.mark.parametrize("width", [30, LONG_ROW + 2], ids=["short rows", "long rows"])
-@pytest.mark.parametrize("run", [0, 10**9], ids=["row by row", "in excess"])
-def test_windows_copied_either_way_give_the_same(monkeypatch, run, width):
-    monkeypatch.setattr(im2col_columns, "RUN", run)
+def test_windows_are_copied_row_by_row(width):
     arrays = [rng.normal(size=shape).astype(np.float32) for shape in ((1, 4, 9, width), (6, 4, 3, 3), (6,))]
     images, filters, bias = arrays
     padded = np.pad(images.astype(float), [(0, 0), (0, 0), (1, 0), (1, 1)])

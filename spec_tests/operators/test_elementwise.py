@@ -8,7 +8,6 @@ from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 from webnn_py.device.on_numpy import backend  # noqa: F401 - fills the table of numpy kernels
 from webnn_py.device.on_numpy import table as numpy_kernels
-from webnn_py.device.on_numpy.passes import fusion
 from webnn_py.device.on_wgpu import kernels  # noqa: F401 - fills the table of WGSL kernels
 from webnn_py.device.on_wgpu.records import table as wgsl_kernels
 from webnn_py.graph import Graph, Node
@@ -35,10 +34,6 @@ async def run(context, name, inputs) -> np.ndarray:
     return (await compute(context, builder, inputs, outputs))["output0"]
 
 
-def same_again(node: Node) -> Node:
-    return Node(node.operator, node.operands, node.options, node.outputs, node.label)
-
-
 @cells("name", ELEMENTWISE)
 async def test_elements_in_another_order_give_the_results_in_that_order(numpy_context, rng, name):
     arrays = {
@@ -57,15 +52,6 @@ def test_the_gpu_has_expressions_of_exactly_the_elementwise_operators_that_are_n
     entries = {name: wgsl_kernels.find(operator) for name, operator in OPERATORS.items()}
     expressions = [name for name, entry in entries.items() if entry.expression is not None]
     assert sorted(expressions) == [name for name in ELEMENTWISE if entries[name].layout is None]
-
-
-@cells("name", sorted(OPERATORS))
-async def test_numpy_fuses_exactly_the_elementwise_operators_that_are_no_views(numpy_context, monkeypatch, name):
-    monkeypatch.setattr(fusion, "WORTH_TILING", 1)
-    node = node_of(numpy_context, name)
-    steps = fusion.steps_of([node, same_again(node)], [], lambda _value: True)
-    fused = any(isinstance(step, fusion.FusionGroup) for step in steps)
-    assert fused == (name in ELEMENTWISE and numpy_kernels.entry_of(node).view is None)
 
 
 def test_only_identity_is_elementwise_and_a_view():

@@ -1,6 +1,7 @@
-"""Gains of each optional pass of the onnxruntime device on real models.
+"""Gains of each optional pass of the onnxruntime or numpy device on real models.
 
-``python -m spec_tests.labs.benchmarks.passes``
+``python -m spec_tests.labs.benchmarks.passes [--backend numpy]``, for numpy with ``OPENBLAS_NUM_THREADS=1``; of numpy
+the special routines of ``numpy_routines.py``, too.
 
 Each model is built with all passes, and once without each that changes it; all of these run in turn. A ratio above 1
 says that the model is slower without the pass. WORDs choose models of ``spec_tests/labs/real_models/models.toml``.
@@ -18,19 +19,25 @@ import numpy as np
 import trio
 
 from spec_tests.labs.benchmarks.engine import NO_STATE, contender
-from spec_tests.labs.benchmarks.engine_listed_models import drawn
+from spec_tests.labs.benchmarks.engine_listed_models import drawn, fed
 from spec_tests.labs.benchmarks.engine_times import taken
 from spec_tests.labs.benchmarks.measure import as_text
+from spec_tests.labs.benchmarks.numpy_routines import ROUTINES, routines_left_out
 from spec_tests.labs.real_models.comparison import feeds_of, session_of
 from spec_tests.labs.real_models.listed import listed
 from spec_tests.labs.real_models.packages import NotHadError, path_of
 from webnn_py import open_ml
-from webnn_py.device.on_onnxruntime.passes.pipeline import NODE_PASSES, PASSES
+from webnn_py.device.on_numpy.passes import pipeline as numpy_pipeline
+from webnn_py.device.on_onnxruntime.passes import pipeline as onnxruntime_pipeline
 from webnn_py.rewriting.passes import PassManager, passes_left_out
 
-OPTIONAL = (*PASSES.optional, *NODE_PASSES.optional)
 LEAST_RUNS = 7
 MEGABYTE = 1e6
+OPTIONAL = {
+    "onnxruntime": (*onnxruntime_pipeline.PASSES.optional, *onnxruntime_pipeline.NODE_PASSES.optional),
+    "numpy": (*numpy_pipeline.PASSES.optional, *ROUTINES),
+}
+"""What is left out on each device."""
 
 
 class Watched:
@@ -53,18 +60,19 @@ class Watched:
         PassManager.run = self._run
 
 
-async def ratios_of(context, draw, seconds):
+async def ratios_of(context, draw, feed, optional, seconds):
     """Seconds of a run with all passes, and by pass how many times as long runs and builds take without it."""
 
     async def built(*names):
-        builder, outputs, feeds, _ = draw()
+        builder, outputs = draw()
+        feeds, _ = feed(outputs)
         gc.collect()
-        with passes_left_out(*names):
+        with passes_left_out(*names), routines_left_out(*names):
             return await contender(context, builder, outputs, feeds, NO_STATE, clock=process_time)
 
     with Watched() as watched:
         await built()
-    variants = [(), *((name,) for name in OPTIONAL if name in watched.names)]
+    variants = [(), *((name,) for name in optional if name in watched.names or name in ROUTINES)]
     if len(variants) == 1:
         return None
     made = [await built(*names) for names in variants]
@@ -83,7 +91,8 @@ async def ratios_of(context, draw, seconds):
 
 
 async def measure(options):
-    found = defaultdict(dict)
+    found, optional = defaultdict(dict), OPTIONAL[options.backend]
+    own = {"threads": 1} if options.backend == "onnxruntime" else {}
     print("| | all passes | without: run, build |\n|---|---|---|")
     async with open_ml() as ml:
         for model in listed():
@@ -98,10 +107,10 @@ async def measure(options):
             if path.stat().st_size > options.largest * MEGABYTE:
                 continue
             given, known = feeds_of(model, session_of(str(path)))
-            context = await ml.create_context(backend="onnxruntime", threads=1)
+            context = await ml.create_context(backend=options.backend, **own)
             draw = partial(drawn, context, model, path, given, known)
             try:
-                ratios = await ratios_of(context, draw, options.seconds)
+                ratios = await ratios_of(context, draw, partial(fed, given), optional, options.seconds)
             except Exception as error:  # noqa: BLE001 - onnxruntime's, of a shape that it refuses to bind
                 print(f"{name}: {type(error).__name__}: {str(error)[:200]}", flush=True)
                 ratios = None
@@ -112,23 +121,24 @@ async def measure(options):
                 for one, both in by_pass.items():
                     found[one][name] = both
             context.destroy()
-    _summarize(found)
+    _summarize(found, optional)
 
 
-def _summarize(found):
-    print("\n| pass | models | run, mean | models over 1.10 | largest | build, mean |\n|---|---|---|---|---|---|")
-    for name in OPTIONAL:
+def _summarize(found, optional):
+    print("\n| pass | models | run, mean | models over 1.10 | largest | second largest | build, mean |")
+    print("|---|---|---|---|---|---|---|")
+    for name in optional:
         if name in found:
             runs, builds = np.array([*found[name].values()]).T
             means = np.exp(np.log([runs, builds]).mean(1))
-            print(
-                f"| {name} | {len(runs)} | {means[0]:.3f} | {(runs > 1.1).sum()} | {runs.max():.2f} | {means[1]:.2f} |"
-            )
+            largest = " | ".join(f"{ratio:.2f}" for ratio in [*sorted(runs, reverse=True), 1][:2])
+            print(f"| {name} | {len(runs)} | {means[0]:.3f} | {(runs > 1.1).sum()} | {largest} | {means[1]:.2f} |")
 
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m spec_tests.labs.benchmarks.passes", description=__doc__)
     parser.add_argument("words", nargs="*", metavar="WORD")
+    parser.add_argument("--backend", choices=[*OPTIONAL], default="onnxruntime")
     parser.add_argument("--folder", type=Path, default=Path.home() / ".cache" / "webnn_py" / "real_models")
     parser.add_argument("--largest", type=float, default=45, help="megabytes of a file (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=1, help="for each variant (default: %(default)s)")

@@ -5,9 +5,7 @@ from spec_tests.labs.faults.records import (
     CASES,
     DEPTHWISE,
     GPU,
-    POINTWISE,
     SPREAD,
-    STRIDED,
     TIMINGS,
     Fault,
     of_kernel,
@@ -226,7 +224,7 @@ FAULTS = [
     Fault("tile-sum", "return waves * self.rows * self.columns / self.rate", "return -waves", GPU, "tiles or products"),
     Fault(
         "numpy-mul",
-        "def mul(node: Node) -> Kernel:\n    return by_rows(node, np.multiply)",
+        "def mul(node: Node) -> Kernel:\n    return float_arithmetic(node, np.multiply)",
         "def mul(_node: Node) -> Kernel:\n    return np.divide",
         CASES,
         "numpy and mul",
@@ -275,13 +273,6 @@ FAULTS = [
     ),
     Fault("numpy-spread-halo", "        if self.is_spread:\n            return 0\n", "", SPREAD, "need_not_hold"),
     Fault(
-        "numpy-far-windows",
-        "starts = {row: row * vertical.stride for row in row_starts}\n    lead",
-        "starts = {row: row for row in row_starts}\n    lead",
-        STRIDED,
-        "every_window",
-    ),
-    Fault(
         "numpy-depthwise-stride",
         "conv.slides[0].stride * to_row, to_element",
         "to_row, to_element",
@@ -292,7 +283,6 @@ FAULTS = [
     Fault("epilogue-untold", "            self._fused.append(node)\n", "", TIMINGS, "told_once"),
     Fault("flops-twice", "attrs.evolve(node, flops=0)", "node", TIMINGS, "several_kernels"),
     Fault("flops-of-groups", 'filters.shape[node.options["filter_layout"].index("o")]', "filters.shape[0]", TIMINGS),
-    Fault("pointwise-rows", "else bias[rows, None], plane", "else bias[: len(block), None], plane", POINTWISE),
     Fault("winograd-results", "fma({m[3]} - {m[4]}, 8.0, ", "fma({m[3]} - {m[4]}, 4.0, ", GPU, "winograd"),
     Fault(
         "pooled-columns",

@@ -8,8 +8,8 @@ FAULTS = [
     Fault("scalar-condition", "np.asarray(np.equal(condition, ZERO)).view", "np.equal(condition, ZERO).view", FOUND),
     Fault(
         "quotient-not-rounded",
-        "in_float32(scale), out=quotient, dtype=np.float32)",
-        "in_float32(scale), out=quotient, dtype=precision)",
+        "float32(scale), out=quotient, dtype=np.float32)",
+        "float32(scale), out=quotient, dtype=precision)",
         FOUND,
     ),
     Fault(

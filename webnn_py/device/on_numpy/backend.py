@@ -12,7 +12,7 @@ from webnn_py.device.backend import BackendInfo, Capabilities, CopyRegion, HostA
 from webnn_py.device.on_numpy import kernels  # noqa: F401 - enters every kernel into the table
 from webnn_py.device.on_numpy.dynamic_executable import DynamicNumpyGraph
 from webnn_py.device.on_numpy.executable import NumpyGraph
-from webnn_py.device.on_numpy.passes.simplification import simplified
+from webnn_py.device.on_numpy.passes.pipeline import rewritten
 from webnn_py.device.on_numpy.table import find
 from webnn_py.device.processor import processor
 from webnn_py.device.shared_constants import SharedConstants
@@ -87,11 +87,15 @@ class NumpyBackend:
         """Make the list of calls, computing what is constant."""
         seconds = NumpyGraph.compile_seconds(graph)
         if seconds > THREAD_SECONDS:
-            return self._thread.run_unless_alone(lambda: NumpyGraph(simplified(graph), self._constants), seconds)
-        return NumpyGraph(simplified(graph), self._constants)
+            return self._thread.run_unless_alone(lambda: self._compiled(graph), seconds)
+        return self._compiled(graph)
+
+    def _compiled(self, graph: Graph) -> NumpyGraph:
+        graph, reports = rewritten(graph)
+        return NumpyGraph(graph, self._constants, reports)
 
     def compile_dynamic(self, dynamic: DynamicGraph) -> Coroutine[Any, Any, NumpyGraph]:
-        """Likewise, for the largest sizes; for others follows at a dispatch what depends on them."""
+        """Make the list of calls for the largest sizes; a dispatch of others makes anew what depends on them."""
         return self._thread.run(lambda: DynamicNumpyGraph(dynamic, self._constants))
 
     def dispatch(

@@ -1,9 +1,8 @@
 """A graph with named dimensions, compiled for numpy once: what depends on no size is made at build and stays.
 
 Everything is laid out for the largest sizes. For other sizes the intermediates are the beginnings of the largest ones,
-and only the nodes that depend on a size get other kernels and views. What is so decided for the largest sizes and does
-not hold for others (a view that needs a copy, element-wise nodes whose shapes are then different) is rare, and such
-sizes get a list of calls of their own.
+and only the nodes that depend on a size get other kernels and views. Sizes for which a view of the largest sizes would
+need a copy are rare, and get a list of calls of their own.
 """
 
 from __future__ import annotations
@@ -17,24 +16,19 @@ import attrs
 
 from webnn_py.device.backend import HostArray, KernelTiming, Storage
 from webnn_py.device.on_numpy.executable import Call, LateView, NumpyGraph
-from webnn_py.device.on_numpy.passes.fusion import FusionGroup, Step, fused_kernel
-from webnn_py.device.on_numpy.passes.views import Views
 from webnn_py.device.on_numpy.table import Array, Kernel, entry_of
+from webnn_py.device.on_numpy.views import Views
 from webnn_py.device.plan import split_constant
 from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.graph import Constant, Node, Value
 from webnn_py.named_sizes.decisions import Sizes
 from webnn_py.named_sizes.values import values_of
-from webnn_py.sized_graphs import DynamicGraph, at_sizes, is_dynamic_node, sized_node, with_constants
+from webnn_py.sized_graphs import DynamicGraph, is_dynamic_node, sized_node, with_constants
 
 MOST_KEPT: Final = 16
 """Of so many sets of sizes the calls are kept."""
 
 SizesKey = tuple[int, ...]
-
-
-class OtherwiseError(Exception):
-    """What was decided for the largest sizes does not hold for these."""
 
 
 @attrs.frozen(eq=False)
@@ -54,14 +48,11 @@ class DynamicNumpyGraph(NumpyGraph):
         constants: those that graphs of the context have in common.
     """
 
-    _keeps_inputs = False  # of other sizes they would lie elsewhere
-
     def __init__(self, dynamic: DynamicGraph, constants: SharedConstants) -> None:
         dynamic = attrs.evolve(dynamic, graph=with_constants(dynamic.graph, _held))
         self._dynamic = dynamic
         self._constants = constants
         self._kept: dict[SizesKey, SizedCalls | NumpyGraph] = {}
-        self._groups: dict[tuple[Node, ...], FusionGroup] = {}
         self._views: Mapping[Node, object] = {}
         largest = dynamic.at(dynamic.names.largest)
         super().__init__(largest.graph, constants)
@@ -87,15 +78,14 @@ class DynamicNumpyGraph(NumpyGraph):
 
     def _place_intermediates(
         self,
-        steps: list[Step],
-        kernels: Mapping[Step, Kernel],
+        nodes: list[Node],
+        kernels: Mapping[Node, Kernel],
         outputs: Iterable[Value],
         written: set[Value],
         views: Views,
     ) -> None:
-        self._groups = {step.nodes: step for step in steps if isinstance(step, FusionGroup)}
         self._views = views.views
-        super()._place_intermediates(steps, kernels, outputs, written, views)
+        super()._place_intermediates(nodes, kernels, outputs, written, views)
 
     def _resized(self, sizes: Sizes) -> SizedCalls:
         """The calls for these sizes, in the memory of the largest."""
@@ -127,33 +117,11 @@ class DynamicNumpyGraph(NumpyGraph):
             template[slot] = view(array)
 
     def _makers(self, sizes: Sizes) -> Iterator[tuple[int, Callable[[], Kernel]]]:
-        """What makes the kernels of the calls that depend on sizes."""
+        """Yield what makes the kernels of the calls that depend on sizes."""
         for index, call in enumerate(self._largest.calls):
-            if self._dynamic_nodes.isdisjoint(call.nodes):
-                continue
-            if call.nodes in self._groups:
-                yield index, partial(fused_kernel, self._resized_group(self._groups[call.nodes], sizes))
-            else:
-                node = sized_node(self._drawn_nodes[call.nodes[0]], sizes, {})
+            if call.node in self._dynamic_nodes:
+                node = sized_node(self._drawn_nodes[call.node], sizes, {})
                 yield index, partial(entry_of(node).make, node)
-
-    def _resized_group(self, group: FusionGroup, sizes: Sizes) -> FusionGroup:
-        values: dict[Value, Value] = {}
-        for value in group.operands:
-            drawn = self._drawn_values[value]
-            values[drawn] = Value(at_sizes(drawn.descriptor, sizes))
-        nodes = []
-        for node in group.nodes:
-            drawn_node = self._drawn_nodes[node]
-            sized = sized_node(drawn_node, sizes, values)
-            values.update(zip(drawn_node.results, sized.results, strict=True))
-            nodes.append(sized)
-        shape = nodes[0].outputs[0].shape
-        operands = tuple(values[self._drawn_values[value]] for value in group.operands)
-        alike = all(value.descriptor.shape == shape or value.descriptor.element_count == 1 for value in operands)
-        if not alike or any(node.outputs[0].shape != shape for node in nodes):
-            raise OtherwiseError
-        return FusionGroup(tuple(nodes), operands, tuple(values[self._drawn_values[item]] for item in group.results))
 
     # --- running ---------------------------------------------------------------------------------------------
 
@@ -188,7 +156,7 @@ class DynamicNumpyGraph(NumpyGraph):
         if self._dynamic.covers(sizes) and not (self._folds_sizes and sizes != self._dynamic.names.largest):
             try:
                 return self._resized(sizes)
-            except (OtherwiseError, ValueError):  # numpy's, of a view that cannot be
+            except ValueError:  # numpy's, of a view that cannot be
                 pass
         return NumpyGraph(self._dynamic.at(sizes).graph, self._constants)
 

@@ -6,25 +6,22 @@ the buffers' arrays into their slots, makes the views that depend on them, and c
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from time import perf_counter, perf_counter_ns
-from typing import ClassVar, Final
+from typing import Final
 
 import attrs
 import numpy as np
 
 from webnn_py.device.backend import HostArray, KernelTiming, Memory, Storage
 from webnn_py.device.kernel_nodes import remembered
-from webnn_py.device.on_numpy.passes.fusion import FusionGroup, Step, fused_kernel, nodes_of, steps_of
-from webnn_py.device.on_numpy.passes.views import Views, find_views
 from webnn_py.device.on_numpy.scratch import ScratchPool
 from webnn_py.device.on_numpy.table import (
     Array,
     DispatchError,
     Kernel,
-    PreparedKernel,
     Run,
     View,
     constant_array,
@@ -32,11 +29,13 @@ from webnn_py.device.on_numpy.table import (
     prepared,
     run_node,
 )
+from webnn_py.device.on_numpy.views import Views, find_views
 from webnn_py.device.plan import lay_out, lifetimes, split_constant
 from webnn_py.device.shared_constants import Identities, Identity, SharedConstants
 from webnn_py.device.worker_thread import SHORT_SECONDS, computing_time
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.graph_pictures.plan import CompiledPlan
+from webnn_py.rewriting.report import PassReport
 
 SECONDS_PER_OPERATION = 1e-9
 """A guess at the time of one elementary operation, until a dispatch has been measured."""
@@ -50,20 +49,17 @@ SECONDS_PER_PLACE = 2e-6
 OF_PLACES: Final = frozenset({"convolution", "pooling", "resampling"})
 """The categories of operators whose kernels find that out while they are built."""
 
-SMALL_INPUT: Final = 2**12
-"""The bytes up to which an input is copied sooner than a kernel looks at it."""
-
 
 @attrs.frozen
 class Call:
-    """One call: ``kernel(*pick(slots))``, which computes ``nodes``; none when it copies.
+    """One call: ``kernel(*pick(slots))``, which computes ``node``; None when it copies an output.
 
     Where the arrays are the same at each dispatch, ``run`` is the same with them.
     """
 
     kernel: Kernel
     pick: Callable[[list[Array | None]], tuple[Array, ...]]
-    nodes: tuple[Node, ...]
+    node: Node | None
     run: Run | None = None
 
     def prepared(self, template: list[Array | None]) -> "Call":
@@ -84,7 +80,7 @@ class TimedKernel:
     def __init__(self, call: Call, timings: list[KernelTiming]) -> None:
         self._call = call
         self._timings = timings
-        self._nodes = remembered(call.nodes)
+        self._nodes = remembered(() if call.node is None else (call.node,))
         self._operators = tuple(node.operator for node in self._nodes)
         self._name = ""
         self._byte_length = 0
@@ -121,15 +117,18 @@ class NumpyGraph:
     Args:
         graph: what to compile.
         constants: those that graphs of the context have in common; None for a graph by itself.
+        passes: what each pass did to the graph before.
 
     Attributes:
+        passes: as given.
         expected_seconds: what the last run took; before the first one, a guess.
         is_measured: whether it has run.
     """
 
-    _keeps_inputs: ClassVar[bool] = True
-
-    def __init__(self, graph: Graph, constants: SharedConstants | None = None) -> None:
+    def __init__(
+        self, graph: Graph, constants: SharedConstants | None = None, passes: Sequence[PassReport] = ()
+    ) -> None:
+        self.passes = passes
         self.byte_length = 0
         self._between = 0
         self._shared: dict[Identity, Memory] = {}
@@ -138,7 +137,6 @@ class NumpyGraph:
         self._template: list[Array | None] = []
         self._late_views: list[LateView] = []
         self._calls: list[Call] = []
-        self._input_copies: list[tuple[int, ...]] = []
         self._output_copies: list[tuple[int, ...]] = []
         self._timed: list[Call] = []
         self._timings: list[KernelTiming] = []
@@ -149,15 +147,12 @@ class NumpyGraph:
         shared = SharedConstants() if constants is None else constants
         constant = self._fold(graph, folded, live, shared)
         written = self._place_outputs(graph, constant, views.views)
-        steps = steps_of(live, list(graph.outputs.values()), views.is_dense)
         work = {node: entry_of(node).work(node) for node in live if node not in views.views}
-        kernels = self._make_kernels([step for step in steps if nodes_of(step)[0] in work], work)
-        if self._keeps_inputs:
-            self._keep_inputs(graph.inputs, kernels, written, views.views)
-        self._place_intermediates(steps, kernels, graph.outputs.values(), written, views)
+        kernels = self._make_kernels(work)
+        self._place_intermediates(live, kernels, graph.outputs.values(), written, views)
         self._copy_outputs(graph, written)
         constant_bytes = self.byte_length - self._between + sum(memory.byte_length for memory in self.shared)
-        self.plan = CompiledPlan.of(self._planned(steps, kernels), folded, live, (self._between, constant_bytes))
+        self.plan = CompiledPlan.of(self._planned(), folded, live, (self._between, constant_bytes))
         self.expected_seconds, self.is_measured = sum(work.values()) * SECONDS_PER_OPERATION, False
         shared.enter(self._shared)
 
@@ -236,77 +231,39 @@ class NumpyGraph:
                 written.add(value)
         return written
 
-    def _keep_inputs(
-        self,
-        inputs: Mapping[str, Value],
-        kernels: Mapping[Step, Kernel],
-        written: set[Value],
-        views: Mapping[Node, View],
-    ) -> None:
-        """Copy small inputs to where they always are, for kernels that would look long at them at each dispatch."""
-        small = {value for value in inputs.values() if value.descriptor.byte_length <= SMALL_INPUT}
-        bases = _bases(views)
-        readers: dict[Value, list[Node]] = {}
-        for step, kernel in kernels.items():
-            last = nodes_of(step)[-1]
-            read = {_base_of(value, bases) for value in last.inputs}.intersection(inputs.values())
-            is_long = isinstance(kernel, PreparedKernel) and kernel.is_long
-            if is_long and written.isdisjoint(last.results) and read <= small:
-                for value in read:
-                    readers.setdefault(value, []).append(last)
-        for name, value in inputs.items():
-            if value in readers:
-                array = np.empty(value.descriptor.shape, value.descriptor.data_type)
-                self.byte_length += array.nbytes
-                self._between += array.nbytes
-                self._calls.append(Call(_copy, itemgetter(self._input_slots[name], self._new_slot(value, array)), ()))
-                self._input_copies.append(tuple(place for node in readers[value] for place in node.drawn))
-
     def _place_intermediates(
         self,
-        steps: list[Step],
-        kernels: Mapping[Step, Kernel],
+        nodes: list[Node],
+        kernels: Mapping[Node, Kernel],
         outputs: Iterable[Value],
         written: set[Value],
         views: Views,
     ) -> None:
         """Lay intermediates out in the arena and make the list of calls."""
-        bases = _bases(views.views)
-        inner = {value for step in steps if isinstance(step, FusionGroup) for value in step.between()}
-        together = [nodes_of(step) for step in steps]
-        arena = lay_out(lifetimes(together, bases, outputs, lambda value: value in written or value in inner))
+        bases: dict[Value, Value] = {node.results[0]: next(iter(node.inputs)) for node in views.views}
+        arena = lay_out(lifetimes([(node,) for node in nodes], bases, outputs, lambda value: value in written))
         memory = np.empty(arena.byte_length, np.uint8)
         self.byte_length += arena.byte_length
         self._between += arena.byte_length
         for value, offset in arena.offsets.items():
             d = value.descriptor
             self._new_slot(value, np.ndarray(d.shape, d.data_type, memory, offset))
-        for step in steps:
-            if step in kernels:
-                self._add_call(step, kernels[step])
-            elif isinstance(step, tuple):
-                self._place_view(step[0], views.views[step[0]])
+        for node in nodes:
+            if node in kernels:
+                slots = [self._slots[value] for value in (*node.inputs, *node.results)]
+                self._calls.append(Call(kernels[node], itemgetter(*slots), node).prepared(self._template))
+            else:
+                self._place_view(node, views.views[node])
 
-    def _make_kernels(self, steps: list[Step], work: Mapping[Node, float]) -> dict[Step, Kernel]:
-        """Make the kernels, which share their scratch; where there is most work, most is needed, as a rule."""
-        total = {step: sum(work[node] for node in nodes_of(step)) for step in steps}
+    def _make_kernels(self, work: Mapping[Node, float]) -> dict[Node, Kernel]:
+        """Make the kernels, which share their scratch, by falling work: the node with most needs most, as a rule."""
         pool = self._pool = ScratchPool()
-        makers: dict[Step, Callable[[], Kernel]] = {
-            step: partial(fused_kernel, step)
-            if isinstance(step, FusionGroup)
-            else partial(entry_of(step[0]).make, step[0])
-            for step in sorted(steps, key=lambda step: -total[step])
-        }
-        kernels = pool.make(makers)
+        kernels = pool.make(
+            {node: partial(entry_of(node).make, node) for node in sorted(work, key=lambda node: -work[node])}
+        )
         self.byte_length += pool.memory.nbytes
         self._between += pool.memory.nbytes
         return kernels
-
-    def _add_call(self, step: Step, kernel: Kernel) -> None:
-        last = nodes_of(step)[-1]
-        values = (*step.operands, *step.results) if isinstance(step, FusionGroup) else (*last.inputs, *last.results)
-        call = Call(kernel, itemgetter(*(self._slots[value] for value in values)), nodes_of(step))
-        self._calls.append(call.prepared(self._template))
 
     def _place_view(self, node: Node, view: View) -> None:
         base = self._slots[next(iter(node.inputs))]
@@ -320,21 +277,14 @@ class NumpyGraph:
         for name, value in graph.outputs.items():
             slot = self._output_slots[name]
             if value not in written or self._slots[value] != slot:
-                self._calls.append(Call(_copy, itemgetter(self._slots[value], slot), ()))
+                self._calls.append(Call(_copy, itemgetter(self._slots[value], slot), None))
                 self._output_copies.append(value.node.drawn if isinstance(value, Output) else ())
 
-    def _planned(self, steps: list[Step], kernels: Mapping[Step, Kernel]) -> list[tuple[str, tuple[int, ...]]]:
-        """What each call is named, and the places of the operators that it computes."""
-        called = [nodes_of(step) for step in steps if step in kernels]
-        computing = [
-            (
-                " ".join(node.operator.spec_name for node in nodes),
-                tuple(place for node in nodes for place in node.drawn),
-            )
-            for nodes in called
-        ]
-        kept, copied = ([("copy", drawn) for drawn in places] for places in (self._input_copies, self._output_copies))
-        return [*kept, *computing, *copied]
+    def _planned(self) -> list[tuple[str, tuple[int, ...]]]:
+        """Return the name of each call, and the places of the operators that it computes."""
+        nodes = [call.node for call in self._calls if call.node is not None]
+        computing = [(node.operator.spec_name, node.drawn) for node in nodes]
+        return [*computing, *(("copy", drawn) for drawn in self._output_copies)]
 
     # --- running ---------------------------------------------------------------------------------------------
 
@@ -373,7 +323,7 @@ class NumpyGraph:
                 except DispatchError:
                     raise
                 except Exception as error:
-                    raise DispatchError.of(call.nodes[-1] if call.nodes else None, error) from error
+                    raise DispatchError.of(call.node, error) from error
                 if self.stopped:
                     break
         seconds = clock() - started
@@ -386,7 +336,7 @@ class NumpyGraph:
     def _timed_calls(self) -> list[Call]:
         """The calls with kernels that tell ``_timings`` how long they took."""
         if not self._timed:
-            self._timed = [Call(TimedKernel(call, self._timings), call.pick, call.nodes) for call in self._calls]
+            self._timed = [Call(TimedKernel(call, self._timings), call.pick, call.node) for call in self._calls]
         self._timings.clear()
         return self._timed
 
@@ -420,17 +370,6 @@ def _compute(wanted: list[Value], folded: list[Node]) -> dict[Value, Array]:
         except Exception as error:
             raise DispatchError.of(node, error) from error
     return arrays
-
-
-def _bases(views: Mapping[Node, View]) -> dict[Value, Value]:
-    """What each view is of, which may be a view itself."""
-    return {node.results[0]: next(iter(node.inputs)) for node in views}
-
-
-def _base_of(value: Value, bases: Mapping[Value, Value]) -> Value:
-    while value in bases:
-        value = bases[value]
-    return value
 
 
 def _byte_length(array: Array) -> int:

@@ -13,10 +13,9 @@ needs of them are made once.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import attrs
 import numpy as np
@@ -25,17 +24,6 @@ import numpy.typing as npt
 from webnn_py.device.backend import Storage
 from webnn_py.graph import Node
 from webnn_py.operators.declaration import Operator
-
-LEAST_UNBUFFERED: Final = 512
-MOST_UNBUFFERED: Final = 4096
-"""In elements: the rows from which on copying takes longer, and the longest of which numpy's buffer holds two."""
-
-SMALL_BUFFER: Final = 128
-NUMPYS_BUFFER: Final = 8192
-"""In elements: a buffer that is smaller than those rows, and numpy's own."""
-
-WORTH_UNBUFFERED: Final = 2**16
-"""The elements from which on changing the buffer takes less time than it saves."""
 
 Array = npt.NDArray[Any]
 Kernel = Callable[..., object]
@@ -70,11 +58,9 @@ class PreparedKernel:
     Attributes:
         prepare: takes the arrays, makes views of them, and returns what computes. It must not look at their elements,
             nor copy any: what is there when it is called is garbage.
-        is_long: whether that takes longer than copying small inputs to where they always are.
     """
 
     prepare: Callable[..., Run]
-    is_long: bool = False
 
     def __call__(self, *arrays: Array) -> None:
         """Compute once."""
@@ -196,35 +182,3 @@ def scalar(value: float, data_type: str) -> Array:
 def product(shape: tuple[int, ...]) -> int:
     """The number of elements of a shape."""
     return math.prod(shape)
-
-
-@contextmanager
-def unbuffered(length: int) -> Iterator[None]:
-    """While entered, let ufuncs loop over rows of ``length`` elements without copying them first.
-
-    Where its buffer holds several rows, numpy copies the operands that broadcast into it, so that the inner loop
-    runs over those rows at once. From some hundred elements on, those copies take longer than the loops they save.
-    """
-    if not LEAST_UNBUFFERED <= length <= MOST_UNBUFFERED:
-        yield
-        return
-    size = np.setbufsize(SMALL_BUFFER)
-    try:
-        yield
-    finally:
-        np.setbufsize(size)
-
-
-def unbuffered_kernel(kernel: Kernel, length: int, count: int) -> Kernel:
-    """The kernel, run so; or itself, where it has too few results for that."""
-    if not LEAST_UNBUFFERED <= length <= MOST_UNBUFFERED or count < WORTH_UNBUFFERED:
-        return kernel
-
-    def run(*arrays: Array) -> None:
-        size = np.setbufsize(SMALL_BUFFER)  # not by a context manager, which takes as long again
-        try:
-            kernel(*arrays)
-        finally:
-            np.setbufsize(size)
-
-    return run

@@ -5,14 +5,12 @@
 
 import itertools
 from collections.abc import Iterator
-from functools import cache
-from typing import Final
 
 import numpy as np
 
 from webnn_py.device.on_numpy.routines import special
 from webnn_py.device.on_numpy.routines.blocks import BLOCK_BYTES, Index, float_blocks, float_ufunc, in_blocks, passes
-from webnn_py.device.on_numpy.routines.float16 import INFINITY_BITS, MAGNITUDE_BITS, NARROWING, narrow, widen
+from webnn_py.device.on_numpy.routines.float16 import NARROWING, narrow
 from webnn_py.device.on_numpy.scratch import allowance, scratch
 from webnn_py.device.on_numpy.table import Array, Kernel, PreparedKernel, kernel, product, scalar
 from webnn_py.graph import Node
@@ -20,16 +18,11 @@ from webnn_py.operators import activation
 from webnn_py.operators.activation import clamp_bounds
 from webnn_py.operators.casting import cast_number
 
-ZERO, ONE, THREE, SIX = (scalar(number, "float32") for number in (0, 1, 3, 6))
+ZERO, ONE, THREE, SIX, MINUS_THREE = (scalar(number, "float32") for number in (0, 1, 3, 6, -3))
 INFINITY = scalar(np.inf, "float32")
 MINUS_INFINITY = scalar(-np.inf, "float32")
 LARGEST = scalar(float(np.finfo(np.float32).max), "float32")
 LOWEST = scalar(float(np.finfo(np.float32).min), "float32")
-
-SIGN = scalar(15, "int16")
-
-FEW: Final = 2**12
-"""The elements up to which calls take longer than what they compute; clip is one of several calls."""
 
 
 def option(node: Node, name: str) -> Array:
@@ -45,43 +38,13 @@ def clamp(node: Node) -> Kernel:
 
 @kernel(activation.relu)
 def relu(node: Node) -> Kernel:
-    output = node.outputs[0]
-    if output.data_type == "float32" and output.element_count <= FEW:
-        zeros = repeated(0)[: output.element_count].reshape(output.shape)
-        return lambda x, y: np.maximum(zeros, x, out=y)
     return clipping(node, *clamp_bounds(node.outputs[0].data_type, 0, None))
 
 
 def clipping(node: Node, lowest: float, highest: float) -> Kernel:
     data_type = node.outputs[0].data_type
-    if data_type == "float16":
-        return float16_clipping(node, lowest, highest)
     bounds = scalar(lowest, data_type), scalar(highest, data_type)
     return lambda x, y: x.clip(*bounds, out=y)
-
-
-def float16_clipping(node: Node, lowest: float, highest: float) -> Kernel:
-    """Clip float16 as integers of the same order, which is many times faster than numpy's float16 arithmetic."""
-    bounds = np.empty(2, np.int16)
-    to_order(np.array([lowest, highest], np.float16).view(np.int16), bounds)
-
-    def clip(x: Array, y: Array, order: Array) -> None:
-        bits, result = x.view(np.int16), y.view(np.int16)
-        to_order(bits, order)
-        order.clip(bounds[0], bounds[1], out=order)
-        to_order(order, result)
-        np.bitwise_and(bits, MAGNITUDE_BITS, out=order)
-        if order.max() > INFINITY_BITS:
-            np.copyto(result, bits, where=order > INFINITY_BITS)
-
-    return in_blocks(node, clip, np.int16)
-
-
-def to_order(bits: Array, order: Array) -> None:
-    """Turn float16's bits into integers of the same order, NaN apart, or back: flip negative numbers' magnitude."""
-    np.right_shift(bits, SIGN, out=order)
-    np.bitwise_and(order, MAGNITUDE_BITS, out=order)
-    np.bitwise_xor(order, bits, out=order)
 
 
 @kernel(activation.elu, work=passes(6))
@@ -117,25 +80,14 @@ def hard_sigmoid(node: Node) -> Kernel:
 
 @kernel(activation.hard_swish, work=passes(2))
 def hard_swish(node: Node) -> Kernel:
-    lowest, highest = repeated(-3), repeated(6)
-
     def compute(x: Array, y: Array, factor: Array) -> None:
-        np.maximum(x, lowest[: x.size].reshape(x.shape), out=factor)  # not x, lest -Infinity times 0 be NaN
+        x.clip(MINUS_THREE, INFINITY, out=factor)  # not x: -Infinity times 0 would be NaN
         np.add(factor, THREE, out=y)
-        np.minimum(y, highest[: x.size].reshape(x.shape), out=y)
+        y.clip(ZERO, SIX, out=y)
         np.divide(y, SIX, out=y)
         np.multiply(y, factor, out=y)
 
     return float_blocks(node, compute, np.float32)
-
-
-@cache
-def repeated(number: float) -> Array:
-    """A number as often as a block of an operand, an output and scratch has elements.
-
-    Numpy vectorizes maximum and minimum of arrays, which take less time than clip.
-    """
-    return np.full(BLOCK_BYTES // 12, number, np.float32)
 
 
 @kernel(activation.leaky_relu)
@@ -219,21 +171,8 @@ def tanh(node: Node) -> Kernel:
 Form = tuple[int, int, int]
 """The elements before an axis, along it, and after it."""
 
-LOWEST_MAXIMUM = -7
-HIGHEST_MAXIMUM = 64
-"""exp of this is 2⁹²: sums of exponentials up to here do not overflow float32, however long the row."""
-
-LOWEST_SUM = 2.0**-10
-"""About exp(-7): a row with at least this sum has lost nothing to underflow that its results would show."""
-
-SHORT_ROW = 128
-"""Rows shorter than this are reduced faster when transposed, many rows at a time."""
-
 SHORTEST_RUN = 512
 """Contiguous runs of elements are not cut shorter than this: overheads would outweigh the cache's speed."""
-
-LONGEST_PRODUCT = 2**15
-"""Longer rows are added up by a reduction: a product would need as many ones."""
 
 
 @kernel(activation.softmax, work=passes(8))
@@ -241,21 +180,19 @@ def softmax(node: Node) -> Kernel:
     """Make the kernel, which sees its input as [outer, axis, inner] and takes it in blocks of whole rows."""
     shape, axis = node.outputs[0].shape, node.options["axis"]
     form = product(shape[:axis]), shape[axis], product(shape[axis + 1 :])
-    ones = np.ones(shape[axis] if shape[axis] <= LONGEST_PRODUCT and form[2] == 1 else 0, np.float32)
     if node.outputs[0].data_type == "float16":
-        return softmax_in_float16(form, ones, min(BLOCK_BYTES // 8, allowance(node) // (4 + NARROWING)))
+        return softmax_in_float16(form, min(BLOCK_BYTES // 8, allowance(node) // (4 + NARROWING)))
     blocks = list(softmax_blocks(form, BLOCK_BYTES // 8))
 
     def run(input: Array, output: Array) -> None:
         x, y = input.reshape(form), output.reshape(form)
         for block in blocks:
-            if not plain_softmax(x[block], y[block], ones):
-                stable_softmax(x[block], y[block], ones)
+            stable_softmax(x[block], y[block])
 
     return run
 
 
-def softmax_in_float16(form: Form, ones: Array, limit: int) -> Kernel:
+def softmax_in_float16(form: Form, limit: int) -> Kernel:
     """Make the kernel for float16, which computes on blocks of at most ``limit`` elements of float32."""
     if form[1] * min(SHORTEST_RUN, form[2]) > limit:
         return softmax_in_pieces(form, limit)
@@ -266,8 +203,7 @@ def softmax_in_float16(form: Form, ones: Array, limit: int) -> Kernel:
         x, y = input.reshape(form), output.reshape(form)
         for block in blocks:
             wide = widened(x[block], memory)
-            if not plain_softmax(wide, wide, ones):
-                stable_softmax(widened(x[block], memory), wide, ones)
+            stable_softmax(wide, wide)
             narrow(wide, y[block])
 
     return run
@@ -303,7 +239,7 @@ def softmax_in_pieces(form: Form, limit: int) -> Kernel:
 def widened(x: Array, memory: Array) -> Array:
     """A float16 array in float32, in the beginning of a piece of scratch."""
     wide = memory[: x.size].reshape(x.shape)
-    widen(x, wide)
+    np.copyto(wide, x)
     return wide
 
 
@@ -317,40 +253,14 @@ def softmax_blocks(form: Form, limit: int) -> Iterator[Index]:
             yield slice(start, start + rows), slice(None), slice(left, left + width)
 
 
-def plain_softmax(x: Array, y: Array, ones: Array) -> bool:
-    """Fill ``y`` with the softmax of ``x`` along the middle axis, as it stands; tell whether that went well.
-
-    Softmax is the same for x less any number. One would subtract each row's maximum, lest exponentials overflow or
-    all of them vanish; most often neither can happen as x stands, and then subtracting only costs time and precision.
-    """
-    if not LOWEST_MAXIMUM <= x.max() <= HIGHEST_MAXIMUM:
-        return False
-    np.exp(x, out=y)
-    sums = row_sums(y, ones)
-    if not sums.min() >= LOWEST_SUM:
-        return False
-    np.divide(y, sums, out=y)
-    return True
-
-
-def stable_softmax(x: Array, y: Array, ones: Array) -> None:
-    """Do the same, subtracting maxima."""
+def stable_softmax(x: Array, y: Array) -> None:
+    """Fill ``y`` with the softmax of ``x`` along the middle axis, less its maximum so that no exponential overflows."""
     np.subtract(x, row_maxima(x), out=y)
     np.exp(y, out=y)
-    np.divide(y, row_sums(y, ones), out=y)
-
-
-def row_sums(y: Array, ones: Array) -> Array:
-    """The sums along the middle axis, which stays as 1; where it is the last, BLAS is fastest."""
-    if y.shape[2] > 1 or not len(ones):
-        return np.add.reduce(y, axis=1, keepdims=True)
-    sums: Array = np.matmul(y[:, :, 0], ones)
-    return sums[:, np.newaxis, np.newaxis]
+    np.divide(y, np.add.reduce(y, axis=1, keepdims=True), out=y)
 
 
 def row_maxima(x: Array) -> Array:
-    """The maxima along the middle axis, which stays as 1."""
-    if x.shape[2] > 1 or x.shape[1] >= SHORT_ROW:
-        return np.maximum.reduce(x, axis=1, keepdims=True)
-    maxima: Array = np.maximum.reduce(x[:, :, 0].T.copy(), axis=0)
-    return maxima[:, np.newaxis, np.newaxis]
+    """Return the maxima along the middle axis, which stays as 1."""
+    maxima: Array = np.maximum.reduce(x, axis=1, keepdims=True)
+    return maxima

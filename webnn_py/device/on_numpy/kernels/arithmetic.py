@@ -4,8 +4,8 @@ from typing import Final
 
 import numpy as np
 
-from webnn_py.device.on_numpy.routines.blocks import collapse, float_blocks, in_blocks
-from webnn_py.device.on_numpy.table import Array, Kernel, kernel, product, unbuffered_kernel
+from webnn_py.device.on_numpy.routines.blocks import float_blocks, in_blocks
+from webnn_py.device.on_numpy.table import Array, Kernel, kernel
 from webnn_py.graph import Node
 from webnn_py.operators import arithmetic
 
@@ -20,32 +20,28 @@ def is_much_float16(node: Node) -> bool:
 
 @kernel(arithmetic.add)
 def add(node: Node) -> Kernel:
-    return by_rows(node, np.add)
+    return float_arithmetic(node, np.add)
 
 
 @kernel(arithmetic.sub)
 def sub(node: Node) -> Kernel:
-    return by_rows(node, np.subtract)
+    return float_arithmetic(node, np.subtract)
 
 
 @kernel(arithmetic.mul)
 def mul(node: Node) -> Kernel:
-    return by_rows(node, np.multiply)
+    return float_arithmetic(node, np.multiply)
 
 
-def by_rows(node: Node, function: np.ufunc) -> Kernel:
-    """The function, looping over the rows along which an operand is repeated; of float16, by way of float32."""
-    if is_much_float16(node):
-        return float_blocks(node, function)
-    output = node.outputs[0].shape
-    *outer, length = collapse(*(value.descriptor.shape for value in node.inputs), output)[-1]
-    return unbuffered_kernel(function, length, product(output)) if outer else function
+def float_arithmetic(node: Node, function: np.ufunc) -> Kernel:
+    """Make a kernel that is a numpy function; of much float16, by way of float32."""
+    return float_blocks(node, function) if is_much_float16(node) else function
 
 
 @kernel(arithmetic.div)
 def div(node: Node) -> Kernel:
     if node.outputs[0].data_type in ("float32", "float16"):
-        return by_rows(node, np.divide)
+        return float_arithmetic(node, np.divide)
     item = np.dtype(node.outputs[0].data_type)
     return in_blocks(node, truncated_division, item, allocated=4) if item.kind == "i" else np.floor_divide
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from webnn_py.descriptors import BYTES_PER_ELEMENT, MLOperandDataType
 from webnn_py.device.on_numpy.routines.blocks import in_blocks, passes, reshaped_in_blocks
-from webnn_py.device.on_numpy.routines.float16 import NARROWING, in_float32, narrow, widen
+from webnn_py.device.on_numpy.routines.float16 import NARROWING, float32, narrow
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel, scalar
 from webnn_py.graph import Node
 from webnn_py.operators import conversion
@@ -22,13 +22,13 @@ def cast(node: Node) -> Kernel:
         return copy
     if target == "float16":
         widened = 0 if source == "float32" else 4
-        return in_blocks(node, lambda x, y: narrow(in_float32(x), y), allocated=widened + NARROWING)
+        return in_blocks(node, lambda x, y: narrow(float32(x), y), allocated=widened + NARROWING)
     if source == "float16" and target == "float32":
-        return in_blocks(node, widen)
+        return in_blocks(node, lambda x, y: np.copyto(y, x))
     if source in FLOATS and target not in FLOATS:
         saturate = saturation(target, "float32")
         allocated = 4 if source == "float32" else 8
-        return in_blocks(node, lambda x, y: saturate(in_float32(x), y), allocated=allocated)
+        return in_blocks(node, lambda x, y: saturate(float32(x), y), allocated=allocated)
     return copy
 
 
@@ -64,7 +64,7 @@ def quantize_linear(node: Node) -> Kernel:
     lowest, highest = bounds_of(target, precision)
 
     def step(x: Array, scale: Array, zero_point: Array, y: Array, quotient: Array) -> None:
-        np.divide(in_float32(x), in_float32(scale), out=quotient, dtype=np.float32)
+        np.divide(float32(x), float32(scale), out=quotient, dtype=np.float32)
         np.rint(quotient, out=quotient)
         np.add(quotient, zero_point.astype(precision), out=quotient)
         # The bounds are integers that both types hold: nothing is left to saturate but NaN.
@@ -86,7 +86,7 @@ def dequantize_linear(node: Node) -> Kernel:
     def step(x: Array, scale: Array, zero_point: Array, y: Array, difference: Array) -> None:
         np.copyto(difference, x)
         np.subtract(difference, zero_point.astype(precision), out=difference)
-        np.multiply(difference, in_float32(scale), out=difference)
+        np.multiply(difference, float32(scale), out=difference)
         round_once(difference, y)
 
     blocks, ones = blockwise_shapes(node.outputs[0].shape, node.operand("scale").shape)

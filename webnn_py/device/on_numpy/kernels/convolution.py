@@ -9,32 +9,23 @@ from typing import Final
 import attrs
 import numpy as np
 
-from webnn_py.device.on_numpy.routines.blas import float32, for_blas, matrix_product, prepared_product
-from webnn_py.device.on_numpy.routines.channel_runs import channel_runs, has_channel_runs
+from webnn_py.device.on_numpy.routines.blas import for_blas, matrix_product, prepared_product
 from webnn_py.device.on_numpy.routines.conv_sizes import Convolution
 from webnn_py.device.on_numpy.routines.depthwise import has_overlapping_rows, overlapping_rows
 from webnn_py.device.on_numpy.routines.few_windows import few_windows, has_few_windows
-from webnn_py.device.on_numpy.routines.float16 import NARROWING, copy_in_float32, narrow
-from webnn_py.device.on_numpy.routines.im2col import PRODUCT_TILE, emit, im2col_pixels, im2col_planes, shifted_pixels
-from webnn_py.device.on_numpy.routines.low_images import has_low_images, low_images
+from webnn_py.device.on_numpy.routines.float16 import float32, narrow
+from webnn_py.device.on_numpy.routines.im2col import PRODUCT_TILE, im2col_planes
 from webnn_py.device.on_numpy.routines.packed_filter import filter_matrices
 from webnn_py.device.on_numpy.routines.tiling import inside, steps_of, tile_size, tile_starts
-from webnn_py.device.on_numpy.routines.widened import Sizes, Widened
 from webnn_py.device.on_numpy.scratch import scratch
-from webnn_py.device.on_numpy.table import Array, Kernel, PreparedKernel, Run, in_order, kernel, unbuffered_kernel
+from webnn_py.device.on_numpy.table import Array, Kernel, PreparedKernel, Run, in_order, kernel
 from webnn_py.graph import Node
 from webnn_py.operators import convolution
 from webnn_py.operators.windows import Slide
 
-ROUNDED_TILE: Final = 2**17
-"""The most elements of a float16 product that are rounded before the next ones are computed."""
-
 LONG_WINDOW: Final = 2**8
 LONGER: Final = 4
 """The least elements of windows, and of them for each place of an image, from which most are taken to meet padding."""
-
-LEAST_PIXELS: Final = 2**8
-"""The pixels of a tile up to which copying the filter and calls take longer than what they compute."""
 
 
 def multiply_adds(node: Node) -> float:
@@ -51,13 +42,9 @@ def transposed_multiply_adds(node: Node) -> float:
 @kernel(convolution.conv2d, work=multiply_adds)
 def conv2d(node: Node) -> Kernel:
     conv = Convolution.of(node)
-    if conv.is_pixel and conv.data_type == "float32":
-        return pixel(conv)
     if has_long_windows(conv):
         return conv.upright(scattered(conv))
-    if has_low_images(conv) and not has_channel_runs(conv):
-        return conv.upright(low_images(conv, partial(by_layout, conv)))
-    return conv.upright(by_layout(conv))
+    return conv.upright(as_products(conv))
 
 
 def has_long_windows(conv: Convolution) -> bool:
@@ -109,40 +96,13 @@ def inside_of_windows(slide: Slide, count: int) -> tuple[Array, Array]:
     return begin, np.clip(-((first - slide.size) // slide.dilation), begin, slide.window)
 
 
-def by_layout(conv: Convolution) -> Kernel:
-    """The kernel for images that are as upright as it takes them."""
+def as_products(conv: Convolution) -> Kernel:
+    """Make the kernel that multiplies matrices, of images that are upright."""
     if conv.is_pointwise and conv.data_type == "float32":
-        convolve = pointwise(conv)
-    elif conv.is_pointwise and conv.groups == 1:
-        convolve = pointwise_in_float16(conv)
-    elif conv.layout == "nhwc" and conv.groups == 1:
-        convolve = im2col_pixels(conv)
-    elif conv.layout == "nhwc" and conv.is_depthwise and not conv.is_spread:
-        convolve = shifted_pixels(conv)
-    elif has_channel_runs(conv):
-        return channel_runs(conv)
-    elif has_overlapping_rows(conv):
-        convolve = overlapping_rows(conv)
-    elif has_few_windows(conv):
-        return few_windows(conv)
-    else:
-        convolve = im2col_planes(conv)
-    if conv.has_bias and conv.layout == "nchw" and conv.data_type == "float32":
-        plane = prod(conv.output_sizes)
-        return unbuffered_kernel(convolve, plane, conv.batch * conv.output_channels * plane)
-    return convolve
-
-
-def pixel(conv: Convolution) -> Kernel:
-    """A convolution of an image of a single pixel: the filter times a vector."""
-
-    def run(image: Array, filter_: Array, *rest: Array) -> None:
-        result = rest[-1].reshape(-1, 1)
-        matrix_product(for_blas(filter_matrices(conv, filter_)[0]), image.reshape(-1, 1), result)
-        if conv.has_bias:
-            np.add(result, rest[0].reshape(-1, 1), out=result)
-
-    return run
+        return pointwise(conv)
+    if has_overlapping_rows(conv):
+        return overlapping_rows(conv)
+    return few_windows(conv) if has_few_windows(conv) else im2col_planes(conv)
 
 
 def pointwise(conv: Convolution) -> Kernel:
@@ -176,55 +136,7 @@ def pointwise(conv: Convolution) -> Kernel:
         return in_order(runs)
 
     is_dense = nchw and conv.filter_layout == "oihw" and all(slide.stride == 1 for slide in conv.slides)
-    return PreparedKernel(prepare, is_long=True) if is_dense else run
-
-
-def pointwise_in_float16(conv: Convolution) -> Kernel:
-    """The same in float16, of one group: its product is rounded straight to where it belongs."""
-    nchw = conv.layout == "nchw"
-    steps = tuple(slice(None, None, slide.stride) for slide in conv.slides)
-    where = (slice(None), slice(None), *steps) if nchw else (slice(None), *steps)
-    pixels = prod(conv.output_sizes)
-    rows, columns = (conv.output_channels, pixels) if nchw else (conv.batch * pixels, conv.output_channels)
-    inner, most = conv.input_channels, conv.most_elements
-    step = rounded_tile(rows, inner, columns, most) if nchw else rounded_tile(columns, inner, rows, most)[::-1]
-    multiply = Widened((rows, inner, columns), most, step)
-
-    def run(images: Array, filter_: Array, *rest: Array) -> None:
-        bias = float32(rest[0]) if conv.has_bias else None
-        matrix = filter_matrices(conv, filter_)[0]
-        images = images[where]
-        if not nchw:
-            output = rest[-1].reshape(-1, conv.output_channels, copy=False)
-
-            def finish_pixels(block: Array, rows: slice, columns: slice) -> None:
-                emit(block, None if bias is None else bias[columns], output[rows, columns])
-
-            multiply(images.reshape(-1, conv.input_channels), matrix.T, finish_pixels)
-            return
-        for image, target in zip(images, rest[-1], strict=True):
-            plane = target.reshape(conv.output_channels, -1, copy=False)
-
-            def finish(block: Array, rows: slice, columns: slice, plane: Array = plane) -> None:
-                emit(block, None if bias is None else bias[rows, None], plane[rows, columns])
-
-            multiply(matrix, image.reshape(conv.input_channels, -1), finish)
-
-    return run
-
-
-def rounded_tile(channels: int, inner: int, pixels: int, most: int) -> Sizes:
-    """The output channels, input channels and pixels of a tile of a float16 product.
-
-    All channels, so that the images are widened once and rounding takes many elements at a time; some of them where
-    that leaves too few pixels.
-    """
-    each = 1 + NARROWING // 4
-    cut = min(ROUNDED_TILE / channels, (most - channels * inner) / (inner + each * channels))
-    if cut >= min(LEAST_PIXELS, pixels):
-        return channels, inner, tile_size(pixels, cut)
-    cut = tile_size(pixels, most / 2 / inner)
-    return tile_size(channels, min(ROUNDED_TILE / cut, (most - inner * cut) / (inner + each * cut))), inner, cut
+    return PreparedKernel(prepare) if is_dense else run
 
 
 @kernel(convolution.conv_transpose2d, work=transposed_multiply_adds)
@@ -317,7 +229,7 @@ class Spread:
         axes = "ohwi" if self._channels_first else "hwoi"
         part = filter_.transpose([conv.filter_layout.index(axis) for axis in axes])
         part = part[block] if self._channels_first else part[:, :, block]
-        copy_in_float32(part.reshape(*self._shape, conv.groups, -1, copy=False).transpose(3, 0, 1, 2, 4), self._filter)
+        np.copyto(self._filter, part.reshape(*self._shape, conv.groups, -1, copy=False).transpose(3, 0, 1, 2, 4))
         return self._filter.reshape(conv.groups, -1, conv.group_inputs)
 
     def steps(self, row: int, count: int) -> Iterator[Callable[[Array, Array, Array], None]]:

@@ -99,7 +99,7 @@ def gather_one(node: Node, axis: int, size: int) -> Kernel:
         selected = input[place]
         return partial(np.copyto, output.reshape(selected.shape), selected)
 
-    return PreparedKernel(prepare, is_long=True)
+    return PreparedKernel(prepare)
 
 
 @kernel(indexing.gather_elements, work=looked_up)

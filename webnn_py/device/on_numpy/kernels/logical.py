@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 
 from webnn_py.device.on_numpy.routines.blocks import in_blocks
-from webnn_py.device.on_numpy.routines.float16 import in_float32
+from webnn_py.device.on_numpy.routines.float16 import float32
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel, scalar
 from webnn_py.graph import Node
 from webnn_py.operators import logical
@@ -31,7 +31,7 @@ def comparison(node: Node, test: np.ufunc) -> Kernel:
     if node.operand("a").data_type != "float16":
         return to_uint8(test)
     fill = to_uint8(test)
-    return in_blocks(node, lambda a, b, output: fill(in_float32(a), in_float32(b), output), allocated=8)
+    return in_blocks(node, lambda a, b, output: fill(float32(a), float32(b), output), allocated=8)
 
 
 @kernel(logical.equal)

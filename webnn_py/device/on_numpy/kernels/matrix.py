@@ -6,9 +6,9 @@ from typing import Final
 
 import numpy as np
 
-from webnn_py.device.on_numpy.routines.blas import float32, for_blas, is_for_blas, matrix_product, prepared_product
+from webnn_py.device.on_numpy.routines.blas import for_blas, is_for_blas, matrix_product, prepared_product
 from webnn_py.device.on_numpy.routines.blocks import part_of, tiles
-from webnn_py.device.on_numpy.routines.float16 import narrow
+from webnn_py.device.on_numpy.routines.float16 import float32, narrow
 from webnn_py.device.on_numpy.routines.tiling import tile_size
 from webnn_py.device.on_numpy.routines.widened import Sizes, Widened, elements
 from webnn_py.device.on_numpy.scratch import allowance

@@ -133,7 +133,7 @@ def pad(node: Node) -> Kernel:
             copies.append(partial(np.copyto, output[margin], value if mode == "constant" else output[source]))
         return in_order(copies)
 
-    return PreparedKernel(prepare, is_long=True)
+    return PreparedKernel(prepare)
 
 
 def _margins(

@@ -12,10 +12,10 @@ import attrs
 import numpy as np
 
 from webnn_py.device.on_numpy.routines.blocks import Index, Shape, part_of
-from webnn_py.device.on_numpy.routines.float16 import NARROWING, in_float32, narrow, widen
+from webnn_py.device.on_numpy.routines.float16 import NARROWING, float32, narrow
 from webnn_py.device.on_numpy.routines.rows import flat_tiles
 from webnn_py.device.on_numpy.scratch import allowance, scratch
-from webnn_py.device.on_numpy.table import Array, Kernel, kernel, product, scalar, unbuffered
+from webnn_py.device.on_numpy.table import Array, Kernel, kernel, product, scalar
 from webnn_py.graph import Node
 from webnn_py.operators import normalization
 from webnn_py.operators.casting import cast_number
@@ -68,16 +68,16 @@ def batch_normalization(node: Node) -> Kernel:
         given = _named(node, arrays)
         x, output = (array.reshape(layout.shape) for array in (np.ascontiguousarray(given["input"]), given["output"]))
         for features, blocks in layout.blocks:
-            factor = np.sqrt(in_float32(given["variance"][features]) + epsilon)
-            np.divide(in_float32(given["scale"][features]) if "scale" in given else np.float32(1), factor, out=factor)
+            factor = np.sqrt(float32(given["variance"][features]) + epsilon)
+            np.divide(float32(given["scale"][features]) if "scale" in given else np.float32(1), factor, out=factor)
             factor = layout.beside(factor)
-            mean = layout.beside(in_float32(given["mean"][features]))
-            bias = layout.beside(in_float32(given["bias"][features])) if "bias" in given else None
+            mean = layout.beside(float32(given["mean"][features]))
+            bias = layout.beside(float32(given["bias"][features])) if "bias" in given else None
             for block in blocks:
                 source, result = x[block], output[block]
                 if in_float16:
                     source = result = memory[: source.size].reshape(source.shape)
-                    widen(x[block], source)
+                    np.copyto(source, x[block])
                 count = source.shape[0]
                 np.subtract(source, mean[:count], out=result)
                 np.multiply(result, factor[:count], out=result)
@@ -86,11 +86,7 @@ def batch_normalization(node: Node) -> Kernel:
                 if in_float16:
                     narrow(result, output[block])
 
-    def run_unbuffered(*arrays: Array) -> None:
-        with unbuffered(layout.shape[-1]):
-            run(*arrays)
-
-    return run_unbuffered if layout.rows else run
+    return run
 
 
 @attrs.frozen
@@ -161,7 +157,7 @@ def instance_normalization(node: Node) -> Kernel:
             return None
         if normalizer.inner > 1:
             return in_float32_if_small(parameter).reshape(1, 1, shape[channels])
-        return np.broadcast_to(in_float32(parameter), (shape[batch], shape[channels])).reshape(-1, 1)
+        return np.broadcast_to(float32(parameter), (shape[batch], shape[channels])).reshape(-1, 1)
 
     def run(*arrays: Array) -> None:
         given = _named(node, arrays)
@@ -286,13 +282,12 @@ class Normalizer:
             x, y = np.ascontiguousarray(input).reshape(shape), output.reshape(shape)
         else:
             x, y = input.transpose(self._permutation), output.transpose(self._permutation)
-        with unbuffered(self.inner if self.inner > 1 else self._size):
-            for (block, groups), columns in itertools.product(self._blocks, self._columns):
-                parts = [
-                    Part(x[(*block, *piece, *columns)], y[(*block, *piece, *columns)], (groups, elements, *columns))
-                    for piece, elements in self._pieces
-                ]
-                self._normalize(parts, (group_scale, scale, bias))
+        for (block, groups), columns in itertools.product(self._blocks, self._columns):
+            parts = [
+                Part(x[(*block, *piece, *columns)], y[(*block, *piece, *columns)], (groups, elements, *columns))
+                for piece, elements in self._pieces
+            ]
+            self._normalize(parts, (group_scale, scale, bias))
 
     def _normalize(self, parts: list[Part], parameters: Parameters) -> None:
         """Normalize some groups, from their parts."""
@@ -335,7 +330,7 @@ class Normalizer:
         copied = self._form(part)
         target = copied.reshape(part.source.shape)
         if self._in_float16:
-            widen(part.source, target)
+            np.copyto(target, part.source)
         else:
             np.copyto(target, part.source)
         return copied
@@ -379,4 +374,4 @@ def beside(parameter: Array, part: Part) -> Array:
 
 def in_float32_if_small(parameter: Array) -> Array:
     """A parameter as float32, unless numpy had better convert it bit by bit as it computes."""
-    return in_float32(parameter) if parameter.size <= PARAMETERS else parameter
+    return float32(parameter) if parameter.size <= PARAMETERS else parameter

@@ -10,15 +10,12 @@ import attrs
 import numpy as np
 
 from webnn_py.device.on_numpy.routines.im2col_tiles import Im2colTile
-from webnn_py.device.on_numpy.routines.tiling import steps_of, tile_size, tile_starts
+from webnn_py.device.on_numpy.routines.tiling import tile_size, tile_starts
 from webnn_py.device.on_numpy.scratch import allowance, scratch
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel, scalar
 from webnn_py.graph import Node
 from webnn_py.operators import pooling
 from webnn_py.operators.windows import Slide, image_shape, slides
-
-PAIR: Final = 2
-"""The columns of windows that are combined as they lie."""
 
 TILE: Final = 2**18
 """The most elements of a tile, its padded images and what is computed from them: about what a core's cache holds."""
@@ -117,19 +114,6 @@ class Pooling:
     def is_wide(self) -> bool:
         """Whether a window spans more than an image along an axis, so that most elements of windows are padding."""
         return any(slide.reach > slide.size for slide in self.slides)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether images can be combined as they lie: windows side by side, without padding."""
-        if self.is_converted or self.prepare is not None:
-            return False
-        return all(
-            slide.window == slide.stride
-            and slide.dilation == 1
-            and not slide.begin
-            and count * slide.stride <= slide.size
-            for slide, count in zip(self.slides, self.output_sizes, strict=True)
-        )
 
     @property
     def work(self) -> float:
@@ -307,7 +291,7 @@ def windowed(pool: Pooling, finish: Finish | None) -> Kernel:
     rows, channels = tile_sizes(pool)
     row_starts = tile_starts(height, rows)
     tiles = list(product(range(pool.batch), tile_starts(pool.channels, channels), row_starts))
-    clear, combined = (plain_pooler if pool.is_plain else tile_pooler)(pool, channels, rows, row_starts)
+    clear, combined = tile_pooler(pool, channels, rows, row_starts)
 
     def run(images: Array, output: Array) -> None:
         clear()
@@ -343,33 +327,6 @@ def tile_sizes(pool: Pooling) -> tuple[int, int]:
     if pool.nchw:
         channels = tile_size(pool.channels, (pool.most_elements - rows * pitch) / (rows * row + further_rows))
     return rows, channels
-
-
-def plain_pooler(
-    pool: Pooling, channels: int, rows: int, _row_starts: Sequence[int]
-) -> tuple[Callable[[], None], Callable[[Array, int], Array]]:
-    """What tile_pooler gives, where the images need not be copied: first the windows' rows, then their columns."""
-    height, width = (slide.window for slide in pool.slides)
-    lead, inner = ((channels,), ()) if pool.nchw else ((), (channels,))
-    before = (slice(None),) * len(lead)
-    combined_rows = scratch((*lead, rows, pool.output_sizes[1] * width, *inner), pool.data_type)
-    shifted = [combined_rows[(*before, slice(None), slice(j, None, width))] for j in range(width)]
-    if width == PAIR and pool.nchw:
-        # All neighbours are combined, since numpy has no vectorized loop with steps; half of that is not needed.
-        pairs = scratch(combined_rows.shape, pool.data_type)
-        flat = combined_rows.reshape(-1)
-        shifted, target, result = [flat[:-1], flat[1:]], pairs.reshape(-1)[:-1], pairs[..., ::width]
-    else:
-        target = result = scratch((*lead, rows, pool.output_sizes[1], *inner), pool.data_type)
-    columns = slice(combined_rows.shape[len(lead) + 1])
-
-    def run(images: Array, row: int) -> Array:
-        views = [images[(*before, steps_of(row * height + i, height, 0, rows), columns)] for i in range(height)]
-        combine_all(pool.combine, views, combined_rows)
-        combine_all(pool.combine, shifted, target)
-        return result
-
-    return lambda: None, run
 
 
 def tile_pooler(

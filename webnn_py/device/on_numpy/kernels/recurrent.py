@@ -17,7 +17,7 @@ import attrs
 import numpy as np
 
 from webnn_py.device.on_numpy.routines.blas import matrix_product, prepared_product
-from webnn_py.device.on_numpy.routines.float16 import in_float32, widen
+from webnn_py.device.on_numpy.routines.float16 import float32
 from webnn_py.device.on_numpy.routines.tiling import tile_size, tile_starts
 from webnn_py.device.on_numpy.scratch import allowance, scratch
 from webnn_py.device.on_numpy.table import Array, Kernel, PreparedKernel, Run, in_order, kernel, scalar
@@ -94,7 +94,7 @@ class Parameters:
         def by_gate(name: str) -> Array:
             array: Array = given[name][directions]
             if array.ndim == 2 or sizes.steps > 1:
-                array = in_float32(array)
+                array = float32(array)
             return array.reshape(len(array), -1, sizes.hidden, *array.shape[2:]).swapaxes(0, 1)
 
         return cls(
@@ -168,7 +168,7 @@ class Network:
         """The kernel of a node."""
         network = cls(node, gate_count, make_step, states)
         is_widened = node.outputs[0].data_type == "float16"
-        return network if is_widened else PreparedKernel(network.prepare, is_long=True)
+        return network if is_widened else PreparedKernel(network.prepare)
 
     def __call__(self, *arrays: Array) -> None:
         """Run float16, whose weights may be widened to prepare it: those of one direction at a time."""
@@ -258,7 +258,7 @@ class Network:
             return self._multiply(x.reshape(shape), weights, share)
 
         def multiply_copy() -> None:
-            self._multiply(in_float32(x).reshape(shape), weights, share)()
+            self._multiply(float32(x).reshape(shape), weights, share)()
 
         return multiply_copy
 
@@ -273,7 +273,7 @@ def widened_product(widened: Array, x: Array, weights: Array, products: Array) -
             part = weights[gate, direction, :, start : start + step].T
             memory = widened[: part.size] if inputs <= len(widened) else np.empty(part.size, np.float32)
             wide = memory.reshape(part.shape)
-            widen(part, wide)
+            np.copyto(wide, part)
             matrix_product(x[direction], wide.T, products[gate, direction, :, start : start + step])
 
     return run

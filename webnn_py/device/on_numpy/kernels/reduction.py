@@ -11,9 +11,8 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from webnn_py.device.on_numpy.routines.blas import matrix_product
 from webnn_py.device.on_numpy.routines.blocks import passes
-from webnn_py.device.on_numpy.routines.float16 import NARROWING, narrow, widen
+from webnn_py.device.on_numpy.routines.float16 import NARROWING, narrow
 from webnn_py.device.on_numpy.routines.rows import ReducedRows, RowBlock, fold
 from webnn_py.device.on_numpy.scratch import allowance, scratch
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel, scalar
@@ -26,13 +25,8 @@ BLOCK = 1 << 16
 SHORT_RUN = 64
 """Fewer elements side by side than this are not worth a numpy call of their own."""
 
-SHORTEST_PRODUCT, LONGEST_PRODUCT = 8, 2**12
-"""The elements of rows that BLAS adds up."""
-
 MOST_ZEROS = 2**12
 """The means that are multiplied by zeros to see whether they are finite."""
-
-MAX_BYTE = 255
 
 Combine = Callable[[Array, Array], None]
 """Combines axis 1 of (outer, count, inner), which it may overwrite, into (outer, inner)."""
@@ -55,8 +49,6 @@ def directly(node: Node, ufunc: np.ufunc) -> Kernel:
     def reduce(input: Array, output: Array) -> None:
         ufunc.reduce(input, axis=axes, dtype=data_type, out=output, keepdims=keep)
 
-    if ufunc is np.add and data_type == np.float32 and rows.permutation is None and rows.inner == 1:
-        return added_by_product(rows, reduce)
     if rows.permutation is not None or rows.inner == 1 or rows.count < 8:
         return reduce
 
@@ -71,21 +63,6 @@ def directly(node: Node, ufunc: np.ufunc) -> Kernel:
             fold(ufunc, values[start : start + step], totals[start : start + step])
 
     return reduce_rows
-
-
-def added_by_product(rows: ReducedRows, otherwise: Kernel) -> Kernel:
-    """Add up rows by BLAS, which is several times as fast, unless they are so long that numpy's sums are better."""
-    if not SHORTEST_PRODUCT <= rows.count <= LONGEST_PRODUCT:
-        return otherwise
-    ones = np.ones((rows.count, 1), np.float32)
-
-    def add(input: Array, output: Array) -> None:
-        if input.flags.c_contiguous:
-            matrix_product(input.reshape(rows.outer, rows.count), ones, output.reshape(rows.outer, 1))
-        else:
-            otherwise(input, output)
-
-    return add
 
 
 def in_blocks(
@@ -137,7 +114,7 @@ def _fill(memory: Array, values: Array, shape: tuple[int, ...], before: np.ufunc
     if before is not None and values.dtype == block.dtype:
         before(values, out=target)
     elif values.dtype == np.float16:
-        widen(values, target)
+        np.copyto(target, values)
     else:
         np.copyto(target, values)
     if before is not None and values.dtype != block.dtype:
@@ -253,18 +230,16 @@ def log_sum_exp(values: Array, output: Array) -> None:
 
 @kernel(reduction.arg_min, work=passes(2))
 def arg_min(node: Node) -> Kernel:
-    return _arg(node, np.argmin, np.minimum)
+    return _arg(node, np.argmin)
 
 
 @kernel(reduction.arg_max, work=passes(2))
 def arg_max(node: Node) -> Kernel:
-    return _arg(node, np.argmax, np.maximum)
+    return _arg(node, np.argmax)
 
 
-def _arg(node: Node, search: Callable[..., Array], extreme: np.ufunc) -> Kernel:
+def _arg(node: Node, search: Callable[..., Array]) -> Kernel:
     rows = ReducedRows.of(node.operand("input").shape, (node.options["axis"],))
-    if 1 < rows.count <= MAX_BYTE and rows.inner >= SHORT_RUN:
-        return _arg_in_bytes(node, rows, search, extreme)
     in_float16 = node.operand("input").data_type == "float16"
     # Where rows lie side by side, numpy transposes them first; indices are 64 bits.
     item_bytes = (4 if in_float16 else 0) + (8 if rows.inner > 1 else 0) + 8 / rows.count
@@ -300,45 +275,6 @@ def _first_of(pieces: Iterator[Array], starts: list[int], search: Callable[..., 
         places.append(place + start)
     choice = search(np.concatenate(bests, 1), axis=1)
     return np.take_along_axis(np.stack(places, 1), choice[:, np.newaxis], 1)[:, 0]
-
-
-def _arg_in_bytes(node: Node, rows: ReducedRows, search: Callable[..., Array], extreme: np.ufunc) -> Kernel:
-    """Search rows that lie side by side, where numpy's own search would transpose the operand first.
-
-    Whatever equals the extreme of its row gets a byte that counts down along the row; the highest byte tells the
-    first of them.
-    """
-    data_type = node.operand("input").data_type
-    in_float16 = data_type == "float16"
-    item = np.dtype("float32" if in_float16 else data_type).itemsize
-    item_bytes = 2 + 1.5 * item * in_float16 + 2 * item / rows.count
-    limit = max(rows.count, min(BLOCK, int(allowance(node) / item_bytes)))
-    blocks = rows.blocks(limit, run=1)
-    memory = scratch(limit if in_float16 else 0)
-    marks, ranks = scratch(limit, np.bool), scratch(limit, np.uint8)
-    countdown = np.arange(rows.count, 0, -1, dtype=np.uint8)[:, np.newaxis]
-
-    def arg_block(values: Array, output: Array) -> None:
-        best = np.empty(output.shape, values.dtype)
-        fold(extreme, values, best)
-        if best.dtype.kind == "f" and np.isnan(best).any():  # NaN equals nothing, but is to be found
-            np.copyto(output, search(values, axis=1), casting="same_kind")
-            return
-        equal = marks[: values.size].reshape(values.shape)
-        np.equal(values, best[:, np.newaxis], out=equal)
-        rank = ranks[: values.size].reshape(values.shape)
-        np.multiply(equal.view(np.uint8), countdown, out=rank)
-        np.subtract(rows.count, np.maximum.reduce(rank, axis=1), out=output, dtype=output.dtype)
-
-    def arg(input: Array, output: Array) -> None:
-        values, indices = rows.arrange(input), output.reshape(rows.outer, rows.inner)
-        for block in blocks:
-            row = values[block.pieces[0]]
-            if in_float16:
-                row = _fill(memory, row, row.shape)
-            arg_block(row, indices[block.outer, block.inner])
-
-    return arg
 
 
 @kernel(reduction.cumulative_sum, work=passes(8))

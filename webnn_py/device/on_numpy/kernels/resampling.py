@@ -17,12 +17,6 @@ from webnn_py.operators import resampling
 TILE: Final = 2**16
 """The elements of a tile of the output."""
 
-MOST_PHASES: Final = 2**5
-"""The most new elements for each old one computed a phase at a time: each takes calls of numpy."""
-
-SCATTERED: Final = 4
-"""How much longer numpy takes for single elements than for runs of them."""
-
 Places = slice | Array
 """Indices along an axis; a slice where they are evenly spaced, which saves a copy."""
 
@@ -48,9 +42,6 @@ class Stretch:
 
     def whole(self) -> ResampleStep:
         """How to resample the whole axis."""
-        factor, rest = divmod(self.new_size, self.size)
-        if not rest and factor <= MOST_PHASES:
-            return partial(interleave if self.linear else repeat, self.axis, factor)
         needed, step = self.part(0, self.new_size)
         return lambda source, target: step(source[at(self.axis, needed)], target)
 
@@ -91,8 +82,6 @@ def resample2d(node: Node) -> Kernel:
         for sizes in (shape, new_shape)
     )
     stretches = [Stretch(axis, before[axis], after[axis], linear) for axis in (1, 3) if before[axis] != after[axis]]
-    if len(stretches) == 2 and columns_first(stretches[0], stretches[1], SCATTERED if after[4] == 1 else 1):
-        stretches.reverse()
     rounded = bool(stretches) and linear and node.outputs[0].data_type in ("int8", "uint8")
     most = allowance(node)
     item_bytes = np.dtype(node.outputs[0].data_type).itemsize
@@ -131,12 +120,6 @@ def row_cost(
         # Interpolating takes two float32 arrays, and the elements picked for one of them.
         return (4 * between + (8 + item_bytes) * within) / after[1]
     return max(1, item_bytes * (between + within) / after[1])
-
-
-def columns_first(rows: Stretch, columns: Stretch, cost: float) -> bool:
-    """Whether to resample columns before rows, when an element of a column costs ``cost`` times that of a row."""
-    if_first = cost * rows.size * columns.new_size + rows.new_size * columns.new_size
-    return if_first < rows.new_size * columns.size + cost * rows.new_size * columns.new_size
 
 
 def rows_of(
@@ -217,27 +200,3 @@ def weighted(source: Array, axis: int, places: Places, weight: Array) -> Array:
     if isinstance(places, slice) or found.dtype != np.float32:
         return np.multiply(found, weight, dtype=np.float32)
     return np.multiply(found, weight, out=found)
-
-
-def repeat(axis: int, factor: int, source: Array, target: Array) -> None:
-    """Repeat each element a whole number of times."""
-    for phase in range(factor):
-        target[at(axis, slice(phase, None, factor))] = source
-
-
-def interleave(axis: int, factor: int, source: Array, target: Array) -> None:
-    """Interpolate a whole number of elements for each old one: those at one phase have the same weights."""
-    low, high = at(axis, slice(None, -1)), at(axis, slice(1, None))
-    for phase in range(factor):
-        weight = np.float32((2 * phase + 1) / (2 * factor) - 0.5)
-        if weight == 0:
-            target[at(axis, slice(phase, None, factor))] = source
-            continue
-        here = np.multiply(source, 1 - abs(weight), dtype=np.float32)
-        there = np.multiply(source, abs(weight), dtype=np.float32)
-        if weight < 0:
-            np.add(here[high], there[low], out=target[at(axis, slice(phase + factor, None, factor))])
-            target[at(axis, phase)] = source[at(axis, 0)]
-        else:
-            np.add(here[low], there[high], out=target[at(axis, slice(phase, -factor, factor))])
-            target[at(axis, phase - factor)] = source[at(axis, -1)]

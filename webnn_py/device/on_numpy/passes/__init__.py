@@ -1,1 +1,1 @@
-"""Passes over a graph before it runs: which nodes are views, and which run together in one step."""
+"""The passes that rewrite a graph before it is compiled; ``pipeline.py`` has their order."""

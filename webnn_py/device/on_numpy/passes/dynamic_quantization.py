@@ -1,37 +1,38 @@
-"""Dynamic quantization in one step: a graph says it in some twenty operators, most of them on single numbers.
+"""Fuses dynamic quantization, which graphs draw in some twenty operators, most of them on single numbers.
 
-What is quantized by the range of its own elements, and then taken less its zero point as float32, is what products of
-integers are made of in WebNN, which multiplies floats only. Here it never becomes integers, but whole floats. Every
-result has the bits that the operators give it.
+An operand that is quantized by its own range, less its zero point as float32, is a factor of an integer product:
+WebNN multiplies floats only. The fused node computes the differences as floats that are integers, to the same bits.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
-import attrs
 import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.dynamic_quantization import DynamicQuantization, recognized
-from webnn_py.device.on_numpy.passes.matching import Matched, UnlikeError, check, single
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel, scalar
-from webnn_py.graph import Node
+from webnn_py.graph import Graph, Node, Output, Value
+from webnn_py.operators import arithmetic, conversion
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
+from webnn_py.rewriting.passes import PassContext
+from webnn_py.rewriting.walk import NodeRule, of_operators
 
 HIGHEST: Final = 255
 LOWEST_PLACE, HIGHEST_PLACE = scalar(0, "float32"), scalar(HIGHEST, "float32")
 ZERO, ONE, MOST = (np.float32(number) for number in (0, 1, HIGHEST))
 PIECE: Final = 2**16
-"""The elements that are quantized at a time: they stay in the cache."""
+"""The elements that are quantized at a time, which stay in the cache."""
 
 
 def dynamic_differences(input: MLOperand) -> list[MLOperandDescriptor]:
-    """An operand of float32, quantized to uint8 by its own range into which 0 is taken, less the zero point.
+    """Quantize float32 to uint8 by its own range, which includes 0, and subtract the zero point.
 
     Returns:
-        The differences, as float32, and the scale.
+        The differences, as float32 of the shape of ``input``, and the scale, a float32 number.
     """
     return [MLOperandDescriptor("float32", input.shape), MLOperandDescriptor("float32", ())]
 
@@ -45,7 +46,7 @@ def _work(node: Node) -> float:
 
 @kernel(DYNAMIC_DIFFERENCES, work=_work)
 def make_differences(node: Node) -> Kernel:
-    """The kernel; see the operator."""
+    """Make the kernel of :func:`dynamic_differences`."""
     count = node.outputs[0].element_count
     pieces = [slice(start, start + PIECE) for start in range(0, count, PIECE)]
 
@@ -55,7 +56,7 @@ def make_differences(node: Node) -> Kernel:
         scale[...] = step = span / MOST if span != 0 else ONE
         point = float(np.rint(-lowest / step))
         zero_point = np.float32(min(point, HIGHEST)) if point > 0 else ZERO  # of NaN 0
-        # Division and rounding keep the order: so the ends tell whether anything between them is to be saturated.
+        # Division and rounding are monotonic: where the ends need not saturate, nothing between them does.
         ends = np.rint(lowest / step) + zero_point, np.rint(highest / step) + zero_point
         is_within = bool(ends[0] >= 0 and ends[1] <= HIGHEST)
         flat, result = x.reshape(-1), differences.reshape(-1)
@@ -66,7 +67,7 @@ def make_differences(node: Node) -> Kernel:
 
 
 def _range(x: Array) -> tuple[np.float32, np.float32]:
-    """The lowest and the highest element, and 0; NaN where one is NaN."""
+    """Return the lowest and the highest of the elements and 0; NaN where an element is NaN."""
     lowest, highest = np.minimum.reduce(x, axis=None), np.maximum.reduce(x, axis=None)
     return ZERO if lowest > 0 else lowest, ZERO if highest < 0 else highest
 
@@ -81,40 +82,53 @@ def _quantize(x: Array, scale: Array, zero_point: np.float32, y: Array, *, is_wi
     np.subtract(y, zero_point, out=y)
 
 
-@attrs.frozen
-class DynamicDifferences:
-    """What a graph says in many operators.
+def fused_dynamic_quantization(_graph: Graph, _context: PassContext) -> NodeRule:
+    """Return the rule that fuses the operators up to the subtraction of the zero point.
 
-    Attributes:
-        quantized: what makes the integers.
-        drawn: the places of the operators, those that take the zero point off among them.
+    Several products may read one quantization: it is computed once.
     """
+    made: dict[Value, Node] = {}
 
-    quantized: DynamicQuantization
-    drawn: tuple[int, ...]
-
-    @classmethod
-    def at(cls, differences: Node) -> DynamicDifferences:
-        """What ends in a subtraction of the zero point.
-
-        Raises:
-            UnlikeError: the node is none.
-        """
-        matched = Matched()
-        integers, zero_point = (
-            single(matched.before(differences.operands[name], "cast").operands["input"]) for name in "ab"
-        )
-        found = recognized(matched.before(integers, "quantize_linear"))
+    def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
+        found = _quantized_operand(node)
         if found is None:
-            raise UnlikeError
-        check(found.zero_point is zero_point and differences.outputs[0].data_type == "float32")
-        check(differences.outputs[0].shape == found.input.descriptor.shape)
-        for node in (*found.nodes, differences):
-            matched.include(node)
-        return cls(found, matched.drawn)
+            return None
+        fused = made.get(found.scale)
+        if fused is None:
+            fused = made[found.scale] = _fused(node, found, _input_of(current))
+        differences, scale = fused.results
+        return {node.results[0]: differences, found.scale: scale}
 
-    def node(self, label: str) -> Node:
-        """The same as one node."""
-        x, scale = self.quantized.input, self.quantized.scale
-        outputs = (MLOperandDescriptor("float32", x.descriptor.shape), scale.descriptor)
-        return Node(DYNAMIC_DIFFERENCES, {"input": x}, {}, outputs, label, self.drawn)
+    return of_operators(replace, arithmetic.sub)
+
+
+def _quantized_operand(differences: Node) -> DynamicQuantization | None:
+    """Return the dynamic quantization whose zero point a subtraction takes off; None where it is another one."""
+    integers, zero_point = map(_cast_operand, differences.inputs)
+    if not isinstance(integers, Output) or zero_point is None:
+        return None
+    found = recognized(integers.node)
+    if found is None or found.zero_point is not zero_point:
+        return None
+    output = differences.outputs[0]
+    return found if output == MLOperandDescriptor("float32", found.input.descriptor.shape) else None
+
+
+def _cast_operand(value: Value) -> Value | None:
+    """Return the value that a cast reads; None where a value is not the result of one."""
+    return value.node.inputs[0] if isinstance(value, Output) and value.node.operator is conversion.cast else None
+
+
+def _input_of(differences: Node) -> Value:
+    """Return the operand that is quantized, as other replacements have left it."""
+    integers = _cast_operand(differences.inputs[0])
+    assert isinstance(integers, Output)  # noqa: S101 - it was found to be quantized
+    return integers.node.inputs[0]
+
+
+def _fused(differences: Node, found: DynamicQuantization, x: Value) -> Node:
+    casts = [value.node for value in differences.inputs if isinstance(value, Output)]
+    nodes = (*found.nodes, *casts, differences)
+    drawn = tuple(sorted({place for one in nodes for place in one.drawn}))
+    outputs = (MLOperandDescriptor("float32", x.descriptor.shape), found.scale.descriptor)
+    return Node(DYNAMIC_DIFFERENCES, {"input": x}, {}, outputs, differences.label, drawn)

@@ -1,32 +1,42 @@
-"""Constant matrices of float16 that a graph multiplies few rows by, kept in float32.
+"""Keeps constant float16 matrices in float32 that a graph multiplies few rows by.
 
-Widening such a matrix at each dispatch takes longer than the product. Kept wide it takes twice its bytes, as in a model
-of float32; so there is a bound.
+Widening such a matrix at each dispatch takes longer than the product. In float32 it takes twice its bytes, so the total
+is limited.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from typing import Final
 
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
 from webnn_py.device.backend import Storage
-from webnn_py.device.on_numpy.passes.matching import check, single
-from webnn_py.graph import Constant, Node, Value
-from webnn_py.operators import conversion
+from webnn_py.device.plan import split_constant
+from webnn_py.graph import Constant, Graph, Node, Value
+from webnn_py.operators import conversion, matrix
 from webnn_py.operators.casting import cast_number
+from webnn_py.rewriting.passes import PassContext
+from webnn_py.rewriting.walk import NodeRule, of_operators
 
-PRODUCTS: Final = ("matmul", "gemm")
+PRODUCTS: Final = (matrix.matmul, matrix.gemm)
 
 FEW: Final = 8
-"""How often each element of the matrix is used, at most."""
+"""The most often that each element of the matrix may be used."""
 
 MOST_BYTES: Final = 2**27
-"""What all of them in a graph may take in float32; those that come later are widened at each dispatch."""
+"""The most bytes that all of them in a graph may take in float32; later ones are widened at each dispatch."""
+
+
+def widened_constants(graph: Graph, _context: PassContext) -> NodeRule | None:
+    """Return the rule that computes float16 products of few rows in float32, rounded once; None without products."""
+    if not any(node.operator in PRODUCTS and node.outputs[0].data_type == "float16" for node in graph.nodes):
+        return None
+    known = {result for node in split_constant(graph)[0] for result in node.results}
+    return of_operators(WidenedConstants(known).replace, *PRODUCTS)
 
 
 class WidenedConstants:
-    """Makes products of few rows ones of float32, rounded once.
+    """The constant matrices of a graph that are kept in float32.
 
     Args:
         known: the values that depend on no input.
@@ -37,39 +47,44 @@ class WidenedConstants:
         self._wide: dict[Value, Value] = {}
         self._bytes_left = MOST_BYTES
 
-    def product(self, node: Node) -> Value:
-        """What takes the place of a product's result.
-
-        Raises:
-            UnlikeError: the product stays.
-        """
+    def replace(self, node: Node, current: Node) -> Mapping[Value, Value] | None:
+        """Return the float32 product that takes the place of a float16 one; None where the product stays."""
         output = node.outputs[0]
-        check(output.data_type == "float16")
-        a, b = (single(node.operands[name]) for name in "ab")
-        inner = a.descriptor.shape[-2 if node.options.get("a_transpose") else -1]
-        check(any(self._is_matrix(value, output.element_count * inner) for value in (a, b)))
-        operands = {name: self._widened(single(value), node) for name, value in node.operands.items()}
-        factors = {
+        if output.data_type != "float16":
+            return None
+        factors: dict[str, Value] = {
+            name: value for name, value in current.operands.items() if isinstance(value, Value)
+        }
+        inner = factors["a"].descriptor.shape[-2 if node.options.get("a_transpose") else -1]
+        multiply_adds = output.element_count * inner
+        if not any(self._is_matrix(factors[name], multiply_adds) for name in ("a", "b")):
+            return None
+        operands = {name: self._widened(value, current) for name, value in factors.items()}
+        numbers = {
             name: cast_number(node.options[name], "float16") for name in ("alpha", "beta") if name in node.options
         }
         wide = MLOperandDescriptor("float32", output.shape)
-        product = Node(node.operator, operands, {**node.options, **factors}, (wide,), node.label, node.drawn)
-        return _cast(product.results[0], "float16", node)
+        product = Node(node.operator, operands, {**node.options, **numbers}, (wide,), node.label, node.drawn)
+        return {node.results[0]: _cast(product.results[0], "float16", node)}
 
     def _is_matrix(self, value: Value, multiply_adds: int) -> bool:
-        """Whether a factor is constant, used little, and within the bound; a constant buffer is shared as it is."""
-        if value not in self._known and not isinstance(value, Constant):
-            return False
-        if isinstance(value, Constant) and isinstance(value.data, Storage):
+        """Return whether a factor is constant, rarely used, and within the limit.
+
+        Constant buffers are shared between graphs, and stay as they are.
+        """
+        if not self._is_constant(value) or (isinstance(value, Constant) and isinstance(value.data, Storage)):
             return False
         count = value.descriptor.element_count
         return multiply_adds <= FEW * count and (value in self._wide or 4 * count <= self._bytes_left)
+
+    def _is_constant(self, value: Value) -> bool:
+        return isinstance(value, Constant) or value in self._known
 
     def _widened(self, value: Value, node: Node) -> Value:
         if value in self._wide:
             return self._wide[value]
         wide = _cast(value, "float32", node)
-        if value in self._known or isinstance(value, Constant):
+        if self._is_constant(value):
             self._wide[value] = wide
             self._bytes_left -= wide.descriptor.byte_length
         return wide

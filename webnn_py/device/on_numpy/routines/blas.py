@@ -6,7 +6,6 @@ from typing import Final
 import numpy as np
 
 from webnn_py.device.on_numpy.routines.blas_threads import UNSPREAD, ProductThreads, loaded_openblas
-from webnn_py.device.on_numpy.routines.float16 import in_float32
 from webnn_py.device.on_numpy.table import Array, Run
 
 _OPENBLAS: Final = loaded_openblas()
@@ -49,8 +48,3 @@ def is_for_blas(matrices: Array) -> bool:
     to_row, to_column = matrices.strides[-2:]
     step = matrices.itemsize
     return (to_column == step and to_row >= columns * step) or (to_row == step and to_column >= rows * step)
-
-
-def float32(array: Array) -> Array:
-    """The array itself, or a float32 copy of a float16 one."""
-    return in_float32(array)

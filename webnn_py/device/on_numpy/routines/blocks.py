@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from webnn_py.device.on_numpy.routines.float16 import NARROWING, in_float32, narrow
+from webnn_py.device.on_numpy.routines.float16 import NARROWING, float32, narrow
 from webnn_py.device.on_numpy.scratch import allowance, scratch
 from webnn_py.device.on_numpy.table import Array, Kernel, PreparedKernel, Work, elements, prepared, product
 from webnn_py.graph import Node
@@ -47,7 +47,7 @@ def float_blocks(node: Node, function: BlockFunction, *scratch_types: npt.DTypeL
 
     def in_float16(*arrays: Array) -> None:
         output, result, *temporaries = arrays[count:]
-        function(*map(in_float32, arrays[:count]), result, *temporaries)
+        function(*map(float32, arrays[:count]), result, *temporaries)
         narrow(result, output)
 
     return in_blocks(node, in_float16, np.float32, *scratch_types, allocated=4 * count + NARROWING)

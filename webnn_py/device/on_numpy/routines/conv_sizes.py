@@ -14,10 +14,6 @@ from webnn_py.operators.windows import Slide, image_shape, slides
 FEW_OUTPUTS: Final = 4
 """The output channels of a group up to which BLAS waits for memory."""
 
-SMALL_WINDOW: Final = 32
-MANY_WINDOWS: Final = 2**10
-"""The elements of a window up to which one more takes less time than a pass over the results, of how many windows."""
-
 LEAST_IN_FLOAT16: Final = 2**19
 MOST_IN_FLOAT16: Final = 2**23
 """The bytes of scratch that float16 may have: the least, and up to what it may have as much as its filter needs."""
@@ -156,13 +152,6 @@ class Convolution:
         return self.group_outputs <= FEW_OUTPUTS
 
     @property
-    def multiplies_bias(self) -> bool:
-        """Whether the bias is one more column of the filter's matrix, times one: a pass over the output less."""
-        are_small = self.group_inputs * self.tap_count <= SMALL_WINDOW
-        are_many = self.batch * prod(self.output_sizes) >= MANY_WINDOWS
-        return self.has_bias and (self.has_few_outputs or (are_small and are_many))
-
-    @property
     def is_depthwise(self) -> bool:
         """Whether every channel has a filter, or a few, of its own, and a small one."""
         return self.group_inputs == 1 and self.has_few_outputs and self.tap_count <= MOST_SHIFTS
@@ -177,11 +166,6 @@ class Convolution:
         """Whether every window is one element of the images themselves."""
         return all(slide.window == 1 and not slide.begin and not slide.end for slide in self.slides)
 
-    @property
-    def is_pixel(self) -> bool:
-        """Whether there is one image, of a single element of each channel, in one group."""
-        return self.is_pointwise and self.batch == self.groups == 1 and all(slide.size == 1 for slide in self.slides)
-
     def upright(self, convolve: Kernel) -> Kernel:
         """The kernel for the node's images, given one for images turned as this says."""
         if not self.is_turned:
@@ -191,7 +175,7 @@ class Convolution:
         def prepare(images: Array, filter_: Array, *rest: Array) -> Run:
             return prepared(convolve, images.swapaxes(*axes), filter_, *rest[:-1], rest[-1].swapaxes(*axes))
 
-        return PreparedKernel(prepare, is_long=True)
+        return PreparedKernel(prepare)
 
 
 def float16_allowance(node: Node) -> int:

@@ -11,9 +11,9 @@ from typing import Final, Self
 import attrs
 import numpy as np
 
-from webnn_py.device.on_numpy.routines.blas import float32, matrix_product
+from webnn_py.device.on_numpy.routines.blas import matrix_product
 from webnn_py.device.on_numpy.routines.conv_sizes import Convolution
-from webnn_py.device.on_numpy.routines.float16 import NARROWING, copy_in_float32
+from webnn_py.device.on_numpy.routines.float16 import NARROWING, float32
 from webnn_py.device.on_numpy.routines.im2col import emit
 from webnn_py.device.on_numpy.routines.im2col_tiles import not_empty
 from webnn_py.device.on_numpy.routines.packed_filter import PackedFilter
@@ -23,12 +23,6 @@ from webnn_py.device.on_numpy.table import Array, Kernel
 
 TILE: Final = 2**17
 """The most elements of scratch of a tile, which fits in cache."""
-
-POOLED_TILE: Final = 2**19
-"""The same where results are pooled: what is written of them is a quarter."""
-
-PAIR: Final = 2
-"""The rows, and the columns, of results that are pooled."""
 
 SHORT: Final = 20
 LOW: Final = 3
@@ -87,53 +81,6 @@ def matrices_of(conv: Convolution, memory: Array, rows: int) -> Array:
     return np.ndarray(shape, memory.dtype, memory, 0, strides)
 
 
-def pooled_rows(conv: Convolution) -> Kernel:
-    """A depthwise convolution of nchw images in float32: of its results the greatest of each two by two.
-
-    The bias, which must be finite, is added to those that are left: rounding does not change what is greater.
-    """
-    height, width = (size // PAIR for size in conv.output_sizes)
-    conv = attrs.evolve(conv, output_sizes=(PAIR * height, PAIR * width))
-    vertical, columns = conv.slides[0], PAIR * width
-    packed = PackedFilter(conv, window_first=False)
-    most = min(POOLED_TILE, conv.most_elements - packed.elements)
-    # For each row of the image its copies; and the products, their greatest by height, and by both.
-    row, sums = conv.slides[1].window * columns, 2 * columns
-    count = tile_size(height, (most - row * vertical.window) / (PAIR * (vertical.stride * row + sums)))
-    rows = PAIR * count
-    spanned = (rows - 1) * vertical.stride + vertical.window
-    channels = tile_size(conv.groups, most / (spanned * row + rows * sums))
-    starts = tile_starts(height, count)
-    tops = [PAIR * first * vertical.stride - vertical.begin for first in starts]
-    copies = ColumnCopies.of(conv, channels, spanned, tops)
-    matrices = matrices_of(conv, copies.memory, rows)
-    products = scratch((channels, rows, 1, columns))
-    by_height, by_both = scratch((2, channels, count, columns))
-    pairs = products.reshape(channels, count, PAIR, columns)
-    # All neighbours are compared, since numpy has no vectorized loop with steps; half of that is not needed.
-    left, right, greatest = by_height.reshape(-1)[:-1], by_height.reshape(-1)[1:], by_both.reshape(-1)[:-1]
-    found = by_both[..., ::PAIR]
-
-    def run(images: Array, filter_: Array, *rest: Array) -> None:
-        bias, output = rest[0].reshape(-1, 1, 1) if conv.has_bias else None, rest[-1]
-        copies.clear()
-        for _, filters in packed.of(filter_)():
-            tiles = product(tile_starts(conv.groups, channels), range(conv.batch), zip(starts, tops, strict=True))
-            for channel, image, (first, top) in tiles:
-                here = slice(channel, channel + channels)
-                copies.fill(images[image, here], top)
-                matrix_product(filters[here, None], matrices, products)
-                np.maximum(pairs[:, :, 0], pairs[:, :, 1], out=by_height)
-                np.maximum(left, right, out=greatest)
-                target = output[image, here, first : first + count]
-                if bias is None:
-                    np.copyto(target, found)
-                else:
-                    np.add(found, bias[here], out=target)
-
-    return run
-
-
 @attrs.frozen
 class ColumnCopies:
     """Copies of some rows of images for the columns of a window.
@@ -188,7 +135,7 @@ class ColumnCopies:
         source = images[:, top + first : top + last]
         if len(self.widened):
             wide = self.widened[:, first:last]
-            copy_in_float32(source, wide)
+            np.copyto(wide, source)
             source = wide
         for target, columns in self.moves:
             np.copyto(target[:, first:last], source[:, :, columns])

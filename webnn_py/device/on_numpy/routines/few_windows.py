@@ -18,7 +18,7 @@ FEW: Final = 2**15
 def has_few_windows(conv: Convolution) -> bool:
     """Whether an image's windows follow each other along its height alone and are few, and the filter is a matrix."""
     (vertical, horizontal), (windows, width) = conv.slides, conv.output_sizes
-    is_matrix = conv.layout == "nchw" and conv.filter_layout == "oihw" and not conv.multiplies_bias
+    is_matrix = conv.layout == "nchw" and conv.filter_layout == "oihw"
     if conv.batch > 1 or conv.data_type != "float32" or not is_matrix:
         return False
     is_line = width == horizontal.size == horizontal.window == 1 and not horizontal.begin  # which would be read instead
@@ -52,7 +52,7 @@ def few_windows(conv: Convolution) -> PreparedKernel:
             runs.append(partial(np.add, output, rest[0].reshape(conv.groups, -1, 1), output))
         return in_order(runs)
 
-    return PreparedKernel(prepare, is_long=True)
+    return PreparedKernel(prepare)
 
 
 def multiply_copy(filter_: Array, matrices: Array, output: Array) -> None:

@@ -1,4 +1,4 @@
-"""Convolutions as matrix products of the filter and im2col matrices, or as sums of shifted images."""
+"""Convolutions as matrix products of the filter and im2col matrices."""
 
 from collections.abc import Callable
 from functools import partial
@@ -9,13 +9,11 @@ from typing import Final, Self
 import attrs
 import numpy as np
 
-from webnn_py.device.on_numpy.routines.blas import float32, matrix_product
+from webnn_py.device.on_numpy.routines.blas import matrix_product
 from webnn_py.device.on_numpy.routines.conv_sizes import Convolution
-from webnn_py.device.on_numpy.routines.float16 import narrow
+from webnn_py.device.on_numpy.routines.float16 import float32, narrow
 from webnn_py.device.on_numpy.routines.im2col_columns import columns_of
-from webnn_py.device.on_numpy.routines.im2col_tiles import Im2colTile
-from webnn_py.device.on_numpy.routines.packed_filter import FilterBlocks, PackedFilter, filter_matrices
-from webnn_py.device.on_numpy.routines.spread_windows import SpreadWindows
+from webnn_py.device.on_numpy.routines.packed_filter import FilterBlocks, PackedFilter
 from webnn_py.device.on_numpy.routines.tiling import tile_size, tile_starts
 from webnn_py.device.on_numpy.scratch import scratch
 from webnn_py.device.on_numpy.table import Array, Kernel
@@ -25,12 +23,6 @@ PRODUCT_TILE: Final = 2**19
 
 VECTOR_TILE: Final = 3 * 2**16
 """The most where a group has few outputs: BLAS waits for memory, so a tile fits in cache."""
-
-SHIFTED_TILE: Final = 2**16
-"""The most elements of a tile of shifted images: three tiles fit in cache."""
-
-SHIFTED_RUN: Final = 2**11
-"""The elements for which the filter is repeated beside shifted images: numpy is slow where it has to repeat less."""
 
 COPY: Final = 3
 """How much longer an element of the filter takes to be copied than one of the images to the im2col matrix."""
@@ -123,21 +115,19 @@ def im2col_planes(conv: Convolution) -> Kernel:
     nhwc images are taken for nchw images of another memory layout.
     """
     nchw = conv.layout == "nchw"
-    packed = PackedFilter(conv, window_first=conv.is_window_first, bias=conv.multiplies_bias)
+    packed = PackedFilter(conv, window_first=conv.is_window_first)
     most = min(VECTOR_TILE if conv.has_few_outputs else PRODUCT_TILE, conv.most_elements - packed.elements)
     tiles = Tiles.of(conv, most, 1 if nchw else -(-CHANNELS_IN_LINE // conv.group_inputs))
     clear, fill_columns, multiply = planes_tile(conv, tiles)
     by_group = (conv.batch, conv.groups, conv.group_outputs, *conv.output_sizes)
 
     def run(images: Array, filter_: Array, *rest: Array) -> None:
-        bias = float32(rest[0]) if conv.has_bias else None
+        bias = float32(rest[0]).reshape(conv.groups, -1, 1, 1, 1) if conv.has_bias else None
         output = rest[-1]
         if not nchw:
             images, output = images.transpose(0, 3, 1, 2), output.transpose(0, 3, 1, 2)
         output = output.reshape(by_group, copy=False)
-        blocks = packed.of(filter_, bias if conv.multiplies_bias else None)
-        if bias is not None:
-            bias = None if conv.multiplies_bias else bias.reshape(conv.groups, -1, 1, 1, 1)
+        blocks = packed.of(filter_)
         clear()
         go_through(conv, tiles, blocks, packed.count, partial(fill_columns, images), partial(multiply, bias, output))
 
@@ -152,13 +142,12 @@ def planes_tile(
     Callable[[Array | None, Array, slice, Array, int, int, int], None],
 ]:
     """What prepares the scratch for a call; FillColumns, given images; and Multiply, given the bias and the output."""
-    width = conv.output_sizes[1]
     inputs = tiles.groups * conv.group_inputs
     columns = columns_of(conv, (tiles.images, tiles.groups, tiles.rows), tiles.row_starts)
     patches = columns.matrices
-    direct = tiles.images == 1 and columns.width == width and conv.data_type == "float32" and conv.layout == "nchw"
+    direct = tiles.images == 1 and conv.data_type == "float32" and conv.layout == "nchw"
     outputs = 0 if direct else conv.group_outputs
-    products = scratch((tiles.groups, outputs, tiles.images, tiles.rows, columns.width))
+    products = scratch((tiles.groups, outputs, tiles.images, tiles.rows, conv.output_sizes[1]))
 
     def fill_columns(images: Array, image: int, group: int, row: int) -> None:
         channels = slice(group * conv.group_inputs, group * conv.group_inputs + inputs)
@@ -171,137 +160,6 @@ def planes_tile(
         region = output[images, groups, part, row : row + tiles.rows].transpose(1, 2, 0, 3, 4)
         result = region if direct else products[:, part]
         matrix_product(matrices[groups], patches, result.reshape(tiles.groups, -1, patches.shape[2], copy=False))
-        emit(region if direct else result[..., :width], None if bias is None else bias[groups, part], region)
+        emit(result, None if bias is None else bias[groups, part], region)
 
     return columns.clear, fill_columns, multiply
-
-
-def im2col_pixels(conv: Convolution) -> Kernel:
-    """A convolution of nhwc images in one group: a matrix that has a row per window times the filter, by tiles."""
-    height, width = conv.output_sizes
-    # Where the windows outnumber the output channels, the filter is what is cheaper to copy in another order.
-    windows_outnumber = conv.output_channels < conv.batch * height * width
-    fits = conv.output_channels * conv.input_channels * conv.tap_count <= conv.copied_elements
-    is_copied = conv.data_type != "float32" or (windows_outnumber and fits)
-    packed = PackedFilter(conv, window_first=conv.is_window_first or is_copied)
-    tiles = Tiles.of(conv, min(PRODUCT_TILE, conv.most_elements - packed.elements))
-    clear, fill, matrix = rows_of_pixels(conv, tiles, window_first=conv.is_window_first or is_copied)
-    direct = conv.data_type == "float32"
-    products = scratch((0 if direct else tiles.images, tiles.rows, width, conv.output_channels))
-
-    def fill_columns(images: Array, image: int, _group: int, row: int) -> None:
-        fill(images[image : image + tiles.images], row)
-
-    def multiply(
-        bias: Array | None, output: Array, part: slice, matrices: Array, image: int, _group: int, row: int
-    ) -> None:
-        region = output[image : image + tiles.images, row : row + tiles.rows, :, part]
-        result = region if direct else products[..., part]
-        matrix_product(matrix, matrices[0].T, result.reshape(len(matrix), -1, copy=False))
-        emit(result, None if bias is None else bias[part], region)
-
-    def run(images: Array, filter_: Array, *rest: Array) -> None:
-        bias = float32(rest[0]) if conv.has_bias else None
-        clear()
-        blocks = packed.of(filter_)
-        go_through(conv, tiles, blocks, packed.count, partial(fill_columns, images), partial(multiply, bias, rest[-1]))
-
-    return run
-
-
-def rows_of_pixels(
-    conv: Convolution, tiles: Tiles, *, window_first: bool
-) -> tuple[Callable[[], None], Callable[[Array, int], None], Array]:
-    """What prepares the scratch for a call; what fills a tile, given images and the row start; and the tile's matrix.
-
-    The matrix has a row for each window.
-    """
-    height, width = (slide.window for slide in conv.slides)
-    windows = (tiles.images, tiles.rows, conv.output_sizes[1])
-    order = (0, 1, 2, 3, 4, 5) if window_first else (0, 1, 2, 4, 5, 3)
-    shape = (height, width, conv.input_channels) if window_first else (conv.input_channels, height, width)
-    patches = scratch((*windows, *shape))
-    matrix, view = patches.reshape(prod(windows), -1), patches.transpose(order)
-    if conv.is_spread:
-        return lambda: None, SpreadWindows(conv.slides, view.transpose(0, 3, 4, 1, 2, 5), 1).fill, matrix
-    source, tile, starts = window_views(conv, tiles)
-
-    def fill(images: Array, row: int) -> None:
-        tile.fill(images, starts[row])
-        np.copyto(view, source)
-
-    return tile.clear, fill, matrix
-
-
-def window_views(conv: Convolution, tiles: Tiles) -> tuple[Array, Im2colTile, dict[int, int]]:
-    """The windows of a tile of nhwc images: (images, rows, columns, height and width of a window, channels).
-
-    Returns:
-        The view; the tile that it looks at; and the tile's row start for each row start of windows.
-    """
-    vertical, horizontal = conv.slides
-    dense = tuple(attrs.evolve(slide, window=slide.reach, stride=1, dilation=1) for slide in conv.slides)
-    sizes = ((tiles.rows - 1) * vertical.stride + 1, (conv.output_sizes[1] - 1) * horizontal.stride + 1)
-    starts = {row: row * vertical.stride for row in tiles.row_starts}
-    tile = Im2colTile((tiles.images,), (conv.input_channels,), (dense[0], dense[1]), sizes, list(starts.values()))
-    plane = tile.plane((0, 0))
-    image, row, column, channel = plane.strides
-    view = np.ndarray(
-        (
-            *(tiles.images, tiles.rows, conv.output_sizes[1]),
-            *(vertical.window, horizontal.window, conv.input_channels),
-        ),
-        plane.dtype,
-        plane,
-        0,
-        (
-            *(image, row * vertical.stride, column * horizontal.stride),
-            *(row * vertical.dilation, column * horizontal.dilation, channel),
-        ),
-    )
-    return view, tile, starts
-
-
-def shifted_pixels(conv: Convolution) -> Kernel:
-    """A depthwise convolution of nhwc images: the sum of shifted images, times a row of the filter's elements each."""
-    height, width = conv.output_sizes
-    runs, columns = runs_of(width, conv.pitch, SHIFTED_RUN / conv.groups)
-    weights = scratch((conv.group_outputs, conv.tap_count, columns * conv.groups))
-    # A tile has its padded images, a sum, and a term of it.
-    row = conv.padded_elements(1) - conv.padded_elements(0) + 2 * conv.pitch
-    most = (conv.most_elements - weights.size) / conv.groups - conv.padded_elements(0)
-    rows = tile_size(height, min(SHIFTED_TILE / (conv.pitch * conv.groups), most / row))
-    row_starts = tile_starts(height, rows)
-    tile = Im2colTile((), (conv.groups,), conv.slides, (rows, width), row_starts)
-    first, *others = (
-        tile.tap(i, j)[:, : runs * columns].reshape(rows, runs, columns * conv.groups, copy=False) for i, j in conv.taps
-    )
-    total, term = scratch((2, *first.shape))
-    result = total.reshape(rows, -1, conv.groups)[:, :width]
-
-    def run(images: Array, filter_: Array, *rest: Array) -> None:
-        repeated = weights.reshape(conv.group_outputs, conv.tap_count, columns, conv.groups)
-        np.copyto(repeated, filter_matrices(conv, float32(filter_)).transpose(1, 2, 0)[:, :, None])
-        bias = float32(rest[0]).reshape(conv.groups, -1).T if conv.has_bias else None
-        outputs = rest[-1].reshape(conv.batch, height, width, conv.groups, conv.group_outputs)
-        tile.clear()
-        for image, row in product(range(conv.batch), row_starts):
-            tile.fill(images[image], row)
-            for multiple in range(conv.group_outputs):
-                np.multiply(first, weights[multiple, 0], out=total)
-                for tap, weight in zip(others, weights[multiple, 1:], strict=True):
-                    np.multiply(tap, weight, out=term)
-                    np.add(total, term, out=total)
-                there = None if bias is None else bias[multiple]
-                emit(result, there, outputs[image, row : row + rows, ..., multiple])
-
-    return run
-
-
-def runs_of(width: int, most: int, length: float) -> tuple[int, int]:
-    """The number of runs that a row is cut into, and their equal length: about ``length``, ``most`` together."""
-    for runs in range(max(1, int(width / length)), 1, -1):
-        columns = -(-width // runs)
-        if runs * columns <= most:
-            return runs, columns
-    return 1, width

@@ -7,7 +7,6 @@ from math import gcd, prod
 import attrs
 import numpy as np
 
-from webnn_py.device.on_numpy.routines.float16 import copy_in_float32
 from webnn_py.device.on_numpy.routines.tiling import inside, steps_of
 from webnn_py.device.on_numpy.scratch import scratch
 from webnn_py.device.on_numpy.table import Array
@@ -144,7 +143,7 @@ class Im2colTile:
             if target is None:
                 continue
             if prepare is None:
-                copy_in_float32(images[source], target)
+                np.copyto(target, images[source])
             else:
                 prepare(images[source], out=target, dtype=target.dtype)
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterable
 
+import numpy as np
+
 from webnn_py.device.on_numpy.routines.blas import for_blas
 from webnn_py.device.on_numpy.routines.conv_sizes import Convolution
-from webnn_py.device.on_numpy.routines.float16 import copy_in_float32
 from webnn_py.device.on_numpy.routines.tiling import tile_size
 from webnn_py.device.on_numpy.scratch import scratch
 from webnn_py.device.on_numpy.table import Array
@@ -34,46 +35,41 @@ class PackedFilter:
         count: the blocks.
     """
 
-    def __init__(self, conv: Convolution, *, window_first: bool, bias: bool = False) -> None:
+    def __init__(self, conv: Convolution, *, window_first: bool) -> None:
         """Prepare the scratch.
 
         Args:
             conv: the convolution.
             window_first: whether the elements of a window come in the order height, width, input channel; otherwise
                 in the order input channel, height, width.
-            bias: whether the bias is one more element of each window.
         """
         self._conv = conv
         self._order = [conv.filter_layout.index(axis) for axis in ("ohwi" if window_first else "oihw")]
-        self._is_view = conv.data_type == "float32" and window_first == conv.is_window_first and not bias
-        pitch = conv.group_inputs * conv.tap_count + bias
+        self._is_view = conv.data_type == "float32" and window_first == conv.is_window_first
+        elements = conv.group_inputs * conv.tap_count
         self._step = conv.group_outputs
         if not self._is_view:
-            self._step = tile_size(conv.group_outputs, conv.copied_elements / (conv.groups * pitch))
+            self._step = tile_size(conv.group_outputs, conv.copied_elements / (conv.groups * elements))
         self._starts = range(0, conv.group_outputs, self._step)
-        self._memory = scratch((conv.groups, 0 if self._is_view else self._step, pitch))
+        self._memory = scratch((conv.groups, 0 if self._is_view else self._step, elements))
         self.elements = self._memory.size
         self.count = len(self._starts)
 
-    def of(self, filter_: Array, bias: Array | None = None) -> FilterBlocks:
-        """The blocks of a filter, perhaps with the bias."""
+    def of(self, filter_: Array) -> FilterBlocks:
+        """Return the blocks of a filter."""
         conv = self._conv
         if self._is_view:
             whole = [(slice(None), for_blas(filter_matrices(conv, filter_)))]
             return lambda: whole
         parts = filter_.transpose(self._order)
         parts = parts.reshape(conv.groups, conv.group_outputs, *parts.shape[1:], copy=False)
-        biases = None if bias is None else bias.reshape(conv.groups, conv.group_outputs)
         if self.count > 1:
-            return lambda: (self._copy(parts, biases, start) for start in self._starts)
-        copied = [self._copy(parts, biases, 0)]
+            return lambda: (self._copy(parts, start) for start in self._starts)
+        copied = [self._copy(parts, 0)]
         return lambda: copied
 
-    def _copy(self, parts: Array, biases: Array | None, start: int) -> tuple[slice, Array]:
+    def _copy(self, parts: Array, start: int) -> tuple[slice, Array]:
         channels = slice(start, min(start + self._step, self._conv.group_outputs))
         matrices = self._memory[:, : channels.stop - start]
-        elements = matrices if biases is None else matrices[..., :-1]
-        copy_in_float32(parts[:, channels], elements.reshape(*elements.shape[:2], *parts.shape[2:], copy=False))
-        if biases is not None:
-            matrices[..., -1] = biases[:, channels]
+        np.copyto(matrices.reshape(*matrices.shape[:2], *parts.shape[2:], copy=False), parts[:, channels])
         return channels, matrices

@@ -7,8 +7,8 @@ is computed from it: at a dilation of thousands a tile of one row of windows wou
 from itertools import product
 
 import attrs
+import numpy as np
 
-from webnn_py.device.on_numpy.routines.float16 import copy_in_float32
 from webnn_py.device.on_numpy.routines.tiling import inside
 from webnn_py.device.on_numpy.table import Array
 from webnn_py.operators.windows import Slide
@@ -47,4 +47,4 @@ class SpreadWindows:
                 target.fill(0)
             if first < last and begin < end:
                 source = images[(*every, slice(top + first, top + last), slice(left + begin, left + end))]
-                copy_in_float32(source, target[(*every, slice(first, last), slice(begin, end))])
+                np.copyto(target[(*every, slice(first, last), slice(begin, end))], source)

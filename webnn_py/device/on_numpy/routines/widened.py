@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from webnn_py.device.on_numpy.routines.blas import matrix_product
-from webnn_py.device.on_numpy.routines.float16 import NARROWING, widen
+from webnn_py.device.on_numpy.routines.float16 import NARROWING
 from webnn_py.device.on_numpy.scratch import scratch
 from webnn_py.device.on_numpy.table import Array
 
@@ -82,5 +82,5 @@ def widened(matrices: Array, memory: Array) -> Array:
     if matrices.strides[-1] > matrices.strides[-2]:
         return widened(matrices.swapaxes(-1, -2), memory).swapaxes(-1, -2)
     wide = memory[: matrices.size].reshape(matrices.shape)
-    widen(matrices, wide)
+    np.copyto(wide, matrices)
     return wide
