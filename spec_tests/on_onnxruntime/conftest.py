@@ -33,13 +33,13 @@ def drafts(monkeypatch):
     """The nodes of each model of which a session is made, in the order in which they are written."""
     from webnn_py.device.on_onnxruntime import executable  # noqa: PLC0415 - an extra
 
-    found, activated = [], executable.activated
+    found, fuse = [], executable.fuse_activations
 
     def noted(nodes, *more):
         found.append(nodes)
-        return activated(nodes, *more)
+        return fuse(nodes, *more)
 
-    monkeypatch.setattr(executable, "activated", noted)
+    monkeypatch.setattr(executable, "fuse_activations", noted)
     return found
 
 

@@ -101,7 +101,7 @@ async def test_fewer_nodes_have_the_bits_of_what_was_drawn(ml, written, monkeypa
     assert {name: written[name] for name in counts} == counts
     fewer.append(await computed(context, draw, spiked()))
     monkeypatch.setattr(inlined_export, "tidied", lambda nodes, _outputs: nodes)
-    monkeypatch.setattr(executable, "activated", lambda nodes, *_more: list(nodes))
+    monkeypatch.setattr(executable, "fuse_activations", lambda nodes, *_more: list(nodes))
     for got, x in zip(fewer, (X, spiked()), strict=True):
         with passes_left_out("stacked-extremes"):
             expected = await computed(context, draw, x)

@@ -88,14 +88,14 @@ CASES = {
 def written(monkeypatch):
     """How often each operator is in the models of which sessions are made."""
     counts = Counter()
-    activated = executable.activated
+    fuse = executable.fuse_activations
 
     def noted(nodes, *more):
-        found = activated(nodes, *more)
+        found = fuse(nodes, *more)
         counts.update(node.operator for node in found)
         return found
 
-    monkeypatch.setattr(executable, "activated", noted)
+    monkeypatch.setattr(executable, "fuse_activations", noted)
     return counts
 
 
@@ -113,7 +113,7 @@ async def test_results_have_the_bits_of_two_nodes(ml, written, monkeypatch, case
     ours = await computed(ml, draw, x)
     kinds = ("Add", "Conv", "FusedConv", "LeakyRelu", "Relu")
     assert {name: written[name] for name in kinds if written[name]} == {name: n for name, n in counts.items() if n}
-    monkeypatch.setattr(executable, "activated", lambda nodes, *_more: list(nodes))
+    monkeypatch.setattr(executable, "fuse_activations", lambda nodes, *_more: list(nodes))
     apart = await computed(ml, draw, x)
     assert ours.keys() == apart.keys()
     for name, array in ours.items():

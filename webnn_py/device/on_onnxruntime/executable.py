@@ -1,4 +1,9 @@
-"""A graph compiled for onnxruntime: a session, and another for numbers that the first may get wrong."""
+"""The way of a graph to a session of onnxruntime, and its runs.
+
+:data:`PASSES` rewrite the graph. :class:`GuardedRules` write its operators fast and with guards, and ``rules.write``
+writes them for all numbers. Of either, :class:`InlinedExport` makes a model, :class:`EngineOptions` a session, and
+:class:`BoundSession` binds buffers. The session for all numbers is made when a guard of the other one asks for it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +19,7 @@ import onnxruntime
 from webnn_py.device.backend import HostArray, Memory, Storage
 from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER, EngineOptions
 from webnn_py.device.on_onnxruntime.lowering import rules
-from webnn_py.device.on_onnxruntime.lowering.fused_activations import activated
+from webnn_py.device.on_onnxruntime.lowering.fused_activations import fuse_activations
 from webnn_py.device.on_onnxruntime.lowering.guarded_rules import GuardedRules
 from webnn_py.device.on_onnxruntime.passes.pipeline import PASSES
 from webnn_py.device.on_onnxruntime.session import BoundSession
@@ -66,14 +71,15 @@ class OnnxruntimeGraph:
     def __init__(self, graph: Graph, options: EngineOptions, shared: SharedConstants) -> None:
         constants = _Constants(shared)
         self._options = options
+        is_tested = options.provider == TESTED_PROVIDER
         graph, self.passes = PASSES.run(graph, PassContext(constants.peek, options.provider))
-        guarded = GuardedRules(graph, constants.peek, checks_indices=options.provider == TESTED_PROVIDER)
+        guarded = GuardedRules(graph, constants.peek, checks_indices=is_tested)
         self._quick = self._session(graph, constants.contents, guarded)
-        self.bind = self._quick.bind
-        self._exactly: Callable[[], BoundSession] | None = None
         self._may_fail = guarded.may_fail
+        self._exactly: Callable[[], BoundSession] | None = None
         if self._quick.guard is not None or self._may_fail:
             self._exactly = partial(self._session, graph, constants.used.__getitem__, rules.write)
+        self.bind = self._quick.bind
         self._exact: BoundSession | None = None
         self.byte_length = constants.byte_length
         self.shared = tuple(constants.shared.values())
@@ -85,7 +91,14 @@ class OnnxruntimeGraph:
         self.expected_seconds = NOT_MEASURED
         self._last_seconds = math.inf
         # While another device computes, the processor has nothing to do, but the call takes its time.
-        self._clock = computing_time if options.provider == TESTED_PROVIDER else perf_counter
+        self._clock = computing_time if is_tested else perf_counter
+
+    def _session(self, graph: Graph, contents: ReadConstant, write: Write) -> BoundSession:
+        """Write a rewritten graph as a model, and make the session that runs it."""
+        fuse = fuse_activations if self._options.provider == TESTED_PROVIDER else None
+        model = InlinedExport(graph, contents, write, fuse, rules.WITHOUT_FLOAT16).model()
+        session = self._options.session(model, graph.descriptors)
+        return BoundSession(session, (model.inputs, model.outputs), model.beside, model.guard)
 
     @staticmethod
     def compile_seconds(graph: Graph) -> float:
@@ -109,12 +122,6 @@ class OnnxruntimeGraph:
         constant_bytes = sum([value.descriptor.byte_length for value in constants])
         seconds = len(graph.nodes) * SECONDS_PER_NODE + constant_bytes * SECONDS_PER_CONSTANT_BYTE
         return seconds + filter_bytes * SECONDS_PER_FILTER_BYTE + places * SECONDS_PER_PLACE
-
-    def _session(self, graph: Graph, contents: ReadConstant, write: Write) -> BoundSession:
-        join = activated if self._options.provider == TESTED_PROVIDER else None
-        model = InlinedExport(graph, contents, write, join, rules.WITHOUT_FLOAT16).model()
-        session = self._options.session(model, graph.descriptors)
-        return BoundSession(session, (model.inputs, model.outputs), model.beside, model.guard)
 
     def run(self) -> bool:
         """Compute what is bound from what is bound; whether that may be wrong: then :meth:`run_exactly` is needed."""

@@ -20,8 +20,10 @@ WITHOUT_BIAS: Final = 2
 """Inputs of a convolution that has none."""
 
 
-def activated(nodes: Sequence[Draft], outputs: Collection[str], constants: dict[str, Array]) -> list[Draft]:
-    """The nodes with each bias and activation in what nothing else reads; for the processor's provider only.
+def fuse_activations(nodes: Sequence[Draft], outputs: Collection[str], constants: dict[str, Array]) -> list[Draft]:
+    """Return the nodes with each bias and activation in the convolution or product before it, which nothing else reads.
+
+    The CPU provider alone has such operators.
 
     Args:
         nodes: in an order in which they can run.

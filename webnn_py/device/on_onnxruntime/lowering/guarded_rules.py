@@ -211,7 +211,7 @@ def reduce_max(body: Body, node: Node, input: OnnxTensor) -> Written:
         sizes = (1, math.prod(sizes[:first]), math.prod(sizes[first:]))
         rows = body.node("Reshape", input, shape(*sizes))
     greatest = body.node("GlobalMaxPool", rows)
-    distance = body.node("Sub", greatest, LOWEST.reshape((1,) * len(sizes)))  # as rules.beside() says
+    distance = body.node("Sub", greatest, LOWEST.reshape((1,) * len(sizes)))  # as rules.in_rank_of() says
     body.guard(body.node("Div", distance, distance))
     if node.options["keep_dimensions"] and rows is input:
         return greatest

@@ -31,7 +31,7 @@ TILE: Final = 16
 OF_PRODUCT: Final = {"alpha": 1.0, "beta": 1.0, "a_transpose": False, "b_transpose": True}
 
 
-def convolving(node: Node, current: Node) -> Mapping[Value, Value] | None:
+def relayout_convolution(node: Node, current: Node) -> Mapping[Value, Value] | None:
     """What takes the place of a conv2d of either kind, else None."""
     if not _is_plain(current):
         return None

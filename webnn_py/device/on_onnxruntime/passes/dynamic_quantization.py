@@ -16,7 +16,7 @@ from webnn_py.operators.operand import MLOperand
 from webnn_py.rewriting.walk import NodeRule, of_operators
 
 
-def recognizing(graph: Graph) -> NodeRule | None:
+def dynamic_quantizations(graph: Graph) -> NodeRule | None:
     """What puts one node in the place of each dynamic quantization of a graph; None where it has none."""
     found: dict[Node, DynamicQuantization] = {}
     for node in graph.nodes:
