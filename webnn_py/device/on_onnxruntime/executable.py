@@ -24,7 +24,6 @@ from webnn_py.device.on_onnxruntime.lowering.guarded_rules import GuardedRules
 from webnn_py.device.on_onnxruntime.passes.pipeline import PASSES
 from webnn_py.device.on_onnxruntime.session import BoundSession
 from webnn_py.device.own_thread import SHORT_SECONDS, computing_time
-from webnn_py.device.reshapes import is_reshape
 from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.graph import Constant, Graph, Value
 from webnn_py.onnx_export.body import Write
@@ -32,6 +31,7 @@ from webnn_py.onnx_export.inlined_export import InlinedExport
 from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.onnx_export.rules.pooling import LONG_WINDOW
 from webnn_py.rewriting.passes import PassContext
+from webnn_py.rewriting.reshapes import is_reshape
 
 SECONDS_PER_NODE: Final = 1.5e-4
 """About what compiling one node takes, more than half of it by onnxruntime."""

@@ -13,12 +13,12 @@ import attrs
 import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.dynamic_quantization import DynamicQuantization, recognized
 from webnn_py.device.on_numpy.passes.matching import Matched, UnlikeError, check, single
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel, scalar
 from webnn_py.graph import Node
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
+from webnn_py.rewriting.dynamic_quantization import DynamicQuantization, recognized
 
 HIGHEST: Final = 255
 LOWEST_PLACE, HIGHEST_PLACE = scalar(0, "float32"), scalar(HIGHEST, "float32")

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from webnn_py.device.folding import folded
 from webnn_py.device.on_numpy.passes.dynamic_quantization import DynamicDifferences
 from webnn_py.device.on_numpy.passes.gated_cells import GatedCell
 from webnn_py.device.on_numpy.passes.integer_casts import uncast
@@ -19,8 +18,9 @@ from webnn_py.device.on_numpy.passes.requantization import requantization
 from webnn_py.device.on_numpy.passes.widened_constants import PRODUCTS, WidenedConstants
 from webnn_py.device.on_numpy.table import constant_array
 from webnn_py.device.plan import split_constant
-from webnn_py.device.reshapes import is_reshape, keeps_one_element, reshape
 from webnn_py.graph import Graph, Node, Value
+from webnn_py.rewriting.convolution_folding import folded
+from webnn_py.rewriting.reshapes import is_reshape, keeps_one_element, reshape
 from webnn_py.rewriting.walk import rewrite
 
 

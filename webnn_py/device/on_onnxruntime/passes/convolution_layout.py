@@ -15,9 +15,9 @@ import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.backend import HostArray
-from webnn_py.device.reshapes import is_reshape, origin_of, reshaped
 from webnn_py.graph import Constant, Node, Output, Value
 from webnn_py.operators import matrix, movement
+from webnn_py.rewriting.reshapes import is_reshape, origin_of, reshaped
 
 BLOCK: Final = 8
 """The fewest channels of a block."""

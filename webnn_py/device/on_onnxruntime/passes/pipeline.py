@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from webnn_py.device.folding import folded
 from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER
 from webnn_py.device.on_onnxruntime.lowering.trees import use_tree_regressors
 from webnn_py.device.on_onnxruntime.own_operators.quantized_lstm import QUANTIZED_LSTM
@@ -23,6 +22,7 @@ from webnn_py.graph import Graph
 from webnn_py.operators import conversion, convolution
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE_LSTM
 from webnn_py.operators.tree_ensembles import TREE_ENSEMBLE
+from webnn_py.rewriting.convolution_folding import folded
 from webnn_py.rewriting.passes import GraphPass, NodePass, PassContext, PassManager, ReadConstant
 from webnn_py.rewriting.walk import NodeRule, of_operators
 

@@ -10,10 +10,10 @@ import numpy as np
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_onnxruntime.passes.reductions_before_reshapes import BEFORE, broadcast_shape, sliced
 from webnn_py.device.on_onnxruntime.passes.scalar_ranks import give_numbers_ranks
-from webnn_py.device.reshapes import is_reshape, long, origin_of, reshaped
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import indexing, movement
 from webnn_py.operators.declaration import Operator
+from webnn_py.rewriting.reshapes import is_reshape, long, origin_of, reshaped
 from webnn_py.rewriting.walk import NodeRule
 
 BY_AXES: Final = frozenset({"quantize_linear", "dequantize_linear"})
