@@ -9,9 +9,22 @@ PASSES = ("spec_tests/on_onnxruntime/test_passes.py",)
 REROLLED_LOOP = ("spec_tests/on_onnxruntime/test_loop_rerolling.py",)
 NETWORKS = ("spec_tests/on_onnxruntime/test_quantized_recurrence.py",)
 PAIRED = ("spec_tests/on_onnxruntime/test_int8_networks.py",)
+FACTS = ("spec_tests/operators/test_facts.py",)
 INDEX_RANGES = ("spec_tests/on_onnxruntime/test_index_ranges.py",)
 
 FAULTS = [
+    Fault(
+        "facts-nan-of-relu",
+        '@operator("relu", RELU, elementwise=True, no_larger=True, result_range=(0, math.inf), propagates_nan=True)',
+        '@operator("relu", RELU, elementwise=True, result_range=(0, math.inf))',
+        FACTS,
+    ),
+    Fault(
+        "facts-range-of-sigmoid",
+        '"sigmoid", OF_FLOATS, elementwise=True, result_range=(0, 1)',
+        '"sigmoid", OF_FLOATS, elementwise=True, result_range=(0.25, 1)',
+        FACTS,
+    ),
     Fault(
         "rules-commutative", "is_commutative and elements[0]", "is_commutative and not elements[0]", FUSION, "are_fused"
     ),
@@ -25,7 +38,7 @@ FAULTS = [
     Fault("rules-options", "elif value != expected:", "elif False:", FUSION, "stays"),
     Fault(
         "rules-readers",
-        "if not all(reader in nodes for value in inner.results for reader in uses.readers[value]):",
+        "if not all(reader in nodes for value in inner.results for reader in graph.readers.get(value, ())):",
         "if False:",
         FUSION,
         "stays",
@@ -305,11 +318,11 @@ FAULTS = [
         '("w_ends", "r_ends")} | {"is_backward": False}',
         NETWORKS,
     ),
-    Fault("indices-of-failures", "            self.may_fail |= not is_within\n", "", CHECKED_INDICES, "beyond"),
+    Fault("indices-of-failures", "            self.may_fail |= not is_in_range\n", "", CHECKED_INDICES, "beyond"),
     Fault(
         "indices-of-providers",
-        "options.provider == TESTED_PROVIDER)\n        self._quick",
-        "True)\n        self._quick",
+        "checks_indices=is_tested",
+        "checks_indices=True",
         CHECKED_INDICES,
         "provider",
     ),
