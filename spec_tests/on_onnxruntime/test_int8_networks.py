@@ -340,7 +340,7 @@ def test_rows_in_another_order_are_cut_where_sums_of_any_are_exact(ends, expecte
     graph = Graph.reaching({"y": network.results[0]})
     (node,) = [
         node
-        for node in int8_networks.with_paired_networks(graph, lambda value: value.data).nodes
+        for node in int8_networks.use_signed_weights(graph, lambda value: value.data).nodes
         if node.operator is QUANTIZED_LSTM
     ]
     assert node.operand("w").data_type == "int8"

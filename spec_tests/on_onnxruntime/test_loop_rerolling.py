@@ -11,7 +11,7 @@ from webnn_py.script.builder import drawing_of
 
 pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime.passes.loop_steps import AlikeSteps
+from webnn_py.device.on_onnxruntime.passes.loop_steps import RepeatedSteps
 from webnn_py.operators.composites import dynamically_quantized
 from webnn_py.rewriting.passes import passes_left_out
 
@@ -329,5 +329,5 @@ async def test_steps_are_one_node_unless_that_would_wait_for_itself(ml, waits):
         state = b.add(part, state)
     nodes = sorted(drawing_of("a test", {"last": state}).nodes, key=lambda node: node.drawn)
     columns = [[node for node in nodes if node.operator.name == name] for name in ("gather", "add")]
-    steps = AlikeSteps([node for step in zip(*columns, strict=True) for node in step], 2, lambda item: item.data)
+    steps = RepeatedSteps([node for step in zip(*columns, strict=True) for node in step], 2, lambda item: item.data)
     assert (steps.as_one([]) is None) == waits

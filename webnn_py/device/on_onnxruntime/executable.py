@@ -1,4 +1,9 @@
-"""A graph compiled for onnxruntime: a session, and another for numbers that the first may get wrong."""
+"""The way of a graph to a session of onnxruntime, and its runs.
+
+:data:`PASSES` rewrite the graph. :class:`GuardedRules` write its operators fast and with guards, and ``rules.write``
+writes them for all numbers. Of either, :class:`InlinedExport` makes a model, :class:`EngineOptions` a session, and
+:class:`BoundSession` binds buffers. The session for all numbers is made when a guard of the other one asks for it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +22,6 @@ from webnn_py.device.on_onnxruntime.lowering import rules
 from webnn_py.device.on_onnxruntime.lowering.guarded_rules import GuardedRules
 from webnn_py.device.on_onnxruntime.passes.pipeline import NODE_PASSES, PASSES
 from webnn_py.device.on_onnxruntime.session import BoundSession
-from webnn_py.device.reshapes import is_reshape
 from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.device.worker_thread import SHORT_SECONDS, computing_time
 from webnn_py.graph import Constant, Graph, Value
@@ -26,6 +30,7 @@ from webnn_py.onnx_export.inlined_export import InlinedExport, InlinedModel
 from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.onnx_export.rules.pooling import LONG_WINDOW
 from webnn_py.rewriting.passes import PassContext
+from webnn_py.rewriting.reshapes import is_reshape
 
 SECONDS_PER_NODE: Final = 1.5e-4
 """About what compiling one node takes, more than half of it by onnxruntime."""
@@ -74,18 +79,19 @@ class OnnxruntimeGraph:
     def __init__(self, graph: Graph, options: EngineOptions, shared: SharedConstants) -> None:
         constants = _Constants(shared)
         self._options = options
+        is_tested = options.provider == TESTED_PROVIDER
         self.expected_seconds = _first_seconds(graph)
         graph, self.passes = PASSES.run(graph, PassContext(constants.peek, options.provider))
-        guarded = GuardedRules(graph, constants.peek, checks_indices=options.provider == TESTED_PROVIDER)
+        guarded = GuardedRules(graph, constants.peek, checks_indices=is_tested)
         model = self._model(graph, constants.contents, guarded)
         self.passes += model.passes
         self._quick = self._session(model, graph)
-        self.bind = self._quick.bind
-        self._exactly: Callable[[], BoundSession] | None = None
         self._may_fail = guarded.may_fail
+        self._exactly: Callable[[], BoundSession] | None = None
         if self._quick.guard is not None or self._may_fail:
             exact = partial(self._model, graph, constants.used.__getitem__, rules.write)
             self._exactly = lambda: self._session(exact(), graph)
+        self.bind = self._quick.bind
         self._exact: BoundSession | None = None
         self.byte_length = constants.byte_length
         self.shared = tuple(constants.shared.values())
@@ -96,7 +102,17 @@ class OnnxruntimeGraph:
         self._run_options.add_run_config_entry("gpu_graph_id", "-1")
         self._last_seconds = math.inf
         # While another device computes, the processor has nothing to do, but the call takes its time.
-        self._clock = computing_time if options.provider == TESTED_PROVIDER else perf_counter
+        self._clock = computing_time if is_tested else perf_counter
+
+    def _model(self, graph: Graph, contents: ReadConstant, write: Write) -> InlinedModel:
+        """Write a rewritten graph as a model."""
+        context = PassContext(contents, self._options.provider)
+        return InlinedExport(graph, context, write, NODE_PASSES, rules.WITHOUT_FLOAT16).model()
+
+    def _session(self, model: InlinedModel, graph: Graph) -> BoundSession:
+        """Make the session that runs a model."""
+        session = self._options.session(model, graph.descriptors)
+        return BoundSession(session, (model.inputs, model.outputs), model.beside, model.guard)
 
     @staticmethod
     def compile_seconds(graph: Graph) -> float:
@@ -120,14 +136,6 @@ class OnnxruntimeGraph:
         constant_bytes = sum([value.descriptor.byte_length for value in constants])
         seconds = len(graph.nodes) * SECONDS_PER_NODE + constant_bytes * SECONDS_PER_CONSTANT_BYTE
         return seconds + filter_bytes * SECONDS_PER_FILTER_BYTE + places * SECONDS_PER_PLACE
-
-    def _model(self, graph: Graph, contents: ReadConstant, write: Write) -> InlinedModel:
-        context = PassContext(contents, self._options.provider)
-        return InlinedExport(graph, context, write, NODE_PASSES, rules.WITHOUT_FLOAT16).model()
-
-    def _session(self, model: InlinedModel, graph: Graph) -> BoundSession:
-        session = self._options.session(model, graph.descriptors)
-        return BoundSession(session, (model.inputs, model.outputs), model.beside, model.guard)
 
     def run(self) -> bool:
         """Compute what is bound from what is bound; whether that may be wrong: then :meth:`run_exactly` is needed."""

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from webnn_py.device.folding import folded
 from webnn_py.device.on_numpy.passes.dynamic_quantization import fused_dynamic_quantization
 from webnn_py.device.on_numpy.passes.widened_constants import widened_constants
 from webnn_py.device.on_numpy.table import constant_array
 from webnn_py.graph import Graph
 from webnn_py.operators import conversion, convolution
+from webnn_py.rewriting.convolution_folding import folded
 from webnn_py.rewriting.passes import GraphPass, NodePass, PassContext, PassManager
 from webnn_py.rewriting.report import PassReport
 

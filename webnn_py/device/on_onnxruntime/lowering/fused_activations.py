@@ -28,7 +28,7 @@ WITHOUT_BIAS: Final = 2
 def fuse_activations(written: WrittenNodes, context: PassContext) -> WrittenNodes:
     """Put each bias and activation into the convolution or product before it, whose result nothing else reads.
 
-    It holds for the CPU provider only.
+    The CPU provider alone has such operators.
     """
     reads = Counter(chain.from_iterable([node.read for node in written.nodes]))
     reads.update(written.outputs)

@@ -20,7 +20,6 @@ from webnn_py.device.on_onnxruntime.analyses.unneeded_guards import (
     value_ranges,
 )
 from webnn_py.device.on_onnxruntime.lowering import rules
-from webnn_py.device.reshapes import keeps_one_element
 from webnn_py.graph import Graph, Node
 from webnn_py.onnx_export import writing
 from webnn_py.onnx_export.body import Array, Body, OnnxTensor, Operands
@@ -34,6 +33,7 @@ from webnn_py.onnx_export.table import Rule, Written
 from webnn_py.operators import conversion, indexing, pooling
 from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.windows import image_shape
+from webnn_py.rewriting.reshapes import keeps_one_element
 
 LOWEST: Final = np.array(np.finfo(np.float32).min)
 
@@ -211,7 +211,7 @@ def reduce_max(body: Body, node: Node, input: OnnxTensor) -> Written:
         sizes = (1, math.prod(sizes[:first]), math.prod(sizes[first:]))
         rows = body.node("Reshape", input, shape(*sizes))
     greatest = body.node("GlobalMaxPool", rows)
-    distance = body.node("Sub", greatest, LOWEST.reshape((1,) * len(sizes)))  # as rules.beside() says
+    distance = body.node("Sub", greatest, LOWEST.reshape((1,) * len(sizes)))  # as rules.in_rank_of() says
     body.guard(body.node("Div", distance, distance))
     if node.options["keep_dimensions"] and rows is input:
         return greatest

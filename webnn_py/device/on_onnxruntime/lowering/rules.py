@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 import numpy as np
 
-from webnn_py.device.on_onnxruntime.lowering.scan import rolled
+from webnn_py.device.on_onnxruntime.lowering.scan import rerolled_loop
 from webnn_py.device.on_onnxruntime.lowering.trees import tree_ensemble
 from webnn_py.device.on_onnxruntime.own_operators.quantized_lstm import decomposition as step_by_step
 from webnn_py.graph import Node
@@ -39,10 +39,10 @@ def _float(value: float) -> np.ndarray[tuple[()], np.dtype[np.float32]]:
     return np.array(value, np.float32)
 
 
-def beside(x: OnnxTensor, number: Array) -> Array:
-    """A number that stands beside a tensor: of as many axes where the last one of the tensor has one element.
+def in_rank_of(x: OnnxTensor, number: Array) -> Array:
+    """Return a number in the rank of the other operand, a tensor, where its last axis has one element.
 
-    Beside a number of fewer axes onnxruntime goes over such tensors element by element, which takes 18 times as long.
+    With a number of fewer axes, onnxruntime broadcasts such tensors element by element, which takes 18 times as long.
     """
     return number.reshape((1,) * x.rank) if x.rank and x.shape[-1] == 1 else number
 
@@ -109,7 +109,7 @@ def dynamic_quantize(body: Body, node: Node, input: OnnxTensor) -> Written:
 
 def gelu(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
     """Gelu, of nothing infinite below zero."""
-    x = body.node("Max", body.cast(input, "float32"), beside(input, LEAST_GELU))
+    x = body.node("Max", body.cast(input, "float32"), in_rank_of(input, LEAST_GELU))
     return body.cast(body.node("Gelu", x), input.data_type)
 
 
@@ -123,7 +123,7 @@ def gemm(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor, c: OnnxTensor | N
 
 def hard_swish(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
     """Min(6, x + 3) · x / 6, of an x of at least -3; HardSwish would multiply by 1/6, and -Infinity by 0."""
-    least, three, six = (beside(input, _float(value)) for value in (-3, 3, 6))
+    least, three, six = (in_rank_of(input, _float(value)) for value in (-3, 3, 6))
     x = body.node("Max", body.cast(input, "float32"), least)
     gate = body.node("Min", body.node("Add", x, three), six)
     return body.cast(body.node("Mul", x, body.node("Div", gate, six)), input.data_type)
@@ -205,7 +205,7 @@ def prelu(body: Body, node: Node, input: OnnxTensor, slope: OnnxTensor) -> Writt
     if input.data_type not in FLOATS or _is_finite(body.known(slope)):
         return writing.write(body, node, {"input": input, "slope": slope})
     x = body.cast(input, "float32")
-    zero = beside(input, _float(0))
+    zero = in_rank_of(input, _float(0))
     below = body.node("Mul", body.node("Min", x, zero), body.cast(slope, "float32"))
     return body.cast(body.node("Add", body.node("Max", x, zero), below), input.data_type)
 
@@ -236,8 +236,8 @@ def _listed(body: Body, tensor: OnnxTensor) -> Array:
 
 def sigmoid(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
     """The quotient of exp(x) and exp(x) + 1; Sigmoid is good to 2⁻²³ of 1 only, however small the result is."""
-    power = body.node("Exp", body.node("Min", body.cast(input, "float32"), beside(input, SIGMOID_IS_ONE)))
-    sum_ = body.node("Add", power, beside(input, _float(1)))
+    power = body.node("Exp", body.node("Min", body.cast(input, "float32"), in_rank_of(input, SIGMOID_IS_ONE)))
+    sum_ = body.node("Add", power, in_rank_of(input, _float(1)))
     return body.cast(body.node("Div", power, sum_), input.data_type)
 
 
@@ -327,8 +327,8 @@ RULES: Final[Mapping[str, Rule]] = {**SAVED} | {
         reduce_log_sum_exp,
         reduce_mean,
         reduce_sum_square,
+        rerolled_loop,
         resample2d,
-        rolled,
         scaled_matmul,
         scatter_nd,
         sigmoid,

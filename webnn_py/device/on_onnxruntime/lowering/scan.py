@@ -12,7 +12,7 @@ from webnn_py.onnx_export.model_export import value_info
 from webnn_py.onnx_export.nodes import Within
 
 
-def rolled(
+def rerolled_loop(
     body: Body, node: Node, states: Sequence[OnnxTensor], scanned: Sequence[OnnxTensor], outer: Sequence[OnnxTensor]
 ) -> list[OnnxTensor]:
     """Scan, with a step in it that is written by the rules that hold around it."""

@@ -28,7 +28,7 @@ NOT_EQUAL: Final = COMPARISONS.index("not_equal")
 FUNCTIONS: Final[Mapping[str, str]] = {"sum": "SUM", "mean": "AVERAGE", "min": "MIN", "max": "MAX"}
 
 
-def with_trees(graph: Graph, contents: ReadConstant) -> Graph:
+def use_tree_regressors(graph: Graph, contents: ReadConstant) -> Graph:
     """The graph with its trees drawn out where onnxruntime means something else: the least of NaN and others is NaN."""
 
     def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:

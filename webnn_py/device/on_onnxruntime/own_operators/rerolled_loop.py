@@ -11,7 +11,7 @@ from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
 
 
-def rolled(
+def rerolled_loop(
     states: Sequence[MLOperand],
     scanned: Sequence[MLOperand],
     outer: Sequence[MLOperand],
@@ -34,14 +34,14 @@ def rolled(
     Returns:
         The last states, and of all steps what is stacked, along an axis more, the first.
     """
-    return [*rolled_outputs(step, steps, len(states))]
+    return [*loop_outputs(step, steps, len(states))]
 
 
-def rolled_outputs(step: Graph, steps: int, states: int) -> tuple[MLOperandDescriptor, ...]:
+def loop_outputs(step: Graph, steps: int, states: int) -> tuple[MLOperandDescriptor, ...]:
     """What a loop gives, of as many states."""
     made = [value.descriptor for value in step.outputs.values()]
     stacked = [MLOperandDescriptor(item.data_type, (steps, *item.shape)) for item in made[states:]]
     return (*made[:states], *stacked)
 
 
-ROLLED: Final = Operator(rolled, "scan", {})
+REROLLED_LOOP: Final = Operator(rerolled_loop, "scan", {})

@@ -15,9 +15,9 @@ import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.backend import HostArray
-from webnn_py.device.reshapes import is_reshape, origin_of, reshaped
 from webnn_py.graph import Constant, Node, Output, Value
 from webnn_py.operators import matrix, movement
+from webnn_py.rewriting.reshapes import is_reshape, origin_of, reshaped
 
 BLOCK: Final = 8
 """The fewest channels of a block."""
@@ -31,7 +31,7 @@ TILE: Final = 16
 OF_PRODUCT: Final = {"alpha": 1.0, "beta": 1.0, "a_transpose": False, "b_transpose": True}
 
 
-def convolving(node: Node, current: Node) -> Mapping[Value, Value] | None:
+def relayout_convolution(node: Node, current: Node) -> Mapping[Value, Value] | None:
     """What takes the place of a conv2d of either kind, else None."""
     if not _is_plain(current):
         return None

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from webnn_py.device.dynamic_quantization import DynamicQuantization, recognized
 from webnn_py.graph import Graph, Node, Value
 from webnn_py.operators import conversion, reduction
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE, dynamic_quantize
 from webnn_py.operators.operand import MLOperand
+from webnn_py.rewriting.dynamic_quantization import DynamicQuantization, recognized
 from webnn_py.rewriting.walk import NodeRule, of_operators
 
 
-def recognizing(graph: Graph) -> NodeRule | None:
+def dynamic_quantizations(graph: Graph) -> NodeRule | None:
     """What puts one node in the place of each dynamic quantization of a graph; None where it has none."""
     found: dict[Node, DynamicQuantization] = {}
     for node in graph.nodes:

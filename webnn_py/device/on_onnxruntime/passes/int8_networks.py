@@ -38,7 +38,7 @@ BY_UNIT: Final = ("w_scale", "r_scale", "bias", "hidden", "cell")
 """What has an element for each unit, or for each of each gate, besides the weights; scales may have one alone."""
 
 
-def with_paired_networks(graph: Graph, contents: ReadConstant) -> Graph:
+def use_signed_weights(graph: Graph, contents: ReadConstant) -> Graph:
     """The graph with the weights of each such network as int8 where they can be, and as uint8 elsewhere.
 
     With VNNI, whose sums of uint8 by int8 do not saturate, they stay as they are.

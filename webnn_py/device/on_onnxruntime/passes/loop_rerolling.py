@@ -15,7 +15,7 @@ from typing import Final
 import attrs
 
 from webnn_py.device.on_onnxruntime.analyses.quantized_gates import quantized_gates
-from webnn_py.device.on_onnxruntime.passes.loop_steps import AlikeSteps, NoLoopError, Place, joined_by
+from webnn_py.device.on_onnxruntime.passes.loop_steps import NoLoopError, Place, RepeatedSteps, joined_by
 from webnn_py.graph import Constant, Graph, Node, Value
 from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.operators.matrix import gemm, matmul
@@ -37,19 +37,19 @@ PLAIN: Final = frozenset(
 """Operators whose rules have no guards, which would lie within a step."""
 
 
-def with_rolled_steps(graph: Graph, contents: ReadConstant) -> Graph:
+def reroll_loops(graph: Graph, contents: ReadConstant) -> Graph:
     """The graph with one node for all steps of a loop, in each of which a state is multiplied by the same matrix.
 
     Args:
         graph: what to rewrite.
         contents: gives the values of constants.
     """
-    while (rolled := _once_rolled(graph, contents)) is not None:
+    while (rolled := _reroll_one_loop(graph, contents)) is not None:
         graph = rolled
     return graph
 
 
-def _once_rolled(graph: Graph, contents: ReadConstant) -> Graph | None:
+def _reroll_one_loop(graph: Graph, contents: ReadConstant) -> Graph | None:
     """The graph with one node for the steps of one loop; None where there is none."""
     matrices = _matrices(graph)
     ordered = sorted(graph.nodes, key=attrgetter("drawn")) if matrices else []
@@ -81,9 +81,9 @@ def _runs(ordered: Sequence[Node], matrices: Mapping[Value, list[Node]]) -> Iter
         if times + 1 < FEWEST_STEPS or (len(nodes) + 1) * length < FEWEST_NODES:
             continue
         first = behind = at[distances.index(length)]
-        while first and _are_alike(ordered[first - 1], ordered[first - 1 + length]):
+        while first and _is_repeated(ordered[first - 1], ordered[first - 1 + length]):
             first -= 1
-        while behind + length < len(ordered) and _are_alike(ordered[behind], ordered[behind + length]):
+        while behind + length < len(ordered) and _is_repeated(ordered[behind], ordered[behind + length]):
             behind += 1
         count = (behind + length - first) // length
         run = ordered[first : first + count * length]
@@ -92,24 +92,24 @@ def _runs(ordered: Sequence[Node], matrices: Mapping[Value, list[Node]]) -> Iter
             yield run, length
 
 
-def _are_alike(node: Node, other: Node) -> bool:
+def _is_repeated(node: Node, other: Node) -> bool:
     return (
         node.operator is other.operator
         and len(node.inputs) == len(other.inputs)
-        and (node.options == other.options or _are_alike_slices(node, other))
+        and (node.options == other.options or _differ_in_starts(node, other))
         and node.outputs == other.outputs
         and node.operands.keys() == other.operands.keys()
     )
 
 
-def _are_alike_slices(node: Node, other: Node) -> bool:
+def _differ_in_starts(node: Node, other: Node) -> bool:
     return node.operator is slice_ and {**node.options, "starts": ()} == {**other.options, "starts": ()}
 
 
 def _rolled(graph: Graph, nodes: Sequence[Node], length: int, contents: ReadConstant) -> Graph | None:
     """The graph with one node in place of all steps; None where that cannot be."""
     try:
-        steps = AlikeSteps(nodes, length, contents)
+        steps = RepeatedSteps(nodes, length, contents)
     except NoLoopError:
         return None
     others = [node for node in graph.nodes if node not in steps.places]
@@ -128,7 +128,7 @@ def _rolled(graph: Graph, nodes: Sequence[Node], length: int, contents: ReadCons
     return without if steps.places.keys().isdisjoint(without.nodes) else None
 
 
-def _stack(node: Node, steps: AlikeSteps) -> tuple[Place, bool] | None:
+def _stack(node: Node, steps: RepeatedSteps) -> tuple[Place, bool] | None:
     """What a node joins of all steps, and whether the last step's comes first."""
     if node.operator is not concat or len(node.inputs) != steps.count:
         return None

@@ -9,7 +9,7 @@ from typing import Final, final
 import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.on_onnxruntime.own_operators.rerolled_loop import ROLLED, rolled_outputs
+from webnn_py.device.on_onnxruntime.own_operators.rerolled_loop import REROLLED_LOOP, loop_outputs
 from webnn_py.device.on_onnxruntime.passes.step_inputs import whole_of
 from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
 from webnn_py.onnx_export.model_export import ReadConstant
@@ -31,7 +31,7 @@ class NoLoopError(Exception):
 
 
 @final
-class AlikeSteps:
+class RepeatedSteps:
     """The steps of a loop.
 
     Args:
@@ -96,9 +96,9 @@ class AlikeSteps:
             return None
         are_backward = (*(way for _, way, _ in scanned), *(way for _, way in stacks))
         options = {"step": step, "steps": self.count, "are_backward": are_backward}
-        outputs = rolled_outputs(step, self.count, len(states))
+        outputs = loop_outputs(step, self.count, len(states))
         drawn = tuple(sorted({place for node in self._nodes for place in node.drawn}))
-        results = Node(ROLLED, operands, options, outputs, LABEL, drawn).results
+        results = Node(REROLLED_LOOP, operands, options, outputs, LABEL, drawn).results
         return dict(zip(self._states, results, strict=False)), results[len(states) :]
 
     def _add(self, slot: int) -> None:

@@ -21,7 +21,7 @@ from webnn_py.rewriting.walk import rewrite
 WEIGHTS: Final = ("w", "r")
 
 
-def with_quantized_networks(graph: Graph, contents: ReadConstant) -> Graph:
+def use_quantized_lstms(graph: Graph, contents: ReadConstant) -> Graph:
     """The graph with onnxruntime's operator, or the steps, in place of each such network.
 
     Args:

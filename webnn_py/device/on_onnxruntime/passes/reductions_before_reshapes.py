@@ -12,9 +12,9 @@ from typing import Final
 import attrs
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.reshapes import long, origin_of, places, reshaped
 from webnn_py.graph import Node, Value
 from webnn_py.operators import movement
+from webnn_py.rewriting.reshapes import long, origin_of, places, reshaped
 
 Shape = tuple[int, ...]
 

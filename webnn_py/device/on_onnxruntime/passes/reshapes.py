@@ -9,11 +9,11 @@ import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_onnxruntime.passes.reductions_before_reshapes import BEFORE, broadcast_shape, sliced
-from webnn_py.device.on_onnxruntime.passes.scalar_ranks import ranked
-from webnn_py.device.reshapes import is_reshape, long, origin_of, reshaped
+from webnn_py.device.on_onnxruntime.passes.scalar_ranks import give_numbers_ranks
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import indexing, movement
 from webnn_py.operators.declaration import Operator
+from webnn_py.rewriting.reshapes import is_reshape, long, origin_of, reshaped
 from webnn_py.rewriting.walk import NodeRule
 
 BY_AXES: Final = frozenset({"quantize_linear", "dequantize_linear"})
@@ -27,7 +27,7 @@ PARTS: Final = frozenset({"pad", "slice", "split"})
 """Operators that leave a reshape of each result, unless what reads that lets it pass, too."""
 
 
-def reshaping(graph: Graph) -> NodeRule | None:
+def move_reshapes(graph: Graph) -> NodeRule | None:
     """What puts reshapes behind operators that can read what is reshaped as it was, and one in place of several.
 
     A reshape of a constant becomes a constant, and one of what is gathered from one place often none.
@@ -48,7 +48,7 @@ def _is_for(operator: Operator[..., Any]) -> bool:
 
 
 class _Reshaping:
-    """What :func:`reshaping` does to one graph."""
+    """What :func:`move_reshapes` does to one graph."""
 
     def __init__(self, graph: Graph) -> None:
         self._outputs = set(graph.outputs.values())
@@ -199,7 +199,7 @@ def _moved(node: Node) -> Sequence[Value] | None:
     outputs = (MLOperandDescriptor(output.data_type, shape),)
     moved = Node(node.operator, operands, node.options, outputs, node.label, node.drawn)
     result = moved.results[0]
-    return [reshaped((ranked(moved, moved) or {}).get(result, result), output.shape, node)]
+    return [reshaped((give_numbers_ranks(moved, moved) or {}).get(result, result), output.shape, node)]
 
 
 def _shape_before(node: Node) -> tuple[int, ...] | None:

@@ -11,7 +11,7 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Node, Value
 
 
-def ranked(node: Node, current: Node) -> Mapping[Value, Value] | None:
+def give_numbers_ranks(node: Node, current: Node) -> Mapping[Value, Value] | None:
     """What takes the place of an element-wise operator of such a number, which is constant, else None."""
     shape = node.outputs[0].shape
     if len(node.inputs) == 1 or not shape or shape[-1] != 1:
