@@ -1,84 +1,55 @@
-"""Element-wise logical operators. ONNX's truth is a boolean; WebNN's is made of it, and it of WebNN's, by casts."""
+"""Element-wise logical operators. ONNX's results are booleans and WebNN's uint8, which casts convert."""
 
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import BOOL, Body, OnnxTensor
 from webnn_py.onnx_export.missing_data_types import COMPUTED, chosen, compared
-from webnn_py.onnx_export.table import rule
+from webnn_py.onnx_export.table import Rule, rule
 from webnn_py.operators import logical
 
 NATIVE = (*COMPUTED, "float16")
 
 
-@rule(logical.equal)
-def equal(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
-    """Equal."""
-    return body.number(compared(body, "Equal", a, b, native=NATIVE))
-
-
 @rule(logical.not_equal)
 def not_equal(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
-    """Not Equal."""
+    """Write Not of Equal."""
     return body.number(body.node("Not", compared(body, "Equal", a, b, native=NATIVE)))
 
 
-@rule(logical.greater)
-def greater(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
-    """Greater."""
-    return body.number(compared(body, "Greater", a, b, native=NATIVE))
+def _comparison(name: str) -> Rule:
+    def write(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
+        return body.number(compared(body, name, a, b, native=NATIVE))
+
+    return write
 
 
-@rule(logical.greater_or_equal)
-def greater_or_equal(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
-    """GreaterOrEqual."""
-    return body.number(compared(body, "GreaterOrEqual", a, b, native=NATIVE))
+def _of_truths(name: str) -> Rule:
+    def write(body: Body, node: Node, **operands: OnnxTensor) -> OnnxTensor:
+        return body.number(body.twin(name, *map(body.truth, operands.values())))
+
+    return write
 
 
-@rule(logical.lesser)
-def lesser(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
-    """Less."""
-    return body.number(compared(body, "Less", a, b, native=NATIVE))
+def _test(name: str) -> Rule:
+    def write(body: Body, node: Node, a: OnnxTensor) -> OnnxTensor:
+        return body.number(body.twin(name, a, data_type=BOOL))
+
+    return write
 
 
-@rule(logical.lesser_or_equal)
-def lesser_or_equal(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
-    """LessOrEqual."""
-    return body.number(compared(body, "LessOrEqual", a, b, native=NATIVE))
-
-
-@rule(logical.logical_not)
-def logical_not(body: Body, node: Node, a: OnnxTensor) -> OnnxTensor:
-    """Not."""
-    return body.number(body.twin("Not", body.truth(a)))
-
-
-@rule(logical.logical_and)
-def logical_and(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
-    """And."""
-    return body.number(body.twin("And", body.truth(a), body.truth(b)))
-
-
-@rule(logical.logical_or)
-def logical_or(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
-    """Or."""
-    return body.number(body.twin("Or", body.truth(a), body.truth(b)))
-
-
-@rule(logical.logical_xor)
-def logical_xor(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
-    """Xor."""
-    return body.number(body.twin("Xor", body.truth(a), body.truth(b)))
-
-
-@rule(logical.is_nan)
-def is_nan(body: Body, node: Node, a: OnnxTensor) -> OnnxTensor:
-    """IsNaN."""
-    return body.number(body.twin("IsNaN", a, data_type=BOOL))
-
-
-@rule(logical.is_infinite)
-def is_infinite(body: Body, node: Node, a: OnnxTensor) -> OnnxTensor:
-    """IsInf."""
-    return body.number(body.twin("IsInf", a, data_type=BOOL))
+for _operator, _rule in (
+    (logical.equal, _comparison("Equal")),
+    (logical.greater, _comparison("Greater")),
+    (logical.greater_or_equal, _comparison("GreaterOrEqual")),
+    (logical.lesser, _comparison("Less")),
+    (logical.lesser_or_equal, _comparison("LessOrEqual")),
+    (logical.logical_not, _of_truths("Not")),
+    (logical.logical_and, _of_truths("And")),
+    (logical.logical_or, _of_truths("Or")),
+    (logical.logical_xor, _of_truths("Xor")),
+    (logical.is_nan, _test("IsNaN")),
+    (logical.is_infinite, _test("IsInf")),
+):
+    rule(_operator)(_rule)
 
 
 @rule(logical.where)

@@ -49,9 +49,7 @@ def packed_attention(
     unidirectional: int = 0,
 ) -> list[MLOperand | None]:
     """Attention of a sequence to itself; queries, keys and values are one product."""
-    if do_rotary or past_present_share_buffer:
-        given = f"{do_rotary} and {past_present_share_buffer}"
-        refuse("attributes do_rotary and past_present_share_buffer", given, "0")
+    _check_plain(do_rotary, past_present_share_buffer)
     if past_sequence_length is not None:
         refuse("input past_sequence_length", "given", "absent: it is that of a buffer, which past is not here")
     packed = matmul(context, x, weights)
@@ -68,6 +66,12 @@ def packed_attention(
         scale=scale,
         unidirectional=unidirectional,
     )
+
+
+def _check_plain(do_rotary: int, past_present_share_buffer: int) -> None:
+    if do_rotary or past_present_share_buffer:
+        given = f"{do_rotary} and {past_present_share_buffer}"
+        refuse("attributes do_rotary and past_present_share_buffer", given, "0")
 
 
 @attrs.frozen
@@ -160,9 +164,7 @@ def quantized_attention(
     unidirectional: int = 0,
 ) -> list[MLOperand | None]:
     """Attention of a sequence to itself; queries, keys and values are one product of integers."""
-    if do_rotary or past_present_share_buffer:
-        given = f"{do_rotary} and {past_present_share_buffer}"
-        refuse("attributes do_rotary and past_present_share_buffer", given, "0")
+    _check_plain(do_rotary, past_present_share_buffer)
     sums = product(context, shifted(context, x, input_zero_point), shifted(context, weight, weight_zero_point))
     packed = context.mul(context.cast(sums, "float32"), context.mul(input_scale, weight_scale))
     return _of_packed(
