@@ -27,7 +27,7 @@ FOUR_BITS: Final[tuple[MLOperandDataType, ...]] = (INT4, UINT4)
 NumpyNumber = np.float32 | np.float16 | np.int32 | np.uint32 | np.int64 | np.uint64 | np.int8 | np.uint8
 
 MLOperandDataTypeLike = MLOperandDataType | np.dtype[NumpyNumber] | type[NumpyNumber]
-"""What may be given for a data type: its name, or numpy's dtype or scalar type of that name."""
+"""A data type as an argument: its name, or numpy's dtype or scalar type of that name."""
 
 BITS_PER_ELEMENT: Final[Mapping[MLOperandDataType, int]] = {
     "float32": 32,
@@ -58,7 +58,7 @@ MAX_ITEMS: Final = 2**16
 """The most items that are read of a sequence: more than any argument may have, and less than takes time."""
 
 _NO_SEQUENCES: Final = (str, bytes, bytearray, memoryview, Mapping)
-"""What can be iterated, but stands for something else."""
+"""Types that can be iterated, but are no sequences of values."""
 
 
 # Numpy has two types of one name where two of C's integers have one size, hence the walk over its codes.
@@ -119,7 +119,7 @@ class MLBufferDescriptor(MLOperandDescriptor):
 
 
 def stored(descriptor: MLOperandDescriptor) -> MLOperandDescriptor:
-    """What lies in memory: the same, or for elements of four bits the bytes that they are in."""
+    """Return the descriptor in memory: the same, or that of the bytes that elements of four bits lie in."""
     if descriptor.data_type not in FOUR_BITS:
         return descriptor
     return MLOperandDescriptor("uint8", (descriptor.byte_length,))

@@ -1,4 +1,4 @@
-"""What was installed of this package: how its extras are installed, and where its documentation lies."""
+"""The installed package: the commands for its extras, and the place of its documentation."""
 
 import re
 from pathlib import Path

@@ -14,7 +14,7 @@ class DOMException(Exception):  # noqa: N818 - the name is Web IDL's
 
     @property
     def message(self) -> str:
-        """What was wrong, in one sentence."""
+        """The text of the error."""
         return str(self.args[0]) if self.args else ""
 
 

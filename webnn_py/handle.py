@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn, cast
 
 
 def forgotten_await(value: object) -> str:
-    """What to say behind the refusal of ``value`` if it is a promise, whose result was meant; else nothing."""
+    """Return a hint for the refusal of ``value`` if it is a promise, whose result was meant; else ""."""
     if not issubclass(type(value), Promised):  # not isinstance(): an object may lie about its class
         return ""
     return f"; {cast('Promised', value)._named()} is a promise: forgot await?"
@@ -26,7 +26,7 @@ class Handle:
             return f"<{type(self).__name__} incomplete>"
 
     def _described(self) -> str:
-        """What the repr says behind the class's name: short, and without touching a device."""
+        """Return the text of the repr behind the class's name: short, and without access to a device."""
         raise NotImplementedError
 
     def __reduce__(self) -> NoReturn:

@@ -9,7 +9,7 @@ LONGEST: Final = 100
 """The characters of a value or of a label that a message shows at most."""
 
 CONTEXT_DESTROYED: Final = "destroy() was called on the context"
-"""Why a context is lost that nothing has happened to."""
+"""The reason for the loss of a context that was destroyed."""
 
 _LONGEST_INTEGER: Final = 128
 """The bits of the longest integer that is written out: digits take time that grows with the square."""
@@ -81,7 +81,7 @@ def kind(value: object) -> str:
 
 
 def words_of(error: Exception) -> str:
-    """What an error that is not this package's says, in a few words; its type, where it says nothing."""
+    """Return the text of another package's error, cut short; its type, if it has no text."""
     words = error.args[0] if error.args else None
     if type(words) is not str or not words:
         return kind(error)

@@ -42,7 +42,7 @@ def at_largest(descriptor: MLOperandDescriptor) -> MLOperandDescriptor:
 
 @attrs.frozen
 class NamePlace:
-    """Where a dispatch tells the size of a name: an input and its axis."""
+    """The place of a named size: an input and its axis."""
 
     name: str
     input: str
@@ -175,7 +175,7 @@ def sized_node(node: Node, sizes: Sizes, values: Mapping[Value, Value]) -> Node:
 
 
 def inferred(node: Node) -> tuple[MLOperandDescriptor, ...]:
-    """What the operator's rule says of a node's outputs, all of whose sizes are known."""
+    """Infer a node's outputs by its operator's shape rule; all sizes are known."""
 
     def handle(value: Value) -> MLOperand:
         return MLOperand._create(value.descriptor)

@@ -11,7 +11,7 @@ from webnn_py.distribution import page
 
 
 class CallWatch(Protocol):
-    """Who wants to know of calls: which was the last, and when it began, on ``time.perf_counter_ns()``'s clock."""
+    """An observer of calls: the last one, and its begin on the clock of ``time.perf_counter_ns()``."""
 
     call: str
     began_ns: int

@@ -1,4 +1,4 @@
-"""What a device must offer: the ``Backend`` protocol, and the records that cross it."""
+"""The ``Backend`` protocol, which a device implements, and the records that cross it."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Literal, Protocol, runtime_checkable
@@ -25,7 +25,7 @@ MLDeviceType = Literal["cpu", "gpu", "npu"]
 
 @attrs.frozen
 class BackendInfo:
-    """Where a context really runs.
+    """The device, adapter and driver that a context runs on.
 
     Attributes:
         name: the device's, as ``create_context(backend=…)`` takes it.
@@ -49,7 +49,7 @@ class BackendInfo:
 
 @attrs.frozen
 class CacheStatistics:
-    """What a device keeps of compiled code, for graphs to come.
+    """Counts of the compiled code that a device keeps for further graphs.
 
     Attributes:
         kept: pieces of it.
@@ -70,7 +70,7 @@ Claim = tuple[MLOperandDataType, ...] | Mapping[str, tuple[MLOperandDataType, ..
 
 @attrs.frozen(eq=False)
 class Capabilities:
-    """What a backend can do, for ``op_support_limits()`` and for validation, which are the same.
+    """The abilities of a backend, for ``op_support_limits()`` and for validation, which are the same.
 
     Attributes:
         supports: the data types in which the device runs an operator itself, of all its operands and outputs alike,
@@ -112,7 +112,7 @@ class Memory:
 
 
 class Storage:
-    """What stands behind an ``MLBuffer`` on the device.
+    """The memory of an ``MLBuffer`` on the device.
 
     Attributes:
         descriptor: data type and shape; of elements of four bits, those of the bytes that they lie in.
@@ -229,12 +229,12 @@ class CopyRegion:
 
     @property
     def of_source(self) -> slice:
-        """What is read."""
+        """The elements that are read."""
         return slice(self.source_offset, self.source_offset + self.count)
 
     @property
     def of_destination(self) -> slice:
-        """What is written."""
+        """The elements that are written."""
         return slice(self.destination_offset, self.destination_offset + self.count)
 
 
@@ -266,7 +266,7 @@ class KeepsCode(Protocol):
     """A backend that keeps compiled code when the graph that it was compiled for is gone."""
 
     def cache_statistics(self) -> CacheStatistics:
-        """What it keeps."""
+        """Return the counts of what it keeps."""
 
 
 @runtime_checkable
@@ -274,10 +274,10 @@ class SavesCode(Protocol):
     """A backend that can write down what it has compiled; with others, nodes are written down and compiled again."""
 
     code_identity: str
-    """What wrote code has to agree with to be run here: adapter, driver, versions, options, in any words."""
+    """The adapter, driver, versions and options that code depends on; code of another identity is not loaded."""
 
     def save_code(self, compiled: Any) -> SavedCode | Awaitable[SavedCode]:
-        """What a compiled graph is, without its intermediates' contents."""
+        """Serialize a compiled graph, without the contents of its intermediates."""
 
     def load_code(self, code: SavedCode) -> CompiledGraph | Awaitable[CompiledGraph]:
         """The compiled graph again; ``UnusableFileError`` where that is none of this backend's."""
@@ -296,7 +296,7 @@ class Lends(Protocol):
 
 @attrs.frozen
 class KernelTiming:
-    """How long one kernel of a dispatch took.
+    """The time of one kernel of a dispatch.
 
     Attributes:
         name: the kernel's, for eyes.

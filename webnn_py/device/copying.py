@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class CopiesThroughHost:
-    """What :class:`.Copies` asks for, made of ``read`` and ``write``.
+    """Implements :class:`.Copies` by ``read`` and ``write``.
 
     Args:
         backend: whose storages they are.

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class DeviceStatistics:
-    """What lives on a device.
+    """Counts of the memory that is allocated on a device.
 
     Attributes:
         live_buffers: buffers allocated and not released yet.
@@ -72,7 +72,7 @@ class DeviceStatistics:
 
 
 class Readback:
-    """Where a read leaves the bytes for the script; it counts as live until it is taken or dropped."""
+    """The bytes of a read for the script; they count as live until they are taken or dropped."""
 
     __slots__ = ("_device", "data")
 
@@ -105,7 +105,7 @@ class GraphHandle:
 
 
 class Device:
-    """A backend with its books; called by the device timeline only, one step at a time.
+    """A backend with its counts and failures; called by the device timeline only, one step at a time.
 
     Steps return None when they are done, else an awaitable that finishes them.
 
@@ -136,7 +136,7 @@ class Device:
         self.host_copies += 1
 
     def statistics(self) -> DeviceStatistics:
-        """A frozen look at the books."""
+        """Return the counts as they are now."""
         compiled = self.backend.cache_statistics() if isinstance(self.backend, KeepsCode) else None
         return DeviceStatistics(
             self.live_buffers, self.live_bytes, self.host_copies, compiled, self._by_label.entries()

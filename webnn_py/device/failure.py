@@ -31,11 +31,11 @@ class Failure:
         return cls(text, UnreportedError(words, line, is_missed=False))
 
     def follow(self, text: str) -> "Failure":
-        """What follows from it, in other words."""
+        """Return a failure that follows from it, with another text."""
         return Failure(text, self._unreported)
 
     def tell(self) -> None:
-        """Somebody has been told, or knows."""
+        """Note that the failure was reported."""
         self._unreported.tell()
 
     def miss(self) -> None:

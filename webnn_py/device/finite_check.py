@@ -23,7 +23,7 @@ MOST_BYTES: Final = 2**26
 
 @attrs.frozen
 class ValueRange:
-    """What stands in a tensor.
+    """The range of the values of a tensor, and its NaN and infinities.
 
     Attributes:
         name: the operand's, as the operator has it, or the output's place.

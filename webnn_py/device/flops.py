@@ -1,4 +1,4 @@
-"""How many arithmetic operations a node takes, by its operator and its shapes alone.
+"""The number of arithmetic operations of a node, by its operator and its shapes alone.
 
 A multiplication, an addition, a comparison that picks a maximum, and a function of one element, such as an exponential,
 count one each, whatever their data type. What only moves, selects, compares, casts or combines truths counts nothing.
@@ -27,7 +27,7 @@ LERP: Final = 3
 
 
 def flops(node: Node) -> int:
-    """How many operations a node takes."""
+    """Return the number of arithmetic operations of a node."""
     operator = node.operator
     count = COUNTS.get(operator.name) or COUNTS_OF_PARTS.get(operator.name)
     if count is not None:

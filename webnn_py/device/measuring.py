@@ -1,4 +1,4 @@
-"""How long a graph's kernels take on a device, and how fast the device copies and multiplies: steps of a device."""
+"""Measurements of a graph's kernels, and of the rates at which a device copies and multiplies."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ BEST_OF_SECONDS: Final = 0.02
 
 @attrs.frozen
 class DeviceRates:
-    """How fast a device copies and multiplies, as it was measured by kernels of its own.
+    """The rates at which a device copies and multiplies, measured with its own kernels.
 
     Attributes:
         data_type: of what is copied and multiplied.
@@ -93,7 +93,7 @@ class MeasuredRun:
 
 @attrs.frozen
 class Measurement:
-    """What was measured of a graph.
+    """The measurements of a graph.
 
     Attributes:
         runs: dispatches with timings.
@@ -125,7 +125,7 @@ class Dispatches:
     outputs: Mapping[str, Storage]
 
     async def in_a_row(self, count: int) -> float:
-        """How long each of so many takes of which none waits for another."""
+        """Return the seconds of one of ``count`` dispatches that are enqueued in a row."""
         backend = self.device.backend
         await give_way(self.device)
         await done(backend.finish())
@@ -193,7 +193,7 @@ async def measure(
 
 
 async def measure_rates(device: Device, data_type: MLOperandDataType) -> DeviceRates:
-    """How fast a device is; measured once, then remembered."""
+    """Return the rates of a device, which are measured once."""
     if data_type not in device.rates:
         copied = multiplied = 0.0
         for byte_length in COPY_BYTES:
@@ -295,7 +295,7 @@ def check_goes_on(device: Device) -> None:
 
 
 async def done(step: Awaitable[T] | T) -> T:
-    """What a step of a device gives, when it is done."""
+    """Return the result of a step of a device."""
     return cast("T", await step if isawaitable(step) else step)
 
 

@@ -1,4 +1,4 @@
-"""What lives on a device, by the labels of buffers and graphs."""
+"""The memory on a device, by the labels of buffers and graphs."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class DeviceOptions(TypedDict, total=False):
 
 
 class Suitability(enum.IntEnum):
-    """How well a device suits a context that names none; the one that suits best is taken."""
+    """The suitability of a device for a context that names none; the highest is taken."""
 
     ABSENT = 0
     """There is no such device here."""
@@ -86,7 +86,7 @@ class DeviceOption:
 
 @attrs.frozen
 class OpenRequest:
-    """What a context asks of the device that it is to run on.
+    """The requirements of a context for its device.
 
     Attributes:
         power_preference: a hint: ``"default"``, ``"high-performance"`` or ``"low-power"``.
@@ -217,7 +217,7 @@ def built_in() -> tuple[DeviceRecord, ...]:
 def choose(
     name: str | None, request: OpenRequest, given: Mapping[str, object], others: Collection[str] = ()
 ) -> Callable[[], Backend | Awaitable[Backend]]:
-    """How to open the device of that name, or the one that suits best of those that have the given options.
+    """Return a function that opens the device of a name, or the most suitable one that has the given options.
 
     Args:
         name: the device, or None.

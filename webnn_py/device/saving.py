@@ -15,7 +15,7 @@ from webnn_py.saved_graphs.record import SavedCode
 
 
 def code_identity(backend: Backend) -> str:
-    """What saved graphs are kept apart by: those of one identity can be loaded by any backend that has it."""
+    """Return the identity of saved graphs: a backend loads those of its own."""
     return f"{backend.info.name}: {backend.code_identity if isinstance(backend, SavesCode) else 'nodes'}"
 
 

@@ -475,7 +475,7 @@ class MLContext(Handle):
         destination_offset: int = 0,
         count: int | None = None,
     ) -> None:
-        """Copy elements from one buffer to another when everything enqueued before has run.
+        """Copy elements from one buffer to another when everything enqueued before has run. Not in the specification.
 
         The bytes stay on the device; on one of another package that cannot copy, they go through the host, which
         ``statistics().host_copies`` counts. Elements are counted in row-major order. Neither buffer has to be readable
@@ -513,7 +513,7 @@ class MLContext(Handle):
 
     @enable_ki_protection
     def clear_buffer(self, buffer: MLBuffer) -> None:
-        """Set all bytes of a buffer to zero when everything enqueued before has run.
+        """Set all bytes of a buffer to zero when everything enqueued before has run. Not in the specification.
 
         Args:
             buffer: a buffer of this context, not constant; it need not be writable.
@@ -547,7 +547,7 @@ class MLContext(Handle):
         writable: bool = False,
         label: str = "",
     ) -> MLBuffer:
-        """Make a buffer over a ``wgpu.GPUBuffer`` of the context's device, without copying.
+        """Make a buffer over a ``wgpu.GPUBuffer`` of the context's device, without copying. Not in the specification.
 
         The GPU buffer stays the user's: destroying the ``MLBuffer`` or the context does not destroy it. What uses it
         after the user has destroyed it, or while it is mapped, fails, which the read of its outputs tells. What the
@@ -589,6 +589,8 @@ class MLContext(Handle):
     @enable_ki_protection
     def export_to_gpu(self, buffer: MLBuffer) -> MLPromise[wgpu.GPUBuffer]:
         """Lend a buffer out as a ``wgpu.GPUBuffer``, when everything enqueued before has been submitted.
+
+        Not in the specification.
 
         Until it is given back by its ``destroy()``, the device timeline stops at the first operation that needs the
         buffer. Losing the context calls it in. When it is collected as garbage, it is given back with a
@@ -674,7 +676,7 @@ class MLContext(Handle):
 
     @enable_ki_protection
     def save_graph(self, key: str, graph: MLGraph) -> MLPromise[None]:
-        """Save a compiled graph, in the place of what was saved under the key before.
+        """Save a compiled graph, in the place of what was saved under the key before. Not in the specification.
 
         Args:
             key: any text of at most 4096 characters.
@@ -713,6 +715,8 @@ class MLContext(Handle):
     def load_graph(self, key: str) -> MLPromise[MLGraph]:
         """Load a graph that was saved under a key, by this program or another, on the same device.
 
+        Not in the specification.
+
         Args:
             key: what it was saved under.
 
@@ -749,6 +753,8 @@ class MLContext(Handle):
     def list_graphs(self) -> MLPromise[list[str]]:
         """The keys of the graphs that :meth:`load_graph` finds, in order; of each only the beginning is read.
 
+        Not in the specification.
+
         Returns:
             A promise of the keys, rejected with ``NotSupportedError`` when :func:`open_ml` was given no folder,
             ``InvalidStateError`` when the context is lost, ``UnknownError`` when the folder cannot be read.
@@ -773,6 +779,8 @@ class MLContext(Handle):
     @enable_ki_protection
     def delete_graph(self, key: str) -> MLPromise[None]:
         """Forget the graph that was saved under a key, if there is one. Graphs that were loaded stay as they are.
+
+        Not in the specification.
 
         It is done also when the context is lost meanwhile, as everything is that lets go of something.
 

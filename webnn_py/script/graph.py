@@ -193,6 +193,8 @@ class MLGraph(Handle, HasHandle):
     def picture(self, drawn: GraphPicture | None = None) -> GraphPicture:
         """Return a picture of the graph as it was built, and of the kernels that the device compiled it to.
 
+        Not in the specification.
+
         Args:
             drawn: a picture that :meth:`MLGraphBuilder.picture` made of the outputs before the build. It has the
                 weights, which a graph does not keep, so that the page of :meth:`GraphPicture.to_html` has their
@@ -224,6 +226,8 @@ class MLGraph(Handle, HasHandle):
     def describe(self, *, passes: bool = False) -> str:
         """Return the graph as text: a line for each input, output, operator and kernel. See :meth:`picture`.
 
+        Not in the specification.
+
         Args:
             passes: whether to add what each pass of the device did to the graph: its nodes before and after, the time
                 that it took, and the rules that it applied, or did not apply and why. Of a graph that was loaded
@@ -238,19 +242,22 @@ class MLGraph(Handle, HasHandle):
         return f"{text}\npasses\n{describe(reports)}"
 
     def to_mermaid(self) -> str:
-        """The graph as a flowchart in mermaid's notation. See :meth:`picture`."""
+        """The graph as a flowchart in mermaid's notation. See :meth:`picture`. Not in the specification."""
         return self.picture().to_mermaid()
 
     def to_dot(self) -> str:
-        """The graph as a digraph in Graphviz' notation. See :meth:`picture`."""
+        """The graph as a digraph in Graphviz' notation. See :meth:`picture`. Not in the specification."""
         return self.picture().to_dot()
 
     def to_svg(self) -> str:
-        """The graph as a picture in SVG, complete in itself. See :meth:`picture`."""
+        """The graph as a picture in SVG, complete in itself. See :meth:`picture`. Not in the specification."""
         return self.picture().to_svg()
 
     def to_html(self) -> str:
-        """The graph as a page to look around in, complete in itself. See :meth:`GraphPicture.to_html`."""
+        """The graph as a page to look around in, complete in itself. See :meth:`GraphPicture.to_html`.
+
+        Not in the specification.
+        """
         return self.picture().to_html()
 
     def _repr_html_(self) -> str:

@@ -334,7 +334,7 @@ class ML(Handle):
 
     @enable_ki_protection
     def add_instrument(self, instrument: object) -> None:
-        """Call the hooks of an instrument for the events of the timelines from now on.
+        """Call the hooks of an instrument for the events of the timelines from now on. Not in the specification.
 
         Args:
             instrument: has any of the methods of :class:`webnn_py.tracing.Instrument`.
@@ -348,7 +348,7 @@ class ML(Handle):
 
     @enable_ki_protection
     def remove_instrument(self, instrument: object) -> None:
-        """Stop calling the hooks of an instrument.
+        """Stop calling the hooks of an instrument. Not in the specification.
 
         Args:
             instrument: was added before.
@@ -360,7 +360,7 @@ class ML(Handle):
             raise KeyError(f"remove_instrument(): {shown(instrument)} is not an instrument of this")
 
     def trace(self, *, kernels: bool = False, most_events: int = MOST_EVENTS) -> Trace:
-        """Record what happens on the timelines: ``with ml.trace() as trace``.
+        """Record what happens on the timelines: ``with ml.trace() as trace``. Not in the specification.
 
         Args:
             kernels: whether dispatches are timed kernel by kernel, on devices that can; they then take longer, and
