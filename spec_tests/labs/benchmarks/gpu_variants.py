@@ -229,6 +229,13 @@ def masked(builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
     return builder.reduce_mean(builder.mul(builder.softmax(scaled, 1), x), axes=[1])
 
 
+def dense(sizes: Sequence[int], builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
+    """Dense layers, as small convolutional networks have them behind their images, and autoencoders."""
+    for before, after in pairwise(sizes):
+        x = builder.relu(builder.matmul(x, builder.constant(noise([before, after], inner=before))))
+    return x
+
+
 def linear_vocabulary(builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
     """The last layer of a language model as a gemm, whose matrix lies as it is shared with the embedding."""
     matrix = builder.constant(noise([50257, x.shape[1]], inner=x.shape[1]))
@@ -275,6 +282,8 @@ MODELS: dict[str, Callable[[], Model]] = {
     "softmax of 4096², scaled and masked": lambda: Model.of_drawing([4096, 4096], masked),
     "last layer of GPT-2, as a gemm": lambda: Model.of_drawing([1, 768], linear_vocabulary),
     "last layer of GPT-2, as a gemm, 2 rows": lambda: Model.of_drawing([2, 768], linear_vocabulary),
+    "dense layers of 50,176, 128 and 10": lambda: Model.of_drawing([1, 50176], partial(dense, (50176, 128, 10))),
+    "dense layers of 16,384, 64 and 16,384": lambda: Model.of_drawing([1, 16384], partial(dense, (16384, 64, 16384))),
     "100 softmaxes of 16 × 64": lambda: Model.of_drawing([16, 64], hundred),
     "50 element-wise operators": lambda: Model.of_drawing([1000], fifty),
     **{f"operator: {case.name}": partial(Model.of_case, case) for case in CASES if not case.float16_accumulation},
