@@ -424,11 +424,4 @@ FAULTS = [
         GPU,
         "test_twin_concats",
     ),
-    Fault(
-        "sums-of-images-misplaced",
-        "{channel} * {images.outer}u + {image} * {conv.pixels}u",
-        "{channel} * {images.outer}u + {image} * {conv.output_channels}u",
-        GPU,
-        "sums_of_images",
-    ),
 ]

@@ -176,7 +176,6 @@ def emit_sides(
     """The product of a filter and of the places of images, in every group; of every image, if these are batches."""
     batch = conv.groups
     per_image = conv.nchw and isinstance(images, MatrixLoader)
-    count = conv.output_channels * conv.pixels
 
     def channel_first(batch: str, row: str, column: str) -> str:
         if per_image:
@@ -185,18 +184,12 @@ def emit_sides(
         channel = f"{batch} * {conv.group_outputs}u + {row}"
         return f"({image} * {conv.output_channels}u + {channel}) * {conv.pixels}u + {pixel}"
 
-    def dense_place(number: str) -> str:
-        channel, image = f"{number} / {conv.pixels}u % {conv.output_channels}u", f"{number} / {count}u"
-        return f"{channel} * {images.outer}u + {image} * {conv.pixels}u + {number} % {conv.pixels}u"
-
     def channel_last(batch: str, row: str, column: str) -> str:
         return f"{row} * {conv.output_channels}u + {batch} * {conv.group_outputs}u + {column}"
 
     if conv.nchw:
         batch *= conv.batch if per_image else 1
-        place = None if per_image else dense_place
-        vec4s = conv.pixels % WIDTH == 0
-        product = GemmProblem(batch, filter_, images, channel_first, vec4s, dense_place=place)
+        product = GemmProblem(batch, filter_, images, channel_first, vec4s=conv.pixels % WIDTH == 0)
     else:
         vec4s = conv.group_outputs % WIDTH == 0
         row_vec4s = conv.output_channels == 1 and images.outer % WIDTH == 0

@@ -20,12 +20,9 @@ class Variant(StrEnum):
     GEMV_SPLIT = "gemv-split"  # the inner axis is shared by several workgroups
     GEMV_LARGE_WORKGROUPS = "gemv-large-workgroups"  # up to 1,024 invocations, and loads that are unrolled
     GEMV_PLACES = "gemv-places"  # an invocation computes four neighbours of a long outer axis
-    GEMV_WIDE_LOADS = "gemv-wide-loads"  # eight float16 elements a load
     GEMM_PACKED_LOADS = "gemm-packed-loads"  # float16 tiles are fetched as words
     GEMM_COMPUTED_SIDES = "gemm-computed-sides"  # 4-bit weights are dequantized as they are read
     GEMM_PIXELS = "gemm-pixels"  # pointwise convolutions of several images are one product
-    GEMM_DENSE_SUMS = "gemm-dense-sums"  # images are summed up row by row, and laid out by a second kernel
-    GEMM_SHARED_LOADS = "gemm-shared-loads"  # some invocations fetch one side, the others the other
     GEMM_SLICES = "gemm-slices"  # invocations of a workgroup share the inner axis of a tile
     GEMM_SPLIT_K = "gemm-split-k"  # workgroups share the inner axis
     GEMM_INTERLEAVED = "gemm-interleaved"  # eight neighbours compute 2 × 4 vec4s

@@ -15,7 +15,6 @@ from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
 from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import bound
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.tiled import padded_count
-from webnn_py.device.on_wgpu.codegen.gemm.wide_loader import WideMatrixLoader, halves
 from webnn_py.device.on_wgpu.codegen.module import declare, module
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH
@@ -65,7 +64,7 @@ class GemvWriter:
         ]
         body = "\n".join(f"  {line}" for line in lines)
         vector = "f32" if plan.is_along or plan.unit == 1 else "vec4<f32>"
-        room = plan.vectors.outer * (plan.places if plan.is_along else plan.parts)
+        room = plan.vectors.outer * (plan.places if plan.is_along else 1)
         room = room if plan.is_along else min(room, plan.added_at_once)
         reads, functions = bound({"matrix": plan.matrix, "vectors": plan.vectors}, "f32")
         parts = [f"var<workgroup> sums_of: array<{vector}, {room * plan.threads}>;", *functions]
@@ -144,34 +143,27 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     def _read_across(self, kind: str, step: str, tag: str = "") -> list[str]:
         """Read a step of the matrix and of the vectors."""
         plan = self._plan
-        is_wide = isinstance(plan.matrix, WideMatrixLoader)
         lines = [f"  {line}" for line in self._vectors(step, tag)]
         for component in range(WIDTH):
             inner = f"min({step} * {WIDTH}u + {component}u, {plan.matrix.inner - 1}u)"
             inner = f"{step} * {WIDTH}u + {component}u" if plan.matrix.inner % WIDTH == 0 else inner
-            value, read = f"matrix_at(place + {plan.matrix.along(inner)})", "vec4<u32>" if is_wide else kind
+            value = f"matrix_at(place + {plan.matrix.along(inner)})"
             if plan.matrix.inner % WIDTH:
-                value = f"select({read}(), {value}, {step} * {WIDTH}u + {component}u < {plan.matrix.inner}u)"
-            lines.append(f"  let {'w' if is_wide else 'm'}{tag}{component}{'' if is_wide else '_0'} = {value};")
+                value = f"select({kind}(), {value}, {step} * {WIDTH}u + {component}u < {plan.matrix.inner}u)"
+            lines.append(f"  let m{tag}{component} = {value};")
         return lines
 
     def _multiply_across(self, kind: str, tag: str = "") -> list[str]:
-        plan = self._plan
         lines = []
-        if isinstance(plan.matrix, WideMatrixLoader):
-            for component in range(WIDTH):
-                values = enumerate(halves(f"w{tag}{component}"))
-                lines += [f"  let m{tag}{component}_{part} = {value};" for part, value in values]
-        for number, name in enumerate(self._sums_across()):
-            index, part = divmod(number, plan.parts)
+        for index, name in enumerate(self._sums_across()):
             for component in range(WIDTH):
                 factor = f"{kind}(v{tag}{index}.{COMPONENTS[component]})"
-                lines.append(f"  {name} = fma(m{tag}{component}_{part}, {factor}, {name});")
+                lines.append(f"  {name} = fma(m{tag}{component}, {factor}, {name});")
         return lines
 
     def _sums_across(self) -> list[str]:
-        """The variables of sums, those of a vector one after the other."""
-        return [f"c{index}_{part}" for index in range(self._plan.vectors.outer) for part in range(self._plan.parts)]
+        """Return the variables of sums, one for each vector."""
+        return [f"c{index}" for index in range(self._plan.vectors.outer)]
 
     def _add_across(self) -> list[str]:
         plan = self._plan
@@ -198,9 +190,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                 f"  for (var lane = 1u; lane < {lanes}u; lane++) {{",
                 f"    total += sums_of[first + lane * {plan.side}u];",
                 "  }",
-                f"  let number = {first}u + item / {plan.side}u;",
-                f"  let v = number / {plan.parts}u;",
-                f"  let o = outer0 + item % {plan.side}u * {plan.unit}u + number % {plan.parts}u * {WIDTH}u;",
+                f"  let v = {first}u + item / {plan.side}u;",
+                f"  let o = outer0 + item % {plan.side}u * {plan.unit}u;",
                 f"  if (o < {plan.matrix.outer}u) {{",
             ]
             if plan.stores_vec4s:

@@ -9,7 +9,6 @@ import attrs
 from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.tile_tables import table_of
-from webnn_py.device.on_wgpu.codegen.gemm.wide_loader import HALVES, WideMatrixLoader, widened
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.variants import Variant
@@ -29,9 +28,6 @@ SHORT: Final = 512
 LINE: Final = 32
 """Elements on the outer axis that a workgroup reads side by side at least: a line of the cache, or half of one."""
 
-WIDE_SHARE: Final = 0.75
-"""The share of the usual number of workgroups that keep a GPU busy, where each load fetches eight elements."""
-
 MOST_ADDED: Final = 16
 """Sums that one invocation adds up, where a workgroup has more than :data:`THREADS` invocations."""
 
@@ -50,17 +46,14 @@ def share_along(matrix: MatrixLoader, batch: int, units: int) -> int:
 
 def read_at_once(matrix: MatrixLoader) -> int:
     """Places on the outer axis that an invocation reads at once, where they lie side by side."""
-    if isinstance(matrix, WideMatrixLoader):
-        return HALVES
     return WIDTH if matrix.pattern == "direct" else 1
 
 
 def share_across(matrix: MatrixLoader, batch: int, units: int) -> int:
     """How many invocations to give a place on the outer axis of a matrix with its outer axis side by side."""
     places = matrix.outer // read_at_once(matrix) * batch
-    side = LINE // max(WIDTH, read_at_once(matrix))
-    enough = int(units * WIDE_SHARE) if isinstance(matrix, WideMatrixLoader) else units
-    while side < THREADS and (places >= enough * 2 * side or THREADS // side > matrix.inner // WIDTH):
+    side = LINE // WIDTH
+    while side < THREADS and (places >= units * 2 * side or THREADS // side > matrix.inner // WIDTH):
         side *= 2
     return THREADS // side
 
@@ -103,7 +96,6 @@ class GemvPlan:
         vectors = attrs.evolve(vectors, forced="transposed" if vectors.can_transpose else "scalar")
         sharers, places = share_along(matrix, product.batch, units), 1
         if not matrix.follows_inner:
-            matrix = widened(matrix)
             sharers = share_across(matrix, product.batch, units)
         elif (
             vectors.outer <= MOST_VECTORS // WIDTH
@@ -118,20 +110,16 @@ class GemvPlan:
         if splits > 1 and not Variant.GEMV_SPLIT.is_on:
             splits = 1
         plan = attrs.evolve(plan, splits=splits)
-        return plan if plan.is_along or not Variant.GEMV_LARGE_WORKGROUPS.is_on else plan.hurried(groups, features)
+        return plan if plan.is_along or not Variant.GEMV_LARGE_WORKGROUPS.is_on else plan.enlarged(groups, features)
 
-    def hurried(self, groups: int, features: Features) -> GemvPlan:
-        """The same with more to read at once, where a processor has but a workgroup or two."""
-        plan, units = self, table_of(features).units
+    def enlarged(self, groups: int, features: Features) -> GemvPlan:
+        """Return the plan with larger workgroups and more to read at once, where a processor has few workgroups."""
+        plan, enough = self, 2 * BUSY_THREADS * table_of(features).units
         each = self.steps // self.splits
-        is_wide = isinstance(self.matrix, WideMatrixLoader)
-        while (
-            plan.threads < min(MOST_THREADS // 2 if is_wide else MOST_THREADS, features.max_invocations)
-            and groups * self.splits * plan.threads < BUSY_THREADS * units * 2
-            and each >= 4 * plan.sharers
-        ):
+        most = min(MOST_THREADS, features.max_invocations)
+        while plan.threads < most and groups * self.splits * plan.threads < enough and each >= 4 * plan.sharers:
             plan = attrs.evolve(plan, threads=2 * plan.threads, sharers=2 * plan.sharers)
-        most = 1 if self.vectors.outer > 2 else 2 if is_wide else 4
+        most = 1 if self.vectors.outer > 2 else 4
         while plan.unrolled < most and each >= 4 * plan.unrolled * plan.sharers:
             plan = attrs.evolve(plan, unrolled=2 * plan.unrolled)
         return plan
@@ -145,11 +133,6 @@ class GemvPlan:
     def unit(self) -> int:
         """Places on the outer axis that an invocation reads at once, where they lie side by side."""
         return read_at_once(self.matrix)
-
-    @property
-    def parts(self) -> int:
-        """Variables for the sums of an invocation and a vector: its vec4s, or one for a single element."""
-        return max(1, self.unit // WIDTH)
 
     @property
     def side(self) -> int:

@@ -20,7 +20,6 @@ from webnn_py.device.on_wgpu.codegen.gemm.tile_loop import TileLoop
 from webnn_py.device.on_wgpu.codegen.gemm.tile_plan import TilePlan
 from webnn_py.device.on_wgpu.codegen.gemm.tile_search import Extent, choose_work
 from webnn_py.device.on_wgpu.codegen.gemm.tile_store import TileStore, is_long
-from webnn_py.device.on_wgpu.codegen.gemm.tile_tables import LARGE_PRODUCT
 from webnn_py.device.on_wgpu.codegen.module import declare, module
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import WIDTH
@@ -45,24 +44,18 @@ def emit_tiled_gemm(lowering: Lowering, product: GemmProblem, epilogue: Epilogue
     extent = Extent.of(product)
     if accumulate == "f32" and extent.is_large:  # small kernels would not be joined with others' elements
         product = packed(product)
-    is_laid_out = product.dense_place is not None and not product.vec4s and product.right.outer % WIDTH == 0
-    is_laid_out = is_laid_out and Variant.GEMM_DENSE_SUMS.is_on
-    is_left = is_laid_out and extent.products >= LARGE_PRODUCT
-    if splits == 1 and not is_left and (product.vec4s or epilogue.stores_single_elements):
+    if splits == 1 and (product.vec4s or epilogue.stores_single_elements):
         finish = epilogue.write(vec4s=product.vec4s)
         if not (product.vec4s and is_long(finish) and extent.is_large):  # else few invocations would each have much
             writer = TiledGemmWriter(TilePlan(product, tile, 1, accumulate), epilogue.count, finish)
             lowering.emit(writer.kernel(epilogue.label))
             return
-    place = None
-    if is_laid_out:
-        product, place = product.in_order(), product.dense_place
-    is_rounded = splits == 1 and place is None and product.vec4s and epilogue.rounds_totals
+    is_rounded = splits == 1 and product.vec4s and epilogue.rounds_totals
     kind, byte_length = ("f16", 2) if is_rounded else ("f32", 4)
     sums = Buffer("block", splits * padded_count(epilogue) * byte_length)
     writer = TiledGemmWriter(TilePlan(product, tile, splits, accumulate), epilogue.count, sums, kind)
     lowering.emit(writer.kernel(f"{epilogue.label} (parts)"))
-    emit_split_k_sum(lowering, epilogue, sums, splits, place, kind)
+    emit_split_k_sum(lowering, epilogue, sums, splits, kind)
 
 
 def without_left_out(tile: GemmTile, splits: int) -> tuple[GemmTile, int]:
@@ -169,12 +162,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         else:
             lines += [f"let across = t % {tile.across}u;", f"let down = t / {tile.across}u;"]
         lines += plan.problem.left.begin("left") + plan.problem.right.begin("right")
-        lines += plan.left.prepare() + plan.right.prepare(plan.left.threads if plan.is_shared_out else 0)
+        lines += plan.left.prepare() + plan.right.prepare()
         lines += plan.left.places("down", tile.down, tile.thread_rows)
         lines += plan.right.places("across", tile.across, tile.thread_columns)
-        registers = max(plan.left.vec4s, plan.right.vec4s)
-        if not plan.is_shared_out:
-            registers = plan.left.vec4s + plan.right.vec4s
+        registers = plan.left.vec4s + plan.right.vec4s
         lines += [f"var p{index} = {plan.left.fetched}();" for index in range(registers)]
         lines += [f"var {name} = {plan.left.vector}();" for name in plan.sums()]
         return lines
