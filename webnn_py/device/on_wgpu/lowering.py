@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import pairwise
 from typing import TypeGuard
 
 import attrs
@@ -69,7 +68,6 @@ class GraphLowering(Lowering):
         self._fused: list[Node] = []  # into the kernels that are being written
         self._written: list[int] = []  # which of all kernels these are
         self._turn: Node | None = None  # that is being lowered
-        self._following = dict(pairwise(graph.nodes))
         for name, graph_input in graph.inputs.items():
             buffer = Buffer("input", graph_input.descriptor.byte_length, name)
             self._places[graph_input] = Place(buffer, Layout.dense(graph_input.descriptor.shape))
@@ -211,18 +209,6 @@ class GraphLowering(Lowering):
             self._done.add(node)
             self._fused.append(node)
         return node
-
-    def twin(self, node: Node) -> Node | None:
-        other = self._following.get(node)
-        if other is None or other in self._done or (node.operator, node.options) != (other.operator, other.options):
-            return None
-        shapes = [[value.descriptor for value in each.inputs] for each in (node, other)]
-        is_ready = all(map(self._is_ready, other.inputs))
-        if shapes[0] != shapes[1] or not is_ready or not Variant.TWIN_CONCATS.is_on:
-            return None
-        self._done.add(other)
-        self._fused.append(other)
-        return other
 
     def _is_ready(self, value: Value) -> bool:
         return value in self._places or value in self._known or isinstance(value, Constant)

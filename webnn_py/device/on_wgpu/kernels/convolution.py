@@ -6,10 +6,8 @@ from typing import Final
 
 import attrs
 
-from webnn_py.device.on_wgpu.codegen.convolution.depthwise import emit_columns, reads_columns
 from webnn_py.device.on_wgpu.codegen.convolution.direct import emit_direct, emit_gather, has_long_windows, is_direct
 from webnn_py.device.on_wgpu.codegen.convolution.filter_packing import pack_filter
-from webnn_py.device.on_wgpu.codegen.convolution.interleaving import emit_interleaved, is_interleaved
 from webnn_py.device.on_wgpu.codegen.convolution.shape import ConvolutionShape, forward_axis, transposed_axis
 from webnn_py.device.on_wgpu.codegen.convolution.winograd import emit_winograd, is_winograd
 from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueOperand
@@ -45,7 +43,7 @@ def conv2d(node: Node, lowering: Lowering) -> None:
         emit_gather(lowering, conv, epilogue)
         return
     if is_direct(conv):
-        (emit_columns if reads_columns(lowering, conv, epilogue) else emit_direct)(lowering, conv, epilogue)
+        emit_direct(lowering, conv, epilogue)
         return
     if is_winograd(lowering, conv, epilogue):
         emit_winograd(lowering, conv, epilogue)
@@ -53,15 +51,11 @@ def conv2d(node: Node, lowering: Lowering) -> None:
     if conv.pixels == 1:  # then both layouts are the same, and a product may have the images for its rows
         conv = attrs.evolve(conv, nchw=False)
     filter_ = filter_matrix(lowering, conv)
-    images = pixels_of_images(lowering, conv) or pointwise_matrix(lowering, conv)
+    images: OperandLoader | None = pixels_of_images(lowering, conv)
     if images is None:
         axes = [forward_axis(slide, size) for slide, size in zip(conv.slides, conv.output_sizes, strict=True)]
-        emit_sides(lowering, conv, epilogue, filter_, windows(lowering, conv, (axes[0], axes[1])))
-    elif conv.nchw and isinstance(images, MatrixLoader):  # a product for every image
-        filter_ = attrs.evolve(filter_, batches=_of_images(filter_.batches, conv.batch))
-        emit_sides(lowering, conv, epilogue, filter_, images)
-    else:
-        emit_sides(lowering, conv, epilogue, filter_, images)
+        images = windows(lowering, conv, (axes[0], axes[1]))
+    emit_sides(lowering, conv, epilogue, filter_, images)
 
 
 def conv_epilogue(node: Node, lowering: Lowering, conv: ConvolutionShape) -> Epilogue:
@@ -100,34 +94,6 @@ def _filter_of(lowering: Lowering, conv: ConvolutionShape, layout: Layout) -> Ma
     groups = Layout((conv.groups,), (conv.group_outputs * outputs,), layout.offset)
     buffer, element = lowering.place(conv.filter).buffer, lowering.element(conv.filter)
     return MatrixLoader(buffer, element, groups, inner, conv.group_outputs, outputs)
-
-
-def _of_images(groups: Layout, images: int) -> Layout:
-    """The batches of a side that is the same for every image: images, and within them groups."""
-    return Layout((images, *groups.shape), (0, *groups.strides), groups.offset)
-
-
-def pointwise_matrix(lowering: Lowering, conv: ConvolutionShape) -> MatrixLoader | None:
-    """The images of a pointwise convolution as a matrix of places and channels, where they lie so."""
-    if not (conv.is_pointwise and Variant.POINTWISE_MATRIX.is_on):
-        return None
-    layout = conv.image_layout
-    batch_stride, channel_stride, *strides = layout.strides
-    groups = (conv.groups,), (conv.group_inputs * channel_stride,)
-    inner = Layout((conv.group_inputs,), (channel_stride,))
-    buffer, element = lowering.place(conv.images).buffer, lowering.element(conv.images)
-    if conv.nchw:
-        pixels = Layout(layout.shape[2:], tuple(strides)).reshape((conv.pixels,))
-        batches = Layout((conv.batch, *groups[0]), (batch_stride, *groups[1]), layout.offset)
-        if pixels is None or (conv.batch > 1 and conv.pixels % WIDTH):
-            return None
-    else:
-        shape = (conv.batch, *layout.shape[2:])
-        pixels = Layout(shape, (batch_stride, *strides)).reshape((conv.batch * conv.pixels,))
-        batches = Layout(*groups, layout.offset)
-        if pixels is None:
-            return None
-    return MatrixLoader(buffer, element, batches, inner, pixels.shape[0], pixels.strides[0])
 
 
 def pixels_of_images(lowering: Lowering, conv: ConvolutionShape) -> PixelLoader | None:
@@ -173,13 +139,10 @@ def windows(lowering: Lowering, conv: ConvolutionShape, axes: tuple[WindowAxis, 
 def emit_sides(
     lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue, filter_: MatrixLoader, images: OperandLoader
 ) -> None:
-    """The product of a filter and of the places of images, in every group; of every image, if these are batches."""
+    """Write the product of a filter and of the places of images, in every group."""
     batch = conv.groups
-    per_image = conv.nchw and isinstance(images, MatrixLoader)
 
     def channel_first(batch: str, row: str, column: str) -> str:
-        if per_image:
-            return f"({batch} * {conv.group_outputs}u + {row}) * {conv.pixels}u + {column}"
         image, pixel = f"{column} / {conv.pixels}u", f"{column} % {conv.pixels}u"
         channel = f"{batch} * {conv.group_outputs}u + {row}"
         return f"({image} * {conv.output_channels}u + {channel}) * {conv.pixels}u + {pixel}"
@@ -188,7 +151,6 @@ def emit_sides(
         return f"{row} * {conv.output_channels}u + {batch} * {conv.group_outputs}u + {column}"
 
     if conv.nchw:
-        batch *= conv.batch if per_image else 1
         product = GemmProblem(batch, filter_, images, channel_first, vec4s=conv.pixels % WIDTH == 0)
     else:
         vec4s = conv.group_outputs % WIDTH == 0
@@ -240,7 +202,4 @@ def conv_transpose2d(node: Node, lowering: Lowering) -> None:
     else:
         vec4s = conv.group_outputs % WIDTH == 0
         product = GemmProblem(batch, images, filter_, address, vec4s, is_there=None if whole else is_there)
-    if is_interleaved(conv, product, epilogue):
-        emit_interleaved(lowering, conv, epilogue, product, axes)
-    else:
-        emit_tiled_gemm(lowering, product, epilogue)
+    emit_tiled_gemm(lowering, product, epilogue)

@@ -26,13 +26,13 @@ def emit_gemv(lowering: Lowering, product: GemmProblem, epilogue: Epilogue) -> N
     """The kernels of a product of which :func:`.is_gemv` is true."""
     plan = GemvPlan.of(product, lowering.features)
     stores = plan.stores_vec4s or epilogue.stores_single_elements
-    if plan.splits == 1 and stores:
+    if stores:
         end = epilogue.write(vec4s=plan.stores_vec4s)
         lowering.emit(GemvWriter(plan, epilogue.count, end).kernel(epilogue.label))
         return
-    sums = Buffer("block", plan.splits * padded_count(epilogue) * 4)
-    lowering.emit(GemvWriter(plan, epilogue.count, sums).kernel(f"{epilogue.label} (parts)"))
-    emit_split_k_sum(lowering, epilogue, sums, plan.splits)
+    sums = Buffer("block", padded_count(epilogue) * 4)
+    lowering.emit(GemvWriter(plan, epilogue.count, sums).kernel(f"{epilogue.label} (sums)"))
+    emit_split_k_sum(lowering, epilogue, sums, 1)
 
 
 class GemvWriter:
@@ -47,24 +47,20 @@ class GemvWriter:
         """The kernel."""
         plan = self._plan
         tiles = -(-plan.matrix.outer // plan.per_group)
-        groups = tiles * plan.product.batch * plan.splits
+        groups = tiles * plan.product.batch
         workgroups = grid(groups)
-        each = -(-plan.steps // plan.splits)
         lines = [
             f"let number = group.x + group.y * {workgroups[0]}u;",
             f"if (number >= {groups}u) {{ return; }}",
             f"let outer0 = number % {tiles}u * {plan.per_group}u;",
-            f"let batch = number / {tiles}u / {plan.splits}u;",
-            f"let part = number / {tiles}u % {plan.splits}u;",
-            f"let begin = part * {each}u;",
-            f"let end = min(begin + {each}u, {plan.steps}u);",
+            f"let batch = number / {tiles}u;",
             *plan.matrix.begin("matrix"),
             *plan.vectors.begin("vectors"),
             *(self._along() if plan.is_along else self._across()),
         ]
         body = "\n".join(f"  {line}" for line in lines)
         vector = "f32" if plan.is_along or plan.unit == 1 else "vec4<f32>"
-        room = plan.vectors.outer * (plan.places if plan.is_along else 1)
+        room = plan.vectors.outer
         room = room if plan.is_along else min(room, plan.added_at_once)
         reads, functions = bound({"matrix": plan.matrix, "vectors": plan.vectors}, "f32")
         parts = [f"var<workgroup> sums_of: array<{vector}, {room * plan.threads}>;", *functions]
@@ -117,12 +113,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             f"let place = matrix_base + {place};",
             *(f"var {name} = {kind}();" for name in self._sums_across()),
         ]
-        first = f"begin + t / {plan.side}u"
+        first = f"t / {plan.side}u"
         if plan.unrolled == 1:
-            lines.append(f"for (var step = {first}; step < end; step += {plan.sharers}u) {{")
+            lines.append(f"for (var step = {first}; step < {plan.steps}u; step += {plan.sharers}u) {{")
         else:
             lines += [f"var step = {first};", *self._across_unrolled(kind)]
-            lines.append(f"for (; step < end; step += {plan.sharers}u) {{")
+            lines.append(f"for (; step < {plan.steps}u; step += {plan.sharers}u) {{")
         return [*lines, *self._read_across(kind, "step"), *self._multiply_across(kind), "}", *self._add_across()]
 
     def _across_unrolled(self, kind: str) -> list[str]:
@@ -130,7 +126,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         plan = self._plan
         tags = [f"{'abcd'[turn]}_" for turn in range(plan.unrolled)]
         reach = (plan.unrolled - 1) * plan.sharers
-        lines = [f"for (; step + {reach}u < end; step += {plan.unrolled * plan.sharers}u) {{"]
+        lines = [f"for (; step + {reach}u < {plan.steps}u; step += {plan.unrolled * plan.sharers}u) {{"]
         for turn, tag in enumerate(tags):
             lines += [
                 f"  let step_{tag} = step + {turn * plan.sharers}u;",
@@ -213,37 +209,34 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         plan = self._plan
         unit = WIDTH if plan.matrix.pattern == "transposed" else 1
         stride = plan.matrix.outer_stride // unit
-        sums = [(place, index) for place in range(plan.places) for index in range(plan.vectors.outer)]
-        lines = [f"let lane = t % {plan.sharers}u;", f"let mine = t / {plan.sharers}u * {plan.places}u;"]
-        for place in range(plan.places):
-            outer = f"min(outer0 + mine + {place}u, {plan.matrix.outer - 1}u)"
-            lines.append(f"let place{place} = matrix_base + {outer} * {stride}u;")
-        lines += [f"var c{place}_{index} = vec4<f32>();" for place, index in sums]
-        lines += [
-            f"for (var step = begin + lane; step < end; step += {plan.sharers}u) {{",
+        sums = range(plan.vectors.outer)
+        outer = f"min(outer0 + t / {plan.sharers}u, {plan.matrix.outer - 1}u)"
+        lines = [
+            f"let lane = t % {plan.sharers}u;",
+            f"let place = matrix_base + {outer} * {stride}u;",
+            *(f"var c{index} = vec4<f32>();" for index in sums),
+            f"for (var step = lane; step < {plan.steps}u; step += {plan.sharers}u) {{",
             *(f"  {line}" for line in self._vectors("step")),
         ]
-        for place in range(plan.places):
-            if unit == WIDTH:
-                value = f"matrix_at(place{place} + {plan.matrix.along(f'step * {WIDTH}u')})"
-            else:
-                read = f"matrix_at(place{place} + {{}})"
-                value = ", ".join(self._checked(read, plan.matrix, "step", component) for component in range(WIDTH))
-                value = f"vec4<f32>({value})"
-            lines.append(f"  let m{place} = {value};")
-        lines += [f"  c{place}_{index} = fma(m{place}, v{index}, c{place}_{index});" for place, index in sums]
-        return [*lines, "}", *self._add_along(sums)]
+        if unit == WIDTH:
+            value = f"matrix_at(place + {plan.matrix.along(f'step * {WIDTH}u')})"
+        else:
+            read = "matrix_at(place + {})"
+            value = ", ".join(self._checked(read, plan.matrix, "step", component) for component in range(WIDTH))
+            value = f"vec4<f32>({value})"
+        lines.append(f"  let m = {value};")
+        lines += [f"  c{index} = fma(m, v{index}, c{index});" for index in sums]
+        return [*lines, "}", *self._add_along()]
 
-    def _add_along(self, sums: list[tuple[int, int]]) -> list[str]:
+    def _add_along(self) -> list[str]:
         """Add up in halves; the sums of a place on the outer axis end in the memory of its first lane."""
         plan = self._plan
-        lines = []
-        for number, (place, index) in enumerate(sums):
-            lines.append(f"sums_of[{number * THREADS}u + t] = dot(c{place}_{index}, vec4<f32>(1.0));")
+        count = plan.vectors.outer
+        lines = [f"sums_of[{index * THREADS}u + t] = dot(c{index}, vec4<f32>(1.0));" for index in range(count)]
         half = plan.sharers // 2
         while half:
             lines += ["workgroupBarrier();", f"if (lane < {half}u) {{"]
-            for number in range(len(sums)):
+            for number in range(count):
                 at = f"{number * THREADS}u + t"
                 lines.append(f"  sums_of[{at}] += sums_of[{at} + {half}u];")
             lines.append("}")
@@ -260,8 +253,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         ]
 
         def total(place: str) -> str:
-            number = f"(({place}) % {plan.places}u * {plan.vectors.outer}u + v)"
-            return f"sums_of[{number} * {THREADS}u + ({place}) / {plan.places}u * {plan.sharers}u]"
+            return f"sums_of[v * {THREADS}u + ({place}) * {plan.sharers}u]"
 
         if unit == WIDTH:
             totals = ", ".join(total(f"place + {component}u") for component in range(WIDTH))
@@ -277,5 +269,4 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         number = number if unit == 1 else f"{number} / {WIDTH}u"
         if isinstance(self._end, EpilogueCode):
             return f"{function}({number}, {total});"
-        part = -(-self._count // WIDTH) * WIDTH // unit
-        return f"sums[part * {part}u + {number}] = {total};"
+        return f"sums[{number}] = {total};"

@@ -22,9 +22,6 @@ BUSY_THREADS: Final = 2 * THREADS
 ADDED_AT_ONCE: Final = 4
 """Vectors whose vec4s of sums have room in a workgroup's memory."""
 
-SHORT: Final = 512
-"""Vec4s of an inner axis that larger workgroups read as soon as two kernels read halves and add them."""
-
 LINE: Final = 32
 """Elements on the outer axis that a workgroup reads side by side at least: a line of the cache, or half of one."""
 
@@ -68,8 +65,6 @@ class GemvPlan:
         vectors: the short side.
         vectors_are_rows: whether the short side is the left one.
         sharers: invocations that share a place on the outer axis.
-        places: places on the outer axis of an invocation, where vec4s do not lie along it.
-        splits: into how many parts the inner axis is cut, each for other workgroups.
         threads: invocations of a workgroup.
         unrolled: steps along the inner axis whose elements an invocation reads before it multiplies.
     """
@@ -79,8 +74,6 @@ class GemvPlan:
     vectors: MatrixLoader
     vectors_are_rows: bool
     sharers: int
-    places: int
-    splits: int
     threads: int = THREADS
     unrolled: int = 1
 
@@ -94,33 +87,19 @@ class GemvPlan:
         vectors_are_rows = left.outer <= right.outer
         vectors, matrix = (left, right) if vectors_are_rows else (right, left)
         vectors = attrs.evolve(vectors, forced="transposed" if vectors.can_transpose else "scalar")
-        sharers, places = share_along(matrix, product.batch, units), 1
-        if not matrix.follows_inner:
-            sharers = share_across(matrix, product.batch, units)
-        elif (
-            vectors.outer <= MOST_VECTORS // WIDTH
-            and matrix.outer * product.batch * sharers > BUSY_THREADS * units * WIDTH
-        ):
-            places = WIDTH if Variant.GEMV_PLACES.is_on else 1
-        plan = cls(product, matrix, vectors, vectors_are_rows, sharers, places, splits=1)
-        groups = -(-matrix.outer // plan.per_group) * product.batch
-        splits = max(1, min(units // groups, plan.steps // (sharers * WIDTH)))
-        if 3 * groups > units and plan.steps <= SHORT and not plan.is_along:
-            splits = 1
-        if splits > 1 and not Variant.GEMV_SPLIT.is_on:
-            splits = 1
-        plan = attrs.evolve(plan, splits=splits)
-        return plan if plan.is_along or not Variant.GEMV_LARGE_WORKGROUPS.is_on else plan.enlarged(groups, features)
+        sharers = (share_along if matrix.follows_inner else share_across)(matrix, product.batch, units)
+        plan = cls(product, matrix, vectors, vectors_are_rows, sharers)
+        return plan if plan.is_along or not Variant.GEMV_LARGE_WORKGROUPS.is_on else plan.enlarged(features)
 
-    def enlarged(self, groups: int, features: Features) -> GemvPlan:
+    def enlarged(self, features: Features) -> GemvPlan:
         """Return the plan with larger workgroups and more to read at once, where a processor has few workgroups."""
         plan, enough = self, 2 * BUSY_THREADS * table_of(features).units
-        each = self.steps // self.splits
+        groups = -(-self.matrix.outer // self.per_group) * self.product.batch
         most = min(MOST_THREADS, features.max_invocations)
-        while plan.threads < most and groups * self.splits * plan.threads < enough and each >= 4 * plan.sharers:
+        while plan.threads < most and groups * plan.threads < enough and self.steps >= 4 * plan.sharers:
             plan = attrs.evolve(plan, threads=2 * plan.threads, sharers=2 * plan.sharers)
         most = 1 if self.vectors.outer > 2 else 4
-        while plan.unrolled < most and each >= 4 * plan.unrolled * plan.sharers:
+        while plan.unrolled < most and self.steps >= 4 * plan.unrolled * plan.sharers:
             plan = attrs.evolve(plan, unrolled=2 * plan.unrolled)
         return plan
 
@@ -147,7 +126,7 @@ class GemvPlan:
     @property
     def per_group(self) -> int:
         """Places on the outer axis of a workgroup."""
-        return self.side * (self.places if self.is_along else self.unit)
+        return self.side * (1 if self.is_along else self.unit)
 
     @property
     def steps(self) -> int:

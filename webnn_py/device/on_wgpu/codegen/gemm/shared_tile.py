@@ -12,7 +12,6 @@ from typing import Final
 import attrs
 
 from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import OperandLoader
-from webnn_py.device.on_wgpu.codegen.gemm.packed_loader import PACKED, widened_column, widened_four
 from webnn_py.device.on_wgpu.codegen.gemm.tile import GemmTile
 from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH
 
@@ -32,7 +31,7 @@ class SharedMemoryTile:
         origin: the variable that has the tile's place on the outer axis.
         base: where the side begins in the workgroup's memory, in vec4s.
         vector: the type of a vec4 there.
-        fetched: the type of a vec4 as it is read: its numbers are float16 or those of ``vector``, or words hold them.
+        fetched: the type of a vec4 as it is read: its numbers are float16 or those of ``vector``.
     """
 
     name: str
@@ -80,11 +79,6 @@ class SharedMemoryTile:
     def step(self) -> int:
         """How many rows have the same mask."""
         return WIDTH if self.is_transposed else 1
-
-    @property
-    def declared(self) -> str:
-        """The array of rows."""
-        return f"var<workgroup> {self.name}_rows: array<array<{self.vector}, {self.row}>, {self.tile.depth}>;"
 
     # --- bringing in -----------------------------------------------------------------------------------------
 
@@ -172,8 +166,6 @@ class SharedMemoryTile:
 
     def _widened(self, names: list[str], step: int) -> str:
         """The vec4 to store of those that were read: the first, or the column number ``step`` of all four."""
-        if self.fetched == PACKED:
-            return widened_column(names, step) if self.is_transposed else widened_four(names[0])
         value = names[0]
         if self.is_transposed:
             value = f"{self.fetched}({', '.join(f'{name}.{COMPONENTS[step]}' for name in names)})"
@@ -182,8 +174,6 @@ class SharedMemoryTile:
     def _place(self, outer: str, inner: str, step: int) -> str:
         if self.exchange:
             outer = f"({outer} ^ ({inner} / {self.step}u * {self.exchange}u % {BANKS}u))"
-        if self.tile.has_rows:
-            return f"{self.name}_rows[{inner} + {step}u][{outer}]"
         return f"tile[{self.base}u + ({inner} + {step}u) * {self.row}u + {outer}]"
 
     # --- reading again ---------------------------------------------------------------------------------------
@@ -201,8 +191,7 @@ class SharedMemoryTile:
             for group in range(thread_size // WIDTH):
                 place = f"({mine} + {group * count}u)"
                 place = f"({place} ^ ({of_slice}))" if self.exchange else place
-                place = place if self.tile.has_rows else f"{first} + {place}"
-                lines.append(f"let {self.name}_at{group}_{mask} = {place};")
+                lines.append(f"let {self.name}_at{group}_{mask} = {first} + {place};")
         return lines
 
     def take(self, variable: str, inner: int, thread_size: int) -> list[str]:
@@ -210,8 +199,5 @@ class SharedMemoryTile:
         lines = []
         for group in range(thread_size // WIDTH):
             place = f"{self.name}_at{group}_{self._mask(inner)}"
-            value = f"tile[{place} + {inner * self.row}u]"
-            if self.tile.has_rows:
-                value = f"{self.name}_rows[{inner}u][{place}]"
-            lines.append(f"  let {variable}{group} = {value};")
+            lines.append(f"  let {variable}{group} = tile[{place} + {inner * self.row}u];")
         return lines

@@ -65,7 +65,7 @@ class TileLoop:
             lines.append("{")
             lines += plan.left.take("a", k, tile.thread_rows)
             lines += plan.right.take("b", k, tile.thread_columns)
-            lines += self._serpentine() if tile.is_serpentine else self._by_rows()
+            lines += self._by_rows()
             lines.append("}")
         return lines
 
@@ -78,16 +78,4 @@ class TileLoop:
             for group in range(tile.thread_columns // WIDTH):
                 name = f"c{row}_{group}"
                 lines.append(f"  {name} = fma({factor}, b{group}, {name});")
-        return lines
-
-    def _serpentine(self) -> list[str]:
-        """Likewise one by one, to and fro: each shares a factor with the one before, which is not read again."""
-        tile = self._plan.tile
-        lines = []
-        for row in range(tile.thread_rows):
-            columns = range(tile.thread_columns)
-            for column in columns if row % 2 == 0 else reversed(columns):
-                name = f"c{row}_{column // WIDTH}.{COMPONENTS[column % WIDTH]}"
-                factors = f"a{row // WIDTH}.{COMPONENTS[row % WIDTH]}, b{column // WIDTH}.{COMPONENTS[column % WIDTH]}"
-                lines.append(f"  {name} = fma({factors}, {name});")
         return lines

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from webnn_py.device.on_wgpu.codegen.gemm.packed_loader import PACKED, PackedMatrixLoader
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.shared_tile import SharedMemoryTile
 from webnn_py.device.on_wgpu.codegen.gemm.tile import GemmTile
@@ -38,8 +37,7 @@ class TilePlan:
         self.column_tiles = -(-self.columns // tile.columns)
         # float16 is widened when it is stored: sooner, an invocation would wait for memory before it computes.
         self.fetched = "f16" if problem.is_native_float16 else accumulate
-        is_packed = isinstance(problem.left, PackedMatrixLoader) and isinstance(problem.right, PackedMatrixLoader)
-        types = {"fetched": PACKED if is_packed else f"vec4<{self.fetched}>", "vector": f"vec4<{accumulate}>"}
+        types = {"fetched": f"vec4<{self.fetched}>", "vector": f"vec4<{accumulate}>"}
         right_base = tile.depth * tile.rows // WIDTH
         self.left = SharedMemoryTile("left", problem.left, tile, tile.rows, "row0", 0, **types)
         self.right = SharedMemoryTile("right", problem.right, tile, tile.columns, "column0", right_base, **types)

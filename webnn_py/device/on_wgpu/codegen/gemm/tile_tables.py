@@ -70,15 +70,13 @@ class FilledTile:
 
     Attributes:
         tile: the tile.
-        resident: workgroups that run at once, for each of :attr:`TileTable.units`.
-        least_resident: so many, for each of these, without which the tile is not taken.
+        least_groups: workgroups for each of :attr:`TileTable.units`, without which the tile is not taken.
         most_parts: the number of parts of the inner axis at most.
         least_part: the least length of a part, as long as two tiles at least.
     """
 
     tile: GemmTile
-    resident: float = 1
-    least_resident: float = 0
+    least_groups: float = 0
     most_parts: int = 32
     least_part: int = 256
 
@@ -164,14 +162,13 @@ HOPPER: Final = TileTable(
             float32_sums=True,
             tiles=SearchedTiles(
                 tiles=(
-                    RatedTile(GemmTile(128, 96, 8, 12, interleaved=True), 175e3, 167e3, step=2),
+                    RatedTile(GemmTile(128, 96, 8, 12), 175e3, 167e3, step=2),
                     RatedTile(GemmTile(64, 96, 8, 12), 164e3, 145e3, step=4),
                     RatedTile(GemmTile(128, 144, 8, 12), 140e3, 156e3, step=2),
                     RatedTile(GemmTile(128, 144, 8, 12, slices=2), 140e3, 164e3, least=1),
-                    RatedTile(GemmTile(128, 64, 8, 8, interleaved=True), 184e3, 179e3),
-                    RatedTile(GemmTile(128, 64, 8, 8, interleaved=True, in_rows=True), 165e3, 184e3),
+                    RatedTile(GemmTile(128, 64, 8, 8), 184e3, 184e3),
                     RatedTile(GemmTile(64, 64, 8, 8), 152e3, 155e3, least=4, step=2),
-                    RatedTile(GemmTile(128, 128, 8, 8, interleaved=True, in_rows=True), 188e3, 187e3, least=1),
+                    RatedTile(GemmTile(128, 128, 8, 8), 188e3, 187e3, least=1),
                     RatedTile(GemmTile(64, 64, 8, 8, inner=8, slices=2), 140e3, 108e3),
                 ),
                 most_bytes=40 * 2**20,  # for which the GPU's cache has room
@@ -189,7 +186,7 @@ HOPPER: Final = TileTable(
             sides=frozenset({"windows"}),
             rows=(33, 64),  # what is gathered is used for all of these channels
             products=LARGE_PRODUCT,
-            tiles=FilledTile(tile=GemmTile(64, 128, 8, 8, inner=8), least_resident=264 / 128, most_parts=1),
+            tiles=FilledTile(tile=GemmTile(64, 128, 8, 8, inner=8), least_groups=264 / 128, most_parts=1),
         ),
         TileRule(
             variant=Variant.GEMM_IMAGE_TILES,
@@ -204,24 +201,6 @@ HOPPER: Final = TileTable(
                     RatedTile(GemmTile(128, 64, 8, 8), 155e3, 159e3),
                 )
             ),
-        ),
-        TileRule(
-            variant=Variant.GEMM_SMALL_TILES,
-            rows=(0, 16),
-            columns=33,
-            idle=True,
-            batched=True,
-            tiles=FilledTile(
-                tile=GemmTile(16, 128, 8, 4, inner=8, slices=4), resident=6.5, least_resident=2, most_parts=8
-            ),
-        ),
-        TileRule(
-            variant=Variant.GEMM_SMALL_TILES,
-            rows=(33, float("inf")),
-            columns=33,
-            idle=True,
-            batched=True,
-            tiles=FilledTile(tile=GemmTile(64, 64, 8, 8), resident=6.5, least_resident=3, most_parts=8),
         ),
         TileRule(
             variant=Variant.GEMM_MIDDLE_TILE,
