@@ -27,6 +27,10 @@ class Readers:
                 readers[value].append(node)
         self.readers: Mapping[Value, list[Node | None]] = readers
 
+    def nodes(self, value: Value) -> list[Node]:
+        """Return the nodes that read a value, as often as they read it."""
+        return [node for node in self.readers.get(value, ()) if node is not None]
+
     def only_reader(self, value: Value) -> Node | None:
         """Return the node that alone reads a value, once; None where there is no such node."""
         readers = self.readers[value]

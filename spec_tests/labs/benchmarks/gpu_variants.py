@@ -30,7 +30,7 @@ from spec_tests.labs.benchmarks.gpu_models import encoder, mobilenet_v1, recurre
 from spec_tests.labs.benchmarks.gpu_small import fifty, hundred
 from spec_tests.labs.benchmarks.measure import as_text
 from webnn_py import MLBuffer, MLContext, MLGraph, MLGraphBuilder, MLOperand
-from webnn_py.device.on_wgpu.records.variants import Variant
+from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.rewriting.passes import passes_left_out
 
@@ -304,20 +304,20 @@ QUICK: dict[str, Callable[[], Model]] = {
 
 
 @contextmanager
-def asked() -> Iterator[set[Variant]]:
+def asked() -> Iterator[set[KernelVariant]]:
     """Collect the variants that builds ask for meanwhile: those that they could use."""
-    names: set[Variant] = set()
-    is_on = Variant.__dict__["is_on"]
+    names: set[KernelVariant] = set()
+    is_on = KernelVariant.__dict__["is_on"]
 
-    def noted(variant: Variant) -> bool:
+    def noted(variant: KernelVariant) -> bool:
         names.add(variant)
         return is_on.fget(variant)
 
-    Variant.is_on = property(noted)
+    KernelVariant.is_on = property(noted)
     try:
         yield names
     finally:
-        Variant.is_on = is_on
+        KernelVariant.is_on = is_on
 
 
 @attrs.define
@@ -385,7 +385,7 @@ async def compared(ml: webnn_py.ML, model: Model, options: argparse.Namespace) -
     context = await ml.create_context(backend="wgpu")
     with asked() as names:
         whole = await built(context, model)
-    used = [name for name in Variant if name in names]
+    used = [name for name in KernelVariant if name in names]
     contenders = {CONTROL: await built(context, model)}
     failures = {}
     for name in used:
@@ -429,10 +429,10 @@ def as_markdown(found: Mapping[str, dict], device: str) -> str:
             by_variant.setdefault(name, {})[model] = ratios
     lines = [f"{device}: time without a variant, as a multiple of the time with all (in a row; round trip).", ""]
     lines += [f"| variant | models | mean | over {GAIN} | largest | where |", "|---|---|---|---|---|---|"]
-    for name in (CONTROL, *Variant):
+    for name in (CONTROL, *KernelVariant):
         if name in by_variant:
             lines.append(f"| {' | '.join(_cells(name, by_variant[name]))} |")
-    unused = [name for name in Variant if name not in by_variant]
+    unused = [name for name in KernelVariant if name not in by_variant]
     lines += ["", f"In none of the models: {', '.join(unused) or '–'}.", ""]
     lines += ["| model | in a row | round trip | rounds | ratios in a row (round trip) |", "|---|---|---|---|---|"]
     for model, taken in found.items():

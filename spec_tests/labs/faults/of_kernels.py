@@ -265,8 +265,8 @@ FAULTS = [
     ),
     Fault(
         "attention-read-scores",
-        "within.issuperset(self._fusion.readers[leaf])",
-        "within.intersection(self._fusion.readers[leaf])",
+        "within.issuperset(self._fusion.readers.nodes(leaf))",
+        "within.intersection(self._fusion.readers.nodes(leaf))",
         ATTENTION,
         "before_their_mask",
     ),

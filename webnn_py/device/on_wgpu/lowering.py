@@ -27,7 +27,7 @@ from webnn_py.device.on_wgpu.records.layout import Layout, dense_strides
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.partial_sums import PartialSums
 from webnn_py.device.on_wgpu.records.table import WgslEntry, entry_of
-from webnn_py.device.on_wgpu.records.variants import Variant
+from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.device.shared_constants import Identity
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import movement
@@ -132,7 +132,7 @@ class GraphLowering(Lowering):
 
     def _transposed(self, value: Value) -> tuple[Layout, Value] | None:
         """How to lay a value so that its transposition is dense, and that; None where it need not be or cannot."""
-        readers = self._fusion.readers.get(value, ())
+        readers = self._fusion.readers.nodes(value)
         if value in self._output_buffers or len(readers) != 1 or readers[0].operator is not movement.transpose:
             return None
         permutation, transposed = readers[0].options["permutation"], readers[0].results[0]
@@ -141,13 +141,13 @@ class GraphLowering(Lowering):
             return None
         strides = dict(zip(permutation, dense_strides(transposed.descriptor.shape), strict=True))
         layout = Layout(value.descriptor.shape, tuple(strides[axis] for axis in range(len(strides))))
-        return (layout, transposed) if layout.vec4s() is not None and Variant.TRANSPOSED_STORE.is_on else None
+        return (layout, transposed) if layout.vec4s() is not None and KernelVariant.TRANSPOSED_STORE.is_on else None
 
     def _needs_copy(self, value: Value, layout: Layout) -> bool:
         """Whether a value that lies so has to be copied, as an output or for a view of it that no layout can say."""
         if layout.is_dense:
             return False
-        views = [(node, entry_of(node).layout) for node in self._fusion.readers.get(value, ())]
+        views = [(node, entry_of(node).layout) for node in self._fusion.readers.nodes(value)]
         return value in self._output_buffers or any(rule and rule(node, layout) is None for node, rule in views)
 
     def scratch(self, descriptor: MLOperandDescriptor) -> Buffer:
@@ -225,7 +225,7 @@ class GraphLowering(Lowering):
         return None
 
     def leave(self, value: Output, sums: PartialSums) -> bool:
-        if value.node not in self._fusion.deferred or not Variant.PARTIAL_SUMS.is_on:
+        if value.node not in self._fusion.deferred or not KernelVariant.PARTIAL_SUMS.is_on:
             return False
         self._left[value] = sums
         self._fused.remove(value.node)

@@ -24,7 +24,7 @@ from webnn_py.device.on_wgpu.records.graph_queries import is_finite
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import kernels
-from webnn_py.device.on_wgpu.records.variants import Variant
+from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.graph import Node, Value
 from webnn_py.operators import convolution
 
@@ -104,7 +104,7 @@ def pixels_of_images(lowering: Lowering, conv: ConvolutionShape) -> PixelLoader 
     layout = conv.image_layout
     batch_stride, channel_stride, *strides = layout.strides
     pixels = Layout(layout.shape[2:], tuple(strides)).reshape((conv.pixels,))
-    if pixels is None or not Variant.GEMM_PIXELS.is_on:
+    if pixels is None or not KernelVariant.GEMM_PIXELS.is_on:
         return None
     return PixelLoader(
         lowering.place(conv.images).buffer,

@@ -14,7 +14,7 @@ from webnn_py.device.on_wgpu.codegen.map_kernel import MapKernel
 from webnn_py.device.on_wgpu.codegen.pooling.shape import PoolingShape, slides_of
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import composite, kernels
-from webnn_py.device.on_wgpu.records.variants import Variant
+from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.graph import Node, Value
 from webnn_py.operators import pooling
 from webnn_py.operators.windows import image_axes, image_shape
@@ -60,7 +60,7 @@ def whole(node: Node, builder: RewriteBuilder) -> list[Value] | None:
         slide.window == slide.size and not slide.begin and (slide.dilation == 1 or slide.size == 1)
         for slide in slides_of(node)
     )
-    if outputs != [1, 1] or not is_whole or not Variant.GLOBAL_POOLING.is_on:
+    if outputs != [1, 1] or not is_whole or not KernelVariant.GLOBAL_POOLING.is_on:
         return None
     reduce = {
         "max_pool2d": builder.reduce_max,

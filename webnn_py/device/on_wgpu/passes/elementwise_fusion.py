@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final, TypeGuard
 
-from webnn_py.device.on_wgpu.records.graph_queries import constant_scalar, readers_of
+from webnn_py.device.on_wgpu.records.graph_queries import constant_scalar
 from webnn_py.device.on_wgpu.records.table import entry_of
-from webnn_py.device.on_wgpu.records.variants import Variant
+from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.graph import Graph, Node, Output, Value
+from webnn_py.rewriting.uses import Readers
 
 MOST_FUSED: Final = 100
 
@@ -32,7 +33,7 @@ class ElementwiseFusion:
         """
         self._written = written
         self._max_buffers = max_buffers
-        self.readers = readers_of(graph)
+        self.readers = Readers(graph)
         self._roots = self._fused(graph)
         self.inlined = {node for node, root in self._roots.items() if node is not root}
         self.deferred = {node for node, root in self._roots.items() if node is root and self._may_be_computed(node)}
@@ -50,7 +51,7 @@ class ElementwiseFusion:
                 continue
             bound = {value for value in node.inputs if constant_scalar(value) is None}
             root = self._root_of_readers(node.results[0], roots)
-            if root is not None and Variant.ELEMENTWISE_FUSION.is_on:
+            if root is not None and KernelVariant.ELEMENTWISE_FUSION.is_on:
                 read = leaves[root] - {node.results[0]} | bound
                 if sizes[root] < MOST_FUSED and len(read) < self._max_buffers:
                     roots[node], leaves[root] = root, read
@@ -61,7 +62,7 @@ class ElementwiseFusion:
 
     def _root_of_readers(self, value: Value, roots: Mapping[Node, Node]) -> Node | None:
         """The same where these roots are known so far."""
-        readers = self.readers.get(value, [])
+        readers = self.readers.nodes(value)
         if value in self._written or any(reader not in roots for reader in readers):
             return None
         if any(reader.outputs[0].shape != value.descriptor.shape for reader in readers):
@@ -80,7 +81,7 @@ class ElementwiseFusion:
     def _may_be_computed(self, node: Node) -> bool:
         """Whether all that reads a node's result is one operand that kernels may compute as they read it."""
         value = node.results[0]
-        readers = self.readers.get(value, [])
+        readers = self.readers.nodes(value)
         if value in self._written or len(readers) != 1:
             return False
         name = entry_of(readers[0]).fuses

@@ -12,7 +12,7 @@ from enum import StrEnum
 from webnn_py.rewriting.passes import is_left_out
 
 
-class Variant(StrEnum):
+class KernelVariant(StrEnum):
     """The name of an optional kernel or fusion."""
 
     # Matrix products

@@ -11,7 +11,7 @@ from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.tile_tables import table_of
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.features import Features
-from webnn_py.device.on_wgpu.records.variants import Variant
+from webnn_py.device.on_wgpu.records.variants import KernelVariant
 
 MOST_VECTORS: Final = 8
 THREADS: Final = 256
@@ -89,7 +89,7 @@ class GemvPlan:
         vectors = attrs.evolve(vectors, forced="transposed" if vectors.can_transpose else "scalar")
         sharers = (share_along if matrix.follows_inner else share_across)(matrix, product.batch, units)
         plan = cls(product, matrix, vectors, vectors_are_rows, sharers)
-        return plan if plan.is_along or not Variant.GEMV_LARGE_WORKGROUPS.is_on else plan.enlarged(features)
+        return plan if plan.is_along or not KernelVariant.GEMV_LARGE_WORKGROUPS.is_on else plan.enlarged(features)
 
     def enlarged(self, features: Features) -> GemvPlan:
         """Return the plan with larger workgroups and more to read at once, where a processor has few workgroups."""

@@ -14,7 +14,7 @@ import attrs
 
 from webnn_py.device.on_wgpu.codegen.gemm.tile import GemmTile
 from webnn_py.device.on_wgpu.records.features import Features
-from webnn_py.device.on_wgpu.records.variants import Variant
+from webnn_py.device.on_wgpu.records.variants import KernelVariant
 
 Sides = Literal["matrices", "windows", "pixels", "others"]
 """The operands of a product: two matrices; a filter, and windows or pixels of images; or others."""
@@ -101,7 +101,7 @@ class TileRule:
         usual: the usual tile that it replaces; None for any.
     """
 
-    variant: Variant
+    variant: KernelVariant
     tiles: SearchedTiles | FilledTile
     sides: frozenset[Sides] | None = None
     rows: tuple[int, float] = (0, float("inf"))
@@ -154,7 +154,7 @@ HOPPER: Final = TileTable(
     units=128,
     rules=(
         TileRule(
-            variant=Variant.GEMM_LARGE_TILES,
+            variant=KernelVariant.GEMM_LARGE_TILES,
             sides=frozenset({"matrices"}),
             rows=(LARGE_SIDE, float("inf")),
             columns=LARGE_SIDE,
@@ -175,21 +175,21 @@ HOPPER: Final = TileTable(
             ),
         ),
         TileRule(
-            variant=Variant.GEMM_IMAGE_TILES,
+            variant=KernelVariant.GEMM_IMAGE_TILES,
             usual=GemmTile(16, 16, 4, 4, slices=4),
             inner=1024,  # parts of it are faster than whole ones by the smallest tile
             batched=True,
             tiles=FilledTile(tile=GemmTile(32, 32, 8, 4, inner=8, slices=8)),
         ),
         TileRule(
-            variant=Variant.GEMM_IMAGE_TILES,
+            variant=KernelVariant.GEMM_IMAGE_TILES,
             sides=frozenset({"windows"}),
             rows=(33, 64),  # what is gathered is used for all of these channels
             products=LARGE_PRODUCT,
             tiles=FilledTile(tile=GemmTile(64, 128, 8, 8, inner=8), least_groups=264 / 128, most_parts=1),
         ),
         TileRule(
-            variant=Variant.GEMM_IMAGE_TILES,
+            variant=KernelVariant.GEMM_IMAGE_TILES,
             sides=frozenset({"windows", "pixels"}),
             rows=(128, float("inf")),
             products=LARGE_PRODUCT,
@@ -203,7 +203,7 @@ HOPPER: Final = TileTable(
             ),
         ),
         TileRule(
-            variant=Variant.GEMM_MIDDLE_TILE,
+            variant=KernelVariant.GEMM_MIDDLE_TILE,
             sides=frozenset({"matrices"}),
             rows=(64, float("inf")),
             columns=64,

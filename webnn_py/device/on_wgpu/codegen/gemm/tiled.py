@@ -25,7 +25,7 @@ from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.recently_used import RecentlyUsed, Room
-from webnn_py.device.on_wgpu.records.variants import Variant
+from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.named_sizes.decisions import tracing_in_force
 
 _MAINS: Final[RecentlyUsed[Hashable, str]] = RecentlyUsed(Room(count=256, byte_length=2**23))
@@ -57,9 +57,9 @@ def emit_tiled_gemm(lowering: Lowering, product: GemmProblem, epilogue: Epilogue
 
 def without_left_out(tile: GemmTile, splits: int) -> tuple[GemmTile, int]:
     """Return a tile and a number of parts without the variants that are left out."""
-    if tile.slices > 1 and not Variant.GEMM_SLICES.is_on:
+    if tile.slices > 1 and not KernelVariant.GEMM_SLICES.is_on:
         tile = attrs.evolve(tile, slices=1)
-    return tile, splits if splits > 1 and Variant.GEMM_SPLIT_K.is_on else 1
+    return tile, splits if splits > 1 and KernelVariant.GEMM_SPLIT_K.is_on else 1
 
 
 def padded_count(epilogue: Epilogue) -> int:
