@@ -203,6 +203,10 @@ class Graph:
             readers.setdefault(value, []).append(None)
         return readers
 
+    def nodes_reading(self, value: Value) -> list[Node]:
+        """Return the nodes that read a value, as often as they read it."""
+        return [node for node in self.readers.get(value, ()) if node is not None]
+
     def has_one_reader(self, value: object) -> bool:
         """Return whether one node, or one output of the graph, reads a value, and does so once."""
         return isinstance(value, Value) and len(self.readers.get(value, ())) == 1

@@ -338,8 +338,7 @@ async def test_float16(check, sizes):
     await check(masked, given, 3e-3)
 
 
-async def test_heads_that_are_no_rows_of_one_kernel_are_computed_one_by_one(check, monkeypatch):
-    monkeypatch.setattr(tile, "MOST_SUMS", 4)
+async def test_heads_that_share_keys_are_computed_without_subgroups(check, monkeypatch):
     monkeypatch.setattr(emit, "choose_lanes", lambda *_: None)
     given = arrays(rows=1, batch=(2, 8), key_batch=(2, 1), keys=12, columns=256)
     assert await check(plain, given) == 1

@@ -11,7 +11,6 @@ from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.both_devices import check_both, integers
 from webnn_py.device.on_wgpu.backend import features_of
 from webnn_py.device.on_wgpu.codegen.gemm import selection, tiled
-from webnn_py.device.on_wgpu.codegen.gemm.tile import GemmTile
 from webnn_py.device.on_wgpu.codegen.gemm.tile_search import choose_tile
 from webnn_py.device.on_wgpu.codegen.gemm.tile_tables import HOPPER, USUAL_TILES, SearchedTiles
 from webnn_py.device.on_wgpu.records.features import Features
@@ -22,7 +21,7 @@ pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 OF_RULES = [rule.tiles for rule in HOPPER.rules]
 RATED = [rated.tile for tiles in OF_RULES if isinstance(tiles, SearchedTiles) for rated in tiles.tiles]
 FILLED = [tiles.tile for tiles in OF_RULES if not isinstance(tiles, SearchedTiles)]
-TILES = list(dict.fromkeys([*USUAL_TILES, *RATED, *FILLED, GemmTile(128, 128, 8, 8, interleaved=True)]))
+TILES = list(dict.fromkeys([*USUAL_TILES, *RATED, *FILLED]))
 
 FILES = {file.operator: file for file in load_all()}
 

@@ -12,7 +12,7 @@ from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 from webnn_py.device import four_bits
 from webnn_py.device.on_wgpu.codegen.attention import tile
-from webnn_py.device.on_wgpu.codegen.convolution import interleaving, winograd
+from webnn_py.device.on_wgpu.codegen.convolution import winograd
 from webnn_py.rewriting.passes import passes_left_out
 
 pytestmark = [pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER), pytest.mark.sampled(4)]
@@ -71,7 +71,6 @@ def small(all_products_large, monkeypatch):
     monkeypatch.setattr(tile, "LEAST_PRODUCTS", 0)
     monkeypatch.setattr(winograd, "LEAST_PRODUCTS", 0)
     monkeypatch.setattr(winograd, "LEAST_CHANNELS", 1)
-    monkeypatch.setattr(interleaving, "LEAST_RESULTS", 0)
     monkeypatch.setattr(four_bits, "LEAST_PACKED", 1)
 
 

@@ -22,8 +22,8 @@ from webnn_py.device.on_wgpu.records.features import Features
 
 SHAPES = [(128, 128, 8, 8), (128, 128, 8, 16), (128, 128, 16, 8), (128, 256, 8, 16), (256, 128, 16, 8), (64, 64, 8, 8)]
 SHAPES += [(128, 64, 8, 8), (64, 128, 8, 8), (64, 64, 8, 4), (64, 64, 4, 8), (64, 64, 4, 4), (32, 32, 4, 4)]
-WAYS = [{}, {"inner": 8}, {"inner": 32}, {"interleaved": True}]
-WAYS += [{"inner": 8, "slices": 2}, {"inner": 8, "slices": 4}, {"inner": 8, "slices": 2, "interleaved": True}]
+WAYS = [{}, {"inner": 8}, {"inner": 32}]
+WAYS += [{"inner": 8, "slices": 2}, {"inner": 8, "slices": 4}]
 SEARCHED = [rule.tiles for rule in HOPPER.rules if isinstance(rule.tiles, SearchedTiles)]
 LARGE = [rated.tile for tiles in SEARCHED for rated in tiles.tiles]
 CANDIDATES = list(dict.fromkeys([*USUAL_TILES, *LARGE, *(GemmTile(*shape, **way) for shape in SHAPES for way in WAYS)]))
@@ -48,8 +48,7 @@ def always(tile: GemmTile | None) -> Iterator[list[GemmTile]]:
 
 def shown(tile: GemmTile) -> str:
     """A tile in a line."""
-    ways = {"inner": tile.inner, "slices": tile.slices, "interleaved": tile.interleaved}
-    ways["in_rows"] = tile.in_rows
+    ways = {"inner": tile.inner, "slices": tile.slices}
     return f"{tile.rows}×{tile.columns} by {tile.thread_rows}×{tile.thread_columns}, {ways}"
 
 

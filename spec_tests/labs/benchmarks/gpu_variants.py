@@ -30,7 +30,7 @@ from spec_tests.labs.benchmarks.gpu_models import encoder, mobilenet_v1, recurre
 from spec_tests.labs.benchmarks.gpu_small import fifty, hundred
 from spec_tests.labs.benchmarks.measure import as_text
 from webnn_py import MLBuffer, MLContext, MLGraph, MLGraphBuilder, MLOperand
-from webnn_py.device.on_wgpu.records.variants import Variant
+from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.rewriting.passes import passes_left_out
 
@@ -229,6 +229,13 @@ def masked(builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
     return builder.reduce_mean(builder.mul(builder.softmax(scaled, 1), x), axes=[1])
 
 
+def dense(sizes: Sequence[int], builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
+    """Dense layers, as small convolutional networks have them behind their images, and autoencoders."""
+    for before, after in pairwise(sizes):
+        x = builder.relu(builder.matmul(x, builder.constant(noise([before, after], inner=before))))
+    return x
+
+
 def linear_vocabulary(builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
     """The last layer of a language model as a gemm, whose matrix lies as it is shared with the embedding."""
     matrix = builder.constant(noise([50257, x.shape[1]], inner=x.shape[1]))
@@ -275,6 +282,8 @@ MODELS: dict[str, Callable[[], Model]] = {
     "softmax of 4096², scaled and masked": lambda: Model.of_drawing([4096, 4096], masked),
     "last layer of GPT-2, as a gemm": lambda: Model.of_drawing([1, 768], linear_vocabulary),
     "last layer of GPT-2, as a gemm, 2 rows": lambda: Model.of_drawing([2, 768], linear_vocabulary),
+    "dense layers of 50,176, 128 and 10": lambda: Model.of_drawing([1, 50176], partial(dense, (50176, 128, 10))),
+    "dense layers of 16,384, 64 and 16,384": lambda: Model.of_drawing([1, 16384], partial(dense, (16384, 64, 16384))),
     "100 softmaxes of 16 × 64": lambda: Model.of_drawing([16, 64], hundred),
     "50 element-wise operators": lambda: Model.of_drawing([1000], fifty),
     **{f"operator: {case.name}": partial(Model.of_case, case) for case in CASES if not case.float16_accumulation},
@@ -295,20 +304,20 @@ QUICK: dict[str, Callable[[], Model]] = {
 
 
 @contextmanager
-def asked() -> Iterator[set[Variant]]:
+def asked() -> Iterator[set[KernelVariant]]:
     """Collect the variants that builds ask for meanwhile: those that they could use."""
-    names: set[Variant] = set()
-    is_on = Variant.__dict__["is_on"]
+    names: set[KernelVariant] = set()
+    is_on = KernelVariant.__dict__["is_on"]
 
-    def noted(variant: Variant) -> bool:
+    def noted(variant: KernelVariant) -> bool:
         names.add(variant)
         return is_on.fget(variant)
 
-    Variant.is_on = property(noted)
+    KernelVariant.is_on = property(noted)
     try:
         yield names
     finally:
-        Variant.is_on = is_on
+        KernelVariant.is_on = is_on
 
 
 @attrs.define
@@ -376,7 +385,7 @@ async def compared(ml: webnn_py.ML, model: Model, options: argparse.Namespace) -
     context = await ml.create_context(backend="wgpu")
     with asked() as names:
         whole = await built(context, model)
-    used = [name for name in Variant if name in names]
+    used = [name for name in KernelVariant if name in names]
     contenders = {CONTROL: await built(context, model)}
     failures = {}
     for name in used:
@@ -420,10 +429,10 @@ def as_markdown(found: Mapping[str, dict], device: str) -> str:
             by_variant.setdefault(name, {})[model] = ratios
     lines = [f"{device}: time without a variant, as a multiple of the time with all (in a row; round trip).", ""]
     lines += [f"| variant | models | mean | over {GAIN} | largest | where |", "|---|---|---|---|---|---|"]
-    for name in (CONTROL, *Variant):
+    for name in (CONTROL, *KernelVariant):
         if name in by_variant:
             lines.append(f"| {' | '.join(_cells(name, by_variant[name]))} |")
-    unused = [name for name in Variant if name not in by_variant]
+    unused = [name for name in KernelVariant if name not in by_variant]
     lines += ["", f"In none of the models: {', '.join(unused) or '–'}.", ""]
     lines += ["| model | in a row | round trip | rounds | ratios in a row (round trip) |", "|---|---|---|---|---|"]
     for model, taken in found.items():

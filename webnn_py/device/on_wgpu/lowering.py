@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import pairwise
 from typing import TypeGuard
 
 import attrs
@@ -28,7 +27,7 @@ from webnn_py.device.on_wgpu.records.layout import Layout, dense_strides
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.partial_sums import PartialSums
 from webnn_py.device.on_wgpu.records.table import WgslEntry, entry_of
-from webnn_py.device.on_wgpu.records.variants import Variant
+from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.device.shared_constants import Identity
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import movement
@@ -69,7 +68,6 @@ class GraphLowering(Lowering):
         self._fused: list[Node] = []  # into the kernels that are being written
         self._written: list[int] = []  # which of all kernels these are
         self._turn: Node | None = None  # that is being lowered
-        self._following = dict(pairwise(graph.nodes))
         for name, graph_input in graph.inputs.items():
             buffer = Buffer("input", graph_input.descriptor.byte_length, name)
             self._places[graph_input] = Place(buffer, Layout.dense(graph_input.descriptor.shape))
@@ -134,7 +132,7 @@ class GraphLowering(Lowering):
 
     def _transposed(self, value: Value) -> tuple[Layout, Value] | None:
         """How to lay a value so that its transposition is dense, and that; None where it need not be or cannot."""
-        readers = self._fusion.readers.get(value, ())
+        readers = self._fusion.nodes_reading(value)
         if value in self._output_buffers or len(readers) != 1 or readers[0].operator is not movement.transpose:
             return None
         permutation, transposed = readers[0].options["permutation"], readers[0].results[0]
@@ -143,13 +141,13 @@ class GraphLowering(Lowering):
             return None
         strides = dict(zip(permutation, dense_strides(transposed.descriptor.shape), strict=True))
         layout = Layout(value.descriptor.shape, tuple(strides[axis] for axis in range(len(strides))))
-        return (layout, transposed) if layout.vec4s() is not None and Variant.TRANSPOSED_STORE.is_on else None
+        return (layout, transposed) if layout.vec4s() is not None and KernelVariant.TRANSPOSED_STORE.is_on else None
 
     def _needs_copy(self, value: Value, layout: Layout) -> bool:
         """Whether a value that lies so has to be copied, as an output or for a view of it that no layout can say."""
         if layout.is_dense:
             return False
-        views = [(node, entry_of(node).layout) for node in self._fusion.readers.get(value, ())]
+        views = [(node, entry_of(node).layout) for node in self._fusion.nodes_reading(value)]
         return value in self._output_buffers or any(rule and rule(node, layout) is None for node, rule in views)
 
     def scratch(self, descriptor: MLOperandDescriptor) -> Buffer:
@@ -212,18 +210,6 @@ class GraphLowering(Lowering):
             self._fused.append(node)
         return node
 
-    def twin(self, node: Node) -> Node | None:
-        other = self._following.get(node)
-        if other is None or other in self._done or (node.operator, node.options) != (other.operator, other.options):
-            return None
-        shapes = [[value.descriptor for value in each.inputs] for each in (node, other)]
-        is_ready = all(map(self._is_ready, other.inputs))
-        if shapes[0] != shapes[1] or not is_ready or not Variant.TWIN_CONCATS.is_on:
-            return None
-        self._done.add(other)
-        self._fused.append(other)
-        return other
-
     def _is_ready(self, value: Value) -> bool:
         return value in self._places or value in self._known or isinstance(value, Constant)
 
@@ -239,7 +225,7 @@ class GraphLowering(Lowering):
         return None
 
     def leave(self, value: Output, sums: PartialSums) -> bool:
-        if value.node not in self._fusion.deferred or not Variant.PARTIAL_SUMS.is_on:
+        if value.node not in self._fusion.deferred or not KernelVariant.PARTIAL_SUMS.is_on:
             return False
         self._left[value] = sums
         self._fused.remove(value.node)

@@ -97,24 +97,8 @@ class MovementKernel:
         else:
             calls = [f"moved({index})" for index in vec4_indices(count)]
             main, workgroups = vec4_entry_point(count, f"  o[four] = {self._bits.pack(calls)};")
-        self._move("moved", statements)
+        self.define(f"fn moved(i: u32) -> {self.unit} {{\n{statements}\n}}")
         self.finish(operator, main, workgroups, {"o": target}, self._bits.vec4)
-
-    def emit_several(self, operator: str, count: int, outputs: Sequence[tuple[Buffer, str]]) -> None:
-        """The same for outputs of ``count`` elements each, given with their statements; units are whole vec4s."""
-        vec4s = count // WIDTH
-        lines = []
-        for number, (_, statements) in enumerate(outputs):
-            first = f"{number * vec4s}u"
-            self._move(f"moved{number}", statements)
-            stored = f"o{number}[four - {first}] = moved{number}(four - {first});"
-            lines.append(f"  if (four >= {first} && four < {(number + 1) * vec4s}u) {{ {stored} }}")
-        main, workgroups = vec4_entry_point(len(outputs) * count, "\n".join(lines))
-        targets = {f"o{number}": target for number, (target, _) in enumerate(outputs)}
-        self.finish(operator, main, workgroups, targets, self._bits.vec4)
-
-    def _move(self, name: str, statements: str) -> None:
-        self.define(f"fn {name}(i: u32) -> {self.unit} {{\n{statements}\n}}")
 
     def finish(
         self, operator: str, main: str, workgroups: tuple[int, int, int], targets: Mapping[str, Buffer], kind: str

@@ -9,7 +9,7 @@ import attrs
 
 from webnn_py.device.on_wgpu.codegen.bound_operands import BoundOperands
 from webnn_py.device.on_wgpu.codegen.elementwise import ElementwiseFunction
-from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point, vec4_indices
+from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point
 from webnn_py.device.on_wgpu.codegen.module import Binding, declare, module
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH, Element
@@ -196,15 +196,8 @@ class EpilogueCode:
         return Kernel(label, source, tuple(buffer for buffer, _, _ in bound), (self.target,), workgroups)
 
 
-def emit_split_k_sum(
-    lowering: Lowering,
-    epilogue: Epilogue,
-    sums: Buffer,
-    parts: int,
-    place: Callable[[str], str] | None = None,
-    kind: str = "f32",
-) -> None:
-    """Add up ``parts`` arrays of sums, one behind the other in whole vec4s, and end the operator.
+def emit_split_k_sum(lowering: Lowering, epilogue: Epilogue, sums: Buffer, parts: int, kind: str = "f32") -> None:
+    """Add up ``parts`` arrays of sums, one after the other in whole vec4s, and end the operator.
 
     Where a kernel can do both as it reads the result, it is left to that.
 
@@ -212,35 +205,20 @@ def emit_split_k_sum(
         lowering: the walk.
         epilogue: what becomes of the sums.
         sums: the arrays.
-        parts: how many.
-        place: tells where the sum of an element of the output lies, if not at its number.
-        kind: the type of a sum; ``f16`` if there is but one part, which is rounded.
+        parts: their number.
+        kind: the type of a sum; ``f16`` if there is one part only, which is rounded.
     """
-    add_up = partial(_emit_sum, lowering, epilogue, sums, parts, place, kind)
-    partial_sums = epilogue.partial_sums(sums, parts, add_up) if place is None else None
+    add_up = partial(_emit_sum, lowering, epilogue, sums, parts, kind)
+    partial_sums = epilogue.partial_sums(sums, parts, add_up)
     if partial_sums is None or not lowering.leave(*partial_sums):
         add_up()
 
 
-def _emit_sum(
-    lowering: Lowering,
-    epilogue: Epilogue,
-    sums: Buffer,
-    parts: int,
-    place: Callable[[str], str] | None,
-    kind: str,
-) -> None:
+def _emit_sum(lowering: Lowering, epilogue: Epilogue, sums: Buffer, parts: int, kind: str) -> None:
     finish = epilogue.write(vec4s=True, is_rounded=kind == "f16")
     vec4s = -(-epilogue.count // WIDTH)
-    functions, unit = [], f"vec4<{kind}>"
-    if place is None:
-        total = " + ".join(["sums[four]", *(f"sums[four + {part * vec4s}u]" for part in range(1, parts))])
-        total = total if kind == "f32" else f"vec4<f32>({total})"
-    else:
-        unit = kind
-        terms = " + ".join(["sums[at]", *(f"sums[at + {part * vec4s * WIDTH}u]" for part in range(1, parts))])
-        functions = [f"fn sum_of(i: u32) -> f32 {{\n  let at = {place('i')};\n  return {terms};\n}}"]
-        total = f"vec4<f32>({', '.join(f'sum_of({index})' for index in vec4_indices(epilogue.count))})"
+    total = " + ".join(["sums[four]", *(f"sums[four + {part * vec4s}u]" for part in range(1, parts))])
+    total = total if kind == "f32" else f"vec4<f32>({total})"
     main, workgroups = vec4_entry_point(epilogue.count, f"  finish(four, {total});")
-    reads = [(sums, "sums", unit)]
-    lowering.emit(finish.kernel(f"{epilogue.label} (sum)", reads, functions, main, workgroups))
+    reads = [(sums, "sums", f"vec4<{kind}>")]
+    lowering.emit(finish.kernel(f"{epilogue.label} (sum)", reads, [], main, workgroups))

@@ -6,10 +6,8 @@ from typing import Final
 
 import attrs
 
-from webnn_py.device.on_wgpu.codegen.convolution.depthwise import emit_columns, reads_columns
 from webnn_py.device.on_wgpu.codegen.convolution.direct import emit_direct, emit_gather, has_long_windows, is_direct
 from webnn_py.device.on_wgpu.codegen.convolution.filter_packing import pack_filter
-from webnn_py.device.on_wgpu.codegen.convolution.interleaving import emit_interleaved, is_interleaved
 from webnn_py.device.on_wgpu.codegen.convolution.shape import ConvolutionShape, forward_axis, transposed_axis
 from webnn_py.device.on_wgpu.codegen.convolution.winograd import emit_winograd, is_winograd
 from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueOperand
@@ -26,7 +24,7 @@ from webnn_py.device.on_wgpu.records.graph_queries import is_finite
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import kernels
-from webnn_py.device.on_wgpu.records.variants import Variant
+from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.graph import Node, Value
 from webnn_py.operators import convolution
 
@@ -45,7 +43,7 @@ def conv2d(node: Node, lowering: Lowering) -> None:
         emit_gather(lowering, conv, epilogue)
         return
     if is_direct(conv):
-        (emit_columns if reads_columns(lowering, conv, epilogue) else emit_direct)(lowering, conv, epilogue)
+        emit_direct(lowering, conv, epilogue)
         return
     if is_winograd(lowering, conv, epilogue):
         emit_winograd(lowering, conv, epilogue)
@@ -53,15 +51,11 @@ def conv2d(node: Node, lowering: Lowering) -> None:
     if conv.pixels == 1:  # then both layouts are the same, and a product may have the images for its rows
         conv = attrs.evolve(conv, nchw=False)
     filter_ = filter_matrix(lowering, conv)
-    images = pixels_of_images(lowering, conv) or pointwise_matrix(lowering, conv)
+    images: OperandLoader | None = pixels_of_images(lowering, conv)
     if images is None:
         axes = [forward_axis(slide, size) for slide, size in zip(conv.slides, conv.output_sizes, strict=True)]
-        emit_sides(lowering, conv, epilogue, filter_, windows(lowering, conv, (axes[0], axes[1])))
-    elif conv.nchw and isinstance(images, MatrixLoader):  # a product for every image
-        filter_ = attrs.evolve(filter_, batches=_of_images(filter_.batches, conv.batch))
-        emit_sides(lowering, conv, epilogue, filter_, images)
-    else:
-        emit_sides(lowering, conv, epilogue, filter_, images)
+        images = windows(lowering, conv, (axes[0], axes[1]))
+    emit_sides(lowering, conv, epilogue, filter_, images)
 
 
 def conv_epilogue(node: Node, lowering: Lowering, conv: ConvolutionShape) -> Epilogue:
@@ -102,34 +96,6 @@ def _filter_of(lowering: Lowering, conv: ConvolutionShape, layout: Layout) -> Ma
     return MatrixLoader(buffer, element, groups, inner, conv.group_outputs, outputs)
 
 
-def _of_images(groups: Layout, images: int) -> Layout:
-    """The batches of a side that is the same for every image: images, and within them groups."""
-    return Layout((images, *groups.shape), (0, *groups.strides), groups.offset)
-
-
-def pointwise_matrix(lowering: Lowering, conv: ConvolutionShape) -> MatrixLoader | None:
-    """The images of a pointwise convolution as a matrix of places and channels, where they lie so."""
-    if not (conv.is_pointwise and Variant.POINTWISE_MATRIX.is_on):
-        return None
-    layout = conv.image_layout
-    batch_stride, channel_stride, *strides = layout.strides
-    groups = (conv.groups,), (conv.group_inputs * channel_stride,)
-    inner = Layout((conv.group_inputs,), (channel_stride,))
-    buffer, element = lowering.place(conv.images).buffer, lowering.element(conv.images)
-    if conv.nchw:
-        pixels = Layout(layout.shape[2:], tuple(strides)).reshape((conv.pixels,))
-        batches = Layout((conv.batch, *groups[0]), (batch_stride, *groups[1]), layout.offset)
-        if pixels is None or (conv.batch > 1 and conv.pixels % WIDTH):
-            return None
-    else:
-        shape = (conv.batch, *layout.shape[2:])
-        pixels = Layout(shape, (batch_stride, *strides)).reshape((conv.batch * conv.pixels,))
-        batches = Layout(*groups, layout.offset)
-        if pixels is None:
-            return None
-    return MatrixLoader(buffer, element, batches, inner, pixels.shape[0], pixels.strides[0])
-
-
 def pixels_of_images(lowering: Lowering, conv: ConvolutionShape) -> PixelLoader | None:
     """The images of a pointwise convolution side by side, where tiles of each by itself would be half empty."""
     is_uneven = conv.batch > 1 and conv.pixels > MOST_VECTORS and conv.pixels % WHOLE_TILE
@@ -138,7 +104,7 @@ def pixels_of_images(lowering: Lowering, conv: ConvolutionShape) -> PixelLoader 
     layout = conv.image_layout
     batch_stride, channel_stride, *strides = layout.strides
     pixels = Layout(layout.shape[2:], tuple(strides)).reshape((conv.pixels,))
-    if pixels is None or not Variant.GEMM_PIXELS.is_on:
+    if pixels is None or not KernelVariant.GEMM_PIXELS.is_on:
         return None
     return PixelLoader(
         lowering.place(conv.images).buffer,
@@ -173,30 +139,19 @@ def windows(lowering: Lowering, conv: ConvolutionShape, axes: tuple[WindowAxis, 
 def emit_sides(
     lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue, filter_: MatrixLoader, images: OperandLoader
 ) -> None:
-    """The product of a filter and of the places of images, in every group; of every image, if these are batches."""
+    """Write the product of a filter and of the places of images, in every group."""
     batch = conv.groups
-    per_image = conv.nchw and isinstance(images, MatrixLoader)
-    count = conv.output_channels * conv.pixels
 
     def channel_first(batch: str, row: str, column: str) -> str:
-        if per_image:
-            return f"({batch} * {conv.group_outputs}u + {row}) * {conv.pixels}u + {column}"
         image, pixel = f"{column} / {conv.pixels}u", f"{column} % {conv.pixels}u"
         channel = f"{batch} * {conv.group_outputs}u + {row}"
         return f"({image} * {conv.output_channels}u + {channel}) * {conv.pixels}u + {pixel}"
-
-    def dense_place(number: str) -> str:
-        channel, image = f"{number} / {conv.pixels}u % {conv.output_channels}u", f"{number} / {count}u"
-        return f"{channel} * {images.outer}u + {image} * {conv.pixels}u + {number} % {conv.pixels}u"
 
     def channel_last(batch: str, row: str, column: str) -> str:
         return f"{row} * {conv.output_channels}u + {batch} * {conv.group_outputs}u + {column}"
 
     if conv.nchw:
-        batch *= conv.batch if per_image else 1
-        place = None if per_image else dense_place
-        vec4s = conv.pixels % WIDTH == 0
-        product = GemmProblem(batch, filter_, images, channel_first, vec4s, dense_place=place)
+        product = GemmProblem(batch, filter_, images, channel_first, vec4s=conv.pixels % WIDTH == 0)
     else:
         vec4s = conv.group_outputs % WIDTH == 0
         row_vec4s = conv.output_channels == 1 and images.outer % WIDTH == 0
@@ -247,7 +202,4 @@ def conv_transpose2d(node: Node, lowering: Lowering) -> None:
     else:
         vec4s = conv.group_outputs % WIDTH == 0
         product = GemmProblem(batch, images, filter_, address, vec4s, is_there=None if whole else is_there)
-    if is_interleaved(conv, product, epilogue):
-        emit_interleaved(lowering, conv, epilogue, product, axes)
-    else:
-        emit_tiled_gemm(lowering, product, epilogue)
+    emit_tiled_gemm(lowering, product, epilogue)

@@ -82,23 +82,12 @@ def concat(node: Node, lowering: Lowering) -> None:
     result = node.results[0]
     axis, shape = node.options["axis"], result.descriptor.shape
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
-    joined = _joined(node, lowering, inner)
+    joined = [(lowering.place(value), value.descriptor.shape[axis] * inner) for value in node.inputs]
     most = max(2, min(MOST_JOINED, lowering.features.max_storage_buffers - 1))
-    in_vec4s = run_of([length for _, length in joined]) % WIDTH == 0
-    twin = lowering.twin(node) if in_vec4s and 2 * len(joined) < most else None
-    if twin is not None:  # as keys and values are, of the tokens before and of the next one
-        join_both(lowering, (node, twin), [joined, _joined(twin, lowering, inner)], outer)
-        return
     while len(joined) > most:  # then in two steps
         groups = [joined[start : start + most] for start in range(0, len(joined), most)]
         joined = [group[0] if len(group) == 1 else join_aside(lowering, result, group, outer) for group in groups]
     join(lowering, result, joined, outer, lowering.target(result))
-
-
-def _joined(node: Node, lowering: Lowering, inner: int) -> list[tuple[Place, int]]:
-    """Where the operands of a concat lie, and how long their rows are."""
-    axis = node.options["axis"]
-    return [(lowering.place(value), value.descriptor.shape[axis] * inner) for value in node.inputs]
 
 
 def join_aside(lowering: Lowering, like: Value, joined: Sequence[tuple[Place, int]], outer: int) -> tuple[Place, int]:
@@ -115,21 +104,6 @@ def join(lowering: Lowering, like: Value, joined: Sequence[tuple[Place, int]], o
     lengths = [length for _, length in joined]
     moving = MovementKernel(lowering, like, [place for place, _ in joined], run_of(lengths))
     moving.emit("concat", outer * sum(lengths), target, _row_of(moving, joined))
-
-
-def join_both(
-    lowering: Lowering, nodes: tuple[Node, Node], sets: Sequence[Sequence[tuple[Place, int]]], outer: int
-) -> None:
-    """The same for two nodes, whose rows are as long; one kernel if all lies in vec4s."""
-    lengths = [length for _, length in sets[0]]
-    like, targets = nodes[0].results[0], [lowering.target(node.results[0]) for node in nodes]
-    moving = MovementKernel(lowering, like, [place for joined in sets for place, _ in joined], run_of(lengths))
-    if moving.width == WIDTH:
-        outputs = [(target, _row_of(moving, joined)) for target, joined in zip(targets, sets, strict=True)]
-        moving.emit_several("concat", outer * sum(lengths), outputs)
-        return
-    for target, joined in zip(targets, sets, strict=True):
-        join(lowering, like, joined, outer, target)
 
 
 def _row_of(moving: MovementKernel, joined: Sequence[tuple[Place, int]]) -> str:

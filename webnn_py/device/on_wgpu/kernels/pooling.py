@@ -8,17 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point
 from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue
-from webnn_py.device.on_wgpu.codegen.expressions import extreme, wrapping_literal
+from webnn_py.device.on_wgpu.codegen.expressions import extreme
 from webnn_py.device.on_wgpu.codegen.map_kernel import MapKernel
-from webnn_py.device.on_wgpu.codegen.pooling.columns import emit_columns, reads_columns
 from webnn_py.device.on_wgpu.codegen.pooling.shape import PoolingShape, slides_of
-from webnn_py.device.on_wgpu.records.element import WIDTH
-from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import composite, kernels
-from webnn_py.device.on_wgpu.records.variants import Variant
+from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.graph import Node, Value
 from webnn_py.operators import pooling
 from webnn_py.operators.windows import image_axes, image_shape
@@ -49,7 +45,6 @@ def l2_pool2d(node: Node, lowering: Lowering) -> None:
         "0.0",
         lambda total, x: f"fma({x}, {x}, {total})",
         lambda total, _count: f"root({total})",
-        lambda total, other: f"{total} + {other}",
     )
     emit_pooling(node, lowering, pool)
 
@@ -65,7 +60,7 @@ def whole(node: Node, builder: RewriteBuilder) -> list[Value] | None:
         slide.window == slide.size and not slide.begin and (slide.dilation == 1 or slide.size == 1)
         for slide in slides_of(node)
     )
-    if outputs != [1, 1] or not is_whole or not Variant.GLOBAL_POOLING.is_on:
+    if outputs != [1, 1] or not is_whole or not KernelVariant.GLOBAL_POOLING.is_on:
         return None
     reduce = {
         "max_pool2d": builder.reduce_max,
@@ -92,16 +87,8 @@ composite(pooling.l2_pool2d)(whole)
 def emit_pooling(node: Node, lowering: Lowering, pool: PoolingShape) -> None:
     """The kernel of any pooling."""
     (value,) = node.inputs
-    is_in_vec4s = not pool.nchw and pool.sizes[0] % WIDTH == 0 and lowering.place(value).layout.vec4s() is not None
-    if is_in_vec4s and Variant.POOLING_CHANNELS.is_on:
-        emit_channels(node, lowering, pool)
-        return
-    epilogue = Epilogue(lowering, node, own_buffers=2)
-    if reads_columns(lowering, value, epilogue, pool):
-        emit_columns(lowering, node, epilogue, pool)
-    else:
-        kernel = MapKernel(lowering, node)
-        kernel.finish(element_of(value, kernel, pool), epilogue)
+    kernel = MapKernel(lowering, node)
+    kernel.finish(element_of(value, kernel, pool), Epilogue(lowering, node, own_buffers=2))
 
 
 def element_of(value: Value, kernel: MapKernel, pool: PoolingShape) -> str:
@@ -119,36 +106,3 @@ def element_of(value: Value, kernel: MapKernel, pool: PoolingShape) -> str:
     add = f"let x = {kernel.load(value, index)}; total = {pool.combine('total', 'x')};"
     lines += [f"var total = {pool.begin};", *pool.through(add), f"return {pool.finish('total', 'count')};"]
     return "\n".join(f"  {line}" for line in lines)
-
-
-def emit_channels(node: Node, lowering: Lowering, pool: PoolingShape) -> None:
-    """Each invocation pools four channels of a place, which lie side by side."""
-    (value,) = node.inputs
-    place = lowering.place(value)
-    element = lowering.element(value)
-    channels, height, width = pool.sizes
-    vec4s = channels // WIDTH
-    totals = [f"total{component}" for component in range(WIDTH)]
-    add = f"let x = images[{_vec4_of(place.layout)}];"
-    for component, (total, part) in enumerate(zip(totals, element.unpack("x"), strict=True)):
-        add += f" let x{component} = {part}; {total} = {pool.combine(total, f'x{component}')};"
-    results = ", ".join(pool.finish(total, "count") for total in totals)
-    lines = [
-        f"let channel = four % {vec4s}u;",
-        f"let column = four / {vec4s}u % {width}u;",
-        f"let row = four / {vec4s * width}u % {height}u;",
-        f"let image = four / {vec4s * width * height}u;",
-        *(f"var {total} = {pool.begin};" for total in totals),
-        *pool.through(add),
-        f"finish(four, vec4<{element.compute}>({results}));",
-    ]
-    epilogue = Epilogue(lowering, node, own_buffers=2)
-    main, workgroups = vec4_entry_point(epilogue.count, "\n".join(f"  {line}" for line in lines))
-    reads = [(place.buffer, "images", element.vec4)]
-    lowering.emit(epilogue.write(vec4s=True).kernel(epilogue.label, reads, [main], "", workgroups))
-
-
-def _vec4_of(layout: Layout) -> str:
-    """The number of a vec4 of channels."""
-    image, height, width = (wrapping_literal(stride // WIDTH) for stride in layout.strides[:3])
-    return f"{layout.offset // WIDTH}u + image * {image} + h * {height} + w * {width} + channel"

@@ -20,7 +20,7 @@ from webnn_py.device.on_wgpu.records.attention import Attention, AttentionOperan
 from webnn_py.device.on_wgpu.records.graph_queries import constant_scalar
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.table import entry_of
-from webnn_py.device.on_wgpu.records.variants import Variant
+from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.graph import Graph, Node, Output, Value
 from webnn_py.operators import activation, conversion, logical, matrix, movement
 
@@ -100,7 +100,7 @@ class AttentionFusion:
             nodes,
         )
         is_worth = self._is_worth(attention) and self._lies_well(attention)
-        return attention if is_worth and Variant.ATTENTION_FUSION.is_on else None
+        return attention if is_worth and KernelVariant.ATTENTION_FUSION.is_on else None
 
     def _lies_well(self, attention: Attention) -> bool:
         """Whether keys and values need no copy, or are read so often that a copy is worth it."""
@@ -113,7 +113,7 @@ class AttentionFusion:
 
     def _is_own(self, value: Value) -> bool:
         """Whether one node alone reads a value."""
-        return value not in self._written and len(self._fusion.readers.get(value, ())) == 1
+        return value not in self._written and len(self._fusion.nodes_reading(value)) == 1
 
     # --- behind the softmax ----------------------------------------------------------------------------------
 
@@ -147,7 +147,7 @@ class AttentionFusion:
 
     def _is_of(self, value: Value, readers: set[Node]) -> bool:
         """Whether these nodes alone read a value."""
-        return value not in self._written and set(self._fusion.readers[value]) <= readers
+        return value not in self._written and set(self._fusion.nodes_reading(value)) <= readers
 
     def _is_of_rows(self, condition: Value, node: Node) -> bool:
         """Whether a condition says the same of all elements of a row, and lies ready."""
@@ -166,7 +166,7 @@ class AttentionFusion:
         within = self._within(value.node)
         for leaf in dict.fromkeys(item for node in within for item in node.inputs):
             is_whole = leaf.descriptor.shape == value.descriptor.shape and leaf not in self._written
-            if is_whole and not self._fusion.is_inlined(leaf) and within.issuperset(self._fusion.readers[leaf]):
+            if is_whole and not self._fusion.is_inlined(leaf) and within.issuperset(self._fusion.nodes_reading(leaf)):
                 found = self._first_product(leaf, value.node, within)
                 if found is not None:
                     return found
@@ -190,7 +190,7 @@ class AttentionFusion:
             node = value.node
             if node.operator is matrix.matmul:
                 return _Scores(scores, node, last, nodes)
-            if not keeps_matrices(node) or not set(self._fusion.readers[value]) <= set(readers):
+            if not keeps_matrices(node) or not set(self._fusion.nodes_reading(value)) <= set(readers):
                 return None
             nodes = (node, *nodes)
             readers = {node}

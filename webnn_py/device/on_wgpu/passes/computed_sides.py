@@ -9,7 +9,7 @@ from webnn_py.device.on_wgpu.passes.elementwise_fusion import ElementwiseFusion
 from webnn_py.device.on_wgpu.records.computed_side import ComputedSide
 from webnn_py.device.on_wgpu.records.layout import Layout, is_gemm_readable
 from webnn_py.device.on_wgpu.records.table import entry_of
-from webnn_py.device.on_wgpu.records.variants import Variant
+from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.graph import Graph, Node, Output, Value
 from webnn_py.operators import conversion, matrix
 
@@ -38,7 +38,7 @@ def computed_sides(
 def _side(value: Output, fusion: ElementwiseFusion, written: Collection[Value]) -> ComputedSide | None:
     views: list[Node] = []
     current: Value = value
-    while isinstance(current, Output) and current not in written and len(fusion.readers.get(current, ())) == 1:
+    while isinstance(current, Output) and current not in written and len(fusion.nodes_reading(current)) == 1:
         node = current.node
         if node.operator is conversion.dequantize_linear:
             return _packed(node, views)
@@ -60,5 +60,5 @@ def _packed(node: Node, views: list[Node]) -> ComputedSide | None:
         if not isinstance(seen, Layout):
             return None
         layout = seen
-    is_read = is_gemm_readable(layout) and Variant.GEMM_COMPUTED_SIDES.is_on
+    is_read = is_gemm_readable(layout) and KernelVariant.GEMM_COMPUTED_SIDES.is_on
     return ComputedSide(node, layout, (node, *reversed(views))) if is_read else None

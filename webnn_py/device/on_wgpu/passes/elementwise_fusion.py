@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final, TypeGuard
 
-from webnn_py.device.on_wgpu.records.graph_queries import constant_scalar, readers_of
+from webnn_py.device.on_wgpu.records.graph_queries import constant_scalar
 from webnn_py.device.on_wgpu.records.table import entry_of
-from webnn_py.device.on_wgpu.records.variants import Variant
+from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.graph import Graph, Node, Output, Value
 
 MOST_FUSED: Final = 100
@@ -17,7 +17,7 @@ class ElementwiseFusion:
     """The element-wise nodes of a graph, each with the node in whose kernel it is computed.
 
     Attributes:
-        readers: the nodes that read a value.
+        nodes_reading: returns the nodes that read a value.
         inlined: the element-wise nodes that are computed by the element-wise kernel that reads them.
         deferred: those that another kernel alone reads, which may compute them as it reads them.
     """
@@ -32,7 +32,7 @@ class ElementwiseFusion:
         """
         self._written = written
         self._max_buffers = max_buffers
-        self.readers = readers_of(graph)
+        self.nodes_reading = graph.nodes_reading
         self._roots = self._fused(graph)
         self.inlined = {node for node, root in self._roots.items() if node is not root}
         self.deferred = {node for node, root in self._roots.items() if node is root and self._may_be_computed(node)}
@@ -50,7 +50,7 @@ class ElementwiseFusion:
                 continue
             bound = {value for value in node.inputs if constant_scalar(value) is None}
             root = self._root_of_readers(node.results[0], roots)
-            if root is not None and Variant.ELEMENTWISE_FUSION.is_on:
+            if root is not None and KernelVariant.ELEMENTWISE_FUSION.is_on:
                 read = leaves[root] - {node.results[0]} | bound
                 if sizes[root] < MOST_FUSED and len(read) < self._max_buffers:
                     roots[node], leaves[root] = root, read
@@ -61,7 +61,7 @@ class ElementwiseFusion:
 
     def _root_of_readers(self, value: Value, roots: Mapping[Node, Node]) -> Node | None:
         """The same where these roots are known so far."""
-        readers = self.readers.get(value, [])
+        readers = self.nodes_reading(value)
         if value in self._written or any(reader not in roots for reader in readers):
             return None
         if any(reader.outputs[0].shape != value.descriptor.shape for reader in readers):
@@ -80,7 +80,7 @@ class ElementwiseFusion:
     def _may_be_computed(self, node: Node) -> bool:
         """Whether all that reads a node's result is one operand that kernels may compute as they read it."""
         value = node.results[0]
-        readers = self.readers.get(value, [])
+        readers = self.nodes_reading(value)
         if value in self._written or len(readers) != 1:
             return False
         name = entry_of(readers[0]).fuses

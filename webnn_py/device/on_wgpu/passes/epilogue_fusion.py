@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from webnn_py.device.on_wgpu.passes.elementwise_fusion import ElementwiseFusion
 from webnn_py.device.on_wgpu.records.graph_queries import constant_scalar
-from webnn_py.device.on_wgpu.records.variants import Variant
+from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.graph import Node, Value
 
 
@@ -23,7 +23,7 @@ class EpilogueFusion:
         ``spare_buffers``. The node that is returned is no longer inlined in another.
         """
         node = self._fusion.root_of_readers(value)
-        if node is not None and not Variant.EPILOGUE_FUSION.is_on:
+        if node is not None and not KernelVariant.EPILOGUE_FUSION.is_on:
             return None
         while node is not None:
             operands = self._ready_operands(node, value, is_ready)
@@ -48,7 +48,7 @@ class EpilogueFusion:
         """Whether a node's kernel computes all that reads a value, and nothing else reads what lies between."""
         within = self._within(node)
         between = [value, *(inner.results[0] for inner in within - {node})]
-        return all(within.issuperset(self._fusion.readers[item]) for item in between)
+        return all(within.issuperset(self._fusion.nodes_reading(item)) for item in between)
 
     def _ready_operands(self, node: Node, value: Value, is_ready: Callable[[Value], bool]) -> set[Value] | None:
         """What a node's kernel binds besides ``value``, or None where one of them is not written yet."""

@@ -14,10 +14,9 @@ import attrs
 import numpy as np
 
 from webnn_py.device.on_wgpu.records.element import WIDTH
-from webnn_py.device.on_wgpu.records.graph_queries import readers_of
 from webnn_py.device.on_wgpu.records.layout import Layout, dense_strides, is_gemm_readable
 from webnn_py.device.on_wgpu.records.table import entry_of
-from webnn_py.device.on_wgpu.records.variants import Variant
+from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.device.plan import split_constant
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import arithmetic, matrix, movement
@@ -108,7 +107,7 @@ class LinearLayerSearch:
     def __init__(self, graph: Graph) -> None:
         self._outputs = set(graph.outputs.values())
         self._constant = set(split_constant(graph)[0])
-        self._readers = readers_of(graph)
+        self._nodes_reading = graph.nodes_reading
 
     def linear(self, node: Node) -> LinearLayer | None:
         """The linear layer that begins with a node, or None if it is no product with a constant matrix."""
@@ -130,7 +129,7 @@ class LinearLayerSearch:
 
     def _addition(self, product: Value) -> tuple[Value | None, Value]:
         """What alone is added to a product, and the sum; None and the product if nothing is."""
-        readers = self._readers.get(product, [])
+        readers = self._nodes_reading(product)
         if product in self._outputs or len(readers) != 1 or readers[0].operator is not arithmetic.add:
             return None, product
         (addend,) = (value for value in readers[0].inputs if value is not product)
@@ -138,7 +137,7 @@ class LinearLayerSearch:
 
     def _is_own_constant(self, value: Value) -> bool:
         """Whether a value is a constant that nothing else needs, and not the user's buffer: memory is not doubled."""
-        if value in self._outputs or len(self._readers[value]) > 1:
+        if value in self._outputs or len(self._nodes_reading(value)) > 1:
             return False
         if isinstance(value, Constant):
             return isinstance(value.data, np.ndarray)
@@ -150,13 +149,13 @@ class LinearLayerSearch:
         weight = sum(linear.weight.descriptor.byte_length for linear in readable)
         result = sum(linear.result.descriptor.byte_length for linear in readable)
         is_small = len(readable) > 1 and max(weight, result) <= MOST_BYTES
-        return readable if is_small and Variant.HORIZONTAL_FUSION.is_on else []
+        return readable if is_small and KernelVariant.HORIZONTAL_FUSION.is_on else []
 
     def _can_be_read(self, value: Value, layout: Layout) -> bool:
         """Whether only products read a value that lies so, or views of it, and none needs a copy."""
         if value in self._outputs:
             return False
-        for node in self._readers.get(value, []):
+        for node in self._nodes_reading(value):
             rule = entry_of(node).layout
             if node.operator in ANYHOW:
                 continue

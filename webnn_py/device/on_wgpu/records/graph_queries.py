@@ -1,4 +1,4 @@
-"""What a graph's nodes and values say about themselves."""
+"""Facts about single values of a graph."""
 
 from __future__ import annotations
 
@@ -7,16 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from webnn_py.graph import Constant, Graph, Node, Value
-
-
-def readers_of(graph: Graph) -> dict[Value, list[Node]]:
-    """The nodes that read each value, as often as they read it."""
-    readers: dict[Value, list[Node]] = {}
-    for node in graph.nodes:
-        for value in node.inputs:
-            readers.setdefault(value, []).append(node)
-    return readers
+from webnn_py.graph import Constant, Value
 
 
 def constant_scalar(value: Value) -> float | int | None:

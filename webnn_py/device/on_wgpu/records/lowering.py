@@ -78,13 +78,6 @@ class Lowering(Protocol):
         """
         ...
 
-    def twin(self, node: Node) -> Node | None:
-        """The node behind one, if it is the same operator with the same options and shapes, and can run now.
-
-        The caller writes its result as well, and the walk passes over it.
-        """
-        ...
-
     def is_inlined(self, value: Value) -> TypeGuard[Output]:
         """Whether an element-wise node returns a value that is computed by the element-wise kernel that reads it."""
         ...

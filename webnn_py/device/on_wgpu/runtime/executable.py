@@ -12,13 +12,13 @@ from typing import Any, Final, Self
 
 import numpy as np
 import wgpu
+from numpy.typing import NDArray
 
 from webnn_py.device.backend import Memory, Storage
 from webnn_py.device.on_wgpu.codegen.joining.runs import LEAST_STEPS, joined, may_be_joined
 from webnn_py.device.on_wgpu.lowering import GraphLowering
 from webnn_py.device.on_wgpu.passes.arena import BufferRange, DeviceMemory, place_blocks
-from webnn_py.device.on_wgpu.passes.composite_expansion import expand_composites
-from webnn_py.device.on_wgpu.passes.horizontal_fusion import fuse_horizontally
+from webnn_py.device.on_wgpu.passes.pipeline import PASSES
 from webnn_py.device.on_wgpu.records.buffer import Buffer, padded
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.kernel import Kernel
@@ -30,8 +30,10 @@ from webnn_py.device.on_wgpu.runtime.saved_kernels import MemoryPlan, SavedKerne
 from webnn_py.device.on_wgpu.runtime.timestamps import TimedLaunches
 from webnn_py.device.plan import split_constant
 from webnn_py.device.shared_constants import Identities, Identity, SharedConstants, digest, digest_of_contents
-from webnn_py.graph import Graph, Node, Output, Value
+from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.graph_pictures.plan import CompiledPlan
+from webnn_py.rewriting.passes import PassContext
+from webnn_py.rewriting.report import PassReport
 from webnn_py.saved_graphs.record import Bytes, SavedCode
 
 MOST_GROUPS: Final = 64
@@ -49,7 +51,12 @@ class WgpuGraph:
         fold: whether to fold constants, and to keep those that may be shared for other graphs; False for a graph that
             only computes such constants.
         told: called with the number of kernels that are compiled, and of all, each time there is one more.
+
+    Attributes:
+        passes: the changes that each pass made to the graph; none for a graph that was compiled before.
     """
+
+    passes: tuple[PassReport, ...] = ()
 
     def __init__(
         self,
@@ -65,7 +72,7 @@ class WgpuGraph:
     ) -> None:
         self._told = told
         self._begin(device, queue, pipelines, features, constants, keeps=fold)
-        graph = fuse_horizontally(expand_composites(graph))
+        graph, self.passes = PASSES.run(graph, PassContext(_contents))
         folded, live = split_constant(graph) if fold else ([], list(graph.nodes))
         identities = Identities(graph, folded)
         known, missing = self._fold(folded, live, graph, identities)
@@ -376,6 +383,13 @@ class WgpuGraph:
                 for index, item in enumerate(ranges)
             ],
         )
+
+
+def _contents(constant: Constant) -> NDArray[Any]:
+    """Return the array of a constant that lies on the host."""
+    if isinstance(constant.data, np.ndarray):
+        return constant.data
+    raise TypeError("the constant lies on the device")
 
 
 class KernelLaunch:

@@ -31,11 +31,8 @@ def can_emit(attention: Attention, features: Features) -> bool:
 
 def emit_attention(lowering: Lowering, attention: Attention) -> None:
     """The kernels of attention for which :func:`can_emit` is true."""
-    one_by_one = AttentionOperands.of(lowering, attention)
-    operands = one_by_one.grouped()
+    operands = AttentionOperands.of(lowering, attention)
     plan = find_plan(operands.shape, lowering.features)
-    if plan is None:
-        operands, plan = one_by_one, find_plan(one_by_one.shape, lowering.features)
     assert plan is not None  # noqa: S101 - can_emit says so
     bound = sum(not isinstance(term, str) for term in operands.terms) + (operands.dead is not None)
     epilogue = Epilogue(lowering, attention.product, own_buffers=OWN_BUFFERS + bound)

@@ -6,7 +6,7 @@ from typing import TypeGuard, TypeVar
 
 import attrs
 
-from webnn_py.device.on_wgpu.codegen.attention.tile import MOST_VECTORS, AttentionShape
+from webnn_py.device.on_wgpu.codegen.attention.tile import AttentionShape
 from webnn_py.device.on_wgpu.codegen.elementwise import ElementwiseFunction
 from webnn_py.device.on_wgpu.records.attention import Attention, AttentionOperand
 from webnn_py.device.on_wgpu.records.buffer import Buffer
@@ -14,7 +14,6 @@ from webnn_py.device.on_wgpu.records.element import WIDTH, Element
 from webnn_py.device.on_wgpu.records.graph_queries import constant_scalar
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
-from webnn_py.device.on_wgpu.records.variants import Variant
 from webnn_py.graph import Output, Value
 
 
@@ -178,45 +177,6 @@ class AttentionOperands:
             dead = ScoreTerm.of(lowering, condition, attention.dead.outputs[0].shape)
         own = shape_of(attention), queries, keys, values, fused, terms, dead, attention.is_never_nan
         return cls(*own)
-
-    def grouped(self) -> AttentionOperands:
-        """The same, where few queries of several heads have the same keys and values: with the heads as rows."""
-        batch = tuple(size for size in self.keys.batches.shape if size > 1)
-        if not batch or batch[-1] * self.shape.rows > MOST_VECTORS:
-            return self
-        queries = _with_group_as_rows(self.queries, batch)
-        terms = [item if isinstance(item, str) else _with_group_as_rows(item, batch) for item in self.terms]
-        dead = None if self.dead is None else _with_group_as_rows(self.dead, batch)
-        keys, values = (_without_group(item, batch) for item in (self.keys, self.values))
-        whole = tuple(item for item in terms if item is not None)
-        if (
-            keys is None
-            or values is None
-            or queries is None
-            or len(whole) < len(terms)
-            or (dead is None) != (self.dead is None)
-            or not Variant.ATTENTION_GROUPS.is_on
-        ):
-            return self
-        fewer = attrs.evolve(self.shape, batch=self.shape.batch // batch[-1], rows=self.shape.rows * batch[-1])
-        return AttentionOperands(fewer, queries, keys, values, self.fused, whole, dead, self.is_never_nan)
-
-
-def _with_group_as_rows(item: T, batch: tuple[int, ...]) -> T | None:
-    """The last batches of a side or term as its rows, too; None where they lie too oddly."""
-    batches = item.batches.reshape(batch)
-    if batches is None:
-        return None
-    rows = Layout((batch[-1], *item.rows.shape), (batches.strides[-1], *item.rows.strides))
-    return attrs.evolve(item, batches=Layout(batch[:-1], batches.strides[:-1], batches.offset), rows=rows)
-
-
-def _without_group(side: AttentionSide, batch: tuple[int, ...]) -> AttentionSide | None:
-    """Keys or values that are the same for the last batches; None where they are not."""
-    batches = side.batches.reshape(batch)
-    if batches is None or batches.strides[-1]:
-        return None
-    return attrs.evolve(side, batches=Layout(batch[:-1], batches.strides[:-1], batches.offset))
 
 
 def _term(lowering: Lowering, value: Value, shape: tuple[int, ...]) -> ScoreTerm | str:

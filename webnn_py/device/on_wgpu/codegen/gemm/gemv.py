@@ -15,7 +15,6 @@ from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
 from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import bound
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.tiled import padded_count
-from webnn_py.device.on_wgpu.codegen.gemm.wide_loader import WideMatrixLoader, halves
 from webnn_py.device.on_wgpu.codegen.module import declare, module
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH
@@ -27,13 +26,13 @@ def emit_gemv(lowering: Lowering, product: GemmProblem, epilogue: Epilogue) -> N
     """The kernels of a product of which :func:`.is_gemv` is true."""
     plan = GemvPlan.of(product, lowering.features)
     stores = plan.stores_vec4s or epilogue.stores_single_elements
-    if plan.splits == 1 and stores:
+    if stores:
         end = epilogue.write(vec4s=plan.stores_vec4s)
         lowering.emit(GemvWriter(plan, epilogue.count, end).kernel(epilogue.label))
         return
-    sums = Buffer("block", plan.splits * padded_count(epilogue) * 4)
-    lowering.emit(GemvWriter(plan, epilogue.count, sums).kernel(f"{epilogue.label} (parts)"))
-    emit_split_k_sum(lowering, epilogue, sums, plan.splits)
+    sums = Buffer("block", padded_count(epilogue) * 4)
+    lowering.emit(GemvWriter(plan, epilogue.count, sums).kernel(f"{epilogue.label} (sums)"))
+    emit_split_k_sum(lowering, epilogue, sums, 1)
 
 
 class GemvWriter:
@@ -48,24 +47,20 @@ class GemvWriter:
         """The kernel."""
         plan = self._plan
         tiles = -(-plan.matrix.outer // plan.per_group)
-        groups = tiles * plan.product.batch * plan.splits
+        groups = tiles * plan.product.batch
         workgroups = grid(groups)
-        each = -(-plan.steps // plan.splits)
         lines = [
             f"let number = group.x + group.y * {workgroups[0]}u;",
             f"if (number >= {groups}u) {{ return; }}",
             f"let outer0 = number % {tiles}u * {plan.per_group}u;",
-            f"let batch = number / {tiles}u / {plan.splits}u;",
-            f"let part = number / {tiles}u % {plan.splits}u;",
-            f"let begin = part * {each}u;",
-            f"let end = min(begin + {each}u, {plan.steps}u);",
+            f"let batch = number / {tiles}u;",
             *plan.matrix.begin("matrix"),
             *plan.vectors.begin("vectors"),
             *(self._along() if plan.is_along else self._across()),
         ]
         body = "\n".join(f"  {line}" for line in lines)
         vector = "f32" if plan.is_along or plan.unit == 1 else "vec4<f32>"
-        room = plan.vectors.outer * (plan.places if plan.is_along else plan.parts)
+        room = plan.vectors.outer
         room = room if plan.is_along else min(room, plan.added_at_once)
         reads, functions = bound({"matrix": plan.matrix, "vectors": plan.vectors}, "f32")
         parts = [f"var<workgroup> sums_of: array<{vector}, {room * plan.threads}>;", *functions]
@@ -118,12 +113,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             f"let place = matrix_base + {place};",
             *(f"var {name} = {kind}();" for name in self._sums_across()),
         ]
-        first = f"begin + t / {plan.side}u"
+        first = f"t / {plan.side}u"
         if plan.unrolled == 1:
-            lines.append(f"for (var step = {first}; step < end; step += {plan.sharers}u) {{")
+            lines.append(f"for (var step = {first}; step < {plan.steps}u; step += {plan.sharers}u) {{")
         else:
             lines += [f"var step = {first};", *self._across_unrolled(kind)]
-            lines.append(f"for (; step < end; step += {plan.sharers}u) {{")
+            lines.append(f"for (; step < {plan.steps}u; step += {plan.sharers}u) {{")
         return [*lines, *self._read_across(kind, "step"), *self._multiply_across(kind), "}", *self._add_across()]
 
     def _across_unrolled(self, kind: str) -> list[str]:
@@ -131,7 +126,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         plan = self._plan
         tags = [f"{'abcd'[turn]}_" for turn in range(plan.unrolled)]
         reach = (plan.unrolled - 1) * plan.sharers
-        lines = [f"for (; step + {reach}u < end; step += {plan.unrolled * plan.sharers}u) {{"]
+        lines = [f"for (; step + {reach}u < {plan.steps}u; step += {plan.unrolled * plan.sharers}u) {{"]
         for turn, tag in enumerate(tags):
             lines += [
                 f"  let step_{tag} = step + {turn * plan.sharers}u;",
@@ -144,34 +139,27 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     def _read_across(self, kind: str, step: str, tag: str = "") -> list[str]:
         """Read a step of the matrix and of the vectors."""
         plan = self._plan
-        is_wide = isinstance(plan.matrix, WideMatrixLoader)
         lines = [f"  {line}" for line in self._vectors(step, tag)]
         for component in range(WIDTH):
             inner = f"min({step} * {WIDTH}u + {component}u, {plan.matrix.inner - 1}u)"
             inner = f"{step} * {WIDTH}u + {component}u" if plan.matrix.inner % WIDTH == 0 else inner
-            value, read = f"matrix_at(place + {plan.matrix.along(inner)})", "vec4<u32>" if is_wide else kind
+            value = f"matrix_at(place + {plan.matrix.along(inner)})"
             if plan.matrix.inner % WIDTH:
-                value = f"select({read}(), {value}, {step} * {WIDTH}u + {component}u < {plan.matrix.inner}u)"
-            lines.append(f"  let {'w' if is_wide else 'm'}{tag}{component}{'' if is_wide else '_0'} = {value};")
+                value = f"select({kind}(), {value}, {step} * {WIDTH}u + {component}u < {plan.matrix.inner}u)"
+            lines.append(f"  let m{tag}{component} = {value};")
         return lines
 
     def _multiply_across(self, kind: str, tag: str = "") -> list[str]:
-        plan = self._plan
         lines = []
-        if isinstance(plan.matrix, WideMatrixLoader):
-            for component in range(WIDTH):
-                values = enumerate(halves(f"w{tag}{component}"))
-                lines += [f"  let m{tag}{component}_{part} = {value};" for part, value in values]
-        for number, name in enumerate(self._sums_across()):
-            index, part = divmod(number, plan.parts)
+        for index, name in enumerate(self._sums_across()):
             for component in range(WIDTH):
                 factor = f"{kind}(v{tag}{index}.{COMPONENTS[component]})"
-                lines.append(f"  {name} = fma(m{tag}{component}_{part}, {factor}, {name});")
+                lines.append(f"  {name} = fma(m{tag}{component}, {factor}, {name});")
         return lines
 
     def _sums_across(self) -> list[str]:
-        """The variables of sums, those of a vector one after the other."""
-        return [f"c{index}_{part}" for index in range(self._plan.vectors.outer) for part in range(self._plan.parts)]
+        """Return the variables of sums, one for each vector."""
+        return [f"c{index}" for index in range(self._plan.vectors.outer)]
 
     def _add_across(self) -> list[str]:
         plan = self._plan
@@ -198,9 +186,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                 f"  for (var lane = 1u; lane < {lanes}u; lane++) {{",
                 f"    total += sums_of[first + lane * {plan.side}u];",
                 "  }",
-                f"  let number = {first}u + item / {plan.side}u;",
-                f"  let v = number / {plan.parts}u;",
-                f"  let o = outer0 + item % {plan.side}u * {plan.unit}u + number % {plan.parts}u * {WIDTH}u;",
+                f"  let v = {first}u + item / {plan.side}u;",
+                f"  let o = outer0 + item % {plan.side}u * {plan.unit}u;",
                 f"  if (o < {plan.matrix.outer}u) {{",
             ]
             if plan.stores_vec4s:
@@ -222,37 +209,34 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         plan = self._plan
         unit = WIDTH if plan.matrix.pattern == "transposed" else 1
         stride = plan.matrix.outer_stride // unit
-        sums = [(place, index) for place in range(plan.places) for index in range(plan.vectors.outer)]
-        lines = [f"let lane = t % {plan.sharers}u;", f"let mine = t / {plan.sharers}u * {plan.places}u;"]
-        for place in range(plan.places):
-            outer = f"min(outer0 + mine + {place}u, {plan.matrix.outer - 1}u)"
-            lines.append(f"let place{place} = matrix_base + {outer} * {stride}u;")
-        lines += [f"var c{place}_{index} = vec4<f32>();" for place, index in sums]
-        lines += [
-            f"for (var step = begin + lane; step < end; step += {plan.sharers}u) {{",
+        sums = range(plan.vectors.outer)
+        outer = f"min(outer0 + t / {plan.sharers}u, {plan.matrix.outer - 1}u)"
+        lines = [
+            f"let lane = t % {plan.sharers}u;",
+            f"let place = matrix_base + {outer} * {stride}u;",
+            *(f"var c{index} = vec4<f32>();" for index in sums),
+            f"for (var step = lane; step < {plan.steps}u; step += {plan.sharers}u) {{",
             *(f"  {line}" for line in self._vectors("step")),
         ]
-        for place in range(plan.places):
-            if unit == WIDTH:
-                value = f"matrix_at(place{place} + {plan.matrix.along(f'step * {WIDTH}u')})"
-            else:
-                read = f"matrix_at(place{place} + {{}})"
-                value = ", ".join(self._checked(read, plan.matrix, "step", component) for component in range(WIDTH))
-                value = f"vec4<f32>({value})"
-            lines.append(f"  let m{place} = {value};")
-        lines += [f"  c{place}_{index} = fma(m{place}, v{index}, c{place}_{index});" for place, index in sums]
-        return [*lines, "}", *self._add_along(sums)]
+        if unit == WIDTH:
+            value = f"matrix_at(place + {plan.matrix.along(f'step * {WIDTH}u')})"
+        else:
+            read = "matrix_at(place + {})"
+            value = ", ".join(self._checked(read, plan.matrix, "step", component) for component in range(WIDTH))
+            value = f"vec4<f32>({value})"
+        lines.append(f"  let m = {value};")
+        lines += [f"  c{index} = fma(m, v{index}, c{index});" for index in sums]
+        return [*lines, "}", *self._add_along()]
 
-    def _add_along(self, sums: list[tuple[int, int]]) -> list[str]:
+    def _add_along(self) -> list[str]:
         """Add up in halves; the sums of a place on the outer axis end in the memory of its first lane."""
         plan = self._plan
-        lines = []
-        for number, (place, index) in enumerate(sums):
-            lines.append(f"sums_of[{number * THREADS}u + t] = dot(c{place}_{index}, vec4<f32>(1.0));")
+        count = plan.vectors.outer
+        lines = [f"sums_of[{index * THREADS}u + t] = dot(c{index}, vec4<f32>(1.0));" for index in range(count)]
         half = plan.sharers // 2
         while half:
             lines += ["workgroupBarrier();", f"if (lane < {half}u) {{"]
-            for number in range(len(sums)):
+            for number in range(count):
                 at = f"{number * THREADS}u + t"
                 lines.append(f"  sums_of[{at}] += sums_of[{at} + {half}u];")
             lines.append("}")
@@ -269,8 +253,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         ]
 
         def total(place: str) -> str:
-            number = f"(({place}) % {plan.places}u * {plan.vectors.outer}u + v)"
-            return f"sums_of[{number} * {THREADS}u + ({place}) / {plan.places}u * {plan.sharers}u]"
+            return f"sums_of[v * {THREADS}u + ({place}) * {plan.sharers}u]"
 
         if unit == WIDTH:
             totals = ", ".join(total(f"place + {component}u") for component in range(WIDTH))
@@ -286,5 +269,4 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         number = number if unit == 1 else f"{number} / {WIDTH}u"
         if isinstance(self._end, EpilogueCode):
             return f"{function}({number}, {total});"
-        part = -(-self._count // WIDTH) * WIDTH // unit
-        return f"sums[part * {part}u + {number}] = {total};"
+        return f"sums[{number}] = {total};"

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import attrs
 
 from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import OperandLoader
-from webnn_py.device.on_wgpu.records.element import WIDTH
 
 
 @attrs.frozen
@@ -22,8 +21,6 @@ class GemmProblem:
         vec4s: whether each four columns from a multiple of four are four aligned neighbours in the output.
         row_vec4s: whether rows are so, if there is only one column.
         is_there: (batch, row, column) → whether the element is in the output; None where all are.
-        dense_place: the number of an element of the output → that of its sum if all lay by batch, row and column; None
-            where it was not asked for.
     """
 
     batch: int
@@ -33,22 +30,11 @@ class GemmProblem:
     vec4s: bool
     row_vec4s: bool = False
     is_there: Callable[[str, str, str], str] | None = None
-    dense_place: Callable[[str], str] | None = None
 
     @property
     def is_native_float16(self) -> bool:
         """Whether both sides are float16 in the shader, too."""
         return self.left.element.one == self.right.element.one == "f16"
-
-    def in_order(self) -> GemmProblem:
-        """The same product, stored by batch, row and column; of products that have a ``dense_place``."""
-        rows, columns = self.left.outer, self.right.outer
-        return attrs.evolve(
-            self,
-            address=lambda batch, row, column: f"({batch} * {rows}u + {row}) * {columns}u + {column}",
-            vec4s=columns % WIDTH == 0,
-            is_there=None,
-        )
 
     def upright(self) -> GemmProblem:
         """The same product with rows and columns exchanged where it has a single column: that lies like a row."""
@@ -65,5 +51,4 @@ class GemmProblem:
             address=exchanged(self.address),
             vec4s=self.row_vec4s,
             is_there=None if self.is_there is None else exchanged(self.is_there),
-            dense_place=None,
         )

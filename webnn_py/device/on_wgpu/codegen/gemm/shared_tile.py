@@ -12,7 +12,6 @@ from typing import Final
 import attrs
 
 from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import OperandLoader
-from webnn_py.device.on_wgpu.codegen.gemm.packed_loader import PACKED, widened_column, widened_four
 from webnn_py.device.on_wgpu.codegen.gemm.tile import GemmTile
 from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH
 
@@ -30,10 +29,9 @@ class SharedMemoryTile:
         tile: what the workgroup computes.
         size: the length of the outer axis of a tile.
         origin: the variable that has the tile's place on the outer axis.
-        threads: how many invocations take part.
         base: where the side begins in the workgroup's memory, in vec4s.
         vector: the type of a vec4 there.
-        fetched: the type of a vec4 as it is read: its numbers are float16 or those of ``vector``, or words hold them.
+        fetched: the type of a vec4 as it is read: its numbers are float16 or those of ``vector``.
     """
 
     name: str
@@ -41,7 +39,6 @@ class SharedMemoryTile:
     tile: GemmTile
     size: int
     origin: str
-    threads: int
     base: int
     vector: str
     fetched: str
@@ -64,7 +61,7 @@ class SharedMemoryTile:
     @property
     def rounds(self) -> int:
         """How many units an invocation reads at most."""
-        return -(-self.units // self.threads)
+        return -(-self.units // self.tile.threads)
 
     @property
     def vec4s(self) -> int:
@@ -83,19 +80,14 @@ class SharedMemoryTile:
         """How many rows have the same mask."""
         return WIDTH if self.is_transposed else 1
 
-    @property
-    def declared(self) -> str:
-        """The array of rows."""
-        return f"var<workgroup> {self.name}_rows: array<array<{self.vector}, {self.row}>, {self.tile.depth}>;"
-
     # --- bringing in -----------------------------------------------------------------------------------------
 
     def _unit(self, turn: int) -> tuple[str, str]:
         """The numbers of an invocation's unit on the outer and the inner axis."""
-        index, number = f"{self.name}_thread", turn * self.threads
+        index, number = "thread", turn * self.tile.threads
         inner = self.tile.depth // (WIDTH if self.is_transposed else 1)
         size = inner if self.loader.follows_inner else self.row
-        if self.threads % size == 0:
+        if self.tile.threads % size == 0:
             fast, slow = f"{index} % {size}u", f"{index} / {size}u + {number // size}u"
         else:
             fast, slow = f"({index} + {number}u) % {size}u", f"({index} + {number}u) / {size}u"
@@ -103,14 +95,13 @@ class SharedMemoryTile:
 
     def _tag(self, turn: int) -> str:
         """The name of what has been prepared for a unit; units at the same place on the outer axis share it."""
-        if not self.loader.follows_inner and self.threads % self.row == 0:
+        if not self.loader.follows_inner and self.tile.threads % self.row == 0:
             turn = 0
         return f"{self.name}{turn}"
 
-    def prepare(self, first_thread: int = 0) -> list[str]:
-        """Statements before the loop."""
-        lines = [f"let {self.name}_thread = thread - {first_thread}u;"] if first_thread else []
-        lines = lines or [f"let {self.name}_thread = thread;"]
+    def prepare(self) -> list[str]:
+        """Return the statements before the loop."""
+        lines: list[str] = []
         tags = set()
         for turn in range(self.rounds):
             outer, inner = self._unit(turn)
@@ -135,9 +126,9 @@ class SharedMemoryTile:
 
     def _guarded(self, turn: int, lines: list[str]) -> list[str]:
         """Statements for those invocations only that have a unit in this turn."""
-        if (turn + 1) * self.threads <= self.units:
+        if (turn + 1) * self.tile.threads <= self.units:
             return lines
-        return [f"if ({self.name}_thread < {self.units - turn * self.threads}u) {{", *lines, "}"]
+        return [f"if (thread < {self.units - turn * self.tile.threads}u) {{", *lines, "}"]
 
     def fetch(self, register: int, *, tail: bool) -> list[str]:
         """Read a tile into the variables ``p`` from a number on; in a tail, zeros from the end of the inner axis on."""
@@ -175,8 +166,6 @@ class SharedMemoryTile:
 
     def _widened(self, names: list[str], step: int) -> str:
         """The vec4 to store of those that were read: the first, or the column number ``step`` of all four."""
-        if self.fetched == PACKED:
-            return widened_column(names, step) if self.is_transposed else widened_four(names[0])
         value = names[0]
         if self.is_transposed:
             value = f"{self.fetched}({', '.join(f'{name}.{COMPONENTS[step]}' for name in names)})"
@@ -185,8 +174,6 @@ class SharedMemoryTile:
     def _place(self, outer: str, inner: str, step: int) -> str:
         if self.exchange:
             outer = f"({outer} ^ ({inner} / {self.step}u * {self.exchange}u % {BANKS}u))"
-        if self.tile.has_rows:
-            return f"{self.name}_rows[{inner} + {step}u][{outer}]"
         return f"tile[{self.base}u + ({inner} + {step}u) * {self.row}u + {outer}]"
 
     # --- reading again ---------------------------------------------------------------------------------------
@@ -204,8 +191,7 @@ class SharedMemoryTile:
             for group in range(thread_size // WIDTH):
                 place = f"({mine} + {group * count}u)"
                 place = f"({place} ^ ({of_slice}))" if self.exchange else place
-                place = place if self.tile.has_rows else f"{first} + {place}"
-                lines.append(f"let {self.name}_at{group}_{mask} = {place};")
+                lines.append(f"let {self.name}_at{group}_{mask} = {first} + {place};")
         return lines
 
     def take(self, variable: str, inner: int, thread_size: int) -> list[str]:
@@ -213,8 +199,5 @@ class SharedMemoryTile:
         lines = []
         for group in range(thread_size // WIDTH):
             place = f"{self.name}_at{group}_{self._mask(inner)}"
-            value = f"tile[{place} + {inner * self.row}u]"
-            if self.tile.has_rows:
-                value = f"{self.name}_rows[{inner}u][{place}]"
-            lines.append(f"  let {variable}{group} = {value};")
+            lines.append(f"  let {variable}{group} = tile[{place} + {inner * self.row}u];")
         return lines

@@ -20,9 +20,6 @@ class GemmTile:
         inner: how much of the inner axis an invocation computes before the next tile is fetched.
         slices: the number of parts of a tile's inner axis, each computed by other invocations. They divide the vec4s
             of sums of an invocation.
-        interleaved: whether eight neighbouring invocations compute two rows of vec4s by four, not one by eight.
-        in_rows: whether each side has an array of rows of its own in workgroup memory, whose numbers are constants
-            where it is read; only with one slice.
     """
 
     rows: int
@@ -31,8 +28,6 @@ class GemmTile:
     thread_columns: int
     inner: int = 16
     slices: int = 1
-    interleaved: bool = False
-    in_rows: bool = False
 
     @property
     def depth(self) -> int:
@@ -58,16 +53,6 @@ class GemmTile:
     def threads(self) -> int:
         """Invocations of a workgroup."""
         return self.slice_threads * self.slices
-
-    @property
-    def is_serpentine(self) -> bool:
-        """Whether an invocation adds products in serpentine order; measured for these tiles, and slower for others."""
-        return self.interleaved and self.thread_rows == self.thread_columns
-
-    @property
-    def has_rows(self) -> bool:
-        """Whether each side has an array of rows of its own."""
-        return self.in_rows and self.slices == 1
 
     @property
     def sums(self) -> int:

@@ -51,17 +51,11 @@ class TileLoop:
 
     def _fetch_sides(self, *, tail: bool) -> list[str]:
         plan = self._plan
-        if plan.is_shared_out:
-            left, right = plan.left.fetch(0, tail=tail), plan.right.fetch(0, tail=tail)
-            return [f"if (thread < {plan.left.threads}u) {{", *left, "} else {", *right, "}"]
         return plan.left.fetch(0, tail=tail) + plan.right.fetch(plan.left.vec4s, tail=tail)
 
     def _put(self) -> list[str]:
         """Store the variables ``p`` in the workgroup's memory."""
         plan = self._plan
-        if plan.is_shared_out:
-            left, right = plan.left.put(0), plan.right.put(0)
-            return [f"if (thread < {plan.left.threads}u) {{", *left, "} else {", *right, "}"]
         return plan.left.put(0) + plan.right.put(plan.left.vec4s)
 
     def _multiply(self) -> list[str]:
@@ -71,7 +65,7 @@ class TileLoop:
             lines.append("{")
             lines += plan.left.take("a", k, tile.thread_rows)
             lines += plan.right.take("b", k, tile.thread_columns)
-            lines += self._serpentine() if tile.is_serpentine else self._by_rows()
+            lines += self._by_rows()
             lines.append("}")
         return lines
 
@@ -84,16 +78,4 @@ class TileLoop:
             for group in range(tile.thread_columns // WIDTH):
                 name = f"c{row}_{group}"
                 lines.append(f"  {name} = fma({factor}, b{group}, {name});")
-        return lines
-
-    def _serpentine(self) -> list[str]:
-        """Likewise one by one, to and fro: each shares a factor with the one before, which is not read again."""
-        tile = self._plan.tile
-        lines = []
-        for row in range(tile.thread_rows):
-            columns = range(tile.thread_columns)
-            for column in columns if row % 2 == 0 else reversed(columns):
-                name = f"c{row}_{column // WIDTH}.{COMPONENTS[column % WIDTH]}"
-                factors = f"a{row // WIDTH}.{COMPONENTS[row % WIDTH]}, b{column // WIDTH}.{COMPONENTS[column % WIDTH]}"
-                lines.append(f"  {name} = fma({factors}, {name});")
         return lines

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from webnn_py.device.on_wgpu.codegen.gemm.packed_loader import PACKED, PackedMatrixLoader
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.shared_tile import SharedMemoryTile
 from webnn_py.device.on_wgpu.codegen.gemm.tile import GemmTile
 from webnn_py.device.on_wgpu.records.element import WIDTH
-from webnn_py.device.on_wgpu.records.variants import Variant
 
 
 class TilePlan:
@@ -26,7 +24,6 @@ class TilePlan:
         column_tiles: the tiles along the columns.
         left: the left side in the workgroup's memory.
         right: the right side in the workgroup's memory.
-        is_shared_out: whether some invocations bring in one side, and the others the other.
     """
 
     def __init__(self, problem: GemmProblem, tile: GemmTile, split_k: int, accumulate: str) -> None:
@@ -40,26 +37,10 @@ class TilePlan:
         self.column_tiles = -(-self.columns // tile.columns)
         # float16 is widened when it is stored: sooner, an invocation would wait for memory before it computes.
         self.fetched = "f16" if problem.is_native_float16 else accumulate
-        is_packed = isinstance(problem.left, PackedMatrixLoader) and isinstance(problem.right, PackedMatrixLoader)
-        types = {"fetched": PACKED if is_packed else f"vec4<{self.fetched}>", "vector": f"vec4<{accumulate}>"}
-        left, right = self._threads_by_side()
+        types = {"fetched": f"vec4<{self.fetched}>", "vector": f"vec4<{accumulate}>"}
         right_base = tile.depth * tile.rows // WIDTH
-        self.left = SharedMemoryTile("left", problem.left, tile, tile.rows, "row0", left, 0, **types)
-        self.right = SharedMemoryTile("right", problem.right, tile, tile.columns, "column0", right, right_base, **types)
-        self.is_shared_out = left != tile.threads
-
-    def _threads_by_side(self) -> tuple[int, int]:
-        """How many invocations bring in each side: all of them both, or, evenly by warps, some one, some the other."""
-        tile = self.tile
-        left = tile.threads * tile.rows // (tile.rows + tile.columns)
-        if (
-            0 < left < tile.threads
-            and left % 32 == 0
-            and (tile.threads - left) % 32 == 0
-            and Variant.GEMM_SHARED_LOADS.is_on
-        ):
-            return left, tile.threads - left
-        return tile.threads, tile.threads
+        self.left = SharedMemoryTile("left", problem.left, tile, tile.rows, "row0", 0, **types)
+        self.right = SharedMemoryTile("right", problem.right, tile, tile.columns, "column0", right_base, **types)
 
     def sums(self) -> list[str]:
         """The variables that hold an invocation's sums: of row r and the group g of four columns ``c{r}_{g}``."""

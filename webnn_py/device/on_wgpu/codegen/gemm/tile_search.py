@@ -60,9 +60,9 @@ class Extent:
     @classmethod
     def of(cls, product: GemmProblem) -> Self:
         """Return the extent of a product; sizes that are known at dispatch only count as what they roughly are."""
-        sizes = product.batch, product.left.outer, product.right.outer, product.left.inner
+        shape = product.batch, product.left.outer, product.right.outer, product.left.inner
+        batch, rows, columns, inner = map(rough, shape)
         is_float16 = product.left.element.data_type == "float16"
-        batch, rows, columns, inner = map(rough, sizes)
         return cls(_sides_of(product), batch, rows, columns, inner, is_float16)
 
     @property
@@ -135,7 +135,7 @@ def _work(tiles: SearchedTiles | FilledTile, extent: Extent, table: TileTable, f
     if isinstance(tiles, FilledTile):
         groups = tiles.tile.groups(extent.rows, extent.columns) * extent.batch
         parts = _filled_parts(tiles, groups, extent.inner, table)
-        is_filled = groups * parts >= table.units * tiles.least_resident
+        is_filled = groups * parts >= table.units * tiles.least_groups
         return (tiles.tile, parts) if is_filled and tiles.tile.fits(features) else None
     most = min(tiles.most_parts, extent.inner // tiles.least_part)
     if tiles.most_bytes is not None:
@@ -154,8 +154,7 @@ def _work(tiles: SearchedTiles | FilledTile, extent: Extent, table: TileTable, f
 
 def _filled_parts(tiles: FilledTile, groups: int, inner: int, table: TileTable) -> int:
     """Return how many parts of the inner axis there is room for beside other workgroups."""
-    room = int(table.units * tiles.resident) // groups
-    parts = min(room, inner // max(tiles.least_part, 2 * tiles.tile.depth), tiles.most_parts)
+    parts = min(table.units // groups, inner // max(tiles.least_part, 2 * tiles.tile.depth), tiles.most_parts)
     return max(1, parts)
 
 

@@ -14,7 +14,7 @@ import attrs
 
 from webnn_py.device.on_wgpu.codegen.gemm.tile import GemmTile
 from webnn_py.device.on_wgpu.records.features import Features
-from webnn_py.device.on_wgpu.records.variants import Variant
+from webnn_py.device.on_wgpu.records.variants import KernelVariant
 
 Sides = Literal["matrices", "windows", "pixels", "others"]
 """The operands of a product: two matrices; a filter, and windows or pixels of images; or others."""
@@ -70,15 +70,13 @@ class FilledTile:
 
     Attributes:
         tile: the tile.
-        resident: workgroups that run at once, for each of :attr:`TileTable.units`.
-        least_resident: so many, for each of these, without which the tile is not taken.
+        least_groups: workgroups for each of :attr:`TileTable.units`, without which the tile is not taken.
         most_parts: the number of parts of the inner axis at most.
         least_part: the least length of a part, as long as two tiles at least.
     """
 
     tile: GemmTile
-    resident: float = 1
-    least_resident: float = 0
+    least_groups: float = 0
     most_parts: int = 32
     least_part: int = 256
 
@@ -103,7 +101,7 @@ class TileRule:
         usual: the usual tile that it replaces; None for any.
     """
 
-    variant: Variant
+    variant: KernelVariant
     tiles: SearchedTiles | FilledTile
     sides: frozenset[Sides] | None = None
     rows: tuple[int, float] = (0, float("inf"))
@@ -156,7 +154,7 @@ HOPPER: Final = TileTable(
     units=128,
     rules=(
         TileRule(
-            variant=Variant.GEMM_LARGE_TILES,
+            variant=KernelVariant.GEMM_LARGE_TILES,
             sides=frozenset({"matrices"}),
             rows=(LARGE_SIDE, float("inf")),
             columns=LARGE_SIDE,
@@ -164,35 +162,34 @@ HOPPER: Final = TileTable(
             float32_sums=True,
             tiles=SearchedTiles(
                 tiles=(
-                    RatedTile(GemmTile(128, 96, 8, 12, interleaved=True), 175e3, 167e3, step=2),
+                    RatedTile(GemmTile(128, 96, 8, 12), 175e3, 167e3, step=2),
                     RatedTile(GemmTile(64, 96, 8, 12), 164e3, 145e3, step=4),
                     RatedTile(GemmTile(128, 144, 8, 12), 140e3, 156e3, step=2),
                     RatedTile(GemmTile(128, 144, 8, 12, slices=2), 140e3, 164e3, least=1),
-                    RatedTile(GemmTile(128, 64, 8, 8, interleaved=True), 184e3, 179e3),
-                    RatedTile(GemmTile(128, 64, 8, 8, interleaved=True, in_rows=True), 165e3, 184e3),
+                    RatedTile(GemmTile(128, 64, 8, 8), 184e3, 184e3),
                     RatedTile(GemmTile(64, 64, 8, 8), 152e3, 155e3, least=4, step=2),
-                    RatedTile(GemmTile(128, 128, 8, 8, interleaved=True, in_rows=True), 188e3, 187e3, least=1),
+                    RatedTile(GemmTile(128, 128, 8, 8), 188e3, 187e3, least=1),
                     RatedTile(GemmTile(64, 64, 8, 8, inner=8, slices=2), 140e3, 108e3),
                 ),
                 most_bytes=40 * 2**20,  # for which the GPU's cache has room
             ),
         ),
         TileRule(
-            variant=Variant.GEMM_IMAGE_TILES,
+            variant=KernelVariant.GEMM_IMAGE_TILES,
             usual=GemmTile(16, 16, 4, 4, slices=4),
             inner=1024,  # parts of it are faster than whole ones by the smallest tile
             batched=True,
             tiles=FilledTile(tile=GemmTile(32, 32, 8, 4, inner=8, slices=8)),
         ),
         TileRule(
-            variant=Variant.GEMM_IMAGE_TILES,
+            variant=KernelVariant.GEMM_IMAGE_TILES,
             sides=frozenset({"windows"}),
             rows=(33, 64),  # what is gathered is used for all of these channels
             products=LARGE_PRODUCT,
-            tiles=FilledTile(tile=GemmTile(64, 128, 8, 8, inner=8), least_resident=264 / 128, most_parts=1),
+            tiles=FilledTile(tile=GemmTile(64, 128, 8, 8, inner=8), least_groups=264 / 128, most_parts=1),
         ),
         TileRule(
-            variant=Variant.GEMM_IMAGE_TILES,
+            variant=KernelVariant.GEMM_IMAGE_TILES,
             sides=frozenset({"windows", "pixels"}),
             rows=(128, float("inf")),
             products=LARGE_PRODUCT,
@@ -206,25 +203,7 @@ HOPPER: Final = TileTable(
             ),
         ),
         TileRule(
-            variant=Variant.GEMM_SMALL_TILES,
-            rows=(0, 16),
-            columns=33,
-            idle=True,
-            batched=True,
-            tiles=FilledTile(
-                tile=GemmTile(16, 128, 8, 4, inner=8, slices=4), resident=6.5, least_resident=2, most_parts=8
-            ),
-        ),
-        TileRule(
-            variant=Variant.GEMM_SMALL_TILES,
-            rows=(33, float("inf")),
-            columns=33,
-            idle=True,
-            batched=True,
-            tiles=FilledTile(tile=GemmTile(64, 64, 8, 8), resident=6.5, least_resident=3, most_parts=8),
-        ),
-        TileRule(
-            variant=Variant.GEMM_MIDDLE_TILE,
+            variant=KernelVariant.GEMM_MIDDLE_TILE,
             sides=frozenset({"matrices"}),
             rows=(64, float("inf")),
             columns=64,

@@ -13,21 +13,19 @@ import attrs
 from webnn_py.device.on_wgpu.codegen.entry_point import grid
 from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueCode, emit_split_k_sum
 from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import bound, described
-from webnn_py.device.on_wgpu.codegen.gemm.packed_loader import packed
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.tile import GemmTile
 from webnn_py.device.on_wgpu.codegen.gemm.tile_loop import TileLoop
 from webnn_py.device.on_wgpu.codegen.gemm.tile_plan import TilePlan
 from webnn_py.device.on_wgpu.codegen.gemm.tile_search import Extent, choose_work
 from webnn_py.device.on_wgpu.codegen.gemm.tile_store import TileStore, is_long
-from webnn_py.device.on_wgpu.codegen.gemm.tile_tables import LARGE_PRODUCT
 from webnn_py.device.on_wgpu.codegen.module import declare, module
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.recently_used import RecentlyUsed, Room
-from webnn_py.device.on_wgpu.records.variants import Variant
+from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.named_sizes.decisions import tracing_in_force
 
 _MAINS: Final[RecentlyUsed[Hashable, str]] = RecentlyUsed(Room(count=256, byte_length=2**23))
@@ -43,37 +41,25 @@ def emit_tiled_gemm(lowering: Lowering, product: GemmProblem, epilogue: Epilogue
     accumulate = "f16" if lowering.features.float16_accumulation and product.is_native_float16 else "f32"
     tile, splits = without_left_out(*choose_work(product, lowering.features, accumulate))
     extent = Extent.of(product)
-    if accumulate == "f32" and extent.is_large:  # small kernels would not be joined with others' elements
-        product = packed(product)
-    is_laid_out = product.dense_place is not None and not product.vec4s and product.right.outer % WIDTH == 0
-    is_laid_out = is_laid_out and Variant.GEMM_DENSE_SUMS.is_on
-    is_left = is_laid_out and extent.products >= LARGE_PRODUCT
-    if splits == 1 and not is_left and (product.vec4s or epilogue.stores_single_elements):
+    if splits == 1 and (product.vec4s or epilogue.stores_single_elements):
         finish = epilogue.write(vec4s=product.vec4s)
         if not (product.vec4s and is_long(finish) and extent.is_large):  # else few invocations would each have much
             writer = TiledGemmWriter(TilePlan(product, tile, 1, accumulate), epilogue.count, finish)
             lowering.emit(writer.kernel(epilogue.label))
             return
-    place = None
-    if is_laid_out:
-        product, place = product.in_order(), product.dense_place
-    is_rounded = splits == 1 and place is None and product.vec4s and epilogue.rounds_totals
+    is_rounded = splits == 1 and product.vec4s and epilogue.rounds_totals
     kind, byte_length = ("f16", 2) if is_rounded else ("f32", 4)
     sums = Buffer("block", splits * padded_count(epilogue) * byte_length)
     writer = TiledGemmWriter(TilePlan(product, tile, splits, accumulate), epilogue.count, sums, kind)
     lowering.emit(writer.kernel(f"{epilogue.label} (parts)"))
-    emit_split_k_sum(lowering, epilogue, sums, splits, place, kind)
+    emit_split_k_sum(lowering, epilogue, sums, splits, kind)
 
 
 def without_left_out(tile: GemmTile, splits: int) -> tuple[GemmTile, int]:
     """Return a tile and a number of parts without the variants that are left out."""
-    if tile.slices > 1 and not Variant.GEMM_SLICES.is_on:
+    if tile.slices > 1 and not KernelVariant.GEMM_SLICES.is_on:
         tile = attrs.evolve(tile, slices=1)
-    if tile.interleaved and not Variant.GEMM_INTERLEAVED.is_on:
-        tile = attrs.evolve(tile, interleaved=False)
-    if tile.has_rows and not Variant.GEMM_ROW_ARRAYS.is_on:
-        tile = attrs.evolve(tile, in_rows=False)
-    return tile, splits if splits > 1 and Variant.GEMM_SPLIT_K.is_on else 1
+    return tile, splits if splits > 1 and KernelVariant.GEMM_SPLIT_K.is_on else 1
 
 
 def padded_count(epilogue: Epilogue) -> int:
@@ -103,8 +89,6 @@ class TiledGemmWriter:
         workgroups = grid(groups)
         reads, functions = bound({"left": product.left, "right": product.right}, plan.fetched)
         shared = [f"var<workgroup> tile: array<{plan.left.vector}, {tile.vec4s}>;"]
-        if tile.has_rows:
-            shared = [plan.left.declared, plan.right.declared]
         parts = [*shared, *functions]
         key = self._key() if tracing_in_force() is None else None  # what is asked of sizes is to be asked each time
         main = None if key is None else _MAINS.get(key)
@@ -161,20 +145,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         lines = [f"let t = thread % {tile.slice_threads}u;", f"let slice = thread / {tile.slice_threads}u;"]
         if tile.across % 8 == 0 and tile.down % 4 == 0:
             # 32 neighbours compute a block of 8 by 4: they read the fewest vec4s of both sides.
-            across, down = (
-                ("t / 2u % 8u", "(t % 2u + t / 16u % 2u * 2u)") if tile.interleaved else ("t % 8u", "t / 8u % 4u")
-            )
-            lines.append(f"let across = {across} + t / 32u % {tile.across // 8}u * 8u;")
-            lines.append(f"let down = {down} + t / {4 * tile.across}u * 4u;")
+            lines.append(f"let across = t % 8u + t / 32u % {tile.across // 8}u * 8u;")
+            lines.append(f"let down = t / 8u % 4u + t / {4 * tile.across}u * 4u;")
         else:
             lines += [f"let across = t % {tile.across}u;", f"let down = t / {tile.across}u;"]
         lines += plan.problem.left.begin("left") + plan.problem.right.begin("right")
-        lines += plan.left.prepare() + plan.right.prepare(plan.left.threads if plan.is_shared_out else 0)
+        lines += plan.left.prepare() + plan.right.prepare()
         lines += plan.left.places("down", tile.down, tile.thread_rows)
         lines += plan.right.places("across", tile.across, tile.thread_columns)
-        registers = max(plan.left.vec4s, plan.right.vec4s)
-        if not plan.is_shared_out:
-            registers = plan.left.vec4s + plan.right.vec4s
+        registers = plan.left.vec4s + plan.right.vec4s
         lines += [f"var p{index} = {plan.left.fetched}();" for index in range(registers)]
         lines += [f"var {name} = {plan.left.vector}();" for name in plan.sums()]
         return lines

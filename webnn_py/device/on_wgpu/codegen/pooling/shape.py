@@ -22,7 +22,6 @@ class PoolingShape:
     Attributes:
         begin: the value to begin with, as WGSL.
         combine: (the total, an element) → both, combined; an element like ``begin`` changes nothing.
-        merge: (a total, another) → both, combined.
         finish: (the total, the number of elements) → the result.
         slides: how windows slide along height and width.
         sizes: channels, height and width of the output.
@@ -31,7 +30,6 @@ class PoolingShape:
 
     begin: str
     combine: Callable[[str, str], str]
-    merge: Callable[[str, str], str]
     finish: Callable[[str, str], str]
     slides: tuple[Slide, Slide]
     sizes: tuple[int, int, int]
@@ -44,14 +42,11 @@ class PoolingShape:
         begin: str,
         combine: Callable[[str, str], str],
         finish: Callable[[str, str], str],
-        merge: Callable[[str, str], str] | None = None,
     ) -> PoolingShape:
         """Read a node."""
         layout = node.options["layout"]
         _, channels, height, width = image_shape(node.outputs[0].shape, layout)
-        return cls(
-            begin, combine, merge or combine, finish, slides_of(node), (channels, height, width), layout == "nchw"
-        )
+        return cls(begin, combine, finish, slides_of(node), (channels, height, width), layout == "nchw")
 
     @property
     def taps(self) -> int:

@@ -22,7 +22,7 @@ from webnn_py.device.on_wgpu.codegen.recurrence.problem import (
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.lowering import Lowering
-from webnn_py.device.on_wgpu.records.variants import Variant
+from webnn_py.device.on_wgpu.records.variants import KernelVariant
 
 REGISTERS: Final = 16
 """The most vec4s of the weight that an invocation keeps."""
@@ -48,7 +48,7 @@ def can_run_in_one_launch(hidden: int, batch: int, cell: Cell) -> bool:
     many = min(max(1, batch // ROWS), MOST_TIMES)
     most = READ * many if len(cell.phases) == 1 else READ_IN_PHASES
     fits = len(cell.layout) * hidden * hidden <= most and batch <= MAX_WORKGROUPS
-    return fits and Variant.RECURRENCE_ONE_LAUNCH.is_on
+    return fits and KernelVariant.RECURRENCE_ONE_LAUNCH.is_on
 
 
 @attrs.frozen
