@@ -106,14 +106,3 @@ def scratch(shape: int | tuple[int, ...], data_type: npt.DTypeLike = np.float32)
     pool = _POOL.get()
     shape = (shape,) if isinstance(shape, int) else shape
     return np.empty(shape, data_type) if pool is None else pool.take(shape, data_type)
-
-
-@contextmanager
-def in_turn() -> Iterator[None]:
-    """While entered, make a kernel that runs before or after others made this way: they all get the same scratch."""
-    pool = _POOL.get()
-    if pool is None:
-        yield
-        return
-    with pool.in_turn():
-        yield
