@@ -14,7 +14,7 @@ from webnn_py import MLGraphBuilder
 from webnn_py.device.on_numpy import executable
 from webnn_py.device.on_numpy.backend import NumpyBackend
 from webnn_py.device.on_numpy.executable import NumpyGraph
-from webnn_py.device.on_numpy.scratch import ScratchPool, in_turn, scratch
+from webnn_py.device.on_numpy.scratch import ScratchPool, scratch
 from webnn_py.graph import Constant
 
 MOST = 1.3
@@ -324,28 +324,8 @@ def test_a_maker_whose_scratch_is_there_is_called_once():
     assert {name: maker.calls for name, maker in makers.items()} == {"large": 2, "small": 1, "none": 1}
 
 
-def test_kernels_that_run_in_turn_get_the_same_scratch_beside_what_stays():
-    given = []
-
-    def make():
-        kept = scratch(64, np.uint8)
-        for _ in range(2):
-            with in_turn():
-                given.append((kept, scratch((2, 8), np.float32)))
-        return lambda *_arrays: None
-
-    pool = ScratchPool()
-    pool.make({0: make})
-    assert pool.memory.nbytes == 128
-    (kept, first), (_, second) = given[-2:]
-    assert first.shape == (2, 8)
-    assert np.shares_memory(first, second)
-    assert not np.shares_memory(kept, first)
-
-
 def test_outside_of_a_build_scratch_is_allocated():
-    with in_turn():
-        first = scratch(100)
+    first = scratch(100)
     assert not np.shares_memory(first, scratch(100))
     assert first.dtype == np.float32
 

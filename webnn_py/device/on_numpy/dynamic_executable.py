@@ -33,7 +33,7 @@ SizesKey = tuple[int, ...]
 
 @attrs.frozen(eq=False)
 class SizedCalls:
-    """What a dispatch of certain sizes needs."""
+    """The calls and arrays of a dispatch of certain sizes."""
 
     template: list[Array | None]
     late_views: list[LateView]

@@ -70,7 +70,7 @@ class Call:
 
 
 class TimedKernel:
-    """A call's kernel, which also tells how long it took; what is always the same is found out at the first call.
+    """A call's kernel, which also records how long it took.
 
     Args:
         call: the call.

@@ -21,7 +21,7 @@ from webnn_py.graph import Node
 K = TypeVar("K", bound=Hashable)
 
 SHARE: Final = 1 / 4
-"""How much scratch a node may have at most, beside what it reads and writes."""
+"""The most scratch that a node may have, as a share of what it reads and writes."""
 
 LEAST: Final = 2**18
 """The bytes of scratch that every node may have: with less, calls take longer than what they compute."""
@@ -58,7 +58,7 @@ class ScratchPool:
 
     @contextmanager
     def in_turn(self) -> Iterator[None]:
-        """What is taken while entered may be taken again afterwards."""
+        """While entered, lend memory that may be taken again afterwards."""
         before = self._taken
         try:
             yield
@@ -106,14 +106,3 @@ def scratch(shape: int | tuple[int, ...], data_type: npt.DTypeLike = np.float32)
     pool = _POOL.get()
     shape = (shape,) if isinstance(shape, int) else shape
     return np.empty(shape, data_type) if pool is None else pool.take(shape, data_type)
-
-
-@contextmanager
-def in_turn() -> Iterator[None]:
-    """While entered, make a kernel that runs before or after those made likewise: they all get the same scratch."""
-    pool = _POOL.get()
-    if pool is None:
-        yield
-        return
-    with pool.in_turn():
-        yield

@@ -73,7 +73,7 @@ def prepared(kernel: Kernel, *arrays: Array) -> Run:
 
 
 def in_order(runs: Sequence[Run]) -> Run:
-    """What does one thing after the other."""
+    """Return a function that calls others in their order."""
 
     def run() -> None:
         for one in runs:
@@ -87,7 +87,7 @@ class DispatchError(RuntimeError):
 
     @classmethod
     def of(cls, node: Node | None, error: Exception) -> "DispatchError":
-        """What ``error``, raised by the kernel of ``node``, is told as."""
+        """Return the error that reports ``error``, raised by the kernel of ``node``."""
         return cls(f"{node}: {str(error) or type(error).__name__}")
 
 

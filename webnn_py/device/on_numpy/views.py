@@ -1,4 +1,4 @@
-"""Which nodes of a graph only look at their operand in another way."""
+"""Finds the nodes of a graph that only look at their operand in another way."""
 
 import math
 from collections.abc import Iterable, Mapping

@@ -106,7 +106,7 @@ def as_products(conv: Convolution) -> Kernel:
 
 
 def pointwise(conv: Convolution) -> Kernel:
-    """A convolution of single elements: a matrix product of the filter and the images as they are."""
+    """Make the kernel of 1×1 windows: a matrix product of the filter and the images as they are."""
     nchw = conv.layout == "nchw"
     steps = tuple(slice(None, None, slide.stride) for slide in conv.slides)
     where = (slice(None), slice(None), *steps) if nchw else (slice(None), *steps)
@@ -220,7 +220,7 @@ class Spread:
         self._column_landings = list(land(horizontal, (0, horizontal.size), (0, conv.output_sizes[1])))
 
     def matrices(self, filter_: Array, block: slice) -> Array:
-        """What one element of the input spreads to, by the group's input channels: [groups, …, input channels]."""
+        """Return the factors of one element of the input: [groups, …, input channels]."""
         conv = self._conv
         if not self._is_copied and conv.filter_layout == "iohw":
             return for_blas(filter_.reshape(conv.groups, conv.group_inputs, -1).swapaxes(1, 2))
@@ -233,7 +233,7 @@ class Spread:
         return self._filter.reshape(conv.groups, -1, conv.group_inputs)
 
     def steps(self, row: int, count: int) -> Iterator[Callable[[Array, Array, Array], None]]:
-        """What to do for ``count`` rows of the output from ``row`` on, with an image, the matrices, and the output."""
+        """Yield the steps for ``count`` rows of the output from ``row``: of an image, the matrices, the output."""
         vertical = self._conv.slides[0]
         for start in range(0, vertical.size, self._rows):
             stop = min(start + self._rows, vertical.size)

@@ -22,7 +22,7 @@ BLOCK: Final = 1 << 16
 """The most indices to look at together: 512 KiB of numbers."""
 
 NUMBER_BYTES: Final = 10
-"""What the number of an element or slice takes, and finding out whether it is in range."""
+"""The bytes for the number of an element or slice, and for the check that it is in range."""
 
 IN_RANGE: Final = "wrap"
 """The fastest mode of np.take for numbers that are in range already: "raise" would go through a buffer."""
@@ -220,7 +220,7 @@ class Slices:
 
     @classmethod
     def of(cls, node: Node) -> "Slices":
-        """What a node's ``indices`` select."""
+        """Return the slices that a node's ``indices`` select."""
         shape, (*outer, length) = node.operand("input").shape, node.operand("indices").shape
         count = min(math.prod(outer), BLOCK, allowance(node) // (2 * NUMBER_BYTES))
         rows = (math.prod(shape[:length]), math.prod(shape[length:]))

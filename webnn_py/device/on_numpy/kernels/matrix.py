@@ -172,7 +172,7 @@ def gemm(node: Node) -> Kernel:
 
 
 class Combination:
-    """What is to be done with a product: it times alpha, plus beta times c, in float32."""
+    """The rest of a gemm: the product times alpha, plus beta times c, in float32."""
 
     def __init__(self, node: Node) -> None:
         data_type = node.outputs[0].data_type
@@ -182,7 +182,7 @@ class Combination:
         self._is_small = "c" in node.operands and node.operand("c").element_count < node.outputs[0].element_count
 
     def prepare(self, given: tuple[Array, ...], product: Array) -> Run:
-        """What does so with the whole product, given ``c`` or nothing."""
+        """Return the run on the whole product, given ``c`` or nothing."""
         if given and self._alpha == self._beta == 1:
             return partial(np.add, product, given[0], product)
         return lambda: self(product, self.addend(given))

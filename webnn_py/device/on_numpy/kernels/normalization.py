@@ -368,7 +368,7 @@ class Normalizer:
 
 
 def beside(parameter: Array, part: Part) -> Array:
-    """What of a parameter lies beside a part: all of it along axes where it broadcasts."""
+    """Return the elements of a parameter that belong to a part: all of them along axes where it broadcasts."""
     return parameter[part_of(parameter.shape, part.where)]
 
 

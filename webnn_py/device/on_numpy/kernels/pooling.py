@@ -55,7 +55,7 @@ class Parts:
 
 @attrs.frozen
 class Pooling:
-    """What a node pools, and how.
+    """The sizes, layout and operation of a pooling.
 
     Attributes:
         combine: the operation that makes one element of two.
@@ -332,7 +332,7 @@ def tile_sizes(pool: Pooling) -> tuple[int, int]:
 def tile_pooler(
     pool: Pooling, channels: int, rows: int, row_starts: Sequence[int]
 ) -> tuple[Callable[[], None], Callable[[Array, int], Array]]:
-    """What prepares the scratch for a call; and the function of images and a first row that combines windows."""
+    """Return the function that prepares the scratch, and that of images and a first row that combines windows."""
     vertical, horizontal = pool.slides
     lead, inner = ((channels,), ()) if pool.nchw else ((), (channels,))
     tile = Im2colTile(lead, inner, pool.slides, (rows, pool.output_sizes[1]), row_starts, pool.data_type, pool.padding)

@@ -34,7 +34,7 @@ WIDENED = 1 / 4
 ZERO, ONE = scalar(0, "float32"), scalar(1, "float32")
 
 STATES: Mapping[str, str] = {"hidden_state": "initial_hidden_state", "cell_state": "initial_cell_state"}
-"""What a network calls the states that a cell takes."""
+"""A network's names of the states that a cell takes."""
 
 
 @attrs.frozen
@@ -71,11 +71,11 @@ class Sizes:
 
 @attrs.frozen
 class Parameters:
-    """What a cell multiplies and adds in some directions, in float32 and gate by gate.
+    """The weights and biases of a cell in some directions, in float32 and gate by gate.
 
     Attributes:
         weight: [gates, directions, input size, hidden size]; float16 where it is needed only once.
-        recurrent_weight: [gates, directions, hidden size, hidden size]; likewise.
+        recurrent_weight: [gates, directions, hidden size, hidden size]; in float16 where it is needed only once.
         bias: [gates, directions, 1, hidden size], if given.
         recurrent_bias: [gates, directions, 1, hidden size], if given.
         peepholes: [3, directions, 1, hidden size], if given.
@@ -176,11 +176,11 @@ class Network:
             run()
 
     def prepare(self, *arrays: Array) -> Run:
-        """What runs the network on the operands that are there, into the outputs."""
+        """Return the run of the network on the operands, into the outputs."""
         return in_order(list(self._prepare_each(arrays)))
 
     def _prepare_each(self, arrays: tuple[Array, ...]) -> Iterator[Run]:
-        """What runs some rows of the batch in the directions that are computed at a time."""
+        """Yield runs of some rows of the batch in the directions that are computed at a time."""
         if self._is_cell:
             arrays = tuple(array[np.newaxis] for array in arrays)
         given = dict(zip(self._names, arrays, strict=False))
@@ -202,7 +202,7 @@ class Network:
         directions: slice,
         rows: slice,
     ) -> Run:
-        """What runs some rows of the batch in some directions."""
+        """Return the run of some rows of the batch in some directions."""
         last, sequences = outputs[: len(self._states)], outputs[len(self._states) :]
         begin = [
             partial(np.copyto, state, given[name][directions, rows] if name in given else ZERO)
@@ -237,7 +237,7 @@ class Network:
             np.copyto(sequence[time, direction, rows], hidden, casting="same_kind")
 
     def _project(self, input: Array, parameters: Parameters, directions: slice) -> Iterator[tuple[Run, Array]]:
-        """What computes the gates' share of some steps, and where; backward, the last of the input comes first."""
+        """Yield what computes the gates' share of some steps, and where; backward, the last input comes first."""
         steps, rows = self._sizes.steps, self._sizes.rows
         for start in range(0, steps, self._span):
             count = min(self._span, steps - start)
@@ -252,7 +252,7 @@ class Network:
             yield in_order(runs), shares
 
     def _prepare_share(self, x: Array, weights: Array, share: Array) -> Run:
-        """What multiplies some steps; of a copy in float32 and in the order of the steps, unless they are that."""
+        """Return the products of some steps: of a float32 copy in their order, unless they are that already."""
         shape = (1, -1, self._sizes.features)
         if x.dtype == np.float32 and x.flags.c_contiguous:
             return self._multiply(x.reshape(shape), weights, share)
@@ -264,7 +264,7 @@ class Network:
 
 
 def widened_product(widened: Array, x: Array, weights: Array, products: Array) -> Run:
-    """What multiplies by the float16 weights of each gate, widening them bit by bit."""
+    """Return the products by the float16 weights of each gate, which are widened part by part."""
     gates, directions, inputs, outputs = weights.shape
     step = max(1, len(widened) // inputs)
 
@@ -373,7 +373,7 @@ def _lstm_step(node: Node, sizes: Sizes, multiply: Multiply) -> PrepareStep:
 
 
 def _sums(multiply: Multiply, hidden: Array, weights: Array, bias: Array | None, gates: Array) -> list[Run]:
-    """What gates take from the hidden state."""
+    """Return the sums that gates take from the hidden state."""
     runs = [multiply(hidden, weights, gates)]
     if bias is not None:
         runs.append(partial(np.add, gates, bias, gates))

@@ -155,6 +155,6 @@ class ProductThreads:
 
 
 def _part(matrices: Array, tile: Index) -> Array:
-    """What of a stack belongs to a part of the stack of products."""
+    """Return the matrices of a stack that belong to a part of the stack of products."""
     stack = matrices.shape[:-2]
     return matrices[part_of(stack, tile[len(tile) - len(stack) :])]

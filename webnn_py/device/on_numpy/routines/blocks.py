@@ -25,7 +25,7 @@ Blocks of operands broadcast to the output's; they must not be written.
 """
 
 BLOCK_BYTES = 640 * 1024
-"""What one block's operands, output and scratch may take together: about half of a usual second-level cache."""
+"""The most bytes of a block's operands, output and scratch: about half of a usual second-level cache."""
 
 
 def float_ufunc(node: Node, function: np.ufunc) -> Kernel:
@@ -149,7 +149,7 @@ def tiles(shape: Shape, limit: int) -> Iterator[Index]:
 
 
 def part_of(shape: Shape, tile: Index) -> Index:
-    """What of an operand belongs to a block of the output: all of it along axes where it broadcasts."""
+    """Return the part of an operand that belongs to a block of the output: all of it along axes where it broadcasts."""
     return tuple(slice(None) if size == 1 else part for size, part in zip(shape, tile, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""What a node convolves: sizes and layouts, and the scratch that follows from them."""
+"""The sizes and layouts of a convolution, and the scratch that follows from them."""
 
 from math import prod
 from typing import Any, Final, Self
@@ -27,7 +27,7 @@ MOST_SHIFTS: Final = 64
 
 @attrs.frozen
 class Convolution:
-    """What a node convolves: sizes and layouts.
+    """The sizes and layouts of a convolution.
 
     Attributes:
         slides: along the height and the width of the images.

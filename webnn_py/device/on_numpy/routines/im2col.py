@@ -141,7 +141,7 @@ def planes_tile(
     Callable[[Array, int, int, int], None],
     Callable[[Array | None, Array, slice, Array, int, int, int], None],
 ]:
-    """What prepares the scratch for a call; FillColumns, given images; and Multiply, given the bias and the output."""
+    """Return what prepares the scratch; FillColumns, given images; and Multiply, given the bias and the output."""
     inputs = tiles.groups * conv.group_inputs
     columns = columns_of(conv, (tiles.images, tiles.groups, tiles.rows), tiles.row_starts)
     patches = columns.matrices

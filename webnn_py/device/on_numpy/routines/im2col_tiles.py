@@ -163,7 +163,7 @@ class Im2colTile:
         row_start: int,
         places: dict[tuple[tuple[int, int], tuple[int, int]], tuple[Array | None, list[Array]]],
     ) -> list[Move]:
-        """What to copy where for a row start; most have the same places, by phase and rows."""
+        """Return the copies for a row start; most have the same places, by phase and rows."""
         vertical, horizontal = self.slides
         moves = []
         for i, j in self._offsets:
