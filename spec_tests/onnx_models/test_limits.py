@@ -11,7 +11,7 @@ from spec_tests.onnx_models import test_table
 from spec_tests.onnx_models.single_node import assert_same, make_model, node, run
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import InvalidModelError, ModelLimits, OnnxModel, UnsupportedModelError
-from webnn_py.onnx_models.folding import MOST_KEPT, UNCHANGED, _plain_node, _computed
+from webnn_py.onnx_models.folding import MOST_KEPT, UNCHANGED, _computed, _plain_node
 from webnn_py.onnx_models.folding_costs import COSTS, FoldedNode, FoldingCost
 
 X = np.array([[1, -2, 3]], np.float32)
