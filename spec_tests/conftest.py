@@ -44,6 +44,9 @@ MOST_PIPELINES = Room(count=2000, byte_length=2**30)
 settings.register_profile("thorough", max_examples=5000, print_blob=True)
 """For hours of looking for what nobody thought of: ``--hypothesis-profile=thorough --hypothesis-seed=N``."""
 
+QUICK_EXAMPLES = 40
+"""How many random examples a run at quick depth tries where the other depths try 100."""
+
 
 def pytest_addoption(parser):
     add_wpt_option(parser)
@@ -55,6 +58,9 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     depth.configure(config)
+    if not depth.is_full(config) and config.getoption("--hypothesis-profile", None) is None:
+        settings.register_profile("quick", settings(), max_examples=QUICK_EXAMPLES)
+        settings.load_profile("quick")
     sys.dont_write_bytecode = False  # or each worker would compile all tests again in each run
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job; some tests interrupt themselves
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from itertools import chain
+from threading import RLock
 from typing import Any, Final, final
+from weakref import ref
 
 import attrs
 import numpy as np
@@ -18,6 +20,9 @@ from webnn_py.operators.declaration import Operator
 
 _SAMPLED: Final = 64
 """Of so many bytes at either end, and of so many between, is the hash of a key."""
+
+_MAKING: Final = RLock()
+"""Held while a node's results are made: two threads that read a graph must get the same."""
 
 _MOST_INPUTS: Final = 16
 """Of how many inputs a node's text tells."""
@@ -110,7 +115,6 @@ class Node:
         label: the label that the script gave, or "".
         drawn: the places, in the order of drawing, of the operators that it computes; more than one where a device has
             put several together, and the same for all that it puts in an operator's place.
-        results: the values that come out, one for each output.
         inputs: the operands in declaration order, sequences laid flat.
     """
 
@@ -120,14 +124,8 @@ class Node:
     outputs: tuple[MLOperandDescriptor, ...]
     label: str = ""
     drawn: tuple[int, ...] = ()
-    results: tuple[Output, ...] = attrs.field(init=False)
     inputs: tuple[Value, ...] = attrs.field(init=False, repr=False)
-
-    @results.default
-    def _results(self) -> tuple[Output, ...]:
-        if len(self.outputs) == 1:  # as nearly all have, and without a generator it takes half the time
-            return (Output(self.outputs[0], self, 0),)
-        return tuple(Output(descriptor, self, index) for index, descriptor in enumerate(self.outputs))
+    _results: tuple[ref[Output], ...] = attrs.field(init=False, repr=False, default=())
 
     @inputs.default
     def _inputs(self) -> tuple[Value, ...]:
@@ -138,6 +136,33 @@ class Node:
             else:
                 flat.append(operand)
         return tuple(flat)
+
+    @property
+    def results(self) -> tuple[Output, ...]:
+        """The values that come out, one for each output; the same objects as long as anybody has them.
+
+        An output refers to its node, so its node refers to it weakly: in a cycle, graphs and their constants would stay
+        in memory until the garbage collector runs, which may be never.
+        """
+        try:
+            (only,) = self._results  # as nearly all nodes have it
+        except ValueError:
+            pass
+        else:
+            result = only()
+            if result is not None:
+                return (result,)
+        with _MAKING:
+            held = [result() for result in self._results] or [None] * len(self.outputs)
+            results = tuple(
+                [
+                    Output(descriptor, self, index) if result is None else result
+                    for index, (descriptor, result) in enumerate(zip(self.outputs, held, strict=True))
+                ]
+            )
+            if None in held:
+                object.__setattr__(self, "_results", tuple(map(ref, results)))
+            return results
 
     def operand(self, name: str) -> MLOperandDescriptor:
         """The descriptor of the operand called ``name``, which is there and no sequence."""
@@ -166,6 +191,21 @@ class Graph:
         """The constants that nodes read, or that are outputs, each once."""
         read = chain.from_iterable([*[node.inputs for node in self.nodes], self.outputs.values()])
         return tuple(dict.fromkeys([value for value in read if isinstance(value, Constant)]))
+
+    @cached_property
+    def readers(self) -> Mapping[Value, Sequence[Node | None]]:
+        """The nodes that read each value, as often as they do, in their order; None for an output of the graph."""
+        readers: dict[Value, list[Node | None]] = {}
+        for node in self.nodes:
+            for value in node.inputs:
+                readers.setdefault(value, []).append(node)
+        for value in self.outputs.values():
+            readers.setdefault(value, []).append(None)
+        return readers
+
+    def has_one_reader(self, value: object) -> bool:
+        """Return whether one node, or one output of the graph, reads a value, and does so once."""
+        return isinstance(value, Value) and len(self.readers.get(value, ())) == 1
 
     @property
     def descriptors(self) -> Iterator[MLOperandDescriptor]:

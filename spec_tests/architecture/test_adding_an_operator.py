@@ -66,7 +66,7 @@ def atan(_node: Node, x: str) -> str:
         '    "tan": (np.tan, ANGLES, BIG_ANGLES),\n}\n',
         '    "tan": (np.tan, ANGLES, BIG_ANGLES),\n    "atan": (np.arctan, ANGLES, BIG_ANGLES),\n}\n',
     ),
-    "spec_tests/onnx_models/test_unary.py": (
+    "spec_tests/onnx_models/rules/test_unary.py": (
         '("Cos", "Sin", "Tan")),\n',
         '("Cos", "Sin", "Tan", "Atan")),\n',
     ),
@@ -133,7 +133,7 @@ TESTS = (
     "spec_tests/operators/test_coverage.py",
     "spec_tests/operators/test_limits.py",
     "spec_tests/operators/test_bad_operands.py",
-    "spec_tests/onnx_models/test_unary.py",
+    "spec_tests/onnx_models/rules/test_unary.py",
     "spec_tests/onnx_models/test_table.py",
     "spec_tests/onnx_models/export/test_cases.py",
     "spec_tests/onnx_models/export/test_rules.py",

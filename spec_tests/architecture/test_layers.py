@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import webnn_py
-from webnn_py.onnx_models.registry import FURTHER
+from webnn_py.onnx_models.rule_table.registry import FURTHER
 from webnn_py.operators.registry import CATEGORIES, OPERATORS
 from webnn_py.script.operator_methods import OperatorMethods
 

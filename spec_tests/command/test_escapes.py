@@ -9,6 +9,7 @@ import pytest
 import trio
 from onnx import TensorProto, helper
 
+from spec_tests.support.cells import cells
 from webnn_py import cli, message_text
 from webnn_py.command import progress
 from webnn_py.onnx_models import InvalidModelError, OnnxModel, Problem, UnsupportedModelError
@@ -119,9 +120,11 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-@pytest.mark.parametrize("kind", MODELS)
+@cells("name", COMMANDS)
+@cells("kind", MODELS)
 def test_no_command_prints_what_a_file_has_of_control_characters(kind, name, tmp_path, capfd):
+    tmp_path /= f"{kind}, {name}"
+    tmp_path.mkdir()
     path = tmp_path / "model.onnx"
     path.write_bytes(MODELS[kind].SerializeToString())
     (tmp_path / "labels.txt").write_text("\n".join(["a", f"label{NASTY.splitlines()[0]}", "c"]), encoding="utf-8")

@@ -90,7 +90,7 @@ def test_two_files_that_are_there_stay_until_the_new_ones_are_written(command, p
     out.write_bytes(b"before")
     data.write_bytes(b"before")
     monkeypatch.setattr("webnn_py.command.convert.LARGEST_FILE", 1)
-    monkeypatch.setattr("webnn_py.onnx_models.external_data.write_external_data", fail)
+    monkeypatch.setattr("webnn_py.onnx_models.reading.external_data.write_external_data", fail)
     assert command("convert", picked, out, "--overwrite").status == 130
     assert (out.read_bytes(), data.read_bytes()) == (b"before", b"before")
     assert len([*tmp_path.glob("out.*")]) == 2

@@ -7,6 +7,7 @@ import pytest
 import trio
 
 from spec_tests.support.buffers import constant, filled, zeroed
+from spec_tests.support.cells import cells
 from spec_tests.support.drawing import build_add_one
 from webnn_py import DestroyedBufferError, UnknownError
 from webnn_py.descriptors import DATA_TYPES
@@ -34,7 +35,7 @@ def counting(size, data_type, start=1):
 # --- what is copied ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("data_type", DATA_TYPES)
+@cells("data_type", DATA_TYPES)
 async def test_a_copy_without_offsets_copies_everything(ml, options, way, data_type):
     context = await ml.create_context(**options)
     source, target = await filled(context, counting(7, data_type), data_type), await zeroed(context, [7, 1], data_type)
@@ -66,7 +67,7 @@ async def test_elements_go_from_any_place_to_any_place(ml, options, way, data_ty
         await check_copies(context, (11, 17), [(begin, 5, None)], data_type)
 
 
-@pytest.mark.parametrize("data_type", ["uint8", "float16"])
+@cells("data_type", ["uint8", "float16"])
 async def test_a_copy_to_the_very_end_changes_nothing_before_it(context, data_type):
     for size in range(1, 10):
         await check_copies(context, (size, 37), [(0, 37 - size, size), (size // 2, 0, 1)], data_type)
@@ -78,8 +79,8 @@ async def test_long_copies_at_odd_places(context):
     await check_copies(context, (size, size + 5), [(4, 8, size - 5)], "uint8")
 
 
-@pytest.mark.parametrize("data_type", ["int8", "float16", "float32"])
-@pytest.mark.parametrize("places", [(0, 8, 8), (9, 2, 5), (1, 6, 5), (7, 0, 7), (0, 15, 1), (2, 4, 2)], ids=repr)
+@cells("data_type", ["int8", "float16", "float32"])
+@cells("places", [(0, 8, 8), (9, 2, 5), (1, 6, 5), (7, 0, 7), (0, 15, 1), (2, 4, 2)], ids=repr)
 async def test_a_part_of_a_buffer_is_copied_to_another_part_of_it(ml, options, way, data_type, places):
     context = await ml.create_context(**options)
     begin, to, count = places
@@ -110,7 +111,7 @@ async def test_no_elements_are_copied_where_there_are_none_to_copy(context):
     np.testing.assert_array_equal(await context.read_buffer(target), [3, 4])
 
 
-@pytest.mark.parametrize("data_type", DATA_TYPES)
+@cells("data_type", DATA_TYPES)
 async def test_a_cleared_buffer_holds_zeros(ml, options, way, data_type):
     context = await ml.create_context(**options)
     buffer = await filled(context, counting(7, data_type), data_type)

@@ -1,5 +1,8 @@
 """``statistics()`` proves destruction: memory is released in its turn on the device timeline, no sooner, no later."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import trio
@@ -7,6 +10,11 @@ import trio
 from spec_tests.support.buffers import constant, filled, zeroed
 from spec_tests.support.drawing import build_add_buffer, build_add_number, build_sum_and_difference
 from webnn_py import InvalidStateError, MLGraphBuilder
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.graph import Node
+from webnn_py.operators.registry import OPERATORS
+
+DESCRIPTOR = MLOperandDescriptor("float32", (2,))
 
 
 def live(context):
@@ -204,6 +212,34 @@ async def test_what_a_graph_counts_is_the_same_before_and_after_it_is_dispatched
     graph.destroy()
     await context.drain()
     assert live(context) == (2, 48 + 60)
+
+
+async def test_a_destroyed_graph_leaves_memory_without_the_garbage_collector(context):
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", data_type="float32", shape=[3, 4])
+    weights = builder.constant(np.arange(20, dtype=np.float32).reshape(4, 5))
+    values, gates = builder.split(builder.matmul(x, weights), [2, 3], axis=1)
+    held = weakref.ref(builder._values[weights])
+    gc.collect()
+    gc.disable()
+    try:
+        graph = await builder.build({"y": builder.softmax(builder.relu(gates), 1)})
+        del builder, x, weights, values, gates
+        graph.destroy()
+        del graph
+        await context.drain()
+        assert held() is None
+    finally:
+        gc.enable()
+
+
+def test_results_of_a_node_are_the_same_objects_as_long_as_one_is_held():
+    node = Node(OPERATORS["split"], {}, {}, (DESCRIPTOR, DESCRIPTOR))
+    _, second = node.results
+    first_again, second_again = node.results
+    assert second_again is second
+    assert (first_again.index, first_again.node) == (0, node)
+    assert node.results == (first_again, second)
 
 
 async def test_every_copy_between_host_and_device_is_counted(context):

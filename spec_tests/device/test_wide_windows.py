@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from spec_tests.support.backends import DEVICES
+from spec_tests.support.cells import cells
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder, OperationError
 
@@ -61,8 +62,8 @@ NEAR = {
 OPTIONS = ("window_dimensions", "padding", "strides", "dilations")
 
 
-@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
-@pytest.mark.parametrize("case", NEAR)
+@cells("layout", ["nchw", "nhwc"])
+@cells("case", NEAR)
 async def test_pools_with_windows_wider_than_images(context, case, layout):
     planes = np.random.default_rng(3).integers(-9, 10, (2, 4, 3, 3)).astype(np.float32)
     await check_pools(context, planes, layout, NEAR[case])
@@ -106,7 +107,7 @@ SPREAD = {
 """The height and width of images, and options of transposed convolutions."""
 
 
-@pytest.mark.parametrize("case", SPREAD)
+@cells("case", SPREAD)
 async def test_transposed_convolutions_with_long_strides(context, backend, case):
     if backend == "small" and "cut off" in case:
         pytest.skip("a device that does not claim convTranspose2d is given all that is spread, before it is cut off")
@@ -195,7 +196,7 @@ def weights(builder, *channels):
     return builder.constant(np.ones((*channels, 2, 2), np.float32))
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@cells("case", REFUSED)
 async def test_what_no_device_computes_is_refused_by_build(context, case):
     draw, words = REFUSED[case]
     for is_constant in (False, True):

@@ -1,19 +1,19 @@
 """Convolutions all of whose windows lie in the padding along one axis: the bias, or zeros."""
 
 import numpy as np
-import pytest
 
+from spec_tests.support.cells import cells
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 
 BIAS = np.array([0.5, -2, 3, 7], np.float32)
 
 
-@pytest.mark.parametrize("groups", [1, 2, 4])
-@pytest.mark.parametrize("height", [1, 2, 40])
-@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
-@pytest.mark.parametrize("has_bias", [False, True], ids=["zeros", "bias"])
-@pytest.mark.parametrize("is_upright", [False, True], ids=["lying", "upright"])
+@cells("groups", [1, 2, 4])
+@cells("height", [1, 2, 40])
+@cells("layout", ["nchw", "nhwc"])
+@cells("has_bias", [False, True], ids=["zeros", "bias"])
+@cells("is_upright", [False, True], ids=["lying", "upright"])
 async def test_windows_beside_an_image_give_the_bias_alone(context, groups, *, height, layout, is_upright, has_bias):
     """The image has one column, and the stride passes over it."""
     shape, window = (1, 4, height, 1), (1 if height == 1 else 2, 1)

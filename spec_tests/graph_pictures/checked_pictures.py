@@ -3,10 +3,11 @@
 from xml.etree import ElementTree as ET
 
 from spec_tests.graph_pictures.notation_readers import read_dot, read_mermaid
-from webnn_py.device.reshapes import OF_ONE
+from webnn_py.device.reshapes import keeps_one_element
+from webnn_py.operators.registry import OPERATORS
 
 MAY_BE_VIEWS = {"reshape", "transpose", "slice", "expand", "split", "identity", "reverse", "pad", "tile", "concat"}
-MAY_BE_VIEWS |= OF_ONE
+MAY_BE_VIEWS |= {name for name, operator in OPERATORS.items() if keeps_one_element(operator)}
 """Operators that some device looks at its operand for, in some cases, instead of running a kernel."""
 
 

@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import get_args
 
-import pytest
-
 from spec_tests.idl import specification
 from spec_tests.idl.differences import BEYOND, DIFFERENCES, rendered
+from spec_tests.support.cells import cells
 from webnn_py.descriptors import DATA_TYPES
 from webnn_py.operators import idl, limits
 from webnn_py.operators.declaration import SPEC_NAMES, Operator
@@ -58,11 +57,13 @@ def ranks_of(cell):
 
 
 LIMITS_ROWS = [
-    pytest.param(name, row, id=f"{name}-{row['operand'].replace(' ', '_')}")
-    for names, rows in specification.LIMITS.items()
-    for name in names.split(", ")
-    for row in rows
+    (name, row) for names, rows in specification.LIMITS.items() for name in names.split(", ") for row in rows
 ]
+
+
+def shown(value):
+    """Return an operator's name, or that of a row's operand."""
+    return value if isinstance(value, str) else value["operand"]
 
 
 def row_name(operand):
@@ -84,7 +85,7 @@ def test_all_operators_are_declared_and_no_others_but_those_listed():
     assert set(BEYOND) <= set(BY_SPEC_NAME)
 
 
-@pytest.mark.parametrize("name", FACTS)
+@cells("name", FACTS)
 def test_parameters_have_the_specs_names_order_and_kind(name):
     operator: Operator = BY_SPEC_NAME[name]
     expected = FACTS[name]["parameters"]
@@ -96,7 +97,7 @@ def test_parameters_have_the_specs_names_order_and_kind(name):
     assert operator.returns_sequence == (FACTS[name]["returns"] == "sequence<MLOperand>")
 
 
-@pytest.mark.parametrize("name", FACTS)
+@cells("name", FACTS)
 def test_options_have_the_specs_defaults(name):
     operator = BY_SPEC_NAME[name]
     for key, value in FACTS[name]["parameters"].items():
@@ -108,7 +109,7 @@ def test_options_have_the_specs_defaults(name):
         assert type(parameter.default) is type(default) or isinstance(parameter.default, float), key
 
 
-@pytest.mark.parametrize("name", FACTS)
+@cells("name", FACTS)
 def test_arguments_are_converted_as_the_idl_types_say(name):
     operator = BY_SPEC_NAME[name]
     for key, value in FACTS[name]["parameters"].items():
@@ -125,7 +126,7 @@ def test_arguments_are_converted_as_the_idl_types_say(name):
             assert parameter.convert is CONVERTERS[kind], key
 
 
-@pytest.mark.parametrize(("name", "row"), LIMITS_ROWS)
+@cells(("name", "row"), LIMITS_ROWS, ids=shown)
 def test_limits_rows_say_what_the_specs_tables_say(name, row):
     operator = BY_SPEC_NAME[name]
     declared = operator.limits[row_name(row["operand"])]
@@ -153,7 +154,7 @@ def test_limits_rows_say_what_the_specs_tables_say(name, row):
     assert declared.required_ranks == ranks_of(row["required_ranks"])
 
 
-@pytest.mark.parametrize("name", FACTS)
+@cells("name", FACTS)
 def test_limits_have_no_rows_that_the_spec_lacks(name):
     rows = next(rows for names, rows in specification.LIMITS.items() if name in names.split(", "))
     assert set(BY_SPEC_NAME[name].limits) == {row_name(row["operand"]) for row in rows}

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from spec_tests.idl.differences import BEYOND
 from spec_tests.operators.minimal import Tensor, draw_operands, minimal, operand_rows, source
+from spec_tests.support.cells import cells
 from webnn_py import MLGraphBuilder
 from webnn_py.descriptors import DATA_TYPES
 from webnn_py.operators.documentation import SPECIFICATION, documentation, written
@@ -17,7 +17,7 @@ from webnn_py.operators.registry import OPERATORS
 
 FACTS = json.loads(Path(__file__).with_name("spec_facts.json").read_text(encoding="utf-8"))
 PARTS = ["Args", "Returns", "Raises", "Data types and ranks", "Specification"]
-EVERY_OPERATOR = pytest.mark.parametrize("name", OPERATORS)
+EVERY_OPERATOR = cells("name", OPERATORS)
 OF_THE_OPERANDS_SHAPE = [name for name, operator in OPERATORS.items() if not written(operator)[2]]
 
 
@@ -89,19 +89,6 @@ async def test_the_limits_that_are_said_are_enforced_on_numpy(numpy_context, nam
 
 
 @EVERY_OPERATOR
-async def test_an_operand_outside_of_the_limits_that_are_said_is_refused(numpy_context, name):
-    operator, builder = OPERATORS[name], MLGraphBuilder(numpy_context)
-    right = draw_operands(builder, minimal(name))
-    said = entries_of(parts_of(name)["Data types and ranks"])
-    for operand in operand_rows(operator):
-        allowed = said[operand].partition(";")[0]
-        for data_type in set(DATA_TYPES) - data_types_in(allowed, operator):
-            wrong = builder.input(f"{operand} {data_type}", data_type=data_type, shape=right[operand].shape)
-            with pytest.raises(TypeError, match=f"the data type of {operand}"):
-                getattr(builder, name)(**right | {operand: wrong})
-
-
-@EVERY_OPERATOR
 def test_what_is_required_of_every_device_is_said_as_declared(name):
     operator = OPERATORS[name]
     for operand, text in entries_of(parts_of(name)["Data types and ranks"]).items():
@@ -111,14 +98,14 @@ def test_what_is_required_of_every_device_is_said_as_declared(name):
         assert ranks_in(required, operator) == {"min": row.required_ranks.min, "max": row.required_ranks.max}, operand
 
 
-@pytest.mark.parametrize("name", [name for name, operator in OPERATORS.items() if operator.spec_name not in BEYOND])
+@cells("name", [name for name, operator in OPERATORS.items() if operator.spec_name not in BEYOND])
 def test_the_section_is_the_one_that_has_the_method(name):
     expected = FACTS["sections"][OPERATORS[name].spec_name]
     said = " ".join(parts_of(name)["Specification"].split())
     assert said == f'Section "{expected["title"]}", {SPECIFICATION}#{expected["anchor"]}'
 
 
-@pytest.mark.parametrize("name", OF_THE_OPERANDS_SHAPE)
+@cells("name", OF_THE_OPERANDS_SHAPE)
 async def test_an_output_that_is_not_described_has_the_shape_of_the_operands(numpy_context, name):
     operator, builder = OPERATORS[name], MLGraphBuilder(numpy_context)
     ranks = {operand: 3 - index for index, operand in enumerate(operand_rows(operator))}

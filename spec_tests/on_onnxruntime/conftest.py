@@ -29,17 +29,20 @@ def written(monkeypatch):
 
 
 @pytest.fixture
-def drafts(monkeypatch):
+def written_nodes(monkeypatch):
     """The nodes of each model of which a session is made, in the order in which they are written."""
     from webnn_py.device.on_onnxruntime import executable  # noqa: PLC0415 - an extra
 
-    found, activated = [], executable.activated
+    found, passes = [], executable.NODE_PASSES
 
-    def noted(nodes, *more):
-        found.append(nodes)
-        return activated(nodes, *more)
+    class Noted:
+        @staticmethod
+        def run(nodes, context):
+            written, reports = passes.run(nodes, context)
+            found.append(written.nodes)
+            return written, reports
 
-    monkeypatch.setattr(executable, "activated", noted)
+    monkeypatch.setattr(executable, "NODE_PASSES", Noted)
     return found
 
 

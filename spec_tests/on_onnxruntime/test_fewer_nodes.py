@@ -8,11 +8,9 @@ from webnn_py import MLGraphBuilder
 
 pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime import executable
-from webnn_py.onnx_export import inlined_export
-from webnn_py.onnx_export.drafts import Draft
-from webnn_py.onnx_export.tidying import tidied
-from webnn_py.rewriting.passes import passes_left_out
+from webnn_py.onnx_export.node_passes import EQUAL_NODES, WrittenNodes
+from webnn_py.onnx_export.nodes import OnnxNode
+from webnn_py.rewriting.passes import PassContext, PassManager, passes_left_out
 
 RNG = np.random.default_rng(23)
 X = RNG.normal(size=(2, 3, 8)).astype(np.float32)
@@ -94,16 +92,14 @@ async def computed(context, draw, x):
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_fewer_nodes_have_the_bits_of_what_was_drawn(ml, written, monkeypatch, case):
+async def test_fewer_nodes_have_the_bits_of_what_was_drawn(ml, written, case):
     draw, counts = CASES[case]
     context = await ml.create_context(backend="onnxruntime", threads=1)
     fewer = [await computed(context, draw, X)]
     assert {name: written[name] for name in counts} == counts
     fewer.append(await computed(context, draw, spiked()))
-    monkeypatch.setattr(inlined_export, "tidied", lambda nodes, _outputs: nodes)
-    monkeypatch.setattr(executable, "activated", lambda nodes, *_more: list(nodes))
     for got, x in zip(fewer, (X, spiked()), strict=True):
-        with passes_left_out("stacked-extremes"):
+        with passes_left_out("stacked-extremes", "equal-nodes", "unused-nodes", "fused-activations"):
             expected = await computed(context, draw, x)
         np.testing.assert_array_equal(got, expected)
 
@@ -115,26 +111,31 @@ async def test_fewer_nodes_mean_what_was_drawn(contexts, case):
         np.testing.assert_allclose(got, expected, rtol=2e-5, atol=2e-6)
 
 
-# --- drafts --------------------------------------------------------------------------------------------------------
+# --- nodes ---------------------------------------------------------------------------------------------------------
+
+
+def merged(nodes, outputs):
+    passes = PassManager(EQUAL_NODES)
+    return passes.run(WrittenNodes(nodes, outputs, {}), PassContext())[0].nodes
 
 
 def test_a_reshape_of_a_reshape_reads_what_that_one_read():
     nodes = [
-        Draft("Reshape", ["x", "a"], ["t"]),
-        Draft("Reshape", ["t", "b"], ["u"]),
-        Draft("Reshape", ["u", "c"], ["y"]),
+        OnnxNode("Reshape", ["x", "a"], ["t"]),
+        OnnxNode("Reshape", ["t", "b"], ["u"]),
+        OnnxNode("Reshape", ["u", "c"], ["y"]),
     ]
-    assert [list(node.inputs) for node in tidied(nodes, ["y"])] == [["x", "a"], ["x", "b"], ["x", "c"]]
+    assert [list(node.inputs) for node in merged(nodes, ["y"])] == [["x", "a"], ["x", "b"], ["x", "c"]]
 
 
 def test_an_output_is_made_by_a_node_of_its_own():
-    nodes = [Draft("Neg", ["x"], ["y"]), Draft("Neg", ["x"], ["z"]), Draft("Identity", ["y"], ["w"])]
-    assert tidied(nodes, ["y", "z", "w"]) == nodes
+    nodes = [OnnxNode("Neg", ["x"], ["y"]), OnnxNode("Neg", ["x"], ["z"]), OnnxNode("Identity", ["y"], ["w"])]
+    assert merged(nodes, ["y", "z", "w"]) == nodes
 
 
 def test_what_an_output_has_already_is_read_there():
-    nodes = [Draft("Neg", ["x"], ["y"]), Draft("Neg", ["x"], ["t"]), Draft("Exp", ["t"], ["z"])]
-    assert [(node.operator, list(node.inputs)) for node in tidied(nodes, ["y", "z"])] == [
+    nodes = [OnnxNode("Neg", ["x"], ["y"]), OnnxNode("Neg", ["x"], ["t"]), OnnxNode("Exp", ["t"], ["z"])]
+    assert [(node.operator, list(node.inputs)) for node in merged(nodes, ["y", "z"])] == [
         ("Neg", ["x"]),
         ("Exp", ["y"]),
     ]
@@ -147,17 +148,17 @@ def test_what_an_output_has_already_is_read_there():
 )
 def test_nodes_that_differ_in_an_attribute_stay_two(attributes, others):
     nodes = [
-        Draft("Some", ["x"], ["t"], attributes),
-        Draft("Some", ["x"], ["u"], others),
-        Draft("Add", ["t", "u"], ["y"]),
+        OnnxNode("Some", ["x"], ["t"], attributes),
+        OnnxNode("Some", ["x"], ["u"], others),
+        OnnxNode("Add", ["t", "u"], ["y"]),
     ]
-    assert tidied(nodes, ["y"]) == nodes
+    assert merged(nodes, ["y"]) == nodes
 
 
 def test_nodes_of_other_outputs_stay_two():
     nodes = [
-        Draft("GRU", ["x"], ["", "t"]),
-        Draft("GRU", ["x"], ["u", "v"]),
-        Draft("Sum", ["t", "u", "v"], ["y"]),
+        OnnxNode("GRU", ["x"], ["", "t"]),
+        OnnxNode("GRU", ["x"], ["u", "v"]),
+        OnnxNode("Sum", ["t", "u", "v"], ["y"]),
     ]
-    assert tidied(nodes, ["y"]) == nodes
+    assert merged(nodes, ["y"]) == nodes

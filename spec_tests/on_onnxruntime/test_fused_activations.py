@@ -1,17 +1,18 @@
 """A convolution and the Relu behind it are written as the one node that onnxruntime makes of them."""
 
-from collections import Counter
-
 import numpy as np
 import pytest
 
-from spec_tests.on_onnxruntime.meaning import FEEDS, images, spiked
+from spec_tests.on_onnxruntime.meaning import images, spiked
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 
 pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime import executable
+from webnn_py.device.on_onnxruntime.passes.pipeline import NODE_PASSES
+from webnn_py.onnx_export.node_passes import WrittenNodes
+from webnn_py.onnx_export.nodes import OnnxNode
+from webnn_py.rewriting.passes import PassContext, passes_left_out
 
 NAN, INF = np.nan, np.inf
 
@@ -84,21 +85,6 @@ CASES = {
 }
 
 
-@pytest.fixture
-def written(monkeypatch):
-    """How often each operator is in the models of which sessions are made."""
-    counts = Counter()
-    activated = executable.activated
-
-    def noted(nodes, *more):
-        found = activated(nodes, *more)
-        counts.update(node.operator for node in found)
-        return found
-
-    monkeypatch.setattr(executable, "activated", noted)
-    return counts
-
-
 async def computed(ml, draw, x):
     context = await ml.create_context(backend="onnxruntime", threads=1)
     builder = MLGraphBuilder(context)
@@ -107,22 +93,24 @@ async def computed(ml, draw, x):
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_results_have_the_bits_of_two_nodes(ml, written, monkeypatch, case):
+async def test_results_have_the_bits_of_two_nodes(ml, written, case):
     draw, counts = CASES[case]
     x = spiked(images(16, 8), NAN, INF, -INF, -0.0, 1e-45, -3e38)
     ours = await computed(ml, draw, x)
     kinds = ("Add", "Conv", "FusedConv", "LeakyRelu", "Relu")
     assert {name: written[name] for name in kinds if written[name]} == {name: n for name, n in counts.items() if n}
-    monkeypatch.setattr(executable, "activated", lambda nodes, *_more: list(nodes))
-    apart = await computed(ml, draw, x)
+    with passes_left_out("fused-activations"):
+        apart = await computed(ml, draw, x)
     assert ours.keys() == apart.keys()
     for name, array in ours.items():
         np.testing.assert_array_equal(array.view(np.int32), apart[name].view(np.int32))
     assert np.isnan(ours["y"]).any()
 
 
-async def test_another_provider_is_given_two_nodes(ml, written, monkeypatch):
-    monkeypatch.setattr(executable, "TESTED_PROVIDER", "another")
-    x = FEEDS.normal(size=(1, 16, 4, 4)).astype(np.float32)
-    await computed(ml, CASES["in blocks"][0], x)
-    assert not written
+@pytest.mark.parametrize(("provider", "counts"), [("CPUExecutionProvider", 1), ("another", 2)])
+def test_only_the_cpu_provider_is_given_one_node(provider, counts):
+    nodes = [OnnxNode("Conv", ["x", "w", "b"], ["t"]), OnnxNode("Relu", ["t"], ["y"], name="the label")]
+    written, reports = NODE_PASSES.run(WrittenNodes(nodes, ["y"], {}), PassContext(target=provider))
+    assert len(written.nodes) == counts
+    applied = [one for report in reports for one in report.applied]
+    assert [(one.rule, one.where) for one in applied] == [("Relu into Conv", "Relu [the label]")] * (2 - counts)

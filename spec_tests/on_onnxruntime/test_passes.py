@@ -10,7 +10,7 @@ from webnn_py import MLGraphBuilder
 
 pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime.passes.pipeline import PASSES
+from webnn_py.device.on_onnxruntime.passes.pipeline import NODE_PASSES, PASSES
 from webnn_py.operators.composites import dynamically_quantized
 from webnn_py.rewriting.passes import GraphPass, PassManager, passes_left_out
 
@@ -20,6 +20,7 @@ FILTER = (RNG.normal(size=(16, 8, 3, 3)) / 9).astype(np.float32)
 MATRIX = (RNG.normal(size=(16, 16)) / 4).astype(np.float32)
 ROW = RNG.normal(size=16).astype(np.float32)
 SUBSETS = 24
+OPTIONAL = (*PASSES.optional, *NODE_PASSES.optional)
 
 
 def number(b, value):
@@ -62,10 +63,8 @@ async def test_graphs_give_the_same_without_any_of_the_optional_passes(contexts)
     context, numpy_context = contexts
     expected = await computed(numpy_context)
     chooser = random.Random(31)  # noqa: S311 - for tests
-    subsets = [(), PASSES.optional, *((name,) for name in PASSES.optional)]
-    subsets += [
-        tuple(chooser.sample(PASSES.optional, chooser.randrange(2, len(PASSES.optional)))) for _ in range(SUBSETS)
-    ]
+    subsets = [(), OPTIONAL, *((name,) for name in OPTIONAL)]
+    subsets += [tuple(chooser.sample(OPTIONAL, chooser.randrange(2, len(OPTIONAL)))) for _ in range(SUBSETS)]
     for names in subsets:
         with passes_left_out(*names):
             got = await computed(context)
@@ -84,6 +83,7 @@ async def test_a_graph_describes_what_each_pass_did(contexts):
     passes = lines[lines.index("passes") + 1 :]
     assert any(line.startswith("  rms-normalization, hard-swish: ") for line in passes)
     assert "    hard-swish: div" in passes
+    assert any(line.startswith("  fused-activations: ") for line in passes)
     assert "passes" not in (await built(numpy_context)).describe(passes=True)
 
 

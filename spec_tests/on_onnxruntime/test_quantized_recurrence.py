@@ -134,10 +134,10 @@ def check(ours, expected):
 
 
 @pytest.mark.parametrize("case", NETWORKS)
-async def test_a_network_is_one_node_as_exact_as_its_steps(ml, drafts, case):
+async def test_a_network_is_one_node_as_exact_as_its_steps(ml, written_nodes, case):
     (model, inputs), count = NETWORKS[case]
     ours = await computed(ml, model, inputs)
-    assert networks(drafts[0]) == count
+    assert networks(written_nodes[0]) == count
     check(ours, await computed(ml, model, inputs, backend="numpy"))
 
 
@@ -151,41 +151,41 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-async def test_numbers_that_its_operator_takes_for_others_are_computed_step_by_step(ml, drafts, case):
+async def test_numbers_that_its_operator_takes_for_others_are_computed_step_by_step(ml, written_nodes, case):
     name, number = HOSTILE[case]
     model, inputs = of_one(Weights(1, bias=False), inputs=("h", "c"))
     inputs[name] = inputs[name].copy()
     inputs[name][0, 0, 1] = number
     ours = await computed(ml, model, inputs)
-    assert [*map(networks, drafts)] == [1, 0]
+    assert [*map(networks, written_nodes)] == [1, 0]
     with np.errstate(all="ignore"):
         check(ours, await computed(ml, model, inputs, backend="numpy"))
 
 
 @pytest.mark.parametrize(("name", "number"), [("b", np.inf), ("h", np.nan), ("c", np.inf), ("h", 1e-44)], ids=str)
-async def test_constants_that_its_operator_takes_for_others_are_computed_step_by_step(ml, drafts, name, number):
+async def test_constants_that_its_operator_takes_for_others_are_computed_step_by_step(ml, written_nodes, name, number):
     weights = Weights(1)
     weights.arrays[name] = np.full_like(weights.arrays[name], number)
     model, inputs = of_one(weights)
     ours = await computed(ml, model, inputs)
-    assert [*map(networks, drafts)] == [1, 0]
+    assert [*map(networks, written_nodes)] == [1, 0]
     with np.errstate(all="ignore"):
         check(ours, await computed(ml, model, inputs, backend="numpy"))
 
 
 @pytest.mark.parametrize("name", ["x", "h"])
-async def test_what_is_so_small_that_its_scale_would_be_0_is_computed_step_by_step(ml, drafts, name):
+async def test_what_is_so_small_that_its_scale_would_be_0_is_computed_step_by_step(ml, written_nodes, name):
     model, inputs = of_one(Weights(1), inputs=("h", "c"))
     inputs[name] = np.full_like(inputs[name], 1e-44)
     await computed(ml, model, inputs)
-    assert [*map(networks, drafts)] == [1, 0]
+    assert [*map(networks, written_nodes)] == [1, 0]
 
 
-async def test_zeros_are_quantized_by_1(ml, drafts):
+async def test_zeros_are_quantized_by_1(ml, written_nodes):
     model, inputs = of_one(Weights(1, bias=False), inputs=("h", "c"))
     inputs = {name: np.zeros_like(array) for name, array in inputs.items()}
     ours = await computed(ml, model, inputs)
-    assert len(drafts) == 1
+    assert len(written_nodes) == 1
     assert not any(array.any() for array in ours.values())
 
 
@@ -217,12 +217,12 @@ def by_hand(b, x):
     return b.concat(states, 0)
 
 
-async def test_steps_that_are_drawn_by_hand_are_computed_as_they_are_drawn(ml, drafts):
+async def test_steps_that_are_drawn_by_hand_are_computed_as_they_are_drawn(ml, written_nodes):
     results = []
     for backend in ("onnxruntime", "numpy"):
         context = await ml.create_context(backend=backend)
         builder = MLGraphBuilder(context)
         x = builder.input("x", data_type="float32", shape=X.shape)
         results.append(await compute(context, builder, {"x": X}, {"y": by_hand(builder, x)}))
-    assert networks(drafts[0]) == 0
+    assert networks(written_nodes[0]) == 0
     check(*results)

@@ -13,9 +13,16 @@ from webnn_py.script.builder import drawing_of
 
 pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime.analyses.finite_max_pools import HIGHEST, LEAST, MOST, MOST_WEIGHTS, Bounded
+from webnn_py.device.on_onnxruntime.analyses.unneeded_guards import (
+    LEAST_INPUTS,
+    MOST_INPUTS,
+    FinitePools,
+    value_ranges,
+)
 from webnn_py.rewriting.passes import PassManager
+from webnn_py.rewriting.ranges import MOST, MOST_CONSTANTS
 
+LEAST, HIGHEST = 2.0**LEAST_INPUTS, 2.0**MOST_INPUTS
 RNG = np.random.default_rng(11)
 NAN, INF = math.nan, math.inf
 
@@ -89,8 +96,8 @@ def node_counts(monkeypatch):
 
     def observed(passes, graph, context):
         made, reports = run(passes, graph, context)
-        (report,) = (report for report in reports if report.names == ("convolution-folding",))
-        counts.append((report.nodes_before, report.nodes_after))
+        folding = [report for report in reports if report.names == ("convolution-folding",)]
+        counts.extend((report.nodes_before, report.nodes_after) for report in folding)
         return made, reports
 
     monkeypatch.setattr(PassManager, "run", observed)
@@ -246,16 +253,15 @@ BOUNDED = {
     "behind a filter with NaN": (lambda b, x: pooled(b, widened(b, x, with_number((3, 2, 1, 1), NAN))), 0),
     "behind a large bias": (lambda b, x: pooled(b, widened(b, x, bias=b.constant(BIAS * np.float32(1e38)))), 0),
     "behind what may be infinite": (lambda b, x: pooled(b, widened(b, b.exp(x))), 0),
-    "of integers that came of floats": (lambda b, x: pooled(b, b.cast(b.cast(widened(b, x), "int32"), "float32")), 0),
     "beside more weights than are looked at": (
         lambda b, x: b.add(
-            b.reduce_sum(widened(b, x, np.tile(FILTER, [MOST_WEIGHTS // FILTER.size + 1, 1, 1, 1]))),
+            b.reduce_sum(widened(b, x, np.tile(FILTER, [MOST_CONSTANTS // FILTER.size + 1, 1, 1, 1]))),
             pooled(b, widened(b, x)),
         ),
         1,
     ),
     "behind more weights than are looked at": (
-        lambda b, x: pooled(b, widened(b, x, np.tile(FILTER, [MOST_WEIGHTS // FILTER.size + 1, 1, 1, 1]))),
+        lambda b, x: pooled(b, widened(b, x, np.tile(FILTER, [MOST_CONSTANTS // FILTER.size + 1, 1, 1, 1]))),
         0,
     ),
 }
@@ -267,9 +273,18 @@ async def test_inputs_are_looked_at_instead_of_what_is_finite_if_they_are_small(
     builder = MLGraphBuilder(contexts[0])
     x = builder.input("x", data_type="float32", shape=IMAGES.shape)
     graph = drawing_of("test", {"y": draw(builder, x)})
-    found = Bounded.of(graph, lambda _node: True, lambda constant: constant.data)
-    assert len(found.pools) == count
+    found = FinitePools.of(graph, lambda _node: True, value_ranges(lambda constant: constant.data))
+    assert len(found.nodes) == count
     assert found.inputs == (frozenset(graph.inputs.values()) if count else frozenset())
+
+
+async def test_integers_are_finite_however_large_inputs_are(contexts):
+    builder = MLGraphBuilder(contexts[0])
+    x = builder.input("x", data_type="float32", shape=IMAGES.shape)
+    integers = builder.cast(widened(builder, x), "int32")
+    graph = drawing_of("test", {"y": pooled(builder, builder.cast(integers, "float32"))})
+    found = FinitePools.of(graph, lambda _node: True, value_ranges(lambda constant: constant.data))
+    assert (len(found.nodes), found.inputs) == (1, frozenset())
 
 
 async def test_inputs_may_be_as_large_as_keeps_everything_finite(contexts):
@@ -278,7 +293,7 @@ async def test_inputs_may_be_as_large_as_keeps_everything_finite(contexts):
     weights = np.zeros_like(FILTER)
     weights[3, 2, 1, 1] = -MOST / LEAST / 100
     graph = drawing_of("test", {"y": pooled(builder, widened(builder, x, weights))})
-    found = Bounded.of(graph, lambda _node: True, lambda constant: constant.data)
+    found = FinitePools.of(graph, lambda _node: True, value_ranges(lambda constant: constant.data))
     assert LEAST * 100 / 8 < found.largest < LEAST * 100 / 2
 
 

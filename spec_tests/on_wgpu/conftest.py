@@ -10,6 +10,8 @@ from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 from webnn_py.device.on_wgpu import backend as wgpu_backend
 from webnn_py.device.on_wgpu.backend import features_of
+from webnn_py.device.on_wgpu.codegen.gemm import tile_search, tile_tables, tiled
+from webnn_py.device.on_wgpu.codegen.gemm.tile_tables import HOPPER
 from webnn_py.device.on_wgpu.runtime import executable
 from webnn_py.device.on_wgpu.runtime.executable import WgpuGraph
 
@@ -45,6 +47,25 @@ def compiled(monkeypatch):
 def apart(monkeypatch):
     """Leave small kernels apart, however many follow each other."""
     monkeypatch.setattr(executable, "joined", lambda kernels, _features: kernels)
+
+
+@pytest.fixture
+def measured_gpu(monkeypatch):
+    """Make the adapter pass for the GPU on which tiles were measured."""
+    measured = {"gpu": "hopper", "max_workgroup_storage": 32768}
+    monkeypatch.setattr(wgpu_backend, "features_of", lambda device: attrs.evolve(features_of(device), **measured))
+
+
+@pytest.fixture
+def all_products_large(measured_gpu, monkeypatch):
+    """Every product counts as large enough for the tiles that were measured."""
+    for name in ("LARGE_SIDE", "LARGE_PRODUCT"):
+        monkeypatch.setattr(tile_search, name, 1)
+        monkeypatch.setattr(tiled, name, 1, raising=False)
+    large, *others = HOPPER.rules
+    large = attrs.evolve(large, rows=(1, large.rows[1]), columns=1)
+    rules = tuple(attrs.evolve(rule, products=min(rule.products, 1)) for rule in (large, *others))
+    monkeypatch.setattr(tile_tables, "MEASURED", {"hopper": attrs.evolve(HOPPER, rules=rules)})
 
 
 @pytest.fixture

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from spec_tests.on_wgpu.test_tile_rounds import product
+from spec_tests.on_wgpu.test_tile_search import product
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.both_devices import check_both, integers
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_wgpu.codegen.gemm import tile_rounds, tiled
+from webnn_py.device.on_wgpu.codegen.gemm import tiled
 from webnn_py.device.on_wgpu.codegen.gemm.packed_loader import PackedMatrixLoader, packed
 
 needs_adapter = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
@@ -34,10 +34,8 @@ def test_float32_is_not():
 
 
 @pytest.fixture
-def packings(monkeypatch):
-    """The products that were packed; all that are large enough for nothing else count as large."""
-    for name in ("LEAST_SIDE", "LEAST_PRODUCTS"):
-        monkeypatch.setattr(tile_rounds, name, 1)
+def packings(all_products_large, monkeypatch):
+    """The products that were packed; all count as large."""
     taken = []
 
     def counted(of):

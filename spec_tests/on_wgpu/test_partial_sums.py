@@ -9,7 +9,7 @@ from spec_tests.support.both_devices import check_both, integers
 from webnn_py.device.on_wgpu import backend as wgpu_backend
 from webnn_py.device.on_wgpu.backend import features_of
 from webnn_py.device.on_wgpu.codegen.gemm import selection, tiled
-from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import GemmTile
+from webnn_py.device.on_wgpu.codegen.gemm.tile import GemmTile
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 

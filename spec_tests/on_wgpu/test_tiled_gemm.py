@@ -11,15 +11,18 @@ from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.both_devices import check_both, integers
 from webnn_py.device.on_wgpu.backend import features_of
 from webnn_py.device.on_wgpu.codegen.gemm import selection, tiled
-from webnn_py.device.on_wgpu.codegen.gemm.tile_middle import MIDDLE
-from webnn_py.device.on_wgpu.codegen.gemm.tile_rounds import MEASURED
-from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import TILES, GemmTile, choose_tile
+from webnn_py.device.on_wgpu.codegen.gemm.tile import GemmTile
+from webnn_py.device.on_wgpu.codegen.gemm.tile_search import choose_tile
+from webnn_py.device.on_wgpu.codegen.gemm.tile_tables import HOPPER, USUAL_TILES, SearchedTiles
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.recently_used import RecentlyUsed, Room
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
-TILES_OF_LARGE = [measured.tile for measured in MEASURED if measured.tile not in TILES]
+OF_RULES = [rule.tiles for rule in HOPPER.rules]
+RATED = [rated.tile for tiles in OF_RULES if isinstance(tiles, SearchedTiles) for rated in tiles.tiles]
+FILLED = [tiles.tile for tiles in OF_RULES if not isinstance(tiles, SearchedTiles)]
+TILES = list(dict.fromkeys([*USUAL_TILES, *RATED, *FILLED, GemmTile(128, 128, 8, 8, interleaved=True)]))
 
 FILES = {file.operator: file for file in load_all()}
 
@@ -96,15 +99,14 @@ async def test_products(ml, data_type, a, b):
 
 
 @pytest.mark.sampled(21)
-@pytest.mark.parametrize(("data_type", "buffers"), [("float32", 1), ("float16", 1), ("float32", 2)])
-@pytest.mark.parametrize("tile", [*TILES, *TILES_OF_LARGE, MIDDLE, GemmTile(128, 128, 8, 8, interleaved=True)], ids=str)
-async def test_every_tile_computes_the_same(ml, monkeypatch, tile, buffers, data_type):
-    tile = attrs.evolve(tile, buffers=buffers)
+@pytest.mark.parametrize("data_type", ["float32", "float16"])
+@pytest.mark.parametrize("tile", TILES, ids=str)
+async def test_every_tile_computes_the_same(ml, monkeypatch, tile, data_type):
     context = await ml.create_context(backend="wgpu")
     if not tile.fits(features_of(context._device.backend.device)):
         pytest.skip("this adapter cannot run it")
     context.destroy()
-    monkeypatch.setattr(tiled, "choose_tile", lambda *_: tile)
+    monkeypatch.setattr(tiled, "choose_work", lambda *_: (tile, 1))
     arrays = [integers((tile.rows + 9, 37), data_type), integers((37, tile.columns + 13), data_type)]
     await check_both(ml, arrays, lambda b, x, y: b.relu(b.matmul(x, y)))
     arrays = [integers((2, tile.rows, 64), data_type), integers((2, 64, 2 * tile.columns), data_type)]

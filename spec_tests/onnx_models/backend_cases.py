@@ -19,6 +19,7 @@ import onnx
 from onnx import numpy_helper
 from onnx.backend.test.loader import load_model_tests
 
+from spec_tests.support.computing import compute_graph
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import InvalidModelError, OnnxModel
 
@@ -164,27 +165,8 @@ async def _computed(context, loaded, arrays, known):
         {name: value.shape for name, value in arrays.items() if name not in known},
         {name: arrays[name] for name in known},
     )
-    graph = await builder.build(operands)
-    buffers = []
-    try:
-        inputs, outputs = {}, {}
-        for name, descriptor in graph.input_descriptors.items():
-            inputs[name] = await context.create_buffer(
-                data_type=descriptor.data_type, shape=descriptor.shape, writable=True
-            )
-            buffers.append(inputs[name])
-            context.write_buffer(inputs[name], arrays[name].astype(descriptor.data_type))
-        for name, descriptor in graph.output_descriptors.items():
-            outputs[name] = await context.create_buffer(
-                data_type=descriptor.data_type, shape=descriptor.shape, readable=True
-            )
-            buffers.append(outputs[name])
-        context.dispatch(graph, inputs, outputs)
-        return [await context.read_buffer(outputs[name]) for name in loaded.outputs]
-    finally:
-        for buffer in buffers:
-            buffer.destroy()
-        graph.destroy()
+    outputs = await compute_graph(context, await builder.build(operands), arrays)
+    return [outputs[name] for name in loaded.outputs]
 
 
 def _difference(case, ours, theirs):

@@ -11,6 +11,8 @@ import pytest
 from onnx import defs, helper, numpy_helper, parser
 from onnx.reference import ReferenceEvaluator
 
+from spec_tests.support.cells import cells
+from spec_tests.support.computing import compute_graph
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import OnnxModel, UnsupportedModelError
 
@@ -140,25 +142,11 @@ def run_onnxruntime(model, feeds):
 
 
 async def run(context, model, feeds, **options):
-    """Import a model, run it, and return its outputs in order; the context ends with it."""
+    """Import a model, run it, and return its outputs in order; nothing is left of it in the context."""
     loaded = model if isinstance(model, OnnxModel) else OnnxModel.load(model)
     builder = MLGraphBuilder(context)
-    try:
-        graph = await builder.build(loaded.convert(builder, **options))
-        inputs = {}
-        for name, descriptor in graph.input_descriptors.items():
-            inputs[name] = await context.create_buffer(
-                data_type=descriptor.data_type, shape=descriptor.shape, writable=True
-            )
-            context.write_buffer(inputs[name], feeds[name].astype(descriptor.data_type))
-        outputs = {
-            name: await context.create_buffer(data_type=descriptor.data_type, shape=descriptor.shape, readable=True)
-            for name, descriptor in graph.output_descriptors.items()
-        }
-        context.dispatch(graph, inputs, outputs)
-        return [await context.read_buffer(outputs[name]) for name in loaded.outputs]
-    finally:
-        context.destroy()
+    outputs = await compute_graph(context, await builder.build(loaded.convert(builder, **options)), feeds)
+    return [outputs[name] for name in loaded.outputs]
 
 
 def assert_same(actual, wanted, *, relative=1e-5, absolute=1e-6):
@@ -227,6 +215,5 @@ def node(operator, versions, *inputs, known=(), outputs=1, wanted=(0,), oracle="
 
 
 def each(*groups: Iterable[Case]):
-    """Parametrize a test with all cases of the groups."""
-    cases = [case for group in groups for case in group]
-    return pytest.mark.parametrize("case", cases, ids=[str(case) for case in cases])
+    """Return a decorator that runs a test for each case of the groups, as one test."""
+    return cells("case", [case for group in groups for case in group], ids=str)

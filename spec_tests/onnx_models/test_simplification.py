@@ -8,14 +8,15 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from spec_tests.onnx_models.foreign_models import MODELS
-from spec_tests.onnx_models.mutations import mutated_structure
+from spec_tests.onnx_models.reading.foreign_models import MODELS
+from spec_tests.onnx_models.reading.mutations import mutated_structure
 from spec_tests.support.depth import amount
 from webnn_py.onnx_models import InvalidModelError, UnsupportedModelError
-from webnn_py.onnx_models.contents import contents_of
 from webnn_py.onnx_models.limits import ModelLimits
-from webnn_py.onnx_models.reading import read_model
-from webnn_py.onnx_models.simplification import simplify
+from webnn_py.onnx_models.reading.contents import contents_of
+from webnn_py.onnx_models.reading.model_file import read_model
+from webnn_py.onnx_models.simplification.passes import simplify
+from webnn_py.rewriting.passes import passes_left_out
 
 LIMITS = ModelLimits(nodes=5000, bytes=32 << 20, seconds=2)
 OPTIONS = onnxruntime.SessionOptions()
@@ -165,6 +166,32 @@ def test_names_of_branches_that_are_taken_are_changed():
     feeds = {"x": np.float32([1, -2])}
     y, z = run(result.proto.SerializeToString(), feeds)
     assert (y.tolist(), z.tolist()) == ([2, -4], [3, -6])
+
+
+def test_each_pass_reports_the_nodes_that_it_removed():
+    model = made(
+        [*FLATTEN, helper.make_node("Identity", ["y"], ["unused"])],
+        {"x": (FLOAT, ["n", 2, 3])},
+        {"y": (FLOAT, None)},
+        FLATTEN_VALUES,
+    )
+    known, unused = simplified(model, {"x": (4, 2, 3)}).passes
+    assert (known.names, known.nodes_before, known.nodes_after) == (("known-values",), 5, 1)
+    assert [(one.rule, one.where) for one in known.applied] == [
+        ("known inputs", name) for name in ("Shape", "Gather", "Unsqueeze", "Concat")
+    ]
+    assert (unused.names, unused.is_changed) == (("unused-nodes",), False)
+
+
+@pytest.mark.parametrize("names", [["known-values"], ["unused-nodes"], ["known-values", "unused-nodes"]], ids=str)
+def test_any_pass_can_be_left_out(names):
+    feeds = {"x": np.arange(24, dtype=np.float32).reshape(4, 2, 3)}
+    model = made(FLATTEN, {"x": (FLOAT, ["n", 2, 3])}, {"y": (FLOAT, ["n", "m"])}, FLATTEN_VALUES)
+    with passes_left_out(*names):
+        result = simplified(model, {"x": (4, 2, 3)})
+        frozen = simplified(model, values=feeds)
+    assert_same(model, result, feeds)
+    np.testing.assert_array_equal(*run(model, feeds), *run(frozen.proto.SerializeToString(), {}))
 
 
 def test_a_condition_that_is_not_known_keeps_its_node():

@@ -8,10 +8,11 @@ from onnx import defs
 from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
 
 from spec_tests.onnx_models.single_node import Case
-from webnn_py.onnx_models.conversion_context import ConversionContext
-from webnn_py.onnx_models.registry import RULES
-from webnn_py.onnx_models.schemas import declared_schema
-from webnn_py.onnx_models.table import NEVER_IN_SHAPES, TABLE, Rule, rule
+from spec_tests.support.cells import cells
+from webnn_py.onnx_models.conversion.context import ConversionContext
+from webnn_py.onnx_models.rule_table.declaration import NEVER_IN_SHAPES, TABLE, Rule, rule
+from webnn_py.onnx_models.rule_table.registry import RULES
+from webnn_py.onnx_models.rule_table.schemas import declared_schema
 from webnn_py.operators.operand import MLOperand
 
 CATEGORIES = sorted(path.stem for path in (Path(__file__).parents[2] / "webnn_py/onnx_models/rules").glob("[!_]*.py"))
@@ -19,10 +20,10 @@ REGISTERED = {(operator, version) for operator, versions in RULES.items() for ve
 
 
 def cases_of(category):
-    """The cases that the tests of a category are parametrized with."""
-    module = importlib.import_module(f"spec_tests.onnx_models.test_{category}")
-    marks = [mark for thing in vars(module).values() for mark in getattr(thing, "pytestmark", ())]
-    return [case for mark in marks for case in mark.args[1] if isinstance(case, Case)]
+    """Return the cases of the tests of a category."""
+    module = importlib.import_module(f"spec_tests.onnx_models.rules.test_{category}")
+    axes = [axis for thing in vars(module).values() for axis in getattr(thing, "axes", ())]
+    return [case for axis in axes for _, (case, *_) in axis.points if isinstance(case, Case)]
 
 
 def test_every_rule_is_compared_in_each_of_its_versions():
@@ -33,7 +34,7 @@ def test_what_never_computes_shapes_are_categories_of_rules():
     assert set(CATEGORIES) >= NEVER_IN_SHAPES
 
 
-@pytest.mark.parametrize("category", CATEGORIES)
+@cells("category", CATEGORIES)
 def test_operators_are_compared_in_the_category_of_their_rule(category):
     assert {RULES[case.operator][case.version].category for case in cases_of(category)} == {category}
 
@@ -41,7 +42,7 @@ def test_operators_are_compared_in_the_category_of_their_rule(category):
 OWN, FOREIGN = (sorted(item for item in REGISTERED if defs.has(item[0]) is is_own) for is_own in (True, False))
 
 
-@pytest.mark.parametrize(("operator", "version"), OWN)
+@cells(("operator", "version"), OWN)
 def test_rules_take_what_onnx_declares(operator, version):
     schema = defs.get_schema(operator, version, "")
     declared = RULES[operator][version]
@@ -57,7 +58,7 @@ NEW_IN_1_32 = {"k_norm_epsilon", "q_norm_epsilon"}
 """Attributes that onnxruntime 1.31 does not know."""
 
 
-@pytest.mark.parametrize(("operator", "version"), FOREIGN)
+@cells(("operator", "version"), FOREIGN)
 def test_rules_of_operators_that_onnx_lacks_declare_what_onnxruntime_does(operator, version):
     versions = {
         (f"{item.domain}.{item.name}".lstrip("."), item.since_version): item for item in get_all_operator_schema()

@@ -3,15 +3,14 @@
 from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_origin
 
-import pytest
-
 from spec_tests.operators.cases import load_all
 from spec_tests.operators.minimal import operand_rows
+from spec_tests.support.cells import cells
 from webnn_py.operators import idl
 from webnn_py.operators.registry import OPERATORS
 
 FILES = {file.operator: file for file in load_all()}
-EVERY_OPERATOR = pytest.mark.parametrize("name", sorted(OPERATORS))
+EVERY_OPERATOR = cells("name", sorted(OPERATORS))
 HIGHEST_RANK = 5
 
 

@@ -1,9 +1,9 @@
 """Which operators are element-wise is declared once; it is true, and what devices fuse follows from it."""
 
 import numpy as np
-import pytest
 
 from spec_tests.operators.minimal import Tensor, draw_operands, minimal, operand_rows, outputs_of
+from spec_tests.support.cells import cells
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 from webnn_py.device.on_numpy import backend  # noqa: F401 - fills the table of numpy kernels
@@ -39,7 +39,7 @@ def same_again(node: Node) -> Node:
     return Node(node.operator, node.operands, node.options, node.outputs, node.label)
 
 
-@pytest.mark.parametrize("name", ELEMENTWISE)
+@cells("name", ELEMENTWISE)
 async def test_elements_in_another_order_give_the_results_in_that_order(numpy_context, rng, name):
     arrays = {
         key: rng.uniform(0, 4, value.shape).astype(value.data_type)
@@ -59,7 +59,7 @@ def test_the_gpu_has_expressions_of_exactly_the_elementwise_operators_that_are_n
     assert sorted(expressions) == [name for name in ELEMENTWISE if entries[name].layout is None]
 
 
-@pytest.mark.parametrize("name", sorted(OPERATORS))
+@cells("name", sorted(OPERATORS))
 async def test_numpy_fuses_exactly_the_elementwise_operators_that_are_no_views(numpy_context, monkeypatch, name):
     monkeypatch.setattr(fusion, "WORTH_TILING", 1)
     node = node_of(numpy_context, name)

@@ -6,6 +6,7 @@ import pytest
 
 from spec_tests.operators.minimal import Arguments, Tensor, draw_operands, minimal, operand_rows, outputs_of
 from spec_tests.support.backends import DEVICES
+from spec_tests.support.cells import cells
 from spec_tests.support.computing import compute
 from webnn_py import MLContext, MLGraphBuilder
 from webnn_py.descriptors import DATA_TYPES
@@ -13,10 +14,9 @@ from webnn_py.operators.registry import OPERATORS
 
 TOP_LEVEL = {"preferred_input_layout", "max_tensor_byte_length", "input", "constant", "output"}
 LABEL = "the operator that is tested"
-EVERY_OPERATOR = pytest.mark.parametrize("name", sorted(OPERATORS))
-EVERY_OPERAND = pytest.mark.parametrize(
-    ("name", "operand"),
-    [pytest.param(name, operand, id=f"{name}-{operand}") for name, o in OPERATORS.items() for operand in o.limits],
+EVERY_OPERATOR = cells("name", sorted(OPERATORS))
+EVERY_OPERAND = cells(
+    ("name", "operand"), [(name, operand) for name, operator in OPERATORS.items() for operand in operator.limits]
 )
 
 
@@ -78,7 +78,6 @@ async def test_the_limits_are_those_of_the_declaration_that_the_device_has(conte
         assert said[operand]["rank_range"] == ranks
 
 
-@pytest.mark.sampled(7)
 @EVERY_OPERAND
 async def test_the_limits_contain_what_every_implementation_must_support(context, name, operand):
     said, row = context.op_support_limits()[name][operand], OPERATORS[name].limits[operand]

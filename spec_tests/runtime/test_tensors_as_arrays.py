@@ -5,6 +5,7 @@ import operator
 import numpy as np
 import pytest
 
+from spec_tests.support.cells import cells
 from spec_tests.support.onnx_programs import add
 from spec_tests.support.runtime import device_location
 from webnn_py import InvalidStateError, MLGraphBuilder
@@ -42,14 +43,14 @@ USES = {
 }
 """Each reads elements."""
 
-ALL_USES = pytest.mark.parametrize("use", USES.values(), ids=USES)
+ALL_USES = cells("use", USES.values(), ids=USES)
 
 
 # --- on the host -----------------------------------------------------------------------------------------------------
 
 
 @FORMS
-@pytest.mark.parametrize("data_type", DATA_TYPES)
+@cells("data_type", DATA_TYPES)
 def test_a_tensor_on_the_host_is_its_array(form, data_type):
     array = np.arange(6, dtype=data_type).reshape(2, 3)
     tensor = form(array)
@@ -244,7 +245,7 @@ def test_a_blocking_tensor_is_no_sequence_of_tensors(blocking_env, x):
 
 # --- handles and promises --------------------------------------------------------------------------------------------
 
-TAKEN_FOR_ARRAYS = pytest.mark.parametrize("use", [np.asarray, np.argmax, np.from_dlpack, list, lambda it: it[0]])
+TAKEN_FOR_ARRAYS = cells("use", [np.asarray, np.argmax, np.from_dlpack, list, lambda it: it[0]])
 
 
 @TAKEN_FOR_ARRAYS
@@ -264,7 +265,7 @@ async def test_an_operand_is_no_array(context, use):
     builder.destroy()
 
 
-@pytest.mark.parametrize("use", [np.asarray, np.argmax, np.from_dlpack, list, len, float, int, lambda it: it[0]])
+@cells("use", [np.asarray, np.argmax, np.from_dlpack, list, len, float, int, lambda it: it[0]])
 async def test_a_promise_is_no_array(context, use):
     buffer = await context.create_buffer(data_type="float32", shape=[3], readable=True)
     promise = context.read_buffer(buffer)

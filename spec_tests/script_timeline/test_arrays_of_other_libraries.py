@@ -6,6 +6,7 @@ import importlib
 import numpy as np
 import pytest
 
+from spec_tests.support.cells import cells
 from spec_tests.support.host_data import WAYS_IN, extremes
 from spec_tests.support.scene import assert_refused, assert_works, set_scene
 from webnn_py import MLGraphBuilder
@@ -205,8 +206,8 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
-@pytest.mark.parametrize("method", WAYS_IN)
+@cells("what", REFUSED)
+@cells("method", WAYS_IN)
 async def test_an_array_of_another_library_is_refused_for(ml, options, method, what):
     scene = await set_scene(ml, options)
     make, words = REFUSED[what]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from spec_tests.support.cells import cells
 from spec_tests.support.scene import ONES, assert_refused, assert_works, set_scene
 from spec_tests.support.watched_device import REASONS, WatchedDevice
 from webnn_py import (
@@ -30,10 +31,10 @@ class Cell(NamedTuple):
     words: str
 
 
-def cells(*rows):
-    """Parametrise a test with cells."""
+def refusals(*rows):
+    """Return a decorator that runs a test for each of these calls, as one test."""
     given = [Cell(*row) for row in rows]
-    return pytest.mark.parametrize("cell", given, ids=[f"{cell.method}, {cell.what}" for cell in given])
+    return cells("cell", given, ids=[f"{cell.method}, {cell.what}" for cell in given])
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ async def assert_refused_and_harmless(scene, cell):
     await assert_works(cell.method, scene)
 
 
-@cells(
+@refusals(
     ("create_context", "at all", lambda s: s.ml.create_context(), SecurityError, r"create_context\(\).*policy"),
     ("MLGraphBuilder", "at all", lambda s: MLGraphBuilder(s.context), SecurityError, r"MLGraphBuilder\(\).*policy"),
 )
@@ -61,7 +62,7 @@ async def test_a_policy_that_denies(cell, options):
         await assert_works(cell.method, scene)
 
 
-@cells(
+@refusals(
     (
         "create_context",
         "wgpu",
@@ -71,7 +72,8 @@ async def test_a_policy_that_denies(cell, options):
     ),
     ("create_context", "a device", lambda s: s.ml.create_context(gpu_device=1), TypeError, r"gpu_device is 1"),
 )
-async def test_a_kind_of_context_that_is_not_there(scene, cell, no_adapters):
+async def test_a_kind_of_context_that_is_not_there(ml, options, cell, no_adapters):
+    scene = await set_scene(ml, options)
     with pytest.raises(cell.error, match=cell.words):  # looked for in parallel, so not at the call
         await cell.call(scene)
     await assert_works(cell.method, scene)
@@ -100,14 +102,15 @@ LOST = [
 ]
 
 
-@cells(*[(*row, rf"{row[0]}\(\).*context is lost: destroy\(\)") for row in LOST])
-async def test_a_context_that_was_destroyed(scene, cell):
+@refusals(*[(*row, rf"{row[0]}\(\).*context is lost: destroy\(\)") for row in LOST])
+async def test_a_context_that_was_destroyed(ml, options, cell):
+    scene = await set_scene(ml, options)
     scene.context.destroy()
     await scene.context.drain()
     await assert_refused_and_harmless_elsewhere(scene, cell)
 
 
-@cells(*[(*row, rf"{row[0]}\(\).*context is lost: ({'|'.join(REASONS.values())})") for row in LOST])
+@refusals(*[(*row, rf"{row[0]}\(\).*context is lost: ({'|'.join(REASONS.values())})") for row in LOST])
 async def test_a_context_whose_device_is_gone(ml, backend, elsewhere, cell):
     scene = await set_scene(ml, {"backend": backend}, elsewhere)
     await WatchedDevice(scene.context).lose()
@@ -123,7 +126,7 @@ async def assert_refused_and_harmless_elsewhere(scene, cell):
     np.testing.assert_array_equal(await scene.other.read_buffer(scene.foreign), [5, 5])
 
 
-@cells(
+@refusals(
     ("read_buffer", "a buffer", lambda s: s.context.read_buffer(s.foreign), TypeError, "MLBuffer.*another context"),
     ("write_buffer", "a buffer", lambda s: s.context.write_buffer(s.foreign, ONES), TypeError, "another context"),
     ("dispatch", "a graph", lambda s: s.dispatch(graph=s.foreign_graph), TypeError, "graph belongs to another context"),
@@ -139,18 +142,20 @@ async def assert_refused_and_harmless_elsewhere(scene, cell):
     ),
     ("constant", "a buffer", lambda s: s.builder.constant(s.foreign_constant), TypeError, "another context"),
 )
-async def test_an_object_of_another_context_or_builder(scene, cell):
+async def test_an_object_of_another_context_or_builder(ml, options, cell):
+    scene = await set_scene(ml, options)
     await assert_refused_and_harmless(scene, cell)
 
 
-@cells(
+@refusals(
     ("read_buffer", "a buffer", lambda s: s.context.read_buffer(s.destroyed), DestroyedBufferError, "destroyed"),
     ("write_buffer", "it", lambda s: s.context.write_buffer(s.destroyed, ONES), DestroyedBufferError, "destroyed"),
     ("dispatch", "an input", lambda s: s.dispatch(inputs={"x": s.destroyed}), DestroyedBufferError, "destroyed"),
     ("dispatch", "an output", lambda s: s.dispatch(outputs={"y": s.destroyed}), DestroyedBufferError, "destroyed"),
     ("constant", "it", lambda s: s.builder.constant(s.destroyed_constant), DestroyedBufferError, "destroyed"),
 )
-async def test_a_destroyed_buffer(scene, cell):
+async def test_a_destroyed_buffer(ml, options, cell):
+    scene = await set_scene(ml, options)
     await assert_refused_and_harmless(scene, cell)
 
 
@@ -169,16 +174,18 @@ async def test_a_destroyed_constant_buffer_that_no_output_needs_is_not_missed(sc
     await assert_works("build", scene)
 
 
-@cells(("dispatch", "it", lambda s: s.dispatch(graph=s.destroyed_graph), InvalidStateError, "graph is destroyed"))
-async def test_a_destroyed_graph(scene, cell):
+@refusals(("dispatch", "it", lambda s: s.dispatch(graph=s.destroyed_graph), InvalidStateError, "graph is destroyed"))
+async def test_a_destroyed_graph(ml, options, cell):
+    scene = await set_scene(ml, options)
     await assert_refused_and_harmless(scene, cell)
 
 
-@cells(
+@refusals(
     ("read_buffer", "it", lambda s: s.context.read_buffer(s.flagless), TypeError, "MLBuffer.*not readable"),
     ("write_buffer", "it", lambda s: s.context.write_buffer(s.flagless, ONES), TypeError, "MLBuffer.*not writable"),
 )
-async def test_a_missing_flag(scene, cell):
+async def test_a_missing_flag(ml, options, cell):
+    scene = await set_scene(ml, options)
     await assert_refused_and_harmless(scene, cell)
 
 
@@ -188,13 +195,14 @@ async def test_a_dispatch_asks_for_no_flags(scene):
     np.testing.assert_array_equal(await scene.context.read_buffer(scene.y), [3, 4])
 
 
-@cells(
+@refusals(
     ("read_buffer", "it", lambda s: s.context.read_buffer(s.constant), TypeError, "constant.*not readable"),
     ("write_buffer", "it", lambda s: s.context.write_buffer(s.constant, ONES), TypeError, "constant.*not writable"),
     ("dispatch", "an input", lambda s: s.dispatch(inputs={"x": s.constant}), TypeError, r"inputs\['x'\].*constant"),
     ("dispatch", "an output", lambda s: s.dispatch(outputs={"y": s.constant}), TypeError, r"outputs\['y'\].*constant"),
 )
-async def test_a_constant_buffer_where_another_is_wanted(scene, cell):
+async def test_a_constant_buffer_where_another_is_wanted(ml, options, cell):
+    scene = await set_scene(ml, options)
     await assert_refused_and_harmless(scene, cell)
 
 
@@ -204,8 +212,9 @@ async def test_a_constant_buffer_makes_a_constant(scene):
     await assert_works("dispatch", scene)
 
 
-@cells(("constant", "it", lambda s: s.builder.constant(s.x), TypeError, "not constant; create_constant_buffer"))
-async def test_a_buffer_that_is_not_constant_where_one_is_wanted(scene, cell):
+@refusals(("constant", "it", lambda s: s.builder.constant(s.x), TypeError, "not constant; create_constant_buffer"))
+async def test_a_buffer_that_is_not_constant_where_one_is_wanted(ml, options, cell):
+    scene = await set_scene(ml, options)
     await assert_refused_and_harmless(scene, cell)
 
 
@@ -214,16 +223,17 @@ async def test_a_buffer_that_is_not_constant(scene, method):
     await assert_works(method, scene)
 
 
-@cells(
+@refusals(
     ("dispatch", "inputs", lambda s: s.dispatch(inputs={"x": s.x, "z": s.x}), TypeError, "given twice"),
     ("dispatch", "outputs", lambda s: s.dispatch(outputs={"y": s.y, "z": s.y}), TypeError, "given twice"),
     ("dispatch", "an input and an output", lambda s: s.dispatch(outputs={"y": s.x}), TypeError, "given twice"),
 )
-async def test_a_buffer_given_twice(scene, cell):
+async def test_a_buffer_given_twice(ml, options, cell):
+    scene = await set_scene(ml, options)
     await assert_refused_and_harmless(scene, cell)
 
 
-@cells(
+@refusals(
     ("build", "again", lambda s: s.builder.build({"y": s.output}), InvalidStateError, "has built"),
     ("add", "an operator", lambda s: s.builder.add(s.input, s.output), InvalidStateError, "has built"),
     ("input", "an input", lambda s: s.builder.input("z", **F32), InvalidStateError, "has built"),
@@ -232,13 +242,14 @@ async def test_a_buffer_given_twice(scene, cell):
     ("constant", "a number", lambda s: s.builder.constant(1, data_type="int8"), InvalidStateError, "has built"),
     ("constant", "a buffer", lambda s: s.builder.constant(s.constant), InvalidStateError, "has built"),
 )
-async def test_a_builder_that_has_built(scene, cell):
+async def test_a_builder_that_has_built(ml, options, cell):
+    scene = await set_scene(ml, options)
     scene.graph = await scene.builder.build({"y": scene.builder.add(scene.input, scene.builder.constant(ONES))})
     await assert_refused(cell.method, lambda: cell.call(scene), cell.error, rf"{cell.method}\(\).*{cell.words}")
     await assert_works("dispatch", scene)
 
 
-@cells(
+@refusals(
     ("build", "none", lambda s: s.builder.build({}), TypeError, "outputs is empty"),
     ("build", "an empty name", lambda s: s.builder.build({"": s.output}), TypeError, "name is empty"),
     ("build", "an input", lambda s: s.builder.build({"y": s.input}), TypeError, r"'y'.*an input.*identity\(\)"),
@@ -251,11 +262,12 @@ async def test_a_builder_that_has_built(scene, cell):
         r"'y'.*constant.*identity\(\)",
     ),
 )
-async def test_outputs_that_cannot_be_built(scene, cell):
+async def test_outputs_that_cannot_be_built(ml, options, cell):
+    scene = await set_scene(ml, options)
     await assert_refused_and_harmless(scene, cell)
 
 
-@cells(
+@refusals(
     ("dispatch", "a missing input", lambda s: s.dispatch(inputs={}), TypeError, r"inputs are \[\].*\['x'\]"),
     ("dispatch", "a missing output", lambda s: s.dispatch(outputs={}), TypeError, r"outputs are \[\].*\['y'\]"),
     ("dispatch", "a misnamed input", lambda s: s.dispatch(inputs={"X": s.x}), TypeError, r"\['X'\].*\['x'\]"),
@@ -275,7 +287,8 @@ async def test_outputs_that_cannot_be_built(scene, cell):
         r"outputs are \['y', 'z'\].*\['y'\]",
     ),
 )
-async def test_buffers_under_the_wrong_names(scene, cell):
+async def test_buffers_under_the_wrong_names(ml, options, cell):
+    scene = await set_scene(ml, options)
     await assert_refused_and_harmless(scene, cell)
 
 

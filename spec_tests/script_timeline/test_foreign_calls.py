@@ -11,6 +11,7 @@ import trio
 
 from spec_tests.support.backends import HAS_ADAPTER
 from spec_tests.support.buffers import filled
+from spec_tests.support.cells import cells
 from spec_tests.support.drawing import build_add_one
 from webnn_py import MLGraphBuilder, open_ml
 from webnn_py.distribution import page
@@ -78,7 +79,7 @@ CALLS = {
     "drain() of a timeline": lambda scene: run_alone(scene.ml.script_timeline.drain()),
     "lost": lambda scene: run_alone(scene.context.lost.__await__()),
 }
-calls = pytest.mark.parametrize("call", CALLS)
+calls = cells("call", CALLS)
 
 
 def run_alone(awaitable):
@@ -121,7 +122,7 @@ PLACES = {
 
 
 @calls
-@pytest.mark.parametrize("place", PLACES)
+@cells("place", PLACES)
 async def test_a_call_from_elsewhere_is_refused_and_changes_nothing(ml, options, call, place):
     scene = await Scene.set(ml, options)
     before = scene.look()

@@ -3,12 +3,12 @@
 from functools import partial
 
 import numpy as np
-import pytest
 import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spec_tests.operators.minimal import draw_operands, minimal
+from spec_tests.support.cells import cells
 from spec_tests.support.depth import amount
 from spec_tests.support.hostile import VALUES
 from spec_tests.support.scene import ONES, PROMISES, assert_works, set_scene
@@ -122,8 +122,7 @@ async def assert_harmless(scene, method, call):
         assert (scene.context.statistics(), scene.other.statistics()) == before, "a refused call enqueued something"
 
 
-@pytest.fixture
-async def scene(ml, options):
+async def paused_scene(ml, options):
     scene = await set_scene(ml, options)
     scene.context.device_timeline.pause()  # so that all that is enqueued is seen
     return scene
@@ -132,8 +131,9 @@ async def scene(ml, options):
 CASES = [(method, argument) for method in CALLS for argument in arguments_of(method)]
 
 
-@pytest.mark.parametrize(("method", "argument"), CASES, ids=[f"{method}-{argument}" for method, argument in CASES])
-async def test_a_hostile_argument_does_no_harm(scene, method, argument):
+@cells(("method", "argument"), CASES)
+async def test_a_hostile_argument_does_no_harm(ml, options, method, argument):
+    scene = await paused_scene(ml, options)
     for what, make in VALUES.items():
         bound, arguments = right(scene, method)
         try:
@@ -157,7 +157,7 @@ async def again(scene):
     return scene
 
 
-@pytest.mark.parametrize("name", sorted(OPERATORS))
+@cells("name", sorted(OPERATORS))
 async def test_a_hostile_argument_of_an_operator_does_no_harm(numpy_context, name):
     builder = MLGraphBuilder(numpy_context)
     method = getattr(builder, name)

@@ -10,6 +10,7 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spec_tests.support.cells import cells
 from webnn_py import MLGraphBuilder, open_ml
 from webnn_py.descriptors import DATA_TYPES
 
@@ -52,27 +53,27 @@ ANYWHERE = [
 """Numbers, and what every integer data type makes of them."""
 
 
-@pytest.mark.parametrize("data_type", INTEGERS)
-@pytest.mark.parametrize(("number", "expected"), ANYWHERE)
+@cells("data_type", INTEGERS)
+@cells(("number", "expected"), ANYWHERE)
 async def test_an_integer_data_type_rounds_half_to_even(context, data_type, number, expected):
     assert (await arrives(context, number, data_type)).item() == expected
 
 
-@pytest.mark.parametrize("data_type", INTEGERS)
-@pytest.mark.parametrize(("number", "expected"), [(-0.5, 0), (-1.5, -2), (-2.5, -2), (-1, -1), (-1e-300, 0)])
+@cells("data_type", INTEGERS)
+@cells(("number", "expected"), [(-0.5, 0), (-1.5, -2), (-2.5, -2), (-1, -1), (-1e-300, 0)])
 async def test_a_negative_number_rounds_or_saturates(context, data_type, number, expected):
     assert (await arrives(context, number, data_type)).item() == max(expected, INTEGERS[data_type][0])
 
 
-@pytest.mark.parametrize("data_type", INTEGERS)
-@pytest.mark.parametrize("beyond", [INF, 1e300, 10**400, 2**64, 1.8446744073709552e19], ids=str)
+@cells("data_type", INTEGERS)
+@cells("beyond", [INF, 1e300, 10**400, 2**64, 1.8446744073709552e19], ids=str)
 async def test_a_number_beyond_the_range_of_an_integer_saturates(context, data_type, beyond):
     low, high = INTEGERS[data_type]
     assert (await arrives(context, beyond, data_type)).item() == high
     assert (await arrives(context, -beyond, data_type)).item() == low
 
 
-@pytest.mark.parametrize("data_type", INTEGERS)
+@cells("data_type", INTEGERS)
 async def test_the_ends_of_an_integers_range_are_exact(context, data_type):
     low, high = INTEGERS[data_type]
     for number in (low, low + 1, high - 1, high):
@@ -81,7 +82,7 @@ async def test_the_ends_of_an_integers_range_are_exact(context, data_type):
         assert (await arrives(context, number, data_type)).item() == expected
 
 
-@pytest.mark.parametrize(
+@cells(
     ("number", "data_type", "expected"),
     [
         (300.7, "int8", 127),
@@ -154,7 +155,7 @@ FLOAT32 = [
 ]
 
 
-@pytest.mark.parametrize(
+@cells(
     ("data_type", "number", "expected"),
     [("float16", *pair) for pair in FLOAT16] + [("float32", *pair) for pair in FLOAT32],
 )
@@ -163,13 +164,13 @@ async def test_a_float_data_type_rounds_once_to_the_nearest(context, data_type, 
     assert same_bits(arrived, expected), f"{number!r} arrived as {arrived!r}"
 
 
-@pytest.mark.parametrize("data_type", ["float16", "float32"])
+@cells("data_type", ["float16", "float32"])
 async def test_nan_stays_nan_in_a_float_data_type(context, data_type):
     assert np.isnan(await arrives(context, NAN, data_type))
 
 
-@pytest.mark.parametrize("data_type", DATA_TYPES)
-@pytest.mark.parametrize(
+@cells("data_type", DATA_TYPES)
+@cells(
     "number",
     [np.int8(5), np.uint64(5), np.float16(5), np.float32(5), np.float64(5), fractions.Fraction(5)],
     ids=lambda number: type(number).__name__,
@@ -183,7 +184,7 @@ async def test_a_fraction_beyond_every_float_saturates(context):
     assert (await arrives(context, fractions.Fraction(-(10**400)), "int8")).item() == -128
 
 
-@pytest.mark.parametrize(
+@cells(
     "number", [10**400, -(10**400), fractions.Fraction(10**400), INF, -INF, NAN], ids=lambda n: f"{type(n).__name__}"
 )
 async def test_a_number_that_must_be_finite_is_refused_when_it_is_not(context, number):
@@ -199,8 +200,8 @@ async def test_a_numpy_integer_is_exact(context):
     assert (await arrives(context, np.int64(2**53 + 1), "int64")).item() == 2**53 + 1
 
 
-@pytest.mark.parametrize("data_type", ["float32", "int8"])
-@pytest.mark.parametrize(
+@cells("data_type", ["float32", "int8"])
+@cells(
     "value",
     [True, False, np.True_, "1", b"1", None, 1j, [1], (1,), {}, decimal.Decimal(1), object()],
     ids=lambda value: type(value).__name__,
@@ -212,7 +213,7 @@ async def test_what_is_no_number_is_refused(context, data_type, value):
     assert builder.constant(1, data_type=data_type)
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(derandomize=True, deadline=None, max_examples=2 * settings().max_examples)
 @given(st.floats() | st.integers() | st.integers(-(2**70), 2**70), st.sampled_from(sorted(INTEGERS)))
 def test_any_number_becomes_the_nearest_integer_of_the_data_type(options, number, data_type):
     async def arrive():
@@ -224,7 +225,7 @@ def test_any_number_becomes_the_nearest_integer_of_the_data_type(options, number
     assert trio.run(arrive).item() == expected
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(derandomize=True, deadline=None, max_examples=2 * settings().max_examples)
 @given(st.floats(), st.sampled_from(["float16", "float32"]))
 def test_any_float_becomes_the_nearest_float_of_the_data_type(options, number, data_type):
     async def arrive():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from spec_tests.support.cells import cells
 from webnn_py import MLGraphBuilder
 from webnn_py.descriptors import DATA_TYPES
 
@@ -30,33 +31,33 @@ CREATED = {
 }
 
 
-@pytest.mark.parametrize("name", DATA_TYPES)
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("method", DRAWN)
+@cells("name", DATA_TYPES)
+@cells("way", WAYS)
+@cells("method", DRAWN)
 async def test_an_operand_is_drawn_with(numpy_context, method, way, name):
     operand = DRAWN[method](MLGraphBuilder(numpy_context), WAYS[way](name))
     assert operand.data_type == name
     assert type(operand.data_type) is str
 
 
-@pytest.mark.parametrize("name", DATA_TYPES)
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("method", CREATED)
+@cells("name", DATA_TYPES)
+@cells("way", WAYS)
+@cells("method", CREATED)
 async def test_a_buffer_is_created_with(numpy_context, method, way, name):
     buffer = await CREATED[method](numpy_context, WAYS[way](name))
     assert buffer.data_type == name
     assert type(buffer.data_type) is str
 
 
-@pytest.mark.parametrize("operator", ["arg_min", "arg_max"])
-@pytest.mark.parametrize("data_type", [np.int64, np.dtype("int64"), np.longlong, np.dtype(np.longlong)])
+@cells("operator", ["arg_min", "arg_max"])
+@cells("data_type", [np.int64, np.dtype("int64"), np.longlong, np.dtype(np.longlong)])
 async def test_indices_are_of(numpy_context, operator, data_type):
     builder = MLGraphBuilder(numpy_context)
     x = builder.input("x", data_type=np.float32, shape=[2])
     assert getattr(builder, operator)(x, 0, output_data_type=data_type).data_type == "int64"
 
 
-@pytest.mark.parametrize(
+@cells(
     "data_type",
     [np.float64, np.dtype(bool), np.bool_, np.dtype("float32").newbyteorder(), np.floating, float, int, "<f4"],
     ids=repr,

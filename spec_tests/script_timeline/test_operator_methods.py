@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 import webnn_py
+from spec_tests.support.cells import cells
 from webnn_py import MLGraphBuilder, MLOperand
 from webnn_py.operators.registry import OPERATORS
 
-EVERY_OPERATOR = pytest.mark.parametrize("name", OPERATORS)
+EVERY_OPERATOR = cells("name", OPERATORS)
 
 
 @EVERY_OPERATOR

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spec_tests.support.buffers import filled
+from spec_tests.support.cells import cells
 from spec_tests.support.host_data import ARRAY_CODES, CTYPES, extremes
 from spec_tests.support.watched_device import WatchedDevice, quiet
 from webnn_py import DestroyedBufferError, InvalidStateError, UnknownError, open_ml
@@ -39,8 +40,8 @@ def contents(target):
     return memoryview(target).tobytes()
 
 
-@pytest.mark.parametrize("data_type", DATA_TYPES)
-@pytest.mark.parametrize("form", TARGETS)
+@cells("data_type", DATA_TYPES)
+@cells("form", TARGETS)
 async def test_a_read_fills(context, form, data_type):
     values = extremes(data_type)
     buffer, target = await filled(context, values, data_type), TARGETS[form](values)
@@ -50,8 +51,8 @@ async def test_a_read_fills(context, form, data_type):
     assert contents(target) == values.tobytes()
 
 
-@pytest.mark.parametrize("data_type", DATA_TYPES)
-@pytest.mark.parametrize("target", [lambda t: np.zeros((), t), lambda t: np.zeros(1, t)], ids=["0-d", "one element"])
+@cells("data_type", DATA_TYPES)
+@cells("target", [lambda t: np.zeros((), t), lambda t: np.zeros(1, t)], ids=["0-d", "one element"])
 async def test_a_read_of_a_scalar_fills(context, target, data_type):
     buffer, out = await filled(context, 42, data_type), target(data_type)
     await context.read_buffer(buffer, out=out)
@@ -123,7 +124,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
+@cells("what", REFUSED)
 async def test_a_read_is_refused_into(context, what):
     make, words = REFUSED[what]
     buffer, target = await filled(context, F32), make()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from spec_tests.support.abilities import longest_operand
+from spec_tests.support.cells import cells
 from spec_tests.support.scene import assert_refused, assert_works, set_scene
 from webnn_py import MLGraphBuilder
 
@@ -58,9 +59,10 @@ async def scene(ml, options):
     return await set_scene(ml, options)
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("what", BAD)
-async def test_a_descriptor_is_refused_for(scene, method, what):
+@cells("method", METHODS)
+@cells("what", BAD)
+async def test_a_descriptor_is_refused_for(ml, options, method, what):
+    scene = await set_scene(ml, options)
     data_type, shape, words = BAD[what]
     words = words.replace("LONGEST", str(longest_operand(scene.context)))
     descriptor = {"data_type": data_type, "shape": shape}

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
+from spec_tests.support.cells import cells
 from spec_tests.support.host_data import FORMS, WAYS_IN, extremes, write
 from spec_tests.support.watched_device import quiet
 from webnn_py import open_ml
@@ -36,7 +37,7 @@ def telling(case):
         raise
 
 
-@pytest.mark.parametrize("data_type", DATA_TYPES)
+@cells("data_type", DATA_TYPES)
 async def test_data_arrive_bit_by_bit_from_every_form(context, way_in, data_type):
     values = extremes(data_type)
     for form, make in FORMS.items():
@@ -46,8 +47,8 @@ async def test_data_arrive_bit_by_bit_from_every_form(context, way_in, data_type
             assert arrived.tobytes() == values.tobytes()
 
 
-@pytest.mark.parametrize("data_type", DATA_TYPES)
-@pytest.mark.parametrize(
+@cells("data_type", DATA_TYPES)
+@cells(
     "form",
     [
         lambda v: v,
@@ -97,7 +98,7 @@ def _slice(draw, full, size):
     return slice(last, start - 1 if start else None, -step)
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(derandomize=True, deadline=None, max_examples=2 * settings().max_examples)
 @given(layouts(), st.sampled_from([lambda a: a, memoryview]))
 def test_data_arrive_from_an_array_of_any_layout(options, source, form):
     async def there_and_back():
@@ -163,7 +164,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
+@cells("what", REFUSED)
 async def test_data_are_refused_when_they_are(context, way_in, what):
     make, words = REFUSED[what]
     with pytest.raises(TypeError, match=rf"{way_in}\(\).*{words}") as caught:
@@ -173,7 +174,7 @@ async def test_data_are_refused_when_they_are(context, way_in, what):
     assert (await WAYS_IN[way_in](context, values, "float32", (2, 3))).tobytes() == values.tobytes()
 
 
-@pytest.mark.parametrize("wanted", DATA_TYPES)
+@cells("wanted", DATA_TYPES)
 async def test_typed_data_of_one_data_type_are_refused_for_another(context, way_in, wanted):
     shape = (8 // np.dtype(wanted).itemsize,)
     for source_type in DATA_TYPES:

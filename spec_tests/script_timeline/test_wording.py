@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 
+from spec_tests.support.cells import cells
 from spec_tests.support.hostile import VALUES
 from spec_tests.support.scene import assert_refused, assert_works, set_scene
 from webnn_py import MLGraphBuilder, UnknownError
@@ -14,7 +15,7 @@ from webnn_py.script import sources
 LONGEST = 1000
 
 
-@pytest.mark.parametrize("what", VALUES)
+@cells("what", VALUES)
 def test_a_value_is_shown_short_and_on_one_line(what):
     text = shown(VALUES[what]())
     assert type(text) is str

@@ -48,6 +48,11 @@ def has_turn(config, position, parts):
     return (position + config.option.seed) % parts == 0
 
 
+def has_cells(item):
+    """Return whether a test chooses among its cells itself (:mod:`.cells`)."""
+    return hasattr(getattr(item, "function", None), "axes")
+
+
 def deselect(config, items, is_wanted):
     """Leave out the tests that are not wanted; one that was named in full is."""
     named = {argument for argument in config.args if argument.endswith("]")}
@@ -64,7 +69,7 @@ def choose(config, items):
 
     def is_wanted(item):
         mark = item.get_closest_marker(MARK)
-        if mark is None or getattr(item, "callspec", None) is None:
+        if mark is None or getattr(item, "callspec", None) is None or has_cells(item):
             return True
         if item.callspec.params.get("backend") == "numpy":
             return True

@@ -1,6 +1,6 @@
 """Of the tests that run on every device, a run has a share on onnxruntime: another one each day."""
 
-from spec_tests.support.depth import amount, deselect, has_turn
+from spec_tests.support.depth import amount, deselect, has_cells, has_turn
 
 ENGINE = "onnxruntime"
 PARTS = {"quick": 13, "full": 5, "thorough": 1}
@@ -13,7 +13,7 @@ def choose(config, items):
 
     def is_wanted(item):
         given = getattr(item, "callspec", None)
-        if given is None or given.params.get("backend") != ENGINE:
+        if given is None or given.params.get("backend") != ENGINE or has_cells(item):
             return True
         function = item.nodeid.partition("[")[0]
         # Functions begin at different places, or all would have their first test on the same day.

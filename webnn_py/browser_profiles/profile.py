@@ -13,7 +13,7 @@ from webnn_py.operators.limits import RankRange
 
 @attrs.frozen
 class Refusal:
-    """Why a browser refuses something.
+    """The reason for which a browser refuses something.
 
     Attributes:
         error: the name of the error that it is refused with.
@@ -34,7 +34,7 @@ class Allowed:
     ranks: RankRange
 
     def problem(self, what: str, descriptor: MLOperandDescriptor, *, any_rank: bool = False) -> str | None:
-        """What is wrong with a descriptor, or None."""
+        """Return the reason why a descriptor is refused, or None."""
         if descriptor.data_type not in self.data_types:
             allowed = " or ".join(self.data_types)
             return f"the data type of {what} is {descriptor.data_type}; it must be {allowed}"
@@ -43,7 +43,7 @@ class Allowed:
         return None
 
     def narrowed(self, plain: Mapping[str, Any]) -> dict[str, Any]:
-        """What of a device's limits is allowed, both as ``op_support_limits()`` tells them."""
+        """Return the part of a device's limits that is allowed, both in the form of ``op_support_limits()``."""
         ranks = plain["rank_range"]
         return {
             "data_types": [name for name in self.data_types if name in plain["data_types"]],
@@ -53,7 +53,7 @@ class Allowed:
 
 @attrs.frozen(eq=False)
 class BrowserProfile:
-    """What one browser's WebNN accepts, and how it looks to a script. Never what it computes.
+    """The calls that one browser's WebNN accepts, and how it looks to a script; never what it computes.
 
     Attributes:
         name: what options call it.
@@ -86,7 +86,7 @@ class BrowserProfile:
     compatibility: tuple[str, ...]
 
     def narrowed(self, limits: Mapping[str, Any]) -> dict[str, Any]:
-        """A device's limits cut down to the browser's, both as ``op_support_limits()`` tells them."""
+        """Return a device's limits cut down to the browser's, both in the form of ``op_support_limits()``."""
         found: dict[str, Any] = {
             "preferred_input_layout": self.preferred_input_layout,
             "max_tensor_byte_length": min(self.max_tensor_byte_length, limits["max_tensor_byte_length"]),
@@ -100,7 +100,7 @@ class BrowserProfile:
         return found
 
     def refusal_of_tensor(self, what: str, descriptor: MLOperandDescriptor) -> Refusal | None:
-        """Why a tensor, an input or a constant is refused, or None."""
+        """Return why a tensor, an input or a constant is refused, or None."""
         problem = self.tensors.problem(what, descriptor)
         if problem is None and descriptor.byte_length > self.max_tensor_byte_length:
             most = self.max_tensor_byte_length
@@ -108,19 +108,19 @@ class BrowserProfile:
         return None if problem is None else Refusal("TypeError", "call", problem)
 
     def refusal_of_constant_tensors(self) -> Refusal | None:
-        """Why constant tensors are refused, or None."""
+        """Return why constant tensors are refused, or None."""
         if self.has_constant_tensors:
             return None
         return Refusal("NotSupportedError", "call", "there are no constant tensors; use constant(descriptor, data)")
 
     def refusal_of_bigint(self, data_type: str) -> Refusal | None:
-        """Why a BigInt is refused as a number of a data type, or None."""
+        """Return why a BigInt is refused as a number of a data type, or None."""
         if self.has_bigint_for_all or data_type in {"int64", "uint64"}:
             return None
         return Refusal("TypeError", "call", f"a BigInt is given for {data_type}; give a Number")
 
     def refusal_of_node(self, node: Node) -> Refusal | None:
-        """Why a node is refused, when it is drawn or when its graph is built, or None."""
+        """Return why a node is refused, when it is added or when its graph is built, or None."""
         rows = self.operators.get(node.operator.name)
         if rows is None:
             return Refusal("TypeError", "call", "there is no such operator")
@@ -137,7 +137,7 @@ class BrowserProfile:
         return None
 
     def refusal_of_outputs(self, graph: Graph) -> Refusal | None:
-        """Why the outputs of a graph are refused whatever its nodes are, or None."""
+        """Return why the outputs of a graph are refused whatever its nodes are, or None."""
         if self.survives_shared_outputs or len(set(graph.outputs.values())) == len(graph.outputs):
             return None
         reason = "the context is lost: one operand is two outputs; use identity() of it for one of them"

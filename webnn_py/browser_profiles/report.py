@@ -1,4 +1,4 @@
-"""What of a program or a model would fail in which browser, and why."""
+"""Calls of a program or nodes of a model that would fail in a browser, with the reason."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
@@ -35,7 +35,7 @@ class Finding:
 
 
 class PortabilityReport:
-    """What fails in which browser, gathered while a program runs or from a graph.
+    """A report of failures by browser, gathered while a program runs or from a graph.
 
     Args:
         profiles: the browsers to judge for.
@@ -70,7 +70,7 @@ class PortabilityReport:
             self.add_node(node)
 
     def findings(self, profile: BrowserProfile) -> list[Finding]:
-        """What fails in a browser, the most frequent first."""
+        """Return the failures in a browser, the most frequent first."""
         own = [finding for finding in self._findings.values() if finding.profile == profile.name]
         return sorted(own, key=lambda finding: -finding.count)
 

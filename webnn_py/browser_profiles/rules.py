@@ -1,4 +1,4 @@
-"""What browsers refuse although their limits allow it, by name: a table of a profile lists those that it has."""
+"""Refusals by browsers that their limits do not explain, by name: a profile's table lists those that it has."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
@@ -76,7 +76,7 @@ def _dilations_beyond_int16(node: Node) -> bool:
 
 
 def _pads_otherwise(node: Node) -> bool:
-    """Whether a transposed convolution pads, and not just so that each output is the input times the stride."""
+    """Return whether a transposed convolution has padding other than for outputs of input size × stride."""
     padding = tuple(node.options["padding"] or (0, 0, 0, 0))
     if padding == (0, 0, 0, 0):
         return False

@@ -11,8 +11,8 @@ from webnn_py.javascript.arguments import TRACE_HELP, trace_file
 from webnn_py.message_text import visible
 
 INPUT_HELP = (
-    "what an input is given: a file (.npy, .npz, .wav, or a picture), random, random:LOW,HIGH, zeros, ones, a number; "
-    "where there is one input, NAME= can be left out; what is not given is random"
+    "data for an input: a file (.npy, .npz, .wav, or a picture), random, random:LOW,HIGH, zeros, ones, or a number; "
+    "NAME= may be omitted if there is only one input (default: random)"
 )
 
 
@@ -33,13 +33,13 @@ class OneLineParser(argparse.ArgumentParser):
 def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the commands that concern models and devices."""
     _add_run(commands)
-    info = commands.add_parser("info", help="tell what a model is and whether it runs here")
+    info = commands.add_parser("info", help="describe a model, and say whether it runs here")
     _add_model(info)
     _add_backend(info)
     _add_parts(info)
     info.add_argument("--graph", type=Path, metavar="FILE", help=GRAPH_HELP)
     info.add_argument(
-        "--passes", action="store_true", help="build the graph, and list what each pass of the device did to it"
+        "--passes", action="store_true", help="build the graph, and list the changes by each pass of the device"
     )
     info.add_argument(
         "--browser",
@@ -47,31 +47,31 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         default=[],
         choices=[*BROWSERS, "all"],
         metavar="NAME",
-        help=f"tell what of it would fail in this browser: {', '.join(BROWSERS)}, or all",
+        help=f"list what would fail in this browser: {', '.join(BROWSERS)}, or all",
     )
     convert = commands.add_parser(
         "convert", help="write a simpler model: inputs frozen, shapes fixed, constants folded"
     )
     _add_model(convert)
     convert.add_argument("out", type=Path, metavar="OUT", help="the file to write; with --js a folder")
-    convert.add_argument("--overwrite", action="store_true", help="also if the file exists")
+    convert.add_argument("--overwrite", action="store_true", help="replace the file if it exists")
     convert.add_argument(
-        "--js", action="store_true", help="write a folder that runs the model in browsers, by navigator.ml"
+        "--js", action="store_true", help="write a folder that runs the model in browsers through navigator.ml"
     )
     devices = commands.add_parser("devices", help="list the devices that contexts can run on")
-    docs = commands.add_parser("docs", help="print where the documentation lies, or the path of one of its pages")
-    docs.add_argument("page", nargs="?", metavar="PAGE", help="such as sessions; all pages are listed if there is none")
+    docs = commands.add_parser("docs", help="print the path of the documentation, or of one page")
+    docs.add_argument("page", nargs="?", metavar="PAGE", help="for example sessions (default: list all pages)")
     for parser in (info, convert, devices, docs):
         add_general(parser)
-    shells = commands.add_parser("completion", help="print a script with which a shell completes this command's words")
+    shells = commands.add_parser("completion", help="print a shell completion script")
     shells.add_argument("shell", choices=["bash", "zsh", "tcsh"])
-    shells.add_argument("--debug", action="store_true", help="tell errors with their tracebacks")
+    shells.add_argument("--debug", action="store_true", help="show tracebacks of errors")
 
 
 def add_general(parser: argparse.ArgumentParser) -> None:
     """Add what all these commands have."""
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--debug", action="store_true", help="tell errors with their tracebacks")
+    parser.add_argument("--debug", action="store_true", help="show tracebacks of errors")
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
@@ -88,26 +88,26 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="freeze an input: a number for all of it, numbers with commas between, or a .npy file",
+        help="freeze an input to one number, comma-separated numbers, or a .npy file",
     )
 
 
 def _add_backend(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--backend", choices=registry.names(), help="the device; if not given, a GPU, or else the best that there is"
+        "--backend", choices=registry.names(), help="the device (default: a GPU, or else the fastest available)"
     )
 
 
 def _add_parts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--output", action="append", default=[], metavar="NAME", help="only this output and what it needs; also twice"
+        "--output", action="append", default=[], metavar="NAME", help="compute only this output; may be repeated"
     )
     parser.add_argument(
         "--narrow",
         action="append",
         default=[],
         choices=["float64", "int64"],
-        help="what the model has of this type becomes float32, or int32; also twice",
+        help="convert this type to float32 or int32; may be repeated",
     )
 
 
@@ -115,27 +115,35 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     run = commands.add_parser("run", help="run a model")
     _add_model(run)
     run.add_argument("--input", action="append", default=[], metavar="[NAME=]SOURCE", help=INPUT_HELP)
-    run.add_argument("--seed", type=int, default=0, metavar="N", help="of random inputs (default: %(default)s)")
+    run.add_argument("--seed", type=int, default=0, metavar="N", help="seed of random inputs (default: %(default)s)")
     _add_backend(run)
     _add_parts(run)
-    run.add_argument("--repeat", type=positive, default=1, metavar="N", help="run it so often after a first time")
-    run.add_argument("--compare", choices=["onnxruntime"], help="tell how far its outputs are from those here")
+    run.add_argument(
+        "--repeat",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="number of timed runs, after a first one (default: %(default)s)",
+    )
+    run.add_argument("--compare", choices=["onnxruntime"], help="compare the outputs with those of onnxruntime")
     run.add_argument(
         "--tolerance",
         type=amount,
         metavar="X",
-        help="with --compare: status 1 when a difference is over X times the output's largest value",
+        help="with --compare: exit with status 1 if a difference exceeds X times the output's largest value",
     )
     run.add_argument(
-        "--profile", action="store_true", help="tell how long each kernel takes, from 10 further runs or more"
+        "--profile", action="store_true", help="print the time of each kernel, over 10 or more further runs"
     )
     run.add_argument(
-        "--check-finite", action="store_true", help="name the first node that makes a NaN or an infinity; then status 1"
+        "--check-finite",
+        action="store_true",
+        help="name the first node whose result is NaN or infinite, and exit with status 1",
     )
     run.add_argument("--trace", type=trace_file, metavar="FILE", help=TRACE_HELP)
-    run.add_argument("--save-outputs", type=Path, metavar="FILE.npz", help="write the outputs as arrays")
-    run.add_argument("--labels", type=Path, metavar="FILE", help="names of classes, one a line: tell the top ones")
-    run.add_argument("--top", type=positive, metavar="N", help="with --labels: so many (default: 5)")
+    run.add_argument("--save-outputs", type=Path, metavar="FILE.npz", help="write the outputs as numpy arrays")
+    run.add_argument("--labels", type=Path, metavar="FILE", help="class names, one per line: print the top classes")
+    run.add_argument("--top", type=positive, metavar="N", help="with --labels: number of top classes (default: 5)")
     _add_pictures(run.add_argument_group("pictures"))
     _add_sounds(run.add_argument_group("sounds"))
     add_general(run)
@@ -145,19 +153,23 @@ def _add_pictures(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
         "--preprocess",
         choices=["0-1", "signed", "imagenet", "raw"],
-        help="pixels become 0 to 1 (default for floats), -1 to 1, ImageNet's, or stay 0 to 255",
+        help="scale pixels to 0..1 (default for floats), -1..1, ImageNet's mean and deviation, or leave them 0..255",
     )
-    group.add_argument("--scale", type=_finite, metavar="X", help="(pixel * scale - mean) / std, instead")
-    group.add_argument("--mean", type=_numbers, metavar="X,...", help="for each channel, or one for all")
-    group.add_argument("--std", type=_numbers, metavar="X,...", help="likewise")
-    group.add_argument("--bgr", action="store_true", help="blue first")
-    group.add_argument("--fit", choices=["crop", "stretch", "pad"], help="to the model's size (default: crop)")
-    group.add_argument("--layout", choices=["nchw", "nhwc"], help="if the input's shape does not tell")
+    group.add_argument("--scale", type=_finite, metavar="X", help="scale as (pixel * X - mean) / std instead")
+    group.add_argument("--mean", type=_numbers, metavar="X,...", help="mean per channel, or one for all")
+    group.add_argument("--std", type=_numbers, metavar="X,...", help="standard deviation per channel, or one for all")
+    group.add_argument("--bgr", action="store_true", help="order channels blue, green, red")
+    group.add_argument(
+        "--fit", choices=["crop", "stretch", "pad"], help="how to fit a picture to the model's size (default: crop)"
+    )
+    group.add_argument("--layout", choices=["nchw", "nhwc"], help="needed where the input's shape does not show it")
 
 
 def _add_sounds(group: "argparse._ArgumentGroup") -> None:
-    group.add_argument("--rate", type=positive, metavar="HZ", help="the model's; a file of another one is refused")
-    group.add_argument("--resample", action="store_true", help="with --rate: convert such a file instead")
+    group.add_argument(
+        "--rate", type=positive, metavar="HZ", help="the model's sample rate; files with another rate are refused"
+    )
+    group.add_argument("--resample", action="store_true", help="with --rate: convert such files instead")
 
 
 def positive(text: str) -> int:

@@ -24,7 +24,7 @@ are."""
 
 @attrs.frozen
 class OutputDifference:
-    """How far an output is from onnxruntime's.
+    """The deviation of an output from onnxruntime's.
 
     Attributes:
         name: the output's.
@@ -41,7 +41,7 @@ class OutputDifference:
     mismatches: int
 
     def is_over(self, tolerance: float) -> bool:
-        """Whether it is larger than allowed, relatively."""
+        """Return whether the relative deviation is larger than allowed."""
         return self.mismatches > 0 or self.relative > tolerance
 
 
@@ -122,7 +122,7 @@ def _as_array(name: str, result: object, keys: Sequence[int | str] | None) -> Ar
 
 
 def difference(name: str, ours: Array, theirs: Array) -> OutputDifference:
-    """How far two outputs are apart.
+    """Return the deviation between two outputs.
 
     Raises:
         CommandFailedError: their shapes differ.

@@ -44,8 +44,8 @@ def convert(options: argparse.Namespace) -> int:
     check_writable(str(out), out)
     model = load_model(options.model)
     from webnn_py.onnx_models import InvalidModelError  # noqa: PLC0415 - an extra
-    from webnn_py.onnx_models.contents import contents_of  # noqa: PLC0415 - an extra
-    from webnn_py.onnx_models.simplification import simplify  # noqa: PLC0415 - an extra
+    from webnn_py.onnx_models.reading.contents import contents_of  # noqa: PLC0415 - an extra
+    from webnn_py.onnx_models.simplification.passes import simplify  # noqa: PLC0415 - an extra
 
     asked = AskedInputs.of(model, options)
     known = {name: shape for name in asked.fed if (shape := asked.shapes.of(name)) is not None}
@@ -70,7 +70,7 @@ def convert(options: argparse.Namespace) -> int:
 
 
 def _checked(fresh: Path, source: Path) -> list[str]:
-    """Look whether onnx and, where it is installed, onnxruntime accept a model that was written.
+    """Check whether onnx and, where it is installed, onnxruntime accept a model that was written.
 
     Args:
         fresh: where it is, its data beside it.
@@ -131,8 +131,8 @@ def _write(proto: ModelProto, out: Path, check: Callable[[Path], None]) -> int:
         out: where to.
         check: looks at the files before they take their places, and may raise.
     """
-    from webnn_py.onnx_models.contents import contents_of  # noqa: PLC0415 - an extra
-    from webnn_py.onnx_models.external_data import write_external_data  # noqa: PLC0415 - an extra
+    from webnn_py.onnx_models.reading.contents import contents_of  # noqa: PLC0415 - an extra
+    from webnn_py.onnx_models.reading.external_data import write_external_data  # noqa: PLC0415 - an extra
 
     if contents_of(proto).parameter_bytes <= LARGEST_FILE:
         with written_whole(out) as fresh:

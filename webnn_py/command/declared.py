@@ -101,7 +101,7 @@ def worded_shape(shape: Sequence[int | str]) -> str:
 
 def declared_inputs(model: OnnxModel, overridden: Iterable[str] = ()) -> dict[str, DeclaredInput]:
     """The inputs of a model by name, and with them those of these names that have a value of their own."""
-    from webnn_py.onnx_models.element_types import type_name  # noqa: PLC0415 - an extra
+    from webnn_py.onnx_models.reading.element_types import type_name  # noqa: PLC0415 - an extra
 
     types = {item.name: item.type.tensor_type.elem_type for item in model._proto.graph.input}
     return {
@@ -264,7 +264,7 @@ def as_webnn(name: str, array: Array, data_type: str) -> Array:
 
 
 def fits(declared: DeclaredInput, shape: Sequence[int]) -> bool:
-    """Whether a shape is one that the model declares."""
+    """Return whether the model declares a shape."""
     if declared.shape is None:
         return True
     return len(shape) == len(declared.shape) and all(
@@ -274,7 +274,7 @@ def fits(declared: DeclaredInput, shape: Sequence[int]) -> bool:
 
 @final
 class Shapes:
-    """What is known of the inputs' shapes: one name of a dimension has one size, whoever says it.
+    """Known sizes of the inputs' shapes; a name of a dimension has one size wherever it is used.
 
     Args:
         inputs: the model's inputs.
@@ -324,7 +324,7 @@ class Shapes:
             raise BadInputError(f"{what} makes the dimension {dimension!r} {size}; {by} makes it {known}")
 
     def of(self, name: str) -> tuple[int | str, ...] | None:
-        """What is known of an input's shape; the dimensions that are still open are strings."""
+        """Return the known shape of an input; dimensions that are still open are strings."""
         if name in self._known:
             return self._known[name]
         declared = self._inputs[name].shape
@@ -448,7 +448,7 @@ class AskedInputs:
 
 
 def as_options(said: Iterable[str]) -> str:
-    """What a user can type to say the same."""
+    """Return the options with which a user can give the same."""
     return " ".join(f"--shape {shlex.quote(text)}" for text in said)
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong, as one line and a status."""
+"""Errors as one line and an exit status."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _OneLineError(Exception):
 
 
 class BadInputError(_OneLineError):
-    """What the user gave cannot be: a name, a shape, a file."""
+    """The user gave a name, a shape or a file that cannot be used."""
 
 
 class CommandFailedError(_OneLineError):
@@ -44,7 +44,7 @@ def status_of(error: BaseException) -> int:
 
 
 def one_line(error: BaseException) -> str:
-    """What an error says, in one line; of one that nobody expects, its type too."""
+    """Return an error's message in one line, with its type if it is unexpected."""
     text = visible(" ".join(str(error).split()))
     if isinstance(error, (_OneLineError, DOMException, TraceFileError)) and text:
         return text

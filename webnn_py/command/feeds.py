@@ -1,4 +1,4 @@
-"""What every input is given: arrays of files, pictures, sounds, or numbers made up."""
+"""Data for every input: arrays of files, pictures, sounds, or generated numbers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ARRAYS: Final = (".npy", ".npz")
 
 @attrs.frozen
 class GivenInput:
-    """What an input is given.
+    """Data for one input.
 
     Attributes:
         array: of the input's type; booleans are ``bool``.
@@ -51,7 +51,7 @@ class GivenInput:
 def make_feeds(
     inputs: Mapping[str, DeclaredInput], shapes: Shapes, options: argparse.Namespace, advice: Advice
 ) -> dict[str, GivenInput]:
-    """What every input is given, in the model's order.
+    """Return the data for every input, in the model's order.
 
     Args:
         inputs: the inputs that are not frozen.

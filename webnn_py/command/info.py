@@ -34,7 +34,7 @@ from webnn_py.script.ml import open_ml
 if TYPE_CHECKING:
     from webnn_py.graph_pictures.picture import GraphPicture
     from webnn_py.onnx_models import OnnxModel, TensorInfo
-    from webnn_py.onnx_models.contents import ModelContents
+    from webnn_py.onnx_models.reading.contents import ModelContents
 
 LONGEST_LINE: Final = 160
 """Of what the file says of itself; JSON has all."""
@@ -45,7 +45,7 @@ MOST_GROUPS: Final = 12
 
 @attrs.frozen(eq=False)
 class ModelReport:
-    """What is found out about a model.
+    """Findings about a model.
 
     Attributes:
         path: the model's.
@@ -81,7 +81,7 @@ class ModelReport:
 
     @property
     def runs(self) -> bool:
-        """Whether everything can be imported."""
+        """Return whether everything can be imported."""
         return not self.missing
 
 
@@ -96,8 +96,8 @@ def info(options: argparse.Namespace) -> int:
     check_graph_file(options.graph)
     model = load_model(options.model, narrow=options.narrow)
     from webnn_py.onnx_models import InvalidModelError  # noqa: PLC0415 - an extra
-    from webnn_py.onnx_models.contents import contents_of  # noqa: PLC0415 - an extra
-    from webnn_py.onnx_models.simplification import simplify  # noqa: PLC0415 - an extra
+    from webnn_py.onnx_models.reading.contents import contents_of  # noqa: PLC0415 - an extra
+    from webnn_py.onnx_models.simplification.passes import simplify  # noqa: PLC0415 - an extra
 
     asked = AskedInputs.of(model, options)
     contents = contents_of(model._proto)

@@ -12,7 +12,7 @@ from webnn_py.message_text import words_of
 
 if TYPE_CHECKING:
     from webnn_py.onnx_models import OnnxModel
-    from webnn_py.onnx_models.reading import ReadModel
+    from webnn_py.onnx_models.reading.model_file import ReadModel
 
 
 def load_model(path: Path, *, read_weights: bool = False, narrow: Sequence[str] = ()) -> OnnxModel:
@@ -65,13 +65,13 @@ def narrowed_types(model: OnnxModel, asked: Sequence[str]) -> list[str]:
 
 def parts_of(model: OnnxModel) -> ReadModel:
     """The parts of a loaded model that has not been converted, for what looks at ONNX's own graph."""
-    from webnn_py.onnx_models.reading import ReadModel  # noqa: PLC0415 - an extra
+    from webnn_py.onnx_models.reading.model_file import ReadModel  # noqa: PLC0415 - an extra
 
     return ReadModel(model._proto, model._size)
 
 
 def unreadable(path: Path, error: OSError) -> str:
-    """Why a file cannot be read, or written."""
+    """Return why a file cannot be read or written."""
     return f"{path}: {error.strerror or words_of(error)}"
 
 

@@ -32,7 +32,7 @@ FIT: Final = "crop"
 
 @attrs.frozen
 class Preprocessing:
-    """What pixels, which are from 0 to 255, become: (pixel × scale − mean) ÷ std."""
+    """Conversion of pixels, which are from 0 to 255: (pixel × scale − mean) ÷ std."""
 
     scale: float
     mean: tuple[float, ...] = (0.0,)
@@ -49,7 +49,7 @@ NAMED: Final[Mapping[str, Preprocessing]] = {
 
 @attrs.frozen
 class PictureShape:
-    """How a picture lies in an input.
+    """The position of a picture in an input.
 
     Attributes:
         batch: how often it is there; None where the input has no such dimension.
@@ -99,7 +99,7 @@ def read_picture(
 
 
 def _shape_of(declared: DeclaredInput, shape: Sequence[int | str] | None, layout: str | None) -> PictureShape:
-    """Where channels, height and width are, by the sizes that are known."""
+    """Return the axes of channels, height and width, by the sizes that are known."""
     if shape is None or len(shape) not in (3, 4):
         way_out = ": give its --shape" if shape is None else ""
         raise BadInputError(f"input {declared.name!r} is {declared}; a picture needs three or four dimensions{way_out}")

@@ -1,4 +1,4 @@
-"""What the command prints: lines whose control characters are escaped, since most of their words come from files."""
+"""Output of the command: lines whose control characters are escaped, since most of their words come from files."""
 
 from __future__ import annotations
 

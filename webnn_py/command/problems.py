@@ -1,4 +1,4 @@
-"""What of a model cannot be imported, grouped: the operator, how many nodes, the first of them, the reason."""
+"""Parts of a model that cannot be imported, grouped: the operator, how many nodes, the first of them, the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run gave: summaries of its outputs, the top classes, and times."""
+"""Results of a run: summaries of its outputs, the top classes, and times."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _highest(row: Array, labels: Sequence[str], top: int) -> list[ScoredClass]:
 
 @attrs.frozen
 class Times:
-    """How long the parts took, in seconds.
+    """Durations of the steps, in seconds.
 
     Attributes:
         load: reading the file.
@@ -143,7 +143,7 @@ class Times:
 
 @attrs.frozen
 class Looks:
-    """What looks into a graph have told.
+    """Findings of the options that look into a graph.
 
     Attributes:
         profile: where the time goes; None if it was not asked for.

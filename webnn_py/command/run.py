@@ -1,4 +1,4 @@
-"""``webnn-py run``: run a model on files, tell how long it took and what it gave."""
+"""``webnn-py run``: run a model on files, and print its outputs and times."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class FoundSizes:
 
     @property
     def fits(self) -> bool:
-        """Whether no size is the reason for what is left of problems."""
+        """Return whether no choice of sizes would solve the problems that are left."""
         return all(map(_is_of_no_size, self.problems))
 
 

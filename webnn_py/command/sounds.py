@@ -145,7 +145,7 @@ def _decoded(path: Path) -> Sound:
 
 
 def _chunks(data: bytes) -> tuple[_Format, bytes]:
-    """What the file says of its samples, and their bytes."""
+    """Return the description of the samples that the file gives, and their bytes."""
     found: _Format | None = None
     at = 12
     while at + 8 <= len(data):

@@ -28,7 +28,7 @@ def check_writable(what: str, path: Path) -> None:
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """A path beside that of a file, which takes its place when the block ends, and is removed when it raises.
+    """A temporary path next to a file, which replaces the file when the block ends, and is removed when it raises.
 
     Raises:
         OSError: the file cannot be written.

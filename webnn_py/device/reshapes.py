@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Any
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Node, Output, Value
 from webnn_py.operators import movement
-
-OF_ONE: Final = frozenset({"reduce_max", "reduce_mean", "reduce_min"})
-"""Reductions that make of one element that element."""
+from webnn_py.operators.declaration import Operator
 
 
 def is_reshape(node: Node) -> bool:
@@ -23,7 +21,12 @@ def is_reshape(node: Node) -> bool:
     if operator is movement.transpose:
         order = node.options["permutation"]
         return _keeps_order(node.inputs[0].descriptor.shape, None if order is None else tuple(order))
-    return operator.name in OF_ONE and _is_of_one(node)
+    return keeps_one_element(operator) and node.operand("input").element_count == node.outputs[0].element_count
+
+
+def keeps_one_element(operator: Operator[..., Any]) -> bool:
+    """Return whether an operator is a reduction that makes of one element that element, as its maximum and mean are."""
+    return operator.is_average and operator.category == "reduction"
 
 
 @lru_cache(1024)  # it is asked for the same time and again
@@ -32,10 +35,6 @@ def _keeps_order(shape: tuple[int, ...], permutation: tuple[int, ...] | None) ->
     order = permutation or range(len(shape))[::-1]
     long = [axis for axis in order if shape[axis] > 1]
     return long == sorted(long)
-
-
-def _is_of_one(reduction: Node) -> bool:
-    return reduction.operand("input").element_count == reduction.outputs[0].element_count
 
 
 def origin_of(value: object) -> Value:

@@ -1,4 +1,4 @@
-"""What pictures show of a compiled graph as JSON and back, so that it can be saved with the graph."""
+"""Descriptions of compiled graphs for pictures as JSON and back, so that they can be saved with a graph."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def to_json(graph: GraphDescription, plan: CompiledPlan | None) -> Any:
 
 
 def from_json(written: Any) -> tuple[GraphDescription, CompiledPlan | None]:
-    """What :func:`to_json` wrote."""
+    """Read what :func:`to_json` wrote."""
     values = tuple(
         DrawnValue(MLOperandDescriptor(data_type, shape), kind, name, source, port)
         for kind, data_type, shape, name, source, port in written["values"]

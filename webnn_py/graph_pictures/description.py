@@ -1,4 +1,4 @@
-"""What is drawn of a graph: small records that hold no constants' bytes, so that they cost nothing to keep."""
+"""Descriptions of graphs for drawing: small records without constants' bytes, so that they cost nothing to keep."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class GraphDescription:
         return cls(tuple(values), tuple(operators), inputs, outputs_of_graph)
 
     def is_like(self, other: Self) -> bool:
-        """Whether another graph has the same operators with the same operands, inputs and outputs."""
+        """Return whether another graph has the same operators with the same operands, inputs and outputs."""
         return (self.values, self.inputs, self.outputs) == (other.values, other.inputs, other.outputs) and [
             (operator.operator, operator.operands) for operator in self.operators
         ] == [(operator.operator, operator.operands) for operator in other.operators]
@@ -137,7 +137,7 @@ Leaf = tuple[MLOperandDescriptor, str | float | None]
 
 @attrs.frozen(eq=False)
 class Sketch:
-    """What a description is made of when somebody asks for one: every build keeps a sketch, and few are asked.
+    """The material of a description: every build keeps a sketch, few are asked for a description.
 
     Values are told apart by numbers that are theirs alone while the graph is there, as they are had without looking
     anything up.

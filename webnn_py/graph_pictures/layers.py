@@ -1,4 +1,4 @@
-"""Where the boxes of a graph go: in layers from top to bottom, so that wires lead down and cross as little as may be.
+"""Layout of a graph's boxes: in layers from top to bottom, with few crossings of wires.
 
 Sugiyama's method: each box is in a layer below all that it reads (longest path), wires that pass layers have a bend in
 each, boxes are sorted by the mean place of their neighbours (barycentres), and moved towards them as far as they can.
@@ -70,7 +70,7 @@ class Piece:
 
 @attrs.frozen
 class Arrangement:
-    """Where everything is.
+    """Positions of all boxes and wires.
 
     Attributes:
         places: left and top of each box.
@@ -97,7 +97,7 @@ class _Vertex:
 
     @property
     def weight(self) -> float:
-        """How much it wants to be where it would be straight: bends most of all."""
+        """Return the weight of a straight course for this item: bends have the largest."""
         return 1.0 if self.key else 4.0
 
 
@@ -211,7 +211,7 @@ def _barycentre(vertex: _Vertex, *, above: bool) -> float:
 
 
 def _share(vertex: _Vertex, x: float) -> float:
-    """How far right in a box a place is, from 0 to less than 1."""
+    """Return the horizontal position of a place in a box, from 0 to less than 1."""
     return x / (vertex.size.width + 1) if vertex.key else 0.5
 
 

@@ -1,4 +1,4 @@
-"""What a device has made of a graph, as far as pictures show it: kernels, what is folded, memory."""
+"""A device's plan for a graph as far as pictures show it: kernels, folded nodes, memory."""
 
 from __future__ import annotations
 
@@ -64,6 +64,6 @@ class CompiledPlan:
 
 
 def plan_of(compiled: object) -> CompiledPlan | None:
-    """The plan of a compiled graph, as its ``plan``; None where the device tells none."""
+    """Return the plan of a compiled graph; None where the device has none to show."""
     plan: CompiledPlan | None = getattr(compiled, "plan", None)  # to ask for a protocol takes ten times as long
     return plan

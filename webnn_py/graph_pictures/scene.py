@@ -117,7 +117,7 @@ def _constants(graph: GraphDescription, operator: DrawnOperator) -> Iterator[str
 
 @attrs.frozen
 class Fates:
-    """What became of each operator of a graph on a device.
+    """The role of each operator of a graph on a device.
 
     Attributes:
         plan: the device's plan; None where nothing is known.
@@ -153,13 +153,13 @@ class Fates:
         return cls(plan, {index: tuple(numbers) for index, numbers in kernels.items()}, folded, groups)
 
     def kind(self, index: int) -> Kind:
-        """What kind of box an operator is."""
+        """The kind of box for an operator."""
         if index in self.folded:
             return "folded"
         return "view" if self.plan is not None and not self.kernels[index] else "operator"
 
     def remark(self, index: int) -> Iterator[str]:
-        """What is to be said of an operator besides."""
+        """Further notes on an operator."""
         kind = self.kind(index)
         if kind == "folded":
             yield "computed at build"
@@ -169,7 +169,7 @@ class Fates:
             yield self._title(self.kernels[index])
 
     def frames(self) -> Iterator[Frame]:
-        """What is computed together."""
+        """Operators that are computed together."""
         for number, members in enumerate(self.groups):
             numbers = sorted({kernel for index in members for kernel in self.kernels[index]})
             yield Frame(f"k{number}", self._title(numbers), tuple(f"n{index}" for index in members))

@@ -96,7 +96,7 @@ class Card:
         return cls(box, Size(width, height + (LABEL if types else 0.0)), height, outs, types, len(arriving))
 
     def into(self, entry: int) -> float:
-        """Where a wire arrives."""
+        """The point where a wire arrives."""
         return self.size.width * (entry + 1) / (self.entries + 1)
 
 
@@ -145,11 +145,11 @@ class Cluster:
 
     @property
     def left(self) -> float:
-        """Where the members' arrangement begins, from the frame's left edge."""
+        """The start of the members' arrangement, from the frame's left edge."""
         return (self.size.width - self.inner.size.width) / 2
 
     def port(self, key: str) -> float:
-        """Where a port is, from the frame's left edge."""
+        """The position of a port, from the frame's left edge."""
         return self.left + self.inner.places[key][0]
 
 
@@ -174,7 +174,7 @@ class Stub:
 
 @attrs.frozen
 class PlacedScene:
-    """Where everything of a scene is, from the picture's left and upper edge.
+    """Positions of everything in a scene, from the picture's left and upper edge.
 
     Attributes:
         cards: the boxes, by key.

@@ -85,7 +85,7 @@ def _call(graph: GraphDescription, operator: DrawnOperator) -> str:
 
 
 def _reference(graph: GraphDescription, index: int) -> str:
-    """How a value is named where it is read."""
+    """Return the name of a value where it is read."""
     value = graph.values[index]
     if value.kind == "input":
         return _name(value.name)

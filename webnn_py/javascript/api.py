@@ -1,4 +1,4 @@
-"""What the interfaces of the API do when a script calls them: the same calls in Python.
+"""The interfaces of the API as a script calls them: each member makes the same call in Python.
 
 Each function takes converted arguments in the order of the IDL and returns what a script gets: nothing, an object,
 a list of objects, plain data, or a promise. They raise what Python's API raises.
@@ -42,7 +42,7 @@ Names = dict[str, str]
 
 @attrs.frozen
 class Told:
-    """A promise, and how scripts are told its value."""
+    """A promise, and how scripts receive its value."""
 
     promise: MLPromise[Any]
     told: Callable[[Any], Any]
@@ -228,7 +228,7 @@ class API:
         return getattr(builder, operator.name)(**values)
 
     def _refuse_more(self, member: str, values: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-        """What the compatibility mode refuses although the text allows it."""
+        """Refuse calls that the text allows and the compatibility mode does not."""
         start = f"{member}() [{options['label']}]"
         if self._mode.scalar_padding_refused and member == "pad" and values["input"].rank == 0:
             raise TypeError(f"{start}: the input is a scalar; it must have a dimension to pad")
@@ -253,7 +253,7 @@ def _query_support(context: MLContext, query: Mapping[str, Any]) -> MLPromise[An
 
 
 def limits_of_script(limits: Mapping[str, Any]) -> dict[str, Any]:
-    """What ``opSupportLimits()`` gives a script, as ``op_support_limits()`` gives it."""
+    """Return the answer of ``opSupportLimits()``, from ``op_support_limits()``."""
     tops = {spec_name: name for name, spec_name in _TOP_LIMITS.items()}
     found: dict[str, Any] = {}
     for spec_name, value in limits.items():

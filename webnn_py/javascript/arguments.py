@@ -16,7 +16,7 @@ BROWSER_HELP: Final = f"run it as this browser would accept it: {', '.join(BROWS
 EXPERIMENTAL_HELP: Final = f"let the program try a proposal: {', '.join(EXPERIMENTS)}"
 
 TRACE_HELP: Final = (
-    "write what happened on the timelines, when and why: .html is a page for any browser, complete in itself; .json is "
+    "write a trace of the timelines: .html is a self-contained page for any browser; .json is "
     "for Perfetto (ui.perfetto.dev) and chrome://tracing"
 )
 
@@ -30,32 +30,43 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     """Add the two commands."""
     wpt = commands.add_parser("wpt", help="run web-platform-tests from a checkout")
     wpt.add_argument("checkout", type=Path, metavar="CHECKOUT", help="a checkout of web-platform-tests")
-    wpt.add_argument("files", metavar="FILE", nargs="*", help="test files or folders; all of webnn/ if none")
-    wpt.add_argument("--jobs", type=_positive, default=default_jobs(), metavar="N", help="files at a time")
-    wpt.add_argument("--device", choices=["cpu", "gpu", "npu"], default="cpu", help="which variants of files")
+    wpt.add_argument("files", metavar="FILE", nargs="*", help="test files or folders (default: all of webnn/)")
+    wpt.add_argument(
+        "--jobs", type=_positive, default=default_jobs(), metavar="N", help="number of files run at a time"
+    )
+    wpt.add_argument(
+        "--device",
+        choices=["cpu", "gpu", "npu"],
+        default="cpu",
+        help="device whose variants of files run (default: %(default)s)",
+    )
     wpt.add_argument(
         "--report", type=Path, action="append", default=[], metavar="FILE", help="write .json or .xml (JUnit)"
     )
-    wpt.add_argument("--expected", type=Path, metavar="FILE", help="the expected failures, if not those shipped")
+    wpt.add_argument(
+        "--expected", type=Path, metavar="FILE", help="list of expected failures (default: the one shipped)"
+    )
     wpt.add_argument("--idl", type=Path, metavar="FILE", help="bind this .idl or .bs file, not the checkout's IDL")
     wpt.add_argument(
         "--compatibility",
         choices=["auto", "none", "wpt-2025-03", "wpt-2026"],
         default="auto",
-        help="what the tests expect otherwise than the specification; auto: by the age of the checkout",
+        help="deviations of the tests from the specification; auto: by the age of the checkout",
     )
     wpt.add_argument(
         "--newer",
         type=Path,
         metavar="FOLDER",
-        help="files that replace or join those of the checkout, laid out alike",
+        help="folder of the same layout, whose files replace or join those of the checkout",
     )
     wpt.add_argument("--trace", type=_folder, metavar="FOLDER", help="write a trace of each test file there")
-    wpt.add_argument("--timeout-multiplier", type=float, default=1.0, metavar="X", help="stretches every time limit")
+    wpt.add_argument("--timeout-multiplier", type=float, default=1.0, metavar="X", help="factor for every time limit")
     js = commands.add_parser("js", help="run a JavaScript program that has navigator.ml")
-    js.add_argument("file", type=Path, metavar="FILE", help="a script, or, called .mjs, an ES module")
-    js.add_argument("--module", action="store_true", help="an ES module whatever its name")
-    js.add_argument("--files", type=_folder, metavar="FOLDER", help="let fetch() and import read the files below it")
+    js.add_argument("file", type=Path, metavar="FILE", help="a script, or an ES module if its name ends in .mjs")
+    js.add_argument("--module", action="store_true", help="treat the file as an ES module whatever its name")
+    js.add_argument(
+        "--files", type=_folder, metavar="FOLDER", help="let fetch() and import read files below this folder"
+    )
     js.add_argument(
         "--graph-cache",
         type=Path,
@@ -65,24 +76,24 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     js.add_argument("--trace", type=trace_file, metavar="FILE", help=TRACE_HELP)
     browsers = js.add_mutually_exclusive_group()  # what one refuses would hide the rest from the other
     browsers.add_argument("--browser", choices=BROWSERS, metavar="NAME", help=BROWSER_HELP)
-    browsers.add_argument(
-        "--portability", action="store_true", help="tell what of it would fail in which browser, and why"
-    )
+    browsers.add_argument("--portability", action="store_true", help="list what would fail in which browser, and why")
     js.add_argument(
         "--compatibility",
         choices=["none", "wpt-2026"],
         default="wpt-2026",
-        help="as web-platform-tests and browsers have it, or, none, as the text says (default: %(default)s)",
+        help="follow web-platform-tests and browsers, or the specification alone: none (default: %(default)s)",
     )
-    js.add_argument("--json", action="store_true", help="with --portability: as JSON; the program's words go to stderr")
     js.add_argument(
-        "--time-limit", type=_amount, metavar="SECONDS", help="end the program after so long, and with status 1"
+        "--json", action="store_true", help="with --portability: print JSON; the program's output goes to stderr"
+    )
+    js.add_argument(
+        "--time-limit", type=_amount, metavar="SECONDS", help="end the program after this time, with status 1"
     )
     js.add_argument(
         "--memory-limit",
         type=_amount,
         metavar="MIB",
-        help="bound what the engine holds, and what the program makes this process hold",
+        help="limit the engine's memory, and the memory that the program makes this process hold",
     )
     wpt.add_argument("--engine", choices=["quickjs", "node"], default="quickjs", help="default: %(default)s")
     js.add_argument("--engine", choices=["quickjs", "node"], default="node", help="default: %(default)s")

@@ -1,4 +1,4 @@
-"""How the API looks to scripts in the browser of a profile: members that it has or lacks, what its bindings accept."""
+"""The API as scripts see it in the browser of a profile: its members, and the arguments that its bindings accept."""
 
 import copy
 from typing import Any

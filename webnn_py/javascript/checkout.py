@@ -92,7 +92,7 @@ def _isolates(headers: str) -> bool:
 
 
 def is_for(device: str, variant: str) -> bool:
-    """Whether a variant is meant for a device, ``?cpu`` or ``?op=add&device=cpu``; one that names none is for all."""
+    """Return whether a variant is meant for a device, ``?cpu`` or ``?op=add&device=cpu``."""
     words = re.split(r"[?&=]", variant)
     return device in words or not {"cpu", "gpu", "npu"} & set(words)
 

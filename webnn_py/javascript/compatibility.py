@@ -11,7 +11,7 @@ import attrs
 
 @attrs.frozen
 class Compatibility:
-    """What the bindings do otherwise than the specification of June 2026; by default nothing.
+    """Deviations of the bindings from the specification of June 2026; none by default.
 
     Attributes:
         name: the name of the set.

@@ -175,7 +175,7 @@ class Engine:
         self._process.kill()
 
     def _ended(self) -> Exception:
-        """Why the process is gone, as the exception to raise."""
+        """Return the exception to raise for a process that has ended."""
         status = self._process.wait()
         if self._overdue:
             return LimitError(f"it ran for {self._limits.seconds:g} s, its time limit")

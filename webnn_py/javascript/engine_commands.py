@@ -1,4 +1,4 @@
-"""How the engines' processes are started: what to run, and how their memory is bounded."""
+"""The processes of the engines: their command lines, and the limits of their memory."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ OUT_OF_MEMORY = 70
 
 @attrs.frozen
 class Limits:
-    """What a script may use up.
+    """Limits on the time and memory of a script.
 
     Attributes:
         seconds: wall time from the start of its engine; None for any.

@@ -1,4 +1,4 @@
-"""Which sub-tests are known to fail and why, and what a run is worth in that light."""
+"""Sub-tests that are known to fail, with reasons, and the judgement of a run by them."""
 
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
@@ -70,7 +70,7 @@ def load(path: Path, compatibility: str, backend: str, experimental: Collection[
 
 
 def judge(result: FileResult, expectations: Expectations) -> list[Judged]:
-    """What every sub-test of a file is worth, and the file as a whole if that is not well."""
+    """Return the verdict on each sub-test of a file, and one on the file itself if it ended badly."""
     path = result.id.partition("?")[0]
     judged = []
     seen = set()
@@ -95,5 +95,5 @@ def judge(result: FileResult, expectations: Expectations) -> list[Judged]:
 
 
 def is_as_expected(judged: Iterable[Judged]) -> bool:
-    """Whether nothing is unexpected."""
+    """Return whether nothing is unexpected."""
     return all(one.verdict in {"pass", "expected failure"} for one in judged)

@@ -29,7 +29,7 @@ Settle = Callable[[dict[str, Any], "memoryview | None"], None]
 
 
 class Services(Protocol):
-    """What the world of a script does besides the API."""
+    """Services that the host offers to a script besides the API."""
 
     def serve(self, message: dict[str, Any], payload: memoryview | None) -> tuple[Any, memoryview | None]:
         """Answer a message that is no call of the API; raises ValueError for one it does not know."""
@@ -215,13 +215,13 @@ class Host:
 
 
 def _source(at: Mapping[str, str]) -> Source:
-    """A place in a script, as ``js/places.js`` tells it; functions without a name are left out."""
+    """Return a place in a script, as ``js/places.js`` gives it; functions without a name are left out."""
     function = at.get("function", "")
     return Source(at["file"], int(at["line"]), "" if function in _NAMELESS else function)
 
 
 def _devices(graph: MLGraph) -> tuple[str, ...] | None:
-    """What graphs tell: in the browser that the context stands for, else what computes them; None if nobody asked."""
+    """Return the events of graphs: those of the emulated browser, else of the device; None if nobody asked."""
     rules = graph._context._browser
     if rules is not None and rules.enforced is not None and rules.enforced.graph_devices is not None:
         return rules.enforced.graph_devices

@@ -1,4 +1,4 @@
-"""What a script makes this process hold, and the limit of it."""
+"""Memory that a script makes this process hold, and the limit on it."""
 
 import math
 import os
@@ -158,7 +158,7 @@ def _resident(process: int) -> int:
 
 @contextmanager
 def watched(limit: int | None, engine: int, end: Callable[[], None]) -> Iterator[None]:
-    """Within, ``end`` is called from a thread when this process and the engine's have grown beyond the limit.
+    """Call ``end`` from a thread when this process and the engine's have grown beyond the limit.
 
     An account cannot count everything: what a graph needs while it runs, or what a library keeps. Where the operating
     system does not tell what processes hold (it is Linux that does), nothing is watched.

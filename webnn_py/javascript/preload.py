@@ -1,4 +1,4 @@
-"""What every test file's process needs, imported once in the process that they are forked from."""
+"""Imports that every test file's process needs, made once in the process that they are forked from."""
 
 from webnn_py.device.on_numpy.backend import NumpyBackend
 from webnn_py.javascript import worker  # noqa: F401 - imported for those who are forked

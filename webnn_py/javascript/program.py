@@ -39,7 +39,7 @@ MODULE_SUFFIXES: Final = (".js", ".mjs")
 
 
 class UnreadableProgramError(Exception):
-    """What was to be run is missing, or is no program."""
+    """The program's file is missing, or is no program."""
 
 
 @attrs.frozen

@@ -38,7 +38,7 @@ def as_json(run: Run) -> str:
 
 
 def as_junit(run: Run) -> str:
-    """What JUnit readers understand: expected failures are skipped with their reason, unexpected passes fail."""
+    """Return a report for JUnit readers: expected failures are skipped with their reason, unexpected passes fail."""
     totals = run.totals()
     root = ET.Element("testsuites", name="web-platform-tests", time=f"{run.seconds:.3f}")
     properties = ET.SubElement(root, "properties")

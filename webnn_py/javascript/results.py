@@ -1,4 +1,4 @@
-"""What came of test files: plain records that go between processes and into reports."""
+"""Results of test files: plain records that go between processes and into reports."""
 
 from typing import Literal
 

@@ -56,7 +56,7 @@ MOST_CANCELLED = 64
 
 
 class World(Protocol):
-    """What is outside of a script: where its words go, and where files come from."""
+    """The world outside of a script: where its output goes, and where files come from."""
 
     def log(self, level: str, text: str) -> None:
         """A line of the console, or an exception that nothing caught (level "uncaught" or "unhandled")."""
@@ -179,7 +179,7 @@ class Session:
             self._idle.set()
 
     def _report(self, error: ScriptError) -> None:
-        """Tell the realm of an exception that nothing caught; where it cannot hear it, tell the world."""
+        """Report an exception that nothing caught to the realm, or to the world where the realm cannot take it."""
         try:
             self.engine.call("reportText", json.dumps({"message": str(error), "stack": error.stack}))
         except ScriptError as second:

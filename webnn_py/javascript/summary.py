@@ -30,32 +30,32 @@ class Run:
         return [one for judged in self.judged.values() for one in judged]
 
     def counts(self) -> Counter[Verdict]:
-        """How many sub-tests, and files that ended badly, are worth what."""
+        """Return the number of sub-tests, and of files that ended badly, by verdict."""
         return Counter(one.verdict for one in self.every())
 
     def subtests(self) -> int:
-        """How many sub-tests ran."""
+        """The number of sub-tests that ran."""
         return sum(len(result.subtests) for result in self.files)
 
     def passed(self) -> int:
-        """How many sub-tests passed."""
+        """The number of sub-tests that passed."""
         return sum(test.status == "PASS" for result in self.files for test in result.subtests)
 
     def never_ran(self) -> int:
-        """How many sub-tests are known but never ran; what a file that crashed would have had, nobody knows."""
+        """The number of known sub-tests that never ran; those of a file that crashed are not known."""
         return sum(test.status == "NOTRUN" for result in self.files for test in result.subtests)
 
     def incomplete(self) -> int:
-        """How many files did not come to their end, so that some of their sub-tests may be unknown."""
+        """The number of files that did not reach their end, so that some of their sub-tests may be unknown."""
         return sum(result.harness != "OK" for result in self.files)
 
     def unexpected(self) -> list[Judged]:
-        """What nobody expected: failures, and passes as loudly."""
+        """Unexpected results: failures, and passes where a failure is listed."""
         return [one for one in self.every() if one.verdict.startswith("unexpected")]
 
     @property
     def as_expected(self) -> bool:
-        """Whether the command may end with status 0."""
+        """Return whether the command may end with status 0."""
         return bool(self.files) and is_as_expected(self.every())
 
     def totals(self) -> dict[str, Any]:

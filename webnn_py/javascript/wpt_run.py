@@ -24,7 +24,7 @@ HELPERS = "wpt_helpers.js"
 
 @attrs.frozen
 class Settings:
-    """How files are run.
+    """Options of a run.
 
     Attributes:
         root: the checkout, or any folder with the files and ``resources/testharness.js``.
@@ -51,7 +51,7 @@ class Settings:
     experimental: tuple[str, ...] = ()
 
     def file(self, path: str) -> Path:
-        """Where a file lies, given from the root of the checkout; the newer one where there are two."""
+        """Return the place of a file, given from the root of the checkout; the newer one where there are two."""
         newer = None if self.newer is None else self.newer / path
         return newer if newer is not None and newer.is_file() else self.root / path
 

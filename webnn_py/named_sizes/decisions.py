@@ -1,4 +1,4 @@
-"""What was decided about sizes that are known at dispatch only, and for which sizes it would be decided alike."""
+"""Decisions about sizes that are known at dispatch only, and the other sizes for which they would be the same."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ class Expression(Protocol):
 
     @property
     def tells(self) -> str | None:
-        """The name whose size its value tells."""
+        """The name whose size follows from the value."""
 
     def value(self, sizes: Sizes) -> int:
-        """What it is when the names have these sizes."""
+        """The value for given sizes of the names."""
 
 
 @attrs.frozen
 class Answer:
-    """What was asked of an expression, and answered."""
+    """A question about an expression, and its answer."""
 
     expression: Expression = attrs.field(eq=False)
     relation: Relation

@@ -21,7 +21,7 @@ from webnn_py.named_sizes.decisions import DECIDED, Relation, Sizes, UnknownSize
 
 @attrs.frozen
 class Atom:
-    """What sums of products are made of: a name, or a quotient or remainder that no sum of products is.
+    """The factors of products: a name, or a quotient or remainder that no sum of products is.
 
     Attributes:
         code: what it is, by which two are told apart: an expression of Python, of the sizes ``s``.
@@ -40,7 +40,7 @@ class Atom:
     high: int = attrs.field(default=1, eq=False)
 
     def value(self, sizes: Sizes) -> int:
-        """What it is when the names have these sizes."""
+        """The value for given sizes of the names."""
         if self.kind == "name":
             return sizes[self.text]
         left, right = (value_of(part, sizes) for part in self.parts)
@@ -171,7 +171,7 @@ class SymbolicSize:
     # --- values ----------------------------------------------------------------------------------------------
 
     def value(self, sizes: Sizes) -> int:
-        """What it is when the names have these sizes."""
+        """The value for given sizes of the names."""
         total = 0
         for atoms, coefficient in self.terms:
             total += coefficient * math.prod(atom.value(sizes) for atom in atoms)
@@ -184,13 +184,13 @@ class SymbolicSize:
 
     @property
     def tells(self) -> str | None:
-        """The name whose size its value tells; None where that tells none."""
+        """The name whose size follows from the value; None where none does."""
         (first, *others) = [atoms for atoms, _ in self.terms if atoms]
         return first[0].text if not others and len(first) == 1 and first[0].kind == "name" else None
 
     @property
     def is_name(self) -> bool:
-        """Whether it is a named dimension itself."""
+        """Return whether it is a named dimension itself."""
         return len(self.terms) == 1 and self.terms[0][1] == 1 and [a.kind for a in self.terms[0][0]] == ["name"]
 
     def __repr__(self) -> str:
@@ -264,7 +264,7 @@ def _parts(value: object) -> tuple[Any, int] | None:
 
 
 def _asked(expression: Any, relation: Relation) -> bool:
-    """Whether an expression is 0, or below 0: from its bounds, else as the tracing in force has it."""
+    """Return whether an expression is 0, or below 0: from its bounds, else as the tracing in force decides."""
     if type(expression) is int:
         return DECIDED[relation](expression)
     if relation == "==" and not expression.low <= 0 <= expression.high:
@@ -388,7 +388,7 @@ def _ends(value: Any) -> tuple[int, int]:
 
 
 def _split(left: Any, divisor: int) -> tuple[Any, Any]:
-    """What a number divides of a sum, divided, and the rest, whose coefficients are as small as can be."""
+    """Divide a sum by a number: return the part that it divides, and the rest with the smallest coefficients."""
     parts = [(atoms, _toward_zero(coefficient, divisor)) for atoms, coefficient in _terms(left)]
     whole = _sum(parts)
     return whole, left - whole * divisor
@@ -435,7 +435,7 @@ def _operand_text(value: Any) -> str:
 
 
 def code_of(value: Any) -> str:
-    """What tells a number or a size apart from others."""
+    """Return a key that equal numbers and sizes share."""
     if type(value) is not SymbolicSize:
         return str(value)
     return " + ".join("*".join([str(number), *(f"({atom.code})" for atom in atoms)]) for atoms, number in value.terms)

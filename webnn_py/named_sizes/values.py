@@ -16,7 +16,7 @@ def values_function(expressions: Iterable[Any]) -> Callable[[Sizes], tuple[int, 
 
 
 def coverage(tracing: Tracing) -> Callable[[Sizes], bool]:
-    """What tells whether all answers of a tracing, which is over, are the same for other sizes."""
+    """A check of whether all answers of a finished tracing are the same for other sizes."""
     answers = list(tracing.answers.values())
     values = values_function(answer.expression for answer in answers)
     wanted = [(DECIDED[answer.relation], answer.holds) for answer in answers]
@@ -43,5 +43,5 @@ def values_of(item: Any, sizes: Sizes) -> Any:
 
 
 def has_size(item: object) -> bool:
-    """Whether there is a size among the items of tuples and lists."""
+    """Return whether there is a size among the items of tuples and lists."""
     return any(map(has_size, item)) if isinstance(item, (tuple, list)) else type(item) is SymbolicSize

@@ -15,8 +15,9 @@ from onnx import helper
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.frozen import frozen
 from webnn_py.graph import Constant, Node, Value
-from webnn_py.onnx_export.drafts import Draft, Lists, Within, attributes_of
 from webnn_py.onnx_export.guards import Guard, Must
+from webnn_py.onnx_export.nodes import Lists, OnnxNode, Within, attributes_of
+from webnn_py.operators import fused
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.rewriting.builder import RewriteBuilder
 
@@ -126,7 +127,7 @@ class Body:
         self._values: dict[Value, OnnxTensor] = {}
         self._count = 0
         self.label = ""
-        self.nodes: list[Draft] = []
+        self.nodes: list[OnnxNode] = []
         self.constants: dict[str, Array] = {}
         self.is_plain = True
         self.truths: dict[str, str] = {}
@@ -192,7 +193,7 @@ class Body:
         while not names[-1]:  # onnxruntime takes an absent last input for one that is there
             names.pop()
         given = attributes_of(attributes) if attributes else ()
-        self.nodes.append(Draft(operator, names, made, given, self.label))
+        self.nodes.append(OnnxNode(operator, names, made, given, self.label))
         return outputs
 
     def _write_in_float32(
@@ -218,7 +219,7 @@ class Body:
         return OnnxTensor(f"t{self._count}", descriptor.data_type, descriptor)
 
     @contextmanager
-    def apart(self) -> Iterator[list[Draft]]:
+    def apart(self) -> Iterator[list[OnnxNode]]:
         """The nodes that are written meanwhile, which are none of the body's."""
         around, self.nodes = self.nodes, []
         try:
@@ -303,7 +304,8 @@ class Body:
             name: drawing.of(value) if isinstance(value, OnnxTensor) else [drawing.of(item) for item in value]
             for name, value in operands.items()
         }
-        drawn = DECOMPOSITIONS[node.operator.name](drawing, **{**node.options, **given})
+        decomposition = fused.DECOMPOSITIONS.get(node.operator) or DECOMPOSITIONS[node.operator.name]
+        drawn: Any = decomposition(drawing, **{**node.options, **given})
         return [drawing.tensor(operand) for operand in (drawn if isinstance(drawn, list) else [drawn])]
 
     def value(self, value: Value) -> OnnxTensor:

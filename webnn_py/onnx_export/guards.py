@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 from onnx import TensorProto
 
-from webnn_py.onnx_export.drafts import Draft, attributes_of
+from webnn_py.onnx_export.nodes import OnnxNode, attributes_of
 
 
 class Must(Enum):
@@ -49,17 +49,17 @@ class Guard:
         return self.is_number or self.must is Must.BE_NONE_OR_SOME
 
 
-def number_of(guards: Iterable[Guard], new_name: Callable[[str], str]) -> list[Draft]:
+def number_of(guards: Iterable[Guard], new_name: Callable[[str], str]) -> list[OnnxNode]:
     """The nodes that make a number which is NaN if any guard is not as it must be; it is that of the last node.
 
     Tensors are joined before they are summed, where their shapes differ in one axis only: a node costs as much as
     thousands of elements.
     """
-    nodes: list[Draft] = []
+    nodes: list[OnnxNode] = []
 
     def add(operator: str, inputs: list[str], **attributes: Any) -> str:
         name = new_name("guard")
-        nodes.append(Draft(operator, inputs, [name], attributes_of(attributes), name))
+        nodes.append(OnnxNode(operator, inputs, [name], attributes_of(attributes), name))
         return name
 
     def total(tensor: str) -> str:

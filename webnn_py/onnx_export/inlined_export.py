@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from itertools import chain
 from typing import Final, final
 
@@ -13,18 +13,18 @@ from onnx import TensorProto
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Graph, Node, Value
 from webnn_py.onnx_export.body import Array, Body, Known, OnnxTensor, Write, element_type, name_of
-from webnn_py.onnx_export.drafts import Draft, write_name, write_tensor
 from webnn_py.onnx_export.guards import number_of
 from webnn_py.onnx_export.model_export import (
     Names,
-    ReadConstant,
     constant_key,
-    needed,
     value_info,
     written_model,
 )
+from webnn_py.onnx_export.node_passes import WrittenNodes
+from webnn_py.onnx_export.nodes import OnnxNode, write_name, write_tensor
 from webnn_py.onnx_export.shape_inputs import shape_inputs
-from webnn_py.onnx_export.tidying import tidied
+from webnn_py.rewriting.passes import PassContext, PassManager
+from webnn_py.rewriting.report import PassReport
 
 LEAST_BESIDE: Final = 4096
 """Constants of fewer bytes stand in the model: to make a value of its own takes longer than to copy them."""
@@ -41,6 +41,7 @@ class InlinedModel:
         inputs: what the graph's inputs are called in the model.
         outputs: what its outputs are called: the script may have one name for an input and an output, ONNX may not.
         guard: the name of its output more that the sum of the guards is, if there are any.
+        passes: what each pass did to the nodes.
         beside: the constants of ``LEAST_BESIDE`` bytes and more on which no shape depends, by name; the model has no
             more of them than data type and shape, as those that lie in a file.
     """
@@ -51,12 +52,8 @@ class InlinedModel:
     inputs: Mapping[str, str]
     outputs: Mapping[str, str]
     guard: str | None
+    passes: tuple[PassReport, ...]
     beside: Mapping[str, Array]
-
-
-Join = Callable[[Sequence[Draft], Collection[str], dict[str, Array]], list[Draft]]
-"""(nodes, the names of the outputs, the constants by name, to which some may be added) → fewer nodes that compute the
-same."""
 
 
 @final
@@ -65,27 +62,27 @@ class InlinedExport:
 
     Args:
         graph: what to write.
-        read_constant: gives the values of constants.
+        context: gives the values of constants, and says what the passes are for.
         write: writes an operator into a body.
-        join: what is done to the nodes that were written.
+        passes: the passes over the nodes that were written.
         without_float16: the ONNX operators that are written in float32 where they would be in float16.
     """
 
     def __init__(
         self,
         graph: Graph,
-        read_constant: ReadConstant,
+        context: PassContext,
         write: Write,
-        join: Join | None = None,
+        passes: PassManager,
         without_float16: Container[str] = (),
     ) -> None:
         self._inputs = {name: f"i{number}" for number, name in enumerate(graph.inputs)}
         self._outputs = {name: f"o{number}" for number, name in enumerate(graph.outputs)}
         self._beside: dict[str, Array] = {}
         self._graph = graph
-        self._read_constant = read_constant
+        self._context = context
         self._write = write
-        self._join = join
+        self._passes = passes
         self._arrays: dict[Value, Array] = {}
         self._with_arrays: dict[str, Value] = {}
         known = Known(self._arrays.get, ())
@@ -115,22 +112,21 @@ class InlinedExport:
             guard = nodes[-1].name
             infos.append(value_info(guard, MLOperandDescriptor("float32", ())))
         made = [*outputs] if guard is None else [*outputs, guard]
-        nodes, used = needed(tidied(nodes, made), made)
-        if self._join is not None:
-            nodes = self._join(nodes, made, self._body.constants)
-            used = set(chain.from_iterable([node.read for node in nodes]))
+        drawn = WrittenNodes(nodes, made, self._body.constants)
+        written, passes = self._passes.run(drawn, self._context)
+        used = set(chain.from_iterable([node.read for node in written.nodes]))
         inputs = [value_info(self._inputs[name], value.descriptor) for name, value in self._graph.inputs.items()]
-        model = written_model(nodes, inputs, infos)
-        add_tensor, shapes = model.graph.initializer.add, _read_for_shapes(nodes)
+        model = written_model(written.nodes, inputs, infos)
+        add_tensor, shapes = model.graph.initializer.add, _read_for_shapes(written.nodes)
         for name, array in self._body.constants.items():
             if name in used:
                 self._write_tensor(add_tensor(), name, array, stands_in_model=name in shapes)
-        operators = frozenset([draft.operator for draft in nodes]).union(
-            *[draft.within.operators for draft in nodes if draft.within is not None]
+        operators = frozenset([draft.operator for draft in written.nodes]).union(
+            *[draft.within.operators for draft in written.nodes if draft.within is not None]
         )
-        makers = frozenset([draft.operator for draft in nodes if not outputs.keys().isdisjoint(draft.outputs)])
+        makers = frozenset([draft.operator for draft in written.nodes if not outputs.keys().isdisjoint(draft.outputs)])
         return InlinedModel(
-            model.SerializeToString(), operators, makers, self._inputs, self._outputs, guard, self._beside
+            model.SerializeToString(), operators, makers, self._inputs, self._outputs, guard, passes, self._beside
         )
 
     def _add(self, node: Node) -> None:
@@ -151,7 +147,7 @@ class InlinedExport:
     def _constant(self, value: Value) -> OnnxTensor:
         """The tensor of a constant that is met for the first time."""
         assert isinstance(value, Constant)  # noqa: S101 - all others are made before they are used
-        array, descriptor = self._read_constant(value), value.descriptor
+        array, descriptor = self._context.contents(value), value.descriptor
         if array.shape != descriptor.shape:
             array = array.reshape(descriptor.shape)
         tensor = self._tensors[value] = self._body.constant(array, constant_key(value.key, array), descriptor)
@@ -170,12 +166,12 @@ class InlinedExport:
         for name, value in self._graph.outputs.items():
             tensor = self._tensors[value].name
             if tensor in names or tensor in made_elsewhere:
-                self._body.nodes.append(Draft("Identity", [tensor], [self._outputs[name]], name=self._outputs[name]))
+                self._body.nodes.append(OnnxNode("Identity", [tensor], [self._outputs[name]], name=self._outputs[name]))
             else:
                 names[tensor] = self._outputs[name]
         return names
 
-    def _guards(self, names: Mapping[str, str]) -> list[Draft]:
+    def _guards(self, names: Mapping[str, str]) -> list[OnnxNode]:
         """The nodes that make one number of all guards, whose tensors have other names in part."""
         guards = dict.fromkeys(self._body.guards)
         placed = (attrs.evolve(guard, tensor=names.get(guard.tensor, guard.tensor)) for guard in guards)
@@ -192,7 +188,7 @@ class InlinedExport:
         write_name(tensor, name, number, array)
 
 
-def _read_for_shapes(nodes: Sequence[Draft]) -> set[str]:
+def _read_for_shapes(nodes: Sequence[OnnxNode]) -> set[str]:
     """Return the names of all inputs on whose values shapes depend, also within nodes."""
     names: set[str] = set()
     for node in nodes:

@@ -18,8 +18,9 @@ from webnn_py.onnx_export.body import (
     element_type,
     name_of,
 )
-from webnn_py.onnx_export.drafts import Draft, write_tensor
-from webnn_py.onnx_export.sealing import DOMAIN, OPTIONS, options_text, seal
+from webnn_py.onnx_export.function_digests import DOMAIN, OPTIONS, options_text, seal
+from webnn_py.onnx_export.node_passes import needed
+from webnn_py.onnx_export.nodes import OnnxNode, write_tensor
 from webnn_py.onnx_export.writing import write
 from webnn_py.version import __version__
 
@@ -112,7 +113,7 @@ class ModelExport:
         self._of_array: dict[object, str] = {}
         self._initializers: dict[str, Array] = {}
         self._functions: dict[bytes, FunctionProto] = {}
-        self._nodes: list[Draft] = []
+        self._nodes: list[OnnxNode] = []
 
     def model(self) -> ModelProto:
         """The whole model."""
@@ -122,7 +123,7 @@ class ModelExport:
             self._add(node)
         for name, value in self._graph.outputs.items():
             if self._of_value[value] != name:
-                self._nodes.append(Draft("Identity", [self._of_value[value]], [name], name=name))
+                self._nodes.append(OnnxNode("Identity", [self._of_value[value]], [name], name=name))
         return self._assembled()
 
     def _assembled(self) -> ModelProto:
@@ -195,7 +196,7 @@ class ModelExport:
             self._functions[key] = function
         inputs = [self._name(value) for value in body.operands.values()]
         options = ((OPTIONS, options_text(node.options)),)
-        call = Draft(self._functions[key].name, inputs, self._result_names(node, label), options, label, DOMAIN)
+        call = OnnxNode(self._functions[key].name, inputs, self._result_names(node, label), options, label, DOMAIN)
         self._nodes.append(call)
 
     def _result_names(self, node: Node, label: str) -> list[str]:
@@ -243,7 +244,7 @@ def constant_key(key: Hashable | None, array: Array) -> tuple[object, ...]:
 
 
 def written_model(
-    nodes: Sequence[Draft], inputs: Iterable[ValueInfoProto], outputs: Iterable[ValueInfoProto]
+    nodes: Sequence[OnnxNode], inputs: Iterable[ValueInfoProto], outputs: Iterable[ValueInfoProto]
 ) -> ModelProto:
     """A model of nodes, which get names of their own; its constants are yet to be written."""
     model = ModelProto(ir_version=IR_VERSION, producer_name="webnn_py", producer_version=__version__)
@@ -263,7 +264,7 @@ def written_model(
     return model
 
 
-def opset_of(nodes: Iterable[Draft]) -> OperatorSetIdProto:
+def opset_of(nodes: Iterable[OnnxNode]) -> OperatorSetIdProto:
     """The version of ONNX's operators that nodes need."""
     in_blocks = [node for node in nodes if node.operator in QUANTIZE_IN_BLOCKS]
     has_blocks = any(name == "block_size" for node in in_blocks for name, _ in node.attributes)
@@ -282,7 +283,7 @@ def _function(body: Body, outputs: Sequence[str], node: Node) -> FunctionProto:
         helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array))
         for name, array in body.constants.items()
     ]
-    casts = [Draft("Cast", [name], [local], (("to", element_type("bool")),)) for name, local in body.truths.items()]
+    casts = [OnnxNode("Cast", [name], [local], (("to", element_type("bool")),)) for name, local in body.truths.items()]
     drafts, used = needed([*casts, *(written.placed(names, written.outputs[0]) for written in body.nodes)], results)
     nodes = [constant for constant in before if constant.output[0] in used]
     for draft in drafts:
@@ -291,17 +292,6 @@ def _function(body: Body, outputs: Sequence[str], node: Node) -> FunctionProto:
     return helper.make_function(
         DOMAIN, node.operator.spec_name, list(body.operands), results, nodes, [], attributes=[OPTIONS]
     )
-
-
-def needed(nodes: Sequence[Draft], outputs: Iterable[str]) -> tuple[list[Draft], set[str]]:
-    """The nodes that the outputs need, and all names that these use."""
-    used = set(outputs)
-    found: list[Draft] = []
-    for node in reversed(nodes):
-        if not used.isdisjoint(node.outputs):
-            used.update(node.read)
-            found.append(node)
-    return found[::-1], used
 
 
 def value_info(name: str, descriptor: MLOperandDescriptor) -> ValueInfoProto:

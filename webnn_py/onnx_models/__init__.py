@@ -2,25 +2,17 @@
 
 From the top::
 
-    model               OnnxModel: load a file, look at its inputs and outputs, convert it
-    reading             parses a model and checks its form; external_data, tensors, functions: of its parts
-    ordering            the nodes that outputs need, sorted
-    model_conversion    walks the model's nodes; each value on the way is static or an operand
-    scopes              what nodes see: values by name, operator sets, attributes of a function's call
-    control_flow        If, Loop and Scan: inner graphs in place of the node
-    sequences           their operators: a sequence is a tuple of values; joining: of tensors, to one
-    empty_tensors       what has no elements is known, whatever it is computed from
-    simplification      a simpler ONNX model of the same results; inlining: of a branch; contents: what a model has
-    folding             computes what depends on static values only; folding_costs tells before what that takes
-    weights             the model's initializers: read once for all conversions, and told by a digest
-    limits              what a model may cost, and what it has cost
-    rules               one rule for each ONNX operator, in the categories of ``webnn_py.operators``
-    table               @rule, and the choice of a rule by the operator's version
-    calling             a node's inputs and attributes as a rule's arguments
-    conversion_context  what a rule builds with
-    problems            what cannot be converted, grouped; freezing tells which inputs to freeze
-    operator_calls      WebNN's operators in models that this package wrote
-    export              the other way: drawings as ONNX models, which ``webnn_py.onnx_export`` writes
+    model           OnnxModel: load a file, look at its inputs and outputs, convert it
+    limits          the limits on what a model may cost, and where each is checked
+    problems        the errors for models that are refused; a problem for each node that cannot be converted
+    export          the other direction: save() and to_model(), by ``webnn_py.onnx_export``
+    reading         parses files and checks them: external data, tensors, element types, functions, order of nodes
+    conversion      converts nodes in order: scopes of values, control flow, sequences, functions
+    folding         computes values that are known while building, and estimates what that costs
+    rule_table      the table of rules: how one is declared, chosen by version, and called
+    rules           the rules: one for each ONNX operator and version, by category
+    rule_helpers    parts that several rules share
+    simplification  passes that simplify ONNX models, for ``webnn-py convert`` and ``info``
 
 A value is *static* when it can be computed while the graph is built: a numpy array. All others are operands. Shapes
 are fixed, so that whatever is computed from shapes is static, and no node of it remains.
@@ -28,9 +20,9 @@ are fixed, so that whatever is computed from shapes is static, and no node of it
 
 from webnn_py.onnx_models.export import save, to_model
 from webnn_py.onnx_models.limits import ModelLimits
-from webnn_py.onnx_models.metadata import ModelMetadata
 from webnn_py.onnx_models.model import OnnxModel, TensorInfo
 from webnn_py.onnx_models.problems import InvalidModelError, Problem, UnsupportedModelError
+from webnn_py.onnx_models.reading.metadata import ModelMetadata
 
 __all__ = [
     "InvalidModelError",

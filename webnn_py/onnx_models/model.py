@@ -17,16 +17,22 @@ import trio
 from onnx import ModelProto, TypeProto, ValueInfoProto
 
 from webnn_py.message_text import visible
-from webnn_py.onnx_models.conversion_context import StaticValue
-from webnn_py.onnx_models.element_types import NARROW_FLOAT64, NARROW_INT64, data_type_name, has_numbers, type_name
-from webnn_py.onnx_models.functions import functions_of
+from webnn_py.onnx_models.conversion.context import StaticValue
+from webnn_py.onnx_models.conversion.model_conversion import ModelConversion
+from webnn_py.onnx_models.conversion.scopes import Steps
 from webnn_py.onnx_models.limits import Expenses, ModelLimits
-from webnn_py.onnx_models.metadata import ModelMetadata
-from webnn_py.onnx_models.model_conversion import ModelConversion
-from webnn_py.onnx_models.ordering import Live, live
-from webnn_py.onnx_models.reading import read_model
-from webnn_py.onnx_models.scopes import Steps
-from webnn_py.onnx_models.weights import Weights
+from webnn_py.onnx_models.reading.element_types import (
+    NARROW_FLOAT64,
+    NARROW_INT64,
+    data_type_name,
+    has_numbers,
+    type_name,
+)
+from webnn_py.onnx_models.reading.functions import functions_of
+from webnn_py.onnx_models.reading.metadata import ModelMetadata
+from webnn_py.onnx_models.reading.model_file import read_model
+from webnn_py.onnx_models.reading.node_order import Live, live
+from webnn_py.onnx_models.reading.weights import Weights
 from webnn_py.operators.operand import MLOperand
 from webnn_py.script.builder import MLGraphBuilder
 

@@ -1,1 +1,1 @@
-"""What the operators are: declarations, limits and shape rules. No arrays, no devices, no tasks."""
+"""Operators: declarations, limits and shape rules. No arrays, no devices, no tasks."""

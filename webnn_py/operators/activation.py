@@ -46,7 +46,7 @@ def clamp_bounds(
     return cast_number(lowest, data_type), cast_number(highest, data_type)
 
 
-@operator("clamp", CLAMP, elementwise=True)
+@operator("clamp", CLAMP, elementwise=True, propagates_nan=True)
 def clamp(
     input: MLOperand,
     *,
@@ -68,7 +68,7 @@ def clamp(
     return same(input)
 
 
-@operator("elu", OF_FLOATS, elementwise=True)
+@operator("elu", OF_FLOATS, elementwise=True, propagates_nan=True)
 def elu(input: MLOperand, *, alpha: float = 1.0, label: str = "") -> MLOperandDescriptor:
     """The exponential linear unit: max(0, x) + alpha · (exp(min(0, x)) - 1).
 
@@ -80,13 +80,13 @@ def elu(input: MLOperand, *, alpha: float = 1.0, label: str = "") -> MLOperandDe
     return same(input)
 
 
-@operator("gelu", OF_FLOATS, elementwise=True)
+@operator("gelu", OF_FLOATS, elementwise=True, no_larger=True, propagates_nan=True)
 def gelu(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """The Gaussian error linear unit: 0.5 · x · (1 + erf(x / √2)), without approximation by tanh."""
     return same(input)
 
 
-@operator("hardSigmoid", OF_FLOATS, elementwise=True)
+@operator("hardSigmoid", OF_FLOATS, elementwise=True, result_range=(0, 1), propagates_nan=True)
 def hard_sigmoid(input: MLOperand, *, alpha: float = 0.2, beta: float = 0.5, label: str = "") -> MLOperandDescriptor:
     """A sigmoid made of three straight lines: max(0, min(1, alpha · x + beta)).
 
@@ -99,13 +99,13 @@ def hard_sigmoid(input: MLOperand, *, alpha: float = 0.2, beta: float = 0.5, lab
     return same(input)
 
 
-@operator("hardSwish", OF_FLOATS, elementwise=True)
+@operator("hardSwish", OF_FLOATS, elementwise=True, no_larger=True, propagates_nan=True)
 def hard_swish(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """The element times a hard sigmoid: x · max(0, min(6, x + 3)) / 6."""
     return same(input)
 
 
-@operator("leakyRelu", OF_FLOATS, elementwise=True)
+@operator("leakyRelu", OF_FLOATS, elementwise=True, propagates_nan=True)
 def leaky_relu(input: MLOperand, *, alpha: float = 0.01, label: str = "") -> MLOperandDescriptor:
     """A rectifier that lets a little through: max(0, x) + alpha · min(0, x).
 
@@ -117,7 +117,7 @@ def leaky_relu(input: MLOperand, *, alpha: float = 0.01, label: str = "") -> MLO
     return same(input)
 
 
-@operator("linear", OF_FLOATS, elementwise=True)
+@operator("linear", OF_FLOATS, elementwise=True, propagates_nan=True)
 def linear(input: MLOperand, *, alpha: float = 1.0, beta: float = 0.0, label: str = "") -> MLOperandDescriptor:
     """A straight line: alpha · x + beta.
 
@@ -130,7 +130,7 @@ def linear(input: MLOperand, *, alpha: float = 1.0, beta: float = 0.0, label: st
     return same(input)
 
 
-@operator("prelu", PRELU, elementwise=True)
+@operator("prelu", PRELU, elementwise=True, propagates_nan=True)
 def prelu(input: MLOperand, slope: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """A rectifier with a slope for each element: max(0, x) + slope · min(0, x). Integers wrap around.
 
@@ -142,19 +142,19 @@ def prelu(input: MLOperand, slope: MLOperand, *, label: str = "") -> MLOperandDe
     return output(input.data_type, broadcast(input.shape, slope.shape, ("input", "slope")))
 
 
-@operator("relu", RELU, elementwise=True)
+@operator("relu", RELU, elementwise=True, no_larger=True, result_range=(0, math.inf), propagates_nan=True)
 def relu(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """The rectifier: max(0, x)."""
     return same(input)
 
 
-@operator("sigmoid", OF_FLOATS, elementwise=True)
+@operator("sigmoid", OF_FLOATS, elementwise=True, result_range=(0, 1), propagates_nan=True)
 def sigmoid(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """The logistic function: 1 / (1 + exp(-x))."""
     return same(input)
 
 
-@operator("softmax", SOFTMAX)
+@operator("softmax", SOFTMAX, result_range=(0, 1), propagates_nan=True)
 def softmax(input: MLOperand, axis: int, *, label: str = "") -> MLOperandDescriptor:
     """Exponentials divided by their sum along an axis, computed so that none overflows.
 
@@ -167,19 +167,19 @@ def softmax(input: MLOperand, axis: int, *, label: str = "") -> MLOperandDescrip
     return same(input)
 
 
-@operator("softplus", OF_FLOATS, elementwise=True)
+@operator("softplus", OF_FLOATS, elementwise=True, result_range=(0, math.inf), propagates_nan=True)
 def softplus(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """A smooth rectifier: ln(1 + exp(x)), computed so that it does not overflow."""
     return same(input)
 
 
-@operator("softsign", OF_FLOATS, elementwise=True)
+@operator("softsign", OF_FLOATS, elementwise=True, no_larger=True, result_range=(-1, 1), propagates_nan=True)
 def softsign(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """A slowly saturating sign: x / (1 + |x|)."""
     return same(input)
 
 
-@operator("tanh", OF_FLOATS, elementwise=True)
+@operator("tanh", OF_FLOATS, elementwise=True, no_larger=True, result_range=(-1, 1), propagates_nan=True)
 def tanh(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """The hyperbolic tangent."""
     return same(input)

@@ -16,25 +16,25 @@ BINARY: LimitsRow = {
 }
 
 
-@operator("add", BINARY, elementwise=True, commutative=True)
+@operator("add", BINARY, elementwise=True, commutative=True, propagates_nan=True)
 def add(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Add element by element: a + b."""
     return output(a.data_type, broadcast(a.shape, b.shape))
 
 
-@operator("sub", BINARY, elementwise=True)
+@operator("sub", BINARY, elementwise=True, propagates_nan=True)
 def sub(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Subtract element by element: a - b."""
     return output(a.data_type, broadcast(a.shape, b.shape))
 
 
-@operator("mul", BINARY, elementwise=True, commutative=True)
+@operator("mul", BINARY, elementwise=True, commutative=True, propagates_nan=True)
 def mul(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Multiply element by element: a · b."""
     return output(a.data_type, broadcast(a.shape, b.shape))
 
 
-@operator("div", BINARY, elementwise=True)
+@operator("div", BINARY, elementwise=True, propagates_nan=True)
 def div(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Divide element by element: a / b.
 
@@ -43,13 +43,13 @@ def div(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     return output(a.data_type, broadcast(a.shape, b.shape))
 
 
-@operator("max", BINARY, elementwise=True, commutative=True)
+@operator("max", BINARY, elementwise=True, commutative=True, selects=True, propagates_nan=True)
 def max_(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """The greater of each pair of elements; NaN if one of them is NaN."""
     return output(a.data_type, broadcast(a.shape, b.shape))
 
 
-@operator("min", BINARY, elementwise=True, commutative=True)
+@operator("min", BINARY, elementwise=True, commutative=True, selects=True, propagates_nan=True)
 def min_(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """The lesser of each pair of elements; NaN if one of them is NaN."""
     return output(a.data_type, broadcast(a.shape, b.shape))

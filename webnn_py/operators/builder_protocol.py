@@ -1,5 +1,5 @@
 # ruff: noqa: D102 - the methods are documented where the operators are declared
-"""What decompositions need of a graph builder: some of ``MLGraphBuilder``'s methods, without labels."""
+"""The part of ``MLGraphBuilder`` that decompositions use: methods without labels."""
 
 from collections.abc import Sequence
 from typing import Protocol

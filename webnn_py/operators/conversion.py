@@ -67,7 +67,7 @@ def quantize_linear(
     return output(zero_point.data_type, input.shape)
 
 
-@operator("dequantizeLinear", DEQUANTIZE, elementwise=True)
+@operator("dequantizeLinear", DEQUANTIZE, elementwise=True, propagates_nan=("scale",))
 def dequantize_linear(
     input: MLOperand, scale: MLOperand, zero_point: MLOperand, *, label: str = ""
 ) -> MLOperandDescriptor:

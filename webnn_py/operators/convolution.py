@@ -37,7 +37,7 @@ def filter_shape(shape: Sequence[int], layout: str) -> tuple[int, int, int, int]
     return o, i, h, w
 
 
-@operator("conv2d", CONV)
+@operator("conv2d", CONV, propagates_nan=True)
 def conv2d(
     input: MLOperand,
     filter: MLOperand,
@@ -110,7 +110,7 @@ def conv_transpose2d(
     bias: MLOperand | None = None,
     label: str = "",
 ) -> MLOperandDescriptor:
-    """Spread every element of the images over a window: the transpose of a convolution.
+    """Spread every element of the images over a window: a transposed convolution.
 
     Each input element, times the filter, is added to the window of the output that it belongs to; then the bias
     is added. float16 is computed in float32 and rounded once.

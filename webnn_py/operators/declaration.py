@@ -1,10 +1,11 @@
-"""How an operator is declared: once, as a typed function.
+"""Declarations of operators: each is declared once, as a typed function.
 
 Positional parameters are the operator's operands and arguments, keyword parameters its options with the defaults
 of the IDL, the docstring its documentation, and the body its shape rule: it returns the descriptor of the output,
 or a list of descriptors where the IDL returns a sequence. The decorator adds what a signature cannot say: the
-spec's name, its limits row, and facts: whether the operator is element-wise, or commutative. The builder's method, its
-checks, ``op_support_limits()``, kernels and documentation all hang off the :class:`Operator` that results.
+spec's name, its limits row, and :class:`Facts`: whether the operator is element-wise, propagates NaN, and so on. The
+builder's method, its checks, ``op_support_limits()``, kernels and documentation all hang off the :class:`Operator` that
+results.
 
 ``label`` and the data types and ranks of the limits row are checked before the body runs; the body raises
 :class:`~webnn_py.operators.rules.Refused` through the helpers of ``rules``.
@@ -15,7 +16,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, Final, Generic, ParamSpec, TypeVar, cast, get_type_hints
+from typing import Any, Final, Generic, ParamSpec, TypedDict, TypeVar, Unpack, cast, get_type_hints
 
 import attrs
 
@@ -113,6 +114,34 @@ class Arguments:
         return {name: value for name, value in self.values.items() if name not in self.operands}
 
 
+class Facts(TypedDict, total=False):
+    """Facts about what an operator computes, whatever its options are; passes and devices decide by them.
+
+    They hold up to rounding. Those about magnitudes and ranges hold for finite operands.
+
+    Attributes:
+        elementwise: each element of the output is computed from the elements in its place alone, once operands are
+            broadcast. Devices fuse such operators.
+        commutative: its two operands may change places.
+        boolean: all elements of the output are 0 or 1.
+        selects: the operands of which each element of the output is an element; True for all.
+        averages: each element of the output lies between the least and the greatest element of all operands.
+        no_larger: no element of the output is larger in magnitude than the largest element of all operands.
+        result_range: the lowest and highest number that the output may have.
+        propagates_nan: the operands of which one NaN makes an element of the output NaN; True for all. Convolutions do
+            so for what lies in one of their windows.
+    """
+
+    elementwise: bool
+    commutative: bool
+    boolean: bool
+    selects: bool | tuple[str, ...]
+    averages: bool
+    no_larger: bool
+    result_range: tuple[float, float]
+    propagates_nan: bool | tuple[str, ...]
+
+
 class Operator(Generic[P, OutputT]):
     """One operator: its declaration, and the builder's method that follows from it.
 
@@ -121,9 +150,10 @@ class Operator(Generic[P, OutputT]):
         spec_name: the name in the specification.
         category: the module that declares it.
         limits: the limits row.
-        is_elementwise: whether each element of the output is made of the elements in its place alone, once operands
-            are broadcast: what devices fuse.
-        is_commutative: whether its two operands may change places.
+        is_elementwise, is_commutative, is_boolean: what :class:`Facts` say.
+        is_average: whether elements of the output lie between those of the operands; also where they are selected.
+        is_no_larger: whether the output is no larger in magnitude than the operands; also of averages.
+        result_range: the range of its output's elements, if that is known for all operands.
         function: the declared function; its body is the shape rule.
     """
 
@@ -132,17 +162,21 @@ class Operator(Generic[P, OutputT]):
         function: Callable[P, OutputT],
         spec_name: str,
         limits: LimitsRow,
-        *,
-        elementwise: bool = False,
-        commutative: bool = False,
+        **facts: Unpack[Facts],
     ) -> None:
         self.function: Callable[P, OutputT] = function
         self.name = function.__name__.rstrip("_")
         self.spec_name = spec_name
         self.category = function.__module__.rpartition(".")[2]
         self.limits = limits
-        self.is_elementwise = elementwise
-        self.is_commutative = commutative
+        self.is_elementwise = facts.get("elementwise", False)
+        self.is_commutative = facts.get("commutative", False)
+        self.is_boolean = facts.get("boolean", False)
+        self._selects = facts.get("selects", False)
+        self.is_average = facts.get("averages", False) or bool(self._selects)
+        self.is_no_larger = facts.get("no_larger", False) or self.is_average
+        self.result_range = (0, 1) if self.is_boolean else facts.get("result_range")
+        self._propagates_nan = facts.get("propagates_nan", False)
         self.__doc__ = function.__doc__
         self.__wrapped__: Callable[P, OutputT] = function
 
@@ -182,6 +216,16 @@ class Operator(Generic[P, OutputT]):
     def operand_names(self) -> tuple[str, ...]:
         """The parameters that are operands, or sequences of operands."""
         return tuple(name for name, parameter in self.parameters.items() if parameter.is_operand)
+
+    @cached_property
+    def selected_operands(self) -> tuple[str, ...]:
+        """The operands of which each element of the output is an element; none where that cannot be said."""
+        return self.operand_names if self._selects is True else self._selects or ()
+
+    @cached_property
+    def nan_operands(self) -> tuple[str, ...]:
+        """The operands of which one NaN makes an element of the output NaN."""
+        return self.operand_names if self._propagates_nan is True else self._propagates_nan or ()
 
     @cached_property
     def _positional(self) -> tuple[str, ...]:
@@ -243,7 +287,7 @@ class Operator(Generic[P, OutputT]):
 
     @cached_property
     def returns_sequence(self) -> bool:
-        """Whether the IDL returns ``sequence<MLOperand>``."""
+        """Return whether the IDL returns ``sequence<MLOperand>``."""
         return bool(self.hints["return"] == list[MLOperandDescriptor])
 
 
@@ -252,12 +296,12 @@ DECLARED: dict[str, Operator[..., Any]] = {}
 
 
 def operator(
-    spec_name: str, limits: LimitsRow, *, elementwise: bool = False, commutative: bool = False
+    spec_name: str, limits: LimitsRow, **facts: Unpack[Facts]
 ) -> Callable[[Callable[P, OutputT]], Operator[P, OutputT]]:
     """Declare an operator; see the module's docstring."""
 
     def declare(function: Callable[P, OutputT]) -> Operator[P, OutputT]:
-        declared = Operator(function, spec_name, limits, elementwise=elementwise, commutative=commutative)
+        declared = Operator(function, spec_name, limits, **facts)
         if declared.name in DECLARED:
             raise RuntimeError(f"{declared.name} is declared twice")
         DECLARED[declared.name] = declared

@@ -65,7 +65,7 @@ class Section:
 
 @attrs.frozen
 class Documentation:
-    """What is said of an operator, part by part.
+    """The documentation of an operator, part by part.
 
     Attributes:
         summary: what it computes.
@@ -110,7 +110,7 @@ def documentation(operator: Operator[..., Any]) -> Documentation:
 
 
 def written(operator: Operator[..., Any]) -> tuple[str, dict[str, str], str]:
-    """What the declaration's docstring says: the summary, the meaning of arguments, and what comes out."""
+    """Return the parts of a declaration's docstring: the summary, the arguments, and the returns."""
     text = inspect.cleandoc(operator.function.__doc__ or "")
     summary, *rest = re.split(r"^(Args|Returns):\n", text, flags=re.MULTILINE)
     parts = dict(zip(rest[::2], map(textwrap.dedent, rest[1::2]), strict=True))
@@ -148,7 +148,7 @@ def data_types_text(data_types: Sequence[str], last_joined_by: str = "or") -> st
 
 
 def _meaning(name: str, operands: Sequence[str]) -> str:
-    """What a parameter means that the declaration does not describe."""
+    """Return the meaning of a parameter that the declaration does not describe."""
     if name == "label":
         return "the operator's name in messages."
     if operands == [name]:

@@ -39,7 +39,7 @@ SCATTER_ND: LimitsRow = {
 }
 
 
-@operator("gather", GATHER)
+@operator("gather", GATHER, selects=("input",))
 def gather(input: MLOperand, indices: MLOperand, *, axis: int = 0, label: str = "") -> MLOperandDescriptor:
     """Take slices of the input, across an axis, where the indices say.
 
@@ -56,7 +56,7 @@ def gather(input: MLOperand, indices: MLOperand, *, axis: int = 0, label: str = 
     return output(input.data_type, (*input.shape[:axis], *indices.shape, *input.shape[axis + 1 :]))
 
 
-@operator("gatherElements", GATHER_ELEMENTS)
+@operator("gatherElements", GATHER_ELEMENTS, selects=("input",))
 def gather_elements(input: MLOperand, indices: MLOperand, *, axis: int = 0, label: str = "") -> MLOperandDescriptor:
     """Take single elements: each from the place of its index, but along an axis from where the index says.
 
@@ -80,7 +80,7 @@ def _check_element_indices(input: MLOperand, indices: MLOperand, axis: int) -> N
     check_shape("indices", indices, (*before, indices.shape[axis], *after))
 
 
-@operator("gatherND", GATHER_ND)
+@operator("gatherND", GATHER_ND, selects=("input",))
 def gather_nd(input: MLOperand, indices: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Take slices of the input where coordinates say.
 
@@ -106,7 +106,7 @@ def _slices_shape(input: MLOperand, indices: MLOperand) -> tuple[int, ...]:
     return (*indices.shape[:-1], *input.shape[length:])
 
 
-@operator("scatterElements", SCATTER_ELEMENTS)
+@operator("scatterElements", SCATTER_ELEMENTS, selects=("input", "updates"))
 def scatter_elements(
     input: MLOperand, indices: MLOperand, updates: MLOperand, *, axis: int = 0, label: str = ""
 ) -> MLOperandDescriptor:
@@ -129,7 +129,7 @@ def scatter_elements(
     return same(input)
 
 
-@operator("scatterND", SCATTER_ND)
+@operator("scatterND", SCATTER_ND, selects=("input", "updates"))
 def scatter_nd(input: MLOperand, indices: MLOperand, updates: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Copy the input, and put slices where coordinates say.
 

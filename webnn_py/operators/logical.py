@@ -25,79 +25,79 @@ WHERE: LimitsRow = {
 }
 
 
-@operator("equal", COMPARISON, elementwise=True, commutative=True)
+@operator("equal", COMPARISON, elementwise=True, commutative=True, boolean=True)
 def equal(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Compare element by element: a = b. NaN equals nothing."""
     return output("uint8", broadcast(a.shape, b.shape))
 
 
-@operator("notEqual", COMPARISON, elementwise=True, commutative=True)
+@operator("notEqual", COMPARISON, elementwise=True, commutative=True, boolean=True)
 def not_equal(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Compare element by element: a ≠ b. NaN differs from everything, itself included."""
     return output("uint8", broadcast(a.shape, b.shape))
 
 
-@operator("greater", COMPARISON, elementwise=True)
+@operator("greater", COMPARISON, elementwise=True, boolean=True)
 def greater(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Compare element by element: a > b. False where one of them is NaN."""
     return output("uint8", broadcast(a.shape, b.shape))
 
 
-@operator("greaterOrEqual", COMPARISON, elementwise=True)
+@operator("greaterOrEqual", COMPARISON, elementwise=True, boolean=True)
 def greater_or_equal(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Compare element by element: a ≥ b. False where one of them is NaN."""
     return output("uint8", broadcast(a.shape, b.shape))
 
 
-@operator("lesser", COMPARISON, elementwise=True)
+@operator("lesser", COMPARISON, elementwise=True, boolean=True)
 def lesser(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Compare element by element: a < b. False where one of them is NaN."""
     return output("uint8", broadcast(a.shape, b.shape))
 
 
-@operator("lesserOrEqual", COMPARISON, elementwise=True)
+@operator("lesserOrEqual", COMPARISON, elementwise=True, boolean=True)
 def lesser_or_equal(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Compare element by element: a ≤ b. False where one of them is NaN."""
     return output("uint8", broadcast(a.shape, b.shape))
 
 
-@operator("logicalNot", NEGATION, elementwise=True)
+@operator("logicalNot", NEGATION, elementwise=True, boolean=True)
 def logical_not(a: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Negate element by element: 1 where a is 0, otherwise 0."""
     return output("uint8", a.shape)
 
 
-@operator("logicalAnd", CONNECTIVE, elementwise=True, commutative=True)
+@operator("logicalAnd", CONNECTIVE, elementwise=True, commutative=True, boolean=True)
 def logical_and(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """1 where both elements of a pair are true."""
     return output("uint8", broadcast(a.shape, b.shape))
 
 
-@operator("logicalOr", CONNECTIVE, elementwise=True, commutative=True)
+@operator("logicalOr", CONNECTIVE, elementwise=True, commutative=True, boolean=True)
 def logical_or(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """1 where at least one element of a pair is true."""
     return output("uint8", broadcast(a.shape, b.shape))
 
 
-@operator("logicalXor", CONNECTIVE, elementwise=True, commutative=True)
+@operator("logicalXor", CONNECTIVE, elementwise=True, commutative=True, boolean=True)
 def logical_xor(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """1 where exactly one element of a pair is true."""
     return output("uint8", broadcast(a.shape, b.shape))
 
 
-@operator("isNaN", FLOAT_TEST, elementwise=True)
+@operator("isNaN", FLOAT_TEST, elementwise=True, boolean=True)
 def is_nan(a: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """1 where the element is NaN."""
     return output("uint8", a.shape)
 
 
-@operator("isInfinite", FLOAT_TEST, elementwise=True)
+@operator("isInfinite", FLOAT_TEST, elementwise=True, boolean=True)
 def is_infinite(a: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """1 where the element is infinite, of either sign."""
     return output("uint8", a.shape)
 
 
-@operator("where", WHERE, elementwise=True)
+@operator("where", WHERE, elementwise=True, selects=("true_value", "false_value"))
 def where(
     condition: MLOperand, true_value: MLOperand, false_value: MLOperand, *, label: str = ""
 ) -> MLOperandDescriptor:

@@ -20,7 +20,7 @@ MATMUL: LimitsRow = {
 }
 
 
-@operator("gemm", GEMM)
+@operator("gemm", GEMM, propagates_nan=True)
 def gemm(
     a: MLOperand,
     b: MLOperand,
@@ -57,7 +57,7 @@ def gemm(
     return output(a.data_type, (rows, columns))
 
 
-@operator("matmul", MATMUL)
+@operator("matmul", MATMUL, propagates_nan=True)
 def matmul(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Multiply matrices: the last two dimensions of a and b; the dimensions before them broadcast.
 

@@ -63,7 +63,7 @@ TRIANGULAR: LimitsRow = {
 }
 
 
-@operator("concat", CONCAT)
+@operator("concat", CONCAT, selects=True, propagates_nan=True)
 def concat(inputs: Sequence[MLOperand], axis: int, *, label: str = "") -> MLOperandDescriptor:
     """Join tensors one after the other along an axis.
 
@@ -104,7 +104,7 @@ def _check_tensor_count(subject: str, count: int) -> None:
         refuse(subject, count, f"from 1 to {MAX_TENSOR_COUNT}")
 
 
-@operator("expand", EXPAND)
+@operator("expand", EXPAND, selects=True, propagates_nan=True)
 def expand(input: MLOperand, new_shape: Sequence[int], *, label: str = "") -> MLOperandDescriptor:
     """Repeat the input along axes of size 1, and along new leading axes, until it has the new shape.
 
@@ -126,7 +126,7 @@ def _check_output_rank(name: str, shape: Sequence[int]) -> None:
         refuse(f"the rank of {name} {listed(shape)}", len(shape), f"at most {MAX_RANK}")
 
 
-@operator("pad", PAD)
+@operator("pad", PAD, propagates_nan=True)
 def pad(
     input: MLOperand,
     beginning_padding: Sequence[int],
@@ -168,7 +168,7 @@ def _check_reflection(name: str, padding: Sequence[int], shape: Sequence[int]) -
         refuse(name, tuple(padding), f"less than the shape {list(shape)} everywhere, to be a reflection")
 
 
-@operator("reshape", RESHAPE)
+@operator("reshape", RESHAPE, selects=True, propagates_nan=True)
 def reshape(input: MLOperand, new_shape: Sequence[int], *, label: str = "") -> MLOperandDescriptor:
     """Give the elements, in their row-major order, another shape.
 
@@ -191,7 +191,7 @@ def reshape(input: MLOperand, new_shape: Sequence[int], *, label: str = "") -> M
     return reshaped
 
 
-@operator("reverse", ANY_RANK)
+@operator("reverse", ANY_RANK, selects=True, propagates_nan=True)
 def reverse(input: MLOperand, *, axes: Sequence[int] | None = None, label: str = "") -> MLOperandDescriptor:
     """Reverse the order of the elements along axes.
 
@@ -205,7 +205,7 @@ def reverse(input: MLOperand, *, axes: Sequence[int] | None = None, label: str =
     return same(input)
 
 
-@operator("slice", SLICE)
+@operator("slice", SLICE, selects=True)
 def slice_(
     input: MLOperand,
     starts: Sequence[int],
@@ -240,7 +240,7 @@ def slice_(
     return output(input.data_type, (-(-size // stride) for size, stride in zip(sizes, strides, strict=True)))
 
 
-@operator("split", SPLIT)
+@operator("split", SPLIT, selects=True, propagates_nan=True)
 def split(
     input: MLOperand, splits: int | Sequence[int], *, axis: int = 0, label: str = ""
 ) -> list[MLOperandDescriptor]:
@@ -271,7 +271,7 @@ def split(
     return [output(input.data_type, (*before, piece, *after)) for piece in splits]
 
 
-@operator("tile", ANY_RANK)
+@operator("tile", ANY_RANK, selects=True, propagates_nan=True)
 def tile(input: MLOperand, repetitions: Sequence[int], *, label: str = "") -> MLOperandDescriptor:
     """Lay copies of the whole input side by side.
 
@@ -288,7 +288,7 @@ def tile(input: MLOperand, repetitions: Sequence[int], *, label: str = "") -> ML
     return output(input.data_type, (size * count for size, count in zip(input.shape, repetitions, strict=True)))
 
 
-@operator("transpose", ANY_RANK)
+@operator("transpose", ANY_RANK, selects=True, propagates_nan=True)
 def transpose(input: MLOperand, *, permutation: Sequence[int] | None = None, label: str = "") -> MLOperandDescriptor:
     """Reorder the axes.
 
@@ -307,7 +307,7 @@ def transpose(input: MLOperand, *, permutation: Sequence[int] | None = None, lab
     return output(input.data_type, (input.shape[axis] for axis in permutation))
 
 
-@operator("triangular", TRIANGULAR)
+@operator("triangular", TRIANGULAR, no_larger=True)
 def triangular(input: MLOperand, *, upper: bool = True, diagonal: Long = 0, label: str = "") -> MLOperandDescriptor:
     """Keep the upper or the lower triangle of each matrix, and put zeros elsewhere.
 

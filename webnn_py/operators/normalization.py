@@ -38,7 +38,7 @@ def layer_axes(axes: Sequence[int] | None, rank: int) -> tuple[int, ...]:
     return tuple(range(1, rank)) if axes is None else tuple(axes)
 
 
-@operator("batchNormalization", BATCH)
+@operator("batchNormalization", BATCH, propagates_nan=True)
 def batch_normalization(
     input: MLOperand,
     mean: MLOperand,
@@ -73,7 +73,7 @@ def batch_normalization(
     return same(input)
 
 
-@operator("instanceNormalization", INSTANCE)
+@operator("instanceNormalization", INSTANCE, propagates_nan=True)
 def instance_normalization(
     input: MLOperand,
     *,
@@ -103,7 +103,7 @@ def instance_normalization(
     return same(input)
 
 
-@operator("layerNormalization", LAYER)
+@operator("layerNormalization", LAYER, propagates_nan=True)
 def layer_normalization(
     input: MLOperand,
     *,

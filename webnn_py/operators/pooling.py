@@ -33,7 +33,7 @@ MAX_POOL: LimitsRow = {
 }
 
 
-@operator("averagePool2d", POOL)
+@operator("averagePool2d", POOL, averages=True)
 def average_pool2d(
     input: MLOperand,
     *,
@@ -69,7 +69,7 @@ def average_pool2d(
     return pooled(input, window_dimensions, padding, strides, dilations, layout, output_shape_rounding, output_sizes)
 
 
-@operator("l2Pool2d", POOL)
+@operator("l2Pool2d", POOL, result_range=(0, math.inf))
 def l2_pool2d(
     input: MLOperand,
     *,
@@ -103,7 +103,7 @@ def l2_pool2d(
     return pooled(input, window_dimensions, padding, strides, dilations, layout, output_shape_rounding, output_sizes)
 
 
-@operator("maxPool2d", MAX_POOL)
+@operator("maxPool2d", MAX_POOL, selects=True)
 def max_pool2d(
     input: MLOperand,
     *,

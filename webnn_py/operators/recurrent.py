@@ -276,7 +276,7 @@ def lstm_cell(
     activations: Sequence[MLRecurrentNetworkActivation] | None = None,
     label: str = "",
 ) -> list[MLOperandDescriptor]:
-    """Take one step of a long short-term memory.
+    """Run one step of a long short-term memory.
 
     With x the input, h the hidden state, c the cell state, W and b the weight and bias of the input, R and d those
     of the hidden state, p the peephole weight and f, g, k the activations:

@@ -3,6 +3,7 @@
 Integers are combined in their own data type and wrap around; float16 is combined in float32 and rounded once.
 """
 
+import math
 from collections.abc import Sequence
 
 from webnn_py.descriptors import MLOperandDataTypeLike, MLOperandDescriptor
@@ -123,7 +124,7 @@ def cumulative_sum(
     return same(input)
 
 
-@operator("reduceL1", REDUCE_NUMBERS)
+@operator("reduceL1", REDUCE_NUMBERS, result_range=(0, math.inf), propagates_nan=True)
 def reduce_l1(
     input: MLOperand, *, axes: Sequence[int] | None = None, keep_dimensions: bool = False, label: str = ""
 ) -> MLOperandDescriptor:
@@ -141,7 +142,7 @@ def reduce_l1(
     return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))
 
 
-@operator("reduceL2", REDUCE_FLOATS)
+@operator("reduceL2", REDUCE_FLOATS, result_range=(0, math.inf), propagates_nan=True)
 def reduce_l2(
     input: MLOperand, *, axes: Sequence[int] | None = None, keep_dimensions: bool = False, label: str = ""
 ) -> MLOperandDescriptor:
@@ -159,7 +160,7 @@ def reduce_l2(
     return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))
 
 
-@operator("reduceLogSum", REDUCE_FLOATS)
+@operator("reduceLogSum", REDUCE_FLOATS, propagates_nan=True)
 def reduce_log_sum(
     input: MLOperand, *, axes: Sequence[int] | None = None, keep_dimensions: bool = False, label: str = ""
 ) -> MLOperandDescriptor:
@@ -177,7 +178,7 @@ def reduce_log_sum(
     return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))
 
 
-@operator("reduceLogSumExp", REDUCE_FLOATS)
+@operator("reduceLogSumExp", REDUCE_FLOATS, propagates_nan=True)
 def reduce_log_sum_exp(
     input: MLOperand, *, axes: Sequence[int] | None = None, keep_dimensions: bool = False, label: str = ""
 ) -> MLOperandDescriptor:
@@ -195,7 +196,7 @@ def reduce_log_sum_exp(
     return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))
 
 
-@operator("reduceMax", REDUCE_ANY)
+@operator("reduceMax", REDUCE_ANY, selects=True, propagates_nan=True)
 def reduce_max(
     input: MLOperand, *, axes: Sequence[int] | None = None, keep_dimensions: bool = False, label: str = ""
 ) -> MLOperandDescriptor:
@@ -213,7 +214,7 @@ def reduce_max(
     return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))
 
 
-@operator("reduceMean", REDUCE_FLOATS)
+@operator("reduceMean", REDUCE_FLOATS, averages=True, propagates_nan=True)
 def reduce_mean(
     input: MLOperand, *, axes: Sequence[int] | None = None, keep_dimensions: bool = False, label: str = ""
 ) -> MLOperandDescriptor:
@@ -231,7 +232,7 @@ def reduce_mean(
     return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))
 
 
-@operator("reduceMin", REDUCE_ANY)
+@operator("reduceMin", REDUCE_ANY, selects=True, propagates_nan=True)
 def reduce_min(
     input: MLOperand, *, axes: Sequence[int] | None = None, keep_dimensions: bool = False, label: str = ""
 ) -> MLOperandDescriptor:
@@ -249,7 +250,7 @@ def reduce_min(
     return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))
 
 
-@operator("reduceProduct", REDUCE_PRODUCT)
+@operator("reduceProduct", REDUCE_PRODUCT, propagates_nan=True)
 def reduce_product(
     input: MLOperand, *, axes: Sequence[int] | None = None, keep_dimensions: bool = False, label: str = ""
 ) -> MLOperandDescriptor:
@@ -267,7 +268,7 @@ def reduce_product(
     return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))
 
 
-@operator("reduceSum", REDUCE_NUMBERS)
+@operator("reduceSum", REDUCE_NUMBERS, propagates_nan=True)
 def reduce_sum(
     input: MLOperand, *, axes: Sequence[int] | None = None, keep_dimensions: bool = False, label: str = ""
 ) -> MLOperandDescriptor:
@@ -285,7 +286,7 @@ def reduce_sum(
     return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))
 
 
-@operator("reduceSumSquare", REDUCE_NUMBERS)
+@operator("reduceSumSquare", REDUCE_NUMBERS, result_range=(0, math.inf), propagates_nan=True)
 def reduce_sum_square(
     input: MLOperand, *, axes: Sequence[int] | None = None, keep_dimensions: bool = False, label: str = ""
 ) -> MLOperandDescriptor:

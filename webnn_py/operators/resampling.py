@@ -20,7 +20,7 @@ RESAMPLE: LimitsRow = {
 }
 
 
-@operator("resample2d", RESAMPLE)
+@operator("resample2d", RESAMPLE, averages=True)
 def resample2d(
     input: MLOperand,
     *,

@@ -76,12 +76,12 @@ def broadcast(a: Sequence[int], b: Sequence[int], names: tuple[str, str] = ("a",
 
 
 def _is_one(size: int) -> bool:
-    """Whether a dimension is the number 1; one that is known at dispatch only is not asked."""
+    """Return whether a dimension is the number 1; a size that is known at dispatch only counts as another."""
     return type(size) is int and size == 1
 
 
 def _broadcasts(x: int, y: int) -> bool:
-    """Whether two dimensions are equal or one of them is 1, asking as little as can be."""
+    """Return whether two dimensions are equal or one of them is 1, with as few decisions about sizes as possible."""
     return _is_one(x) or _is_one(y) or x == y or x == 1 or y == 1
 
 

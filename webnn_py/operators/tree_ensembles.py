@@ -72,7 +72,7 @@ def tree_ensemble(
     function: Literal["sum", "mean", "max", "min"],
     label: str = "",
 ) -> list[MLOperandDescriptor]:
-    """What a reduction over all trees makes of what the leaves say that each row comes to.
+    """Reduce the values of the leaves that each row reaches over all trees.
 
     All operands but ``input`` are constants. To each node but the roots another leads, one alone. Of leaves nothing is
     looked at but ``comparisons``, ``children`` and ``weights``.
@@ -135,7 +135,7 @@ class Trees:
 
 @attrs.frozen(eq=False)
 class Questions:
-    """What some nodes ask.
+    """The comparisons of some nodes.
 
     Attributes:
         thresholds: what features are compared with.
@@ -149,7 +149,7 @@ class Questions:
 
     @classmethod
     def of(cls, builder: Builder, trees: Trees, nodes: Integers) -> Questions:
-        """What these nodes ask."""
+        """Return the comparisons of these nodes."""
         asked, missing = trees.comparisons[nodes], trees.missing_is_yes[nodes]
         used = [code for code in range(1, len(COMPARISONS)) if (asked == code).any()]
         return cls(
@@ -159,7 +159,7 @@ class Questions:
         )
 
     def answers(self, builder: Builder, value: MLOperand, at: At) -> MLOperand:
-        """Whether nodes say yes to the values of their features; ``at`` gives what belongs to these nodes."""
+        """Return whether nodes answer yes for the values of their features; ``at`` gives the parts of these nodes."""
         threshold = at(self.thresholds)
         says_yes: MLOperand
         (_, says_yes), *others = [
@@ -175,7 +175,7 @@ class Questions:
 
 @attrs.frozen(eq=False)
 class Paths:
-    """Which answers lead to which leaf; nothing leads to what fills up trees that are smaller than others.
+    """The answers that lead to each leaf; nothing leads to padding of trees that are smaller than others.
 
     Attributes:
         branches: of each tree, the indices of its branches.
@@ -249,7 +249,7 @@ def by_operators(
 def _said(
     builder: Builder, trees: Trees, input: MLOperand, weights: Floats, reduce: Callable[..., MLOperand]
 ) -> MLOperand:
-    """What a reduction makes of the weights of the leaves that rows come to."""
+    """Reduce the weights of the leaves that rows reach."""
     paths = paths_of(trees, input.shape[0]) if trees.depth and np.isfinite(weights).all() else None
     if paths is None:
         return reduce(builder.gather(_constant(builder, weights), _descended(builder, trees, input)), axes=[1])

@@ -19,7 +19,7 @@ PER_AXIS: Final = 2
 
 @attrs.frozen
 class Slide:
-    """How a window slides along one spatial axis.
+    """The sliding of a window along one spatial axis.
 
     Attributes:
         size: the length of the axis.
@@ -39,17 +39,17 @@ class Slide:
 
     @property
     def reach(self) -> int:
-        """What a window spans."""
+        """The extent of a window."""
         return (self.window - 1) * self.dilation + 1
 
     @property
     def output_size(self) -> float:
-        """How many windows there are, not yet rounded."""
+        """The number of windows, not yet rounded."""
         return conv_output_size(self.size, self.window, self.begin, self.end, self.stride, self.dilation)
 
     @property
     def transposed_size(self) -> int:
-        """How long the axis becomes when every element spreads over a window."""
+        """The length of the axis when every element spreads over a window."""
         return (self.size - 1) * self.stride + self.reach - self.begin - self.end
 
     def part(self, number: int) -> range:
@@ -78,7 +78,7 @@ def slides(
 
 
 def image_axes(layout: InputLayout) -> tuple[int, int, int, int]:
-    """Where a layout has batch, channels, height and width."""
+    """The axes of batch, channels, height and width in a layout."""
     return (0, 1, 2, 3) if layout == "nchw" else (0, 3, 1, 2)
 
 

@@ -8,9 +8,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 
 import attrs
+import numpy as np
 from numpy.typing import NDArray
 
 from webnn_py.graph import Constant, Graph, Node, Value
@@ -18,6 +19,17 @@ from webnn_py.operators.declaration import Operator
 from webnn_py.rewriting.report import AppliedRule, PassReport, RefusedRule, describe, place_of
 from webnn_py.rewriting.rule import RewriteRule, RuleWalk
 from webnn_py.rewriting.walk import NodeRule, Replace, first_of, rewrite
+
+
+class HasNodes(Protocol):
+    """What passes rewrite: a graph, or the nodes of a model in another form."""
+
+    @property
+    def nodes(self) -> Sequence[Any]:
+        """The nodes, in an order in which they can run."""
+
+
+HasNodesT = TypeVar("HasNodesT", bound=HasNodes)
 
 ReadConstant = Callable[[Constant], NDArray[Any]]
 """Gives the array of a constant."""
@@ -28,6 +40,12 @@ PRINTED: Final = "WEBNN_PY_PASSES"
 MOST_ROUNDS: Final = 16
 """So often rules are applied that are repeated until none matches."""
 
+
+def _host_array(constant: Constant) -> NDArray[Any]:
+    assert isinstance(constant.data, np.ndarray)  # noqa: S101 - whoever has others says how they are read
+    return constant.data
+
+
 _left_out: set[str] = set()
 """The names of passes that are left out, for the whole process: builds run in tasks and threads of their own."""
 
@@ -37,12 +55,14 @@ class PassContext:
     """Facts that a pass may ask for.
 
     Attributes:
-        contents: gives the arrays of constants.
+        contents: gives the arrays of constants; those of the host by default.
         target: what the graph is rewritten for, by a name that passes know: a provider of onnxruntime's, say.
+        applied: where passes of whole graphs note what they did.
     """
 
-    contents: ReadConstant
+    contents: ReadConstant = _host_array
     target: str = ""
+    applied: list[AppliedRule] = attrs.field(factory=list)
 
 
 @attrs.frozen(kw_only=True)
@@ -63,12 +83,16 @@ class Pass:
     needs: frozenset[Operator[..., Any]] = frozenset()
     is_required: bool = False
 
+    def has_work(self, operators: set[Operator[..., Any]]) -> bool:
+        """Return whether there may be something to do in a graph of these operators."""
+        return self.needs <= operators
+
 
 @attrs.frozen(kw_only=True)
 class GraphPass(Pass):
-    """A pass that is a function of a whole graph."""
+    """A pass that is a function of a whole graph, or of whatever else its manager rewrites."""
 
-    run: Callable[[Graph, PassContext], Graph]
+    run: Callable[[Any, PassContext], Any]
 
 
 @attrs.frozen(kw_only=True)
@@ -94,6 +118,11 @@ class RulePass(Pass):
     rules: tuple[RewriteRule, ...]
     is_repeated: bool = False
 
+    def has_work(self, operators: set[Operator[..., Any]]) -> bool:
+        """Return whether a drawing has all its operators there."""
+        patterns = (pattern for rule in self.rules for pattern in rule.patterns)
+        return self.needs <= operators and any(pattern.operators <= operators for pattern in patterns)
+
 
 @contextmanager
 def passes_left_out(*names: str) -> Iterator[None]:
@@ -107,6 +136,11 @@ def passes_left_out(*names: str) -> Iterator[None]:
         yield
     finally:
         _left_out.difference_update(added)
+
+
+def is_left_out(name: str) -> bool:
+    """Return whether what has this name is left out of builds now."""
+    return name in _left_out
 
 
 class PassManager:
@@ -129,23 +163,24 @@ class PassManager:
                 raise ValueError(f"pass {one.name!r} must come after {', '.join(map(repr, missing))}")
             before.add(one.name)
         self.passes = passes
+        self._asks_for_operators = any(one.needs for one in passes)
 
     @property
     def optional(self) -> tuple[str, ...]:
         """The names of the passes that may be left out."""
         return tuple(one.name for one in self.passes if not one.is_required)
 
-    def run(self, graph: Graph, context: PassContext) -> tuple[Graph, tuple[PassReport, ...]]:
+    def run(self, graph: HasNodesT, context: PassContext) -> tuple[HasNodesT, tuple[PassReport, ...]]:
         """Return the graph behind all passes, and what each did."""
         reports: list[PassReport] = []
-        operators = {node.operator for node in graph.nodes}
+        operators: set[Any] = {node.operator for node in graph.nodes} if self._asks_for_operators else set()
         for _, group in groupby(self._chosen(context.target), _kind):
-            there = [one for one in group if one.needs <= operators]
+            there = [one for one in group if one.has_work(operators)]
             if not there:
                 continue
             before = graph
             graph = _run(there, graph, context, reports)
-            if graph is not before:
+            if graph is not before and self._asks_for_operators:
                 operators = {node.operator for node in graph.nodes}
         if os.environ.get(PRINTED) == "1":
             print(describe(reports), file=sys.stderr)  # noqa: T201 - what was asked for
@@ -167,13 +202,13 @@ def _kind(one: Pass) -> object:
     return NodePass if isinstance(one, NodePass) else one
 
 
-def _run(group: Sequence[Pass], graph: Graph, context: PassContext, reports: list[PassReport]) -> Graph:
+def _run(group: Sequence[Pass], graph: Any, context: PassContext, reports: list[PassReport]) -> Any:
     started, before = perf_counter(), graph
     applied: list[AppliedRule] = []
     refused: list[RefusedRule] = []
     first = group[0]
     if isinstance(first, GraphPass):
-        graph = first.run(graph, context)
+        graph = first.run(graph, attrs.evolve(context, applied=applied))
     elif isinstance(first, NodePass):
         graph = _by_nodes([one for one in group if isinstance(one, NodePass)], graph, context, applied)
     else:

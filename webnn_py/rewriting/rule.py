@@ -15,7 +15,6 @@ from webnn_py.operators.operand import MLOperand
 from webnn_py.rewriting.builder import RewriteBuilder
 from webnn_py.rewriting.pattern import Match, Pattern
 from webnn_py.rewriting.report import AppliedRule, RefusedRule, place_of
-from webnn_py.rewriting.uses import Readers
 from webnn_py.rewriting.walk import rewrite
 
 
@@ -48,13 +47,13 @@ class RewriteRule:
         """The drawings, as they are looked for."""
         return tuple(map(Pattern.of, self.drawings))
 
-    def refusal(self, node: Node, match: Match, uses: Readers) -> str | None:
+    def refusal(self, node: Node, match: Match, graph: Graph) -> str | None:
         """Return why a match is not replaced; None where it is."""
         if self.data_types is not None and node.outputs[0].data_type not in self.data_types:
             return f"it is of {node.outputs[0].data_type}; the rule holds for {', '.join(self.data_types)}"
         nodes = set(match.nodes.values())
         for inner in nodes - {node}:
-            if not all(reader in nodes for value in inner.results for reader in uses.readers[value]):
+            if not all(reader in nodes for value in inner.results for reader in graph.readers.get(value, ())):
                 return f"the result of {place_of(inner)} is read elsewhere"
         return None if self.unless is None else _call(self.unless, match, match.values)
 
@@ -118,14 +117,13 @@ class RuleWalk:
             self._find(by_root)
 
     def _find(self, by_root: Mapping[Operator[..., Any], Sequence[tuple[RewriteRule, Pattern]]]) -> None:
-        uses = Readers(self._graph)
         taken: set[Node] = set()
         for node in self._graph.nodes:
             refusals: dict[str, str] = {}
             for rule, match in self._candidates(node, by_root.get(node.operator, ())):
                 nodes = match.nodes.values()
                 reason = "another rule replaces a part of it" if not taken.isdisjoint(nodes) else None
-                reason = reason or rule.refusal(node, match, uses)
+                reason = reason or rule.refusal(node, match, self._graph)
                 if reason is None:
                     self._found[node] = Found(rule, match)
                     taken.update(nodes)

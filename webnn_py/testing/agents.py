@@ -148,7 +148,7 @@ class Agent:
 
 
 def ending_of(result: "Ended | MLPromise[Any]") -> Ended:
-    """What became of an action, when nothing is left to run."""
+    """The outcome of an action, when nothing is left to run."""
     if isinstance(result, Ended):
         return result
     result._hear()
@@ -165,7 +165,7 @@ def forget_frames(error: BaseException) -> None:
 
 
 def _is_of_the_api(error: Exception) -> bool:
-    """Whether a refusal comes from the API, and is not the program's own mistake."""
+    """Return whether a refusal comes from the API, and is not the program's own mistake."""
     if isinstance(error, DOMException):
         return True
     frames = [frame for frame, _line in traceback.walk_tb(error.__traceback__)]

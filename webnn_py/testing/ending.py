@@ -1,4 +1,4 @@
-"""What an order ends with: an outcome, or a violation."""
+"""The end of an order: an outcome, or a violation."""
 
 import inspect
 from collections.abc import Callable
@@ -18,7 +18,7 @@ Check = Callable[[Any, Outcome], Any]
 
 
 def failed_action(execution: Execution) -> Violation | None:
-    """What an action has raised that is no error of the API."""
+    """Errors that an action has raised and that are none of the API's."""
     for agent in execution.agents:
         if agent.failure is not None:
             name, error = agent.failure
@@ -27,7 +27,7 @@ def failed_action(execution: Execution) -> Violation | None:
 
 
 def hang(execution: Execution) -> Violation | None:
-    """What still waits when nothing is left to run."""
+    """Promises and tasks that still wait when nothing is left to run."""
     for agent in execution.agents:
         if agent.waits_in is not None:
             return _violation(execution, "hang", f"{agent.waits_in} waits, and nothing is left to run")
@@ -57,7 +57,7 @@ async def outcome_of(execution: Execution, scene: Any, check: Check | None) -> O
 
 
 def leak(execution: Execution) -> Violation | None:
-    """What contexts still hold when the block has been left."""
+    """Resources that contexts still hold when the block has been left."""
     for device in execution.devices:
         statistics = device.context.statistics()
         if statistics.live_buffers or statistics.live_bytes or statistics.queued_operations:

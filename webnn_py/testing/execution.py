@@ -102,7 +102,7 @@ class Execution:
     # --- what may follow ---------------------------------------------------------------------------------------------
 
     def steps(self) -> dict[str, Step]:
-        """What may happen next, always in the same order: agents, devices, the script timeline."""
+        """Return the possible next steps, always in the same order: agents, devices, the script timeline."""
         steps = [
             *(Step(agent.ready, self._turn_of(agent)) for agent in self.agents if agent.ready is not None),
             *(
@@ -149,7 +149,7 @@ class Execution:
         await self._ml.script_timeline.step()
 
     def _entries_of_script(self) -> int:
-        """How many entries the script timeline has had."""
+        """The number of entries that the script timeline has had."""
         statistics = self._ml.script_timeline.statistics()
         return statistics.queued_operations + statistics.done
 
@@ -182,7 +182,7 @@ class Execution:
     # --- where it is -------------------------------------------------------------------------------------------------
 
     def state(self) -> Hashable:
-        """What is the same only for orders that have led to the same state.
+        """A key that only orders with the same state share.
 
         The script does one thing at a time, and all that it has done is kept, in its order. A device does the
         operations of its queue in theirs, so how many it has done says what it has done. What passes between the two
@@ -219,7 +219,7 @@ def members(scene: Any) -> list[tuple[str, Any]]:
 
 
 def _seen(thing: object) -> str:
-    """What a script may have seen and kept, as text; of what may be shown otherwise each time, only its type."""
+    """A script's observations as text; of objects whose text may differ each time, only the type."""
     if isinstance(thing, (list, tuple)):
         return f"[{', '.join(_seen(item) for item in thing)}]"
     if isinstance(thing, Mapping):

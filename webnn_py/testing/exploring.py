@@ -141,7 +141,7 @@ class _State:
     _totals: _Totals | None = None
 
     def totals(self) -> _Totals:
-        """What all orders from here on end with."""
+        """Return the ends of all orders from here on."""
         if self._totals is None:
             self._totals = _Totals()
             if isinstance(self.end, Outcome):
@@ -206,7 +206,7 @@ class _Exploration:
         return attrs.evolve(violation, trace=trace)
 
     def report(self, replay: Callable[[Order], End]) -> Report:
-        """What has come of it."""
+        """The report of the exploration."""
         totals = self._root.totals()
         found = [Counted(end, count, example) for end, (count, example) in totals.outcomes.items()]
         orders = sum(counted.orders for counted in found) + totals.violating

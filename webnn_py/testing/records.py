@@ -1,4 +1,4 @@
-"""What an exploration reports."""
+"""Reports of an exploration."""
 
 from collections.abc import Callable, Mapping
 from hashlib import sha256
@@ -24,7 +24,7 @@ _MOST_ELEMENTS = 16
 @final
 @attrs.frozen(eq=False)
 class Ended:
-    """What became of an action. Two are equal if they are shown alike.
+    """The outcome of an action. Two are equal if their texts are.
 
     Attributes:
         state: ``"returned"`` or ``"raised"``; for an action that has returned a promise, the promise's state.
@@ -51,7 +51,7 @@ class Ended:
 @final
 @attrs.frozen(eq=False)
 class Outcome:
-    """What can be seen at the end of an order. Two are equal if they are shown alike.
+    """The observable state at the end of an order. Two are equal if their texts are.
 
     Attributes:
         actions: what became of each action, by its name.
@@ -75,7 +75,7 @@ class Outcome:
 @final
 @attrs.frozen(eq=False)
 class Violation:
-    """What is wrong with an order.
+    """A violation in an order.
 
     Attributes:
         kind: ``"action"``: an action has raised what is no error of the API; ``"check"``: ``check`` has raised;
@@ -118,7 +118,7 @@ class Counted:
 @final
 @attrs.frozen(eq=False)
 class Report:
-    """What every order of a program's steps has come to.
+    """The outcomes of all orders of a program's steps.
 
     Attributes:
         outcomes: all that were seen, the most frequent first.

@@ -2,8 +2,7 @@
 
 ``python -m spec_tests.labs.benchmarks.gpu_tiles [WORD…]``
 
-For choosing ``TILES`` and their rates in ``webnn_py/device/on_wgpu/codegen/gemm/tile_sizes.py``, and ``MEASURED`` in
-``tile_rounds.py``. A ``*`` stands before the chosen one.
+For the rates in ``webnn_py/device/on_wgpu/codegen/gemm/tile_tables.py``. A ``*`` stands before the chosen one.
 """
 
 import argparse
@@ -17,16 +16,17 @@ from spec_tests.labs.benchmarks.gpu_cases import CASES, Case
 from spec_tests.labs.benchmarks.gpu_contenders import time_ours
 from webnn_py.device.on_wgpu.codegen.gemm import tiled
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
-from webnn_py.device.on_wgpu.codegen.gemm.tile_rounds import MEASURED
-from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import TILES, GemmTile
+from webnn_py.device.on_wgpu.codegen.gemm.tile import GemmTile
+from webnn_py.device.on_wgpu.codegen.gemm.tile_tables import HOPPER, USUAL_TILES, SearchedTiles
 from webnn_py.device.on_wgpu.records.features import Features
 
 SHAPES = [(128, 128, 8, 8), (128, 128, 8, 16), (128, 128, 16, 8), (128, 256, 8, 16), (256, 128, 16, 8), (64, 64, 8, 8)]
 SHAPES += [(128, 64, 8, 8), (64, 128, 8, 8), (64, 64, 8, 4), (64, 64, 4, 8), (64, 64, 4, 4), (32, 32, 4, 4)]
-WAYS = [{}, {"inner": 8}, {"inner": 32}, {"inner": 8, "buffers": 2}, {"buffers": 2}, {"interleaved": True}]
+WAYS = [{}, {"inner": 8}, {"inner": 32}, {"interleaved": True}]
 WAYS += [{"inner": 8, "slices": 2}, {"inner": 8, "slices": 4}, {"inner": 8, "slices": 2, "interleaved": True}]
-LARGE = [measured.tile for measured in MEASURED]
-CANDIDATES = list(dict.fromkeys([*TILES, *LARGE, *(GemmTile(*shape, **way) for shape in SHAPES for way in WAYS)]))
+SEARCHED = [rule.tiles for rule in HOPPER.rules if isinstance(rule.tiles, SearchedTiles)]
+LARGE = [rated.tile for tiles in SEARCHED for rated in tiles.tiles]
+CANDIDATES = list(dict.fromkeys([*USUAL_TILES, *LARGE, *(GemmTile(*shape, **way) for shape in SHAPES for way in WAYS)]))
 
 
 @contextmanager
@@ -34,8 +34,8 @@ def always(tile: GemmTile | None) -> Iterator[list[GemmTile]]:
     """While entered, every product is cut into this tile, or as usual; gives the tiles that were used."""
     choose, used = tiled.choose_work, []
 
-    def chosen(product: GemmProblem, features: Features, given: GemmTile | None, accumulate: str) -> tuple:
-        taken = choose(product, features, tile or given, accumulate)
+    def chosen(product: GemmProblem, features: Features, accumulate: str) -> tuple:
+        taken = choose(product, features, accumulate) if tile is None else (tile, 1)
         used.append(taken[0])
         return taken
 
@@ -48,7 +48,7 @@ def always(tile: GemmTile | None) -> Iterator[list[GemmTile]]:
 
 def shown(tile: GemmTile) -> str:
     """A tile in a line."""
-    ways = {"inner": tile.inner, "slices": tile.slices, "buffers": tile.buffers, "interleaved": tile.interleaved}
+    ways = {"inner": tile.inner, "slices": tile.slices, "interleaved": tile.interleaved}
     ways["in_rows"] = tile.in_rows
     return f"{tile.rows}×{tile.columns} by {tile.thread_rows}×{tile.thread_columns}, {ways}"
 

@@ -25,9 +25,10 @@ from spec_tests.labs.real_models.comparison import feeds_of, session_of
 from spec_tests.labs.real_models.listed import listed
 from spec_tests.labs.real_models.packages import NotHadError, path_of
 from webnn_py import open_ml
-from webnn_py.device.on_onnxruntime.passes.pipeline import PASSES
+from webnn_py.device.on_onnxruntime.passes.pipeline import NODE_PASSES, PASSES
 from webnn_py.rewriting.passes import PassManager, passes_left_out
 
+OPTIONAL = (*PASSES.optional, *NODE_PASSES.optional)
 LEAST_RUNS = 7
 MEGABYTE = 1e6
 
@@ -63,7 +64,7 @@ async def ratios_of(context, draw, seconds):
 
     with Watched() as watched:
         await built()
-    variants = [(), *((name,) for name in PASSES.optional if name in watched.names)]
+    variants = [(), *((name,) for name in OPTIONAL if name in watched.names)]
     if len(variants) == 1:
         return None
     made = [await built(*names) for names in variants]
@@ -116,7 +117,7 @@ async def measure(options):
 
 def _summarize(found):
     print("\n| pass | models | run, mean | models over 1.10 | largest | build, mean |\n|---|---|---|---|---|---|")
-    for name in PASSES.optional:
+    for name in OPTIONAL:
         if name in found:
             runs, builds = np.array([*found[name].values()]).T
             means = np.exp(np.log([runs, builds]).mean(1))

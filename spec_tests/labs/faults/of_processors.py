@@ -119,24 +119,28 @@ def guard_of_the_first_tensor_alone(whole, tensors, axis, add):
     return tensors[0]
 
 
-@FAULTS.at(f"{ANALYSES}.index_ranges.within", f"{ENGINE}/test_index_ranges.py", f"{ENGINE}/test_checked_indices.py")
-def indices_are_taken_to_be_in_range(within, graph, contents):
+@FAULTS.at(
+    f"{ANALYSES}.unneeded_guards.nodes_with_indices_in_range",
+    f"{ENGINE}/test_index_ranges.py",
+    f"{ENGINE}/test_checked_indices.py",
+)
+def indices_are_taken_to_be_in_range(in_range, graph, ranges):
     return frozenset(node for node in graph.nodes if "indices" in node.operands)
 
 
-@FAULTS.at(f"{ANALYSES}.quantized_gates.gates", f"{ENGINE}/test_quantized_gates.py")
+@FAULTS.at(f"{ANALYSES}.quantized_gates.quantized_gates", f"{ENGINE}/test_quantized_gates.py")
 def every_sigmoid_is_a_gate(gates, graph):
     return frozenset(node.results[0] for node in graph.nodes if node.operator.name == "sigmoid")
 
 
-@FAULTS.at(f"{ANALYSES}.bounded_operands.settled", ENGINE, only="bounded or may_not_be_finite or every_number")
-def operands_are_taken_to_be_bounded(settled, graph, contents):
+@FAULTS.at(f"{ANALYSES}.unneeded_guards.finite_nodes", ENGINE, only="bounded or may_not_be_finite or every_number")
+def operands_are_taken_to_be_bounded(finite, graph, ranges, contents):
     return frozenset(graph.nodes)
 
 
-@FAULTS.at(f"{ANALYSES}.finite_max_pools._bounds", ENGINE, only="looked_at or max_pool or pool")
-def max_pools_are_taken_to_be_finite(bounds, graph, wanted, contents):
-    return dict.fromkeys((value for node in graph.nodes for value in node.results), 0.5)
+@FAULTS.at(f"{ANALYSES}.unneeded_guards._are_finite", ENGINE, only="looked_at or pool")
+def max_pools_are_taken_to_be_finite(are_finite, pools, power, ranges):
+    return True
 
 
 @FAULTS.at(f"{PASSES}.integer_products._largest_column", ENGINE, only="not_known or integer or mean_something")

@@ -71,10 +71,11 @@ class FirstFailure:
 
 def tests_of(fault):
     """Return the paths of the tests that concern a fault."""
-    found = [str(path.relative_to(ROOT)) for pattern in fault.tests for path in sorted(ROOT.glob(pattern))]
-    if not found:
-        raise SystemExit(f"{fault.name}: there are no tests {', '.join(fault.tests)}; update the fault")
-    return found
+    found = {pattern: sorted(ROOT.glob(pattern)) for pattern in fault.tests}
+    missing = [pattern for pattern, paths in found.items() if not paths]
+    if missing:
+        raise SystemExit(f"{fault.name}: there are no tests {', '.join(missing)}; update the fault")
+    return [str(path.relative_to(ROOT)) for paths in found.values() for path in paths]
 
 
 def _pytest(arguments, connection, output):

@@ -2,8 +2,6 @@
 
 from collections import Counter
 
-import pytest
-
 from spec_tests.onnx_models.export.exporting import (
     described,
     draw_cases,
@@ -15,11 +13,12 @@ from spec_tests.onnx_models.export.exporting import (
 )
 from spec_tests.operators.cases import difference, flushed, load_all
 from spec_tests.operators.exceptions import FLUSHED
+from spec_tests.support.cells import cells
 from spec_tests.support.depth import is_full
 from webnn_py.onnx_models import to_model
 
 FILES = load_all()
-EVERY_FILE = pytest.mark.parametrize("file", [pytest.param(file, id=file.operator) for file in FILES])
+EVERY_FILE = cells("file", FILES, ids=[file.operator for file in FILES])
 PARTS = 4
 """A quick run has one case in so many, others each day."""
 

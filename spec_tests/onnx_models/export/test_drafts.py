@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import GraphProto, TensorProto, helper, numpy_helper
 
-from webnn_py.onnx_export.drafts import Draft, attributes_of, write_name, write_tensor
+from webnn_py.onnx_export.nodes import OnnxNode, attributes_of, write_name, write_tensor
 
 ATTRIBUTES = [
     {},
@@ -52,7 +52,7 @@ def made(draft, attributes):
 @pytest.mark.parametrize("attributes", ATTRIBUTES, ids=str)
 def test_a_node_is_the_one_that_the_helper_makes(attributes):
     for name, domain in (("", ""), ("a label", "org.example"), ("Würfel 立方体" * 20, "")):
-        draft = Draft("Op", ["x", "", "ÿ"], ["z"], attributes_of(attributes | {"absent": None}), name, domain)
+        draft = OnnxNode("Op", ["x", "", "ÿ"], ["z"], attributes_of(attributes | {"absent": None}), name, domain)
         for _ in range(2):  # the second is of a template that is there
             assert written(draft) == made(draft, attributes), (name, domain)
 
@@ -60,12 +60,12 @@ def test_a_node_is_the_one_that_the_helper_makes(attributes):
 @pytest.mark.parametrize("pair", EQUAL_IN_PYTHON, ids=str)
 def test_attributes_that_compare_equal_stay_what_they_are(pair):
     for attributes in pair:
-        draft = Draft("Op", ["x"], ["y"], attributes_of(attributes))
+        draft = OnnxNode("Op", ["x"], ["y"], attributes_of(attributes))
         assert written(draft) == made(draft, attributes), attributes
 
 
 def test_names_are_put_in_the_place_of_others_and_the_rest_stays():
-    draft = Draft("Op", ["a", "", "b"], ["t1", ""], attributes_of({"axis": 1}))
+    draft = OnnxNode("Op", ["a", "", "b"], ["t1", ""], attributes_of({"axis": 1}))
     placed = draft.placed({"a": "x", "t1": "label"}, "label")
     assert placed.inputs == ["x", "", "b"]
     assert placed.outputs == ["label", ""]

@@ -5,7 +5,7 @@ import onnx
 import pytest
 
 from spec_tests.onnx_models.export.exporting import described, operators_of, read_back, run, written_again
-from spec_tests.onnx_models.foreign_models import MODELS
+from spec_tests.onnx_models.reading.foreign_models import MODELS
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import OnnxModel, to_model
 

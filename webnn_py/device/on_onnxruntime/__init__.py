@@ -4,16 +4,13 @@ From the top; each part uses only parts below it:
 
 * ``device_record``: its entry in the registry.
 * ``backend``: the device, as the device timeline sees it.
-* ``executable``: a graph made ready, and run.
-* ``folding``: batch normalizations in the filters of convolutions.
-* ``reshaping``, ``integer_products``: fewer reshapes, and products of bytes as such.
-* ``passes``: the passes that rewrite a graph, in their order.
-* ``activated``: fewer nodes, as onnxruntime would make them.
-* ``guarded``, ``noticing``: rules that hold for usual numbers only, and how others are noticed.
-* ``session``: a session with buffers bound to it.
-* ``engine``: how onnxruntime is told what to do: threads, provider, and which optimizations are left out.
-* ``idle_optimizers``: which of them would find nothing.
-* ``claims``: which operators are left to their decompositions.
-* ``rules``: which are written otherwise than ``webnn_py.onnx_export`` does.
-* ``dynamic_quantization``: dynamic quantization as one node.
+* ``executable``: the way of a graph to a session, and its runs.
+* ``passes``: the passes that rewrite a graph; ``passes/pipeline.py`` has their order.
+* ``session``: a session with the buffers that are bound to it.
+* ``lowering``: how operators are written in ONNX: exactly, or fast and with a guard.
+* ``engine``: the options of onnxruntime: threads, provider, and optimizers that are left out.
+* ``analyses``: what lowering and passes know of a graph's values.
+* ``idle_optimizers``: the optimizers of onnxruntime that would find nothing.
+* ``claimed_operators``: the operators that are not left to their decompositions.
+* ``own_operators``: operators that passes make and the specification lacks.
 """

@@ -14,16 +14,15 @@ import onnxruntime
 from webnn_py.device.backend import HostArray, Memory, Storage
 from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER, EngineOptions
 from webnn_py.device.on_onnxruntime.lowering import rules
-from webnn_py.device.on_onnxruntime.lowering.fused_activations import activated
-from webnn_py.device.on_onnxruntime.lowering.guarded_rules import Guarded
-from webnn_py.device.on_onnxruntime.passes.pipeline import PASSES
+from webnn_py.device.on_onnxruntime.lowering.guarded_rules import GuardedRules
+from webnn_py.device.on_onnxruntime.passes.pipeline import NODE_PASSES, PASSES
 from webnn_py.device.on_onnxruntime.session import BoundSession
 from webnn_py.device.own_thread import SHORT_SECONDS, computing_time
 from webnn_py.device.reshapes import is_reshape
 from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.graph import Constant, Graph, Value
 from webnn_py.onnx_export.body import Write
-from webnn_py.onnx_export.inlined_export import InlinedExport
+from webnn_py.onnx_export.inlined_export import InlinedExport, InlinedModel
 from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.onnx_export.rules.pooling import LONG_WINDOW
 from webnn_py.rewriting.passes import PassContext
@@ -67,13 +66,16 @@ class OnnxruntimeGraph:
         constants = _Constants(shared)
         self._options = options
         graph, self.passes = PASSES.run(graph, PassContext(constants.peek, options.provider))
-        guarded = Guarded(graph, constants.peek, checks_indices=options.provider == TESTED_PROVIDER)
-        self._quick = self._session(graph, constants.contents, guarded)
+        guarded = GuardedRules(graph, constants.peek, checks_indices=options.provider == TESTED_PROVIDER)
+        model = self._model(graph, constants.contents, guarded)
+        self.passes += model.passes
+        self._quick = self._session(model, graph)
         self.bind = self._quick.bind
         self._exactly: Callable[[], BoundSession] | None = None
         self._may_fail = guarded.may_fail
         if self._quick.guard is not None or self._may_fail:
-            self._exactly = partial(self._session, graph, constants.used.__getitem__, rules.write)
+            exact = partial(self._model, graph, constants.used.__getitem__, rules.write)
+            self._exactly = lambda: self._session(exact(), graph)
         self._exact: BoundSession | None = None
         self.byte_length = constants.byte_length
         self.shared = tuple(constants.shared.values())
@@ -110,9 +112,11 @@ class OnnxruntimeGraph:
         seconds = len(graph.nodes) * SECONDS_PER_NODE + constant_bytes * SECONDS_PER_CONSTANT_BYTE
         return seconds + filter_bytes * SECONDS_PER_FILTER_BYTE + places * SECONDS_PER_PLACE
 
-    def _session(self, graph: Graph, contents: ReadConstant, write: Write) -> BoundSession:
-        join = activated if self._options.provider == TESTED_PROVIDER else None
-        model = InlinedExport(graph, contents, write, join, rules.WITHOUT_FLOAT16).model()
+    def _model(self, graph: Graph, contents: ReadConstant, write: Write) -> InlinedModel:
+        context = PassContext(contents, self._options.provider)
+        return InlinedExport(graph, context, write, NODE_PASSES, rules.WITHOUT_FLOAT16).model()
+
+    def _session(self, model: InlinedModel, graph: Graph) -> BoundSession:
         session = self._options.session(model, graph.descriptors)
         return BoundSession(session, (model.inputs, model.outputs), model.beside, model.guard)
 

@@ -40,6 +40,12 @@ LAYER_SWITCH: Final = "NODEVICE_SELECT"
 LEAST_SUBGROUPS: Final = {0x10DE: 32, 0x1002: 32, 0x106B: 32, 0x8086: 8}
 """The sizes of the smallest subgroups by vendor: NVIDIA, AMD, Apple and Intel."""
 
+MEASURED: Final = {"H100": "hopper", "H200": "hopper"}
+"""The GPUs on which tiles were measured, by a word of the adapter's name."""
+
+PROCESSORS: Final = {"DiscreteGPU": 64, "IntegratedGPU": 16, "VirtualGPU": 32, "CPU": 8}
+"""Estimates for GPUs that were not measured, by the adapter's type: no API gives the number."""
+
 
 @cache
 def adapters() -> tuple[wgpu.GPUAdapter, ...]:
@@ -142,7 +148,7 @@ def _name(info: Any) -> str:
 
 def features_of(device: wgpu.GPUDevice) -> Features:
     """What kernels may use on a device."""
-    limits = device.limits
+    limits, info = device.limits, device.adapter.info
     return Features(
         shader_f16="shader-f16" in device.features,
         shader_int64="shader-int64" in device.features,
@@ -151,6 +157,8 @@ def features_of(device: wgpu.GPUDevice) -> Features:
         max_storage_buffers=limits["max-storage-buffers-per-shader-stage"],
         max_workgroup_storage=limits["max-compute-workgroup-storage-size"],
         max_invocations=limits["max-compute-invocations-per-workgroup"],
+        gpu=next((kind for word, kind in MEASURED.items() if word in info["device"].split()), ""),
+        processors=PROCESSORS.get(info["adapter_type"], 16),
     )
 
 

@@ -28,6 +28,7 @@ from webnn_py.device.on_wgpu.records.layout import Layout, dense_strides
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.partial_sums import PartialSums
 from webnn_py.device.on_wgpu.records.table import WgslEntry, entry_of
+from webnn_py.device.on_wgpu.records.variants import Variant
 from webnn_py.device.shared_constants import Identity
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import movement
@@ -142,7 +143,7 @@ class GraphLowering(Lowering):
             return None
         strides = dict(zip(permutation, dense_strides(transposed.descriptor.shape), strict=True))
         layout = Layout(value.descriptor.shape, tuple(strides[axis] for axis in range(len(strides))))
-        return None if layout.vec4s() is None else (layout, transposed)
+        return (layout, transposed) if layout.vec4s() is not None and Variant.TRANSPOSED_STORE.is_on else None
 
     def _needs_copy(self, value: Value, layout: Layout) -> bool:
         """Whether a value that lies so has to be copied, as an output or for a view of it that no layout can say."""
@@ -216,7 +217,8 @@ class GraphLowering(Lowering):
         if other is None or other in self._done or (node.operator, node.options) != (other.operator, other.options):
             return None
         shapes = [[value.descriptor for value in each.inputs] for each in (node, other)]
-        if shapes[0] != shapes[1] or not all(map(self._is_ready, other.inputs)):
+        is_ready = all(map(self._is_ready, other.inputs))
+        if shapes[0] != shapes[1] or not is_ready or not Variant.TWIN_CONCATS.is_on:
             return None
         self._done.add(other)
         self._fused.append(other)
@@ -237,7 +239,7 @@ class GraphLowering(Lowering):
         return None
 
     def leave(self, value: Output, sums: PartialSums) -> bool:
-        if value.node not in self._fusion.deferred:
+        if value.node not in self._fusion.deferred or not Variant.PARTIAL_SUMS.is_on:
             return False
         self._left[value] = sums
         self._fused.remove(value.node)

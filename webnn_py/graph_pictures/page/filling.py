@@ -102,7 +102,7 @@ def _box(graph: GraphDescription, card: Card, x: float, y: float) -> dict[str, A
 
 
 def _way(way: Piece | Stub, cards: Mapping[str, Card]) -> list[float]:
-    """Where a piece of a wire begins, turns and ends, and whether it ends at a box."""
+    """Return the points where a piece of a wire begins, turns and ends, and whether it ends at a box."""
     if isinstance(way, Stub):
         return [round(number, 1) for number in (way.x, way.y, way.end_y, way.x, way.end_y)] + [0]
     numbers = [round(number, 1) for number in (way.x, way.y, way.turn, way.end_x, way.end_y)]

@@ -4,8 +4,8 @@ import numpy as np
 
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import Body, OnnxTensor
+from webnn_py.onnx_export.missing_data_types import FLOAT, shape, widened
 from webnn_py.onnx_export.table import Rule, Written, rule
-from webnn_py.onnx_export.types import FLOAT, shape, widened
 from webnn_py.operators import activation
 from webnn_py.operators.activation import clamp_bounds
 from webnn_py.operators.casting import cast_number

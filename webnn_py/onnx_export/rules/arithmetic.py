@@ -6,8 +6,8 @@ import numpy as np
 
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import BOOL, Body, OnnxTensor
+from webnn_py.onnx_export.missing_data_types import COMPUTED, FLOAT, WIDER, extreme, ordered, widened
 from webnn_py.onnx_export.table import rule
-from webnn_py.onnx_export.types import COMPUTED, FLOAT, WIDER, extreme, ordered, widened
 from webnn_py.operators import arithmetic
 from webnn_py.operators.casting import INTEGER_RANGES
 

@@ -2,8 +2,8 @@
 
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import BOOL, Body, OnnxTensor
+from webnn_py.onnx_export.missing_data_types import COMPUTED, chosen, compared
 from webnn_py.onnx_export.table import rule
-from webnn_py.onnx_export.types import COMPUTED, chosen, compared
 from webnn_py.operators import logical
 
 NATIVE = (*COMPUTED, "float16")

@@ -2,8 +2,8 @@
 
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import Body, OnnxTensor
+from webnn_py.onnx_export.missing_data_types import FLOAT, widened
 from webnn_py.onnx_export.table import rule
-from webnn_py.onnx_export.types import FLOAT, widened
 from webnn_py.operators import matrix
 from webnn_py.operators.casting import cast_number
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import Body, OnnxTensor
+from webnn_py.onnx_export.missing_data_types import shape
 from webnn_py.onnx_export.table import rule
-from webnn_py.onnx_export.types import shape
 from webnn_py.operators import movement
 from webnn_py.operators.casting import cast_number
 

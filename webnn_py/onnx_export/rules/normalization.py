@@ -4,7 +4,7 @@ import numpy as np
 
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import Array, Body, OnnxTensor
-from webnn_py.onnx_export.images import channels_first, laid_out
+from webnn_py.onnx_export.image_layouts import channels_first, laid_out
 from webnn_py.onnx_export.table import Written, rule
 from webnn_py.operators import normalization
 from webnn_py.operators.casting import cast_number

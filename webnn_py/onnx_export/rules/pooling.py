@@ -8,7 +8,7 @@ import numpy as np
 
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import BOOL, Body, OnnxTensor
-from webnn_py.onnx_export.images import channels_first, laid_out
+from webnn_py.onnx_export.image_layouts import channels_first, laid_out
 from webnn_py.onnx_export.table import Written, rule
 from webnn_py.operators import pooling
 from webnn_py.operators.windows import Slide, image_shape, slides

@@ -8,8 +8,8 @@ import numpy as np
 
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import BOOL, Body, OnnxTensor
+from webnn_py.onnx_export.missing_data_types import COMPUTED, WIDER, ordered, shape, unordered
 from webnn_py.onnx_export.table import Rule, rule
-from webnn_py.onnx_export.types import COMPUTED, WIDER, ordered, shape, unordered
 from webnn_py.operators import reduction
 
 OfOne = Callable[[Body, OnnxTensor], OnnxTensor]

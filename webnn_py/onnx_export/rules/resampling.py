@@ -2,8 +2,8 @@
 
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import Body, OnnxTensor
+from webnn_py.onnx_export.missing_data_types import shape
 from webnn_py.onnx_export.table import Written, rule
-from webnn_py.onnx_export.types import shape
 from webnn_py.operators import resampling
 
 

@@ -4,8 +4,8 @@ import numpy as np
 
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import BOOL, Body, OnnxTensor
+from webnn_py.onnx_export.missing_data_types import FLOAT, widened
 from webnn_py.onnx_export.table import Rule, rule
-from webnn_py.onnx_export.types import FLOAT, widened
 from webnn_py.operators import unary
 
 

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from webnn_py.onnx_models.axes import counted, scalar
-from webnn_py.onnx_models.conversion_context import ConversionContext, Value
+from webnn_py.onnx_models.conversion.context import ConversionContext, Value
+from webnn_py.onnx_models.rule_helpers.axes import counted, scalar
+from webnn_py.onnx_models.rule_table.declaration import one_to_one, rule
 from webnn_py.onnx_models.rules import unary
-from webnn_py.onnx_models.table import one_to_one, rule
 from webnn_py.operators import activation
 from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.operand import MLOperand

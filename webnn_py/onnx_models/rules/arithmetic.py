@@ -4,8 +4,8 @@ from functools import reduce
 
 import numpy as np
 
-from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue, Value
-from webnn_py.onnx_models.table import one_to_one, rule
+from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
+from webnn_py.onnx_models.rule_table.declaration import one_to_one, rule
 from webnn_py.operators import arithmetic
 from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.operand import MLOperand

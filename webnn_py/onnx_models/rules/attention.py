@@ -5,10 +5,10 @@ from typing import Final
 
 from onnx import TensorProto
 
-from webnn_py.onnx_models.axes import check_rank
-from webnn_py.onnx_models.conversion_context import ConversionContext, Value
-from webnn_py.onnx_models.element_types import type_name
-from webnn_py.onnx_models.scaled_attention import (
+from webnn_py.onnx_models.conversion.context import ConversionContext, Value
+from webnn_py.onnx_models.reading.element_types import type_name
+from webnn_py.onnx_models.rule_helpers.axes import check_rank
+from webnn_py.onnx_models.rule_helpers.scaled_attention import (
     Window,
     appended,
     attend,
@@ -20,7 +20,7 @@ from webnn_py.onnx_models.scaled_attention import (
     split_heads,
     window_bias,
 )
-from webnn_py.onnx_models.table import rule
+from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 

@@ -5,8 +5,8 @@ from typing import Final
 
 import numpy as np
 
-from webnn_py.onnx_models.conversion_context import ConversionContext
-from webnn_py.onnx_models.table import rule
+from webnn_py.onnx_models.conversion.context import ConversionContext
+from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse

@@ -4,10 +4,10 @@ from typing import Final
 
 import numpy as np
 
-from webnn_py.onnx_models.axes import counted
-from webnn_py.onnx_models.conversion_context import ConversionContext, Value
+from webnn_py.onnx_models.conversion.context import ConversionContext, Value
+from webnn_py.onnx_models.rule_helpers.axes import counted
+from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.onnx_models.rules.conversion import WIDER
-from webnn_py.onnx_models.table import rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 

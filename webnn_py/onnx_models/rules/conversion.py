@@ -8,10 +8,10 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from webnn_py.descriptors import FOUR_BITS
-from webnn_py.onnx_models.axes import counted
-from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue, Value
-from webnn_py.onnx_models.element_types import type_name
-from webnn_py.onnx_models.table import rule
+from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
+from webnn_py.onnx_models.reading.element_types import type_name
+from webnn_py.onnx_models.rule_helpers.axes import counted
+from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
-from webnn_py.onnx_models.axes import integers
-from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue
-from webnn_py.onnx_models.table import rule
-from webnn_py.onnx_models.windows import (
+from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue
+from webnn_py.onnx_models.rule_helpers.axes import integers
+from webnn_py.onnx_models.rule_helpers.windows import (
     MAX_SPATIAL_AXES,
     SlidingWindows,
     as_images,
@@ -19,6 +18,7 @@ from webnn_py.onnx_models.windows import (
     shared,
     windows,
 )
+from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 

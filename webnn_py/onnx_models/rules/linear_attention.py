@@ -4,10 +4,10 @@ from typing import Final
 
 import attrs
 
-from webnn_py.onnx_models.axes import check_rank
-from webnn_py.onnx_models.conversion_context import ConversionContext
-from webnn_py.onnx_models.table import rule
-from webnn_py.onnx_models.unrolled import MOST_STEPS
+from webnn_py.onnx_models.conversion.context import ConversionContext
+from webnn_py.onnx_models.rule_helpers.axes import check_rank
+from webnn_py.onnx_models.rule_helpers.recurrent_steps import MOST_STEPS
+from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 

@@ -2,8 +2,8 @@
 
 import math
 
-from webnn_py.onnx_models.conversion_context import ConversionContext
-from webnn_py.onnx_models.table import one_to_one, rule
+from webnn_py.onnx_models.conversion.context import ConversionContext
+from webnn_py.onnx_models.rule_table.declaration import one_to_one, rule
 from webnn_py.operators import logical
 from webnn_py.operators.operand import MLOperand
 

@@ -1,8 +1,8 @@
 """Losses of classification: what a classifier's scores cost, the right classes being known."""
 
-from webnn_py.onnx_models.conversion_context import ConversionContext
+from webnn_py.onnx_models.conversion.context import ConversionContext
+from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.onnx_models.rules.activation import log_softmax
-from webnn_py.onnx_models.table import rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 

@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 from onnx import helper
 
-from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue
-from webnn_py.onnx_models.element_types import webnn_data_type
-from webnn_py.onnx_models.table import rule
+from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue
+from webnn_py.onnx_models.reading.element_types import webnn_data_type
+from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import broadcast, refuse

@@ -5,12 +5,10 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
-from webnn_py.onnx_models.axes import check_rank, integer
-from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue, Value
-from webnn_py.onnx_models.integer_sums import product, shifted
-from webnn_py.onnx_models.rules.attention import rotary_embedding
-from webnn_py.onnx_models.rules.matrix import matmul
-from webnn_py.onnx_models.scaled_attention import (
+from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
+from webnn_py.onnx_models.rule_helpers.axes import check_rank, integer
+from webnn_py.onnx_models.rule_helpers.integer_products import product, shifted
+from webnn_py.onnx_models.rule_helpers.scaled_attention import (
     Window,
     appended,
     attend,
@@ -23,7 +21,9 @@ from webnn_py.onnx_models.scaled_attention import (
     split_heads,
     window_bias,
 )
-from webnn_py.onnx_models.table import rule
+from webnn_py.onnx_models.rule_table.declaration import rule
+from webnn_py.onnx_models.rules.attention import rotary_embedding
+from webnn_py.onnx_models.rules.matrix import matmul
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from webnn_py.onnx_models.axes import counted, counted_all, integer, integers, scalar
-from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue, Value
-from webnn_py.onnx_models.table import rule
+from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
+from webnn_py.onnx_models.rule_helpers.axes import counted, counted_all, integer, integers, scalar
+from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import broadcast, refuse
 

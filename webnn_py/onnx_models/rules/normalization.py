@@ -2,9 +2,9 @@
 
 import math
 
-from webnn_py.onnx_models.axes import counted
-from webnn_py.onnx_models.conversion_context import ConversionContext
-from webnn_py.onnx_models.table import rule
+from webnn_py.onnx_models.conversion.context import ConversionContext
+from webnn_py.onnx_models.rule_helpers.axes import counted
+from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 

@@ -5,10 +5,10 @@ from typing import Final
 
 import numpy as np
 
-from webnn_py.onnx_models.axes import check_rank, integers
-from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue, Value
-from webnn_py.onnx_models.integer_sums import bytes_of
-from webnn_py.onnx_models.table import rule
+from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
+from webnn_py.onnx_models.rule_helpers.axes import check_rank, integers
+from webnn_py.onnx_models.rule_helpers.integer_products import bytes_of
+from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE_LSTM
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse

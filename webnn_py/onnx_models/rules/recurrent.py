@@ -5,11 +5,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from webnn_py.onnx_models.axes import integers
-from webnn_py.onnx_models.conversion_context import ConversionContext, Value
-from webnn_py.onnx_models.gate_functions import GateFunctions, gate_functions
-from webnn_py.onnx_models.table import rule
-from webnn_py.onnx_models.unrolled import UnrolledNetwork, gru_step, lstm_step, rnn_step, together
+from webnn_py.onnx_models.conversion.context import ConversionContext, Value
+from webnn_py.onnx_models.rule_helpers.axes import integers
+from webnn_py.onnx_models.rule_helpers.recurrent_activations import GateFunctions, gate_functions
+from webnn_py.onnx_models.rule_helpers.recurrent_steps import UnrolledNetwork, gru_step, lstm_step, rnn_step, together
+from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.recurrent import MLRecurrentNetworkActivation, MLRecurrentNetworkDirection
 from webnn_py.operators.rules import refuse

@@ -6,10 +6,10 @@ from typing import Any
 
 from onnx import TensorProto
 
-from webnn_py.onnx_models.axes import counted, counted_all, integer, integers
-from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue
+from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue
+from webnn_py.onnx_models.rule_helpers.axes import counted, counted_all, integer, integers
+from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.onnx_models.rules import unary
-from webnn_py.onnx_models.table import rule
 from webnn_py.operators import reduction
 from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.declaration import Operator

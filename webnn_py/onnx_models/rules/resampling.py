@@ -10,9 +10,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from webnn_py.onnx_models.axes import counted_all, integers, numbers
-from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue, Value
-from webnn_py.onnx_models.table import rule
+from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
+from webnn_py.onnx_models.rule_helpers.axes import counted_all, integers, numbers
+from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.resampling import InterpolationMode
 from webnn_py.operators.rules import check_length, check_positive, refuse

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from webnn_py.onnx_models.axes import counted, integer
-from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue
-from webnn_py.onnx_models.table import rule
+from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue
+from webnn_py.onnx_models.rule_helpers.axes import counted, integer
+from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 

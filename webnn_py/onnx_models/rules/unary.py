@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 
 from webnn_py.descriptors import MLOperandDataType
-from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue
-from webnn_py.onnx_models.table import one_to_one, rule
+from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue
+from webnn_py.onnx_models.rule_table.declaration import one_to_one, rule
 from webnn_py.operators import unary
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse

@@ -1,4 +1,4 @@
-"""What the decompositions share: constants, and float16 that is computed in float32."""
+"""Helpers of the decompositions: constants, and float16 that is computed in float32."""
 
 from array import array
 from collections.abc import Callable, Sequence

@@ -148,7 +148,7 @@ def conv_transpose2d(
 def _placed(
     builder: Builder, images: MLOperand, windows: Slides, offset: Sequence[int], new_sizes: Sequence[int]
 ) -> MLOperand:
-    """What one element of the windows, at an offset in them, gives to the output: [images, 1, *new_sizes]."""
+    """Return the output's share of one element of the windows, at an offset in them: [images, 1, *new_sizes]."""
     for axis, slide, before, size in zip((2, 3), windows, offset, new_sizes, strict=True):
         spread = _spread(builder, images, axis, slide.stride)
         whole = max(slide.begin + size, before + spread.shape[axis])
@@ -172,7 +172,7 @@ def _spread(builder: Builder, images: MLOperand, axis: int, stride: int) -> MLOp
 
 @attrs.frozen
 class _Combination:
-    """How elements of windows are combined: along the height, and then what comes of that along the width.
+    """Combine the elements of windows along the height, then the results along the width.
 
     Attributes:
         fill: what changes nothing that it is combined with.
@@ -272,7 +272,7 @@ def average_pool2d(
 
 
 def _counts(slide: Slide, size: int) -> list[int]:
-    """How many elements of each window along an axis lie in the image."""
+    """Return the number of elements of each window along an axis that lie in the image."""
     return [len(slide.part(number)) for number in range(size)]
 
 

@@ -86,12 +86,12 @@ def _in_range(builder: Builder, indices: MLOperand, size: int) -> MLOperand:
 
 
 def _strides(shape: Sequence[int]) -> list[int]:
-    """How far apart the neighbours along each axis lie in row-major order."""
+    """Return the row-major stride of each axis."""
     return list(accumulate(reversed(shape[1:]), mul, initial=1))[::-1] if shape else []
 
 
 def _places(builder: Builder, input: MLOperand, indices: MLOperand, axis: int) -> MLOperand:
-    """Where each index, and its own place along the other axes, points to in the flat input: [indices]."""
+    """Return the flat position of each index, with its own place along the other axes: [indices]."""
     strides = _strides(input.shape)
     places = builder.mul(
         _in_range(builder, indices, input.shape[axis]), builder.constant(strides[axis], data_type="int32")

@@ -62,7 +62,7 @@ class Case:
 
     @property
     def tolerance(self) -> dict[str, Any]:
-        """How far a result may be from what is expected: exact, in units in the last place, or absolute."""
+        """The allowed deviation of a result: none, in units in the last place, or absolute."""
         return cast("dict[str, Any]", self.raw["tolerance"])
 
     @cached_property
@@ -77,13 +77,13 @@ class Case:
 
     @property
     def has_subnormals(self) -> bool:
-        """Whether an operand or a result has subnormal float32 numbers, which GPUs may take for zero."""
+        """Return whether an operand or a result has subnormal float32 numbers, which GPUs may take for zero."""
         arrays = [*(decode(tensor) for _, tensor in self._operands()), *self.expected]
         singles = [array for array in arrays if array.dtype == np.float32]
         return any(bool(((array != 0) & (np.abs(array) < SMALLEST_NORMAL)).any()) for array in singles)
 
     def is_supported(self, context: MLContext) -> bool:
-        """Whether the operands are within the limits that ``context.op_support_limits()`` says.
+        """Return whether the operands are within the limits of ``context.op_support_limits()``.
 
         A device that lacks a data type, say int64, refuses the cases that have it: skip them.
         """

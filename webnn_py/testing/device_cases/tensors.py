@@ -33,7 +33,7 @@ def bit_patterns(array: Array) -> Array:
 
 
 def ulp_distance(got: Array, expected: Array) -> Array:
-    """How many units in the last place lie between two arrays of one data type; both zeros are one."""
+    """Return the distance of two arrays of one data type in units in the last place; both zeros are one."""
     if got.dtype.kind != "f":
         return np.asarray(np.abs(got.astype(object) - expected.astype(object)), np.float64).reshape(got.shape)
     return np.asarray(np.abs(_ordered(got) - _ordered(expected)), np.float64)
@@ -71,7 +71,7 @@ def flushed(got: Array, expected: Array) -> Array:
 
 
 def within(got: Array, expected: Array, tolerance: dict[str, Any]) -> Array:
-    """Whether each element is as expected."""
+    """Return whether each element is as expected."""
     ((metric, allowed),) = tolerance.items()
     same = np.atleast_1d(bit_patterns(got) == bit_patterns(expected)).reshape(got.shape)
     if metric == "exact":

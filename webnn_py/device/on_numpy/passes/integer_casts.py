@@ -16,7 +16,6 @@ MOST: Final = 2**30
 """What int32 holds, with a margin for what is rounded in sums of float32."""
 
 BYTES: Final = ("int8", "uint8")
-MOVING: Final = ("reshape", "slice", "transpose", "split", "expand")
 
 
 def uncast(node: Node) -> Value:
@@ -49,7 +48,7 @@ def magnitude(value: Value) -> int:
     node = value.node
     if node.operator is DYNAMIC_DIFFERENCES and value.index == 0:
         return HIGHEST
-    if node.operator.name in MOVING:
+    if node.operator.selected_operands == ("input",):
         return magnitude(single(node.operands["input"]))
     if node.operator.name == "sub":
         return sum(magnitude(single(node.operands[name])) for name in "ab")

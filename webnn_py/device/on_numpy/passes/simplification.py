@@ -19,7 +19,7 @@ from webnn_py.device.on_numpy.passes.requantization import requantization
 from webnn_py.device.on_numpy.passes.widened_constants import PRODUCTS, WidenedConstants
 from webnn_py.device.on_numpy.table import constant_array
 from webnn_py.device.plan import split_constant
-from webnn_py.device.reshapes import OF_ONE, is_reshape, reshape
+from webnn_py.device.reshapes import is_reshape, keeps_one_element, reshape
 from webnn_py.graph import Graph, Node, Value
 from webnn_py.rewriting.walk import rewrite
 
@@ -53,7 +53,7 @@ def _may_begin(node: Node) -> bool:
     """Whether there may be something to simplify where such a node is."""
     if node.operator.name in PRODUCTS:
         return node.outputs[0].data_type == "float16"
-    if node.operator.name in OF_ONE:
+    if keeps_one_element(node.operator):
         return is_reshape(node)
     return node.operator.name in ("quantize_linear", "split", "max_pool2d")
 
@@ -63,7 +63,7 @@ def _in_its_place(node: Node, current: Node, uses: Mapping[Value, int], wide: Wi
     name = node.operator.name
     if name == "cast":
         return uncast(current)
-    if name in OF_ONE:
+    if keeps_one_element(node.operator):
         return _of_one(current)
     if name in PRODUCTS:
         return wide.product(current)

@@ -1,102 +1,44 @@
-"""Which values cannot be NaN without a guard's or an output's being so."""
+"""Values whose NaN a guard or an output of the graph shows."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable
 
 from webnn_py.graph import Graph, Node, Value
-from webnn_py.operators.convolution import filter_shape
+from webnn_py.operators.convolution import conv2d, filter_shape
 from webnn_py.operators.windows import Slide, image_shape, slides
 
-KEPT_BY: Final[Mapping[str, Sequence[str]]] = {
-    "": (
-        "abs",
-        "add",
-        "ceil",
-        "clamp",
-        "concat",
-        "conv2d",
-        "cos",
-        "div",
-        "erf",
-        "exp",
-        "expand",
-        "floor",
-        "gelu",
-        "gemm",
-        "hard_sigmoid",
-        "hard_swish",
-        "identity",
-        "leaky_relu",
-        "linear",
-        "log",
-        "matmul",
-        "max",
-        "min",
-        "mul",
-        "neg",
-        "pad",
-        "reciprocal",
-        "reduce_mean",
-        "reduce_sum",
-        "relu",
-        "reshape",
-        "reverse",
-        "round_even",
-        "sigmoid",
-        "sin",
-        "softmax",
-        "softplus",
-        "split",
-        "sqrt",
-        "sub",
-        "tanh",
-        "tile",
-        "transpose",
-    ),
-    "input": ("batch_normalization", "layer_normalization", "prelu"),
-}
-"""The operators of which some element is NaN if one of an operand is; of which operand, "" for any."""
 
-
-def noticed(graph: Graph, is_guarded: Callable[[Node], bool]) -> frozenset[Value]:
-    """The values of float32 that may only be NaN if an output of the graph is, or what a guarded operator is given.
+def values_with_visible_nan(graph: Graph, is_guarded: Callable[[Node], bool]) -> frozenset[Value]:
+    """Return the float32 values of which NaN reaches an output of the graph, or the input of a guarded operator.
 
     Args:
         graph: the graph.
-        is_guarded: whether NaN in the operands of a node is noticed there.
+        is_guarded: whether NaN in the operands of a node is detected there.
     """
-    uses: dict[Value, list[tuple[Node, str]]] = defaultdict(list)
-    for node in graph.nodes:
-        for name, operand in node.operands.items():
-            for value in operand if isinstance(operand, tuple) else (operand,):
-                uses[value].append((node, name))
     found = set(graph.outputs.values())
     for node in reversed(graph.nodes):
         for value in node.results:
-            if any(_tells(user, name, found, is_guarded) for user, name in uses[value]):
+            if any(reader and _shows_nan(reader, value, found, is_guarded) for reader in graph.readers.get(value, ())):
                 found.add(value)
     return frozenset(value for value in found if value.descriptor.data_type == "float32")
 
 
-def _tells(user: Node, operand: str, found: set[Value], is_guarded: Callable[[Node], bool]) -> bool:
-    """Whether NaN in an operand is noticed at a node."""
-    name = user.operator.name
-    if any(value.descriptor.data_type != "float32" for value in user.results):
+def _shows_nan(reader: Node, value: Value, found: set[Value], is_guarded: Callable[[Node], bool]) -> bool:
+    """Return whether NaN in an operand of a node is detected there or further on."""
+    if any(result.descriptor.data_type != "float32" for result in reader.results):
         return False
-    if is_guarded(user):
+    if is_guarded(reader):
         return True
-    if not found.issuperset(user.results):
+    if not found.issuperset(reader.results):
         return False
-    if name in KEPT_BY[""] and (name != "conv2d" or _reads_all(user)):
-        return True
-    return name in KEPT_BY.get(operand, ())
+    operands = [reader.operands.get(name) for name in reader.operator.nan_operands]
+    is_propagated = any(value is one or (isinstance(one, tuple) and value in one) for one in operands)
+    return is_propagated and (reader.operator is not conv2d or _reads_all(reader))
 
 
 def _reads_all(node: Node) -> bool:
-    """Whether every element of the images of a convolution is in a window."""
+    """Return whether every element of the images of a convolution is in a window."""
     options = node.options
     _, _, *sizes = image_shape(node.operand("input").shape, options["input_layout"])
     _, _, *window = filter_shape(node.operand("filter").shape, options["filter_layout"])

@@ -1,18 +1,23 @@
-"""Convolutions and products with the bias and the activation behind them as one node, as which onnxruntime runs them.
+"""Convolutions and products with the bias and the activation that follow them, as the one node that onnxruntime runs.
 
-So it has less to optimize: where it finds them itself, it infers all shapes anew.
+Written that way, onnxruntime has less to optimize: where it fuses them itself, it infers all shapes again.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from itertools import chain
 from typing import Final
 
+import attrs
+
 from webnn_py.onnx_export.body import Array
-from webnn_py.onnx_export.drafts import MICROSOFT, Draft
+from webnn_py.onnx_export.node_passes import WrittenNodes
+from webnn_py.onnx_export.nodes import MICROSOFT, OnnxNode
+from webnn_py.rewriting.passes import PassContext
+from webnn_py.rewriting.report import AppliedRule
 
 FUSED: Final[Mapping[str, str]] = {"Conv": "FusedConv", "Gemm": "FusedGemm"}
-"""What operators are called with an activation behind them."""
+"""The operators with an activation, by those without one."""
 
 ACTIVATIONS: Final = frozenset({"LeakyRelu", "Relu"})
 
@@ -20,35 +25,34 @@ WITHOUT_BIAS: Final = 2
 """Inputs of a convolution that has none."""
 
 
-def activated(nodes: Sequence[Draft], outputs: Collection[str], constants: dict[str, Array]) -> list[Draft]:
-    """The nodes with each bias and activation in what nothing else reads; for the processor's provider only.
+def fuse_activations(written: WrittenNodes, context: PassContext) -> WrittenNodes:
+    """Put each bias and activation into the convolution or product before it, whose result nothing else reads.
 
-    Args:
-        nodes: in an order in which they can run.
-        outputs: the names of the model's outputs.
-        constants: those of the model, by name, to which biases are added.
+    It holds for the CPU provider only.
     """
-    reads = Counter(chain.from_iterable([node.read for node in nodes]))
-    reads.update(outputs)
-    found: list[Draft] = []
+    reads = Counter(chain.from_iterable([node.read for node in written.nodes]))
+    reads.update(written.outputs)
+    found: list[OnnxNode] = []
     places: dict[str, int] = {}
     transposed: set[str] = set()
-    for node in nodes:
+    for node in written.nodes:
         place = _place_before(node, places)
-        one = None if place is None else _as_one(found[place], node, constants)
+        one = None if place is None else _as_one(found[place], node, written.constants)
         if one is None or place is None:
             place, one = len(found), node
             found.append(node)
+        else:
+            context.applied.append(AppliedRule(f"{node.operator} into {found[place].operator}", node.place))
         found[place] = one
         if one.operator == "Transpose":
             transposed.add(one.outputs[0])
-        elif one.operator in FUSED and reads[one.outputs[0]] == 1 and _is_fused(one, transposed):
+        elif one.operator in FUSED and reads[one.outputs[0]] == 1 and _may_be_fused(one, transposed):
             places[one.outputs[0]] = place
-    return found
+    return attrs.evolve(written, nodes=found) if context.applied else written
 
 
-def _place_before(node: Draft, places: Mapping[str, int]) -> int | None:
-    """The place of the convolution or product that a bias or an activation is behind of."""
+def _place_before(node: OnnxNode, places: Mapping[str, int]) -> int | None:
+    """Return the place of the convolution or product whose result a bias or an activation takes."""
     if node.operator in ACTIVATIONS:
         return places.get(node.inputs[0])
     if node.operator == "Add":
@@ -56,17 +60,17 @@ def _place_before(node: Draft, places: Mapping[str, int]) -> int | None:
     return None
 
 
-def _is_fused(node: Draft, transposed: Collection[str]) -> bool:
-    """Whether it may be: what is transposed before Gemm onnxruntime puts into it, but not into FusedGemm."""
+def _may_be_fused(node: OnnxNode, transposed: Collection[str]) -> bool:
+    """Return whether a node may get an activation: onnxruntime puts a Transpose into Gemm, but not into FusedGemm."""
     return node.operator != "Gemm" or not any(name in transposed for name in node.inputs)
 
 
-def _as_one(before: Draft, node: Draft, constants: dict[str, Array]) -> Draft | None:
+def _as_one(before: OnnxNode, node: OnnxNode, constants: dict[str, Array]) -> OnnxNode | None:
     return _biased(before, node, constants) if node.operator == "Add" else _fused(before, node)
 
 
-def _biased(convolution: Draft, add: Draft, constants: dict[str, Array]) -> Draft | None:
-    """A convolution with the number of each filter that is added to it, if it is that."""
+def _biased(convolution: OnnxNode, add: OnnxNode, constants: dict[str, Array]) -> OnnxNode | None:
+    """Return a convolution with what is added to it as its bias; None where that is not one number for each filter."""
     if convolution.operator != "Conv" or len(convolution.inputs) != WITHOUT_BIAS:
         return None
     name = add.inputs[1] if add.inputs[0] == convolution.outputs[0] else add.inputs[0]
@@ -76,12 +80,12 @@ def _biased(convolution: Draft, add: Draft, constants: dict[str, Array]) -> Draf
     of_filters = f"{name}/filters"
     constants[of_filters] = bias.reshape(-1)
     inputs = [*convolution.inputs, of_filters]
-    return Draft("Conv", inputs, add.outputs, convolution.attributes, convolution.name)
+    return OnnxNode("Conv", inputs, add.outputs, convolution.attributes, convolution.name)
 
 
-def _fused(node: Draft, activation: Draft) -> Draft:
+def _fused(node: OnnxNode, activation: OnnxNode) -> OnnxNode:
     operator = FUSED[node.operator]
     attributes = (*node.attributes, ("activation", activation.operator))
     for name, value in activation.attributes:  # the slope of LeakyRelu
         attributes += (("activation_params", (value,)) if node.operator == "Conv" else (f"activation_{name}", value),)
-    return Draft(operator, node.inputs, activation.outputs, attributes, node.name, MICROSOFT)
+    return OnnxNode(operator, node.inputs, activation.outputs, attributes, node.name, MICROSOFT)

@@ -10,23 +10,28 @@ from typing import Any, Final
 
 import numpy as np
 
-from webnn_py.device.on_onnxruntime.analyses.bounded_operands import are_divisors, settled
-from webnn_py.device.on_onnxruntime.analyses.finite_max_pools import Bounded
-from webnn_py.device.on_onnxruntime.analyses.index_ranges import within
-from webnn_py.device.on_onnxruntime.analyses.propagated_nan import noticed
-from webnn_py.device.on_onnxruntime.analyses.quantized_gates import gates
+from webnn_py.device.on_onnxruntime.analyses.propagated_nan import values_with_visible_nan
+from webnn_py.device.on_onnxruntime.analyses.quantized_gates import quantized_gates
+from webnn_py.device.on_onnxruntime.analyses.unneeded_guards import (
+    FinitePools,
+    are_divisors,
+    finite_nodes,
+    nodes_with_indices_in_range,
+    value_ranges,
+)
 from webnn_py.device.on_onnxruntime.lowering import rules
+from webnn_py.device.reshapes import keeps_one_element
 from webnn_py.graph import Graph, Node
 from webnn_py.onnx_export import writing
 from webnn_py.onnx_export.body import Array, Body, OnnxTensor, Operands
-from webnn_py.onnx_export.drafts import MICROSOFT
 from webnn_py.onnx_export.guards import Must
-from webnn_py.onnx_export.images import channels_first, laid_out
+from webnn_py.onnx_export.image_layouts import channels_first, laid_out
+from webnn_py.onnx_export.missing_data_types import shape
 from webnn_py.onnx_export.model_export import ReadConstant
+from webnn_py.onnx_export.nodes import MICROSOFT
 from webnn_py.onnx_export.rules.pooling import pooling_attributes
 from webnn_py.onnx_export.table import Rule, Written
-from webnn_py.onnx_export.types import shape
-from webnn_py.operators import indexing
+from webnn_py.operators import conversion, indexing, pooling
 from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.windows import image_shape
 
@@ -259,41 +264,41 @@ RULES: Final[Mapping[str, Rule]] = {**rules.RULES} | {
 
 _write: Final = writing.by(RULES)
 
-TWINS: Final[Mapping[str, str]] = {"gelu": "Gelu", "hard_swish": "HardSwish"}
-"""Operators of which onnxruntime makes NaN of -Infinity, by Python name, with its own: NaN is noticed further on."""
+WITH_NAN: Final[Mapping[str, str]] = {"gelu": "Gelu", "hard_swish": "HardSwish"}
+"""Operators of which onnxruntime's own makes NaN of -Infinity, by Python name: where that NaN is visible."""
 
-SETTLED_PLAINLY: Final = TWINS.keys() | {"quantize_linear"}
-"""Operators of which nothing but onnxruntime's own is written where what they read is finite."""
+OWN_IF_FINITE: Final = WITH_NAN.keys() | {"quantize_linear"}
+"""Operators that are written as onnxruntime's own where they read finite numbers only."""
 
 
 def _is_guarded(node: Node) -> bool:
-    """Whether NaN in the input of a node, which is of float32 like its output, is noticed there."""
-    if node.operator.name == "max_pool2d":
+    """Return whether NaN in the input of a node, which is of float32 like its output, makes its guard NaN."""
+    if node.operator is pooling.max_pool2d:
         return pooling_attributes(node) is not None
-    is_reduction = node.operator.name in {"reduce_max", "reduce_mean", "reduce_min"}
+    is_reduction = keeps_one_element(node.operator)
     return is_reduction and bool(_places(node, node.operand("input").rank))
 
 
-def _as_numbers(body: Body, node: Node, operands: Any) -> list[OnnxTensor]:
-    """A max pool or quantization of what is finite, a twin of which NaN is noticed further on, or a gate."""
-    if node.operator.name == "quantize_linear":
+def _unguarded(body: Body, node: Node, operands: Any) -> list[OnnxTensor]:
+    """Write a max pool or quantization of finite numbers, an operator whose NaN is visible, or a gate."""
+    if node.operator is conversion.quantize_linear:
         return writing.write(body, node, operands)
-    if node.operator.name == "max_pool2d":
+    if node.operator is pooling.max_pool2d:
         return [_of_numbers(body, node, **operands)]
-    return [body.node(TWINS.get(node.operator.name, "Sigmoid"), operands["input"])]
+    return [body.node(WITH_NAN.get(node.operator.name, "Sigmoid"), operands["input"])]
 
 
 INDEXED: Final[Mapping[str, str]] = {"gather": "Gather", "gather_elements": "GatherElements", "gather_nd": "GatherND"}
 """What operators are whose indices are in range, by Python name."""
 
 
-def _looks_up(body: Body, node: Node, operands: Any) -> bool:
-    """Whether an operator is Gather, with indices of which nothing is known."""
+def _has_unknown_indices(body: Body, node: Node, operands: Any) -> bool:
+    """Return whether an operator is Gather, with indices that are no constant."""
     return node.operator is indexing.gather and body.known(operands["indices"]) is None
 
 
-def _looked_up(body: Body, node: Node, operands: Any) -> OnnxTensor:
-    """What is taken as it is by indices in range; Gather fails where one is not."""
+def _gathered(body: Body, node: Node, operands: Any) -> OnnxTensor:
+    """Write an operator of indices as they are; Gather fails where one is out of range."""
     name, indices = node.operator.name, operands["indices"]
     if name == "gather_nd" or indices.data_type == "uint32":
         indices = body.cast(indices, "int64")
@@ -301,7 +306,7 @@ def _looked_up(body: Body, node: Node, operands: Any) -> OnnxTensor:
     return body.twin(INDEXED[name], operands["input"], indices, **axis)
 
 
-class Guarded:
+class GuardedRules:
     """Writes the operators of one graph.
 
     Args:
@@ -316,16 +321,19 @@ class Guarded:
     def __init__(self, graph: Graph, contents: ReadConstant, *, checks_indices: bool) -> None:
         self._checks_indices = checks_indices
         self.may_fail = False
-        self._within = within(graph, contents)
-        self._bounded = Bounded.of(graph, _is_looked_at, contents)
-        self._unseen = set(self._bounded.inputs)
-        self._gates = gates(graph)
-        self._settled = settled(graph, contents)
-        twins = [node for node in graph.nodes if node.operator.name in TWINS and node not in self._settled]
-        seen = noticed(graph, _is_guarded) if twins else ()
-        self._plain = {node.results[0] for node in twins if node.results[0] in seen}
-        self._watched = {value for value in graph.outputs.values() if value in seen} if self._plain else set()
-        self._plain |= {node.results[0] for node in self._settled if node.operator.name in SETTLED_PLAINLY}
+        ranges = value_ranges(contents)
+        self._in_range = nodes_with_indices_in_range(graph, ranges)
+        self._finite = finite_nodes(graph, ranges, contents)
+        self._pools = FinitePools.of(graph, _is_looked_at, ranges)
+        self._inputs_ahead = set(self._pools.inputs)
+        # What is written without a guard of its own, and what is guarded instead.
+        unguarded = {node for node in self._finite if node.operator.name in OWN_IF_FINITE} | self._pools.nodes
+        with_nan = [node for node in graph.nodes if node.operator.name in WITH_NAN and node not in self._finite]
+        visible = values_with_visible_nan(graph, _is_guarded) if with_nan else frozenset()
+        unguarded.update(node for node in with_nan if node.results[0] in visible)
+        self._unguarded = {node.results[0] for node in unguarded} | quantized_gates(graph)
+        is_nan_in_outputs = any(node.results[0] in visible for node in with_nan)
+        self._guarded_outputs = visible.intersection(graph.outputs.values()) if is_nan_in_outputs else frozenset()
 
     def __call__(self, body: Body, node: Node, operands: Operands) -> list[OnnxTensor]:
         """Write an operator into a body, guarded if it has such a rule.
@@ -333,33 +341,32 @@ class Guarded:
         Returns:
             The outputs, which have the data types that the node says.
         """
-        if self._unseen:
+        if self._inputs_ahead:
             self._guard_sizes(body, node, operands)
-        value = node.results[0]
-        is_plain = node in self._bounded.pools or value in self._plain or value in self._gates
-        known = len(body.guards)
-        is_within = node in self._within
-        if is_within or (self._checks_indices and _looks_up(body, node, operands)):
-            self.may_fail |= not is_within
-            outputs = [_looked_up(body, node, operands)]
+        guards = len(body.guards)
+        is_in_range = node in self._in_range
+        if is_in_range or (self._checks_indices and _has_unknown_indices(body, node, operands)):
+            self.may_fail |= not is_in_range
+            outputs = [_gathered(body, node, operands)]
         else:
-            outputs = _as_numbers(body, node, operands) if is_plain else _write(body, node, operands)
-        if node in self._settled:
-            del body.guards[known:]
-        if self._watched:
+            write = _unguarded if node.results[0] in self._unguarded else _write
+            outputs = write(body, node, operands)
+        if node in self._finite:
+            del body.guards[guards:]
+        if self._guarded_outputs:
             for value, tensor in zip(node.results, outputs, strict=True):
-                if value in self._watched:
+                if value in self._guarded_outputs:
                     body.guard(tensor)
         return outputs
 
     def _guard_sizes(self, body: Body, node: Node, operands: Operands) -> None:
-        """Look at inputs of the graph that a node is the first to read, if they may not be too large."""
+        """Guard inputs of the graph that a node is the first to read, if they may not be too large."""
         tensors = [
             tensor for given in operands.values() for tensor in ((given,) if isinstance(given, OnnxTensor) else given)
         ]
         for tensor, value in zip(tensors, node.inputs, strict=True):
-            if value in self._unseen:
-                self._unseen.discard(value)
-                most = np.array(self._bounded.largest**2, np.float32)
+            if value in self._inputs_ahead:
+                self._inputs_ahead.discard(value)
+                most = np.array(self._pools.largest**2, np.float32)
                 left = body.node("Sub", most, body.node("ReduceSumSquare", tensor, keepdims=0))
                 body.guard(body.node("Sqrt", left), is_number=True)

@@ -17,16 +17,15 @@ from webnn_py.device.on_onnxruntime.own_operators.quantized_lstm import decompos
 from webnn_py.graph import Node
 from webnn_py.onnx_export import writing
 from webnn_py.onnx_export.body import BOOL, Array, Body, Drawing, OnnxTensor
-from webnn_py.onnx_export.drafts import MICROSOFT
-from webnn_py.onnx_export.images import channels_first, laid_out
+from webnn_py.onnx_export.image_layouts import channels_first, laid_out
+from webnn_py.onnx_export.missing_data_types import shape
+from webnn_py.onnx_export.nodes import MICROSOFT
 from webnn_py.onnx_export.registry import RULES as SAVED
 from webnn_py.onnx_export.rules.indexing import in_range
 from webnn_py.onnx_export.rules.pooling import pooling_attributes
 from webnn_py.onnx_export.table import Rule, Written
-from webnn_py.onnx_export.types import shape
 from webnn_py.operators.casting import cast_number
 from webnn_py.operators.composites import dynamically_quantized
-from webnn_py.operators.fused import DECOMPOSITIONS
 from webnn_py.operators.limits import FLOATS
 
 LEAST_GELU: Final = np.array(-1000, np.float32)
@@ -211,13 +210,6 @@ def prelu(body: Body, node: Node, input: OnnxTensor, slope: OnnxTensor) -> Writt
     return body.cast(body.node("Add", body.node("Max", x, zero), below), input.data_type)
 
 
-def rms_normalization(body: Body, node: Node, input: OnnxTensor, scale: OnnxTensor) -> Written:
-    """Its decomposition."""
-    drawing = Drawing(body)
-    drawn = DECOMPOSITIONS[node.operator](drawing, drawing.of(input), drawing.of(scale), **node.options)
-    return [drawing.tensor(drawn)]
-
-
 def scaled_matmul(
     body: Body,
     node: Node,
@@ -336,7 +328,6 @@ RULES: Final[Mapping[str, Rule]] = {**SAVED} | {
         reduce_mean,
         reduce_sum_square,
         resample2d,
-        rms_normalization,
         rolled,
         scaled_matmul,
         scatter_nd,

@@ -8,8 +8,8 @@ from onnx import GraphProto
 
 from webnn_py.graph import Graph, Node, Value
 from webnn_py.onnx_export.body import Body, OnnxTensor
-from webnn_py.onnx_export.drafts import Within
 from webnn_py.onnx_export.model_export import value_info
+from webnn_py.onnx_export.nodes import Within
 
 
 def rolled(

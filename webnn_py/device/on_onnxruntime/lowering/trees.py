@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from webnn_py.graph import Constant, Graph, Node, Value
 from webnn_py.onnx_export.body import Array, Body, OnnxTensor
-from webnn_py.onnx_export.drafts import CLASSICAL, Lists
 from webnn_py.onnx_export.model_export import ReadConstant
+from webnn_py.onnx_export.nodes import CLASSICAL, Lists
 from webnn_py.onnx_export.table import Written
 from webnn_py.operators.tree_ensembles import COMPARISONS, LEAF, TREE_ENSEMBLE, Integers
 from webnn_py.rewriting.composites import drawn_out

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from itertools import product, starmap
 from typing import Any, Final
 
+from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER
 from webnn_py.graph import Constant, Value
+from webnn_py.rewriting.passes import RulePass
 from webnn_py.rewriting.rule import RewriteRule
 
 LEAST_EPSILON: Final = 1e-30
@@ -70,3 +72,9 @@ RMS_NORMALIZATION: Final = RewriteRule(
     tolerance=1e-5,
 )
 """onnxruntime finds it by itself only where nothing else reads the mean, and guards of finite means do."""
+
+FUSIONS: Final = (
+    RulePass(name="rms-normalization", rules=(RMS_NORMALIZATION,), targets=(TESTED_PROVIDER,)),
+    RulePass(name="hard-swish", rules=(HARD_SWISH,)),
+)
+"""The passes of these rules, in their order. Other providers may lack SimplifiedLayerNormalization."""

@@ -14,7 +14,7 @@ from typing import Final
 
 import attrs
 
-from webnn_py.device.on_onnxruntime.analyses.quantized_gates import gates
+from webnn_py.device.on_onnxruntime.analyses.quantized_gates import quantized_gates
 from webnn_py.device.on_onnxruntime.passes.loop_steps import AlikeSteps, NoLoopError, Place, joined_by
 from webnn_py.graph import Constant, Graph, Node, Value
 from webnn_py.onnx_export.model_export import ReadConstant
@@ -68,7 +68,7 @@ def _matrices(graph: Graph) -> dict[Value, list[Node]]:
         for matrix, nodes in readers.items()
         if len(nodes) >= FEWEST_STEPS and isinstance(matrix, Constant)
     }
-    return {} if many and gates(graph) else many
+    return {} if many and quantized_gates(graph) else many
 
 
 def _runs(ordered: Sequence[Node], matrices: Mapping[Value, list[Node]]) -> Iterator[tuple[Sequence[Node], int]]:

@@ -7,11 +7,12 @@ from typing import Final
 
 from webnn_py.device.folding import folded
 from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER
+from webnn_py.device.on_onnxruntime.lowering.fused_activations import fuse_activations
 from webnn_py.device.on_onnxruntime.lowering.trees import with_trees
 from webnn_py.device.on_onnxruntime.own_operators.quantized_lstm import QUANTIZED_LSTM
 from webnn_py.device.on_onnxruntime.passes.convolution_layout import convolving
 from webnn_py.device.on_onnxruntime.passes.dynamic_quantization import recognizing
-from webnn_py.device.on_onnxruntime.passes.function_fusion import HARD_SWISH, RMS_NORMALIZATION
+from webnn_py.device.on_onnxruntime.passes.function_fusion import FUSIONS
 from webnn_py.device.on_onnxruntime.passes.int8_networks import with_paired_networks
 from webnn_py.device.on_onnxruntime.passes.integer_products import integer_products
 from webnn_py.device.on_onnxruntime.passes.loop_rerolling import with_rolled_steps
@@ -20,14 +21,12 @@ from webnn_py.device.on_onnxruntime.passes.reshapes import reshaping
 from webnn_py.device.on_onnxruntime.passes.scalar_ranks import ranked
 from webnn_py.device.on_onnxruntime.passes.stacked_extremes import stacked_extremes
 from webnn_py.graph import Graph
-from webnn_py.operators import activation, conversion, convolution, reduction, unary
+from webnn_py.onnx_export.node_passes import EQUAL_NODES, UNUSED_NODES
+from webnn_py.operators import conversion, convolution
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE_LSTM
 from webnn_py.operators.tree_ensembles import TREE_ENSEMBLE
-from webnn_py.rewriting.passes import GraphPass, NodePass, PassContext, PassManager, ReadConstant, RulePass
+from webnn_py.rewriting.passes import GraphPass, NodePass, PassContext, PassManager, ReadConstant
 from webnn_py.rewriting.walk import NodeRule, of_operators
-
-CPU: Final = (TESTED_PROVIDER,)
-"""Other providers may lack what these passes write."""
 
 
 def _with_contents(run: Callable[[Graph, ReadConstant], Graph]) -> Callable[[Graph, PassContext], Graph]:
@@ -59,14 +58,10 @@ PASSES: Final = PassManager(
         needs=frozenset({conversion.quantize_linear}),
     ),
     # Behind the recognition of dynamic quantization, by which the gates of quantized networks are known.
-    GraphPass(name="loops", run=_with_contents(with_rolled_steps), after=("dynamic-quantization",), targets=CPU),
-    RulePass(
-        name="rms-normalization",
-        rules=(RMS_NORMALIZATION,),
-        targets=CPU,
-        needs=frozenset({unary.sqrt, reduction.reduce_mean}),
+    GraphPass(
+        name="loops", run=_with_contents(with_rolled_steps), after=("dynamic-quantization",), targets=(TESTED_PROVIDER,)
     ),
-    RulePass(name="hard-swish", rules=(HARD_SWISH,), needs=frozenset({activation.clamp})),
+    *FUSIONS,
     NodePass(
         name="integer-products",
         make=lambda graph, context: integer_products(graph, context.contents),
@@ -81,3 +76,10 @@ PASSES: Final = PassManager(
     ),
     GraphPass(name="convolution-folding", run=_with_contents(folded), needs=frozenset({convolution.conv2d})),
 )
+
+NODE_PASSES: Final = PassManager(
+    EQUAL_NODES,
+    UNUSED_NODES,
+    GraphPass(name="fused-activations", run=fuse_activations, after=("unused-nodes",), targets=(TESTED_PROVIDER,)),
+)
+"""The passes over the ONNX nodes of what is left of a graph then."""

@@ -5,7 +5,6 @@ onnxruntime's reductions pass over NaN, so guards look at what they read; Max an
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -30,12 +29,10 @@ def stacked_extremes(graph: Graph) -> NodeRule | None:
     found = {node.inputs[0]: node for node in reductions if _is_of_stack(node) or _is_of_extremes(node)}
     if not found:
         return None
-    uses = Counter(value for node in graph.nodes for value in node.inputs if value in found)
-    uses.update(graph.outputs.values())
 
     def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
         reduction = found.get(node.results[0])
-        if reduction is None or uses[node.results[0]] > 1:
+        if reduction is None or not graph.has_one_reader(node.results[0]):
             return None
         make = _extreme if node.operator is movement.concat else _along_all_axes
         return {reduction.results[0]: make(reduction, current)}

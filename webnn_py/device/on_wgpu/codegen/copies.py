@@ -16,6 +16,7 @@ from webnn_py.device.on_wgpu.records.buffer import Buffer, Place
 from webnn_py.device.on_wgpu.records.element import WIDTH, Element, element
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.layout import Layout, dense_strides
+from webnn_py.device.on_wgpu.records.variants import Variant
 
 LEAST_EXCHANGED = 4096
 """From so many elements on, exchanging axes block by block is worth it."""
@@ -113,7 +114,8 @@ class BlockTranspose:
             return None
         exchange = cls(bits, merged, merged.strides.index(1))
         narrow = min(exchange.rows, exchange.columns) < WIDTH
-        return None if narrow or (bits.per_one > 1 and not exchange.whole_vec4s) else exchange
+        is_possible = not narrow and (bits.per_one == 1 or exchange.whole_vec4s)
+        return exchange if is_possible and Variant.BLOCK_TRANSPOSE.is_on else None
 
     @property
     def rows(self) -> int:

@@ -26,6 +26,7 @@ from webnn_py.device.on_wgpu.records.graph_queries import is_finite
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import kernels
+from webnn_py.device.on_wgpu.records.variants import Variant
 from webnn_py.graph import Node, Value
 from webnn_py.operators import convolution
 
@@ -108,7 +109,7 @@ def _of_images(groups: Layout, images: int) -> Layout:
 
 def pointwise_matrix(lowering: Lowering, conv: ConvolutionShape) -> MatrixLoader | None:
     """The images of a pointwise convolution as a matrix of places and channels, where they lie so."""
-    if not conv.is_pointwise:
+    if not (conv.is_pointwise and Variant.POINTWISE_MATRIX.is_on):
         return None
     layout = conv.image_layout
     batch_stride, channel_stride, *strides = layout.strides
@@ -137,7 +138,7 @@ def pixels_of_images(lowering: Lowering, conv: ConvolutionShape) -> PixelLoader 
     layout = conv.image_layout
     batch_stride, channel_stride, *strides = layout.strides
     pixels = Layout(layout.shape[2:], tuple(strides)).reshape((conv.pixels,))
-    if pixels is None:
+    if pixels is None or not Variant.GEMM_PIXELS.is_on:
         return None
     return PixelLoader(
         lowering.place(conv.images).buffer,

@@ -18,6 +18,7 @@ from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import composite, kernels
+from webnn_py.device.on_wgpu.records.variants import Variant
 from webnn_py.graph import Node, Value
 from webnn_py.operators import pooling
 from webnn_py.operators.windows import image_axes, image_shape
@@ -64,7 +65,7 @@ def whole(node: Node, builder: RewriteBuilder) -> list[Value] | None:
         slide.window == slide.size and not slide.begin and (slide.dilation == 1 or slide.size == 1)
         for slide in slides_of(node)
     )
-    if outputs != [1, 1] or not is_whole:
+    if outputs != [1, 1] or not is_whole or not Variant.GLOBAL_POOLING.is_on:
         return None
     reduce = {
         "max_pool2d": builder.reduce_max,
@@ -91,7 +92,8 @@ composite(pooling.l2_pool2d)(whole)
 def emit_pooling(node: Node, lowering: Lowering, pool: PoolingShape) -> None:
     """The kernel of any pooling."""
     (value,) = node.inputs
-    if not pool.nchw and pool.sizes[0] % WIDTH == 0 and lowering.place(value).layout.vec4s() is not None:
+    is_in_vec4s = not pool.nchw and pool.sizes[0] % WIDTH == 0 and lowering.place(value).layout.vec4s() is not None
+    if is_in_vec4s and Variant.POOLING_CHANNELS.is_on:
         emit_channels(node, lowering, pool)
         return
     epilogue = Epilogue(lowering, node, own_buffers=2)

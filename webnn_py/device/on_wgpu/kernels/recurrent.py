@@ -23,6 +23,7 @@ from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import composite, kernels
+from webnn_py.device.on_wgpu.records.variants import Variant
 from webnn_py.graph import Node, Value
 from webnn_py.message_text import in_brackets
 from webnn_py.operators import recurrent, unrolling
@@ -70,7 +71,10 @@ def has_steps(node: Node) -> bool:
         return False
     hidden, batch = node.options["hidden_size"], node.operand("input").shape[1]
     cell = cell_of(node)
-    return can_run_in_one_launch(hidden, batch, cell) or (len(cell.phases) == 1 and can_run_step_by_step(hidden, batch))
+    is_taken = can_run_in_one_launch(hidden, batch, cell) or (
+        len(cell.phases) == 1 and can_run_step_by_step(hidden, batch)
+    )
+    return is_taken and Variant.RECURRENCE_STEPS.is_on
 
 
 def cell_of(node: Node) -> Cell:

@@ -20,6 +20,7 @@ from webnn_py.device.on_wgpu.records.attention import Attention, AttentionOperan
 from webnn_py.device.on_wgpu.records.graph_queries import constant_scalar
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.table import entry_of
+from webnn_py.device.on_wgpu.records.variants import Variant
 from webnn_py.graph import Graph, Node, Output, Value
 from webnn_py.operators import activation, conversion, logical, matrix, movement
 
@@ -98,7 +99,8 @@ class AttentionFusion:
             product,
             nodes,
         )
-        return attention if self._is_worth(attention) and self._lies_well(attention) else None
+        is_worth = self._is_worth(attention) and self._lies_well(attention)
+        return attention if is_worth and Variant.ATTENTION_FUSION.is_on else None
 
     def _lies_well(self, attention: Attention) -> bool:
         """Whether keys and values need no copy, or are read so often that a copy is worth it."""

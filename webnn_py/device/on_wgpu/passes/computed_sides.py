@@ -9,6 +9,7 @@ from webnn_py.device.on_wgpu.passes.elementwise_fusion import ElementwiseFusion
 from webnn_py.device.on_wgpu.records.computed_side import ComputedSide
 from webnn_py.device.on_wgpu.records.layout import Layout, is_gemm_readable
 from webnn_py.device.on_wgpu.records.table import entry_of
+from webnn_py.device.on_wgpu.records.variants import Variant
 from webnn_py.graph import Graph, Node, Output, Value
 from webnn_py.operators import conversion, matrix
 
@@ -59,4 +60,5 @@ def _packed(node: Node, views: list[Node]) -> ComputedSide | None:
         if not isinstance(seen, Layout):
             return None
         layout = seen
-    return ComputedSide(node, layout, (node, *reversed(views))) if is_gemm_readable(layout) else None
+    is_read = is_gemm_readable(layout) and Variant.GEMM_COMPUTED_SIDES.is_on
+    return ComputedSide(node, layout, (node, *reversed(views))) if is_read else None

@@ -7,6 +7,7 @@ from typing import Final, TypeGuard
 
 from webnn_py.device.on_wgpu.records.graph_queries import constant_scalar, readers_of
 from webnn_py.device.on_wgpu.records.table import entry_of
+from webnn_py.device.on_wgpu.records.variants import Variant
 from webnn_py.graph import Graph, Node, Output, Value
 
 MOST_FUSED: Final = 100
@@ -49,7 +50,7 @@ class ElementwiseFusion:
                 continue
             bound = {value for value in node.inputs if constant_scalar(value) is None}
             root = self._root_of_readers(node.results[0], roots)
-            if root is not None:
+            if root is not None and Variant.ELEMENTWISE_FUSION.is_on:
                 read = leaves[root] - {node.results[0]} | bound
                 if sizes[root] < MOST_FUSED and len(read) < self._max_buffers:
                     roots[node], leaves[root] = root, read

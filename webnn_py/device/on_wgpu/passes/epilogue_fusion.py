@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from webnn_py.device.on_wgpu.passes.elementwise_fusion import ElementwiseFusion
 from webnn_py.device.on_wgpu.records.graph_queries import constant_scalar
+from webnn_py.device.on_wgpu.records.variants import Variant
 from webnn_py.graph import Node, Value
 
 
@@ -22,6 +23,8 @@ class EpilogueFusion:
         ``spare_buffers``. The node that is returned is no longer inlined in another.
         """
         node = self._fusion.root_of_readers(value)
+        if node is not None and not Variant.EPILOGUE_FUSION.is_on:
+            return None
         while node is not None:
             operands = self._ready_operands(node, value, is_ready)
             if operands is not None and len(operands) <= spare_buffers:

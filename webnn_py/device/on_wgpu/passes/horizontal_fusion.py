@@ -17,6 +17,7 @@ from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.graph_queries import readers_of
 from webnn_py.device.on_wgpu.records.layout import Layout, dense_strides, is_gemm_readable
 from webnn_py.device.on_wgpu.records.table import entry_of
+from webnn_py.device.on_wgpu.records.variants import Variant
 from webnn_py.device.plan import split_constant
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import arithmetic, matrix, movement
@@ -148,7 +149,8 @@ class LinearLayerSearch:
         readable = [linear for linear in family if self._can_be_read(linear.result, part_of(linear, family))]
         weight = sum(linear.weight.descriptor.byte_length for linear in readable)
         result = sum(linear.result.descriptor.byte_length for linear in readable)
-        return readable if len(readable) > 1 and max(weight, result) <= MOST_BYTES else []
+        is_small = len(readable) > 1 and max(weight, result) <= MOST_BYTES
+        return readable if is_small and Variant.HORIZONTAL_FUSION.is_on else []
 
     def _can_be_read(self, value: Value, layout: Layout) -> bool:
         """Whether only products read a value that lies so, or views of it, and none needs a copy."""

@@ -13,6 +13,8 @@ class Features:
     """What an adapter has, as far as kernels care, and what the user allows.
 
     Attributes:
+        gpu: the kind of GPU, if its kernels' speeds were measured: "hopper"; empty for others.
+        processors: the number of processors of a GPU that was not measured, roughly.
         float16_accumulation: whether products of float16 matrices may be summed in float16.
     """
 
@@ -23,6 +25,8 @@ class Features:
     max_storage_buffers: int = 8
     max_workgroup_storage: int = 16384
     max_invocations: int = 256
+    gpu: str = ""
+    processors: int = 16
     float16_accumulation: bool = False
 
     def element(self, data_type: MLOperandDataType) -> Element:

@@ -14,6 +14,7 @@ import attrs
 from webnn_py.device.on_wgpu.codegen.attention.tile import LEAST_KEYS, MOST_VECTORS, UNITS, AttentionShape
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.features import Features
+from webnn_py.device.on_wgpu.records.variants import Variant
 from webnn_py.named_sizes.values import rough
 
 WARPS: Final = 4 * UNITS
@@ -208,7 +209,7 @@ class LanePlan:
 
 def choose_lanes(shape: AttentionShape, features: Features) -> LanePlan | None:
     """The plan that computes it fastest; None where there are no subgroups, or rows cannot be shared so."""
-    if not features.subgroups:
+    if not (features.subgroups and Variant.ATTENTION_LANES.is_on):
         return None
     is_few = shape.rows <= MOST_VECTORS
     about = shape

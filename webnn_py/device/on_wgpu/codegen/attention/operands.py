@@ -14,6 +14,7 @@ from webnn_py.device.on_wgpu.records.element import WIDTH, Element
 from webnn_py.device.on_wgpu.records.graph_queries import constant_scalar
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
+from webnn_py.device.on_wgpu.records.variants import Variant
 from webnn_py.graph import Output, Value
 
 
@@ -194,6 +195,7 @@ class AttentionOperands:
             or queries is None
             or len(whole) < len(terms)
             or (dead is None) != (self.dead is None)
+            or not Variant.ATTENTION_GROUPS.is_on
         ):
             return self
         fewer = attrs.evolve(self.shape, batch=self.shape.batch // batch[-1], rows=self.shape.rows * batch[-1])

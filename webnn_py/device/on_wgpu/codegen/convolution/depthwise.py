@@ -15,6 +15,7 @@ from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue
 from webnn_py.device.on_wgpu.codegen.expressions import wrapping_literal
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.lowering import Lowering
+from webnn_py.device.on_wgpu.records.variants import Variant
 
 ROWS: Final = 4
 MORE_ROWS: Final = 8
@@ -29,7 +30,7 @@ def reads_columns(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue
     taps = conv.slides[0].window * conv.slides[1].window
     is_small = conv.group_inputs == 1 and 1 < taps <= MOST_TAPS
     is_single = lowering.element(conv.images).per_one == 1 and epilogue.stores_single_elements
-    return conv.nchw and is_small and is_single and not makes_nan_of_padding(conv)
+    return conv.nchw and is_small and is_single and not makes_nan_of_padding(conv) and Variant.DEPTHWISE_COLUMNS.is_on
 
 
 def emit_columns(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue) -> None:

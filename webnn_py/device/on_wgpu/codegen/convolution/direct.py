@@ -18,6 +18,7 @@ from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH, Element
 from webnn_py.device.on_wgpu.records.graph_queries import is_finite
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
+from webnn_py.device.on_wgpu.records.variants import Variant
 from webnn_py.operators.windows import Slide
 
 FEW_OUTPUTS = 2
@@ -33,13 +34,14 @@ MOST_UNROLLED = 64
 
 def is_direct(conv: ConvolutionShape) -> bool:
     """Whether groups are so small that a matrix product would stand idle."""
-    return conv.groups > 1 and (conv.group_inputs == 1 or conv.group_outputs <= FEW_OUTPUTS)
+    is_direct = conv.groups > 1 and (conv.group_inputs == 1 or conv.group_outputs <= FEW_OUTPUTS)
+    return is_direct and Variant.DIRECT_CONVOLUTION.is_on
 
 
 def has_long_windows(conv: ConvolutionShape) -> bool:
     """Return whether windows have far more elements than images have places, so that most would meet padding."""
     taps = prod(slide.window for slide in conv.slides)
-    return taps >= max(LONG_WINDOW, LONGER * prod(slide.size for slide in conv.slides))
+    return taps >= max(LONG_WINDOW, LONGER * prod(slide.size for slide in conv.slides)) and Variant.LONG_WINDOWS.is_on
 
 
 def has_padding(conv: ConvolutionShape) -> bool:
@@ -57,9 +59,14 @@ def emit_direct(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue) 
     is_small = conv.slides[0].window * conv.slides[1].window <= MOST_UNROLLED
     if makes_nan_of_padding(conv):
         emit_gather(lowering, conv, epilogue)
-    elif conv.nchw and is_small and (conv.output_sizes[1] % WIDTH == 0 or epilogue.stores_single_elements):
+    elif (
+        conv.nchw
+        and is_small
+        and (conv.output_sizes[1] % WIDTH == 0 or epilogue.stores_single_elements)
+        and Variant.DIRECT_STRIPS.is_on
+    ):
         emit_strips(lowering, conv, epilogue)
-    elif not conv.nchw and is_small and has_channels_in_vec4s(conv):
+    elif not conv.nchw and is_small and has_channels_in_vec4s(conv) and Variant.DIRECT_CHANNELS.is_on:
         emit_channels(lowering, conv, epilogue)
     else:
         emit_gather(lowering, conv, epilogue)

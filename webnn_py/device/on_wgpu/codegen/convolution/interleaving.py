@@ -15,11 +15,12 @@ from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue
 from webnn_py.device.on_wgpu.codegen.gemm.im2col_loader import WindowAxis
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.tile_plan import TilePlan
-from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import choose_tile
+from webnn_py.device.on_wgpu.codegen.gemm.tile_search import choose_tile
 from webnn_py.device.on_wgpu.codegen.gemm.tiled import TiledGemmWriter
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.lowering import Lowering
+from webnn_py.device.on_wgpu.records.variants import Variant
 
 LEAST_RESULTS: Final = 2**18
 """With fewer, a second kernel takes longer than it saves."""
@@ -32,7 +33,8 @@ def is_interleaved(conv: ConvolutionShape, product: GemmProblem, epilogue: Epilo
     """Whether a transposed convolution, as the product is, had better be stored phase by phase."""
     several = product.batch > conv.groups and not product.vec4s
     fits = product.batch * product.left.outer * product.right.outer * 4 <= MOST_BYTES
-    return conv.nchw and several and fits and product.right.outer % WIDTH == 0 and epilogue.count >= LEAST_RESULTS
+    is_whole = conv.nchw and several and fits and product.right.outer % WIDTH == 0
+    return is_whole and epilogue.count >= LEAST_RESULTS and Variant.TRANSPOSED_PHASES.is_on
 
 
 def emit_interleaved(

@@ -22,7 +22,7 @@ from webnn_py.device.on_wgpu.codegen.expressions import wrapping_literal
 from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.tile_plan import TilePlan
-from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import choose_tile
+from webnn_py.device.on_wgpu.codegen.gemm.tile_search import choose_tile
 from webnn_py.device.on_wgpu.codegen.gemm.tiled import TiledGemmWriter
 from webnn_py.device.on_wgpu.codegen.module import declare, module
 from webnn_py.device.on_wgpu.records.buffer import Buffer
@@ -30,6 +30,7 @@ from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
+from webnn_py.device.on_wgpu.records.variants import Variant
 
 OUTPUTS: Final = 4
 """Results of a tile along each axis."""
@@ -58,7 +59,7 @@ def is_winograd(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue) 
     products = conv.batch * conv.pixels * channels[0] * channels[1] * WINDOW**2
     stores = epilogue.stores_single_elements or conv.output_sizes[1] % WIDTH == 0
     fits = INPUTS**2 * channels[0] * channels[1] * 4 <= MOST_BYTES and images_at_once(conv) > 0
-    return products >= LEAST_PRODUCTS and stores and fits
+    return products >= LEAST_PRODUCTS and stores and fits and Variant.WINOGRAD.is_on
 
 
 def emit_winograd(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue) -> None:

@@ -8,16 +8,17 @@ import attrs
 
 from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
-from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import UNITS
+from webnn_py.device.on_wgpu.codegen.gemm.tile_tables import table_of
 from webnn_py.device.on_wgpu.codegen.gemm.wide_loader import HALVES, WideMatrixLoader, widened
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.features import Features
+from webnn_py.device.on_wgpu.records.variants import Variant
 
 MOST_VECTORS: Final = 8
 THREADS: Final = 256
 MOST_THREADS: Final = 1024
-ENOUGH: Final = 2 * THREADS * UNITS
-"""Invocations that keep a large GPU busy."""
+BUSY_THREADS: Final = 2 * THREADS
+"""Invocations that keep a processor busy."""
 
 ADDED_AT_ONCE: Final = 4
 """Vectors whose vec4s of sums have room in a workgroup's memory."""
@@ -28,17 +29,21 @@ SHORT: Final = 512
 LINE: Final = 32
 """Elements on the outer axis that a workgroup reads side by side at least: a line of the cache, or half of one."""
 
-WIDE_UNITS: Final = 96
-"""So many workgroups keep a large GPU busy, where each load brings eight elements."""
+WIDE_SHARE: Final = 0.75
+"""The share of the usual number of workgroups that keep a GPU busy, where each load fetches eight elements."""
 
 MOST_ADDED: Final = 16
 """Sums that one invocation adds up, where a workgroup has more than :data:`THREADS` invocations."""
 
 
-def share_along(matrix: MatrixLoader, batch: int) -> int:
+def share_along(matrix: MatrixLoader, batch: int, units: int) -> int:
     """How many invocations to give a place on the outer axis of a matrix with its inner axis side by side."""
     sharers = 16
-    while sharers < THREADS and sharers * WIDTH <= matrix.inner // WIDTH and matrix.outer * batch * sharers < ENOUGH:
+    while (
+        sharers < THREADS
+        and sharers * WIDTH <= matrix.inner // WIDTH
+        and matrix.outer * batch * sharers < BUSY_THREADS * units
+    ):
         sharers *= 2
     return sharers
 
@@ -50,12 +55,12 @@ def read_at_once(matrix: MatrixLoader) -> int:
     return WIDTH if matrix.pattern == "direct" else 1
 
 
-def share_across(matrix: MatrixLoader, batch: int) -> int:
+def share_across(matrix: MatrixLoader, batch: int, units: int) -> int:
     """How many invocations to give a place on the outer axis of a matrix with its outer axis side by side."""
-    units = matrix.outer // read_at_once(matrix) * batch
+    places = matrix.outer // read_at_once(matrix) * batch
     side = LINE // max(WIDTH, read_at_once(matrix))
-    enough = WIDE_UNITS if isinstance(matrix, WideMatrixLoader) else UNITS
-    while side < THREADS and (units >= enough * 2 * side or THREADS // side > matrix.inner // WIDTH):
+    enough = int(units * WIDE_SHARE) if isinstance(matrix, WideMatrixLoader) else units
+    while side < THREADS and (places >= enough * 2 * side or THREADS // side > matrix.inner // WIDTH):
         side *= 2
     return THREADS // side
 
@@ -89,34 +94,40 @@ class GemvPlan:
     @classmethod
     def of(cls, product: GemmProblem, features: Features) -> GemvPlan:
         """Share out a product."""
+        units = table_of(features).units
         left, right = product.left, product.right
         assert isinstance(left, MatrixLoader)  # noqa: S101 - is_gemv says so
         assert isinstance(right, MatrixLoader)  # noqa: S101
         vectors_are_rows = left.outer <= right.outer
         vectors, matrix = (left, right) if vectors_are_rows else (right, left)
         vectors = attrs.evolve(vectors, forced="transposed" if vectors.can_transpose else "scalar")
-        sharers, places = share_along(matrix, product.batch), 1
+        sharers, places = share_along(matrix, product.batch, units), 1
         if not matrix.follows_inner:
             matrix = widened(matrix)
-            sharers = share_across(matrix, product.batch)
-        elif vectors.outer <= MOST_VECTORS // WIDTH and matrix.outer * product.batch * sharers > ENOUGH * WIDTH:
-            places = WIDTH
+            sharers = share_across(matrix, product.batch, units)
+        elif (
+            vectors.outer <= MOST_VECTORS // WIDTH
+            and matrix.outer * product.batch * sharers > BUSY_THREADS * units * WIDTH
+        ):
+            places = WIDTH if Variant.GEMV_PLACES.is_on else 1
         plan = cls(product, matrix, vectors, vectors_are_rows, sharers, places, splits=1)
         groups = -(-matrix.outer // plan.per_group) * product.batch
-        splits = max(1, min(UNITS // groups, plan.steps // (sharers * WIDTH)))
-        if 3 * groups > UNITS and plan.steps <= SHORT and not plan.is_along:
+        splits = max(1, min(units // groups, plan.steps // (sharers * WIDTH)))
+        if 3 * groups > units and plan.steps <= SHORT and not plan.is_along:
+            splits = 1
+        if splits > 1 and not Variant.GEMV_SPLIT.is_on:
             splits = 1
         plan = attrs.evolve(plan, splits=splits)
-        return plan if plan.is_along else plan.hurried(groups, features)
+        return plan if plan.is_along or not Variant.GEMV_LARGE_WORKGROUPS.is_on else plan.hurried(groups, features)
 
     def hurried(self, groups: int, features: Features) -> GemvPlan:
         """The same with more to read at once, where a processor has but a workgroup or two."""
-        plan = self
+        plan, units = self, table_of(features).units
         each = self.steps // self.splits
         is_wide = isinstance(self.matrix, WideMatrixLoader)
         while (
             plan.threads < min(MOST_THREADS // 2 if is_wide else MOST_THREADS, features.max_invocations)
-            and groups * self.splits * plan.threads < ENOUGH * 2
+            and groups * self.splits * plan.threads < BUSY_THREADS * units * 2
             and each >= 4 * plan.sharers
         ):
             plan = attrs.evolve(plan, threads=2 * plan.threads, sharers=2 * plan.sharers)

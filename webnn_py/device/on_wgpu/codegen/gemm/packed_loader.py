@@ -12,6 +12,7 @@ import attrs
 
 from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
+from webnn_py.device.on_wgpu.records.variants import Variant
 
 PACKED: Final = "vec2<u32>"
 """The type of four numbers."""
@@ -28,7 +29,9 @@ class PackedMatrixLoader(MatrixLoader):
 def packed(product: GemmProblem) -> GemmProblem:
     """The same product with both sides read as words, where they are float16 and are read in vec4s."""
     left, right = _packed(product.left), _packed(product.right)
-    return product if left is None or right is None else attrs.evolve(product, left=left, right=right)
+    if left is None or right is None or not Variant.GEMM_PACKED_LOADS.is_on:
+        return product
+    return attrs.evolve(product, left=left, right=right)
 
 
 def _packed(side: object) -> PackedMatrixLoader | None:

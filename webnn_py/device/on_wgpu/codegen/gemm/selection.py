@@ -9,13 +9,14 @@ from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.tiled import emit_tiled_gemm
 from webnn_py.device.on_wgpu.records.lowering import Lowering
+from webnn_py.device.on_wgpu.records.variants import Variant
 
 
 def is_gemv(product: GemmProblem) -> bool:
     """Whether one side has few vectors only."""
     matrices = isinstance(product.left, MatrixLoader) and isinstance(product.right, MatrixLoader)
     few = min(product.left.outer, product.right.outer) <= MOST_VECTORS
-    return matrices and few and product.left.inner > 0
+    return matrices and few and product.left.inner > 0 and Variant.GEMV.is_on
 
 
 def emit_gemm(lowering: Lowering, product: GemmProblem, epilogue: Epilogue) -> None:

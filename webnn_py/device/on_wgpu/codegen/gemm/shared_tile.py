@@ -13,7 +13,7 @@ import attrs
 
 from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import OperandLoader
 from webnn_py.device.on_wgpu.codegen.gemm.packed_loader import PACKED, widened_column, widened_four
-from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import GemmTile
+from webnn_py.device.on_wgpu.codegen.gemm.tile import GemmTile
 from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH
 
 BANKS: Final = 8
@@ -158,7 +158,7 @@ class SharedMemoryTile:
             lines += self._guarded(turn, assigned)
         return lines
 
-    def put(self, register: int, half: str) -> list[str]:
+    def put(self, register: int) -> list[str]:
         """Store the variables ``p`` from a number on in the workgroup's memory."""
         lines = []
         for turn in range(self.rounds):
@@ -167,7 +167,7 @@ class SharedMemoryTile:
                 f"p{register + turn * (WIDTH if self.is_transposed else 1) + component}" for component in range(WIDTH)
             ]
             stored = [
-                f"{self._place(outer, inner, step, half)} = {self._widened(names, step)};"
+                f"{self._place(outer, inner, step)} = {self._widened(names, step)};"
                 for step in range(WIDTH if self.is_transposed else 1)
             ]
             lines += self._guarded(turn, stored)
@@ -182,12 +182,12 @@ class SharedMemoryTile:
             value = f"{self.fetched}({', '.join(f'{name}.{COMPONENTS[step]}' for name in names)})"
         return value if self.fetched == self.vector else f"{self.vector}({value})"
 
-    def _place(self, outer: str, inner: str, step: int, half: str) -> str:
+    def _place(self, outer: str, inner: str, step: int) -> str:
         if self.exchange:
             outer = f"({outer} ^ ({inner} / {self.step}u * {self.exchange}u % {BANKS}u))"
         if self.tile.has_rows:
             return f"{self.name}_rows[{inner} + {step}u][{outer}]"
-        return f"tile[{half} + {self.base}u + ({inner} + {step}u) * {self.row}u + {outer}]"
+        return f"tile[{self.base}u + ({inner} + {step}u) * {self.row}u + {outer}]"
 
     # --- reading again ---------------------------------------------------------------------------------------
 
@@ -208,12 +208,12 @@ class SharedMemoryTile:
                 lines.append(f"let {self.name}_at{group}_{mask} = {place};")
         return lines
 
-    def take(self, variable: str, inner: int, half: str, thread_size: int) -> list[str]:
+    def take(self, variable: str, inner: int, thread_size: int) -> list[str]:
         """Read an invocation's vec4s of a row."""
         lines = []
         for group in range(thread_size // WIDTH):
             place = f"{self.name}_at{group}_{self._mask(inner)}"
-            value = f"tile[{half} + {place} + {inner * self.row}u]"
+            value = f"tile[{place} + {inner * self.row}u]"
             if self.tile.has_rows:
                 value = f"{self.name}_rows[{inner}u][{place}]"
             lines.append(f"  let {variable}{group} = {value};")

@@ -25,40 +25,17 @@ class TileLoop:
             bounds = [f"var step = part * {each}u;", f"let end = min(step + {each}u, {plan.steps}u);"]
         else:
             bounds = ["var step = 0u;", f"let end = {plan.steps}u;"]
-        if plan.tile.buffers == 1:
-            body = [
-                "workgroupBarrier();",
-                *self._put("0u"),
-                "workgroupBarrier();",
-                "step += 1u;",
-                "if (step < end) {",
-                *self._fetch(),
-                "}",
-                *self._multiply("0u"),
-            ]
-            return [*bounds, "if (step < end) {", *self._fetch(), "}", "while (step < end) {", *body, "}"]
-        half = plan.tile.depth * (plan.tile.rows + plan.tile.columns) // WIDTH
-        return [
-            *bounds,
-            "var half = 0u;",
-            "if (step < end) {",
-            *self._fetch(),
-            *self._put("half"),
-            "}",
+        body = [
             "workgroupBarrier();",
-            "while (step < end) {",
+            *self._put(),
+            "workgroupBarrier();",
             "step += 1u;",
             "if (step < end) {",
             *self._fetch(),
             "}",
-            *self._multiply("half"),
-            f"half = {half}u - half;",
-            "if (step < end) {",
-            *self._put("half"),
-            "}",
-            "workgroupBarrier();",
-            "}",
+            *self._multiply(),
         ]
+        return [*bounds, "if (step < end) {", *self._fetch(), "}", "while (step < end) {", *body, "}"]
 
     def _fetch(self) -> list[str]:
         """Read the tile number ``step`` into the variables ``p``."""
@@ -79,21 +56,21 @@ class TileLoop:
             return [f"if (thread < {plan.left.threads}u) {{", *left, "} else {", *right, "}"]
         return plan.left.fetch(0, tail=tail) + plan.right.fetch(plan.left.vec4s, tail=tail)
 
-    def _put(self, half: str) -> list[str]:
+    def _put(self) -> list[str]:
         """Store the variables ``p`` in the workgroup's memory."""
         plan = self._plan
         if plan.is_shared_out:
-            left, right = plan.left.put(0, half), plan.right.put(0, half)
+            left, right = plan.left.put(0), plan.right.put(0)
             return [f"if (thread < {plan.left.threads}u) {{", *left, "} else {", *right, "}"]
-        return plan.left.put(0, half) + plan.right.put(plan.left.vec4s, half)
+        return plan.left.put(0) + plan.right.put(plan.left.vec4s)
 
-    def _multiply(self, half: str) -> list[str]:
+    def _multiply(self) -> list[str]:
         plan, tile = self._plan, self._plan.tile
         lines = []
         for k in range(tile.inner):
             lines.append("{")
-            lines += plan.left.take("a", k, half, tile.thread_rows)
-            lines += plan.right.take("b", k, half, tile.thread_columns)
+            lines += plan.left.take("a", k, tile.thread_rows)
+            lines += plan.right.take("b", k, tile.thread_columns)
             lines += self._serpentine() if tile.is_serpentine else self._by_rows()
             lines.append("}")
         return lines

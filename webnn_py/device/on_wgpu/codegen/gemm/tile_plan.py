@@ -5,8 +5,9 @@ from __future__ import annotations
 from webnn_py.device.on_wgpu.codegen.gemm.packed_loader import PACKED, PackedMatrixLoader
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.shared_tile import SharedMemoryTile
-from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import GemmTile
+from webnn_py.device.on_wgpu.codegen.gemm.tile import GemmTile
 from webnn_py.device.on_wgpu.records.element import WIDTH
+from webnn_py.device.on_wgpu.records.variants import Variant
 
 
 class TilePlan:
@@ -51,7 +52,12 @@ class TilePlan:
         """How many invocations bring in each side: all of them both, or, evenly by warps, some one, some the other."""
         tile = self.tile
         left = tile.threads * tile.rows // (tile.rows + tile.columns)
-        if 0 < left < tile.threads and left % 32 == 0 and (tile.threads - left) % 32 == 0:
+        if (
+            0 < left < tile.threads
+            and left % 32 == 0
+            and (tile.threads - left) % 32 == 0
+            and Variant.GEMM_SHARED_LOADS.is_on
+        ):
             return left, tile.threads - left
         return tile.threads, tile.threads
 

@@ -6,50 +6,51 @@ Every invocation keeps its sums in named variables; all loops but the one over t
 from __future__ import annotations
 
 from collections.abc import Hashable
-from math import prod
 from typing import Final
+
+import attrs
 
 from webnn_py.device.on_wgpu.codegen.entry_point import grid
 from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueCode, emit_split_k_sum
 from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import bound, described
 from webnn_py.device.on_wgpu.codegen.gemm.packed_loader import packed
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
-from webnn_py.device.on_wgpu.codegen.gemm.tile_choice import rebalanced
-from webnn_py.device.on_wgpu.codegen.gemm.tile_images import measured_for_images
+from webnn_py.device.on_wgpu.codegen.gemm.tile import GemmTile
 from webnn_py.device.on_wgpu.codegen.gemm.tile_loop import TileLoop
-from webnn_py.device.on_wgpu.codegen.gemm.tile_middle import shared_within
 from webnn_py.device.on_wgpu.codegen.gemm.tile_plan import TilePlan
-from webnn_py.device.on_wgpu.codegen.gemm.tile_rounds import LEAST_PRODUCTS, fewest_rounds, is_large, sizes_of
-from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import GemmTile, choose_split_k, choose_tile
+from webnn_py.device.on_wgpu.codegen.gemm.tile_search import Extent, choose_work
 from webnn_py.device.on_wgpu.codegen.gemm.tile_store import TileStore, is_long
+from webnn_py.device.on_wgpu.codegen.gemm.tile_tables import LARGE_PRODUCT
 from webnn_py.device.on_wgpu.codegen.module import declare, module
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import WIDTH
-from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.recently_used import RecentlyUsed, Room
+from webnn_py.device.on_wgpu.records.variants import Variant
 from webnn_py.named_sizes.decisions import tracing_in_force
 
 _MAINS: Final[RecentlyUsed[Hashable, str]] = RecentlyUsed(Room(count=256, byte_length=2**23))
 """Texts to be used again: layers of a model are alike, and writing a tile's takes longer than all else of a build."""
 
 
-def emit_tiled_gemm(lowering: Lowering, product: GemmProblem, epilogue: Epilogue, tile: GemmTile | None = None) -> None:
+def emit_tiled_gemm(lowering: Lowering, product: GemmProblem, epilogue: Epilogue) -> None:
     """The kernels of a product: one, or one for parts of the inner axis and one that adds them up.
 
     A long last step of a large product is left to the second as well, whose invocations have a vec4 each; and so is one
     of single elements, which takes a compiler longest.
     """
     accumulate = "f16" if lowering.features.float16_accumulation and product.is_native_float16 else "f32"
-    tile, splits = choose_work(product, lowering.features, tile, accumulate)
-    if accumulate == "f32" and is_large(product):  # small kernels would not be joined with others' elements
+    tile, splits = without_left_out(*choose_work(product, lowering.features, accumulate))
+    extent = Extent.of(product)
+    if accumulate == "f32" and extent.is_large:  # small kernels would not be joined with others' elements
         product = packed(product)
     is_laid_out = product.dense_place is not None and not product.vec4s and product.right.outer % WIDTH == 0
-    is_left = is_laid_out and prod(sizes_of(product)) >= LEAST_PRODUCTS
+    is_laid_out = is_laid_out and Variant.GEMM_DENSE_SUMS.is_on
+    is_left = is_laid_out and extent.products >= LARGE_PRODUCT
     if splits == 1 and not is_left and (product.vec4s or epilogue.stores_single_elements):
         finish = epilogue.write(vec4s=product.vec4s)
-        if not (product.vec4s and is_long(finish) and is_large(product)):  # else few invocations would each have much
+        if not (product.vec4s and is_long(finish) and extent.is_large):  # else few invocations would each have much
             writer = TiledGemmWriter(TilePlan(product, tile, 1, accumulate), epilogue.count, finish)
             lowering.emit(writer.kernel(epilogue.label))
             return
@@ -64,24 +65,15 @@ def emit_tiled_gemm(lowering: Lowering, product: GemmProblem, epilogue: Epilogue
     emit_split_k_sum(lowering, epilogue, sums, splits, place, kind)
 
 
-def choose_work(
-    product: GemmProblem, features: Features, given: GemmTile | None, accumulate: str
-) -> tuple[GemmTile, int]:
-    """What a workgroup computes, and into how many parts the inner axis is cut; a given tile is kept."""
-    rows, columns, inner = product.left.outer, product.right.outer, product.left.inner
-    large = fewest_rounds(product, features) if given is None and accumulate == "f32" else None
-    if large is not None:
-        return large
-    tile = given or choose_tile(rows, columns, product.batch, features)
-    usual = tile, choose_split_k(tile, tile.groups(rows, columns) * product.batch, inner)
-    if given:
-        return usual
-    of_images = measured_for_images(product, usual, features)
-    if of_images is not None:
-        return of_images
-    taken = rebalanced(usual, (product.batch, rows, columns, inner), features)
-    middle = shared_within(product, usual, features) if taken == usual and accumulate == "f32" else None
-    return middle or taken
+def without_left_out(tile: GemmTile, splits: int) -> tuple[GemmTile, int]:
+    """Return a tile and a number of parts without the variants that are left out."""
+    if tile.slices > 1 and not Variant.GEMM_SLICES.is_on:
+        tile = attrs.evolve(tile, slices=1)
+    if tile.interleaved and not Variant.GEMM_INTERLEAVED.is_on:
+        tile = attrs.evolve(tile, interleaved=False)
+    if tile.has_rows and not Variant.GEMM_ROW_ARRAYS.is_on:
+        tile = attrs.evolve(tile, in_rows=False)
+    return tile, splits if splits > 1 and Variant.GEMM_SPLIT_K.is_on else 1
 
 
 def padded_count(epilogue: Epilogue) -> int:

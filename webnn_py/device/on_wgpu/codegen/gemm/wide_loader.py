@@ -9,6 +9,7 @@ import attrs
 from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
 from webnn_py.device.on_wgpu.records.element import COMPONENTS
 from webnn_py.device.on_wgpu.records.layout import Layout
+from webnn_py.device.on_wgpu.records.variants import Variant
 
 HALVES: Final = 8
 """float16 elements of a load."""
@@ -37,6 +38,8 @@ def widened(matrix: MatrixLoader) -> MatrixLoader:
     numbers += [*matrix.inner_axis.merged().strides, matrix.inner_axis.offset]
     is_half = matrix.pattern == "direct" and matrix.element.data_type == "float16"
     if not is_half or matrix.buffer.kind == "block" or any(number % HALVES for number in numbers):
+        return matrix
+    if not Variant.GEMV_WIDE_LOADS.is_on:
         return matrix
     fields = {field.name: getattr(matrix, field.name) for field in attrs.fields(MatrixLoader)}
     return WideMatrixLoader(**{**fields, "element": attrs.evolve(matrix.element, vec4="vec4<u32>"), "forced": "direct"})

@@ -11,6 +11,7 @@ from webnn_py.device.on_wgpu.codegen.joining.views import Kind, common
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.kernel import Kernel
+from webnn_py.device.on_wgpu.records.variants import Variant
 
 LEAST_STEPS: Final = 8
 """Fewer kernels are not joined: they keep a text that other graphs have, too."""
@@ -49,7 +50,7 @@ def _longest(
     while count >= LEAST_STEPS:
         joining = JoinedKernel(kernels[begin : begin + count], steps[:count], uses, begin, features)
         if joining.fits:
-            return joining, count
+            return (joining, count) if Variant.KERNEL_JOINING.is_on else None
         count = min(count - 1, count * 3 // 4)
     return None
 

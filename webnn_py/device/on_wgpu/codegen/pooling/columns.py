@@ -15,6 +15,7 @@ from webnn_py.device.on_wgpu.codegen.expressions import wrapping_literal
 from webnn_py.device.on_wgpu.codegen.pooling.shape import MOST_UNROLLED, PoolingShape
 from webnn_py.device.on_wgpu.records.element import WIDTH, Element
 from webnn_py.device.on_wgpu.records.lowering import Lowering
+from webnn_py.device.on_wgpu.records.variants import Variant
 from webnn_py.graph import Node, Value
 
 ROWS: Final = 4
@@ -29,7 +30,8 @@ def reads_columns(lowering: Lowering, value: Value, epilogue: Epilogue, pool: Po
     if not pool.nchw or pool.taps > MOST_UNROLLED or not lowering.place(value).layout.is_dense:
         return False
     is_single = lowering.element(value).per_one == 1 and epilogue.stores_single_elements
-    return is_single and len(_offsets(pool)) * pool.slides[1].window <= MOST_READ
+    is_read = is_single and len(_offsets(pool)) * pool.slides[1].window <= MOST_READ
+    return is_read and Variant.POOLING_COLUMNS.is_on
 
 
 def emit_columns(lowering: Lowering, node: Node, epilogue: Epilogue, pool: PoolingShape) -> None:

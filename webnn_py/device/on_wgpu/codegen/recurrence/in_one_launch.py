@@ -22,6 +22,7 @@ from webnn_py.device.on_wgpu.codegen.recurrence.problem import (
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.lowering import Lowering
+from webnn_py.device.on_wgpu.records.variants import Variant
 
 REGISTERS: Final = 16
 """The most vec4s of the weight that an invocation keeps."""
@@ -46,7 +47,8 @@ def can_run_in_one_launch(hidden: int, batch: int, cell: Cell) -> bool:
     """Whether any adapter's workgroup can take all steps, and does not read too much in each."""
     many = min(max(1, batch // ROWS), MOST_TIMES)
     most = READ * many if len(cell.phases) == 1 else READ_IN_PHASES
-    return len(cell.layout) * hidden * hidden <= most and batch <= MAX_WORKGROUPS
+    fits = len(cell.layout) * hidden * hidden <= most and batch <= MAX_WORKGROUPS
+    return fits and Variant.RECURRENCE_ONE_LAUNCH.is_on
 
 
 @attrs.frozen

@@ -15,6 +15,7 @@ from webnn_py.device.on_wgpu.records.graph_queries import constant_scalar
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.partial_sums import PartialSums
+from webnn_py.device.on_wgpu.records.variants import Variant
 from webnn_py.graph import Node, Output, Value
 
 STORED_AS: Final[dict[str, MLOperandDataType]] = {
@@ -117,7 +118,8 @@ def read_or_fuse(lowering: Lowering, value: Value, spare_buffers: int) -> Tensor
     if sums is not None:
         return _added_up(lowering, value, sums, spare_buffers)
     last = lowering.deferred(value)
-    fused = None if last is None else ElementwiseFunction.of(lowering, last, is_stored=False)
+    is_fused = last is not None and Variant.OPERAND_FUSION.is_on
+    fused = ElementwiseFunction.of(lowering, last, is_stored=False) if last is not None and is_fused else None
     if fused is None or len(_bound(fused.leaves)) > spare_buffers or any(map(_is_packed, fused.leaves)):
         return TensorOperand.of(lowering, value)
     shape = value.descriptor.shape

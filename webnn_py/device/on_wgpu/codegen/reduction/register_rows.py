@@ -18,6 +18,7 @@ from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
+from webnn_py.device.on_wgpu.records.variants import Variant
 
 KEPT: Final = {"along": 8, "across": 8, "none": 32}
 """How many units an invocation keeps at most: more values would not fit into registers."""
@@ -60,7 +61,7 @@ class RegisterRowsPlan:
         """
         view = rows.view(Layout.dense(rows.shape))
         vector = choose_vector(view)
-        if packed and vector == "none":
+        if (packed and vector == "none") or not Variant.REGISTER_ROWS.is_on:
             return None
         outputs, units = rows.units(vector)
         side_by_side = lies_across(view)

@@ -1,0 +1,499 @@
+"""Gains of each optional kernel and fusion of the WebGPU device.
+
+``python -m spec_tests.labs.benchmarks.gpu_variants [WORD…] --out FOLDER``
+
+Each model is built with all variants, once more for control, and once without each variant that it uses; all of these
+run in turn. A ratio above 1 says that the model is slower without the variant; the control's ratio says how far noise
+goes. Two times are taken: of a dispatch among several in a row, which is the GPU's or the encoder's, and of a round
+trip of write, dispatch and awaited read. Models are written here and have random weights; WORDs choose some by name.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from time import perf_counter
+
+import attrs
+import numpy as np
+import trio
+
+import webnn_py
+from spec_tests.labs.benchmarks.gpu_cases import CASES, Case
+from spec_tests.labs.benchmarks.gpu_large_models import TypedNetwork, decoder_step, resnet_50
+from spec_tests.labs.benchmarks.gpu_models import encoder, mobilenet_v1, recurrent, resnet_18
+from spec_tests.labs.benchmarks.gpu_small import fifty, hundred
+from spec_tests.labs.benchmarks.measure import as_text
+from webnn_py import MLBuffer, MLContext, MLGraph, MLGraphBuilder, MLOperand
+from webnn_py.device.on_wgpu.records.variants import Variant
+from webnn_py.onnx_models import OnnxModel
+from webnn_py.rewriting.passes import passes_left_out
+
+CONTROL = "(control)"
+GAIN = 1.05
+"""A ratio from which on a variant counts as a gain for a model."""
+
+IN_A_ROW = 8
+LEAST_ROUNDS, MOST_ROUNDS = 7, 60
+WARM_UP = 0.3
+"""Seconds: a GPU that has rested has a fifth of its clock, and keeps it for a quarter of a second."""
+
+Drawing = Callable[[MLGraphBuilder], Mapping[str, MLOperand]]
+
+
+@attrs.frozen
+class Model:
+    """A model that is built again and again.
+
+    Attributes:
+        draw: (builder) → the outputs; the input is named ``x``.
+        data: the input's array.
+    """
+
+    draw: Drawing
+    data: np.ndarray
+
+    @classmethod
+    def of_onnx(cls, made: tuple[bytes, list[int]], data_type: str) -> "Model":
+        model, shape = made
+        loaded = OnnxModel.load(model)
+        return cls(lambda builder: loaded.convert(builder, {"x": shape}), noise(shape, data_type))
+
+    @classmethod
+    def of_drawing(cls, shape: list[int], draw: Callable[[MLGraphBuilder, MLOperand], MLOperand]) -> "Model":
+        def drawn(builder: MLGraphBuilder) -> Mapping[str, MLOperand]:
+            return {"y": draw(builder, builder.input("x", data_type="float32", shape=shape))}
+
+        return cls(drawn, noise(shape, "float32"))
+
+    @classmethod
+    def of_case(cls, case: Case) -> "Model":
+        """A single operator, whose operands after the first are constants."""
+        first, *others = case.shapes
+
+        def drawn(builder: MLGraphBuilder) -> Mapping[str, MLOperand]:
+            x = builder.input("x", data_type=case.data_type, shape=first)
+            constants = [builder.constant(noise(shape, case.data_type, inner=1000)) for shape in others]
+            return {"y": case.draw(builder, x, *constants)}
+
+        return cls(drawn, noise(first, case.data_type))
+
+
+def noise(shape: Sequence[int], data_type: str = "float32", inner: float = 1) -> np.ndarray:
+    """Return random numbers of the variance ``1 / inner``, equal ones from call to call."""
+    few = np.random.default_rng(3).standard_normal(2**18 + 1, np.float32) * inner**-0.5
+    with np.errstate(under="ignore"):
+        return np.resize(few.astype(data_type), shape)
+
+
+# --- models that the other benchmarks do not have ------------------------------------------------------------------
+
+
+class FourBitNetwork(TypedNetwork):
+    """A model whose weights have four bits, in blocks of 32."""
+
+    def model(self, input_shape: list[int], result: str) -> bytes:
+        import onnx  # noqa: PLC0415 - optional
+
+        made = onnx.load_model_from_string(super().model(input_shape, result))
+        made.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
+        return made.SerializeToString()
+
+    def product(self, x: str, before: int, after: int) -> str:
+        """A product with a matrix of four bits."""
+        bits = np.resize(np.random.default_rng(after).integers(0, 256, 2**18 + 1, np.uint8), (after, before // 32, 16))
+        scales = np.full(after * before // 32, 0.2 * before**-0.5, self.data_type)
+        sides = [self.constant(bits), self.constant(scales)]
+        options = {"K": before, "N": after, "bits": 4, "block_size": 32, "domain": "com.microsoft"}
+        return self.node("MatMulNBits", x, *sides, **options)
+
+
+def four_bit_step(layers: int = 4, width: int = 2048, cached: int = 1024) -> tuple[bytes, list[int]]:
+    """A token through a decoder of 4-bit weights, each four of whose query heads share keys and values."""
+    net = FourBitNetwork(4)
+    heads = width // 128
+    groups = heads // 4
+    scale = net.constant(np.array(128**-0.5, np.float32))
+    split, merged = net.constant(np.array([1, heads, 1, 128])), net.constant(np.array([1, 1, width]))
+    alone, shared = net.constant(np.array([1, groups, 1, 128])), net.constant(np.array([1, heads, cached + 1, 128]))
+    single, spread = (net.constant(np.array([1, groups, number, cached + 1, 128])) for number in (1, 4))
+
+    def normalized(x: str) -> str:
+        return net.node("LayerNormalization", x, net.constant(np.ones(width, np.float32)), axis=-1)
+
+    x = "x"
+    for _ in range(layers):
+        inner = normalized(x)
+        query = net.node("Reshape", net.product(inner, width, width), split)
+        pair = []
+        for _ in range(2):
+            new = net.node("Reshape", net.product(inner, width, groups * 128), alone)
+            known = net.node("Concat", net.weight(1, groups, cached, 128, inner=1), new, axis=2)
+            pair.append(net.node("Reshape", net.node("Expand", net.node("Reshape", known, single), spread), shared))
+        key, value = pair
+        scores = net.node("Mul", net.node("MatMul", query, net.node("Transpose", key, perm=[0, 1, 3, 2])), scale)
+        mixed = net.node("Reshape", net.node("MatMul", net.node("Softmax", scores, axis=-1), value), merged)
+        x = net.node("Add", x, net.product(mixed, width, width))
+        inner = net.node("Relu", net.product(normalized(x), width, 4 * width))
+        x = net.node("Add", x, net.product(inner, 4 * width, width))
+    return net.model([1, 1, width], normalized(x)), [1, 1, width]
+
+
+def image_decoder(sizes: Sequence[int], builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
+    """Transposed convolutions that double height and width, as decoders of images and segmentations have them."""
+    for before, after in pairwise(sizes):
+        filter_ = builder.constant(noise([before, after, 4, 4], inner=4 * before))
+        bias = builder.constant(noise([after]))
+        x = builder.relu(builder.conv_transpose2d(x, filter_, padding=[1] * 4, strides=[2, 2], bias=bias))
+    return x
+
+
+def channels_last(widths: Sequence[int], builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
+    """Separable convolutions of images whose channels come last, as models of TensorFlow have them."""
+    layouts = {"input_layout": "nhwc"}
+    for index, (before, after) in enumerate(pairwise(widths)):
+        window = builder.constant(noise([1, 3, 3, before], inner=9))
+        strides = [1 + index % 2] * 2
+        x = builder.conv2d(
+            x, window, padding=[1] * 4, strides=strides, groups=before, filter_layout="ihwo", bias=None, **layouts
+        )
+        x = builder.clamp(x, min_value=0, max_value=6)
+        filter_ = builder.constant(noise([after, 1, 1, before], inner=before))
+        x = builder.clamp(builder.conv2d(x, filter_, filter_layout="ohwi", **layouts), min_value=0, max_value=6)
+    x = builder.max_pool2d(x, window_dimensions=[3, 3], strides=[2, 2], padding=[1] * 4, layout="nhwc")
+    return builder.average_pool2d(x, layout="nhwc")
+
+
+def large_windows(blocks: int, builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
+    """Blocks of ConvNeXt: depthwise windows of 7 × 7, then a normalization and products over the channels."""
+    channels = x.shape[1]
+    up, down = (
+        builder.constant(noise(shape, inner=shape[0])) for shape in ([channels, 4 * channels], [4 * channels, channels])
+    )
+    for _ in range(blocks):
+        window = builder.constant(noise([channels, 1, 7, 7], inner=49))
+        inner = builder.transpose(builder.conv2d(x, window, padding=[3] * 4, groups=channels), permutation=[0, 2, 3, 1])
+        inner = builder.layer_normalization(inner, axes=[3])
+        inner = builder.matmul(builder.gelu(builder.matmul(inner, up)), down)
+        x = builder.add(x, builder.transpose(inner, permutation=[0, 3, 1, 2]))
+    return x
+
+
+def excited(widths: Sequence[int], builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
+    """Blocks of EfficientNet whose channels come last: depthwise windows of 5 × 5, squeeze and excitation."""
+    layout = {"input_layout": "nhwc"}
+    for before, after in pairwise(widths):
+        window = builder.constant(noise([1, 5, 5, before], inner=25))
+        x = builder.conv2d(x, window, padding=[2] * 4, groups=before, filter_layout="ihwo", **layout)
+        x = builder.mul(x, builder.sigmoid(x))
+        squeezed = builder.average_pool2d(x, layout="nhwc")
+        for one, other, activation in ((before, before // 4, builder.relu), (before // 4, before, builder.sigmoid)):
+            filter_ = builder.constant(noise([other, 1, 1, one], inner=one))
+            squeezed = activation(builder.conv2d(squeezed, filter_, filter_layout="ohwi", **layout))
+        filter_ = builder.constant(noise([after, 1, 1, before], inner=before))
+        x = builder.conv2d(builder.mul(x, squeezed), filter_, filter_layout="ohwi", **layout)
+    return x
+
+
+def gated(layers: int, builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
+    """The products and normalizations of Llama's kind: RMS norms as they are exported, and gated layers."""
+    width = x.shape[1]
+
+    def product(x: MLOperand, columns: int) -> MLOperand:
+        return builder.matmul(x, builder.constant(noise([x.shape[1], columns], inner=x.shape[1])))
+
+    def normalized(x: MLOperand) -> MLOperand:
+        mean = builder.reduce_mean(builder.mul(x, x), axes=[1], keep_dimensions=True)
+        root = builder.sqrt(builder.add(mean, builder.constant(1e-5, data_type="float32")))
+        return builder.mul(builder.div(x, root), builder.constant(noise([width])))
+
+    for _ in range(layers):
+        x = builder.add(x, product(normalized(x), width))
+        inner = normalized(x)
+        gate = product(inner, 3 * width)
+        x = builder.add(
+            x, product(builder.mul(builder.mul(gate, builder.sigmoid(gate)), product(inner, 3 * width)), width)
+        )
+    return normalized(x)
+
+
+def masked(builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
+    """A softmax that is scaled and masked before, and a mean of squares."""
+    mask = builder.constant(noise([x.shape[1]]))
+    scaled = builder.add(builder.mul(x, builder.constant(0.125, data_type="float32")), mask)
+    return builder.reduce_mean(builder.mul(builder.softmax(scaled, 1), x), axes=[1])
+
+
+def linear_vocabulary(builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
+    """The last layer of a language model as a gemm, whose matrix lies as it is shared with the embedding."""
+    matrix = builder.constant(noise([50257, x.shape[1]], inner=x.shape[1]))
+    return builder.gemm(x, matrix, b_transpose=True)
+
+
+def vocabulary(builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
+    """The last layer of a language model: a product with a matrix that lies transposed, and a softmax of a long row."""
+    matrix = builder.constant(noise([50257, x.shape[1]], inner=x.shape[1]))
+    return builder.softmax(builder.matmul(x, builder.transpose(matrix)), 1)
+
+
+MODELS: dict[str, Callable[[], Model]] = {
+    "ResNet-50, batch 16": lambda: Model.of_onnx(resnet_50(16), "float32"),
+    "BERT, 4 layers of 768, 8 × 128 tokens": lambda: Model.of_onnx(encoder(4, 768, batch=8), "float32"),
+    "decoder step, 4 layers of 2048, float16": lambda: Model.of_onnx(decoder_step(4), "float16"),
+    "MobileNet v1": lambda: Model.of_onnx(mobilenet_v1(), "float32"),
+    "MiniLM-L6 encoder, 128 tokens": lambda: Model.of_onnx(encoder(), "float32"),
+    "ResNet-50, batch 1": lambda: Model.of_onnx(resnet_50(1), "float32"),
+    "BERT, 4 layers of 768, 8 × 128 tokens, float16": lambda: Model.of_onnx(
+        encoder(4, 768, batch=8, data_type="float16"), "float16"
+    ),
+    "ResNet-50, batch 16, float16": lambda: Model.of_onnx(resnet_50(16, "float16"), "float16"),
+    "decoder step, 4 layers of 2048, 4-bit weights": lambda: Model.of_onnx(four_bit_step(), "float32"),
+    "BERT, 4 layers of 768, 128 tokens": lambda: Model.of_onnx(encoder(4, 768), "float32"),
+    "ResNet-18": lambda: Model.of_onnx(resnet_18(), "float32"),
+    "2 bidirectional GRUs of 32, 60 steps": lambda: Model.of_onnx(recurrent(60), "float32"),
+    "image decoder, 28² to 448²": lambda: Model.of_drawing(
+        [1, 256, 28, 28], partial(image_decoder, (256, 128, 64, 32, 16))
+    ),
+    "channels last, 112²": lambda: Model.of_drawing(
+        [1, 112, 112, 32], partial(channels_last, (32, 64, 128, 128, 256, 256))
+    ),
+    "ConvNeXt, 4 blocks of 96 at 56²": lambda: Model.of_drawing([1, 96, 56, 56], partial(large_windows, 4)),
+    "last layer of GPT-2": lambda: Model.of_drawing([1, 768], vocabulary),
+    "BERT, 4 layers of 768, 16 tokens": lambda: Model.of_onnx(encoder(4, 768, tokens=16), "float32"),
+    "BERT, 4 layers of 768, 48 tokens": lambda: Model.of_onnx(encoder(4, 768, tokens=48), "float32"),
+    "ViT, 4 layers of 768, 197 tokens": lambda: Model.of_onnx(encoder(4, 768, tokens=197), "float32"),
+    "EfficientNet, 3 blocks, channels last, 56²": lambda: Model.of_drawing(
+        [1, 56, 56, 144], partial(excited, (144, 144, 240, 240))
+    ),
+    "Llama, 4 layers of 1024, 64 tokens": lambda: Model.of_drawing([64, 1024], partial(gated, 4)),
+    "Llama, 4 layers of 1024, a token": lambda: Model.of_drawing([1, 1024], partial(gated, 4)),
+    "softmax of 4096², scaled and masked": lambda: Model.of_drawing([4096, 4096], masked),
+    "last layer of GPT-2, as a gemm": lambda: Model.of_drawing([1, 768], linear_vocabulary),
+    "last layer of GPT-2, as a gemm, 2 rows": lambda: Model.of_drawing([2, 768], linear_vocabulary),
+    "100 softmaxes of 16 × 64": lambda: Model.of_drawing([16, 64], hundred),
+    "50 element-wise operators": lambda: Model.of_drawing([1000], fifty),
+    **{f"operator: {case.name}": partial(Model.of_case, case) for case in CASES if not case.float16_accumulation},
+}
+QUICK: dict[str, Callable[[], Model]] = {
+    "encoder of 96, 32 tokens": lambda: Model.of_onnx(encoder(1, 96, tokens=32), "float32"),
+    "decoder step of 512, float16": lambda: Model.of_onnx(decoder_step(1, 512, 32), "float16"),
+    "decoder step of 512, 4-bit weights": lambda: Model.of_onnx(four_bit_step(1, 512, 31), "float32"),
+    "2 bidirectional GRUs of 8, 4 steps": lambda: Model.of_onnx(recurrent(4, 16, 8), "float32"),
+    "image decoder, 4² to 16²": lambda: Model.of_drawing([1, 16, 4, 4], partial(image_decoder, (16, 8, 8))),
+    "channels last, 8²": lambda: Model.of_drawing([1, 8, 8, 8], partial(channels_last, (8, 16, 16))),
+    "ConvNeXt, a block of 16 at 8²": lambda: Model.of_drawing([1, 16, 8, 8], partial(large_windows, 1)),
+    "100 softmaxes of 16 × 64": lambda: Model.of_drawing([16, 64], hundred),
+}
+
+
+# --- timing --------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def asked() -> Iterator[set[Variant]]:
+    """Collect the variants that builds ask for meanwhile: those that they could use."""
+    names: set[Variant] = set()
+    is_on = Variant.__dict__["is_on"]
+
+    def noted(variant: Variant) -> bool:
+        names.add(variant)
+        return is_on.fget(variant)
+
+    Variant.is_on = property(noted)
+    try:
+        yield names
+    finally:
+        Variant.is_on = is_on
+
+
+@attrs.define
+class Contender:
+    """A graph of a model, and what its runs took.
+
+    Attributes:
+        rows: seconds of a dispatch among several in a row.
+        trips: seconds of a write, a dispatch and an awaited read.
+    """
+
+    context: MLContext
+    graph: MLGraph
+    x: MLBuffer
+    y: MLBuffer
+    data: np.ndarray
+    rows: list[float] = attrs.field(factory=list)
+    trips: list[float] = attrs.field(factory=list)
+
+    async def take(self, in_a_row: int) -> None:
+        """Time both once."""
+        self.context.write_buffer(self.x, self.data)
+        await self.context.drain()
+        started = perf_counter()
+        for _ in range(in_a_row):
+            self._dispatch()
+        await self.context.drain()
+        self.rows.append((perf_counter() - started) / in_a_row)
+        for _ in range(2):
+            started = perf_counter()
+            await self.result()
+            self.trips.append(perf_counter() - started)
+
+    def _dispatch(self) -> None:
+        ((name, _),) = self.graph.output_descriptors.items()
+        self.context.dispatch(self.graph, {"x": self.x}, {name: self.y})
+
+    async def result(self) -> np.ndarray:
+        """Make a round trip."""
+        self.context.write_buffer(self.x, self.data)
+        self._dispatch()
+        return np.asarray(await self.context.read_buffer(self.y))
+
+
+async def built(context: MLContext, model: Model, *left_out: str) -> Contender:
+    """Build a model without some variants."""
+    builder = MLGraphBuilder(context)
+    outputs = model.draw(builder)
+    with passes_left_out(*left_out):
+        graph = await builder.build(outputs)
+    ((_, output),) = graph.output_descriptors.items()
+    x = await context.create_buffer(data_type=str(model.data.dtype), shape=model.data.shape, writable=True)
+    y = await context.create_buffer(data_type=output.data_type, shape=output.shape, readable=True)
+    return Contender(context, graph, x, y, model.data)
+
+
+def difference(one: np.ndarray, other: np.ndarray) -> float:
+    """Return the largest difference of two results, as a part of the largest number."""
+    one, other = one.astype(np.float64), other.astype(np.float64)
+    return float(np.abs(one - other).max() / np.abs(other).max())
+
+
+async def compared(ml: webnn_py.ML, model: Model, options: argparse.Namespace) -> dict:
+    """Time a model with all variants and without each; returns what goes into the JSON file."""
+    context = await ml.create_context(backend="wgpu")
+    with asked() as names:
+        whole = await built(context, model)
+    used = [name for name in Variant if name in names]
+    contenders = {CONTROL: await built(context, model)}
+    failures = {}
+    for name in used:
+        try:
+            contenders[str(name)] = await built(context, model, name)
+        except webnn_py.OperationError as error:
+            failures[str(name)] = str(error)[:200]
+    expected = await whole.result()
+    off = {name: difference(await one.result(), expected) for name, one in contenders.items()}
+    every = [whole, *contenders.values()]
+    warm = perf_counter() + (0 if options.quick else WARM_UP)
+    while perf_counter() < warm:
+        await whole.result()
+    began, rounds = perf_counter(), 0
+    least, most = (1, 1) if options.quick else (LEAST_ROUNDS, MOST_ROUNDS)
+    while rounds < least or (rounds < most and perf_counter() - began < options.share * len(every)):
+        for one in every if rounds % 2 == 0 else every[::-1]:
+            await one.take(1 if options.quick else IN_A_ROW)
+        rounds += 1
+    context.destroy()
+    row, trip = statistics.median(whole.rows), statistics.median(whole.trips)
+    without = {
+        name: {
+            "row": statistics.median(one.rows) / row,
+            "trip": statistics.median(one.trips) / trip,
+            "difference": off[name],
+        }
+        for name, one in contenders.items()
+    }
+    return {"row": row, "trip": trip, "rounds": rounds, "without": without, "failures": failures}
+
+
+# --- the tables ----------------------------------------------------------------------------------------------------
+
+
+def as_markdown(found: Mapping[str, dict], device: str) -> str:
+    """Return the tables: of variants over all models, and of models."""
+    by_variant: dict[str, dict[str, dict]] = {}
+    for model, taken in found.items():
+        for name, ratios in taken["without"].items():
+            by_variant.setdefault(name, {})[model] = ratios
+    lines = [f"{device}: time without a variant, as a multiple of the time with all (in a row; round trip).", ""]
+    lines += [f"| variant | models | mean | over {GAIN} | largest | where |", "|---|---|---|---|---|---|"]
+    for name in (CONTROL, *Variant):
+        if name in by_variant:
+            lines.append(f"| {' | '.join(_cells(name, by_variant[name]))} |")
+    unused = [name for name in Variant if name not in by_variant]
+    lines += ["", f"In none of the models: {', '.join(unused) or '–'}.", ""]
+    lines += ["| model | in a row | round trip | rounds | ratios in a row (round trip) |", "|---|---|---|---|---|"]
+    for model, taken in found.items():
+        ratios = [f"{name} {one['row']:.2f} ({one['trip']:.2f})" for name, one in taken["without"].items()]
+        times = [as_text(taken["row"]), as_text(taken["trip"]), str(taken["rounds"])]
+        lines.append(f"| {' | '.join([model, *times, ', '.join(ratios)])} |")
+    return "\n".join(lines)
+
+
+def _cells(name: str, ratios: Mapping[str, dict]) -> list[str]:
+    both = np.array([(one["row"], one["trip"]) for one in ratios.values()])
+    means = np.exp(np.log(both).mean(0))
+    gains = (both >= GAIN).sum(0)
+    where = [f"{model} {max(row, trip):.2f}" for (model, _), (row, trip) in zip(ratios.items(), both, strict=True)]
+    where = [words for words, (row, trip) in zip(where, both, strict=True) if max(row, trip) >= GAIN]
+    pairs = [f"{one:.3f}; {other:.3f}" for one, other in (means, both.max(0))]
+    return [name, str(len(both)), pairs[0], f"{gains[0]}; {gains[1]}", pairs[1], "; ".join(where)]
+
+
+def write(found: Mapping[str, dict], device: str, folder: Path | None) -> None:
+    """Print the tables, and write them with the figures into a folder."""
+    text = as_markdown(found, device)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "gpu_variants.md").write_text(f"{text}\n")
+        (folder / "gpu_variants.json").write_text(json.dumps({"device": device, "models": found}, indent=1))
+    print(text)
+
+
+async def measure(options: argparse.Namespace) -> bool:
+    """Time all models as long as there is time; returns whether all results agree."""
+    models = QUICK if options.quick else MODELS
+    chosen = {name: make for name, make in models.items() if not options.words or any(w in name for w in options.words)}
+    found: dict[str, dict] = {}
+    began = perf_counter()
+    async with webnn_py.open_ml(experimental={"int4"}) as ml:  # so that weights of four bits stay packed
+        keeper = await ml.create_context(backend="wgpu")  # while it lives, the device keeps its pipelines
+        device = str(keeper.backend.adapter)
+        for name, make in chosen.items():
+            passed = perf_counter() - began
+            if passed > options.seconds:
+                print(f"{name}: left out after {passed:.0f} s", file=sys.stderr)
+                continue
+            found[name] = await compared(ml, make(), options)
+            print(f"{name}: {perf_counter() - began - passed:.1f} s", file=sys.stderr, flush=True)
+        keeper.destroy()
+    write(found, device, options.out)
+    wrong = [
+        f"{model} without {name}: off by {one['difference']:.2g}"
+        for model, taken in found.items()
+        for name, one in taken["without"].items()
+        if not one["difference"] < (5e-2 if "float16" in model else 2e-3)
+    ]
+    wrong += [
+        f"{model} without {name}: {text}" for model, one in found.items() for name, text in one["failures"].items()
+    ]
+    print("\n".join(wrong), file=sys.stderr)
+    return not wrong
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m spec_tests.labs.benchmarks.gpu_variants", description=__doc__)
+    parser.add_argument("words", nargs="*", metavar="WORD")
+    parser.add_argument("--out", type=Path, help="folder for gpu_variants.md and gpu_variants.json")
+    parser.add_argument("--seconds", type=float, default=270, help="begin no model later (default: %(default)s)")
+    parser.add_argument("--share", type=float, default=0.25, help="seconds for each variant (default: %(default)s)")
+    parser.add_argument("--quick", action="store_true", help="small models, each run once: to try the program")
+    if not trio.run(measure, parser.parse_args()):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""A rule that is added as ``docs/adding_a_rule.md`` says: ten lines, a test of ten, and onnxruntime's operator runs."""
+
+import numpy as np
+import pytest
+
+from spec_tests.on_onnxruntime.both import on_both
+from spec_tests.support.documents import ROOT, blocks_of
+
+pytest.importorskip("onnxruntime")
+
+from webnn_py.device.on_onnxruntime import executable
+from webnn_py.device.on_onnxruntime.passes.pipeline import PASSES
+from webnn_py.operators import fused
+from webnn_py.rewriting.passes import PassManager
+
+RULE, *_, TEST = (block for block in blocks_of(ROOT / "docs/adding_a_rule.md") if block.language == "python")
+MOST_LINES = 10
+X = np.linspace(-30, 30, 240, dtype=np.float32).reshape(4, 60)
+X[0, :7] = np.inf, -np.inf, np.nan, 0, -0.0, 1e30, -1e30
+
+
+@pytest.fixture
+def page():
+    """The names that the page's rule defines, whose operator is declared for this test alone."""
+    before = fused._DECLARED.pop("mish", None)
+    names = {}
+    exec(RULE.code, names)  # noqa: S102 - the page's
+    yield names
+    del fused._DECLARED["mish"]
+    if before is not None:
+        fused._DECLARED["mish"] = before
+
+
+@pytest.mark.parametrize("block", [RULE, TEST], ids=["rule", "test"])
+def test_ten_lines_are_enough(block):
+    lines = [line for line in block.code.splitlines() if line.strip() and not line.startswith("from ")]
+    assert len(lines) <= MOST_LINES, block.code
+
+
+def test_its_test_passes(page):
+    exec(TEST.code, page)  # noqa: S102 - the page's
+
+
+async def test_it_runs_as_one_operator_and_gives_the_same_values(page, contexts, written, monkeypatch):
+    monkeypatch.setattr(executable, "PASSES", PassManager(*PASSES.passes, page["MISH_PASS"]))
+    got, expected = await on_both(contexts, page["mish"], X)
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+    assert written["Mish"] == 1
+    assert {"Tanh", "Softplus", "Mul"}.isdisjoint(written)
+
+
+def test_an_operator_of_the_same_name_cannot_be_declared_again(page):
+    for name in ("mish", "relu"):
+        with pytest.raises(ValueError, match=f"an operator called '{name}' is declared already; choose another name"):
+            fused.fused_operator(name, page["mish"])
+
+
+async def test_an_operator_that_onnx_lacks_is_written_as_it_is_drawn(page, contexts, written, monkeypatch):
+    monkeypatch.setattr(executable, "PASSES", PassManager(*PASSES.passes, page["MISH_PASS"]))
+    monkeypatch.setattr("webnn_py.onnx_export.writing.ONNX_NAMES", {})
+    got, expected = await on_both(contexts, page["mish"], X)
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+    assert not written["Mish"]

@@ -1,0 +1,114 @@
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from webnn_py import MLGraphBuilder, open_ml
+from webnn_py.graph import ContentKey
+from webnn_py.onnx_models import OnnxModel
+from webnn_py.onnx_models.folding import evaluation
+from webnn_py.operators.declaration import Operator
+
+
+def looped(nodes, trips):
+    """A model of a loop of so many steps, which carries a state of four floats, ``s`` to ``t``."""
+    body = helper.make_graph(
+        [*nodes, helper.make_node("Identity", ["on"], ["goes_on"])],
+        "body",
+        [
+            helper.make_tensor_value_info("i", TensorProto.INT64, []),
+            helper.make_tensor_value_info("on", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("s", TensorProto.FLOAT, [4]),
+        ],
+        [
+            helper.make_tensor_value_info("goes_on", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("t", TensorProto.FLOAT, [4]),
+        ],
+    )
+    graph = helper.make_graph(
+        [helper.make_node("Loop", ["trips", "", "x"], ["y"], body=body)],
+        "looped",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4])],
+        [
+            numpy_helper.from_array(np.array(trips), "trips"),
+            numpy_helper.from_array(np.arange(8, dtype=np.float32).reshape(2, 4), "rows"),
+        ],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
+
+
+async def run(model):
+    async with open_ml() as ml:
+        context = await ml.create_context(backend="numpy")
+        builder = MLGraphBuilder(context)
+        graph = await builder.build(OnnxModel.load(model).convert(builder))
+        x = await context.create_buffer(data_type="float32", shape=[4], writable=True)
+        y = await context.create_buffer(data_type="float32", shape=[4], readable=True)
+        context.write_buffer(x, np.array([1, -2, 0.5, 3], np.float32))
+        context.dispatch(graph, {"x": x}, {"y": y})
+        return await context.read_buffer(y)
+
+
+@pytest.mark.trio
+async def test_the_steps_of_a_loop_are_drawn_alike_without_being_checked_again(monkeypatch):
+    nodes = [helper.make_node("Tanh", ["s"], ["u"]), helper.make_node("Add", ["u", "s"], ["t"])]
+    checked = []
+    infer = Operator.infer
+    monkeypatch.setattr(Operator, "infer", lambda self, given: checked.append(self.name) or infer(self, given))
+    result = await run(looped(nodes, 20))
+    expected = np.array([1, -2, 0.5, 3], np.float32)
+    for _ in range(20):
+        expected = np.tanh(expected) + expected
+    np.testing.assert_allclose(result, expected, rtol=1e-5)
+    # The state of the first step is an input, that of the others is not: each kind is checked once.
+    assert checked.count("tanh") == 2, checked
+
+
+@pytest.mark.trio
+async def test_what_depends_on_the_number_of_the_step_is_not_drawn_alike():
+    nodes = [
+        helper.make_node("Constant", [], ["two"], value_int=2),
+        helper.make_node("Mod", ["i", "two"], ["place"]),
+        helper.make_node("Gather", ["rows", "place"], ["row"]),
+        helper.make_node("Sub", ["row", "s"], ["t"]),
+    ]
+    result = await run(looped(nodes, 5))
+    expected = np.array([1, -2, 0.5, 3], np.float32)
+    for step in range(5):
+        expected = np.arange(8, dtype=np.float32).reshape(2, 4)[step % 2] - expected
+    np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.trio
+async def test_an_operand_that_is_given_twice_is_told_from_two():
+    """The first step adds the state to itself, the others add what was doubled to what was not."""
+    nodes = [helper.make_node("Add", ["s", "s"], ["d"]), helper.make_node("Mul", ["d", "s"], ["t"])]
+    result = await run(looped(nodes, 3))
+    expected = np.array([1, -2, 0.5, 3], np.float32)
+    for _ in range(3):
+        expected = 2 * expected * expected
+    np.testing.assert_allclose(result, expected, rtol=1e-6)
+
+
+def test_nodes_that_compute_the_same_have_one_evaluator():
+    evaluation._evaluator.cache_clear()
+    evaluation._small_results.cache_clear()
+    for index in range(10):
+        node = helper.make_node("Unsqueeze", [f"a{index}", "axes"], [f"b{index}"], name=f"n{index}")
+        inputs = [np.array(index), np.array([0])]
+        (result,) = evaluation._computed(node, inputs, {"": 17}, evaluation.FoldingCost(8))
+        np.testing.assert_array_equal(result, [index])
+    assert evaluation._evaluator.cache_info().misses == 1
+
+
+def test_keys_are_equal_where_bytes_are_and_digest_only_what_looks_alike():
+    array = np.arange(4096, dtype=np.float32)
+    keys = [ContentKey(array), ContentKey(array.copy()), ContentKey(array + 1)]
+    assert keys[0] != keys[2]
+    assert keys[0]._digest is None, "what differs at its ends was hashed"
+    assert keys[0] == keys[1]
+    assert hash(keys[0]) == hash(keys[1])
+    other = array.copy()
+    other[1500] = 0
+    assert ContentKey(other) != keys[0]
+    assert repr(ContentKey(array, keys[0].digest)) == repr(keys[1])

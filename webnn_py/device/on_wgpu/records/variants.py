@@ -1,0 +1,73 @@
+"""Optional kernels and fusions: each is faster for some graphs, and can be left out.
+
+:func:`~webnn_py.rewriting.passes.passes_left_out` leaves them out by name, as it does passes. The general kernels then
+compute the same values, as ``spec_tests/on_wgpu/test_variants.py`` checks for random subsets, and
+``python -m spec_tests.labs.benchmarks.gpu_variants`` measures what each gains.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from webnn_py.rewriting.passes import is_left_out
+
+
+class Variant(StrEnum):
+    """The name of an optional kernel or fusion."""
+
+    # Matrix products
+    GEMV = "gemv"  # one side has few vectors
+    GEMV_SPLIT = "gemv-split"  # the inner axis is shared by several workgroups
+    GEMV_LARGE_WORKGROUPS = "gemv-large-workgroups"  # up to 1,024 invocations, and loads that are unrolled
+    GEMV_PLACES = "gemv-places"  # an invocation computes four neighbours of a long outer axis
+    GEMV_WIDE_LOADS = "gemv-wide-loads"  # eight float16 elements a load
+    GEMM_PACKED_LOADS = "gemm-packed-loads"  # float16 tiles are fetched as words
+    GEMM_COMPUTED_SIDES = "gemm-computed-sides"  # 4-bit weights are dequantized as they are read
+    GEMM_PIXELS = "gemm-pixels"  # pointwise convolutions of several images are one product
+    GEMM_DENSE_SUMS = "gemm-dense-sums"  # images are summed up row by row, and laid out by a second kernel
+    GEMM_SHARED_LOADS = "gemm-shared-loads"  # some invocations fetch one side, the others the other
+    GEMM_SLICES = "gemm-slices"  # invocations of a workgroup share the inner axis of a tile
+    GEMM_SPLIT_K = "gemm-split-k"  # workgroups share the inner axis
+    GEMM_INTERLEAVED = "gemm-interleaved"  # eight neighbours compute 2 × 4 vec4s
+    GEMM_ROW_ARRAYS = "gemm-row-arrays"  # each side has an array of rows in workgroup memory
+    GEMM_LARGE_TILES = "gemm-large-tiles"  # measured tiles for large products
+    GEMM_MIDDLE_TILE = "gemm-middle-tile"  # for products of a hundred rows or some more
+    GEMM_SMALL_TILES = "gemm-small-tiles"  # smaller workgroups where the usual tile leaves processors idle
+    GEMM_IMAGE_TILES = "gemm-image-tiles"  # measured tiles for convolutions
+
+    # Convolution and pooling
+    WINOGRAD = "winograd"
+    DIRECT_CONVOLUTION = "direct-convolution"  # groups of few channels need no matrix product
+    DIRECT_STRIPS = "direct-strips"  # four neighbours of a row at once
+    DIRECT_CHANNELS = "direct-channels"  # four channels at once
+    DEPTHWISE_COLUMNS = "depthwise-columns"
+    LONG_WINDOWS = "long-windows"  # windows that mostly meet padding
+    POINTWISE_MATRIX = "pointwise-matrix"  # images of pointwise convolutions are read as matrices
+    TRANSPOSED_PHASES = "transposed-phases"  # transposed convolutions are stored phase by phase first
+    POOLING_COLUMNS = "pooling-columns"
+    POOLING_CHANNELS = "pooling-channels"  # four channels at once
+    GLOBAL_POOLING = "global-pooling"  # a window that is the whole image is a reduction
+
+    # Reduction, attention, recurrence, data movement
+    REGISTER_ROWS = "register-rows"  # softmax and normalizations keep rows in registers
+    ATTENTION_LANES = "attention-lanes"  # lanes of subgroups share rows
+    ATTENTION_GROUPS = "attention-groups"  # query heads that share keys are computed together
+    RECURRENCE_ONE_LAUNCH = "recurrence-one-launch"  # all steps of a network in one workgroup
+    RECURRENCE_STEPS = "recurrence-steps"  # networks are not unrolled
+    BLOCK_TRANSPOSE = "block-transpose"  # copies exchange axes of 4 × 4 blocks in registers
+    TRANSPOSED_STORE = "transposed-store"  # a kernel stores its result as the transposition behind it wants it
+    TWIN_CONCATS = "twin-concats"  # two concats of the same shapes are one kernel
+
+    # Fusion
+    ATTENTION_FUSION = "attention-fusion"
+    HORIZONTAL_FUSION = "horizontal-fusion"
+    ELEMENTWISE_FUSION = "elementwise-fusion"
+    EPILOGUE_FUSION = "epilogue-fusion"
+    OPERAND_FUSION = "operand-fusion"  # element-wise nodes are computed by the reduction that reads them
+    PARTIAL_SUMS = "partial-sums"  # the kernel that reads a product adds up its parts
+    KERNEL_JOINING = "kernel-joining"  # small kernels that follow each other are one
+
+    @property
+    def is_on(self) -> bool:
+        """Whether graphs that are built now may use it."""
+        return not is_left_out(self)

@@ -1,0 +1,300 @@
+"""``ConversionContext``: what a rule builds with."""
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, cast, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+from onnx import helper
+
+from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.graph import Constant, Node, Output
+from webnn_py.graph import Value as GraphValue
+from webnn_py.onnx_models.conversion.booleans import is_boolean
+from webnn_py.onnx_models.conversion.freezing_advice import Freezing
+from webnn_py.onnx_models.folding.known_operands import known_value
+from webnn_py.onnx_models.limits import Expenses
+from webnn_py.onnx_models.problems import RefusedWithWayOut
+from webnn_py.onnx_models.reading.element_types import CAN_BE_NARROWED, EXACTLY, name_of, webnn_data_type
+from webnn_py.operators import movement
+from webnn_py.operators.composites import COMPOSITES
+from webnn_py.operators.declaration import Operator
+from webnn_py.operators.idl import MLNumber
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import Refused
+from webnn_py.script.builder import MLGraphBuilder
+from webnn_py.script.operator_methods import OperatorMethods
+
+StaticValue = NDArray[Any]
+"""A value that is known while the graph is built."""
+
+Value = MLOperand | StaticValue
+"""Any value of a model."""
+
+Result = Value | Sequence[Value | None]
+"""What a rule returns: its output, or its outputs; None for one that nobody wants."""
+
+
+@attrs.frozen
+class Constants:
+    """Static values that became constants.
+
+    Attributes:
+        key_of: gives the key of a value that is worth being kept once on the device.
+        narrowing: which data types others stand for, by their names.
+        made: the operands so far, by the identity of their values.
+        numbers: scalar constants so far, by what they are written as, and data type.
+        known: what operands are while building; None for those that depend on an input.
+        in_shapes: constants that were reshaped, by what they were and the shape.
+        boolean_inputs: the inputs of the graph that are booleans in the model.
+    """
+
+    key_of: Callable[[StaticValue], Hashable | None]
+    narrowing: Mapping[str, str] = EXACTLY
+    made: dict[int, tuple[StaticValue, MLOperand]] = attrs.field(factory=dict)
+    numbers: dict[tuple[str, str], MLOperand] = attrs.field(factory=dict)
+    known: dict[MLOperand, StaticValue | None] = attrs.field(factory=dict)
+    in_shapes: dict[tuple[MLOperand, tuple[int, ...]], MLOperand] = attrs.field(factory=dict)
+    boolean_inputs: set[GraphValue] = attrs.field(factory=set)
+
+
+def read_only(value: StaticValue) -> StaticValue:
+    """The same values, which nobody writes any more: C-contiguous, in the machine's byte order."""
+    array = np.asarray(value)  # of no dimensions, numpy's functions give numbers
+    if not (array.flags.c_contiguous and array.dtype.isnative):
+        array = np.require(value, value.dtype.newbyteorder("="), "C")
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array
+
+
+def narrowed(value: StaticValue, data_type: str) -> StaticValue:
+    """An array in a narrower type of its kind; what is beyond that becomes the nearest, but infinity stays."""
+    if value.dtype.kind in "iu":
+        integers = np.iinfo(data_type)
+        return value.clip(integers.min, integers.max).astype(data_type)
+    floats = np.finfo(data_type)
+    clipped = np.where(np.isfinite(value), value.clip(floats.min, floats.max), value)
+    with np.errstate(all="ignore"):
+        return clipped.astype(data_type)
+
+
+@final
+class ConversionContext(OperatorMethods):
+    """The builder's operators, labelled with the name of the node that is converted.
+
+    Whatever the builder refuses is a refusal of the node.
+
+    Args:
+        builder: what to build with.
+        label: the node's name.
+        wanted: for each output of the node, whether somebody uses it.
+        constants: what :meth:`operand` made so far in this conversion.
+        expenses: what the model has cost so far.
+        freezing: knows what inputs operands depend on.
+
+    Attributes:
+        label: the node's name.
+        expenses: what the model has cost so far.
+        wanted: for each output of the node, whether somebody uses it.
+        drawn: the operators that were drawn.
+        is_repeatable: whether nothing was asked of an operand but its descriptor, and whether it is a constant.
+    """
+
+    def __init__(  # noqa: PLR0913 - what the conversion knows, and what is the node's own
+        self,
+        builder: MLGraphBuilder,
+        label: str,
+        wanted: Sequence[bool],
+        *,
+        constants: Constants,
+        expenses: Expenses,
+        freezing: Freezing,
+    ) -> None:
+        self._builder = builder
+        self.label = label
+        self._constants = constants
+        self._freezing = freezing
+        self.expenses = expenses
+        self.wanted = tuple(wanted)
+        self.drawn: list[Node] = []
+        self.is_repeatable = True
+
+    def _append(self, operator: Operator[..., Any], args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
+        if operator is movement.reshape and (made := self._constant_in_shape(*args)) is not None:
+            self.is_repeatable = False
+            return made
+        try:
+            made = self._builder._append(operator, args, {**kwargs, "label": self.label})
+        except TypeError as error:
+            raise Refused(str(error)) from error
+        value = self._builder._values[made[0] if isinstance(made, list) else made]
+        self.drawn.append(cast("Output", value).node)
+        return made
+
+    def apply(self, operator: Operator[..., MLOperandDescriptor], *args: object, **options: object) -> MLOperand:
+        """Add an operator of one output that is given as a value."""
+        result: MLOperand = self._append(operator, args, options)
+        return result
+
+    def composite(
+        self, composite: Operator[..., list[MLOperandDescriptor]], operands: Mapping[str, Value], **options: object
+    ) -> list[MLOperand]:
+        """Add a composite: as one node where the device takes it whole, or else by its decomposition.
+
+        Args:
+            composite: one of ``operators.composites``.
+            operands: those that are there, by parameter; its tables as arrays.
+            options: every other argument that is there.
+        """
+        builder = self._builder
+        device_alone_decides = builder._browser is None and builder._names is None
+        if device_alone_decides and composite in builder._capabilities.composites:
+            try:
+                given = {name: self.operand(value) for name, value in operands.items()}
+                return cast("list[MLOperand]", self._append(composite, (), {**given, **options}))
+            except Refused:
+                pass  # its operators may take what it does not, or say what they refuse
+        drawn = COMPOSITES[composite.name].decomposition(_Decomposing(self), **operands, **options)
+        return cast("list[MLOperand]", drawn)
+
+    def operand(self, value: Value) -> MLOperand:
+        """A value of the model as an operand; each static one becomes a constant only once."""
+        if isinstance(value, MLOperand):
+            return value
+        made = self._constants.made
+        if id(value) not in made:
+            made[id(value)] = (value, self.constant(value))
+        return made[id(value)][1]
+
+    def constant(self, value: StaticValue) -> MLOperand:
+        """A constant; booleans become ``uint8``."""
+        if value.dtype == np.bool_:
+            value = value.astype(np.uint8)
+        if value.size == 0:
+            raise Refused(f"a value of the shape {list(value.shape)} is needed as a tensor; WebNN has no empty ones")
+        name = name_of(value.dtype)
+        if name in CAN_BE_NARROWED:
+            element_type = helper.np_dtype_to_tensor_dtype(value.dtype)
+            data_type = self.data_type("the data type of a value", element_type)
+            if data_type != name:
+                self.expenses.add_bytes(value.nbytes)
+                value = narrowed(value, data_type)
+        try:
+            return self._builder._constant_shared(read_only(value), self._constants.key_of(value))
+        except TypeError as error:
+            raise Refused(str(error)) from error
+
+    def _constant_in_shape(self, operand: MLOperand, shape: Sequence[int]) -> MLOperand | None:
+        """A constant in another shape, which is another constant; None of anything else."""
+        value, sizes = self._builder._values[operand], tuple(shape)
+        data = value.data if isinstance(value, Constant) else None
+        if not isinstance(value, Constant) or not isinstance(data, np.ndarray):
+            return None
+        if math.prod(sizes) != data.size or min(sizes, default=1) < 1:
+            return None  # as the operator says it
+        there, place = self._constants.in_shapes, (operand, sizes)
+        if place not in there:
+            there[place] = self._builder._constant_shared(read_only(data.reshape(sizes)), value.key)
+        return there[place]
+
+    @property
+    def has_four_bits(self) -> bool:
+        """Whether integers of four bits stay what they are: the proposal "int4", where it was asked for."""
+        return bool(self._builder._capabilities.packed)
+
+    def four_bits(self, packed: StaticValue, data_type: str, shape: Sequence[int]) -> MLOperand:
+        """A constant of four bits, for quantization alone: two elements in a byte, the first in the lower bits."""
+        try:
+            return self._builder.constant(packed, data_type=cast("MLOperandDataType", data_type), shape=shape)
+        except TypeError as error:
+            raise Refused(str(error)) from error
+
+    def known(self, value: Value | None) -> StaticValue | None:
+        """A value of the model as it is known while building; None if it is absent, or depends on an input.
+
+        Raises:
+            Refused: computing it costs more than is left.
+        """
+        if not isinstance(value, MLOperand):
+            return value
+        self.is_repeatable = False
+        known = self._constants.known
+        if value not in known:
+            array = known_value(self._builder._values[value], self.expenses)
+            known[value] = None if array is None else read_only(array)
+        return known[value]
+
+    def is_boolean(self, value: Value) -> bool:
+        """Return whether a value of the model is of booleans, which are ``uint8`` in a graph, and not of numbers."""
+        if not isinstance(value, MLOperand):
+            return bool(value.dtype == np.bool_)
+        if value.data_type != "uint8":
+            return False
+        return is_boolean(self._builder._values[value], self._constants.boolean_inputs)
+
+    def number(self, value: float, like: MLOperand | MLOperandDataType) -> MLOperand:
+        """A scalar constant of a data type, or that of ``like``; equal ones are one."""
+        there = self._constants.numbers
+        data_type = like.data_type if isinstance(like, MLOperand) else like
+        key = repr(value), data_type
+        if key not in there:
+            try:
+                there[key] = self._builder.constant(value, data_type=data_type)
+            except TypeError as error:
+                raise Refused(str(error)) from error
+        return there[key]
+
+    def data_type(self, subject: str, element_type: int) -> MLOperandDataType:
+        """The WebNN data type of an ONNX element type.
+
+        Raises:
+            Refused: the device has no such type, and none that is allowed in its place.
+        """
+        supported = self._builder._capabilities.data_types
+        return webnn_data_type(subject, element_type, self._constants.narrowing, supported)
+
+    def required(self, subject: str, value: Value) -> StaticValue:
+        """A value that must be known while building.
+
+        Raises:
+            Refused: it is not.
+        """
+        known = self.known(value)
+        if known is None:
+            raise RefusedWithWayOut(
+                f"{subject} is computed when the graph runs; it must be known while building", self.freezing([value])
+            )
+        return known
+
+    def freezing(self, values: Sequence[Value | None]) -> str:
+        """What a caller can do for values to be static, in words; "" if that cannot be told."""
+        return self._freezing.advice([value for value in values if isinstance(value, MLOperand)])
+
+    def reserve(self, bytes_: int) -> None:
+        """Before a rule computes a large value from small ones: spend what it takes.
+
+        Raises:
+            Refused: so many bytes are not left.
+        """
+        self.expenses.add_bytes(bytes_)
+
+
+class _Decomposing(OperatorMethods):
+    """Looks like a builder to a decomposition, and draws in a conversion."""
+
+    def __init__(self, context: ConversionContext) -> None:
+        self._context = context
+
+    def _append(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+        return self._context._append(operator, args, kwargs)
+
+    def constant(
+        self, value: MLNumber | bytes, *, data_type: MLOperandDataType, shape: Sequence[int] = ()
+    ) -> MLOperand:
+        if isinstance(value, bytes):
+            return self._context.constant(np.frombuffer(value, data_type).reshape(shape))
+        return self._context.number(value, data_type)

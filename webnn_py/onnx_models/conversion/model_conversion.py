@@ -1,0 +1,381 @@
+"""Converting a model: node by node, each value static or an operand."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from onnx import GraphProto, NodeProto, SparseTensorProto, TensorProto
+
+from webnn_py.graph import Output
+from webnn_py.onnx_models.conversion.context import Constants, ConversionContext, StaticValue, Value
+from webnn_py.onnx_models.conversion.control_flow import CONTROL_FLOW, ControlFlowNode, InnerGraph
+from webnn_py.onnx_models.conversion.freezing_advice import Freezing
+from webnn_py.onnx_models.conversion.integers_of_16_bits import short_results
+from webnn_py.onnx_models.conversion.node_conversion import check_operator, kind_of, results_of
+from webnn_py.onnx_models.conversion.repeated_nodes import RepeatedNode, Repetition
+from webnn_py.onnx_models.conversion.scopes import (
+    MISSING,
+    Converted,
+    Scope,
+    ShortIntegers,
+    Steps,
+    Surroundings,
+    TensorSequence,
+    looked_up,
+    tensor_of,
+)
+from webnn_py.onnx_models.conversion.sequences import SEQUENCE_OPERATORS, sequence_result
+from webnn_py.onnx_models.conversion.webnn_operator_calls import draw_call, operator_of
+from webnn_py.onnx_models.limits import Expenses
+from webnn_py.onnx_models.problems import (
+    InvalidModelError,
+    Problem,
+    RefusedWithWayOut,
+    UnsupportedModelError,
+    node_name,
+    shortened,
+    worded,
+)
+from webnn_py.onnx_models.reading.functions import OWN_DOMAINS, Functions, call_attributes, called_name, with_attributes
+from webnn_py.onnx_models.reading.node_order import Live, live
+from webnn_py.onnx_models.reading.tensors import tensor_array
+from webnn_py.onnx_models.reading.weights import Weights
+from webnn_py.onnx_models.rule_table.arguments import check_form
+from webnn_py.onnx_models.rule_table.schemas import operator_name
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import Refused
+from webnn_py.script.builder import MLGraphBuilder
+
+LONGEST_PREFIX: Final = 100
+"""Of a label, what stands before a node's own name."""
+
+
+class ModelConversion:
+    """One conversion of a model in progress.
+
+    Args:
+        builder: what to build with.
+        opsets: the version of each operator set, by domain.
+        functions: the model's own functions, by name.
+        expenses: what the model has cost so far.
+        weights: the initializers of its graph.
+        narrowing: which data types others stand for, by their names, where a value is more than known.
+
+    Attributes:
+        done: how many nodes are converted, those of functions and inner graphs included.
+        total: how many there are, as far as is known.
+    """
+
+    def __init__(  # noqa: PLR0913 - all that a model is made of
+        self,
+        builder: MLGraphBuilder,
+        opsets: Mapping[str, int],
+        functions: Functions,
+        expenses: Expenses,
+        weights: Weights,
+        *,
+        narrowing: Mapping[str, str],
+    ) -> None:
+        self._builder = builder
+        self._functions = functions
+        self._expenses = expenses
+        self._problems: list[Problem] = []
+        self._scope: Scope = ChainMap()
+        self._top = Surroundings(self._scope, _by_domain(opsets))
+        self._weights = weights
+        self._constants = Constants(weights.key, narrowing)
+        self._freezing = Freezing(builder)
+        # Browsers' rules and named dimensions look at each operator.
+        is_plain = builder._browser is None and builder._names is None
+        self._repetition = Repetition(builder) if is_plain else None
+        self.done = 0
+        self.total = 0
+
+    def bind(self, name: str, value: StaticValue) -> None:
+        """Give an input of the model a value."""
+        self._scope[name] = value
+
+    def check_types(self, inputs: Mapping[str, int]) -> None:
+        """Refuse inputs of element types that WebNN lacks.
+
+        Args:
+            inputs: the element types by name; 0 for what is no tensor.
+
+        Raises:
+            UnsupportedModelError: with each such input.
+        """
+        for name, element_type in inputs.items():
+            try:
+                if element_type == TensorProto.UNDEFINED:
+                    raise Refused("it is no tensor; an input of the graph must be one")
+                self._context(name, [True]).data_type("the data type", element_type)
+            except Refused as error:
+                self._add_problem("input", name, error)
+        if self._problems:
+            raise UnsupportedModelError(self._problems)
+
+    def add_input(self, name: str, element_type: int, shape: tuple[int, ...]) -> None:
+        """Add an input of the model to the graph."""
+        try:
+            data_type = self._context(name, [True]).data_type("the data type", element_type)
+            operand = self._builder.input(name, data_type=data_type, shape=shape)
+            self._scope[name] = operand
+            if element_type == TensorProto.BOOL:
+                self._constants.boolean_inputs.add(self._builder._values[operand])
+        except (Refused, TypeError) as error:
+            self._add_problem("input", name, error)
+            self._scope[name] = MISSING
+
+    def _add_problem(self, kind: str, name: str, error: Exception) -> None:
+        """Note what is wrong with something of the model that is no node."""
+        subject = f"{kind} {worded(name)}"
+        self._problems.append(Problem(subject, shortened(str(error)), name=name, way_out=_way_out(error)))
+
+    def outputs_of(self, graph: GraphProto, names: Sequence[str], needed: Live) -> Steps[dict[str, MLOperand]]:
+        """Convert the model's graph in steps, one a node.
+
+        Args:
+            graph: the graph.
+            names: of the outputs that are wanted.
+            needed: what those need.
+
+        Returns:
+            The outputs, as the generator's value.
+
+        Raises:
+            UnsupportedModelError: with all that cannot be converted.
+        """
+        for item in graph.initializer:
+            if item.name in needed.names and item.name not in self._scope:  # an input that is given goes before it
+                self._scope[item.name] = self._weights.value(item)
+        for sparse in graph.sparse_initializer:
+            if sparse.values.name in needed.names:
+                self._scope[sparse.values.name] = self._sparse(sparse)
+        yield from self._convert_nodes(needed, self._top)
+        outputs: dict[str, MLOperand] = {}
+        for name in names:
+            value = looked_up(self._scope, name, "the model's output", name)
+            if value is MISSING:
+                continue
+            context = self._context(name, [True])
+            try:
+                operand = context.operand(_output(value))
+                computed = isinstance(self._builder._values[operand], Output)
+                outputs[name] = operand if computed else context.identity(operand)
+            except Refused as refused:
+                self._add_problem("output", name, refused)
+        if self._problems:
+            raise UnsupportedModelError(self._problems)
+        return outputs
+
+    def _context(self, label: str, wanted: Sequence[bool]) -> ConversionContext:
+        return ConversionContext(
+            self._builder,
+            label,
+            wanted,
+            constants=self._constants,
+            expenses=self._expenses,
+            freezing=self._freezing,
+        )
+
+    def _sparse(self, tensor: SparseTensorProto) -> Converted:
+        """Note that a sparse initializer is not supported."""
+        error = Refused("it is sparse; only dense ones are supported")
+        self._add_problem("initializer", tensor.values.name, error)
+        return MISSING
+
+    def _convert_nodes(self, needed: Live, seen: Surroundings) -> Steps[None]:
+        self.total += len(needed.nodes)
+        self._expenses.add_nodes(len(needed.nodes))
+        if self._repetition is not None and seen.is_repeated:
+            for item in self._repetition.nodes(needed):
+                yield
+                again = self._again(item, seen, self._repetition)
+                results = (yield from self._results(item.node, seen, item.wanted)) if again is None else again
+                self._keep(item.node, item.outputs, results, seen)
+            return
+        for node in needed.nodes:
+            yield
+            outputs = tuple(node.output)
+            wanted = [bool(name) and name in needed.names for name in outputs]
+            self._keep(node, outputs, (yield from self._results(node, seen, wanted)), seen)
+
+    def _keep(self, node: NodeProto, outputs: Sequence[str], results: Sequence[Converted], seen: Surroundings) -> None:
+        """Give the outputs of a node, which is done, their values."""
+        own = seen.scope.maps[0]
+        self.done += 1
+        for name, result in zip(outputs, results, strict=True):
+            if name in own:
+                raise InvalidModelError(
+                    f"the model is broken: node {worded(node_name(node))} computes {worded(name)}, which something "
+                    "before it gives already"
+                )
+            if name:
+                own[name] = result
+
+    @staticmethod
+    def _again(node: RepeatedNode, seen: Surroundings, repetition: Repetition) -> Sequence[Converted] | None:
+        """Draw a node as it was drawn before; None where it was not, or takes other things than tensors."""
+        label = f"{seen.prefix}{node.name}"
+        values = [looked_up(seen.scope, name, "node", label) if name else None for name in node.inputs]
+        tensors = [value for value in values if value is None or isinstance(value, (MLOperand, np.ndarray))]
+        if len(tensors) < len(values):
+            return None
+        results = repetition.results(repetition.key(node.node, tensors, node.wanted), tensors, label)
+        return None if results is None else [MISSING if result is None else result for result in results]
+
+    def _results(self, node: NodeProto, seen: Surroundings, wanted: Sequence[bool]) -> Steps[Sequence[Converted]]:
+        """What a node gives; missing values when it cannot be converted, which is then noted."""
+        label = f"{seen.prefix}{node_name(node)}"
+        try:
+            filled = with_attributes(node, seen.attributes, self._expenses)
+            return (yield from self._converted(filled, label, seen, wanted))
+        except Refused as refused:
+            self._problems.append(_problem(node, label, seen, str(refused), _way_out(refused)))
+            return [MISSING] * len(node.output)
+        except (InvalidModelError, UnsupportedModelError):
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            # Rules check what they are given, and tests look for what they forget; this is for the rest.
+            problem = _problem(node, label, seen, f"{type(error).__name__}: {error}")
+            what = f"{problem.subject} cannot be understood: {problem.reason}"
+            raise InvalidModelError(f"the model is broken: {what}") from error
+
+    def _converted(
+        self, node: NodeProto, label: str, seen: Surroundings, wanted: Sequence[bool]
+    ) -> Steps[Sequence[Converted]]:
+        values = [looked_up(seen.scope, name, "node", label) if name else None for name in node.input]
+        operator, is_own = node.op_type, node.domain in OWN_DOMAINS
+        if self._functions and called_name(node) in self._functions:
+            return (yield from self._function_results(node, values, label, seen, wanted))
+        if operator in CONTROL_FLOW and is_own:
+            return (yield from self._control_flow_results(node, values, label, seen, wanted))
+        is_of_sequences = operator in SEQUENCE_OPERATORS and is_own
+        if any(value is MISSING for value in values):
+            if not is_of_sequences:
+                check_operator(node, seen.opsets)
+            return [MISSING] * len(node.output)
+        context = self._context(label, wanted)
+        if is_of_sequences:
+            check_form(kind_of(node, seen.opsets).form, node)
+            result = sequence_result(node, values, context)
+        elif operator == "Identity" and values and isinstance(values[0], TensorSequence):
+            result = values[0]
+        else:
+            results = short_results(node, values, seen.opsets, context)
+            if results is None:
+                tensors = [None if value is None else tensor_of(value) for value in values]
+                results = self._tensor_results(node, tensors, seen, context)
+            return [MISSING if result is None else result for result in results]
+        return [result, *[MISSING] * (len(node.output) - 1)]
+
+    def _tensor_results(
+        self, node: NodeProto, tensors: Sequence[Value | None], seen: Surroundings, context: ConversionContext
+    ) -> Sequence[Value | None]:
+        """Compute or draw a node, which the next time may be the same."""
+        if self._repetition is None or not seen.is_repeated:
+            return results_of(node, tensors, seen.opsets, context)
+        results = results_of(node, tensors, seen.opsets, context)
+        key = self._repetition.key(node, tensors, context.wanted)
+        self._repetition.note(key, node, tensors, context, results)
+        return results
+
+    def _control_flow_results(
+        self, node: NodeProto, values: Sequence[Converted], label: str, seen: Surroundings, wanted: Sequence[bool]
+    ) -> Steps[Sequence[Converted]]:
+        """Convert the inner graphs of a node in its place."""
+
+        def inner_graph(graph: GraphProto, is_wanted: Sequence[bool]) -> InnerGraph:
+            names = [item.name for item, needed in zip(graph.output, is_wanted, strict=True) if needed]
+            needed = live(graph.node, names)
+            own: dict[str, Converted] = {
+                item.name: tensor_array(item) for item in graph.initializer if item.name in needed.names
+            }
+            for sparse in graph.sparse_initializer:
+                if sparse.values.name in needed.names:
+                    own[sparse.values.name] = self._sparse(sparse)
+            return InnerGraph(graph, is_wanted, needed, own)
+
+        def results(graph: InnerGraph, inputs: Sequence[Converted], iteration: int | None) -> Steps[list[Converted]]:
+            names = [item.name for item in graph.graph.input]
+            prefix = seen.prefix if iteration is None else f"{shortened(label, LONGEST_PREFIX)}[{iteration}]/"
+            inner = seen.of_inner_graph({**graph.own, **dict(zip(names, inputs, strict=True))}, prefix)
+            yield from self._convert_nodes(graph.needed, inner)
+            return [
+                looked_up(inner.scope, item.name, "an inner graph of", label) if is_wanted else MISSING
+                for item, is_wanted in zip(graph.graph.output, graph.wanted, strict=True)
+            ]
+
+        version = kind_of(node, seen.opsets).schema.since_version
+        context = self._context(label, wanted)
+        return (
+            yield from CONTROL_FLOW[node.op_type](
+                ControlFlowNode(node, version, values, wanted, context, self._problems, inner_graph, results)
+            )
+        )
+
+    def _function_results(
+        self,
+        node: NodeProto,
+        values: Sequence[Converted],
+        label: str,
+        seen: Surroundings,
+        wanted: Sequence[bool],
+    ) -> Steps[Sequence[Converted]]:
+        """Convert the body of the model's own function that a node calls, in place of the node."""
+        function = self._functions[called_name(node)]
+        operator = operator_of(function)
+        if operator is not None and not any(value is MISSING for value in values):
+            present = [_present(value) for value in values]
+            return draw_call(operator, function, node, present, self._context(label, wanted))
+        if len(values) > len(function.input) or len(node.output) > len(function.output):
+            raise Refused(
+                f"the call has {len(values)} inputs and {len(node.output)} outputs; the function has "
+                f"{len(function.input)} and {len(function.output)}"
+            )
+        inputs: dict[str, Converted] = {name: None for name in function.input if name}
+        inputs.update(zip(function.input, values, strict=False))
+        opsets = {**seen.opsets, **_by_domain({item.domain: item.version for item in function.opset_import})}
+        attributes = call_attributes(function, node)
+        inner = Surroundings(ChainMap(inputs), opsets, attributes, f"{shortened(label, LONGEST_PREFIX)}/")
+        outputs = function.output[: len(node.output)]
+        body = live(function.node, [name for name, has_use in zip(outputs, wanted, strict=True) if has_use])
+        yield from self._convert_nodes(body, inner)
+        return [
+            looked_up(inner.scope, name, "the function", function.name) if has_use else MISSING
+            for name, has_use in zip(outputs, wanted, strict=True)
+        ]
+
+
+def _by_domain(versions: Mapping[str, int]) -> dict[str, int]:
+    """Versions of operator sets by domain; ONNX's own has two names."""
+    return {"" if domain in OWN_DOMAINS else domain: version for domain, version in versions.items()}
+
+
+def _present(value: Converted) -> Value:
+    if value is None:
+        raise Refused("it is an input of a function that its call leaves out")
+    return tensor_of(value)
+
+
+def _output(value: Converted) -> Value:
+    way_out = "leave it out, by outputs"
+    if isinstance(value, np.ndarray) and value.size == 0:
+        raise RefusedWithWayOut(f"its shape is {list(value.shape)}; WebNN has no tensors without elements", way_out)
+    if isinstance(value, ShortIntegers):
+        raise RefusedWithWayOut(f"it is {value.data_type}, which WebNN lacks", way_out)
+    return _present(value)
+
+
+def _way_out(error: Exception) -> str:
+    return error.way_out if isinstance(error, RefusedWithWayOut) else ""
+
+
+def _problem(node: NodeProto, label: str, seen: Surroundings, reason: str, way_out: str = "") -> Problem:
+    operator = operator_name(node)
+    opset = seen.opsets.get("" if node.domain in OWN_DOMAINS else node.domain, "not said")
+    subject = f"node {worded(label)} ({shortened(operator)}, opset {opset})"
+    return Problem(subject, shortened(reason), operator, label, way_out)

@@ -1,0 +1,108 @@
+"""What nodes see while a model is converted: values by name, operator sets, the attributes of a call."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Generator, Mapping
+from enum import Enum
+from typing import Final, Literal, TypeVar
+
+import attrs
+import numpy as np
+from onnx import AttributeProto
+
+from webnn_py.onnx_models.conversion.context import Value
+from webnn_py.onnx_models.problems import InvalidModelError, worded
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import Refused
+
+
+class _Missing(Enum):
+    MISSING = "missing"
+
+
+MISSING: Final = _Missing.MISSING
+"""A value that could not be converted: its node is among the problems, or needs another missing value."""
+
+
+@attrs.frozen
+class TensorSequence:
+    """A sequence of tensors."""
+
+    items: tuple[Value, ...]
+
+
+@attrs.frozen
+class ShortIntegers:
+    """Integers of 16 bits that are computed when the graph runs.
+
+    Attributes:
+        operand: the same numbers as int32, which WebNN has.
+        data_type: "int16" or "uint16".
+    """
+
+    operand: MLOperand
+    data_type: str
+
+
+Converted = Value | TensorSequence | ShortIntegers | Literal[_Missing.MISSING] | None
+"""A value, or none where a function's input is absent at its call."""
+
+Scope = ChainMap[str, Converted]
+
+ResultT = TypeVar("ResultT")
+Steps = Generator[None, None, ResultT]
+"""Something that is done in steps, between which other things may be done."""
+
+
+@attrs.frozen
+class Surroundings:
+    """What nodes see: those of the model's graph, of an inner graph, or of a function's body at one call.
+
+    Attributes:
+        scope: values by name.
+        opsets: the version of each operator set, by domain.
+        attributes: what attributes of the nodes may refer to: the call's, in a function's body.
+        prefix: what stands before the nodes' names in messages and labels: the call's name, in a function's body.
+        is_repeated: whether the nodes may be converted several times, as those of an inner graph.
+    """
+
+    scope: Scope
+    opsets: Mapping[str, int]
+    attributes: Mapping[str, AttributeProto] = attrs.field(factory=dict)
+    prefix: str = ""
+    is_repeated: bool = False
+
+    def of_inner_graph(self, own: Mapping[str, Converted], prefix: str) -> Surroundings:
+        """What the nodes of an inner graph see: the same, besides its own values."""
+        return attrs.evolve(self, scope=self.scope.new_child(dict(own)), prefix=prefix, is_repeated=True)
+
+
+def tensor_of(value: Converted) -> Value:
+    """A value that must be a tensor.
+
+    Raises:
+        Refused: it is absent, a sequence, or of integers of 16 bits that are not known.
+    """
+    if isinstance(value, (MLOperand, np.ndarray)):
+        return value
+    if isinstance(value, ShortIntegers):
+        raise Refused(
+            f"an input is {value.data_type}, which WebNN lacks, and computed when the graph runs; only "
+            "DequantizeLinear and operators that move elements take it"
+        )
+    if isinstance(value, TensorSequence):
+        raise Refused("a sequence of tensors stands where a tensor is needed")
+    raise Refused("a tensor that is needed is absent")
+
+
+def looked_up(scope: Scope, name: str, kind: str, user: str) -> Converted:
+    """The value of a name that something of a kind uses.
+
+    Raises:
+        InvalidModelError: there is none.
+    """
+    for values in scope.maps:  # as the ChainMap itself does, without a call for each map
+        if name in values:
+            return values[name]
+    raise InvalidModelError(f"the model is broken: {kind} {worded(user)} uses {worded(name)}, which nothing computes")

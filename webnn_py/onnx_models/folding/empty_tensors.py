@@ -1,0 +1,42 @@
+"""Tensors without elements: WebNN has none, but what has no elements is known, whatever it is computed from."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from onnx import NodeProto
+
+from webnn_py.onnx_models.conversion.context import StaticValue, Value
+from webnn_py.onnx_models.folding.evaluation import fold, is_folded
+from webnn_py.onnx_models.limits import Expenses
+from webnn_py.onnx_models.rule_table.schemas import operator_name
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import Refused
+
+KEEP_ELEMENTS: Final = frozenset({"Concat"})
+"""Operators whose result has elements although one of their inputs has none."""
+
+
+def empty_results(
+    node: NodeProto,
+    values: Sequence[Value | None],
+    opsets: Mapping[str, int],
+    expenses: Expenses,
+) -> Sequence[StaticValue | None] | None:
+    """The results of a node with an empty input, if they are empty, too: then no element of the others matters.
+
+    Returns:
+        None if there is no empty input, or something else comes out.
+    """
+    has_empty = any(isinstance(value, np.ndarray) and value.size == 0 for value in values)
+    if not has_empty or node.op_type in KEEP_ELEMENTS or not is_folded(operator_name(node)):
+        return None
+    stand_ins = [
+        np.broadcast_to(np.zeros((), value.data_type), value.shape) if isinstance(value, MLOperand) else value
+        for value in values
+    ]
+    try:
+        results = fold(node, stand_ins, opsets, expenses)
+    except Refused:
+        return None
+    return results if all(result is None or result.size == 0 for result in results) else None

@@ -1,0 +1,169 @@
+"""Tensors whose data lie in files beside the model's, read and written.
+
+What is read lies inside the model's folder and is as long as the shape says, or is not read at all.
+"""
+
+import stat
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Final
+
+import attrs
+from onnx import ModelProto, TensorProto
+
+from webnn_py.onnx_export.shape_inputs import shape_inputs
+from webnn_py.onnx_models.limits import Expenses, ModelLimits
+from webnn_py.onnx_models.problems import InvalidModelError, Problem, UnsupportedModelError, worded
+from webnn_py.onnx_models.reading.contents import initializers_of, nodes_of
+from webnn_py.onnx_models.reading.file_kinds import LFS_POINTER, kind_of
+from webnn_py.onnx_models.reading.tensors import data_length
+from webnn_py.operators.rules import Refused
+
+LONGEST_NUMBER: Final = 20
+
+SMALLEST_BESIDE: Final = 1024
+"""Data of fewer bytes always stand in the model's own file."""
+
+ALIGNMENT: Final = 4096
+"""Where the data of each tensor begin: at a page, so that they can be mapped into memory."""
+
+
+@attrs.frozen
+class _Region:
+    """Where a tensor's data lie.
+
+    Attributes:
+        tensor: whose data they are.
+        path: the file, links resolved.
+        offset: where they begin, in bytes.
+        length: how many bytes they are.
+    """
+
+    tensor: TensorProto
+    path: Path
+    offset: int
+    length: int
+
+
+def is_external(tensor: TensorProto) -> bool:
+    """Whether a tensor's data lie in another file."""
+    return bool(tensor.data_location == TensorProto.EXTERNAL)
+
+
+def read_external_data(tensors: Iterable[TensorProto], folder: Path, own_size: int, limits: ModelLimits) -> int:
+    """Put data of other files into the tensors that they belong to.
+
+    Args:
+        tensors: all with data in other files.
+        folder: where the model's file is, and they must be.
+        own_size: of the model's file, in bytes.
+        limits: what the model may cost.
+
+    Returns:
+        The size of the model's file and of those others together.
+
+    Raises:
+        InvalidModelError: a place is outside the folder, or no such data are there.
+        UnsupportedModelError: the tensors are longer than the limits allow.
+        OSError: a file cannot be read.
+    """
+    root = folder.resolve()
+    sizes: dict[Path, int] = {}
+    regions = [_region(tensor, root, sizes) for tensor in tensors]
+    size = own_size + sum(sizes.values())
+    expenses = Expenses(limits, size)
+    for region in regions:
+        try:
+            expenses.add_bytes(region.length)
+        except Refused as refused:
+            raise UnsupportedModelError([Problem(f"tensor {worded(region.tensor.name)}", str(refused))]) from None
+    for region in regions:
+        with region.path.open("rb") as file:
+            file.seek(region.offset)
+            region.tensor.raw_data = file.read(region.length)
+        region.tensor.data_location = TensorProto.DEFAULT
+        del region.tensor.external_data[:]
+    return size
+
+
+def write_external_data(model: ModelProto, path: Path, location: str) -> None:
+    """Write the data of the larger of a model's initializers to a file, and say in the model where they are.
+
+    Args:
+        model: the model. Data in typed fields stay, and those on which shapes depend.
+        path: of the file.
+        location: where the model is to find it, from its own folder on.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    stay = {name for node in nodes_of(model) for name in shape_inputs(node.op_type, node.input)}
+    with path.open("wb") as file:
+        for tensor in initializers_of(model):
+            if len(tensor.raw_data) < SMALLEST_BESIDE or tensor.name in stay:
+                continue
+            file.write(b"\0" * (-file.tell() % ALIGNMENT))
+            place = {"location": location, "offset": str(file.tell()), "length": str(len(tensor.raw_data))}
+            file.write(tensor.raw_data)
+            tensor.ClearField("raw_data")
+            tensor.data_location = TensorProto.EXTERNAL
+            for key, value in place.items():
+                tensor.external_data.add(key=key, value=value)
+
+
+def _region(tensor: TensorProto, root: Path, sizes: dict[Path, int]) -> _Region:
+    subject = f"tensor {worded(tensor.name)}"
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    path = _inside(subject, entries.get("location", ""), root)
+    if path not in sizes:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise InvalidModelError(f"{subject} has its data in {worded(path.name)}, which is no regular file")
+        sizes[path] = status.st_size
+        with path.open("rb") as file:
+            head = file.read(1024)
+        if head.startswith(LFS_POINTER):
+            raise InvalidModelError(f"{subject} has its data in {worded(path.name)}, which is {kind_of(head)}")
+    offset = _number(subject, "offset", entries.get("offset", "0"))
+    needed = data_length(tensor)
+    length = _number(subject, "length", entries["length"]) if "length" in entries else sizes[path] - offset
+    if length != needed:
+        raise InvalidModelError(
+            f"{subject} has {length:,} bytes of data in {worded(path.name)}; its shape {list(tensor.dims)} needs "
+            f"{needed:,}"
+        )
+    if offset + length > sizes[path]:
+        raise InvalidModelError(
+            f"{subject} has its data at {offset:,} to {offset + length:,} of {worded(path.name)}, which has "
+            f"{sizes[path]:,} bytes and may be cut"
+        )
+    return _Region(tensor, path, offset, length)
+
+
+def _inside(subject: str, location: str, root: Path) -> Path:
+    """The file that a location means, inside the folder in whatever system's notation, also behind links."""
+    posix, windows = PurePosixPath(location), PureWindowsPath(location)
+    if not location or "\0" in location:
+        raise InvalidModelError(f"{subject} has its data in another file, {worded(location)}, which is no name of one")
+    if posix.is_absolute() or windows.anchor or ".." in {*posix.parts, *windows.parts}:
+        raise InvalidModelError(
+            f"{subject} has its data in {worded(location)}; it must be a path inside the model's folder"
+        )
+    try:
+        path = (root / location).resolve(strict=True)
+    except RuntimeError as error:
+        raise InvalidModelError(f"{subject} has its data in {worded(location)}: {error}") from error
+    if not path.is_relative_to(root):
+        raise InvalidModelError(
+            f"{subject} has its data in {worded(location)}, a link that leads out of the model's folder; "
+            f"put the file itself there"
+        )
+    return path
+
+
+def _number(subject: str, name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER):
+        raise InvalidModelError(
+            f"{subject}: the {name} of its data is {worded(text)}; it must be an integer, at least 0"
+        )
+    return int(text)

@@ -1,0 +1,97 @@
+"""The nodes that outputs need, in an order in which each comes after those whose outputs it uses."""
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import attrs
+from onnx import GraphProto, NodeProto
+
+from webnn_py.onnx_models.problems import InvalidModelError, node_name, worded
+from webnn_py.onnx_models.reading.functions import inner_graphs
+
+MOST_OF_A_CYCLE: Final = 5
+"""Of so many nodes of a cycle a message tells the names."""
+
+
+@attrs.frozen
+class Live:
+    """What outputs need: nodes, in an order that works, and the names that these and the outputs use."""
+
+    nodes: Sequence[NodeProto]
+    names: set[str]
+
+
+def live(nodes: Sequence[NodeProto], outputs: Iterable[str]) -> Live:
+    """What outputs need of these nodes.
+
+    Raises:
+        InvalidModelError: nodes need each other's outputs.
+    """
+    uses = [frozenset(filter(None, used_by(node))) for node in nodes]
+    used = set(outputs)
+    needed: list[NodeProto] = []
+    for index in reversed(_order(nodes, uses)):
+        if not used.isdisjoint(nodes[index].output):
+            used.update(uses[index])
+            needed.append(nodes[index])
+    return Live(needed[::-1], used)
+
+
+def used_by(node: NodeProto) -> Iterator[str]:
+    """The names that a node uses, also those that its inner graphs take from outside."""
+    yield from node.input
+    for attribute in node.attribute:
+        for graph in inner_graphs(attribute):
+            yield from _taken_from_outside(graph)
+
+
+def _taken_from_outside(graph: GraphProto) -> set[str]:
+    used = {item.name for item in graph.output}
+    own = {item.name for item in (*graph.input, *graph.initializer)}
+    own.update(item.values.name for item in graph.sparse_initializer)
+    for node in graph.node:
+        used.update(used_by(node))
+        own.update(node.output)
+    return used - own
+
+
+def _order(nodes: Sequence[NodeProto], uses: Sequence[frozenset[str]]) -> list[int]:
+    """The places of nodes in an order that works: their own if it does, else the nearest to it."""
+    makers: dict[str, int] = {}
+    for index, node in enumerate(nodes):
+        for name in filter(None, node.output):
+            makers.setdefault(name, index)
+    needs = [{makers[name] for name in names if name in makers} for names in uses]
+    if all(max(needed, default=-1) < index for index, needed in enumerate(needs)):
+        return list(range(len(nodes)))
+    waiting = {index: set(needed) for index, needed in enumerate(needs)}
+    users: dict[int, list[int]] = {}
+    for index, needed in waiting.items():
+        for maker in needed:
+            users.setdefault(maker, []).append(index)
+    ready = [index for index, needed in waiting.items() if not needed]
+    order: list[int] = []
+    while ready:
+        index = heapq.heappop(ready)
+        order.append(index)
+        del waiting[index]
+        for user in users.get(index, ()):
+            waiting[user].discard(index)
+            if not waiting[user]:
+                heapq.heappush(ready, user)
+    if waiting:
+        raise InvalidModelError(f"the model is broken: {_cycle(nodes, waiting)}")
+    return order
+
+
+def _cycle(nodes: Sequence[NodeProto], waiting: Mapping[int, set[int]]) -> str:
+    """The nodes of one cycle among those that wait for each other, in words."""
+    path = [min(waiting)]
+    while (needed := min(waiting[path[-1]])) not in path:
+        path.append(needed)
+    cycle = [worded(node_name(nodes[index])) for index in path[path.index(needed) :]]
+    if len(cycle) == 1:
+        return f"node {cycle[0]} needs its own output"
+    more = f" and {len(cycle) - MOST_OF_A_CYCLE} more" if len(cycle) > MOST_OF_A_CYCLE else ""
+    return f"nodes {', '.join(cycle[:MOST_OF_A_CYCLE])}{more} need each other's outputs in a cycle"

@@ -1,0 +1,134 @@
+"""Tensors of a model: their data are as long as their shapes say, and become arrays."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+from webnn_py.onnx_models.conversion.context import StaticValue
+from webnn_py.onnx_models.problems import InvalidModelError, worded
+
+PACKED_BITS: Final = {
+    "FLOAT4E2M1": 4,
+    "FLOAT6E2M3": 6,
+    "FLOAT6E3M2": 6,
+    "INT2": 2,
+    "INT4": 4,
+    "UINT2": 2,
+    "UINT4": 4,
+}
+"""The element types of which several share a byte."""
+
+PLAIN: Final[Mapping[int, np.dtype[Any]]] = {
+    TensorProto.FLOAT: np.dtype("<f4"),
+    TensorProto.DOUBLE: np.dtype("<f8"),
+    TensorProto.FLOAT16: np.dtype("<f2"),
+    TensorProto.INT8: np.dtype("<i1"),
+    TensorProto.INT16: np.dtype("<i2"),
+    TensorProto.INT32: np.dtype("<i4"),
+    TensorProto.INT64: np.dtype("<i8"),
+    TensorProto.UINT8: np.dtype("<u1"),
+    TensorProto.UINT16: np.dtype("<u2"),
+    TensorProto.UINT32: np.dtype("<u4"),
+    TensorProto.UINT64: np.dtype("<u8"),
+}
+"""The element types whose raw data are numpy's elements; most tensors are of these."""
+
+MOST_DIMENSIONS: Final = 64
+"""As numpy has it; operands have fewer, which the builder checks."""
+
+
+def element_count(tensor: TensorProto) -> int:
+    """How many elements the shape says.
+
+    Raises:
+        InvalidModelError: it is no shape.
+    """
+    sizes = list(tensor.dims)
+    if len(sizes) > MOST_DIMENSIONS:
+        raise InvalidModelError(f"{_named(tensor)} has {len(sizes)} dimensions; at most {MOST_DIMENSIONS} can be")
+    if min(sizes, default=0) < 0:
+        raise InvalidModelError(f"{_named(tensor)} has the shape {sizes}; it must be at least 0 everywhere")
+    return math.prod(sizes)
+
+
+def data_length(tensor: TensorProto) -> int:
+    """How many bytes the elements take as raw data.
+
+    Raises:
+        InvalidModelError: its shape or element type is none, or elements of the type have no raw data.
+    """
+    return -(-element_count(tensor) * _bits(tensor) // 8)
+
+
+def check_tensor(tensor: TensorProto) -> None:
+    """Refuse a tensor whose data are not as long as its shape says.
+
+    Raises:
+        InvalidModelError: they are not, or there are data in another file or in a segment.
+    """
+    if tensor.HasField("segment"):
+        raise InvalidModelError(f"{_named(tensor)} is one segment of several; that is not supported")
+    count = element_count(tensor)
+    if tensor.HasField("raw_data"):
+        dtype = PLAIN.get(tensor.data_type)
+        needed = data_length(tensor) if dtype is None else count * dtype.itemsize
+        given, unit = len(tensor.raw_data), "bytes"
+    else:
+        given, needed, unit = len(getattr(tensor, _field(tensor))), _stored_count(tensor, count), "elements"
+    if given != needed:
+        raise InvalidModelError(
+            f"{_named(tensor)} has {given:,} {unit} of data; its shape {list(tensor.dims)} needs {needed:,}"
+        )
+
+
+def tensor_array(tensor: TensorProto) -> StaticValue:
+    """The values of a tensor that has been checked.
+
+    Raises:
+        InvalidModelError: its strings are not UTF-8.
+    """
+    try:
+        dtype = PLAIN.get(tensor.data_type)
+        if dtype is not None and tensor.HasField("raw_data"):
+            return np.frombuffer(tensor.raw_data, dtype).reshape(tensor.dims)
+        return numpy_helper.to_array(tensor)
+    except (TypeError, ValueError) as error:
+        raise InvalidModelError(f"{_named(tensor)} cannot be read: {error}") from error
+
+
+def _named(tensor: TensorProto) -> str:
+    return f"tensor {worded(tensor.name)}" if tensor.name else "a tensor without a name"
+
+
+def _type_name(tensor: TensorProto) -> str:
+    try:
+        name = str(TensorProto.DataType.Name(tensor.data_type))
+    except ValueError:
+        name = f"number {tensor.data_type}"
+    if tensor.data_type == TensorProto.UNDEFINED or name.startswith("number"):
+        raise InvalidModelError(f"{_named(tensor)} has the element type {name}, which does not exist")
+    return name
+
+
+def _bits(tensor: TensorProto) -> int:
+    name = _type_name(tensor)
+    if tensor.data_type == TensorProto.STRING:
+        raise InvalidModelError(f"{_named(tensor)} has strings as raw data; they must stand in string_data")
+    return PACKED_BITS.get(name) or np.dtype(helper.tensor_dtype_to_np_dtype(tensor.data_type)).itemsize * 8
+
+
+def _field(tensor: TensorProto) -> str:
+    _type_name(tensor)
+    return str(helper.tensor_dtype_to_field(tensor.data_type))
+
+
+def _stored_count(tensor: TensorProto, count: int) -> int:
+    """How many items the field has for so many elements: a complex one is two, and small ones share bytes."""
+    name = _type_name(tensor)
+    if name in ("COMPLEX64", "COMPLEX128"):
+        return 2 * count
+    bits = PACKED_BITS.get(name, 8)
+    return count if bits in (6, 8) else -(-count * bits // 8)

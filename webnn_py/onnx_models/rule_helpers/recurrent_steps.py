@@ -1,0 +1,203 @@
+"""Recurrent networks that WebNN has not, step by step: RNN, an LSTM with peepholes, those with lengths of their own.
+
+WebNN's LSTM has peepholes, but its output gate sees the old cell state, ONNX's the new one.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import attrs
+import numpy as np
+
+from webnn_py.onnx_models.conversion.context import ConversionContext
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import refuse
+
+MOST_STEPS: Final = 2000
+"""Each is a dozen operators."""
+
+Activation = Callable[[MLOperand], MLOperand]
+State = tuple[MLOperand, ...]
+"""What a step hands on to the next: the hidden state first; each is [batch, hidden size]."""
+Step = Callable[[MLOperand, State], State]
+"""From the weighted input of one step, [batch, gates · hidden size], and a state: the next state."""
+
+
+@attrs.frozen(kw_only=True)
+class UnrolledNetwork:
+    """What all directions share.
+
+    Attributes:
+        context: what to build with.
+        x: the inputs, [steps, batch, input size].
+        hidden_size: of the hidden state.
+        direction: ONNX's word.
+        lengths: how many steps each of the batch has, known or of the run; None for all.
+    """
+
+    context: ConversionContext
+    x: MLOperand
+    hidden_size: int
+    direction: str
+    lengths: Sequence[int] | MLOperand | None
+
+    @property
+    def count(self) -> int:
+        """How many directions there are."""
+        return 2 if self.direction == "bidirectional" else 1
+
+    def of_direction(self, parameter: MLOperand, index: int) -> MLOperand:
+        """One direction's part of a parameter, whose first axis is the directions."""
+        if parameter.shape[0] != self.count:
+            refuse("the directions of a parameter", parameter.shape[0], f"{self.count}, as attribute direction says")
+        rest = parameter.shape[1:]
+        own = parameter
+        if self.count > 1:
+            own = self.context.slice(parameter, [index, *[0] * len(rest)], [1, *rest])
+        return self.context.reshape(own, rest)
+
+    def begin(self, given: MLOperand | None, index: int) -> MLOperand:
+        """A state before the first step, by default of zeros."""
+        if given is not None:
+            return self.of_direction(given, index)
+        zero = self.context.number(0, self.x)
+        return self.context.expand(zero, [self.x.shape[1], self.hidden_size])
+
+    def weighted(self, w: MLOperand, b: MLOperand | None, index: int) -> MLOperand:
+        """The inputs times W, plus both biases: [steps, batch, gates · hidden size]."""
+        context = self.context
+        matrix = context.transpose(self.of_direction(w, index), permutation=[1, 0])
+        product = context.matmul(self.x, matrix)
+        if b is None:
+            return product
+        return context.add(product, context.add(*context.split(self.of_direction(b, index), 2, axis=0)))
+
+    def run(self, step: Step, inputs: MLOperand, state: State, index: int) -> tuple[MLOperand, State]:
+        """All steps of a direction.
+
+        Returns:
+            The hidden states [steps, batch, hidden size], zeros beyond an own length, and the last state.
+        """
+        context, (steps, batch, width) = self.context, inputs.shape
+        if steps > MOST_STEPS:
+            refuse("the number of steps", steps, f"at most {MOST_STEPS}")
+        hidden: list[MLOperand] = []
+        backwards = index == 1 or self.direction == "reverse"
+        for time in reversed(range(steps)) if backwards else range(steps):
+            now = context.reshape(context.slice(inputs, [time, 0, 0], [1, batch, width]), [batch, width])
+            after = step(now, state)
+            if self.lengths is None:
+                state, shown = after, after[0]
+            else:
+                is_there = self._is_there(time)
+                state = tuple(context.where(is_there, new, old) for new, old in zip(after, state, strict=True))
+                shown = context.where(is_there, after[0], context.number(0, after[0]))
+            hidden.append(context.reshape(shown, [1, batch, self.hidden_size]))
+        hidden = hidden[::-1] if backwards else hidden
+        return (context.concat(hidden, 0) if steps > 1 else hidden[0]), state
+
+    def _is_there(self, time: int) -> MLOperand:
+        """Which of the batch have a step: [batch, 1]."""
+        if isinstance(self.lengths, MLOperand):
+            lengths = self.context.reshape(self.lengths, [self.x.shape[1], 1])
+            return self.context.lesser(self.context.number(time, lengths), lengths)
+        return self.context.constant(np.array([[time < length] for length in self.lengths or ()]))
+
+
+def together(network: UnrolledNetwork, runs: Sequence[tuple[MLOperand, State]]) -> list[MLOperand]:
+    """The outputs of all directions: [steps, directions, batch, hidden size], then [directions, batch, hidden size]."""
+    context = network.context
+    steps, batch, hidden = runs[0][0].shape
+    sequences = [context.reshape(sequence, [steps, 1, batch, hidden]) for sequence, _ in runs]
+    states = [
+        [context.reshape(state, [1, batch, hidden]) for state in kind]
+        for kind in zip(*(run[1] for run in runs), strict=True)
+    ]
+    if len(runs) == 1:
+        return [sequences[0], *(kind[0] for kind in states)]
+    return [context.concat(sequences, 1), *(context.concat(kind, 0) for kind in states)]
+
+
+def lstm_step(
+    context: ConversionContext,
+    r: MLOperand,
+    peepholes: MLOperand | None,
+    activations: Sequence[Activation],
+    *,
+    coupled: bool,
+) -> Step:
+    """A step of an LSTM; gates come as input, output, forget, cell, and the peepholes of the first three.
+
+    Args:
+        context: what to build with.
+        r: the weights of the hidden state.
+        peepholes: those of the cell state, [3 · hidden size].
+        activations: of the gates, of what is new, and of the cell that is shown.
+        coupled: whether as much is forgotten as comes in, whatever the forget gate says.
+    """
+    gate, squash, show = activations
+    matrix = context.transpose(r, permutation=[1, 0])
+    to_input, to_output, to_forget = context.split(peepholes, 3, axis=0) if peepholes is not None else [None] * 3
+
+    def seen(value: MLOperand, weight: MLOperand | None, cell: MLOperand) -> MLOperand:
+        return value if weight is None else context.add(value, context.mul(weight, cell))
+
+    def step(now: MLOperand, state: State) -> State:
+        hidden, cell = state
+        i, o, f, c = context.split(context.add(now, context.matmul(hidden, matrix)), 4, axis=1)
+        let_in = gate(seen(i, to_input, cell))
+        kept = context.sub(context.number(1, let_in), let_in) if coupled else gate(seen(f, to_forget, cell))
+        new = context.add(context.mul(kept, cell), context.mul(let_in, squash(c)))
+        return context.mul(gate(seen(o, to_output, new)), show(new)), new
+
+    return step
+
+
+def gru_step(
+    context: ConversionContext,
+    r: MLOperand,
+    reset_bias: MLOperand | None,
+    activations: Sequence[Activation],
+    *,
+    resets_after: bool,
+) -> Step:
+    """A step of gated recurrent units; gates come as update, reset, new.
+
+    Args:
+        context: what to build with.
+        r: the weights of the hidden state.
+        reset_bias: what is added to the new state's product before that is reset, [hidden size].
+        activations: of the gates, and of the new state.
+        resets_after: whether the product is reset, and not the hidden state before it.
+    """
+    gate, squash = activations
+    update_matrix, reset_matrix, new_matrix = (
+        context.transpose(item, permutation=[1, 0]) for item in context.split(r, 3, axis=0)
+    )
+
+    def step(now: MLOperand, state: State) -> State:
+        (hidden,) = state
+        z, r, n = context.split(now, 3, axis=1)
+        update = gate(context.add(z, context.matmul(hidden, update_matrix)))
+        reset = gate(context.add(r, context.matmul(hidden, reset_matrix)))
+        if resets_after:
+            product = context.matmul(hidden, new_matrix)
+            seen = context.mul(reset, product if reset_bias is None else context.add(product, reset_bias))
+        else:
+            seen = context.matmul(context.mul(reset, hidden), new_matrix)
+        new = squash(context.add(n, seen))
+        return (
+            context.add(context.mul(context.sub(context.number(1, update), update), new), context.mul(update, hidden)),
+        )
+
+    return step
+
+
+def rnn_step(context: ConversionContext, r: MLOperand, activation: Activation) -> Step:
+    """A step of a plain recurrent network."""
+    matrix = context.transpose(r, permutation=[1, 0])
+
+    def step(now: MLOperand, state: State) -> State:
+        return (activation(context.add(now, context.matmul(state[0], matrix))),)
+
+    return step

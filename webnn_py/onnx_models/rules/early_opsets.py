@@ -1,0 +1,194 @@
+"""Operators as they were before opset 7: they broadcast only where an attribute says so, and know training.
+
+And some that ONNX gave up, and onnxruntime kept.
+"""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from webnn_py.onnx_models.conversion.context import ConversionContext
+from webnn_py.onnx_models.rule_helpers.axes import counted
+from webnn_py.onnx_models.rule_table.declaration import rule
+from webnn_py.onnx_models.rules import matrix, movement, normalization, pooling
+from webnn_py.operators import arithmetic, logical
+from webnn_py.operators.declaration import Operator
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import refuse
+
+
+def _aligned(a: MLOperand, b: MLOperand, axis: int | None, broadcast: int, context: ConversionContext) -> MLOperand:
+    """The second operand, such that it broadcasts to the first as it does today: its axes stand from one on."""
+    if not broadcast and a.shape != b.shape:
+        refuse("the shapes of the inputs", f"{list(a.shape)} and {list(b.shape)}", "the same where broadcast is 0")
+    if a.shape == b.shape:
+        return b
+    if prod(b.shape) == 1:
+        return context.reshape(b, [])
+    first = max(0, a.rank - b.rank) if axis is None else counted(axis, a.rank)
+    if a.shape[first : first + b.rank] != b.shape:
+        refuse("the shape of input B", b.shape, f"that of {list(a.shape)} from axis {first} on")
+    return context.reshape(b, [*b.shape, *[1] * (a.rank - first - b.rank)])
+
+
+def _binary(onnx_operator: str, operator: Operator[..., Any], *versions: int) -> None:
+    """Register a rule for an element-wise operator."""
+
+    def binary(
+        context: ConversionContext,
+        a: MLOperand,
+        b: MLOperand,
+        *,
+        axis: int | None = None,
+        broadcast: int,
+        consumed_inputs: Sequence[int] | None = None,
+    ) -> MLOperand:
+        return context.apply(operator, a, _aligned(a, b, axis, broadcast, context))
+
+    rule(onnx_operator, *versions)(binary)
+
+
+for _name, _operator in (
+    ("Add", arithmetic.add),
+    ("Sub", arithmetic.sub),
+    ("Mul", arithmetic.mul),
+    ("Div", arithmetic.div),
+):
+    _binary(_name, _operator, 1, 6)
+for _name, _operator in (
+    ("And", logical.logical_and),
+    ("Or", logical.logical_or),
+    ("Xor", logical.logical_xor),
+    ("Equal", logical.equal),
+    ("Greater", logical.greater),
+    ("Less", logical.lesser),
+    ("Pow", arithmetic.pow_),
+):
+    _binary(_name, _operator, 1)
+
+
+@rule("PRelu", 1, 6)
+def prelu(
+    context: ConversionContext, x: MLOperand, slope: MLOperand, *, consumed_inputs: Sequence[int] | None = None
+) -> MLOperand:
+    """A slope of its own for negative numbers: one for all, or one a channel."""
+    if prod(slope.shape) == 1:
+        return context.prelu(x, context.reshape(slope, []))
+    if x.rank < 2 or slope.shape != (x.shape[1],):
+        refuse("the shape of the slope", slope.shape, f"[1], or that of the channels of {list(x.shape)}")
+    return context.prelu(x, context.reshape(slope, [*slope.shape, *[1] * (x.rank - 2)]))
+
+
+@rule("Gemm", 1, 6)
+def gemm(
+    context: ConversionContext,
+    a: MLOperand,
+    b: MLOperand,
+    c: MLOperand,
+    *,
+    alpha: float,
+    beta: float,
+    broadcast: int,
+    transA: int,  # noqa: N803 - ONNX's name
+    transB: int,  # noqa: N803 - ONNX's name
+) -> MLOperand:
+    """Alpha · A · B + beta · C, which broadcasts only where ``broadcast`` says so."""
+    shape = (a.shape[-1 if transA else 0], b.shape[0 if transB else -1]) if a.rank == b.rank == 2 else c.shape
+    if not broadcast and c.shape != shape:
+        refuse("the shape of input C", c.shape, f"{list(shape)} where broadcast is 0")
+    return matrix.gemm(context, a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
+
+
+@rule("BatchNormalization", 1, 6)
+def batch_normalization(
+    context: ConversionContext,
+    x: MLOperand,
+    scale: MLOperand,
+    b: MLOperand,
+    mean: MLOperand,
+    variance: MLOperand,
+    *,
+    consumed_inputs: Sequence[int] | None = None,
+    epsilon: float,
+    is_test: int,
+    momentum: float,
+    spatial: int,
+) -> MLOperand:
+    """Normalize with given means and variances, one a channel."""
+    if not is_test:
+        refuse("attribute is_test", is_test, "1: this version is not supported in training")
+    if not spatial:
+        refuse("attribute spatial", spatial, "1")
+    return normalization.batch_normalization(context, x, scale, b, mean, variance, epsilon=epsilon, momentum=momentum)
+
+
+@rule("Dropout", 1, 6)
+def dropout(
+    context: ConversionContext,
+    data: MLOperand,
+    *,
+    consumed_inputs: Sequence[int] | None = None,
+    is_test: int,
+    ratio: float,
+) -> MLOperand:
+    """The operand itself."""
+    if not is_test:
+        refuse("attribute is_test", is_test, "1: nothing is dropped by chance")
+    return data
+
+
+@rule("AveragePool", 1)
+def average_pool(
+    context: ConversionContext,
+    x: MLOperand,
+    *,
+    auto_pad: str,
+    kernel_shape: Sequence[int],
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> MLOperand:
+    """The mean of each window's elements; padding does not count."""
+    return pooling.average_pool(context, x, auto_pad=auto_pad, kernel_shape=kernel_shape, pads=pads, strides=strides)
+
+
+@rule("Reshape", 1)
+def reshape(
+    context: ConversionContext,
+    data: MLOperand,
+    *,
+    consumed_inputs: Sequence[int] | None = None,
+    shape: Sequence[int] | None = None,
+) -> MLOperand:
+    """Another shape, which is an attribute."""
+    return movement.reshape(context, data, np.array(() if shape is None else shape, np.int64))
+
+
+@rule("ImageScaler", 1)
+def image_scaler(
+    context: ConversionContext, x: MLOperand, *, bias: Sequence[float] | None = None, scale: float = 1.0
+) -> MLOperand:
+    """Images times a scale, plus a bias for each channel: an operator that ONNX gave up, and onnxruntime kept."""
+    if x.rank != 4 or bias is None or len(bias) != x.shape[1]:
+        refuse("attribute bias", () if bias is None else tuple(bias), f"one for each channel of {list(x.shape)}")
+    shift = context.constant(np.array(bias).reshape(-1, 1, 1).astype(x.data_type))
+    return context.add(context.mul(x, context.number(scale, x)), shift)
+
+
+@rule("Crop", 1)
+def crop(
+    context: ConversionContext, x: MLOperand, *, border: Sequence[int] | None = None, scale: Sequence[int] | None = None
+) -> MLOperand:
+    """A part of images: without borders (left, top, right, bottom), or of a size (height, width) behind these."""
+    if x.rank != 4 or border is None or len(border) != 4 or (scale is not None and len(scale) != 2):
+        refuse("attributes border and scale", f"{border} and {scale}", "four numbers, and none or two, for images")
+    left, top, right, bottom = border
+    height, width = scale or (x.shape[2] - top - bottom, x.shape[3] - left - right)
+    return context.slice(x, [0, 0, top, left], [*x.shape[:2], height, width])
+
+
+@rule("Affine", 1)
+def affine(context: ConversionContext, x: MLOperand, *, alpha: float = 1.0, beta: float = 0.0) -> MLOperand:
+    """Alpha · x + beta."""
+    return context.linear(x, alpha=alpha, beta=beta)

@@ -1,0 +1,390 @@
+"""Samples of a tensor at places that are computed: those of grids, and of windows with offsets."""
+
+import math
+from collections.abc import Sequence
+from functools import reduce
+from itertools import product
+from typing import Final
+
+import attrs
+import numpy as np
+
+from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue
+from webnn_py.onnx_models.rule_helpers.axes import integers
+from webnn_py.onnx_models.rule_helpers.windows import SlidingWindows, windows
+from webnn_py.onnx_models.rule_table.declaration import rule
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import refuse
+
+MODES: Final = {"nearest": "nearest", "linear": "linear", "bilinear": "linear", "cubic": "cubic", "bicubic": "cubic"}
+"""What versions of the operator call the same."""
+
+PADDING: Final = ("zeros", "border", "reflection")
+MOST_AXES: Final = 3
+"""A cubic sample is made of four elements along each."""
+CUBIC: Final = -0.75
+"""The slope of the cubic at 1, as PyTorch has it."""
+
+
+@attrs.frozen
+class _Tap:
+    """One element along an axis that a sample is made of, for each sample [batch, samples].
+
+    Attributes:
+        index: which, an int32 within the axis.
+        share: how much of it, or None for all.
+        is_inside: whether it is there, or None where it is always.
+    """
+
+    index: MLOperand
+    share: MLOperand | None
+    is_inside: MLOperand | None
+
+
+@attrs.frozen
+class _SampledAxis:
+    """An axis that samples lie along."""
+
+    context: ConversionContext
+    size: int
+    align_corners: bool
+    padding: str
+
+    def taps(self, normalized: MLOperand, mode: str) -> list[_Tap]:
+        """What samples at float32 places from -1 to 1 are made of."""
+        place = self._place(normalized)
+        return self.taps_at(self.context.round_even(place) if mode == "nearest" else place, mode)
+
+    def taps_at(self, place: MLOperand, mode: str) -> list[_Tap]:
+        """What samples at places counted in elements are made of."""
+        context = self.context
+        place = self._padded(place, mode)
+        if mode == "nearest":
+            return [self._tap(place, None)]
+        first = context.floor(place)
+        ratio = context.sub(place, first)
+        shares = self._linear(ratio) if mode == "linear" else self._cubic(ratio)
+        return [
+            self._tap(context.add(first, context.number(index - len(shares) // 2 + 1, first)), share)
+            for index, share in enumerate(shares)
+        ]
+
+    def _place(self, normalized: MLOperand) -> MLOperand:
+        """The place counted in elements, the first one's middle being 0."""
+        context = self.context
+        length = self.size - 1 if self.align_corners else self.size
+        place = context.mul(
+            context.add(normalized, context.number(1, normalized)), context.number(length / 2, normalized)
+        )
+        return place if self.align_corners else context.sub(place, context.number(0.5, place))
+
+    def _padded(self, place: MLOperand, mode: str) -> MLOperand:
+        if self.padding == "border" and mode != "cubic":  # a cubic's taps are clamped one by one
+            return self.context.clamp(place, min_value=0, max_value=self.size - 1)
+        return self._reflected(place) if self.padding == "reflection" else place
+
+    def _reflected(self, place: MLOperand) -> MLOperand:
+        """A place beyond the axis, thrown back at its ends as often as needed."""
+        context = self.context
+        low, span = (0.0, self.size - 1) if self.align_corners else (-0.5, self.size)
+        if span == 0:
+            return context.mul(place, context.number(0, place))
+        period, half = context.number(2 * span, place), context.number(span, place)
+        beyond = context.abs(context.sub(place, context.number(low, place)))
+        once = context.sub(beyond, context.mul(period, context.floor(context.div(beyond, period))))
+        back = context.sub(half, context.abs(context.sub(once, half)))
+        return context.add(back, context.number(low, place))
+
+    def _tap(self, index: MLOperand, share: MLOperand | None) -> _Tap:
+        context = self.context
+        is_inside = None
+        if self.padding == "zeros":
+            above = context.greater_or_equal(index, context.number(0, index))
+            is_inside = context.logical_and(above, context.lesser(index, context.number(self.size, index)))
+        elif self.padding == "reflection":
+            index = self._reflected(index)
+        clamped = context.clamp(index, min_value=0, max_value=self.size - 1)
+        return _Tap(context.cast(clamped, "int32"), share, is_inside)
+
+    def _linear(self, ratio: MLOperand) -> list[MLOperand]:
+        return [self.context.sub(self.context.number(1, ratio), ratio), ratio]
+
+    def _cubic(self, ratio: MLOperand) -> list[MLOperand]:
+        """Of elements at -1, 0, 1 and 2, by polynomials of the distance."""
+        one, two = self.context.number(1, ratio), self.context.number(2, ratio)
+        outer = (CUBIC, -5 * CUBIC, 8 * CUBIC, -4 * CUBIC)
+        inner = (CUBIC + 2, -(CUBIC + 3), 0.0, 1.0)
+        rest = self.context.sub(one, ratio)
+        return [
+            self._polynomial(self.context.add(ratio, one), outer),
+            self._polynomial(ratio, inner),
+            self._polynomial(rest, inner),
+            self._polynomial(self.context.sub(two, ratio), outer),
+        ]
+
+    def _polynomial(self, x: MLOperand, coefficients: Sequence[float]) -> MLOperand:
+        context = self.context
+        value = context.number(coefficients[0], x)
+        for coefficient in coefficients[1:]:
+            value = context.add(context.mul(value, x), context.number(coefficient, x))
+        return value
+
+
+@rule("GridSample", 16, 20, 22)
+def grid_sample(
+    context: ConversionContext, x: MLOperand, grid: MLOperand, *, align_corners: int, mode: str, padding_mode: str
+) -> MLOperand:
+    """Interpolate at the places of a grid: each a point of as many numbers from -1 to 1 as there are spatial axes."""
+    spatial = x.rank - 2
+    if mode not in MODES:
+        refuse("attribute mode", mode, ", ".join(MODES))
+    if padding_mode not in PADDING:
+        refuse("attribute padding_mode", padding_mode, ", ".join(PADDING))
+    if not 1 <= spatial <= MOST_AXES:
+        refuse("the rank of the input", x.rank, f"from 3 to {MOST_AXES + 2}")
+    if grid.rank != x.rank or grid.shape[0] != x.shape[0] or grid.shape[-1] != spatial:
+        refuse("the shape of the grid", grid.shape, f"[batch, places …, {spatial}], as the input {list(x.shape)} has")
+    if MODES[mode] != "nearest" and x.data_type not in ("float32", "float16"):
+        refuse("the data type of the input", x.data_type, "float32 or float16 but in the mode nearest")
+    batch, channels, *sizes = x.shape
+    samples = math.prod(grid.shape[1:-1])
+    points = context.cast(context.reshape(grid, [batch, samples, spatial]), "float32")
+    taps = []
+    for axis, size in enumerate(sizes):  # the last number of a point is for the first axis
+        along = context.slice(points, [0, 0, spatial - 1 - axis], [batch, samples, 1])
+        sampled = _SampledAxis(context, size, bool(align_corners), padding_mode)
+        taps.append(sampled.taps(context.reshape(along, [batch, samples]), MODES[mode]))
+    y = context.transpose(reduce(context.add, _parts(context, x, taps)), permutation=[0, 2, 1])
+    return context.reshape(y, [batch, channels, *grid.shape[1:-1]])
+
+
+def _parts(
+    context: ConversionContext, x: MLOperand, taps: Sequence[Sequence[_Tap]], images: MLOperand | None = None
+) -> list[MLOperand]:
+    """What samples are made of, the taps along each spatial axis: each part is [batch, samples, channels].
+
+    ``images`` says of which image of the input each of the batch's samples are, by default of its own.
+    """
+    batch, channels, *sizes = x.shape
+    rows = context.transpose(context.reshape(x, [batch, channels, math.prod(sizes)]), permutation=[0, 2, 1])
+    rows = context.reshape(rows, [batch * math.prod(sizes), channels])
+    if images is None:
+        images = context.constant(np.arange(batch, dtype=np.int32))
+    starts = context.mul(images, context.number(math.prod(sizes), images))
+    starts = context.reshape(starts, [starts.shape[0], 1])
+    return [_gathered(context, rows, starts, sizes, chosen) for chosen in product(*taps)]
+
+
+def _gathered(
+    context: ConversionContext, rows: MLOperand, starts: MLOperand, sizes: Sequence[int], taps: Sequence[_Tap]
+) -> MLOperand:
+    """The share of one element in each sample: [batch, samples, channels]."""
+    batch, samples = taps[0].index.shape
+    place = starts
+    for axis, tap in enumerate(taps):
+        step = math.prod(sizes[axis + 1 :])
+        place = context.add(place, tap.index if step == 1 else context.mul(tap.index, context.number(step, tap.index)))
+    values = context.gather(rows, place, axis=0)
+    shares = [tap.share for tap in taps if tap.share is not None]
+    if shares:
+        share = context.cast(reduce(context.mul, shares), rows.data_type)
+        values = context.mul(values, context.reshape(share, [batch, samples, 1]))
+    inside = [tap.is_inside for tap in taps if tap.is_inside is not None]
+    if inside:
+        is_inside = context.reshape(reduce(context.logical_and, inside), [batch, samples, 1])
+        values = context.where(is_inside, values, context.number(0, values))
+    return values
+
+
+@rule("AffineGrid", 20)
+def affine_grid(context: ConversionContext, theta: MLOperand, size: StaticValue, *, align_corners: int) -> MLOperand:
+    """The grid of places that an affine map gives to the elements of an image, or of a volume."""
+    given = integers("input size", size)
+    sizes = given[2:]
+    if len(sizes) not in (2, 3) or min(sizes) < 1 or theta.shape != (given[0], len(sizes), len(sizes) + 1):
+        refuse(
+            "input size and the shape of theta",
+            f"{list(given)} and {list(theta.shape)}",
+            "[N, C, H, W] and [N, 2, 3], or [N, C, D, H, W] and [N, 3, 4]",
+        )
+    context.reserve(16 * (len(sizes) + 1) * math.prod(sizes))
+    along = [_normalized(length, align_corners=bool(align_corners)) for length in sizes]
+    points = [axis.reshape(-1) for axis in reversed(np.meshgrid(*along, indexing="ij"))]
+    places = np.stack([*points, np.ones_like(points[0])], axis=-1).astype(theta.data_type)
+    grid = context.matmul(context.constant(places), context.transpose(theta, permutation=[0, 2, 1]))
+    return context.reshape(grid, [given[0], *sizes, len(sizes)])
+
+
+def _normalized(length: int, *, align_corners: bool) -> StaticValue:
+    """Where the elements of an axis lie, from -1 to 1."""
+    if align_corners:
+        return np.linspace(-1, 1, length)
+    return (2 * np.arange(length) + 1) / length - 1
+
+
+@rule("DeformConv", 19, 22)
+def deformable_conv(
+    context: ConversionContext,
+    x: MLOperand,
+    w: MLOperand,
+    offset: MLOperand,
+    b: MLOperand | None = None,
+    mask: MLOperand | None = None,
+    *,
+    dilations: Sequence[int] | None = None,
+    group: int,
+    kernel_shape: Sequence[int] | None = None,
+    offset_group: int,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> MLOperand:
+    """A convolution over images whose windows' elements are each moved by an offset, and weighted by a mask."""
+    if x.rank != 4:
+        refuse("the rank of the input", x.rank, "4")
+    slid = windows(x, w.shape[2:], auto_pad="NOTSET", pads=pads, strides=strides, dilations=dilations)
+    if kernel_shape is not None and tuple(kernel_shape) != slid.kernel:
+        refuse("attribute kernel_shape", tuple(kernel_shape), f"that of input W, {list(slid.kernel)}")
+    (batch, channels, *sizes), outputs, counts = x.shape, w.shape[0], slid.counts
+    if (
+        min(group, offset_group, *counts) < 1
+        or channels % offset_group
+        or channels != w.shape[1] * group
+        or outputs % group
+    ):
+        refuse("the groups and windows", (group, offset_group, *counts), f"such that they fit {list(x.shape)}")
+    taps, places = math.prod(slid.kernel), math.prod(counts)
+    for name, given, parts in (("offset", offset, 2 * taps), ("mask", mask, taps)):
+        if given is not None and given.shape != (batch, offset_group * parts, *counts):
+            refuse(f"the shape of input {name}", given.shape, f"{[batch, offset_group * parts, *counts]}")
+    count = batch * offset_group
+    moved = context.reshape(context.cast(offset, "float32"), [count, taps, 2, places])
+    context.reserve(16 * taps * places)
+    along = []
+    for axis in range(2):
+        own = context.reshape(context.slice(moved, [0, 0, axis, 0], [count, taps, 1, places]), [count, taps * places])
+        sampled = _SampledAxis(context, sizes[axis], align_corners=True, padding="zeros")
+        place = context.add(own, context.constant(_window_places(slid, axis).reshape(1, taps * places)))
+        along.append(sampled.taps_at(place, "linear"))
+    images = context.reshape(x, [count, channels // offset_group, *sizes])
+    taken = reduce(context.add, _parts(context, images, along))
+    if mask is not None:
+        taken = context.mul(taken, context.reshape(mask, [count, taps * places, 1]))
+    columns = context.transpose(
+        context.reshape(taken, [count, taps, places, channels // offset_group]), permutation=[0, 3, 1, 2]
+    )
+    columns = context.reshape(columns, [batch, group, w.shape[1] * taps, places])
+    y = context.matmul(context.reshape(w, [group, outputs // group, w.shape[1] * taps]), columns)
+    y = context.reshape(y, [batch, outputs, *counts])
+    return y if b is None else context.add(y, context.reshape(b, [outputs, 1, 1]))
+
+
+def _window_places(slid: SlidingWindows, axis: int) -> StaticValue:
+    """Where the windows' elements lie along an axis: [kernel height, kernel width, windows down, windows across]."""
+    inner = np.arange(slid.kernel[axis]) * slid.dilations[axis]
+    starts = np.arange(slid.counts[axis]) * slid.strides[axis] - slid.begins[axis]
+    places = inner[:, np.newaxis] + starts
+    spread = places.reshape(
+        [*places.shape[:1], 1, *places.shape[1:], 1] if axis == 0 else [1, len(inner), 1, len(starts)]
+    )
+    return np.broadcast_to(spread, (*slid.kernel, *slid.counts)).astype(np.float32)
+
+
+@rule("RoiAlign", 10)
+def align_regions_at_corners(
+    context: ConversionContext,
+    x: MLOperand,
+    rois: MLOperand,
+    batch_indices: MLOperand,
+    *,
+    mode: str,
+    output_height: int,
+    output_width: int,
+    sampling_ratio: int,
+    spatial_scale: float,
+) -> MLOperand:
+    """Likewise; the middle of the first element is at 0."""
+    return align_regions(
+        context,
+        x,
+        rois,
+        batch_indices,
+        coordinate_transformation_mode="output_half_pixel",
+        mode=mode,
+        output_height=output_height,
+        output_width=output_width,
+        sampling_ratio=sampling_ratio,
+        spatial_scale=spatial_scale,
+    )
+
+
+@rule("RoiAlign", 16, 22)
+def align_regions(
+    context: ConversionContext,
+    x: MLOperand,
+    rois: MLOperand,
+    batch_indices: MLOperand,
+    *,
+    coordinate_transformation_mode: str,
+    mode: str,
+    output_height: int,
+    output_width: int,
+    sampling_ratio: int,
+    spatial_scale: float,
+) -> MLOperand:
+    """Images of one size, of regions [left, top, right, bottom]: each element is made of samples in its bin."""
+    count = rois.shape[0] if rois.rank else 0
+    if x.rank != 4 or rois.shape != (count, 4) or batch_indices.shape != (count,):
+        refuse(
+            "the shapes of the inputs",
+            f"{list(x.shape)}, {list(rois.shape)} and {list(batch_indices.shape)}",
+            "[N, C, H, W], [regions, 4] and [regions]",
+        )
+    if mode not in ("avg", "max"):
+        refuse("attribute mode", mode, "avg or max")
+    if coordinate_transformation_mode not in ("half_pixel", "output_half_pixel"):
+        refuse(
+            "attribute coordinate_transformation_mode",
+            coordinate_transformation_mode,
+            "half_pixel or output_half_pixel",
+        )
+    if min(sampling_ratio, output_height, output_width) < 1:
+        given = [sampling_ratio, output_height, output_width]
+        refuse("the sampling ratio and the sizes", given, "at least 1; a ratio of 0 would depend on the regions")
+    samples = [output_height * sampling_ratio, output_width * sampling_ratio]
+    context.reserve(8 * sum(samples))
+    regions = context.cast(rois, "float32")
+    regions = context.mul(regions, context.number(spatial_scale, regions))
+    taps = []
+    for axis, size in enumerate(x.shape[2:]):
+        place = _places_in_regions(
+            context, regions, axis, samples, shifted=coordinate_transformation_mode == "half_pixel"
+        )
+        is_before = context.lesser(place, context.number(-1, place))
+        is_behind = context.greater(place, context.number(size, place))
+        is_inside = context.logical_not(context.logical_or(is_before, is_behind))
+        sampled = _SampledAxis(context, size, align_corners=True, padding="border")
+        clamped = context.clamp(place, min_value=0, max_value=size - 1)
+        taps.append([attrs.evolve(tap, is_inside=is_inside) for tap in sampled.taps_at(clamped, "linear")])
+    parts = _parts(context, x, taps, context.cast(batch_indices, "int32"))
+    whole = reduce(context.add if mode == "avg" else context.max, parts)
+    apart = context.reshape(whole, [count, output_height, sampling_ratio, output_width, sampling_ratio, x.shape[1]])
+    reduced = context.reduce_mean if mode == "avg" else context.reduce_max
+    return context.transpose(reduced(apart, axes=[2, 4]), permutation=[0, 3, 1, 2])
+
+
+def _places_in_regions(
+    context: ConversionContext, regions: MLOperand, axis: int, samples: Sequence[int], *, shifted: bool
+) -> MLOperand:
+    """Where the samples [down, across] of each region lie along an axis: [regions, samples]."""
+    count = regions.shape[0]
+    first, last = (context.slice(regions, [0, column], [count, 1]) for column in (1 - axis, 3 - axis))
+    if shifted:
+        first, last = (context.sub(end, context.number(0.5, end)) for end in (first, last))
+    length = context.sub(last, first)
+    if not shifted:
+        length = context.max(length, context.number(1, length))
+    middles = ((np.arange(samples[axis]) + 0.5) / samples[axis]).astype(np.float32)
+    places = context.add(first, context.mul(length, context.constant(middles)))
+    spread = [count, *(size if index == axis else 1 for index, size in enumerate(samples))]
+    everywhere = context.expand(context.reshape(places, spread), [count, *samples])
+    return context.reshape(everywhere, [count, math.prod(samples)])

@@ -1,0 +1,93 @@
+"""Operators of ONNX's classical machine learning that are arithmetic: what pipelines have around a network."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from webnn_py.onnx_models.conversion.context import ConversionContext
+from webnn_py.onnx_models.rule_table.declaration import rule
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import refuse
+
+
+@rule("ai.onnx.ml.Scaler", 1)
+def scale(
+    context: ConversionContext,
+    x: MLOperand,
+    *,
+    offset: Sequence[float] | None = None,
+    scale: Sequence[float] | None = None,
+) -> MLOperand:
+    """(x - offset) · scale, for each feature, which lie along the last axis, or for all alike."""
+    features = x.shape[-1] if x.rank else 1
+    given = {"offset": offset or (0.0,), "scale": scale or (1.0,)}
+    for name, values in given.items():
+        if len(values) not in (1, features):
+            refuse(f"the length of attribute {name}", len(values), f"1 or {features}, as the input {list(x.shape)} has")
+    centred = context.sub(context.cast(x, "float32"), _constant(context, given["offset"]))
+    return context.mul(centred, _constant(context, given["scale"]))
+
+
+def _constant(context: ConversionContext, values: Sequence[float]) -> MLOperand:
+    array = np.array(values, np.float32)
+    return context.constant(array if len(values) > 1 else array.reshape([]))
+
+
+@rule("ai.onnx.ml.Normalizer", 1)
+def normalize(context: ConversionContext, x: MLOperand, *, norm: str = "MAX") -> MLOperand:
+    """Rows divided by their greatest element or by their norm; onnxruntime leaves rows of zeros as they are."""
+    if not 1 <= x.rank <= 2:
+        refuse("the rank of the input", x.rank, "1 or 2")
+    norms = {"MAX": context.reduce_max, "L1": context.reduce_l1, "L2": context.reduce_l2}
+    if norm not in norms:
+        refuse("attribute norm", norm, ", ".join(norms))
+    wide = context.cast(x, "float32")
+    divisor = norms[norm](wide, axes=[x.rank - 1], keep_dimensions=True)
+    nothing = context.equal(divisor, context.number(0, wide))
+    return context.div(wide, context.where(nothing, context.number(1, wide), divisor))
+
+
+@rule("ai.onnx.ml.LinearRegressor", 1)
+def linear_regressor(
+    context: ConversionContext,
+    x: MLOperand,
+    *,
+    coefficients: Sequence[float] | None = None,
+    intercepts: Sequence[float] | None = None,
+    post_transform: str = "NONE",
+    targets: int = 1,
+) -> MLOperand:
+    """A product with the coefficients of each target, and its intercept."""
+    if post_transform != "NONE":
+        refuse("attribute post_transform", post_transform, "NONE")
+    rows, features = (1, *x.shape) if x.rank == 1 else x.shape if x.rank == 2 else (0, 0)
+    weights = np.array(coefficients or (), np.float32)
+    if not rows or targets < 1 or weights.size != targets * features:
+        refuse(
+            "the coefficients", weights.size, f"{targets} times the features of the input {list(x.shape)}, of rank 2"
+        )
+    y = context.matmul(
+        context.reshape(context.cast(x, "float32"), [rows, features]),
+        context.constant(np.ascontiguousarray(weights.reshape(targets, features).T)),
+    )
+    if not intercepts:
+        return y
+    if len(intercepts) != targets:
+        refuse("the length of attribute intercepts", len(intercepts), f"{targets}, one for each target")
+    return context.add(y, context.constant(np.array(intercepts, np.float32)))
+
+
+@rule("ai.onnx.ml.Binarizer", 1)
+def binarize(context: ConversionContext, x: MLOperand, *, threshold: float = 0.0) -> MLOperand:
+    """1 where an element is above the threshold, else 0."""
+    above = context.greater(context.cast(x, "float32"), context.constant(np.array(threshold, np.float32)))
+    return context.cast(above, x.data_type)
+
+
+@rule("ai.onnx.ml.ArrayFeatureExtractor", 1)
+def take_features(context: ConversionContext, x: MLOperand, y: MLOperand) -> MLOperand:
+    """Some elements of each row."""
+    if not x.rank:
+        refuse("the rank of input X", 0, "at least 1")
+    rows = context.reshape(x, [1, *x.shape]) if x.rank == 1 else x
+    return context.gather(rows, context.reshape(y, [int(np.prod(y.shape))]), axis=rows.rank - 1)

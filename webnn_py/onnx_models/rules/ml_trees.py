@@ -1,0 +1,325 @@
+"""Ensembles of decision trees, by their attributes: what is said of the leaves that rows come to."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from webnn_py.onnx_models.conversion.context import ConversionContext, Value
+from webnn_py.onnx_models.problems import RefusedWithWayOut
+from webnn_py.onnx_models.rule_table.declaration import rule
+from webnn_py.onnx_models.rules.ml_classifiers import (
+    both_sides,
+    check_transform,
+    classes_of,
+    label_of,
+    label_of_two,
+    rows_of,
+    transformed,
+)
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import Refused, refuse
+from webnn_py.operators.tree_ensembles import COMPARISONS, LEAF, TREE_ENSEMBLE, Integers, Trees
+
+DEEPEST: Final = 256
+"""Of so many levels trees may be; each costs a dozen operators."""
+
+MODES: Final[Mapping[str, int]] = {
+    "BRANCH_LEQ": COMPARISONS.index("lesser_or_equal"),
+    "BRANCH_LT": COMPARISONS.index("lesser"),
+    "BRANCH_GTE": COMPARISONS.index("greater_or_equal"),
+    "BRANCH_GT": COMPARISONS.index("greater"),
+    "BRANCH_EQ": COMPARISONS.index("equal"),
+    "BRANCH_NEQ": COMPARISONS.index("not_equal"),
+    "LEAF": LEAF,
+}
+
+INT32: Final = (-(2**31), 2**31 - 1)
+"""Of features beyond there is none, and these are refused where it is known how many there are."""
+
+FUNCTIONS: Final[Mapping[str, str]] = {"SUM": "sum", "AVERAGE": "mean", "MIN": "min", "MAX": "max"}
+
+
+@attrs.frozen(eq=False)
+class Leaves:
+    """What the leaves say.
+
+    Attributes:
+        weights: of each node and each class or target, in float32; zeros where it says nothing.
+        says: whether it says something.
+    """
+
+    weights: npt.NDArray[np.float32]
+    says: npt.NDArray[np.bool_]
+
+
+def trees_of(
+    treeids: Sequence[int],
+    nodeids: Sequence[int],
+    featureids: Sequence[int],
+    values: Sequence[float],
+    modes: Sequence[str],
+    truenodeids: Sequence[int],
+    falsenodeids: Sequence[int],
+    missing: Sequence[int],
+) -> tuple[Trees, dict[tuple[int, int], int]]:
+    """The trees that attributes describe, and the index of each node by the numbers of its tree and its own.
+
+    Raises:
+        Refused: they are no trees.
+    """
+    count = len(nodeids)
+    lengths = {*map(len, (treeids, featureids, values, modes, truenodeids, falsenodeids)), len(missing) or count}
+    if lengths != {count} or not count:
+        refuse("the lengths of the attributes of nodes", sorted({*lengths, count}), "the same, and not 0")
+    unknown = {*modes} - MODES.keys()
+    if unknown:
+        refuse("attribute nodes_modes", ", ".join(sorted(unknown)), ", ".join(MODES))
+    index = {key: place for place, key in enumerate(zip(treeids, nodeids, strict=True))}
+    if len(index) != count:
+        raise Refused("two nodes of a tree have the same number")
+    children = [place for place in range(count) for _ in range(2)]
+    try:
+        for place, (tree, mode) in enumerate(zip(treeids, modes, strict=True)):
+            if mode != "LEAF":
+                children[2 * place] = index[tree, falsenodeids[place]]
+                children[2 * place + 1] = index[tree, truenodeids[place]]
+    except KeyError as error:
+        raise Refused(f"tree {error.args[0][0]} has no node {error.args[0][1]}, to which another leads") from error
+    following = np.array(children, np.int32)
+    asked = np.array([MODES[mode] for mode in modes], np.uint8)
+    is_branch = asked != LEAF
+    roots, depth = _roots_and_depth(following.reshape(count, 2), is_branch)
+    if len(roots) != len({*treeids}):
+        refuse("the number of roots", len(roots), f"{len({*treeids})}, one for each tree")
+    trees = Trees(
+        roots,
+        np.where(is_branch, np.clip(featureids, *INT32), 0).astype(np.int32),
+        np.array(values, np.float32),
+        asked,
+        following,
+        (np.array(missing or [0] * count).astype(bool) & is_branch).astype(np.uint8),
+        depth,
+    )
+    return trees, index
+
+
+def _roots_and_depth(children: Integers, is_branch: npt.NDArray[np.bool_]) -> tuple[Integers, int]:
+    """Where nothing leads to, and how many levels of branches are below.
+
+    Raises:
+        Refused: two nodes lead to the same, or there are too many levels.
+    """
+    led_to = np.bincount(children[is_branch].ravel(), minlength=len(children))
+    roots = np.flatnonzero(led_to == 0).astype(np.int32)
+    level, depth, seen = roots, 0, len(roots)
+    while led_to.max() <= 1 and is_branch[level].any():
+        level, depth = children[level[is_branch[level]]].ravel(), depth + 1
+        seen += len(level)
+        if depth > DEEPEST:
+            refuse("the depth of a tree", f"more than {DEEPEST}", f"at most {DEEPEST}")
+    if seen != len(children) or led_to.max() > 1:
+        raise Refused("the nodes are no trees: more than one leads to a node, or they lead around")
+    return roots, depth
+
+
+def leaves_of(
+    context: ConversionContext,
+    index: Mapping[tuple[int, int], int],
+    treeids: Sequence[int],
+    nodeids: Sequence[int],
+    ids: Sequence[int],
+    weights: Sequence[float],
+    count: int,
+) -> Leaves:
+    """What attributes say of leaves; a node may say several things of a class, which add up.
+
+    Raises:
+        Refused: they speak of what is not there.
+    """
+    if len({*map(len, (treeids, nodeids, ids, weights))}) > 1:
+        refuse("the lengths of the attributes of weights", [*map(len, (treeids, nodeids, ids, weights))], "the same")
+    if ids and not 0 <= min(ids) <= max(ids) < count:
+        refuse("an id of a class or target", _outside(ids, count), f"from 0 to {count - 1}")
+    context.reserve(len(index) * count * 4)
+    table = np.zeros([len(index), count], np.float32)
+    says = np.zeros([len(index), count], np.bool_)
+    try:
+        nodes = [index[key] for key in zip(treeids, nodeids, strict=True)]
+    except KeyError as error:
+        raise Refused(f"tree {error.args[0][0]} has no node {error.args[0][1]}, which has a weight") from error
+    np.add.at(table, (nodes, list(ids)), np.array(weights, np.float32))
+    says[nodes, list(ids)] = True
+    return Leaves(table, says)
+
+
+def _check_features(featureids: Sequence[int], modes: Sequence[str], rows: MLOperand) -> None:
+    """Refuse a node that looks at a feature that rows have not."""
+    features = [feature for feature, mode in zip(featureids, modes, strict=True) if mode != "LEAF"]
+    if features and not 0 <= min(features) <= max(features) < rows.shape[1]:
+        refuse("a feature that a node looks at", _outside(features, rows.shape[1]), f"from 0 to {rows.shape[1] - 1}")
+
+
+def _outside(indices: Sequence[int], count: int) -> int:
+    """Return the first index that is not from 0 to ``count`` - 1."""
+    return next(index for index in indices if not 0 <= index < count)
+
+
+def _combined(
+    context: ConversionContext,
+    trees: Trees,
+    rows: MLOperand,
+    weights: npt.NDArray[np.float32],
+    base: Sequence[float],
+    function: str = "SUM",
+) -> MLOperand:
+    """What a function of the trees makes of what the leaves say that rows come to, and ``base``."""
+    operands: dict[str, Value] = {"input": rows, **trees.tables, "weights": weights}
+    if base:
+        operands["base"] = np.array(base, np.float32)
+    return context.composite(TREE_ENSEMBLE, operands, depth=trees.depth, function=FUNCTIONS[function])[0]
+
+
+@rule("ai.onnx.ml.TreeEnsembleRegressor", 1)
+def tree_regressor(
+    context: ConversionContext,
+    x: MLOperand,
+    *,
+    aggregate_function: str = "SUM",
+    base_values: Sequence[float] | None = None,
+    n_targets: int = 1,
+    nodes_falsenodeids: Sequence[int] = (),
+    nodes_featureids: Sequence[int] = (),
+    nodes_hitrates: Sequence[float] = (),
+    nodes_missing_value_tracks_true: Sequence[int] = (),
+    nodes_modes: Sequence[str] = (),
+    nodes_nodeids: Sequence[int] = (),
+    nodes_treeids: Sequence[int] = (),
+    nodes_truenodeids: Sequence[int] = (),
+    nodes_values: Sequence[float] = (),
+    post_transform: str = "NONE",
+    target_ids: Sequence[int] = (),
+    target_nodeids: Sequence[int] = (),
+    target_treeids: Sequence[int] = (),
+    target_weights: Sequence[float] = (),
+) -> MLOperand:
+    """What the leaves say, summed up over the trees, or their mean, least or greatest."""
+    if n_targets < 1 or (n_targets == 1 and post_transform != "NONE"):
+        refuse("attributes n_targets and post_transform", [n_targets, post_transform], "NONE for one target")
+    if base_values and len(base_values) != n_targets:
+        refuse("the length of attribute base_values", len(base_values), f"{n_targets}, one for each target")
+    trees, index = trees_of(
+        nodes_treeids, nodes_nodeids, nodes_featureids, nodes_values, nodes_modes,
+        nodes_truenodeids, nodes_falsenodeids, nodes_missing_value_tracks_true,
+    )  # fmt: skip
+    leaves = leaves_of(context, index, target_treeids, target_nodeids, target_ids, target_weights, n_targets)
+    if aggregate_function not in FUNCTIONS:
+        refuse("attribute aggregate_function", aggregate_function, ", ".join(FUNCTIONS))
+    if aggregate_function in ("MIN", "MAX") and not leaves.says[trees.comparisons == LEAF].all():
+        raise Refused(f"its leaves do not all have a weight for each target; for {aggregate_function} they must")
+    rows = rows_of(context, x)
+    _check_features(nodes_featureids, nodes_modes, rows)
+    scores = _combined(context, trees, rows, leaves.weights, base_values or (), aggregate_function)
+    return transformed(context, scores, post_transform)
+
+
+@rule("ai.onnx.ml.TreeEnsembleClassifier", 1)
+def tree_classifier(
+    context: ConversionContext,
+    x: MLOperand,
+    *,
+    base_values: Sequence[float] | None = None,
+    class_ids: Sequence[int] = (),
+    class_nodeids: Sequence[int] = (),
+    class_treeids: Sequence[int] = (),
+    class_weights: Sequence[float] = (),
+    classlabels_int64s: Sequence[int] | None = None,
+    classlabels_strings: Sequence[str] | None = None,
+    nodes_falsenodeids: Sequence[int] = (),
+    nodes_featureids: Sequence[int] = (),
+    nodes_hitrates: Sequence[float] = (),
+    nodes_missing_value_tracks_true: Sequence[int] = (),
+    nodes_modes: Sequence[str] = (),
+    nodes_nodeids: Sequence[int] = (),
+    nodes_treeids: Sequence[int] = (),
+    nodes_truenodeids: Sequence[int] = (),
+    nodes_values: Sequence[float] = (),
+    post_transform: str = "NONE",
+) -> tuple[MLOperand | None, MLOperand]:
+    """What the leaves say of each class, summed up over the trees, and the best class."""
+    count, base = classes_of(classlabels_int64s, classlabels_strings), tuple(base_values or ())
+    trees, index = trees_of(
+        nodes_treeids, nodes_nodeids, nodes_featureids, nodes_values, nodes_modes,
+        nodes_truenodeids, nodes_falsenodeids, nodes_missing_value_tracks_true,
+    )  # fmt: skip
+    leaves = leaves_of(context, index, class_treeids, class_nodeids, class_ids, class_weights, count)
+    is_binary = count == 2 and {*class_ids} == {0}
+    if count == 1 or (count == 2 and {*class_ids} == {1}):
+        refuse(
+            "the labels and the classes with weights", [count, *{*class_ids}], "two labels with weights of 0, or more"
+        )
+    if base and len(base) != (1 if is_binary else count):
+        refuse("the length of attribute base_values", len(base), "that of the scores")
+    rows, labels = rows_of(context, x), (classlabels_int64s or (), classlabels_strings or ())
+    _check_features(nodes_featureids, nodes_modes, rows)
+    if is_binary:
+        weights, is_probability = leaves.weights[:, :1], min(class_weights) >= 0
+        scores, of_second = _of_both_sides(
+            context, trees, rows, weights, base, post_transform, is_probability=is_probability
+        )
+        return label_of_two(context, of_second, 0.5 if is_probability else 0, *labels), scores
+    if base or not context.wanted[0] or leaves.says[trees.comparisons == LEAF].all():
+        scores = among = _combined(context, trees, rows, leaves.weights, base)
+    else:
+        scores, among = _only_spoken_of(context, trees, rows, leaves)
+    return _best_label(context, among, labels), transformed(context, scores, post_transform)
+
+
+def _of_both_sides(
+    context: ConversionContext,
+    trees: Trees,
+    rows: MLOperand,
+    weights: npt.NDArray[np.float32],
+    base: Sequence[float],
+    post_transform: str,
+    *,
+    is_probability: bool,
+) -> tuple[MLOperand, MLOperand]:
+    """The scores of two classes by the weights of the second, and its own as they were.
+
+    Unless something is added to a probability, the trees sum up both, 1 - x or -x and x, rounded as if subtracted.
+    """
+    is_logistic = post_transform == "LOGISTIC"
+    is_one_less = is_probability and not is_logistic
+    if base and is_one_less:
+        score = _combined(context, trees, rows, weights, base)
+        return both_sides(context, score, post_transform, is_probability=True), score
+    check_transform(post_transform)
+    added = (1, 0) if is_one_less else [-base[0], *base] if base else ()
+    sums = _combined(context, trees, rows, np.concatenate([-weights, weights], axis=1), added)
+    of_second = context.gather(sums, context.constant(np.array(1, np.int32)), axis=1)
+    return context.sigmoid(sums) if is_logistic else sums, of_second
+
+
+def _only_spoken_of(
+    context: ConversionContext, trees: Trees, rows: MLOperand, leaves: Leaves
+) -> tuple[MLOperand, MLOperand]:
+    """The scores, and those of the classes that a leaf has said something of, the others -Infinity."""
+    weights = np.concatenate([leaves.weights, leaves.says.astype(np.float32)], axis=1)
+    scores, said = context.split(_combined(context, trees, rows, weights, ()), 2, axis=1)
+    is_spoken_of = context.greater(said, context.number(0, scores))
+    return scores, context.where(is_spoken_of, scores, context.number(-np.inf, scores))
+
+
+def _best_label(
+    context: ConversionContext, scores: MLOperand, labels: tuple[Sequence[int], Sequence[str]]
+) -> MLOperand | None:
+    """The label of the greatest score."""
+    if context.wanted[0] and scores.shape[1] == 2:
+        raise RefusedWithWayOut(
+            "of two classes that have weights of their own each, onnxruntime's label is not that of the greater",
+            "leave the output of labels out, by outputs",
+        )
+    return label_of(context, context.arg_max(scores, 1), *labels)

@@ -1,0 +1,385 @@
+"""Quantized products: sums of integers, exactly, and what scales and quantizes them."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
+from webnn_py.onnx_models.rule_helpers.axes import check_rank
+from webnn_py.onnx_models.rule_helpers.integer_products import convolution, product, shifted
+from webnn_py.onnx_models.rule_table.declaration import rule
+from webnn_py.onnx_models.rules.conversion import packed_in_bytes, quantize
+from webnn_py.onnx_models.rules.convolution import conv
+from webnn_py.onnx_models.rules.matrix import matmul
+from webnn_py.operators.composites import DYNAMIC_QUANTIZE
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import refuse
+
+
+@rule("DynamicQuantizeLinear", 11)
+def dynamic_quantize(context: ConversionContext, x: MLOperand) -> list[MLOperand]:
+    """Quantize to uint8 by the range of the elements, into which 0 is taken."""
+    return context.composite(DYNAMIC_QUANTIZE, {"input": x})
+
+
+@rule("MatMulInteger", 10)
+def matmul_integer(
+    context: ConversionContext,
+    a: Value,
+    b: Value,
+    a_zero_point: Value | None = None,
+    b_zero_point: Value | None = None,
+) -> MLOperand:
+    """A product of matrices of 8-bit integers less their zero points, as int32."""
+    rows, columns = _shape(a), _shape(b)
+    if not rows or not columns:
+        refuse("the shape of a factor", [], "that of a vector or of matrices")
+    left = shifted(context, _matrix(context, a, 0), _per_row(context, a_zero_point))
+    right = shifted(context, _matrix(context, b, 1), b_zero_point)
+    summed = product(context, left, right)
+    shape = list(summed.shape)
+    if len(columns) == 1:
+        del shape[-1]
+    if len(rows) == 1:
+        del shape[summed.rank - 2]
+    return summed if len(shape) == summed.rank else context.reshape(summed, shape)
+
+
+def _matrix(context: ConversionContext, x: Value, axis: int) -> Value:
+    """A vector as a matrix: a dimension of 1 stands at ``axis``."""
+    shape = _shape(x)
+    return x if len(shape) != 1 else _reshaped(context, x, [*shape[:axis], 1, *shape[axis:]])
+
+
+def _per_row(context: ConversionContext, zero_point: Value | None) -> Value | None:
+    """A list of zero points is one for each row; a single one is for all."""
+    return zero_point if zero_point is None or len(_shape(zero_point)) != 1 else _reshaped(context, zero_point, [-1, 1])
+
+
+def _shape(value: Value) -> tuple[int, ...]:
+    return tuple(value.shape)
+
+
+def _reshaped(context: ConversionContext, value: Value, shape: Sequence[int]) -> Value:
+    """The same elements in another shape, of which one dimension may be -1."""
+    if isinstance(value, np.ndarray):
+        return value.reshape(shape)
+    rest = math.prod(value.shape) // math.prod(size for size in shape if size != -1)
+    return context.reshape(value, [rest if size == -1 else size for size in shape])
+
+
+@rule("ConvInteger", 10)
+def conv_integer(
+    context: ConversionContext,
+    x: Value,
+    w: Value,
+    x_zero_point: Value | None = None,
+    w_zero_point: Value | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> MLOperand:
+    """A convolution of 8-bit integers less their zero points, as int32; the padding is 0 after that."""
+
+    def convolved(images: MLOperand, filters: MLOperand) -> MLOperand:
+        return conv(
+            context,
+            images,
+            filters,
+            auto_pad=auto_pad,
+            dilations=dilations,
+            group=group,
+            kernel_shape=kernel_shape,
+            pads=pads,
+            strides=strides,
+        )
+
+    if len(_shape(w)) < 3 or len(_shape(x)) != len(_shape(w)) or _shape(x)[1] != group * _shape(w)[1]:
+        refuse(
+            "the shape of input x", _shape(x), f"such that filters {list(_shape(w))} in {group} groups slide over it"
+        )
+    filters = shifted(context, w, _per_filter(context, w_zero_point, len(_shape(w))))
+    return convolution(context, shifted(context, x, x_zero_point), filters, group, convolved)
+
+
+def _per_filter(context: ConversionContext, values: Value | None, rank: int) -> Value | None:
+    """A list with one for each filter, such that it broadcasts to the filters."""
+    if values is None or math.prod(_shape(values)) == 1:
+        return values
+    return _reshaped(context, values, [-1] + [1] * (rank - 1))
+
+
+@rule("QLinearMatMul", 10, 21)
+def qlinear_matmul(
+    context: ConversionContext,
+    a: Value,
+    a_scale: MLOperand,
+    a_zero_point: Value,
+    b: Value,
+    b_scale: MLOperand,
+    b_zero_point: Value,
+    y_scale: MLOperand,
+    y_zero_point: MLOperand,
+) -> MLOperand:
+    """A product of quantized matrices, quantized."""
+    y = matmul_integer(context, a, b, a_zero_point, b_zero_point)
+    scales = [_by_rows(context, a_scale), b_scale]
+    return _requantized(context, y, scales, y_scale, y_zero_point)
+
+
+def _by_rows(context: ConversionContext, scale: MLOperand) -> MLOperand:
+    """Likewise of scales."""
+    return scale if scale.rank != 1 else context.reshape(scale, [scale.shape[0], 1])
+
+
+def _scaled(context: ConversionContext, sums: MLOperand, scale: MLOperand) -> MLOperand:
+    """Sums of integers times a scale."""
+    scaled = context.mul(context.cast(sums, "float32"), scale)
+    return context.reshape(scaled, sums.shape) if scaled.rank > sums.rank else scaled
+
+
+def _requantized(
+    context: ConversionContext,
+    sums: MLOperand,
+    scales: Sequence[MLOperand],
+    y_scale: MLOperand,
+    zero_point: MLOperand,
+) -> MLOperand:
+    """Sums of integers in steps of the factors' scales, in steps of the output's: as a whole, or by rows.
+
+    The scales make one factor first, as onnxruntime has it: otherwise what lies between two steps may be rounded to
+    the other one.
+    """
+    a_scale, b_scale, divisor = (context.cast(item, "float32") for item in (*scales, _by_rows(context, y_scale)))
+    x = _scaled(context, sums, context.div(context.mul(a_scale, b_scale), divisor))
+    context.reserve(4 * math.prod(zero_point.shape))
+    one = context.constant(np.ones(zero_point.shape, np.float32))
+    if math.prod(one.shape) == 1:
+        return quantize(context, x, one, zero_point, axis=0)
+    if one.rank == 1:
+        return quantize(context, x, one, zero_point, axis=x.rank - 2)
+    return context.quantize_linear(x, one, zero_point)
+
+
+@rule("QLinearConv", 10)
+def qlinear_conv(
+    context: ConversionContext,
+    x: Value,
+    x_scale: MLOperand,
+    x_zero_point: Value,
+    w: Value,
+    w_scale: MLOperand,
+    w_zero_point: Value,
+    y_scale: MLOperand,
+    y_zero_point: MLOperand,
+    b: MLOperand | None = None,
+    *,
+    auto_pad: str,
+    dilations: Sequence[int] | None = None,
+    group: int,
+    kernel_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> MLOperand:
+    """A convolution of quantized images, quantized; the bias is int32, in steps of both scales."""
+    sums = conv_integer(
+        context,
+        x,
+        w,
+        x_zero_point,
+        w_zero_point,
+        auto_pad=auto_pad,
+        dilations=dilations,
+        group=group,
+        kernel_shape=kernel_shape,
+        pads=pads,
+        strides=strides,
+    )
+    ones = [1] * (sums.rank - 2)
+    if b is not None:
+        check_rank("input B", b, 1)
+        sums = context.add(sums, context.reshape(b, [*b.shape, *ones]))
+    if math.prod(w_scale.shape) > 1:
+        w_scale = context.reshape(w_scale, [w_scale.shape[0], *ones])
+    return _requantized(context, sums, [x_scale, w_scale], y_scale, y_zero_point)
+
+
+@rule("com.microsoft.DynamicQuantizeMatMul", 1)
+def dynamic_quantize_matmul(
+    context: ConversionContext,
+    a: MLOperand,
+    b: Value,
+    b_scale: MLOperand,
+    b_zero_point: Value | None = None,
+    bias: MLOperand | None = None,
+) -> MLOperand:
+    """A product with a quantized matrix; the first factor is quantized by its own range on the way."""
+    quantized, scale, zero_point = dynamic_quantize(context, a)
+    return matmul_integer_to_float(context, quantized, b, scale, b_scale, zero_point, b_zero_point, bias)
+
+
+@rule("com.microsoft.MatMulIntegerToFloat", 1)
+def matmul_integer_to_float(
+    context: ConversionContext,
+    a: Value,
+    b: Value,
+    a_scale: MLOperand,
+    b_scale: MLOperand,
+    a_zero_point: Value | None = None,
+    b_zero_point: Value | None = None,
+    bias: MLOperand | None = None,
+) -> MLOperand:
+    """A product of quantized matrices as float, plus a bias."""
+    y = _scaled(context, matmul_integer(context, a, b, a_zero_point, b_zero_point), context.mul(a_scale, b_scale))
+    return y if bias is None else context.add(y, bias)
+
+
+@rule("com.microsoft.QGemm", 1)
+def qgemm(
+    context: ConversionContext,
+    a: Value,
+    a_scale: MLOperand,
+    a_zero_point: Value,
+    b: Value,
+    b_scale: MLOperand,
+    b_zero_point: Value,
+    c: MLOperand | None = None,
+    y_scale: MLOperand | None = None,
+    y_zero_point: MLOperand | None = None,
+    *,
+    alpha: float = 1.0,
+    transA: int = 0,  # noqa: N803 - ONNX's name
+    transB: int = 0,  # noqa: N803 - ONNX's name
+) -> MLOperand:
+    """Alpha · A · B plus C, in int32 in steps of both scales; quantized where an output scale is given."""
+    sums = matmul_integer(
+        context,
+        _transposed(context, a) if transA else a,
+        _transposed(context, b) if transB else b,
+        a_zero_point,
+        b_zero_point,
+    )
+    scale = a_scale if alpha == 1 else context.mul(a_scale, context.number(alpha, a_scale))
+    total = sums if c is None else context.add(sums, c)
+    if y_scale is None or y_zero_point is None:
+        return _scaled(context, total, context.mul(scale, b_scale))
+    return _requantized(context, total, [scale, b_scale], y_scale, y_zero_point)
+
+
+def _transposed(context: ConversionContext, x: Value) -> Value:
+    return x.T if isinstance(x, np.ndarray) else context.transpose(x)
+
+
+@rule("com.microsoft.MatMulNBits", 1)
+def matmul_nbits(
+    context: ConversionContext,
+    a: MLOperand,
+    b: StaticValue,
+    scales: MLOperand,
+    zero_points: Value | None = None,
+    g_idx: StaticValue | None = None,
+    bias: MLOperand | None = None,
+    *,
+    K: int,  # noqa: N803 - ONNX's name
+    N: int,  # noqa: N803 - ONNX's name
+    accuracy_level: int = 0,
+    bits: int = 4,
+    block_size: int,
+    weight_prepacked: int = 0,
+) -> MLOperand:
+    """A product with a matrix of weights of a few bits, with a scale for each block of a column.
+
+    ``accuracy_level`` allows coarser arithmetic, which is not made use of.
+    """
+    if bits not in (2, 4, 8):
+        refuse("attribute bits", bits, "2, 4 or 8")
+    if g_idx is not None:
+        refuse("input g_idx", "given", "absent: weights in an order of their own are not supported")
+    if weight_prepacked:
+        refuse("attribute weight_prepacked", weight_prepacked, "0: other layouts are a device's own")
+    if min(K, N, block_size) < 1:
+        refuse("attributes K, N and block_size", f"{K}, {N} and {block_size}", "at least 1")
+    blocks = -(-K // block_size)
+    context.reserve(N * blocks * block_size)
+    by_block = context.reshape(scales, [N, blocks])
+    has_integer_points = zero_points is None or (isinstance(zero_points, np.ndarray) and zero_points.dtype == np.uint8)
+    if context.has_four_bits and bits == 4 and has_integer_points and block_size % 2 == 0:
+        matrix = _of_four_bits(context, b, by_block, zero_points, block_size)
+        return _times_columns(context, a, matrix, bias, K)
+    weights = context.constant(_unpacked(b, bits, N, blocks * block_size))
+    if zero_points is None:
+        context.reserve(N * blocks)
+        points = context.constant(np.full([N, blocks], 1 << (bits - 1), np.uint8))
+    elif isinstance(zero_points, np.ndarray) and zero_points.dtype == np.uint8:
+        points = context.constant(_unpacked(zero_points, bits, N, blocks))
+    elif zero_points.dtype == np.uint8 if isinstance(zero_points, np.ndarray) else zero_points.data_type == "uint8":
+        refuse("input zero_points", "computed when the graph runs", "known while building")
+    else:
+        return _with_float_points(context, a, weights, by_block, context.operand(zero_points), bias, K)
+    matrix = context.dequantize_linear(weights, by_block, points)
+    return _times_columns(context, a, matrix, bias, K)
+
+
+def _of_four_bits(
+    context: ConversionContext, b: StaticValue, scales: MLOperand, zero_points: Value | None, block_size: int
+) -> MLOperand:
+    """The matrix of which the device keeps four bits an element: their order is WebNN's."""
+    rows, blocks = scales.shape
+    if zero_points is None:
+        points = np.full([rows, blocks], 8, np.uint8)
+    else:
+        assert isinstance(zero_points, np.ndarray)  # noqa: S101 - for type checkers
+        points = _unpacked(zero_points, 4, rows, blocks)
+    _check_packed(b, 4, rows, blocks * block_size)
+    weights = context.four_bits(b.reshape(-1), "uint4", [rows, blocks * block_size])
+    return context.dequantize_linear(
+        weights, scales, context.four_bits(packed_in_bytes(points), "uint4", [rows, blocks])
+    )
+
+
+def _unpacked(packed: StaticValue, bits: int, rows: int, columns: int) -> StaticValue:
+    """Rows of integers of a few bits, the first in the lowest bits of a byte; each row starts a byte."""
+    _check_packed(packed, bits, rows, columns)
+    flat = packed.reshape(rows, -1)
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    unpacked = (flat[:, :, None] >> shifts) & np.uint8((1 << bits) - 1)
+    return np.ascontiguousarray(unpacked.reshape(rows, -1)[:, :columns])
+
+
+def _check_packed(packed: StaticValue, bits: int, rows: int, columns: int) -> None:
+    if packed.dtype != np.uint8 or packed.size != rows * -(-columns * bits // 8):
+        refuse(
+            "packed integers", f"{packed.dtype.name} {list(packed.shape)}", f"uint8, {bits} bits for {rows}·{columns}"
+        )
+
+
+def _with_float_points(
+    context: ConversionContext,
+    a: MLOperand,
+    weights: MLOperand,
+    scales: MLOperand,
+    points: MLOperand,
+    bias: MLOperand | None,
+    length: int,
+) -> MLOperand:
+    """Zero points that lie between integers: (w - point) · scale, block by block."""
+    rows, blocks = scales.shape
+    in_blocks = context.reshape(context.cast(weights, scales.data_type), [rows, blocks, weights.shape[1] // blocks])
+    centred = context.sub(in_blocks, context.reshape(points, [rows, blocks, 1]))
+    matrix = context.mul(centred, context.reshape(scales, [rows, blocks, 1]))
+    return _times_columns(context, a, context.reshape(matrix, weights.shape), bias, length)
+
+
+def _times_columns(
+    context: ConversionContext, a: MLOperand, matrix: MLOperand, bias: MLOperand | None, length: int
+) -> MLOperand:
+    """A · matrix, which has its columns as rows, with some more elements at their ends."""
+    if matrix.shape[1] != length:
+        matrix = context.slice(matrix, [0, 0], [matrix.shape[0], length])
+    y = matmul(context, a, context.transpose(matrix))
+    return y if bias is None else context.add(y, bias)

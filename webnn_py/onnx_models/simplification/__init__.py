@@ -1,0 +1,1 @@
+"""Simplification of ONNX models: passes over their nodes."""
