@@ -65,11 +65,6 @@ def gpu_last_column_of_a_tile_is_left_out(put, store, tag, row, column):
     return [f"if ({column} + 1u != {store._plan.columns}u) {{ {line} }}" for line in put(store, tag, row, column)]
 
 
-@FAULTS.at(f"{CODEGEN}.epilogue.emit_split_k_sum", GPU, only="tiled or partial")
-def gpu_last_part_of_the_inner_axis_is_left_out(emit, lowering, epilogue, sums, parts, *more):
-    emit(lowering, epilogue, sums, max(1, parts - 1), *more)
-
-
 @FAULTS.at(f"{CODEGEN}.gemm.gemv_plan.GemvPlan.steps", GPU, CASES, only="gemv or (wgpu and matmul)")
 def gpu_last_step_of_a_gemv_is_left_out(steps, plan):
     return max(1, steps(plan) - 1)

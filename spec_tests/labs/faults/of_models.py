@@ -97,12 +97,12 @@ def simplification_unpacks_weights(kept):
 # --- exporting ---------------------------------------------------------------------------------------------------
 
 
-@FAULTS.at(f"{EXPORTER}.rules.conversion._where_beyond", EXPORT, only="cast")
+@FAULTS.at(f"{EXPORTER}.rules.conversion._where_beyond", f"{EXPORT}/test_cases.py", only="oracle")
 def exported_cast_wraps(where_beyond, *given):
     return given[-1]
 
 
-@FAULTS.at(f"{EXPORTER}.rules.recurrent._in_order", EXPORT, only="gru or lstm")
+@FAULTS.at(f"{EXPORTER}.rules.recurrent._in_order", f"{EXPORT}/test_cases.py", only="oracle")
 def exported_gates_stay_in_order(in_order, *given):
     layout = given[-2]
     return in_order(*given[:-1], layout)

@@ -16,7 +16,7 @@ FAULTS = Faults()
 
 def _accepts(name, seam, only=""):
     """A fault by which a check accepts everything."""
-    FAULTS.at(seam, BAD, VECTORS, only=only, name=name)(lambda *_given, **_more: None)
+    FAULTS.at(seam, BAD, VECTORS, only=f"odd_shapes or {only}", name=name)(lambda *_given, **_more: None)
 
 
 _accepts("activation-accepts-any-axis", "webnn_py.operators.rules.check_axis", "softmax")
@@ -37,12 +37,12 @@ def arithmetic_broadcasts_anything(broadcasts, x, y):
     return True
 
 
-@FAULTS.at("webnn_py.script.limits._check_operand", BAD, LIMITS, only="where or equal or logical")
+@FAULTS.at("webnn_py.script.limits._check_operand", BAD, only="must_follow")
 def logical_operands_of_two_types(check, shown, operand, row, arguments):
     check(shown, operand, attrs.evolve(row, type_of=None), arguments)
 
 
-@FAULTS.at("webnn_py.script.limits._check_operand", BAD, LIMITS, only="ceil or sqrt or neg")
+@FAULTS.at("webnn_py.script.limits._check_operand", LIMITS, only="numpy and every_other_data_type")
 def unary_operands_of_any_type(check, shown, operand, row, arguments):
     check(shown, operand, attrs.evolve(row, data_types=(operand.data_type,)), arguments)
 
