@@ -1,19 +1,10 @@
-"""All faults."""
+"""All faults, by name."""
 
-from spec_tests.labs.faults import (
-    of_kernels,
-    of_models,
-    of_processor_devices,
-    of_programs,
-    of_proposals,
-    of_special_numbers,
-)
+from itertools import chain
 
-FAULTS = [
-    *of_kernels.FAULTS,
-    *of_models.FAULTS,
-    *of_processor_devices.FAULTS,
-    *of_programs.FAULTS,
-    *of_proposals.FAULTS,
-    *of_special_numbers.FAULTS,
-]
+from spec_tests.labs.faults import of_gpu, of_host, of_models, of_processors, of_programs, of_validation
+from spec_tests.labs.faults.records import Fault
+
+SUBJECTS = of_programs, of_validation, of_gpu, of_processors, of_models, of_host
+
+FAULTS: dict[str, Fault] = dict(chain.from_iterable(subject.FAULTS.items() for subject in SUBJECTS))

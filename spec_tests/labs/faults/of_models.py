@@ -1,311 +1,118 @@
-"""Faults of ONNX models: reading, writing, running them by a command or an example."""
+"""Faults of ONNX models: of reading, importing, simplifying and exporting them."""
 
-from spec_tests.labs.faults.records import (
-    COMMAND,
-    COMPOSITES,
-    EXAMPLES,
-    EXPORT,
-    ONNX,
-    ORACLES,
-    RANKING,
-    SAMPLING,
-    SIMPLIFICATION,
-    VOLUMES,
-    Fault,
-)
+import attrs
 
-TREES = ("spec_tests/on_onnxruntime/test_trees.py",)
+from spec_tests.labs.faults.records import Faults
 
-FAULTS = [
-    Fault("onnx-noop-reduction", "if not given and noop_with_empty_axes:", "if not given:", ONNX),
-    Fault(
-        "onnx-last-index",
-        "data.shape[axis] - 1, index), index) if last",
-        "data.shape[axis], index), index) if last",
-        ONNX,
-    ),
-    Fault("onnx-zero-size", "if size == 0 and not allowzero:", "if size == 0:", ONNX),
-    Fault(
-        "onnx-flatten-last", "first = data.rank if axis == data.rank else", "first = 0 if axis == data.rank else", ONNX
-    ),
-    Fault("onnx-data-of-bytes", "if external and path is None:", "if not external and path is None:", ONNX),
-    Fault("onnx-links", "if not path.is_relative_to(root):", "if path == root:", ONNX),
-    Fault("onnx-spent-bytes", "if self._spent_bytes + needed > self._bytes:", "if needed > self._bytes:", ONNX),
-    Fault("onnx-calls-itself", "if name in self._open:", "if name in self._extents:", ONNX),
-    Fault("onnx-split-evenly", "if sizes[-1] < 1:", "if sizes[-1] < 0:", ONNX),
-    Fault("onnx-exact-sums", "EXACT: Final = 2**24", "EXACT: Final = 2**30", ONNX, "test_sums_of_integers"),
-    Fault("onnx-known-sums", "int(high - zero.min()), int(zero.max() - low)", "0, int(zero.max() - low)", ONNX, "sums"),
-    Fault(
-        "onnx-quantize-nothing",
-        "scale = builder.where(nothing, number(builder, 1, x), builder.div(span, number(builder, 255, x)))",
-        "scale = builder.div(builder.max(span, number(builder, 1, x)), number(builder, 255, x))",
-        ONNX,
-        "one_step or dynamic",
-    ),
-    Fault(
-        "onnx-shape-of-another",
-        "place = self._constants.in_shapes, (operand, sizes)",
-        "place = self._constants.in_shapes, (operand, ())",
-        ONNX,
-        "gets_its_axes",
-    ),
-    Fault("onnx-causal-past", "return past.shape[2]\n", "return 0\n", ONNX, "attention"),
-    Fault("onnx-drawn-known", "array = known_value(self._builder._values[value], self.expenses)", "array = None", ONNX),
-    Fault(
-        "onnx-lstm-bias-first",
-        "of_input = of_x.times(builder, builder.reshape(x, [steps * batch, size]))\n",
-        "of_input = of_x.times(builder, builder.reshape(x, [steps * batch, size]))\n"
-        "    of_input, bias = of_input if bias is None else builder.add(of_input, bias), None\n",
-        ONNX,
-        "bias_of_an_lstm",
-    ),
-    Fault("composite-written-down", "graph = spelled_out(builder._reached(", "graph = (builder._reached(", COMPOSITES),
-    Fault("composite-looked-into", "graph = spelled_out(self._reached(", "graph = (self._reached(", COMPOSITES),
-    Fault("composite-known", "graph = spelled_out(graph)\n    value", "value", COMPOSITES),
-    Fault(
-        "composite-in-browsers",
-        "alone_decides = builder._browser is None and ",
-        "alone_decides = ",
-        COMPOSITES,
-        "browsers",
-    ),
-    Fault(
-        "composite-of-any-shape",
-        "device_alone_decides = builder._browser is None and builder._names is None\n",
-        "device_alone_decides = builder._browser is None\n",
-        COMPOSITES,
-        "shapes",
-    ),
-    Fault(
-        "composite-refused",
-        "except Refused:\n                pass",
-        "except Refused:\n                raise",
-        COMPOSITES,
-    ),
-    Fault("onnx-cell-seen", "builder.mul(peepholes[1], following)", "builder.mul(peepholes[1], cell)", ONNX, "lstm"),
-    Fault("onnx-loop-once-more", "most is None or number < most)", "most is None or number <= most)", ONNX),
-    Fault("onnx-scan-backwards", "stack[::-1] if is_prepended else stack", "stack", ONNX),
-    Fault("onnx-cycle-of-names", "return used - own", "return used", ONNX),
-    Fault("onnx-own-value-first", "and item.name not in self._scope:  # an input", ":  # an input", ONNX),
-    Fault("onnx-empty-always", "if all(result is None or result.size == 0 for", "if any(True for", ONNX),
-    Fault("onnx-sequence-place", "range(-count, count + 1))", "range(-count, count))", ONNX),
-    Fault("onnx-backwards", "exclusive), reversed=bool(reverse)", "exclusive), reversed=False", ONNX),
-    Fault(
-        "onnx-equal-ranks", "context.logical_or(compare(others, own), is_equal_before)", "compare(others, own)", RANKING
-    ),
-    Fault("onnx-reflected-once", "context.sub(half, context.abs(context.sub(once, half)))", "once", SAMPLING),
-    Fault("onnx-volume-dilation", " * depth.dilations[0]).astype(np.int32)", ").astype(np.int32)", VOLUMES),
-    Fault(
-        "export-float-to-int",
-        'body.node("Where", body.node("IsNaN", x, data_type=BOOL), np.array(0, np.float32), x, data_type="float32")',
-        "x",
-        EXPORT,
-        "cast",
-    ),
-    Fault(
-        "export-relu-of-integers",
-        'if input.data_type.startswith("float"):\n        return body.twin("Relu"',
-        'if input.data_type != "int64":\n        return body.twin("Relu"',
-        ORACLES,
-        "integer and relu",
-    ),
-    Fault("oracle-not", 'body.number(body.twin("Not", body.truth(a)))', "body.number(body.truth(a))", ORACLES, "few"),
-    Fault(
-        "export-shared-function",
-        "if key not in self._functions:\n            function.name",
-        "if not self._functions:\n            function.name",
-        EXPORT,
-        "functions",
-    ),
-    Fault("export-known-indices", "np.all(known <= highest) and", "", EXPORT, "indices"),
-    Fault("export-shared-templates", "value.hex() if isinstance(value, float) else type(value)", "0", EXPORT, "drafts"),
-    Fault("export-foreign-order", ' == "little" and array.dtype.isnative', ' == "little"', EXPORT, "drafts"),
-    Fault("export-boolean", "self.made_truths[made.name] = truth.name", "pass", EXPORT, "boolean"),
-    Fault("export-changed-function", "if sealed == digest_of(function) else None", "", ONNX, "was_changed"),
-    Fault(
-        "branch-names-clash", "    if name not in taken:\n        return name\n", "    return name\n", SIMPLIFICATION
-    ),
-    Fault("aliases-in-branches", "attribute in copy.attribute", "attribute in ()", SIMPLIFICATION, "is_not_known"),
-    Fault(
-        "weights-unpacked", 'KEPT: Final = frozenset({"DequantizeLinear", ', "KEPT: Final = frozenset({", SIMPLIFICATION
-    ),
-    Fault("shape-start-ignored", 'attributes.get("start", 0)', "0", SIMPLIFICATION, "of_shape"),
-    Fault("dimension-of-two-sizes", "if known != size:", "if False:", COMMAND, "share"),
-    Fault("lossy-conversion", "and not np.array_equal(converted, value)", "and False", COMMAND, "does_not_have"),
-    Fault("mismatches-uncounted", "int(a.size - same.sum())", "0", COMMAND, "finite"),
-    Fault("wav-without-sign", "wide[:, 4 - width :]", "wide[:, :width]", COMMAND, "test_samples"),
-    Fault("picture-on-its-side", "operations.exif_transpose(opened)", "opened", COMMAND, "side"),
-    Fault("model-unchecked", "if found != other.sha256:", "if False:", EXAMPLES, "other_content"),
-    Fault("text-left-on-its-head", "if head_down > UPSIDE_DOWN:", "if False:", EXAMPLES, "drawn_lines"),
-    Fault(
-        "voice-forgotten",
-        "before, after = after, before\n    before.dispose()",
-        "pass\n    before.dispose()",
-        EXAMPLES,
-        "every_frame",
-    ),
-    Fault("fillings-heeded", "b.add(scores, absent)", "scores", EXAMPLES, "as_is_published"),
-    Fault(
-        "branches-swapped",
-        "return context.where(truth, context.operand(one), context.operand(other))\n    if",
-        "return context.where(truth, context.operand(other), context.operand(one))\n    if",
-        ("spec_tests/onnx_models/conversion/test_branches_at_run_time.py",),
-    ),
-    Fault("trees-sets", "turned = (comparisons == EQUAL)", "turned = (comparisons == LEAF)", TREES, "equal_numbers"),
-    Fault("trees-turned", "& (missing_is_yes == 0)\n    exchanged", "\n    exchanged", TREES, "equal_numbers"),
-    Fault("trees-not-exchanged", "children[:, ::-1], children)", "children, children)", TREES, "equal_numbers"),
-    Fault("trees-least-of-nan", "if np.isnan(contents(weights)).any() else", "if False else", TREES, "numbers"),
-    Fault("trees-in-order", 'np.argsort(tree[order], kind="stable")', "np.argsort(order)", TREES, "random"),
-    Fault("trees-silent-targets", "((said != 0) | (tree[order] == 0)[:, None])", "(said != 0)", TREES, "silent"),
-    Fault("trees-least-of-zero", 'if function in {"sum", "mean"}:', "if True:", TREES, "random"),
-    Fault("trees-missing", 'lists["nodes_missing_value_tracks_true"] = ', "unused = ", TREES, "random"),
-    Fault("trees-lists-alike", "if self.lists is not other.lists:", "if False:", TREES, "two_ensembles"),
-    Fault("trees-base", 'lists["base_values"] = base', "pass", TREES, "silent"),
-    Fault(
-        "trees-by-the-other-side",
-        "2 * yes - 1",
-        "1 - 2 * yes",
-        ("spec_tests/onnx_models/rules/test_ml_trees.py",),
-    ),
-    Fault(
-        "small-trees-have-leaves-that-are-none",
-        "yeses = np.ones(",
-        "yeses = np.zeros(",
-        ("spec_tests/onnx_models/rules/test_ml_trees.py",),
-    ),
-    Fault(
-        "filled-while-building",
-        'name in {"ConstantOfShape", "DequantizeLinear", "QuantizeLinear"}',
-        'name in {"DequantizeLinear", "QuantizeLinear"}',
-        ("spec_tests/onnx_models/rules/test_constant_of_shape.py",),
-    ),
-    Fault(
-        "halves-rounded-first",
-        "product = context.mul(context.mul(*factors), ratio)",
-        "product = context.round_even(context.mul(context.mul(*factors), ratio))",
-        ("spec_tests/onnx_models/rules/test_quantized_elementwise.py",),
-        "halves",
-    ),
-    Fault(
-        "padded-inside-out",
-        "return context.where(is_inside, zeros, context.reshape(value, []))",
-        "return context.where(is_inside, context.reshape(value, []), zeros)",
-        ("spec_tests/onnx_models/rules/test_movement.py",),
-    ),
-    Fault(
-        "reset-bias-twice",
-        "input_bias = context.concat([context.slice(b, [0, 0], [count, 5 * hidden]), zeros], 1)",
-        "input_bias = b",
-        ("spec_tests/onnx_models/rules/test_recurrent.py",),
-        "own_lengths",
-    ),
-    Fault(
-        "clip-one-way",
-        "context.clamp(x, min_value=-self.clip, max_value=self.clip)",
-        "context.clamp(x, max_value=self.clip)",
-        ("spec_tests/onnx_models/rules/test_recurrent.py",),
-        "clips",
-    ),
-    Fault(
-        "alphas-for-all",
-        "[None if default is None else next(left, default) for default in defaults]",
-        "[next(left, default) for default in defaults]",
-        ("spec_tests/onnx_models/rules/test_recurrent.py",),
-        "clips",
-    ),
-    Fault(
-        "broadcast-from-the-end",
-        "first = max(0, a.rank - b.rank) if axis is None else counted(axis, a.rank)",
-        "first = max(0, a.rank - b.rank)",
-        ("spec_tests/onnx_models/rules/test_early_opsets.py",),
-    ),
-    Fault(
-        "scattered-back-to-front",
-        "permutation=np.argsort(order).tolist()",
-        "permutation=order",
-        ("spec_tests/onnx_models/rules/test_indexing.py",),
-        "scattering",
-    ),
-    Fault(
-        "state-without-decay",
-        "state = context.mul(state, decay)",
-        "state = context.mul(state, context.number(1, decay))",
-        ("spec_tests/onnx_models/rules/test_linear_attention.py",),
-    ),
-    Fault(
-        "sign-bit-forgotten",
-        "context.logical_xor(is_one, is_negative)",
-        "is_one",
-        ("spec_tests/onnx_models/rules/test_bitwise.py",),
-    ),
-    Fault(
-        "minors-all-added",
-        "signs = (1 - 2 * (np.arange(taken) % 2))",
-        "signs = np.ones(taken)",
-        ("spec_tests/onnx_models/rules/test_matrix.py",),
-        "determinants",
-    ),
-    Fault(
-        "yes-and-no-exchanged",
-        "children[2 * place] = index[tree, falsenodeids[place]]",
-        "children[2 * place] = index[tree, truenodeids[place]]",
-        ("spec_tests/onnx_models/rules/test_ml_trees.py",),
-    ),
-    Fault(
-        "unspoken-classes-win",
-        "base or not context.wanted[0] or leaves.says[trees.comparisons == LEAF].all()",
-        "True",
-        ("spec_tests/onnx_models/rules/test_ml_trees.py",),
-    ),
-    Fault(
-        "one-score-for-two-labels",
-        "context.sub(whole, score), score], 1)",
-        "score, context.sub(whole, score)], 1)",
-        ("spec_tests/onnx_models/rules/test_ml_classifiers.py",),
-    ),
-    Fault(
-        "asked-type-ignored",
-        "zero_point = _zeros(context, shape, data_type)",
-        'zero_point = _zeros(context, shape, "uint8")',
-        ("spec_tests/onnx_models/rules/test_conversion.py",),
-        "quantization",
-    ),
-    Fault(
-        "first-step-refused",
-        "None if past is None or 0 in past.shape else",
-        "None if past is None else",
-        ("spec_tests/onnx_models/rules/test_microsoft_attention.py",),
-        "first_step",
-    ),
-    Fault(
-        "last-block-full",
-        "block_of = np.arange(x.shape[axis], dtype=np.int32) // block_size",
-        "block_of = np.arange(x.shape[axis], dtype=np.int32) % block_size",
-        ("spec_tests/onnx_models/rules/test_conversion.py",),
-        "quantization",
-    ),
-    Fault(
-        "part-left-behind",
-        "            part.unlink(missing_ok=True)\n",
-        "            pass\n",
-        ("spec_tests/command/test_written_files.py",),
-    ),
-    Fault(
-        "data-kept-without-its-model",
-        "                if not part.exists():\n                    path.unlink(missing_ok=True)\n",
-        "                pass\n",
-        ("spec_tests/command/test_written_files.py",),
-    ),
-    Fault(
-        "interrupted-while-words-are-read",
-        "    except KeyboardInterrupt:\n        return INTERRUPTED\n",
-        "    except InterruptedError:\n        return INTERRUPTED\n",
-        ("spec_tests/command/test_interrupts.py",),
-    ),
-    Fault(
-        "short-integers-not-cut-off",
-        "ShortIntegers(context.clamp(operand, min_value=bounds.min, max_value=bounds.max), data_type)",
-        "ShortIntegers(operand, data_type)",
-        ("spec_tests/onnx_models/conversion/test_integers_of_16_bits.py",),
-    ),
-]
+ONNX = "spec_tests/onnx_models/**"
+EXPORT = "spec_tests/onnx_models/export"
+MODELS = "webnn_py.onnx_models"
+RULES = "webnn_py.onnx_models.rules"
+EXPORTER = "webnn_py.onnx_export"
+
+FAULTS = Faults()
+
+
+# --- reading -----------------------------------------------------------------------------------------------------
+
+
+@FAULTS.at(f"{MODELS}.reading.external_data._inside", f"{ONNX}/test_external_data.py")
+def external_data_lie_anywhere(inside, subject, location, root):
+    return (root / location).resolve()
+
+
+@FAULTS.at(f"{MODELS}.limits.Expenses.add_bytes", f"{ONNX}/test_limits.py", f"{ONNX}/test_external_data.py")
+def bytes_that_were_spent_are_forgotten(add_bytes, expenses, spent):
+    expenses.check_bytes(spent)
+
+
+@FAULTS.at(f"{MODELS}.reading.functions.check_calls", f"{ONNX}/test_functions.py", f"{ONNX}/test_limits.py")
+def functions_call_themselves(check_calls, model, limits):
+    pass
+
+
+# --- rules -------------------------------------------------------------------------------------------------------
+
+
+@FAULTS.at(f"{RULES}.movement.reshape_allowing_zeros", f"{ONNX}/test_movement.py")
+def reshape_takes_a_zero_for_a_size(reshape, context, data, shape, *, allowzero):
+    return reshape(context, data, shape, allowzero=1)
+
+
+@FAULTS.at(f"{RULES}.recurrent._own_lengths", f"{ONNX}/test_recurrent.py", f"{ONNX}/test_steps.py")
+def lengths_of_sequences_are_ignored(own_lengths, context, x, sequence_lens):
+    return None
+
+
+@FAULTS.at(f"{MODELS}.rule_helpers.scaled_attention.window_bias", f"{ONNX}/test_attention.py")
+def attention_forgets_the_past(window_bias, context, q, keys, *given):
+    return window_bias(context, q, keys, 0, given[-1])
+
+
+@FAULTS.at(f"{RULES}.quantized_products._per_row", f"{ONNX}/test_quantized_products.py")
+def zero_points_of_rows_are_ignored(per_row, context, zero_point):
+    return None
+
+
+@FAULTS.at(f"{MODELS}.rule_helpers.integer_products.bounds", f"{ONNX}/test_quantized_products.py")
+def last_terms_of_integer_sums_are_lost(bounds, length, largest_term, largest_sum):
+    return bounds(max(1, length - 1), largest_term, largest_sum)
+
+
+@FAULTS.at(f"{MODELS}.conversion.control_flow._sweep", f"{ONNX}/test_control_flow.py")
+def scan_goes_forward_alone(sweep, call, count, directions):
+    made = sweep(call, count, directions)
+    return attrs.evolve(made, backwards=[0] * len(made.backwards), prepended=[0] * len(made.prepended))
+
+
+@FAULTS.at(f"{MODELS}.conversion.control_flow._chosen", f"{ONNX}/test_branches_at_run_time.py")
+def branches_are_exchanged(chosen, context, truth, one, other):
+    return chosen(context, truth, other, one)
+
+
+# --- composites and simplification -------------------------------------------------------------------------------
+
+
+@FAULTS.at("webnn_py.rewriting.composites.spelled_out", f"{ONNX}/test_composites.py")
+def composites_are_written_down(spelled_out, graph):
+    return graph
+
+
+@FAULTS.at(f"{MODELS}.simplification.known_values.KnownValues._chosen_branch", f"{ONNX}/test_simplification.py")
+def simplification_takes_the_other_branch(chosen, walk, node):
+    other = type(node)()
+    other.CopyFrom(node)
+    for attribute in other.attribute:
+        attribute.name = {"then_branch": "else_branch", "else_branch": "then_branch"}.get(
+            attribute.name, attribute.name
+        )
+    return chosen(walk, other)
+
+
+@FAULTS.at(f"{MODELS}.simplification.known_values.KEPT", f"{ONNX}/test_simplification.py")
+def simplification_unpacks_weights(kept):
+    return frozenset()
+
+
+# --- exporting ---------------------------------------------------------------------------------------------------
+
+
+@FAULTS.at(f"{EXPORTER}.rules.conversion._where_beyond", f"{EXPORT}/test_cases.py", only="oracle")
+def exported_cast_wraps(where_beyond, *given):
+    return given[-1]
+
+
+@FAULTS.at(f"{EXPORTER}.rules.recurrent._in_order", f"{EXPORT}/test_cases.py", only="oracle")
+def exported_gates_stay_in_order(in_order, *given):
+    layout = given[-2]
+    return in_order(*given[:-1], layout)
+
+
+@FAULTS.at(f"{EXPORTER}.function_digests.digest_of", f"{ONNX}/test_webnn_operator_calls.py", only="was_changed")
+def exported_functions_are_changed_unnoticed(digest_of, function):
+    return "0" * 32
+
+
+@FAULTS.at(f"{EXPORTER}.model_export.constant_key", EXPORT, only="constant or shared or weights or function")
+def exported_constants_of_one_shape_are_one(constant_key, key, array):
+    return str(array.dtype), array.shape

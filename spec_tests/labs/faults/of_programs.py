@@ -1,373 +1,125 @@
-"""Faults of timelines, scripts, sessions, traces, pictures, documents and JavaScript."""
+"""Faults of timelines, promises, buffers and graphs."""
 
-from spec_tests.labs.faults.records import (
-    BROWSERS,
-    CONSTANTS,
-    COPIES,
-    DOCUMENTS,
-    DYNAMIC,
-    GPU,
-    INTERLEAVINGS,
-    JAVASCRIPT,
-    LENDING,
-    NEWER,
-    OWN_THREAD,
-    PAGE,
-    PICTURES,
-    PROFILE,
-    SAVED,
-    SCRIPT,
-    SESSIONS,
-    SHARED_DEVICES,
-    TIMELINES,
-    TIMINGS,
-    TRACING,
-    VALIDATION,
-    WEB_EXPORT,
-    Fault,
-)
+from spec_tests.labs.faults.records import Faults
 
-FAULTS = [
-    Fault(
-        "public-name-nowhere",
-        '    "TimelineStatistics",\n',
-        '    "TimelineStatistics",\n    "__version__",\n',
-        DOCUMENTS,
-    ),
-    Fault(
-        "message-not-as-documented",
-        "a buffer is given twice; each name needs a buffer of its own",
-        "a buffer is given twice",
-        DOCUMENTS,
-        "troubleshooting",
-    ),
-    Fault(
-        "step-tells-too-many",
-        "        return self._done - before\n",
-        "        return self._done\n",
-        DOCUMENTS,
-        "testing.md",
-    ),
-    Fault(
-        "lends-what-is-not-submitted",
-        "        self.flush()  # the user's submissions come behind what is collected\n",
-        "",
-        LENDING,
-        "has_been_submitted",
-    ),
-    Fault("follows-unheard", "        self.has_failed = True  #", "        #", GPU, "test_a_submission_that_fails"),
-    Fault("gpu-waits-for-users", "self._rest()\n                    await", "await", LENDING, "lent_buffer_has_been"),
-    Fault("gpu-waits-for-builds", "self._rest()\n                    await", "await", GPU, "has_been_submitted_when"),
-    Fault(
-        "timeline-bytes",
-        "_queued_bytes += entry.held_bytes",
-        "_queued_bytes = entry.held_bytes",
-        TIMELINES,
-    ),
-    Fault(
-        "answers-while-paused",
-        "rests = self._parked is not None and self._permits is None",
-        "rests = self._parked is not None",
-        SCRIPT,
-        "no_answer",
-    ),
-    Fault("long-steps-in-a-row", "not (queue and self._reads(queue[0]))", "not queue", TIMELINES, "between_two_long"),
-    Fault(
-        "long-reads-in-a-row",
-        "                if is_late:\n                    return\n",
-        "",
-        TIMELINES,
-        "reads_take_long",
-    ),
-    Fault("runs-while-paused", "self._running is not None or self._permits is not None or", "", TIMELINES, "paused"),
-    Fault(
-        "runs-for-ever",
-        "            if now > until:",
-        "            if False:",
-        TIMELINES,
-        "starve",
-    ),
-    Fault("dispatch-of-destroyed", " is not context or buffer._destroyed:", " is not context:", SCRIPT, "destroy"),
-    Fault("sizes-never-asked-again", "decide(value) == holds for", "True for", DYNAMIC),
-    Fault(
-        "sizes-only-guessed",
-        "batch, rows, columns, inner = map(rough, shape)",
-        "batch, rows, columns, inner = shape",
-        GPU,
-        "many_sizes",
-    ),
-    Fault(
-        "sizes-used-first",
-        "self._variants.remove(variant)\n            self._variants.append(variant)\n            ",
-        "",
-        GPU,
-        "used_last",
-    ),
-    Fault("size-quotient", "else -quotient", "else -quotient - 1", DYNAMIC),
-    Fault("unequal-sizes-of-a-name", "if sizes.setdefault(text, size) != size:", "if False:", DYNAMIC),
-    Fault("views-of-the-largest", "self._look_again(node, sizes, template, late)", "pass", DYNAMIC),
-    Fault("calls-of-the-largest", "[call.prepared(template) for call in calls]", "calls", DYNAMIC),
-    Fault("sizes-of-another-dispatch", "self._places] = np.array(", "self._places] = 1 + np.array(", DYNAMIC),
-    Fault("trace-without-cause", "None if by_task else instruments.call)", "None)", TRACING, "points_to"),
-    Fault(
-        "trace-out-of-turn", "turn = min(max(since, self._lane_end.get(process, 0)), until)", "turn = since", TRACING
-    ),
-    Fault("trace-holds-work", "        self.settled = self.aborted = None\n", "", TRACING, "holds_neither"),
-    Fault("trace-line-of-another", "given if is_users else ()", "given", TRACING, "library_makes"),
-    Fault("trace-line-of-evaluated", "([^()<\\n][^()\\n]*?)", "([^()\\n]*?)", TRACING, "line_of_the_script"),
-    Fault(
-        "trace-without-line-of-script", "caller is None else (caller, 0)", "True else (caller, 0)", TRACING, "script"
-    ),
-    Fault("trace-keeps-each", "work.args == self._given", "work.args is self._given", TRACING, "garbage"),
-    Fault(
-        "interrupted-profile",
-        '    if device.is_lost:\n        raise UnknownError("the',
-        '    if False:\n        raise UnknownError("the',
-        TRACING,
-        "soon",
-    ),
-    Fault("instrument-stays", "        self.remove(instrument)\n        _LOGGER", "        _LOGGER", TRACING, "raises"),
-    Fault("timeline-permits", "self._permits -= 1", "self._permits -= 2", TIMELINES),
-    Fault(
-        "timeline-in-flight",
-        "self._answers.popleft()\n            self._in_flight -= 1",
-        "self._answers.popleft()",
-        TIMELINES,
-    ),
-    Fault(
-        "loss-runs-entries",
-        "if self._lost and entry.abortable:\n            return self._answer(entry, None)\n",
-        "if self._lost and not entry.abortable:\n            return self._answer(entry, None)\n",
-        TIMELINES,
-    ),
-    Fault(
-        "promise-settles-twice",
-        'state != "pending":\n            return False',
-        'state == "":\n            return False',
-        SCRIPT,
-        "test_promise",
-    ),
-    Fault("accepts-constant-buffers", "if given.constant:", "if False:", SCRIPT),
-    Fault("accepts-other-shapes", " or given.shape != wanted.shape:", ":", VALIDATION),
-    Fault("accepts-names-twice", "if text in self._input_names:", "if False:", SCRIPT),
-    Fault("accepts-foreign-constants", "if buffer._context is not self._context:", "if False:", SCRIPT),
-    Fault(
-        "words-every-axis",
-        "        if axis >= operand.rank:\n            check_axis(",
-        "        if True:\n            check_axis(",
-        SCRIPT,
-    ),
-    Fault("words-long-lists", "shown(list(values[: _REPR.maxlist + 1]))", "str(list(values))", SCRIPT),
-    Fault("reads-endless-sequences", "islice(values, MAX_ITEMS + 1)", "islice(values, 10 * MAX_ITEMS)", SCRIPT),
-    Fault(
-        "lets-foreign-errors-out",
-        "    except Exception as error:\n        words = error.args",
-        "    except TypeError as error:\n        words = error.args",
-        SCRIPT,
-    ),
-    Fault(
-        "believes-a-class",
-        'if type(buffer) is not MLBuffer:\n        raise TypeError(f"{method}',
-        'if not isinstance(buffer, MLBuffer):\n        raise TypeError(f"{method}',
-        SCRIPT,
-    ),
-    Fault("reads-a-gpu", "if device is not None and device[0] == _CPU:", "if device is not None:", SCRIPT),
-    Fault(
-        "lets-memory-errors-out",
-        "    except MemoryError as error:",
-        "    except ZeroDivisionError as error:",
-        SCRIPT,
-        "without_memory",
-    ),
-    Fault("writes-whole-labels", "{visible(shortened(text, LONGEST))}]", "{visible(text)}]", SCRIPT),
-    Fault("keeps-pending-reads", "pending, self._pending_reads = self._pending_reads, {}", "pending = {}", SCRIPT),
-    Fault("shared-device-uncounted", "self._users[device] += 1", "self._users[device] += 0", SHARED_DEVICES),
-    Fault("shared-device-lost", "if device is None or is_lost(device):", "if device is None:", SHARED_DEVICES),
-    Fault("loss-wakes-nobody", "_LISTENER.wake(reason, device)", "_LISTENER.wake(reason, self)", SHARED_DEVICES),
-    Fault(
-        "adapter-ambiguous", "if len(fitting) > 1:", "if len(fitting) > 9:", ("spec_tests/on_wgpu/test_adapters.py",)
-    ),
-    Fault("copy-kernel-shift", "<< (32u - region.shift)", "<< region.shift", COPIES),
-    Fault("copy-clears-mark", "region, is_whole=is_whole)", "region)", COPIES),
-    Fault("copy-overlap", "begin < target + number and target < begin + number", "begin == target", COPIES),
-    Fault("arena-stretch", "range((first >> scale) - 1,", "range(first >> scale,", ("spec_tests/device/test_plan.py",)),
-    Fault("copy-own-buffer", "if source.buffer is target.buffer:", "if False:", COPIES),
-    Fault("constant-options", "node.operator.name, operands, options,", "node.operator.name, operands,", CONSTANTS),
-    Fault("constant-held-by-nobody", "            held.append(memory)\n", "", CONSTANTS),
-    Fault("constant-dead", "memory is None or memory.data is None", "memory is None", CONSTANTS),
-    Fault("device-reference-stale", "if self._current is lost:", "if False:", SESSIONS, "test_s0_5"),
-    Fault("device-reference-wiped", "if self._current is lost:", "if True:", SESSIONS, "test_s0_9"),
-    Fault("device-ended-by-any-session", "current.references or self._waiting", "self._waiting", SESSIONS, "test_s0_3"),
-    Fault("device-always-preserved", "or self._waiting or self._preserve)", "or True)", SESSIONS, "test_s0_4"),
-    Fault("released-graphs-kept", "self._model.release(plan.graph)", "pass", SESSIONS, "by_their_release"),
-    Fault(
-        "late-graph-kept",
-        "promise._on_settled(partial(_destroy, promise))",
-        "pass",
-        SESSIONS,
-        "cancelled_while_it_makes_its_graph",
-    ),
-    Fault(
-        "loop-started-from-here",
-        "_thread.start_new_thread(self._start_thread, (started,))",
-        "self._start_thread(started)",
-        SESSIONS,
-        "start_of_a_thread",
-    ),
-    Fault("loop-end-not-waited-for", "            end.wait()\n", "            pass\n", SESSIONS, "is_no_end"),
-    Fault(
-        "closed-realm-entered", "if self._closed or self._ended is", "if self._ended is", JAVASCRIPT, "is_closed_runs"
-    ),
-    Fault(
-        "wait-unprotected",
-        "    @enable_ki_protection  # an interrupt in the midst would leave the task among those that are woken\n",
-        "",
-        SCRIPT,
-        "as_a_wait_begins",
-    ),
-    Fault("runs-overtake", "plan is None or self._line.locked() or", "plan is None or", SESSIONS, "overlap"),
-    Fault("outputs-overlap", "if np.may_share_memory(place, array):", "if place is array:", SESSIONS, "test_s3_16"),
-    Fault("names-unbound", "if known != value:", "if False:", SESSIONS, "one_name_is_one_size"),
-    Fault("captures-disposed", "and not tensor.disposed\n        for name", "\n        for name", SESSIONS, "captured"),
-    Fault("weights-of-equal-shape", "(value, ContentKey(value))", "(value, bytes(8))", SESSIONS, "told_apart"),
-    Fault("saved-unsealed", "not compare_digest(_seal(text, secret), start[-DIGEST_BYTES:])", "False", SAVED),
-    Fault(
-        "saved-newest-goes", "for _, path, length in sorted(kept):", "for _, path, length in sorted(kept)[::-1]:", SAVED
-    ),
-    Fault("saved-place", "BufferRange(memory[index], offset, length)", "BufferRange(memory[index], 0, length)", SAVED),
-    Fault("saved-constants-apart", "(plan.identity, plan.byte_length,", "(None, plan.byte_length,", SAVED),
-    Fault("javascript-bigint", '{"bigint": BigInt, "number": float}', '{"bigint": float, "number": float}', JAVASCRIPT),
-    Fault("javascript-type-error", "name === 'TypeError' ? new", "name === 'RangeError' ? new", JAVASCRIPT),
-    Fault("look-ends-early", "wait, ffi.NULL) & 0xFF)", "wait, ffi.NULL))", ("spec_tests/on_wgpu/test_threads.py",)),
-    Fault("interleavings-forget-loss", "(device.done, device.done_when_lost)", "device.done", INTERLEAVINGS),
-    Fault("interleavings-without-turns", "if self._clock() != since:", "if False:", INTERLEAVINGS),
-    Fault(
-        "interleavings-miss-hangs",
-        "wrong = failed_action(execution) or hang(execution)",
-        "wrong = failed_action(execution)",
-        INTERLEAVINGS,
-    ),
-    Fault("label-ends-the-page", '.replace("<", "\\\\u003c")', "", PAGE),
-    Fault(
-        "merged-and-lost", "first = next;\n  }\n}\n\nfunction add", "first = next + 1;\n  }\n}\n\nfunction add", PAGE
-    ),
-    Fault(
-        "rejected-by-itself", "partsOf(trace, item.args.cause)?.caused", "partsOf(trace, item.operation)?.caused", PAGE
-    ),
-    Fault(
-        "interleavings-scopes-skip-turns",
-        "with trio.CancelScope(shield=True):\n                await self._turn.wait()",
-        "with trio.CancelScope():\n                await self._turn.wait()",
-        INTERLEAVINGS,
-    ),
-    Fault(
-        "places-lost",
-        "return Node(node.operator, operands, node.options, node.outputs, node.label, node.drawn)",
-        "return Node(node.operator, operands, node.options, node.outputs, node.label)",
-        PICTURES,
-    ),
-    Fault(
-        "kernels-unframed",
-        "for node in nodes for place in node.drawn}))",
-        "for node in nodes[:1] for place in node.drawn}))",
-        PICTURES,
-    ),
-    Fault("picture-does-not-fit", "svg{{display:block;width:100%;", "svg{{display:block;", PICTURES, "fits"),
-    Fault("picture-jumps", "x*pane.scrollWidth-pane.clientWidth/2", "0", PICTURES, "fits"),
-    Fault("boxes-overlap", "offset += vertex.size.width + (", "offset += (", PICTURES),
-    Fault("entities-drawn", 'text.replace("&", "&amp;").replace', "text.replace", PICTURES),
-    Fault("kernel-waits-counted", "began = max(begin, ended)", "began = begin - 1", TIMINGS, "one_clock"),
-    Fault("profile-keeps-memory", "            await done(device.release(storage))", "            pass", PROFILE),
-    Fault("timing-not-taken-off", "max(seconds - longer, seconds / 10)", "seconds", PROFILE, "taken_off"),
-    Fault("timing-of-the-host", 'timing.clock != "gpu"', 'timing.clock == "none"', PROFILE, "adds"),
-    Fault("profile-of-a-cold-device", "if seconds * count < ROW_SECONDS:", "if False:", PROFILE, "warm"),
-    Fault(
-        "kernels-shorter-than-they-are",
-        "duration = ended - began",
-        "duration = (ended - began) // 2",
-        PROFILE,
-        "add_up",
-    ),
-    Fault("finite-forgets", "if last_read.get(value, -1) >= begin", "if last_read.get(value, -1) > begin", PROFILE),
-    Fault("javascript-timers", "if self._live.get(timer) == count:", "if True:", JAVASCRIPT),
-    Fault(
-        "javascript-imports-anything", "if not name.endswith(MODULE_SUFFIXES):", "if not name:", JAVASCRIPT, "import"
-    ),
-    Fault(
-        "javascript-unsettled-await",
-        "1 if world.failed else 0 if unsettled is None",
-        "1 if world.failed else 0 if True",
-        JAVASCRIPT,
-    ),
-    Fault("javascript-constants-uncounted", "if not this._has_built:", "if False:", JAVASCRIPT, "refused_at_the_limit"),
-    Fault(
-        "browser-ranks-unlooked-at",
-        "any_rank=row in node.operator.output_limits)",
-        "any_rank=True)",
-        BROWSERS,
-        "every_row",
-    ),
-    Fault(
-        "browser-refuses-nothing-at-build",
-        "for node in graph.nodes:\n            refusal = self._profile",
-        "for node in graph.nodes[1:]:\n            refusal = self._profile",
-        BROWSERS,
-        "each_rule",
-    ),
-    Fault(
-        "browser-first-output-shared",
-        "len(set(graph.outputs.values())) == len(graph.outputs)",
-        "len(set(graph.outputs.values())) > 0",
-        BROWSERS,
-        "two_outputs",
-    ),
-    Fault(
-        "browser-stride-as-long-as-a-slice",
-        "stride > size for stride",
-        "stride >= size for stride",
-        BROWSERS,
-        "accepted",
-    ),
-    Fault(
-        "newer-file-behind-the-older-one",
-        "newer if newer is not None and newer.is_file() else self.root / path",
-        "self.root / path if (self.root / path).is_file() or newer is None else newer",
-        NEWER,
-        "newer_of_two",
-    ),
-    Fault("all-data-types-required", "list(limits.required)", "list(limits.data_types)", NEWER, "required"),
-    Fault(
-        "the-text-by-default",
-        'Compatibility("wpt-2026", destroyed_is_invalid_state=True)',
-        'Compatibility("wpt-2026")',
-        NEWER,
-        "errors",
-    ),
-    Fault(
-        "saved-js-begins-of-weights-not-aligned",
-        "            begin = -(-self.byte_length // ALIGNMENT) * ALIGNMENT\n",
-        "            begin = self.byte_length\n",
-        WEB_EXPORT,
-    ),
-    Fault(
-        "saved-js-negative-zero-lost",
-        '    return repr(value).removesuffix(".0")\n',
-        '    return repr(value + 0.0).removesuffix(".0")\n',
-        WEB_EXPORT,
-    ),
-    Fault(
-        "saved-js-variables-called-like-reserved-words",
-        "dict.fromkeys((*RESERVED, *taken), 2)",
-        "dict.fromkeys(taken, 2)",
-        WEB_EXPORT,
-    ),
-    Fault("alone-beside-tasks-of-this-turn", "return steps.count > 1", "return steps.count > 2", OWN_THREAD, "busy"),
-    Fault(
-        "alone-beside-threads",
-        "        and not trio.to_thread.current_default_thread_limiter().borrowed_tokens\n",
-        "",
-        OWN_THREAD,
-        "in_a_thread",
-    ),
-    Fault("alone-in-a-guest", "if self._is_guest is None:", "if False:", OWN_THREAD, "guest"),
-]
+DEVICE_TIMELINE = "spec_tests/device_timeline"
+SCRIPT_TIMELINE = "spec_tests/script_timeline"
+
+FAULTS = Faults()
+
+
+@FAULTS.at("webnn_py.timelines.timeline.Timeline.enqueue", DEVICE_TIMELINE, SCRIPT_TIMELINE, only="bytes or capacity")
+def bytes_of_the_last_entry_alone(enqueue, timeline, entry):
+    enqueue(timeline, entry)
+    timeline._queued_bytes = entry.held_bytes
+
+
+@FAULTS.at("webnn_py.timelines.timeline.Timeline.enqueue", SCRIPT_TIMELINE, only="order or reads or writ")
+def entries_overtake(enqueue, timeline, entry):
+    enqueue(timeline, entry)
+    timeline._queue.rotate(1)
+
+
+@FAULTS.at("webnn_py.timelines.timeline.Timeline.run_waiting", DEVICE_TIMELINE, SCRIPT_TIMELINE, only="paused")
+def awaiting_runs_a_paused_timeline(run_waiting, timeline):
+    permits, timeline._permits = timeline._permits, None
+    timeline._is_woken = True
+    run_waiting(timeline)
+    timeline._permits = permits
+
+
+@FAULTS.at("webnn_py.timelines.device_timeline.DeviceTimeline._reads", DEVICE_TIMELINE, SCRIPT_TIMELINE, only="long")
+def late_timeline_goes_on(reads, timeline, entry):
+    return True
+
+
+@FAULTS.at("webnn_py.timelines.device_timeline.DeviceTimeline.step", DEVICE_TIMELINE, SCRIPT_TIMELINE, only="step")
+async def steps_one_too_many(step, timeline, count=1):
+    return await step(timeline, count + 1 if isinstance(count, int) and count > 0 else count)
+
+
+@FAULTS.at("webnn_py.timelines.device_timeline.DeviceTimeline.lose", f"{SCRIPT_TIMELINE}/test_destroy_table.py")
+def loss_leaves_promises_pending(lose, timeline, why):
+    for entry in timeline.entries():
+        entry.aborted = None
+    lose(timeline, why)
+
+
+@FAULTS.at("webnn_py.timelines.device_timeline.DeviceTimeline._run_entry", DEVICE_TIMELINE, SCRIPT_TIMELINE, only="los")
+def lost_context_runs_what_is_queued(run, timeline, entry):
+    lost, timeline._lost = timeline._lost, False
+    try:
+        return run(timeline, entry)
+    finally:
+        timeline._lost = lost
+
+
+@FAULTS.at("webnn_py.script.releases.Releases._operation", DEVICE_TIMELINE, SCRIPT_TIMELINE, only="los or release")
+def releases_are_dropped_on_loss(operation, releases, thing):
+    made = operation(releases, thing)
+    made.abortable = True
+    return made
+
+
+@FAULTS.at("webnn_py.script.buffer.MLBuffer._destroy", SCRIPT_TIMELINE, only="destroy")
+def release_before_pending_reads_are_rejected(destroy, buffer):
+    if not buffer._destroyed:
+        buffer._pending_reads = {}
+    destroy(buffer)
+
+
+@FAULTS.at("webnn_py.script.context.MLContext._settle_read", SCRIPT_TIMELINE, only="destroy or out")
+def read_settles_after_destroy(settle, context, promise, buffer, *given):
+    if promise._state != "pending":
+        promise._state = "pending"
+        buffer._pending_reads[promise] = None
+    settle(context, promise, buffer, *given)
+
+
+@FAULTS.at("webnn_py.script.context.MLContext._lose", SCRIPT_TIMELINE, only="los or destroy")
+def loss_is_resolved_twice_with_another_message(lose, context, message):
+    context._lost_message = None
+    lose(context, message)
+
+
+@FAULTS.at("webnn_py.timelines.promise.MLPromise._settle", SCRIPT_TIMELINE + "/test_promise.py")
+def promise_settles_twice(settle, promise, state, outcome):
+    promise._state = "pending"
+    return settle(promise, state, outcome)
+
+
+@FAULTS.at("webnn_py.timelines.promise.MLPromise._error", SCRIPT_TIMELINE + "/test_promise.py")
+def awaiters_share_an_error(error, promise):
+    return promise._outcome
+
+
+@FAULTS.at("webnn_py.timelines.promise.MLPromise._hear", SCRIPT_TIMELINE, only="await or warn or unheard")
+def awaited_rejection_is_reported(hear, promise):
+    pass
+
+
+@FAULTS.at("webnn_py.timelines.script_timeline.ScriptTimeline.answer", SCRIPT_TIMELINE, only="no_answer or paused")
+def answers_while_the_script_is_paused(answer, timeline, entry):
+    permits, timeline._permits = timeline._permits, None
+    answer(timeline, entry)
+    timeline._permits = permits
+
+
+@FAULTS.at("webnn_py.script.checks.storages", SCRIPT_TIMELINE, only="dispatch or constant")
+def dispatch_accepts_any_buffer(storages, what, buffers, descriptors):
+    return {name: buffer._storage for name, buffer in buffers.items()}
+
+
+@FAULTS.at("webnn_py.script.context.MLContext._check_buffer", SCRIPT_TIMELINE, only="destroy")
+def destroyed_buffers_are_accepted(check, context, method, buffer):
+    pass
+
+
+@FAULTS.at("webnn_py.script.copying._check_range", "spec_tests/device/test_copies.py")
+def copies_beyond_the_end(check, name, offset, count, there):
+    pass
+
+
+@FAULTS.at("webnn_py.script.sources.host_copy", SCRIPT_TIMELINE, only="write or copied")
+def written_data_are_not_copied(host_copy, data, descriptor, *given):
+    return host_copy(data, descriptor, lambda array, *_: array)

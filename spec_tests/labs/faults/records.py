@@ -1,62 +1,105 @@
-"""What a fault is: text that stands once in the package and what replaces it; where, does not matter."""
+"""Deliberate faults: each replaces one seam, and names the tests that concern it."""
+
+from functools import partial
 
 import attrs
 
-CASES = ("spec_tests/operators/test_cases.py",)
-GPU = ("spec_tests/on_wgpu", "spec_tests/gpu")
-ATTENTION = ("spec_tests/on_wgpu/test_attention.py",)
-SCRIPT = ("spec_tests/script_timeline",)
-TIMELINES = ("spec_tests/device_timeline", "spec_tests/script_timeline")
-TIMINGS = ("spec_tests/device/test_kernel_timings.py", "spec_tests/device/test_flops.py")
-PROFILE = ("spec_tests/script_timeline/test_profile.py", "spec_tests/script_timeline/test_check_finite.py")
-SHARED_DEVICES = ("spec_tests/on_wgpu/test_shared_devices.py",)
-LENDING = ("spec_tests/on_wgpu/test_buffer_sharing.py",)
-COPIES = ("spec_tests/device/test_copies.py", "spec_tests/on_wgpu/test_buffer_copies.py")
-OWN_THREAD = ("spec_tests/device/test_own_thread.py",)
-CONSTANTS = ("spec_tests/device/test_shared_constants.py",)
-VALIDATION = ("spec_tests/operators/test_bad_operands.py", "spec_tests/operators/test_limits.py", *SCRIPT)
-ONNX = ("spec_tests/onnx_models",)
-COMPOSITES = ("spec_tests/onnx_models/conversion/test_composites.py",)
-ORACLES = ("spec_tests/labs/oracles", "spec_tests/on_onnxruntime/test_optimizations.py")
-RANKING = ("spec_tests/onnx_models/rules/test_top_k.py",)
-SAMPLING = ("spec_tests/onnx_models/rules/test_grid_sampling.py",)
-VOLUMES = ("spec_tests/onnx_models/rules/test_convolution.py",)
-DYNAMIC = ("spec_tests/script_timeline/test_dynamic_shapes.py", "spec_tests/device/test_sizes.py")
-ENGINE = ("spec_tests/on_onnxruntime",)
-EXPORT = ("spec_tests/onnx_models/export",)
-SAVED = ("spec_tests/saved_graphs",)
-SESSIONS = ("spec_tests/runtime",)
-DIRECTIONS = ("spec_tests/on_numpy/test_directions.py",)
-ROWS = ("spec_tests/on_numpy/test_rows.py",)
-NUMPY_PASSES = ("spec_tests/on_numpy/test_passes.py",)
-FLOAT16 = ("spec_tests/on_numpy/test_float16.py",)
-DEPTHWISE = ("spec_tests/on_numpy/test_depthwise.py",)
-SPREAD = ("spec_tests/on_numpy/test_spread_windows.py",)
-EXAMPLES = ("spec_tests/examples/test_*.py",)
-COMMAND = ("spec_tests/command",)
-PICTURES = ("spec_tests/graph_pictures",)
-SIMPLIFICATION = ("spec_tests/onnx_models/test_simplification.py",)
-INTERLEAVINGS = ("spec_tests/testing",)
-PAGE = ("spec_tests/tracing/test_page*.py",)
-DOCUMENTS = ("spec_tests/documents",)
-BROWSERS = ("spec_tests/browser_profiles", "spec_tests/javascript/test_browser_profiles.py")
-NEWER = ("spec_tests/wpt/test_newer_files.py",)
-TRACING = ("spec_tests/tracing",)
-WEB_EXPORT = ("spec_tests/web_export",)
-JAVASCRIPT = ("spec_tests/javascript", "spec_tests/wpt/test_known_answers.py", "spec_tests/wpt/test_own_files.py")
+from spec_tests.labs.faults import seams
 
 
 @attrs.frozen
 class Fault:
-    """A fault, and the tests that concern it: patterns of paths, and pytest's ``-k``."""
+    """A fault.
+
+    Attributes:
+        name: its name on the command line.
+        seam: the dotted name of the function, method or constant that it replaces.
+        replacement: of a function: called with the function and its arguments; of a constant: called with its value.
+        tests: patterns of the paths of the tests that concern it.
+        only: pytest's ``-k``.
+        in_processes: whether the processes that tests start have it, too.
+        text: of a fault in a text that ``seam`` loads: the arguments that it is called with, and the text itself.
+    """
 
     name: str
-    old: str
-    new: str
+    seam: str
+    replacement: object
     tests: tuple[str, ...]
     only: str = ""
+    in_processes: bool = False
+    text: "Text | None" = None
+
+    def apply(self):
+        """Put the fault into this process; return what takes it out again.
+
+        Raises:
+            SeamError: the package no longer has what the fault replaces.
+        """
+        owner, name, value = seams.resolve(self.seam)
+        function = seams.function_within(value)
+        if function is None:
+            undo = seams.replace_value(owner, name, self.replacement)
+        else:
+            if self.text is not None:
+                self.text.check(function)
+            seams.check_takes(self.replacement, function)
+            undo = seams.replace_function(function, lambda original: partial(self.replacement, original))
+        seams.forget_cached()
+
+        def undo_all():
+            undo()
+            seams.forget_cached()
+
+        return undo_all
 
 
-def of_kernel(operator, old, new, name=""):
-    """A fault of one operator on the GPU."""
-    return Fault(name or f"wgsl-{operator}", old, new, CASES, f"wgpu and {operator}")
+@attrs.frozen
+class Text:
+    """Part of a text that a function loads, and what stands in its place.
+
+    Attributes:
+        given: the arguments with which the function is called for the text.
+        old: what the text has exactly once.
+        new: what the fault puts there.
+    """
+
+    given: tuple[object, ...]
+    old: str
+    new: str
+
+    def check(self, load):
+        """Refuse a text that does not have ``old`` exactly once."""
+        self.faulty(load(*self.given))
+
+    def faulty(self, text):
+        """Return the text with the fault."""
+        return seams.replaced_once(text, self.old, self.new, " ".join(map(str, self.given)))
+
+    def __call__(self, load, *given):
+        """Load a text, with the fault if it is the one that has it."""
+        return self.faulty(load(*given)) if given == self.given else load(*given)
+
+
+class Faults(dict):
+    """The faults of one subject by their names, in the order in which they are declared."""
+
+    def at(self, seam, *tests, only="", in_processes=False, name=None):
+        """Declare what the decorated function takes the place of; its name is the fault's, if no other is given."""
+
+        def declare(replacement):
+            self._add(
+                Fault(name or replacement.__name__.replace("_", "-"), seam, replacement, tests, only, in_processes)
+            )
+            return replacement
+
+        return declare
+
+    def in_text(self, name, seam, given, old, new, *tests, only="", in_processes=False):
+        """Declare a fault in a text, such as a file of JavaScript, that the function at ``seam`` loads."""
+        text = Text(given, old, new)
+        self._add(Fault(name, seam, text, tests, only, in_processes, text))
+
+    def _add(self, fault):
+        if fault.name in self:
+            raise ValueError(f"there are two faults {fault.name}")
+        self[fault.name] = fault

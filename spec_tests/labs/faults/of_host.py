@@ -1,0 +1,183 @@
+"""Faults of sessions, saved graphs, dynamic shapes, JavaScript, the command, traces, profiles and tools."""
+
+import attrs
+
+from spec_tests.labs.faults.records import Faults
+
+RUNTIME = "spec_tests/runtime"
+SAVED = "spec_tests/saved_graphs/test_folder.py"
+JAVASCRIPT = "spec_tests/javascript"
+COMMAND = "spec_tests/command"
+TRACING = "spec_tests/tracing"
+DYNAMIC = ("spec_tests/script_timeline/test_dynamic_shapes.py", "spec_tests/device/test_sizes.py")
+BINDINGS = "webnn_py.javascript.engine.own_source"
+
+FAULTS = Faults()
+
+
+# --- sessions ----------------------------------------------------------------------------------------------------
+
+
+@FAULTS.at("webnn_py.runtime.contexts.ContextKeeper.end_unused", f"{RUNTIME}/test_s0_device_lifetime.py")
+def device_is_never_ended(end_unused, keeper):
+    pass
+
+
+@FAULTS.at("webnn_py.runtime.contexts.Hold.release", f"{RUNTIME}/test_s0_device_lifetime.py")
+def device_ends_with_any_session(release, hold):
+    hold.opened.references = 1
+    release(hold)
+
+
+@FAULTS.at("webnn_py.runtime.contexts.ContextKeeper._forget", f"{RUNTIME}/test_s0_device_lifetime.py")
+def lost_device_is_used_again(forget, keeper, lost):
+    pass
+
+
+@FAULTS.at("webnn_py.runtime.runs.Plan.is_ready", RUNTIME, only="overlap or session")
+def plan_is_always_ready(is_ready, plan, request):
+    return True
+
+
+@FAULTS.at(
+    "webnn_py.runtime.bindings.check_distinct", f"{RUNTIME}/test_s3_binding.py", f"{RUNTIME}/test_s3_refusals.py"
+)
+def outputs_lie_where_inputs_do(check, feeds, targets):
+    pass
+
+
+@FAULTS.at("webnn_py.runtime.kept_graphs._contents", RUNTIME, only="cache or kept or told_apart")
+def kept_graphs_have_the_values_of_others(contents, value):
+    return ""
+
+
+@FAULTS.at("webnn_py.runtime.loop_thread.LoopThread.keep", f"{RUNTIME}/test_program_end.py", in_processes=True)
+def program_leaves_environments_open(keep, loop, thing):
+    pass
+
+
+# --- saved graphs ------------------------------------------------------------------------------------------------
+
+
+@FAULTS.at("webnn_py.saved_graphs.sealed._seal", SAVED)
+def saved_graphs_are_not_sealed(seal, text, secret):
+    return bytes(32)
+
+
+@FAULTS.at("webnn_py.saved_graphs.sealed.Label.check", SAVED)
+def saved_graphs_are_of_any_device(check, label, device):
+    pass
+
+
+@FAULTS.at("webnn_py.saved_graphs.folder.GraphFolder._make_room", SAVED)
+def saved_graphs_take_any_room(make_room, folder, size, target):
+    pass
+
+
+# --- dynamic shapes ----------------------------------------------------------------------------------------------
+
+
+@FAULTS.at("webnn_py.named_sizes.values.coverage", *DYNAMIC)
+def sizes_are_never_asked_again(coverage, tracing):
+    return lambda _sizes: True
+
+
+@FAULTS.at("webnn_py.device.on_numpy.dynamic_executable.DynamicNumpyGraph._look_again", *DYNAMIC)
+def views_stay_of_the_largest_size(look_again, *given):
+    pass
+
+
+# --- JavaScript --------------------------------------------------------------------------------------------------
+
+FAULTS.in_text(
+    "javascript-type-error-is-another",
+    BINDINGS,
+    ("calls.js",),
+    "name === 'TypeError' ? new own.TypeError",
+    "name === 'RangeError' ? new own.TypeError",
+    f"{JAVASCRIPT}/test_session.py",
+    "spec_tests/wpt/test_known_answers.py",
+    "spec_tests/wpt/test_own_files.py",
+)
+
+
+@FAULTS.at("webnn_py.javascript.local_files.Folder.read", JAVASCRIPT, only="files or link or folder or import")
+def javascript_reads_any_file(read, folder, name, most=None):
+    file = folder.path / name
+    return file.read_bytes() if file.is_file() else None
+
+
+@FAULTS.at("webnn_py.javascript.memory.MemoryAccount._let_go", f"{JAVASCRIPT}/test_memory.py")
+def javascript_memory_is_never_given_back(let_go, account, count):
+    pass
+
+
+# --- the command -------------------------------------------------------------------------------------------------
+
+
+@FAULTS.at("webnn_py.command.pictures._fitted", f"{COMMAND}/test_pictures.py")
+def pictures_are_stretched(fitted, picture, size, fit):
+    return fitted(picture, size, "stretch")
+
+
+@FAULTS.at("webnn_py.command.comparison.difference", COMMAND, only="finite")
+def mismatches_are_not_counted(difference, name, ours, theirs):
+    return attrs.evolve(difference(name, ours, theirs), mismatches=0)
+
+
+@FAULTS.at("webnn_py.command.written_files._place", f"{COMMAND}/test_written_files.py")
+def data_stay_without_their_model(place, fresh, paths):
+    for part, path in zip(fresh, paths, strict=True):
+        part.replace(path)
+
+
+@FAULTS.at("webnn_py.command.declared.Shapes._set", COMMAND, only="share or dimension or sizes")
+def one_dimension_has_two_sizes(set_, shapes, dimension, size, what):
+    shapes._sizes[dimension] = size, what
+
+
+# --- traces, profiles and pictures -------------------------------------------------------------------------------
+
+
+@FAULTS.at("webnn_py.tracing.source.user_line", TRACING, only="line")
+def trace_shows_lines_of_the_library(user_line, frame):
+    return (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
+
+
+@FAULTS.at("webnn_py.timelines.device_timeline.DeviceOperation.__call__", TRACING, only="holds")
+def trace_holds_what_has_ended(call, operation):
+    told = operation.settled, operation.aborted
+    call(operation)
+    operation.settled, operation.aborted = told
+
+
+@FAULTS.at("webnn_py.tracing.instruments.Instruments.failed", f"{TRACING}/test_instruments.py")
+def instrument_that_raises_stays(failed, instruments, hook, method, error):
+    pass
+
+
+@FAULTS.at("webnn_py.tracing.chrome._placed", TRACING, only="kernel")
+def kernels_begin_before_their_operation(placed, kernels, since, until):
+    for kernel, start, length in placed(kernels, since, until):
+        yield kernel, start - since, length
+
+
+@FAULTS.at("webnn_py.device.flops.flops", "spec_tests/device/test_flops.py")
+def flops_are_counted_twice(flops, node):
+    return 2 * flops(node)
+
+
+@FAULTS.at("webnn_py.browser_profiles.rules._strides_beyond_sizes", "spec_tests/browser_profiles")
+def browser_refuses_a_stride_as_long_as_a_slice(strides, node):
+    pairs = zip(node.options["strides"] or (), node.options["sizes"], strict=False)
+    return any(stride >= size for stride, size in pairs)
+
+
+@FAULTS.at("webnn_py.testing.ending.hang", "spec_tests/testing")
+def interleavings_miss_what_hangs(hang, execution):
+    return None
+
+
+@FAULTS.at("webnn_py.web_export.literals.number", "spec_tests/web_export")
+def exported_page_loses_negative_zero(number, value):
+    return number(value + 0)

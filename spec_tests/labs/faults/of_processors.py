@@ -1,0 +1,183 @@
+"""Faults of the devices that compute on the processor, and of the rewriting that they share: numpy and onnxruntime."""
+
+from functools import partial
+
+import attrs
+import numpy as np
+
+from spec_tests.labs.faults.records import Faults
+from webnn_py.onnx_export.guards import Must
+
+CASES = "spec_tests/operators/test_cases.py"
+NUMPY = "spec_tests/on_numpy"
+ENGINE = "spec_tests/on_onnxruntime"
+KERNELS = "webnn_py.device.on_numpy.kernels"
+ROUTINES = "webnn_py.device.on_numpy.routines"
+ANALYSES = "webnn_py.device.on_onnxruntime.analyses"
+PASSES = "webnn_py.device.on_onnxruntime.passes"
+REWRITING = "webnn_py.rewriting"
+GUARD = "webnn_py.onnx_export.body.Body.guard"
+
+FAULTS = Faults()
+
+
+# --- numpy -------------------------------------------------------------------------------------------------------
+
+
+@FAULTS.at(f"{KERNELS}.arithmetic.truncated_division", CASES, only="numpy and div")
+def numpy_integers_are_divided_down(divide, a, b, output, remainder):
+    np.floor_divide(a, b, out=output)
+
+
+@FAULTS.at(f"{KERNELS}.arithmetic.extreme", CASES, only="numpy and (max or min)")
+def numpy_extreme_loses_nan(extreme, node, choose):
+    return extreme(node, {np.maximum: np.fmax, np.minimum: np.fmin}[choose])
+
+
+@FAULTS.at(f"{KERNELS}.indexing.positions", CASES, only="numpy and gather")
+def numpy_index_does_not_count_from_the_end(positions, indices, size, counted):
+    return positions(np.maximum(indices, 0), size, counted)
+
+
+@FAULTS.at(f"{KERNELS}.pooling.Pooling.counts", CASES, only="numpy and average_pool2d")
+def numpy_average_counts_padding(counts, pool):
+    return tuple(np.full_like(each, each.max()) for each in counts(pool))
+
+
+@FAULTS.at(f"{ROUTINES}.im2col_tiles.Im2colTile.clear", CASES, NUMPY, only="numpy and (conv2d or pool2d) or windows")
+def numpy_padding_keeps_what_was_there(clear, tile):
+    tile.memory.fill(1)
+
+
+@FAULTS.at(f"{ROUTINES}.float16._is_signed", f"{NUMPY}/test_float16.py")
+def numpy_late_sign_is_lost(is_signed, x):
+    return bool(np.signbit(x[:64]).any())
+
+
+@FAULTS.at(f"{ROUTINES}.float16._narrow_usual", f"{NUMPY}/test_float16.py")
+def numpy_float16_is_cut_off(narrow, x, y, bits):
+    y[...] = (x >> 13 & ~0x1C000 | (x >> 16 & 0x8000)).astype(np.int16)
+
+
+# --- both, and rewriting -----------------------------------------------------------------------------------------
+
+
+@FAULTS.at("webnn_py.device.folding._normalization", f"{NUMPY}/test_folding.py")
+def folding_adds_the_mean(normalization, node, axis, contents):
+    affine = normalization(node, axis, contents)
+    return None if affine is None else attrs.evolve(affine, summand=-affine.summand)
+
+
+@FAULTS.at("webnn_py.device.folding._is_of_whole_numbers", f"{NUMPY}/test_folding.py")
+def folding_rounds_exact_sums(is_of_whole_numbers, convolution, contents):
+    return False
+
+
+@FAULTS.at("webnn_py.device.shared_constants.SharedConstants.find", "spec_tests/device/test_shared_constants.py")
+def constants_are_shared_after_their_release(find, shared, identity):
+    return None if identity is None else shared._memory.get(identity)
+
+
+@FAULTS.at(f"{REWRITING}.pattern.is_number", f"{ENGINE}/test_function_fusion.py")
+def rules_match_any_number(is_number, value, expected):
+    return True
+
+
+@FAULTS.at(f"{REWRITING}.rule.RewriteRule.refusal", f"{ENGINE}/test_function_fusion.py")
+def rules_apply_whatever_else_reads(refusal, rule, node, match, uses):
+    return None
+
+
+@FAULTS.at(f"{REWRITING}.passes.PassManager._chosen", f"{ENGINE}/test_passes.py", f"{ENGINE}/test_lines.py")
+def passes_run_for_every_target(chosen, manager, target):
+    return list(manager.passes)
+
+
+# --- onnxruntime -------------------------------------------------------------------------------------------------
+
+
+@FAULTS.at("webnn_py.device.on_onnxruntime.session.BoundSession.is_doubtful", ENGINE, only="guard or quickly_again")
+def guards_are_always_passed(is_doubtful, session):
+    return False
+
+
+def _without_guard(must, guard, body, x, given=Must.BE_NUMBERS, **more):
+    if given is not must:
+        guard(body, x, given, **more)
+
+
+for _must, _name, _only in (
+    (Must.BE_FINITE, "guards-let-infinities-pass", "every_number or exp_is_summed_up or not_be_finite"),
+    (Must.BE_ABOVE_ZERO, "guards-let-steps-of-zero-pass", "every_number or too_large"),
+    (Must.BE_NONE_OR_SOME, "guards-let-tiny-amounts-pass", "so_small"),
+):
+    FAULTS.at(GUARD, ENGINE, only=_only, name=_name)(partial(_without_guard, _must))
+
+
+@FAULTS.at("webnn_py.onnx_export.guards._whole", ENGINE, only="several_means or joins")
+def guard_of_the_first_tensor_alone(whole, tensors, axis, add):
+    return tensors[0]
+
+
+@FAULTS.at(
+    f"{ANALYSES}.unneeded_guards.nodes_with_indices_in_range",
+    f"{ENGINE}/test_index_ranges.py",
+    f"{ENGINE}/test_checked_indices.py",
+)
+def indices_are_taken_to_be_in_range(in_range, graph, ranges):
+    return frozenset(node for node in graph.nodes if "indices" in node.operands)
+
+
+@FAULTS.at(f"{ANALYSES}.quantized_gates.quantized_gates", f"{ENGINE}/test_quantized_gates.py")
+def every_sigmoid_is_a_gate(gates, graph):
+    return frozenset(node.results[0] for node in graph.nodes if node.operator.name == "sigmoid")
+
+
+@FAULTS.at(f"{ANALYSES}.unneeded_guards.finite_nodes", ENGINE, only="bounded or may_not_be_finite or every_number")
+def operands_are_taken_to_be_bounded(finite, graph, ranges, contents):
+    return frozenset(graph.nodes)
+
+
+@FAULTS.at(f"{ANALYSES}.unneeded_guards._are_finite", ENGINE, only="looked_at or pool")
+def max_pools_are_taken_to_be_finite(are_finite, pools, power, ranges):
+    return True
+
+
+@FAULTS.at(f"{PASSES}.integer_products._largest_column", ENGINE, only="not_known or integer or mean_something")
+def integer_products_round_their_sums(largest, shifted, contents, most):
+    return 0
+
+
+@FAULTS.at(f"{PASSES}.int8_row_order.MOST", f"{ENGINE}/test_int8_networks.py")
+def pairs_of_weights_saturate(most):
+    return 140
+
+
+@FAULTS.at(f"{PASSES}.loop_steps._waits_for", f"{ENGINE}/test_loop_rerolling.py")
+def loops_wait_for_themselves(waits_for, values, nodes):
+    return False
+
+
+@FAULTS.at(f"{PASSES}.reductions_before_reshapes.broadcast_shape", ENGINE, only="reshape")
+def reshapes_pass_whatever_is_broadcast(broadcast_shape, small, shape, before):
+    return small
+
+
+@FAULTS.at("webnn_py.device.on_onnxruntime.session.Binding.holds", ENGINE, only="written_between or same_inputs")
+def stale_buffers_stay_bound(holds, binding, inputs, outputs):
+    return bool(binding.outputs) or holds(binding, inputs, outputs)
+
+
+@FAULTS.at("webnn_py.device.on_onnxruntime.session.HostBuffer.unbind", ENGINE, only="destroyed_buffer or spare")
+def destroyed_buffers_stay_bound(unbind, buffer):
+    pass
+
+
+@FAULTS.at("webnn_py.device.on_onnxruntime.lowering.trees._without_sets", f"{ENGINE}/test_trees.py")
+def trees_take_sets_for_numbers(without_sets, comparisons, children, missing_is_yes):
+    return comparisons, children[:, ::-1]
+
+
+@FAULTS.at("webnn_py.device.own_thread._is_quiet", "spec_tests/device/test_own_thread.py")
+def runs_block_other_tasks(is_quiet):
+    return True
