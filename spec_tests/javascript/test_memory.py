@@ -76,6 +76,17 @@ PIECES = {  # each step holds a piece; and how many of them there is room for
         });""",
         MOST,
     ),
+    "constants after many builds": (
+        """for (let count = 0; count < 16; count += 1) {
+          const builder = new MLGraphBuilder(context);
+          const x = builder.input('x', {dataType: 'float32', shape: [1]});
+          (await builder.build({['y'.repeat(1e5)]: builder.relu(x)})).destroy();
+        }
+        await new Promise((go) => setTimeout(go, 1));
+        const builder = new MLGraphBuilder(context);
+        untilThrown(() => builder.constant(described, data));""",
+        MOST,
+    ),
     "tensors": ("await until(() => context.createTensor(described));", MOST),
     "tensors that nobody awaits": (
         f"""const all = Array.from({{length: 64}}, () => context.createTensor(described));

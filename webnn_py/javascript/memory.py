@@ -126,8 +126,9 @@ class MemoryAccount:
         if isinstance(this, MLGraphBuilder) and isinstance(result, MLPromise):
             if not this._has_built:
                 return
-            count += self._drawn.pop(this, 0)
-            self._drawn_at_most -= count
+            drawn = self._drawn.pop(this, 0)
+            self._drawn_at_most -= drawn
+            count += drawn
         elif isinstance(this, MLGraphBuilder):
             self._drawn[this] = self._drawn.get(this, 0) + count
             self._drawn_at_most += count

@@ -75,11 +75,6 @@ def gpu_winograd_results_change_places(of_products, products):
     return of_products(products)[::-1]
 
 
-@FAULTS.at(f"{CODEGEN}.pooling.columns._window", CASES, only="wgpu and pool2d")
-def gpu_pooling_columns_ignore_dilation(window, pool, place):
-    return [*window(pool, place)[:-1], window(pool, place)[0]]
-
-
 @FAULTS.at(f"{CODEGEN}.recurrence.problem.Recurrence.time", f"{GPU}/test_recurrence.py")
 def gpu_backward_network_runs_forward(time, network, step, direction):
     return step

@@ -46,7 +46,7 @@ def outputs_lie_where_inputs_do(check, feeds, targets):
     pass
 
 
-@FAULTS.at("webnn_py.runtime.kept_graphs._contents", RUNTIME, only="cache or kept or told_apart")
+@FAULTS.at("webnn_py.runtime.graph_cache._contents", RUNTIME, only="cache or kept or told_apart")
 def kept_graphs_have_the_values_of_others(contents, value):
     return ""
 

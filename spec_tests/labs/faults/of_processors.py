@@ -49,26 +49,21 @@ def numpy_padding_keeps_what_was_there(clear, tile):
     tile.memory.fill(1)
 
 
-@FAULTS.at(f"{ROUTINES}.float16._is_signed", f"{NUMPY}/test_float16.py")
-def numpy_late_sign_is_lost(is_signed, x):
-    return bool(np.signbit(x[:64]).any())
-
-
-@FAULTS.at(f"{ROUTINES}.float16._narrow_usual", f"{NUMPY}/test_float16.py")
-def numpy_float16_is_cut_off(narrow, x, y, bits):
-    y[...] = (x >> 13 & ~0x1C000 | (x >> 16 & 0x8000)).astype(np.int16)
+@FAULTS.at(f"{ROUTINES}.float16._narrow", f"{NUMPY}/test_float16.py")
+def numpy_float16_is_cut_off(narrow, x, y):
+    narrow((x.view(np.int32) & ~0x1FFF).view(np.float32), y)
 
 
 # --- both, and rewriting -----------------------------------------------------------------------------------------
 
 
-@FAULTS.at("webnn_py.device.folding._normalization", f"{NUMPY}/test_folding.py")
+@FAULTS.at("webnn_py.rewriting.convolution_folding._normalization", f"{NUMPY}/test_folding.py")
 def folding_adds_the_mean(normalization, node, axis, contents):
     affine = normalization(node, axis, contents)
     return None if affine is None else attrs.evolve(affine, summand=-affine.summand)
 
 
-@FAULTS.at("webnn_py.device.folding._is_of_whole_numbers", f"{NUMPY}/test_folding.py")
+@FAULTS.at("webnn_py.rewriting.convolution_folding._is_of_whole_numbers", f"{NUMPY}/test_folding.py")
 def folding_rounds_exact_sums(is_of_whole_numbers, convolution, contents):
     return False
 
@@ -178,6 +173,6 @@ def trees_take_sets_for_numbers(without_sets, comparisons, children, missing_is_
     return comparisons, children[:, ::-1]
 
 
-@FAULTS.at("webnn_py.device.own_thread._is_quiet", "spec_tests/device/test_own_thread.py")
+@FAULTS.at("webnn_py.device.worker_thread._is_quiet", "spec_tests/device/test_own_thread.py")
 def runs_block_other_tasks(is_quiet):
     return True

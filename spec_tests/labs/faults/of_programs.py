@@ -54,7 +54,9 @@ def lost_context_runs_what_is_queued(run, timeline, entry):
         timeline._lost = lost
 
 
-@FAULTS.at("webnn_py.script.releases.Releases._operation", DEVICE_TIMELINE, SCRIPT_TIMELINE, only="los or release")
+@FAULTS.at(
+    "webnn_py.script.release_queue.ReleaseQueue._operation", DEVICE_TIMELINE, SCRIPT_TIMELINE, only="los or release"
+)
 def releases_are_dropped_on_loss(operation, releases, thing):
     made = operation(releases, thing)
     made.abortable = True
@@ -93,7 +95,7 @@ def awaiters_share_an_error(error, promise):
     return promise._outcome
 
 
-@FAULTS.at("webnn_py.timelines.promise.MLPromise._hear", SCRIPT_TIMELINE, only="await or warn or unheard")
+@FAULTS.at("webnn_py.timelines.promise.MLPromise._mark_reported", SCRIPT_TIMELINE, only="await or warn or unheard")
 def awaited_rejection_is_reported(hear, promise):
     pass
 
@@ -105,21 +107,21 @@ def answers_while_the_script_is_paused(answer, timeline, entry):
     timeline._permits = permits
 
 
-@FAULTS.at("webnn_py.script.checks.storages", SCRIPT_TIMELINE, only="dispatch or constant")
+@FAULTS.at("webnn_py.script.argument_checks.storages", SCRIPT_TIMELINE, only="dispatch or constant")
 def dispatch_accepts_any_buffer(storages, what, buffers, descriptors):
     return {name: buffer._storage for name, buffer in buffers.items()}
 
 
-@FAULTS.at("webnn_py.script.context.MLContext._check_buffer", SCRIPT_TIMELINE, only="destroy")
+@FAULTS.at("webnn_py.script.argument_checks.check_buffer", SCRIPT_TIMELINE, only="destroy")
 def destroyed_buffers_are_accepted(check, context, method, buffer):
     pass
 
 
-@FAULTS.at("webnn_py.script.copying._check_range", "spec_tests/device/test_copies.py")
+@FAULTS.at("webnn_py.script.copy_region._check_range", "spec_tests/device/test_copies.py")
 def copies_beyond_the_end(check, name, offset, count, there):
     pass
 
 
-@FAULTS.at("webnn_py.script.sources.host_copy", SCRIPT_TIMELINE, only="write or copied")
+@FAULTS.at("webnn_py.script.buffer_source.host_copy", SCRIPT_TIMELINE, only="write or copied")
 def written_data_are_not_copied(host_copy, data, descriptor, *given):
     return host_copy(data, descriptor, lambda array, *_: array)
