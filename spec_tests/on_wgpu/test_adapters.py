@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import attrs
 import numpy as np
@@ -184,3 +185,24 @@ async def test_an_adapter_is_asked_for_by_an_index_or_a_text(ml, value):
 async def test_a_gpu_device_has_its_adapter(ml, shared_gpu):
     with pytest.raises(TypeError, match=r"create_context\(\): adapter is 0, and gpu_device is given"):
         await ml.create_context(adapter=0, gpu_device=shared_gpu)
+
+
+@pytest.mark.parametrize(
+    ("name", "adapter_type", "expected"),
+    [
+        ("NVIDIA H100 80GB HBM3", "DiscreteGPU", ("hopper", 64)),
+        ("NVIDIA H200", "DiscreteGPU", ("hopper", 64)),
+        ("NVIDIA RTX H1000", "DiscreteGPU", ("", 64)),
+        ("Intel Iris Xe", "IntegratedGPU", ("", 16)),
+    ],
+)
+def test_tiles_are_chosen_by_measurements_only_on_the_gpus_that_were_measured(name, adapter_type, expected):
+    limits = ("max-storage-buffers-per-shader-stage", "max-compute-workgroup-storage-size")
+    info = {"device": name, "adapter_type": adapter_type, "vendor_id": 0}
+    device = SimpleNamespace(
+        limits=dict.fromkeys((*limits, "max-compute-invocations-per-workgroup"), 1024),
+        features=frozenset(),
+        adapter=SimpleNamespace(info=info),
+    )
+    features = adapters.features_of(device)
+    assert (features.gpu, features.processors) == expected

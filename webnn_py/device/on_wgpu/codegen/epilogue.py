@@ -1,4 +1,4 @@
-"""What becomes of results before they are stored: a node's own last step, and element-wise nodes that alone read it."""
+"""Epilogues: a node's last step and the element-wise nodes behind it, computed before results are stored."""
 
 from __future__ import annotations
 

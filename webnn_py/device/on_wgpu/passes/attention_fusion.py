@@ -1,4 +1,4 @@
-"""Which products, softmax and what lies between are attention, which one kernel computes.
+"""Attention fusion: two products, a softmax and the nodes between them as one kernel.
 
 Nothing of what lies between may be read elsewhere. Found are:
 

@@ -12,7 +12,7 @@ from webnn_py.rewriting.walk import rewrite
 
 
 def expand_composites(graph: Graph) -> Graph:
-    """The same graph without composite operators; a composite of composites is expanded in turn."""
+    """Return the graph without composite operators; a composite of composites is expanded in turn."""
 
     def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
         composite = entry_of(node).composite

@@ -1,4 +1,4 @@
-"""Which element-wise nodes are computed by the kernel of a node that reads them."""
+"""Element-wise fusion: nodes that are computed by the kernel of a node that reads them."""
 
 from __future__ import annotations
 

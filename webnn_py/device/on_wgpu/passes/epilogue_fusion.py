@@ -1,4 +1,4 @@
-"""Which element-wise nodes become the epilogue of what they read: computed by its kernel before it stores."""
+"""Epilogue fusion: element-wise nodes that the kernel of their operand computes before it stores."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class EpilogueFusion:
         return all(within.issuperset(self._fusion.nodes_reading(item)) for item in between)
 
     def _ready_operands(self, node: Node, value: Value, is_ready: Callable[[Value], bool]) -> set[Value] | None:
-        """What a node's kernel binds besides ``value``, or None where one of them is not written yet."""
+        """Return the other operands that a node's kernel binds; None where one of them is not written yet."""
         operands = set()
         for inner in self._within(node):
             for item in inner.inputs:

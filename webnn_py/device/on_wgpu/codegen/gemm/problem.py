@@ -1,4 +1,4 @@
-"""What a matrix product sums up, whatever kernels compute it."""
+"""A matrix product, independent of the kernels that compute it."""
 
 from __future__ import annotations
 

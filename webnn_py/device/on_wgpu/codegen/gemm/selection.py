@@ -1,4 +1,4 @@
-"""Which kernels compute a product."""
+"""The selection of kernels for a product."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a workgroup computes its tile of a product: who brings in what, and what each invocation sums up."""
+"""The plan of a tiled product: what a workgroup fetches, and what each invocation sums up."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from webnn_py.device.on_wgpu.records.element import WIDTH
 
 
 class TilePlan:
-    """What the parts of a tiled product's kernel have in common.
+    """Facts that all parts of a tiled product's kernel share.
 
     Attributes:
         problem: the product.
