@@ -97,13 +97,6 @@ async def test_what_the_device_made_of_it_is_told(context, backend):
     assert between + constants == before
 
 
-async def test_numpy_tells_what_it_takes_tile_by_tile(numpy_context):
-    b = MLGraphBuilder(numpy_context)
-    x = b.input("x", data_type="float32", shape=[2**18])
-    graph = await b.build({"y": b.relu(b.add(x, b.constant(1.0, data_type="float32")))})
-    assert fates(graph.describe()) == (["kernel 1", "kernel 1"], [["1", "add", "relu", "#1", "#2"]])
-
-
 async def test_a_copy_that_an_output_takes_is_its_operators(numpy_context):
     b = MLGraphBuilder(numpy_context)
     x = b.input("x", data_type="float32", shape=[2, 3])

@@ -31,10 +31,11 @@ class Cell(NamedTuple):
     words: str
 
 
-def refusals(*rows):
-    """Return a decorator that runs a test for each of these calls, as one test."""
+def refusals(*rows, each_alone=False):
+    """Return a decorator that runs a test for each of these calls, as one test or each as a test of its own."""
     given = [Cell(*row) for row in rows]
-    return cells("cell", given, ids=[f"{cell.method}, {cell.what}" for cell in given])
+    decorate = pytest.mark.parametrize if each_alone else cells
+    return decorate("cell", given, ids=[f"{cell.method}, {cell.what}" for cell in given])
 
 
 @pytest.fixture
@@ -110,7 +111,8 @@ async def test_a_context_that_was_destroyed(ml, options, cell):
     await assert_refused_and_harmless_elsewhere(scene, cell)
 
 
-@refusals(*[(*row, rf"{row[0]}\(\).*context is lost: ({'|'.join(REASONS.values())})") for row in LOST])
+# Each is a test of its own, at whose end the GPU device that it has lost is closed.
+@refusals(*[(*row, rf"{row[0]}\(\).*context is lost: ({'|'.join(REASONS.values())})") for row in LOST], each_alone=True)
 async def test_a_context_whose_device_is_gone(ml, backend, elsewhere, cell):
     scene = await set_scene(ml, {"backend": backend}, elsewhere)
     await WatchedDevice(scene.context).lose()
