@@ -20,6 +20,7 @@ class KernelVariant(StrEnum):
     GEMV_LARGE_WORKGROUPS = "gemv-large-workgroups"  # up to 1,024 invocations, and loads that are unrolled
     GEMM_COMPUTED_SIDES = "gemm-computed-sides"  # 4-bit weights are dequantized as they are read
     GEMM_PIXELS = "gemm-pixels"  # pointwise convolutions of several images are one product
+    GEMM_SHARED_LOADS = "gemm-shared-loads"  # some invocations fetch one side, the others the other
     GEMM_SLICES = "gemm-slices"  # invocations of a workgroup share the inner axis of a tile
     GEMM_SPLIT_K = "gemm-split-k"  # workgroups share the inner axis
     GEMM_LARGE_TILES = "gemm-large-tiles"  # measured tiles for large products

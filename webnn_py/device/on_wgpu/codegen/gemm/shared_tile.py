@@ -29,6 +29,7 @@ class SharedMemoryTile:
         tile: what the workgroup computes.
         size: the length of the outer axis of a tile.
         origin: the variable that has the tile's place on the outer axis.
+        threads: how many invocations take part.
         base: where the side begins in the workgroup's memory, in vec4s.
         vector: the type of a vec4 there.
         fetched: the type of a vec4 as it is read: its numbers are float16 or those of ``vector``.
@@ -39,6 +40,7 @@ class SharedMemoryTile:
     tile: GemmTile
     size: int
     origin: str
+    threads: int
     base: int
     vector: str
     fetched: str
@@ -61,7 +63,7 @@ class SharedMemoryTile:
     @property
     def rounds(self) -> int:
         """How many units an invocation reads at most."""
-        return -(-self.units // self.tile.threads)
+        return -(-self.units // self.threads)
 
     @property
     def vec4s(self) -> int:
@@ -84,10 +86,10 @@ class SharedMemoryTile:
 
     def _unit(self, turn: int) -> tuple[str, str]:
         """The numbers of an invocation's unit on the outer and the inner axis."""
-        index, number = "thread", turn * self.tile.threads
+        index, number = f"{self.name}_thread", turn * self.threads
         inner = self.tile.depth // (WIDTH if self.is_transposed else 1)
         size = inner if self.loader.follows_inner else self.row
-        if self.tile.threads % size == 0:
+        if self.threads % size == 0:
             fast, slow = f"{index} % {size}u", f"{index} / {size}u + {number // size}u"
         else:
             fast, slow = f"({index} + {number}u) % {size}u", f"({index} + {number}u) / {size}u"
@@ -95,13 +97,14 @@ class SharedMemoryTile:
 
     def _tag(self, turn: int) -> str:
         """The name of what has been prepared for a unit; units at the same place on the outer axis share it."""
-        if not self.loader.follows_inner and self.tile.threads % self.row == 0:
+        if not self.loader.follows_inner and self.threads % self.row == 0:
             turn = 0
         return f"{self.name}{turn}"
 
-    def prepare(self) -> list[str]:
+    def prepare(self, first_thread: int = 0) -> list[str]:
         """Return the statements before the loop."""
-        lines: list[str] = []
+        lines = [f"let {self.name}_thread = thread - {first_thread}u;"] if first_thread else []
+        lines = lines or [f"let {self.name}_thread = thread;"]
         tags = set()
         for turn in range(self.rounds):
             outer, inner = self._unit(turn)
@@ -126,9 +129,9 @@ class SharedMemoryTile:
 
     def _guarded(self, turn: int, lines: list[str]) -> list[str]:
         """Statements for those invocations only that have a unit in this turn."""
-        if (turn + 1) * self.tile.threads <= self.units:
+        if (turn + 1) * self.threads <= self.units:
             return lines
-        return [f"if (thread < {self.units - turn * self.tile.threads}u) {{", *lines, "}"]
+        return [f"if ({self.name}_thread < {self.units - turn * self.threads}u) {{", *lines, "}"]
 
     def fetch(self, register: int, *, tail: bool) -> list[str]:
         """Read a tile into the variables ``p`` from a number on; in a tail, zeros from the end of the inner axis on."""

@@ -51,11 +51,17 @@ class TileLoop:
 
     def _fetch_sides(self, *, tail: bool) -> list[str]:
         plan = self._plan
+        if plan.is_shared_out:
+            left, right = plan.left.fetch(0, tail=tail), plan.right.fetch(0, tail=tail)
+            return [f"if (thread < {plan.left.threads}u) {{", *left, "} else {", *right, "}"]
         return plan.left.fetch(0, tail=tail) + plan.right.fetch(plan.left.vec4s, tail=tail)
 
     def _put(self) -> list[str]:
         """Store the variables ``p`` in the workgroup's memory."""
         plan = self._plan
+        if plan.is_shared_out:
+            left, right = plan.left.put(0), plan.right.put(0)
+            return [f"if (thread < {plan.left.threads}u) {{", *left, "} else {", *right, "}"]
         return plan.left.put(0) + plan.right.put(plan.left.vec4s)
 
     def _multiply(self) -> list[str]:

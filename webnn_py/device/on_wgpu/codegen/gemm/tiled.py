@@ -110,6 +110,7 @@ class TiledGemmWriter:
         sides = [product.batch, product.vec4s, described(product.left), described(product.right)]
         ways = [
             plan.tile,
+            plan.is_shared_out,
             plan.split_k,
             self._count,
             plan.accumulate,
@@ -150,10 +151,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         else:
             lines += [f"let across = t % {tile.across}u;", f"let down = t / {tile.across}u;"]
         lines += plan.problem.left.begin("left") + plan.problem.right.begin("right")
-        lines += plan.left.prepare() + plan.right.prepare()
+        lines += plan.left.prepare() + plan.right.prepare(plan.left.threads if plan.is_shared_out else 0)
         lines += plan.left.places("down", tile.down, tile.thread_rows)
         lines += plan.right.places("across", tile.across, tile.thread_columns)
-        registers = plan.left.vec4s + plan.right.vec4s
+        registers = max(plan.left.vec4s, plan.right.vec4s)
+        if not plan.is_shared_out:
+            registers = plan.left.vec4s + plan.right.vec4s
         lines += [f"var p{index} = {plan.left.fetched}();" for index in range(registers)]
         lines += [f"var {name} = {plan.left.vector}();" for name in plan.sums()]
         return lines
