@@ -243,6 +243,10 @@ def test_an_interrupt_as_a_wait_begins_leaves_nobody_to_be_woken(options, monkey
     trio.run(program)
 
 
+OF_OTHERS = ("XDG_RUNTIME_DIR", "mpd_setminalloc")
+"""Words of messages by a driver, and by the standard library's decimal when its import was interrupted and repeated."""
+
+
 @pytest.mark.parametrize("rounds", [pytest.param(None, id="rounds")])
 def test_interrupts_at_random_moments_of_a_busy_program(backend, rounds, pytestconfig):
     rounds = amount(pytestconfig, **ROUNDS)
@@ -264,5 +268,5 @@ def test_interrupts_at_random_moments_of_a_busy_program(backend, rounds, pytestc
     bad = [answer for answer in done if answer["left"]]
     assert not bad, again
     assert last == {"threads": []}, again
-    told = [line for line in run.stderr.splitlines() if "XDG_RUNTIME_DIR" not in line]
+    told = [line for line in run.stderr.splitlines() if not any(words in line for words in OF_OTHERS)]
     assert not told, f"an interrupt was swallowed? {told}, {again}"
