@@ -56,6 +56,9 @@ def _import_measured(folders):
 def pytest_sessionstart(session):
     config = session.config
     folders = [config.rootpath / folder for folder in config.getoption(OPTION)]
+    missing = [str(folder) for folder in folders if not folder.exists()]
+    if missing:
+        raise pytest.UsageError(f"{OPTION}: there is no {', '.join(missing)}")
     cov = config.pluginmanager.getplugin("_cov")
     if folders and cov is not None and cov.cov_controller is not None:
         _import_measured(config.getoption("cov_source"))
