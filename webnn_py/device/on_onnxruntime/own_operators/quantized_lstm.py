@@ -31,8 +31,8 @@ def quantized_lstm(
 
     Shapes, with an axis of one direction first except for the input: x [steps, batch, size], w [1, size, 4 · units] and
     r [1, units, 4 · units] of int8 or uint8, with zero points of one element, scales of one or of 4 · units, hidden and
-    cell [1, batch, units], bias [1, 8 · units]; the gates are in ONNX's order. ``w_ends`` and ``r_ends`` slice the rows as
-    in the composite.
+    cell [1, batch, units], bias [1, 8 · units]; the gates are in ONNX's order. ``w_ends`` and ``r_ends`` slice the rows
+    as in the composite.
 
     Returns:
         The hidden states of all steps, [steps, 1, batch, units]; the last hidden state, and the last cell state.

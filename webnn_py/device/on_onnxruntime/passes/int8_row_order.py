@@ -104,15 +104,15 @@ class _Loud:
     def pairs(self) -> Flags:
         """Return whether each pair can saturate, in the current order of the rows."""
         wrong = np.zeros(len(self.rows) // 2, np.bool_)
-        beside = self.rows[self.of_row ^ 1, self.columns] ^ self.flips
-        wrong[self.of_row[beside > self.left] // 2] = True
+        partner = self.rows[self.of_row ^ 1, self.columns] ^ self.flips
+        wrong[self.of_row[partner > self.left] // 2] = True
         return wrong
 
     def conflicts(self) -> tuple[Order, Order]:
         """Return the row pairs that must not be partners, as two arrays."""
         are_beyond = (self.rows.take(self.columns, 1) ^ self.flips) > self.left
-        beside, place = np.divmod(np.flatnonzero(are_beyond), max(len(self.columns), 1))
-        return self.of_row[place], beside
+        partner, place = np.divmod(np.flatnonzero(are_beyond), max(len(self.columns), 1))
+        return self.of_row[place], partner
 
 
 def _exchanged(pairs: Order, are_wrong: Flags, loud: Sequence[_Loud]) -> Order | None:

@@ -128,7 +128,7 @@ def _reads_reshaped(node: Node) -> bool:
 
 
 def _is_wide(value: Value, node: Node) -> bool:
-    """Return whether an operand of an elementwise operator determines the result's shape, as a broadcast scalar does not."""
+    """Return whether an operand of an elementwise operator determines the result's shape; broadcast scalars do not."""
     if value.descriptor.element_count > 1:
         return True
     return not isinstance(value, Constant) and node.outputs[0].element_count == 1
