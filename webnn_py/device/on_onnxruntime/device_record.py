@@ -90,7 +90,7 @@ RECORD: Final = DeviceRecord(
     options=(
         DeviceOption(
             "threads",
-            "how many threads compute one dispatch; unless said, as many as the process may use cores, and one for "
+            "how many threads compute one dispatch; by default as many as the process may use cores, and one for "
             "graphs of small values only",
             convert=_thread_count,
         ),

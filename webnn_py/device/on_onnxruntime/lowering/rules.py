@@ -87,7 +87,7 @@ def _factor(body: Body, scale: Array | OnnxTensor, variance: Array | OnnxTensor,
 
 
 def conv2d(body: Body, node: Node, input: OnnxTensor, filter: OnnxTensor, bias: OnnxTensor | None = None) -> Written:
-    """Write Conv, of padded images unless the filter is constant and finite: Conv omits products with its own padding."""
+    """Write Conv; pad images first, unless the filter is constant and finite: Conv skips products with padding."""
     padding = node.options["padding"]
     if not any(padding or ()) or _is_finite(body.known(filter)):
         return SAVED["conv2d"](body, node, input, filter, bias)
@@ -169,7 +169,7 @@ def quantize_linear(body: Body, node: Node, **operands: OnnxTensor) -> Written:
 
 
 def resample2d(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """Write Resize; for whole factors, with the scales and modes for which onnxruntime has kernels in its own layout."""
+    """Write Resize; for whole factors, with the scales and mode for which onnxruntime has kernels in its own layout."""
     old, new = input.shape, node.outputs[0].shape
     are_whole = all(after % before == 0 for before, after in zip(old, new, strict=True))
     if node.options["mode"] != "nearest-neighbor" or input.data_type != "float32" or old == new or not are_whole:
