@@ -237,7 +237,7 @@ class Network:
             np.copyto(sequence[time, direction, rows], hidden, casting="same_kind")
 
     def _project(self, input: Array, parameters: Parameters, directions: slice) -> Iterator[tuple[Run, Array]]:
-        """Yield runs that compute the input's part of the gates for some steps, and its arrays; in reverse if backward."""
+        """Yield runs computing the input's part of the gates for some steps, and its arrays; in reverse if backward."""
         steps, rows = self._sizes.steps, self._sizes.rows
         for start in range(0, steps, self._span):
             count = min(self._span, steps - start)
