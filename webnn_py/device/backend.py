@@ -158,7 +158,7 @@ class CompiledGraph(Protocol):
         """The bytes of constants and intermediates that live as long as the graph."""
 
 
-HELD_IN_COMMON: Final = "shared"
+SHARED_MEMORY_ATTRIBUTE: Final = "shared"
 """The attribute of a compiled graph, if it has one, with the memory that it shares with others, each piece once: it is
 counted once, and freed after the last graph."""
 
@@ -207,7 +207,7 @@ class Backend(Protocol):
         """Submit batched work, since nothing follows for now, or something long does."""
 
     def stop(self) -> None:
-        """The context is lost: a running dispatch may end before its next kernel."""
+        """End a running dispatch before its next kernel if possible, since the context is lost."""
 
     def close(self) -> None:
         """Close the device; the last release has run."""

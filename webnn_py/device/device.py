@@ -18,7 +18,7 @@ import numpy as np
 import trio
 
 from webnn_py.device.backend import (
-    HELD_IN_COMMON,
+    SHARED_MEMORY_ATTRIBUTE,
     Backend,
     CacheStatistics,
     CompiledGraph,
@@ -345,7 +345,7 @@ class Device:
         handle.passes = getattr(compiled, "passes", ())  # devices that rewrite graphs report their passes
         self._count_graph(handle, compiled.byte_length)
         held = [storage.memory for storage in constant_buffers(graph) if storage.memory is not None]
-        for memory in getattr(compiled, HELD_IN_COMMON, ()):  # a check for a protocol takes ten times as long
+        for memory in getattr(compiled, SHARED_MEMORY_ATTRIBUTE, ()):  # a check for a protocol takes ten times as long
             if not memory.holders:
                 memory.label = handle.label
             held.append(memory)

@@ -126,7 +126,7 @@ class DeviceRecord:
     options: tuple[DeviceOption, ...] = ()
 
     def option_names(self) -> tuple[str, ...]:
-        """The names of its options."""
+        """Return the names of its options."""
         return tuple(option.name for option in self.options)
 
     def converted(self, given: Mapping[str, object]) -> dict[str, Any]:

@@ -140,10 +140,10 @@ class NumpyBackend:
         compiled.release()
 
     def finish(self) -> None:
-        """Nothing runs asynchronously to the device timeline."""
+        """Do nothing: no work runs asynchronously to the device timeline."""
 
     def flush(self) -> None:
-        """Nothing is batched: every step runs at once."""
+        """Do nothing: no work is batched, every step runs at once."""
 
     def stop(self) -> None:
         """End a running dispatch before its next kernel."""
@@ -151,7 +151,7 @@ class NumpyBackend:
             self._running.stopped = True
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: there is nothing to close."""
 
 
 def _arrays(storages: Mapping[str, Storage]) -> dict[str, HostArray]:

@@ -130,7 +130,7 @@ class NumpyGraph:
     ) -> None:
         self.passes = passes
         self.byte_length = 0
-        self._between = 0
+        self._intermediate_bytes = 0
         self._shared: dict[Identity, Memory] = {}
         self.stopped = False
         self._slots: dict[Value, int] = {}
@@ -151,8 +151,8 @@ class NumpyGraph:
         kernels = self._make_kernels(work)
         self._place_intermediates(live, kernels, graph.outputs.values(), written, views)
         self._copy_outputs(graph, written)
-        constant_bytes = self.byte_length - self._between + sum(memory.byte_length for memory in self.shared)
-        self.plan = CompiledPlan.of(self._planned(), folded, live, (self._between, constant_bytes))
+        constant_bytes = self.byte_length - self._intermediate_bytes + sum(memory.byte_length for memory in self.shared)
+        self.plan = CompiledPlan.of(self._planned(), folded, live, (self._intermediate_bytes, constant_bytes))
         self.expected_seconds, self.is_measured = sum(work.values()) * SECONDS_PER_OPERATION, False
         shared.enter(self._shared)
 
@@ -244,7 +244,7 @@ class NumpyGraph:
         arena = lay_out(lifetimes([(node,) for node in nodes], bases, outputs, lambda value: value in written))
         memory = np.empty(arena.byte_length, np.uint8)
         self.byte_length += arena.byte_length
-        self._between += arena.byte_length
+        self._intermediate_bytes += arena.byte_length
         for value, offset in arena.offsets.items():
             d = value.descriptor
             self._new_slot(value, np.ndarray(d.shape, d.data_type, memory, offset))
@@ -262,7 +262,7 @@ class NumpyGraph:
             {node: partial(entry_of(node).make, node) for node in sorted(work, key=lambda node: -work[node])}
         )
         self.byte_length += pool.memory.nbytes
-        self._between += pool.memory.nbytes
+        self._intermediate_bytes += pool.memory.nbytes
         return kernels
 
     def _place_view(self, node: Node, view: View) -> None:

@@ -107,7 +107,7 @@ class OnnxruntimeBackend:
         compiled.bind(inputs, outputs)
         seconds = compiled.expected_seconds
         if seconds > THREAD_SECONDS and not self._thread.is_needless(seconds):
-            return self._dispatch_later(compiled, compiled.run_wholly, seconds)
+            return self._dispatch_later(compiled, compiled.run_checked, seconds)
         return self._dispatch_later(compiled, compiled.run_exactly, math.inf) if compiled.run() else None
 
     async def _dispatch_later(self, compiled: OnnxruntimeGraph, run: Callable[[], None], seconds: float) -> None:
@@ -122,10 +122,10 @@ class OnnxruntimeBackend:
         compiled.release()
 
     def finish(self) -> None:
-        """Nothing runs asynchronously to the device timeline."""
+        """Do nothing: no work runs asynchronously to the device timeline."""
 
     def flush(self) -> None:
-        """Nothing is batched: every step runs at once."""
+        """Do nothing: no work is batched, every step runs at once."""
 
     def stop(self) -> None:
         """End a running dispatch before its next node."""
@@ -133,4 +133,4 @@ class OnnxruntimeBackend:
             self._running.stop()
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: there is nothing to close."""

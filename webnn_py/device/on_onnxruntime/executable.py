@@ -164,7 +164,7 @@ class OnnxruntimeGraph:
         self._exact.bind_as(self._quick)
         self._exact.run(self._run_options)
 
-    def run_wholly(self) -> None:
+    def run_checked(self) -> None:
         """Run the fast session, and the exact one if needed."""
         if self.run():
             self.run_exactly()

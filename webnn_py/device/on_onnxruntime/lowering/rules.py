@@ -65,16 +65,16 @@ def batch_normalization(
     axis = node.options["axis"]
     sizes = tuple(input.shape[axis] if place == axis else 1 for place in range(input.rank))
 
-    def laid(operand: OnnxTensor) -> OnnxTensor | Array:
+    def along_axis(operand: OnnxTensor) -> OnnxTensor | Array:
         known = body.known(operand)
         if known is not None:
             return known.astype(np.float32).reshape(sizes)
         return body.node("Reshape", body.cast(operand, "float32"), shape(*sizes))
 
     epsilon = _float(cast_number(node.options["epsilon"], node.outputs[0].data_type))
-    factor = _factor(body, _float(1) if scale is None else laid(scale), laid(variance), epsilon)
-    result = body.node("Mul", body.node("Sub", body.cast(input, "float32"), laid(mean)), factor)
-    return body.cast(result if bias is None else body.node("Add", result, laid(bias)), input.data_type)
+    factor = _factor(body, _float(1) if scale is None else along_axis(scale), along_axis(variance), epsilon)
+    result = body.node("Mul", body.node("Sub", body.cast(input, "float32"), along_axis(mean)), factor)
+    return body.cast(result if bias is None else body.node("Add", result, along_axis(bias)), input.data_type)
 
 
 def _factor(body: Body, scale: Array | OnnxTensor, variance: Array | OnnxTensor, epsilon: Array) -> Array | OnnxTensor:
@@ -192,8 +192,8 @@ def scatter_nd(body: Body, node: Node, input: OnnxTensor, indices: OnnxTensor, u
     strides = np.array([math.prod(sizes[axis + 1 :]) for axis in range(depth)], np.int64).reshape(depth, 1)
     places = body.node("MatMul", body.node("Reshape", coordinates, shape(count, depth)), strides)
     places = body.node("Reshape", places, shape(count))
-    nobody = body.node("Expand", np.array(0, np.int64), shape(math.prod(sizes)))
-    last = body.node("ScatterElements", nobody, places, np.arange(count), axis=0)
+    unset = body.node("Expand", np.array(0, np.int64), shape(math.prod(sizes)))
+    last = body.node("ScatterElements", unset, places, np.arange(count), axis=0)
     winners = body.node("Gather", last, places, axis=0)
     rows = body.node("Reshape", updates, shape(count, math.prod(input.shape[depth:])))
     same = body.node("Reshape", body.node("Gather", rows, winners, axis=0), shape(*updates.shape))

@@ -119,8 +119,8 @@ def _origin(value: Any) -> Value:
 def _signed(node: Node, name: str, contents: ReadConstant) -> Weights | None:
     """Return the weights of a network less their zero point, [rows, columns]; None where they do not fit int8."""
     integers, zero_point = node.operands[name], node.operands[f"{name}_zero_point"]
-    assert isinstance(integers, Constant)  # noqa: S101 - weights of such networks are
-    assert isinstance(zero_point, Constant)  # noqa: S101 - weights of such networks are
+    assert isinstance(integers, Constant)  # noqa: S101 - weights are constant
+    assert isinstance(zero_point, Constant)  # noqa: S101 - weights are constant
     array = contents(integers).reshape(integers.descriptor.shape[1:])
     zero = contents(zero_point).item()
     if array.dtype == np.int8 and zero == 0:
