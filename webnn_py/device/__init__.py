@@ -1,1 +1,1 @@
-"""What runs behind the seam: devices, their plans and their kernels."""
+"""The device side of the API: devices, and what they share."""

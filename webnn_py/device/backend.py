@@ -1,4 +1,4 @@
-"""The ``Backend`` protocol, which a device implements, and the records that cross it."""
+"""The ``Backend`` protocol, which devices implement, and the records that it exchanges."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Literal, Protocol, runtime_checkable
@@ -16,7 +16,7 @@ from webnn_py.operators.limits import MAX_RANK
 from webnn_py.saved_graphs.record import SavedCode
 
 HostArray = npt.NDArray[Any]
-"""Bytes on the host's side, C-contiguous, of a descriptor's data type and shape."""
+"""A contiguous array on the host, with a descriptor's data type and shape."""
 
 
 MLDeviceType = Literal["cpu", "gpu", "npu"]
@@ -28,10 +28,10 @@ class BackendInfo:
     """The device, adapter and driver that a context runs on.
 
     Attributes:
-        name: the device's, as ``create_context(backend=…)`` takes it.
-        adapter: the processor, as its driver or the system calls it.
+        name: the device's name, as ``create_context(backend=…)`` takes it.
+        adapter: the processor's name, as given by its driver or the system.
         driver: the library or driver that runs it, with its version.
-        features: optional abilities of the adapter.
+        features: optional features of the adapter.
         limits: its limits, by WebGPU's names; bytes or counts.
         device_types: the kinds of processors that it may use, the one that does most of the work first.
     """
@@ -49,13 +49,13 @@ class BackendInfo:
 
 @attrs.frozen
 class CacheStatistics:
-    """Counts of the compiled code that a device keeps for further graphs.
+    """Counts of the compiled code that a device keeps for later graphs.
 
     Attributes:
-        kept: pieces of it.
-        kept_bytes: about the bytes that they take.
-        made: pieces compiled so far.
-        dropped: pieces that had to go, for want of room.
+        kept: the pieces of code kept.
+        kept_bytes: their approximate size in bytes.
+        made: the pieces compiled so far.
+        dropped: the pieces evicted to limit the size.
     """
 
     kept: int
@@ -65,24 +65,24 @@ class CacheStatistics:
 
 
 Claim = tuple[MLOperandDataType, ...] | Mapping[str, tuple[MLOperandDataType, ...]]
-"""Data types of all operands and outputs of an operator, or of those of each row of its limits."""
+"""The data types of all operands and outputs of an operator, or of each row of its limits."""
 
 
 @attrs.frozen(eq=False)
 class Capabilities:
-    """The abilities of a backend, for ``op_support_limits()`` and for validation, which are the same.
+    """The abilities of a backend, both for ``op_support_limits()`` and for validation.
 
     Attributes:
-        supports: the data types in which the device runs an operator itself, of all its operands and outputs alike,
+        supports: returns the data types in which the device runs an operator itself, for all its operands and outputs,
             or for each row of the operator's limits; none when it does not. The operator is then expanded into others,
             if those are supported.
         data_types: the data types of inputs, constants and outputs.
         max_rank: the highest rank.
         max_byte_length: the most bytes that one operand or buffer may take.
         preferred_input_layout: the layout of images that runs fastest.
-        reads_packed: whether ``dequantizeLinear`` reads constants of four bits as they lie, two in a byte.
-        packed: the data types of four bits that scripts may use in this context; none unless they were asked for.
-        composites: which of ``operators.composites`` the device takes whole.
+        reads_packed: whether ``dequantizeLinear`` reads packed 4-bit constants, two elements in a byte.
+        packed: the 4-bit data types that scripts may use in this context; none unless requested.
+        composites: the ``operators.composites`` that the device runs without expanding them.
     """
 
     supports: Callable[[Operator[..., Any]], Claim]
@@ -96,9 +96,9 @@ class Capabilities:
 
 
 class Memory:
-    """A piece of a device's memory and how many hold it; it is freed when the last lets go, unless it is borrowed.
+    """A piece of a device's memory with a reference count; the last release frees it, unless it is borrowed.
 
-    Its bytes are counted under ``label``, which stays the same while anybody holds it.
+    Its bytes are counted under ``label``, which stays the same while there are references.
     """
 
     __slots__ = ("__weakref__", "borrowed", "byte_length", "data", "holders", "label")
@@ -115,12 +115,12 @@ class Storage:
     """The memory of an ``MLBuffer`` on the device.
 
     Attributes:
-        descriptor: data type and shape; of elements of four bits, those of the bytes that they lie in.
+        descriptor: data type and shape; for 4-bit elements, those of the bytes that contain them.
         memory: the memory, once allocated and until released.
-        failure: why the last step that should have written it did not; None when its data are good.
-        lent: while the memory is lent to somebody else, the event that is set when it comes back.
-        number: what those who trace call it; 0 while nobody has.
-        label: the buffer's; "" for none.
+        failure: the reason why the last step that should have written it did not; None if its data are valid.
+        lent: while the memory is lent to a user, the event that is set when it is returned.
+        number: its number in traces; 0 if untraced.
+        label: the buffer's label; "" for none.
     """
 
     __slots__ = ("descriptor", "failure", "label", "lent", "memory", "number")
@@ -135,7 +135,7 @@ class Storage:
 
     @property
     def is_borrowed(self) -> bool:
-        """Whether the memory is a user's, who may destroy it at any time."""
+        """Return whether the memory is a user's, who may destroy it at any time."""
         return self.memory is not None and self.memory.borrowed
 
     @property
@@ -143,7 +143,7 @@ class Storage:
         """The backend's own handle of the memory.
 
         Raises:
-            MemoryError: nothing is allocated.
+            MemoryError: no memory is allocated.
         """
         if self.memory is None:
             raise MemoryError("the buffer has no memory on the device")
@@ -151,46 +151,46 @@ class Storage:
 
 
 class CompiledGraph(Protocol):
-    """A graph made ready for a device; ``byte_length`` is the memory that is its own."""
+    """A graph compiled for a device; ``byte_length`` is the memory that it does not share."""
 
     @property
     def byte_length(self) -> int:
-        """Bytes of constants and intermediates that live as long as the graph."""
+        """The bytes of constants and intermediates that live as long as the graph."""
 
 
-HELD_IN_COMMON: Final = "shared"
-"""The attribute of a compiled graph, if it has one, that is the memory that it uses in common with others, each piece
-once: it is counted once and freed after the last one."""
+SHARED_MEMORY_ATTRIBUTE: Final = "shared"
+"""The attribute of a compiled graph, if it has one, with the memory that it shares with others, each piece once: it is
+counted once, and freed after the last graph."""
 
 
 class Backend(Protocol):
     """A device, seen from the device timeline.
 
-    Every method is called by the device timeline only, one at a time, and either returns its result or an awaitable
-    of it. Whatever it raises is told to the promise, or marks the buffers that it should have written.
+    Only the device timeline calls the methods, one at a time; each returns its result or an awaitable of it. An
+    exception rejects the promise, or marks the buffers that the method should have written.
     """
 
     info: BackendInfo
     capabilities: Capabilities
     overlapping: bool
-    """Whether any of the methods returns ``InFlight``: the device keeps the order of what was begun itself."""
+    """Whether any of the methods returns ``InFlight``: the device itself keeps the order of submitted work."""
     lost: Callable[[str], None]
-    """Set by the owner; the backend calls it, in the trio thread, when it notices that the device is gone."""
+    """Set by the owner; the backend calls it in the trio thread when it detects that the device is lost."""
 
     def allocate(self, descriptor: MLOperandDescriptor) -> Any | Awaitable[Any]:
         """Allocate memory with all bytes zero and return the handle."""
 
     def write(self, storage: Storage, data: HostArray) -> Awaitable[None] | None:
-        """Make ``data``, which is the device's to keep, the contents of ``storage``."""
+        """Make ``data``, which belongs to the device from now on, the contents of ``storage``."""
 
     def read(self, storage: Storage) -> HostArray | Awaitable[HostArray]:
-        """Copy the contents to a fresh array."""
+        """Copy the contents into a new array."""
 
     def free(self, data: Any) -> Awaitable[None] | None:
-        """Give the memory of a handle back, once everything that was begun before has finished."""
+        """Free the memory of a handle, after all work that was submitted before has finished."""
 
     def compile(self, graph: Graph) -> CompiledGraph | Awaitable[CompiledGraph]:
-        """Make a graph of supported operators ready; constants that are ``Storage`` may be released afterwards."""
+        """Compile a graph of supported operators; constants that are ``Storage`` may be released afterwards."""
 
     def dispatch(
         self, compiled: Any, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
@@ -198,29 +198,29 @@ class Backend(Protocol):
         """Run a graph: read ``inputs``, write all of ``outputs``."""
 
     def release_graph(self, compiled: Any) -> Awaitable[None] | None:
-        """Give the memory of a graph back, once everything that was begun before has finished."""
+        """Free the memory of a graph, after all work that was submitted before has finished."""
 
     def finish(self) -> Awaitable[None] | None:
-        """Wait until everything that was begun has finished."""
+        """Wait until all submitted work has finished."""
 
     def flush(self) -> None:
-        """Nothing more is begun for now, or something long is: begin what was only collected."""
+        """Submit batched work, since nothing follows for now, or something long does."""
 
     def stop(self) -> None:
-        """The context is lost: a dispatch that is running may end before its next kernel."""
+        """End a running dispatch before its next kernel if possible, since the context is lost."""
 
     def close(self) -> None:
-        """The last release has run."""
+        """Close the device; the last release has run."""
 
 
 @attrs.frozen
 class CopyRegion:
-    """Which elements of a buffer are copied to where in another; all of it in row-major order.
+    """The elements of a buffer that are copied, and their place in another one, both in row-major order.
 
     Attributes:
         source_offset: the first element that is read.
         destination_offset: the first element that is written.
-        count: how many there are.
+        count: the number of elements.
     """
 
     source_offset: int
@@ -229,18 +229,18 @@ class CopyRegion:
 
     @property
     def of_source(self) -> slice:
-        """The elements that are read."""
+        """The elements to read."""
         return slice(self.source_offset, self.source_offset + self.count)
 
     @property
     def of_destination(self) -> slice:
-        """The elements that are written."""
+        """The elements to write."""
         return slice(self.destination_offset, self.destination_offset + self.count)
 
 
 @runtime_checkable
 class Copies(Protocol):
-    """A backend that copies between buffers and clears them on the device; with others bytes go through the host."""
+    """A backend that copies between buffers and clears them on the device; other backends copy through the host."""
 
     def copy(self, source: Storage, destination: Storage, region: CopyRegion) -> Awaitable[None] | None:
         """Copy elements between two storages of one data type, or within one, where the ranges do not overlap."""
@@ -250,28 +250,28 @@ class Copies(Protocol):
 
 
 OnProgress = Callable[[int, int], object]
-"""(kernels that are compiled, all) → nothing."""
+"""(compiled kernels, all kernels) → nothing."""
 
 
 @runtime_checkable
 class TellsProgress(Protocol):
-    """A backend that can tell how far a build is."""
+    """A backend that reports the progress of a build."""
 
     def compile_telling(self, graph: Graph, progress: OnProgress) -> Awaitable[CompiledGraph]:
-        """Make a graph ready as ``compile`` does; ``progress`` is called in the event loop's thread, now and then."""
+        """Compile a graph as ``compile`` does; call ``progress`` in the event loop's thread from time to time."""
 
 
 @runtime_checkable
 class KeepsCode(Protocol):
-    """A backend that keeps compiled code when the graph that it was compiled for is gone."""
+    """A backend that keeps compiled code after the graph that it was compiled for is gone."""
 
     def cache_statistics(self) -> CacheStatistics:
-        """Return the counts of what it keeps."""
+        """Return the counts of the code that it keeps."""
 
 
 @runtime_checkable
 class SavesCode(Protocol):
-    """A backend that can write down what it has compiled; with others, nodes are written down and compiled again."""
+    """A backend that can serialize what it has compiled; with others, nodes are serialized and compiled again."""
 
     code_identity: str
     """The adapter, driver, versions and options that code depends on; code of another identity is not loaded."""
@@ -280,7 +280,7 @@ class SavesCode(Protocol):
         """Serialize a compiled graph, without the contents of its intermediates."""
 
     def load_code(self, code: SavedCode) -> CompiledGraph | Awaitable[CompiledGraph]:
-        """The compiled graph again; ``UnusableFileError`` where that is none of this backend's."""
+        """Load a compiled graph; raise ``UnusableFileError`` where the code is not this backend's."""
 
 
 @runtime_checkable
@@ -288,24 +288,24 @@ class Lends(Protocol):
     """A backend whose memory can be shared with a user's own GPU work."""
 
     def check_foreign(self, value: object, descriptor: MLOperandDescriptor) -> Any:
-        """A user's buffer as memory for ``descriptor``; ``TypeError`` when it cannot be."""
+        """Return a user's buffer as memory for ``descriptor``; raise ``TypeError`` where it cannot be."""
 
     def lend(self, storage: Storage, come_back: Callable[[], None], is_out: Callable[[], bool]) -> Any:
-        """The memory of ``storage`` for a user, who gives it back by ``come_back`` while it ``is_out``."""
+        """Return the memory of ``storage`` for a user, who returns it by ``come_back`` while it ``is_out``."""
 
 
 @attrs.frozen
 class KernelTiming:
-    """The time of one kernel of a dispatch.
+    """The duration of one kernel of a dispatch.
 
     Attributes:
-        name: the kernel's, for eyes.
+        name: the kernel's name, for people to read.
         operators: the operators that it computes, by their names in the specification; none for a mere copy.
-        start_ns: when it began: on the clock of ``time.perf_counter_ns()`` for "host", after the first kernel of the
-            dispatch began for "gpu".
-        duration_ns: how long it took.
-        bytes_moved: the bytes of all that it reads and writes, each operand and result counted once and whole.
-        clock: whose clock it is.
+        start_ns: its start: on the clock of ``time.perf_counter_ns()`` for "host", relative to the start of the
+            dispatch's first kernel for "gpu".
+        duration_ns: its duration.
+        bytes_moved: the bytes that it reads and writes, with each operand and result counted once and whole.
+        clock: the clock that measured it.
         nodes: the nodes that it computes, in the order in which they run.
     """
 
@@ -325,26 +325,26 @@ class KernelTiming:
 
 @runtime_checkable
 class StagesWrites(Protocol):
-    """A backend that keeps the copy that a write makes of its data where it can be written from at once."""
+    """A backend that copies the data of a write into memory from which it can write at once."""
 
     def stage(self, array: HostArray) -> Any:
-        """A copy of a contiguous array, for :meth:`Backend.write`; it has ``nbytes``."""
+        """Return a copy of a contiguous array, for :meth:`Backend.write`; it has ``nbytes``."""
 
 
 @runtime_checkable
 class TimesKernels(Protocol):
-    """A backend that can tell how long each kernel of a dispatch takes."""
+    """A backend that can measure the duration of each kernel of a dispatch."""
 
     def dispatch_timed(
         self, compiled: Any, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
     ) -> list[KernelTiming] | Awaitable[list[KernelTiming]]:
-        """Run a graph as ``dispatch`` does, with the same results, and tell of its kernels in their order."""
+        """Run a graph as ``dispatch`` does, with the same results, and return the timings of its kernels in order."""
 
 
 def begin_compile(
     backend: Backend, graph: Graph, progress: OnProgress | None
 ) -> CompiledGraph | Awaitable[CompiledGraph]:
-    """Compile a graph, and tell how far it is where the backend can."""
+    """Compile a graph, reporting progress where the backend can."""
     if progress is not None and isinstance(backend, TellsProgress):
         return backend.compile_telling(graph, progress)
     return backend.compile(graph)

@@ -1,4 +1,4 @@
-"""Copies between buffers for backends that offer none: through the host, by reading and writing whole buffers."""
+"""Copies between buffers for backends without their own: they read and write whole buffers through the host."""
 
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
@@ -15,7 +15,7 @@ class CopiesThroughHost:
     """Implements :class:`.Copies` by ``read`` and ``write``.
 
     Args:
-        backend: whose storages they are.
+        backend: the backend of the storages.
         count: called for each copy of bytes between host and device.
     """
 
@@ -24,7 +24,7 @@ class CopiesThroughHost:
         self._count = count
 
     async def copy(self, source: Storage, destination: Storage, region: CopyRegion) -> None:
-        """Read both buffers and write the destination; only the source where the destination is overwritten wholly."""
+        """Read both buffers and write the destination; read only the source if it overwrites all of the destination."""
         taken = (await self._read(source)).reshape(-1)[region.of_source]
         shape = destination.descriptor.shape
         if region.count == destination.descriptor.element_count:

@@ -1,6 +1,6 @@
-"""``Device``: a backend, and the bookkeeping that is the same for every backend.
+"""``Device``: a backend, with the bookkeeping that all backends share.
 
-It counts what lives on the device, and it carries failures: a write or dispatch that fails marks the buffers that it
+It counts the memory on the device, and it propagates failures: a write or dispatch that fails marks the buffers that it
 should have written, a dispatch that reads a marked buffer marks its outputs, a read of a marked buffer raises, and a
 successful full overwrite clears the mark.
 """
@@ -18,7 +18,7 @@ import numpy as np
 import trio
 
 from webnn_py.device.backend import (
-    HELD_IN_COMMON,
+    SHARED_MEMORY_ATTRIBUTE,
     Backend,
     CacheStatistics,
     CompiledGraph,
@@ -39,7 +39,7 @@ from webnn_py.device.copying import CopiesThroughHost
 from webnn_py.device.exported_memory import after_return
 from webnn_py.device.failure import Failure
 from webnn_py.device.memory_by_label import Entry, MemoryByLabel
-from webnn_py.device.timed_dispatch import Told, dispatch_timed
+from webnn_py.device.timed_dispatch import Report, dispatch_timed
 from webnn_py.errors import UnknownError
 from webnn_py.graph import Graph
 from webnn_py.in_flight import like
@@ -59,9 +59,9 @@ class DeviceStatistics:
     Attributes:
         live_buffers: buffers allocated and not released yet.
         live_bytes: bytes of buffers, of graphs' constants and intermediates, and of reads in flight.
-        host_copies: how often bytes were copied between host and device.
-        compiled: what is kept of compiled code; None on a device that keeps none.
-        by_label: buffers, graphs and their bytes, reads in flight left out, by label.
+        host_copies: the number of copies of bytes between host and device.
+        compiled: the counts of kept compiled code; None on a device that keeps none.
+        by_label: buffers, graphs and their bytes, without reads in flight, by label.
     """
 
     live_buffers: int
@@ -81,7 +81,7 @@ class Readback:
         self.data: HostArray | None = None
 
     def take(self) -> HostArray | None:
-        """Hand the bytes over, or drop them: they no longer count."""
+        """Return the bytes, or drop them: they no longer count."""
         data = self.data
         if data is not None:
             self._device.live_bytes -= data.nbytes
@@ -90,7 +90,7 @@ class Readback:
 
 
 class GraphHandle:
-    """A graph on the device: empty until compiled, and again once released."""
+    """A graph on the device: empty until compiled, and again after its release."""
 
     __slots__ = ("captured", "compiled", "label", "nodes", "number", "passes", "plan")
 
@@ -101,11 +101,11 @@ class GraphHandle:
         self.nodes: SavableNodes | None = None
         self.plan: CompiledPlan | None = None
         self.passes: Sequence[PassReport] = ()
-        self.number = 0  # what those who trace call it; 0 while nobody has
+        self.number = 0  # its number in traces; 0 if untraced
 
 
 class Device:
-    """A backend with its counts and failures; called by the device timeline only, one step at a time.
+    """A backend with counts and failures; only the device timeline calls it, one step at a time.
 
     Steps return None when they are done, else an awaitable that finishes them.
 
@@ -125,9 +125,9 @@ class Device:
             backend.stage if isinstance(backend, StagesWrites) else methodcaller("copy")
         )
         self.is_lost = False
-        self.rates: dict[str, Any] = {}  # what measuring has found out, by data type
-        self.has_failed = False  # whether any buffer has been left without its data, so far
-        self.watch_kernels: Callable[[], Told] | None = None  # who is told of the kernels of the next dispatch
+        self.rates: dict[str, Any] = {}  # measured rates, by data type
+        self.has_failed = False  # whether any buffer has failed so far
+        self.watch_kernels: Callable[[], Report] | None = None  # returns the reporter of the next dispatch
         self._lent: dict[Storage, None] = {}
         # Its own limiter: threads of the user's must not keep a device from finishing.
         self.limiter = trio.CapacityLimiter(1)
@@ -161,7 +161,7 @@ class Device:
         self._hold(storage.memory)
 
     def allocate_constant(self, storage: Storage, data: HostArray) -> Awaitable[None] | None:
-        """Give ``storage`` memory with the bytes of ``data``, once and for all."""
+        """Give ``storage`` memory with the bytes of ``data``, which never change."""
         pending = self.allocate(storage)
         if pending is not None:
             return self._finish_allocate_constant(storage, data, pending)
@@ -176,13 +176,13 @@ class Device:
             await writing
 
     def write(self, storage: Storage, data: Any, line: Line | None = None) -> Awaitable[None] | None:
-        """Store ``data``; a failure marks ``storage``, and tells the ``line`` of the call that asked for it."""
+        """Store ``data``; a failure marks ``storage``, and reports the ``line`` of the call that requested it."""
         if storage.lent is not None:
             return after_return([storage], lambda: self.write(storage, data, line))
         self.host_copies += 1
-        try:  # as _write() does, in fewer calls: this is on the way of each run
+        try:  # inlined _write(), with fewer calls, since each run passes here
             pending = self.backend.write(storage, data)
-        except Exception as error:  # noqa: BLE001 - whatever it is, a later read tells it
+        except Exception as error:  # noqa: BLE001 - a later read reports it
             self._fail([storage], "write_buffer()", error, line)
             return None
         if pending is not None:
@@ -194,7 +194,7 @@ class Device:
         """Copy the contents of ``storage`` into ``readback``.
 
         Raises:
-            UnknownError: the contents were never written as they should have been.
+            UnknownError: a step that should have written the contents has failed.
         """
         if storage.lent is not None:
             return after_return([storage], lambda: self.read(storage, readback))
@@ -205,7 +205,7 @@ class Device:
         try:
             data = self.backend.read(storage)
         except Exception:
-            if storage.failure is not None:  # of a step that was submitted just now, together with the read
+            if storage.failure is not None:  # of a step that was submitted together with the read
                 storage.failure.tell()  # type: ignore[unreachable]  # read() may submit a step that fails
             raise
         if isinstance(data, np.ndarray):
@@ -221,9 +221,9 @@ class Device:
     def copy(
         self, source: Storage, destination: Storage, region: CopyRegion, line: Line | None = None
     ) -> Awaitable[None] | None:
-        """Copy elements; a failure, or a source that is marked, marks ``destination``.
+        """Copy elements; a failure, or a marked source, marks ``destination``.
 
-        A mark that ``destination`` has stays unless all of it is overwritten.
+        A mark of ``destination`` stays unless all of it is overwritten.
         """
         lent = [storage for storage in (source, destination) if storage.lent is not None]
         if lent:
@@ -243,7 +243,7 @@ class Device:
         return self._write([storage], "clear_buffer()", line, self._copies.clear, storage)
 
     def release(self, storage: Storage) -> Awaitable[None] | None:
-        """Let go of the memory of ``storage``, if it has any."""
+        """Release the memory of ``storage``, if it has any."""
         if storage.lent is not None:
             return after_return([storage], lambda: self.release(storage))
         if storage.failure is not None:
@@ -271,11 +271,11 @@ class Device:
         self._hold(storage.memory)
 
     def lend(self, storage: Storage, give: Callable[[Any], None]) -> Awaitable[None] | None:
-        """Lend the memory of ``storage`` out through ``give``; steps that need it wait until it has come back."""
+        """Lend the memory of ``storage`` through ``give``; steps that need it wait until it is returned."""
         if storage.lent is not None:
             return after_return([storage], lambda: self.lend(storage, give))
         backend = self.backend
-        assert isinstance(backend, Lends)  # noqa: S101 - the script asks only those that do
+        assert isinstance(backend, Lends)  # noqa: S101 - the script checks it before
         back = storage.lent = trio.Event()
         self._lent[storage] = None
 
@@ -292,7 +292,7 @@ class Device:
         return None
 
     def call_in(self) -> None:
-        """The context is lost: nothing waits for lent memory any more."""
+        """Stop waiting for lent memory, since the context is lost."""
         self.is_lost = True
         for storage in list(self._lent):
             lent, storage.lent = storage.lent, None
@@ -303,7 +303,7 @@ class Device:
     # --- graphs ----------------------------------------------------------------------------------------------
 
     def compile(self, graph: Graph, handle: GraphHandle, progress: OnProgress | None = None) -> Awaitable[None] | None:
-        """Make ``graph`` ready and put it into ``handle``; what the backend does not support is expanded before.
+        """Compile ``graph`` and put it into ``handle``; operators that the backend does not support are expanded first.
 
         Raises:
             NotComputableError: the graph has a node that no device computes.
@@ -333,19 +333,19 @@ class Device:
         self.keep(graph, await compiled, handle)
 
     def keep_nodes(self) -> None:
-        """Prepare for graphs to be saved, for which some backends need the nodes of those that are compiled later."""
+        """Prepare to save graphs that are compiled later, for which some backends need their nodes."""
         self._keeps_nodes = not isinstance(self.backend, SavesCode)
 
     def keep(self, graph: Graph, compiled: CompiledGraph, handle: GraphHandle) -> None:
-        """Put what was compiled into ``handle``, and hold the memory that it uses."""
+        """Put a compiled graph into ``handle``, and hold the memory that it uses."""
         from webnn_py.graph_pictures.plan import plan_of  # noqa: PLC0415 - imported when it is used
 
         handle.compiled = compiled
         handle.plan = plan_of(compiled)
-        handle.passes = getattr(compiled, "passes", ())  # devices that rewrite graphs say what they did
+        handle.passes = getattr(compiled, "passes", ())  # devices that rewrite graphs report their passes
         self._count_graph(handle, compiled.byte_length)
         held = [storage.memory for storage in constant_buffers(graph) if storage.memory is not None]
-        for memory in getattr(compiled, HELD_IN_COMMON, ()):  # to ask for a protocol takes ten times as long
+        for memory in getattr(compiled, SHARED_MEMORY_ATTRIBUTE, ()):  # a check for a protocol takes ten times as long
             if not memory.holders:
                 memory.label = handle.label
             held.append(memory)
@@ -364,7 +364,7 @@ class Device:
         outputs: Mapping[str, Storage],
         line: Line | None = None,
     ) -> Awaitable[None] | None:
-        """Run a graph; a failure, or an input that is marked, marks all ``outputs``, as :meth:`write` does."""
+        """Run a graph; a failure, or a marked input, marks all ``outputs``, as :meth:`write` does."""
         if self._lent:
             lent = [storage for storage in (*inputs.values(), *outputs.values()) if storage.lent is not None]
             if lent:
@@ -379,7 +379,7 @@ class Device:
             run = partial(dispatch_timed, self.backend, self.watch_kernels())
         try:  # as in write()
             pending = run(handle.compiled, inputs, outputs)
-        except Exception as error:  # noqa: BLE001 - whatever it is, a later read tells it
+        except Exception as error:  # noqa: BLE001 - a later read reports it
             self._fail(outputs.values(), "dispatch()", error, line)
             return None
         if pending is not None:
@@ -389,7 +389,7 @@ class Device:
         return None
 
     def release_graph(self, handle: GraphHandle) -> Awaitable[None] | None:
-        """Let go of a graph's memory, if it was compiled."""
+        """Release a graph's memory, if it was compiled."""
         compiled, handle.compiled = handle.compiled, None
         captured, handle.captured = handle.captured, []
         handle.nodes = None
@@ -421,10 +421,10 @@ class Device:
         *given: Any,
         is_whole: bool = True,
     ) -> Awaitable[None] | None:
-        """Take a step that writes ``storages``: failing marks them; success clears their marks if it ``is_whole``."""
+        """Take a step that writes ``storages``: a failure marks them; success clears their marks if it ``is_whole``."""
         try:
             pending = step(*given)
-        except Exception as error:  # noqa: BLE001 - whatever it is, a later read tells it
+        except Exception as error:  # noqa: BLE001 - a later read reports it
             self._fail(storages, method, error, line)
             return None
         if pending is not None:
@@ -438,7 +438,7 @@ class Device:
     ) -> None:
         try:
             await pending
-        except Exception as error:  # noqa: BLE001 - whatever it is, a later read tells it
+        except Exception as error:  # noqa: BLE001 - a later read reports it
             self._fail(storages, method, error, line)
         else:
             if is_whole:
@@ -448,14 +448,14 @@ class Device:
         self.has_failed = True
         failure = Failure.of(f"{method} failed: {str(error) or type(error).__name__}", line)
         if self.is_lost:
-            failure.tell()  # the loss tells it, and nobody reads any more
+            failure.tell()  # the loss reports it, and no reads follow
         _mark(storages, failure)
 
     def _follow(self, storages: Iterable[Storage], failure: Failure, why: str) -> None:
-        self.has_failed = True  # of what a backend submits later than it is told, this is the first that is heard
+        self.has_failed = True  # the first notice of a failure in work that a backend submits late
         _mark(storages, failure.follow(why))
 
-    # --- the books -------------------------------------------------------------------------------------------
+    # --- counts ----------------------------------------------------------------------------------------------
 
     def _hold(self, memory: Memory) -> None:
         memory.holders += 1

@@ -1,4 +1,4 @@
-"""Graphs with named dimensions on a device: what a backend offers for them, and the step that compiles one."""
+"""Graphs with named dimensions on a device: a backend's protocol for them, and the step that compiles one."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from webnn_py.sized_graphs import DynamicGraph
 
 @runtime_checkable
 class CompilesDynamic(Protocol):
-    """A backend that compiles a graph once for all sizes that its dimensions may have.
+    """A backend that compiles a graph once for all sizes of its named dimensions.
 
-    What it compiles is dispatched like any other graph: the sizes are those of the inputs that a dispatch is given.
+    The compiled graph is dispatched like any other: the sizes are those of the inputs of a dispatch.
     """
 
     def compile_dynamic(self, dynamic: DynamicGraph) -> CompiledGraph | Awaitable[CompiledGraph]:
@@ -31,7 +31,7 @@ def compile_dynamic(dynamic: DynamicGraph, handle: GraphHandle, device: Device) 
     """
     validate_graph(dynamic.graph)
     backend = device.backend
-    assert isinstance(backend, CompilesDynamic)  # noqa: S101 - the script asks only those that do
+    assert isinstance(backend, CompilesDynamic)  # noqa: S101 - the script checks it before
     compiled = backend.compile_dynamic(dynamic)
     if isawaitable(compiled):
         return _finish(device, dynamic, compiled, handle)

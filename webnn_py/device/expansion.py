@@ -1,8 +1,8 @@
-"""Operators that a device does not claim, expanded into others that it does.
+"""Expansion of operators that a device does not claim into operators that it does.
 
-What a device claims it runs itself. Any other operator is replaced by its decomposition, and so are the operators of
-that, until all are claimed; an operator for which that cannot be done is refused when it is drawn. Which data types
-and ranks can be expanded is found by expanding examples.
+A device runs the operators that it claims itself. Any other operator is replaced by its decomposition, and so are the
+operators of that, until all are claimed; an operator for which that is impossible is refused when it is drawn. The data
+types and ranks that can be expanded are found by expanding examples.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from webnn_py.rewriting.builder import RewriteBuilder
 from webnn_py.rewriting.walk import rewrite
 
 USUAL_RANK: Final = 3
-"""Operands of as many axes take all ways through a decomposition."""
+"""Operands of this rank cover all branches of the decompositions."""
 
 DataTypes = tuple[MLOperandDataType, ...]
 
 
 class CannotExpandError(Exception):
-    """A node that the device does not claim and that cannot be expanded into what it claims."""
+    """A node is not claimed by the device and cannot be expanded into operators that are."""
 
 
 @attrs.frozen
 class Support:
-    """What can be run of an operator on a device.
+    """The supported data types and ranks of an operator on a device.
 
     Attributes:
-        data_types: of each row of the operator's limits, the data types that can, in any combination.
+        data_types: for each row of the operator's limits, the supported data types, in any combination.
         max_rank: the highest rank of any operand.
     """
 
@@ -50,7 +50,7 @@ class Support:
 
 @cache
 def claims(operator: Operator[..., Any], capabilities: Capabilities) -> Mapping[str, DataTypes]:
-    """The data types in which a device runs an operator itself, for each row of its limits."""
+    """Return the data types in which a device runs an operator itself, for each row of its limits."""
     claim = capabilities.supports(operator)
     of_rows = claim if isinstance(claim, Mapping) else dict.fromkeys(operator.limits, claim)
     return {
@@ -61,7 +61,7 @@ def claims(operator: Operator[..., Any], capabilities: Capabilities) -> Mapping[
 
 @cache
 def _is_always_claimed(operator: Operator[..., Any], capabilities: Capabilities) -> bool:
-    """Whether a device runs an operator itself in all data types that the device has."""
+    """Return whether a device runs an operator itself in all of the device's data types."""
     return claims(operator, capabilities) == _allowed(operator, capabilities)
 
 
@@ -73,7 +73,7 @@ def _allowed(operator: Operator[..., Any], capabilities: Capabilities) -> dict[s
 
 
 def is_claimed(node: Node, capabilities: Capabilities) -> bool:
-    """Whether the device runs a node itself."""
+    """Return whether the device runs a node itself."""
     claimed = claims(node.operator, capabilities)
     for name, operand in node.operands.items():
         for value in operand if isinstance(operand, tuple) else (operand,):
@@ -92,11 +92,11 @@ def _fits(descriptor: MLOperandDescriptor, data_types: DataTypes, capabilities: 
 
 
 class ExpandingBuilder(RewriteBuilder):
-    """Draws what is claimed as it is, and the decomposition of everything else.
+    """Draws claimed operators as they are, and the decompositions of all others.
 
     Args:
-        capabilities: the device's.
-        label: of every node: it names the operator that is expanded.
+        capabilities: the device's capabilities.
+        label: the label of every node: that of the operator that is expanded.
         drawn: the place of that operator.
     """
 
@@ -106,10 +106,10 @@ class ExpandingBuilder(RewriteBuilder):
         self._within: list[tuple[Operator[..., Any], DataTypes]] = []
 
     def draw(self, node: Node) -> Sequence[Value]:
-        """The values of a node's outputs; of its decomposition's, where the device does not claim it.
+        """Return the values of a node's outputs, or of its decomposition's where the device does not claim it.
 
         Raises:
-            CannotExpandError: there is no decomposition that ends in what is claimed.
+            CannotExpandError: no decomposition leads to claimed operators only.
         """
         if is_claimed(node, self._capabilities):
             return node.results
@@ -127,7 +127,7 @@ class ExpandingBuilder(RewriteBuilder):
         return [self.value(operand) for operand in (drawn if isinstance(drawn, list) else [drawn])]
 
     def _unclaimed(self, node: Node) -> Sequence[Value]:
-        """The values to go on with after a node that is not claimed and has no decomposition.
+        """Return the results of a node that is neither claimed nor has a decomposition.
 
         Raises:
             CannotExpandError: there are none.
@@ -136,7 +136,7 @@ class ExpandingBuilder(RewriteBuilder):
 
 
 class _Collecting(ExpandingBuilder):
-    """Draws everything, and keeps the names of the operators that are not claimed and have no decomposition."""
+    """Draws all operators, and collects the names of those that are neither claimed nor have a decomposition."""
 
     def __init__(self, capabilities: Capabilities) -> None:
         super().__init__(capabilities)
@@ -148,7 +148,7 @@ class _Collecting(ExpandingBuilder):
 
 
 def needs_expansion(graph: Graph, capabilities: Capabilities) -> bool:
-    """Whether any node of a graph, all of which are supported, is not claimed."""
+    """Return whether a graph of supported nodes has a node that is not claimed."""
     operators = {node.operator for node in graph.nodes}
     sometimes = {operator for operator in operators if not _is_always_claimed(operator, capabilities)}
     nodes = [node for node in graph.nodes if node.operator in sometimes] if sometimes else []
@@ -156,9 +156,9 @@ def needs_expansion(graph: Graph, capabilities: Capabilities) -> bool:
 
 
 def expand(graph: Graph, capabilities: Capabilities) -> Graph:
-    """The same graph, of operators that the device claims.
+    """Return the graph with operators that the device claims.
 
-    Names of inputs and outputs stay; the nodes that take a node's place are labelled with what that was.
+    Names of inputs and outputs stay; nodes that replace another one get its label.
 
     Raises:
         CannotExpandError: a node cannot be expanded; validation lets no such node through.
@@ -178,7 +178,7 @@ def expand(graph: Graph, capabilities: Capabilities) -> Graph:
 
 
 def _as_output(builder: ExpandingBuilder, value: Value) -> Value:
-    """A value that can be a graph's output, as inputs and constants cannot."""
+    """Return a value that can be a graph's output; inputs and constants cannot."""
     if isinstance(value, Output):
         return value
     return builder.value(builder.identity(builder.operand(value)))
@@ -189,10 +189,10 @@ def _as_output(builder: ExpandingBuilder, value: Value) -> Value:
 
 @cache
 def support_of(operator: Operator[..., Any], capabilities: Capabilities) -> Support:
-    """What can be run of an operator, by itself or expanded.
+    """Return the data types and ranks of an operator that a device can run, directly or expanded.
 
-    Where some combinations of its operands' data types can and others cannot, as many data types as possible are
-    left out until all that remain can be combined.
+    Where only some combinations of its operands' data types can be run, data types are removed, as few as possible,
+    until all remaining ones can be combined.
     """
     claimed = claims(operator, capabilities)
     here = _allowed(operator, capabilities)
@@ -213,7 +213,7 @@ def support_of(operator: Operator[..., Any], capabilities: Capabilities) -> Supp
 
 
 def _independent(operator: Operator[..., Any]) -> list[str]:
-    """The rows of the limits whose data types can be chosen: no other row, and no rule, says them."""
+    """Return the rows of the limits with free data types: neither another row nor a rule determines them."""
     chosen = "data_type" in operator.parameters or "output_data_type" in operator.parameters
     return [
         name for name, row in operator.limits.items() if row.type_of is None and (name in operator.parameters or chosen)
@@ -223,7 +223,7 @@ def _independent(operator: Operator[..., Any]) -> list[str]:
 def _by_row(
     operator: Operator[..., Any], choices: Mapping[str, DataTypes], here: Mapping[str, DataTypes]
 ) -> dict[str, DataTypes]:
-    """The data types of every row, from those of the rows that can be chosen."""
+    """Return the data types of every row, from those of the free rows."""
     rows: dict[str, DataTypes] = {}
     for name, row in operator.limits.items():
         origin = name
@@ -235,7 +235,7 @@ def _by_row(
 
 
 def _combinable(choices: list[DataTypes], can: set[tuple[MLOperandDataType, ...]]) -> list[DataTypes]:
-    """As many choices as can all be combined."""
+    """Return as many choices as can all be combined."""
     while any(combination not in can for combination in product(*choices)):
         failures = {
             (index, item): sum(
@@ -250,7 +250,7 @@ def _combinable(choices: list[DataTypes], can: set[tuple[MLOperandDataType, ...]
 
 
 def _others(choices: list[DataTypes], index: int) -> int:
-    """How many combinations an item of one choice is in."""
+    """Return the number of combinations of an item of one choice."""
     count = 1
     for other, items in enumerate(choices):
         count *= len(items) if other != index else 1
@@ -260,9 +260,9 @@ def _others(choices: list[DataTypes], index: int) -> int:
 def _highest_rank(
     operator: Operator[..., Any], data_types: Mapping[str, MLOperandDataType], capabilities: Capabilities
 ) -> int:
-    """The highest rank up to which every example can be expanded; less than any allowed one where none can."""
+    """Return the highest rank up to which every example can be expanded; one below the lowest rank where none can."""
     if all(row.ranks.min == row.ranks.max for name, row in operator.limits.items() if name in operator.parameters):
-        return capabilities.max_rank  # it can, since examples of the usual rank are those of any
+        return capabilities.max_rank  # every rank has the examples of the usual rank
     lowest = min(row.ranks.min for row in operator.limits.values())
     highest = lowest - 1
     for rank in range(lowest, capabilities.max_rank + 1):
@@ -278,7 +278,7 @@ def _can_expand(
     rank: int,
     capabilities: Capabilities,
 ) -> bool:
-    """Whether every example of an operator, with these data types, is claimed or can be expanded."""
+    """Return whether every example of an operator, with these data types, is claimed or can be expanded."""
     return all(_can_draw(operator, example, capabilities) for example in examples_of(operator, data_types, rank))
 
 
@@ -309,10 +309,10 @@ def _draw(operator: Operator[..., Any], example: Example, builder: ExpandingBuil
 
 @cache
 def missing_primitives(operator: Operator[..., Any], capabilities: Capabilities) -> tuple[str, ...]:
-    """The operators that a device would have to claim for an operator that it cannot run, by the methods' names.
+    """Return the names of the operators that a device would have to claim to run an operator that it cannot run.
 
-    Where that depends on the data types, those that need the fewest. None where the device has no data type of the
-    operator's.
+    Where that depends on the data types, those that need the fewest. Empty where the device has none of the operator's
+    data types.
     """
     if operator.name not in DECOMPOSITIONS:
         return (operator.name,)
@@ -329,7 +329,7 @@ def missing_primitives(operator: Operator[..., Any], capabilities: Capabilities)
 
 
 def limits_in(operator: Operator[..., Any], capabilities: Capabilities) -> Mapping[str, tuple[DataTypes, RankRange]]:
-    """The data types and ranks of each row of an operator's limits, cut down to what can be run on a device."""
+    """Return the data types and ranks of each row of an operator's limits, restricted to those of a device."""
     support = support_of(operator, capabilities)
     return {
         name: (support.data_types[name], RankRange(row.ranks.min, min(row.ranks.max, support.max_rank)))

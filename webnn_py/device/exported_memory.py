@@ -1,15 +1,15 @@
-"""Waiting for memory that is lent to a user."""
+"""Steps that wait for memory that is lent to a user."""
 
 from collections.abc import Awaitable, Callable, Iterable
 
 from webnn_py.device.backend import Storage
 
 Step = Callable[[], Awaitable[None] | None]
-"""A step of a device: done when it returns None, else when what it returns has been awaited."""
+"""A step of a device: done when it returns None, else when the returned awaitable has finished."""
 
 
 async def after_return(storages: Iterable[Storage], step: Step) -> None:
-    """Wait until memory that is lent out has come back, then take the step."""
+    """Wait until lent memory has been returned, then take the step."""
     for storage in storages:
         if storage.lent is not None:
             await storage.lent.wait()

@@ -1,4 +1,4 @@
-"""``Failure``: why a buffer on a device holds no data."""
+"""``Failure``: the reason why a buffer on a device holds no data."""
 
 from typing import final
 
@@ -7,10 +7,10 @@ from webnn_py.unreported_errors import Line, UnreportedError
 
 @final
 class Failure:
-    """A step that failed, for all buffers that it should have written, and for those computed from them.
+    """The failure of a step, shared by all buffers that it should have written, and those computed from them.
 
-    Whoever reads one of them is told. When all have been released or overwritten before, a warning tells it, unless all
-    were overwritten: nobody has missed what they held.
+    Reading one of the buffers reports it. If all buffers have been released or overwritten before, a warning reports
+    it, unless all were overwritten: then nobody has missed their contents.
     """
 
     __slots__ = ("_unreported", "text")
@@ -21,25 +21,25 @@ class Failure:
 
     @classmethod
     def of(cls, text: str, line: Line | None = None) -> "Failure":
-        """The failure of a step.
+        """Return the failure of a step.
 
         Args:
-            text: the method, and what went wrong.
-            line: of the method's call, if that is known.
+            text: the method, and the reason.
+            line: the line of the method's call, if known.
         """
         words = f"{text}; nobody was told, since nothing that it should have written was read"
         return cls(text, UnreportedError(words, line, is_missed=False))
 
     def follow(self, text: str) -> "Failure":
-        """Return a failure that follows from it, with another text."""
+        """Return a failure that is a consequence of this one, with another text."""
         return Failure(text, self._unreported)
 
     def tell(self) -> None:
-        """Note that the failure was reported."""
+        """Mark the failure as reported."""
         self._unreported.tell()
 
     def miss(self) -> None:
-        """A buffer that has failed is released."""
+        """Note that a buffer with this failure is released."""
         self._unreported.is_missed = True
 
     def __str__(self) -> str:

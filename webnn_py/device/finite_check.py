@@ -1,4 +1,4 @@
-"""Which node of a graph is the first to make a NaN or an infinity, found by looking at every value there is."""
+"""The first node of a graph that produces a NaN or an infinity, found by examining every value."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from webnn_py.message_text import in_brackets, visible
 
 MOST_NODES: Final = 64
 MOST_BYTES: Final = 2**26
-"""So many nodes, and so many bytes of results, are computed and looked at together."""
+"""The most nodes, and bytes of results, that are computed and examined together."""
 
 
 @attrs.frozen
 class ValueRange:
-    """The range of the values of a tensor, and its NaN and infinities.
+    """The range of the values of a tensor, and its numbers of NaN and infinities.
 
     Attributes:
-        name: the operand's, as the operator has it, or the output's place.
+        name: the operand's name in the operator, or the output's index.
         data_type: its data type.
         shape: its shape.
         minimum: the least finite element; None if there is none.
         maximum: the greatest finite element; None if there is none.
-        nans: how many elements are NaN.
-        infinities: how many are infinite.
+        nans: the number of elements that are NaN.
+        infinities: the number of infinite elements.
     """
 
     __module__ = "webnn_py"  # where it is public
@@ -47,7 +47,7 @@ class ValueRange:
 
     @classmethod
     def of(cls, name: str, array: HostArray) -> ValueRange:
-        """Look at an array."""
+        """Return the range of an array."""
         nans = infinities = 0
         finite = array.reshape(-1)
         if array.dtype.kind == "f":
@@ -64,17 +64,17 @@ class ValueRange:
 
 @attrs.frozen
 class NonFinite:
-    """The first node that makes a NaN or an infinity of inputs without.
+    """The first node that produces a NaN or an infinity from operands without.
 
     Attributes:
         operator: its name in the specification; "input" or "constant" where a NaN came with the data.
         label: the node's label, or the input's name.
         node: the place of the node among the graph's nodes; None for an input or a constant.
-        output: which of its outputs.
-        index: where in that output, the first in row-major order.
-        value: what stands there: NaN, or an infinity.
-        result: what stands in the output.
-        inputs: what stands in the node's operands.
+        output: the index of its output.
+        index: the first such position in that output, in row-major order.
+        value: the value there: NaN, or an infinity.
+        result: the range of the output.
+        inputs: the ranges of the node's operands.
     """
 
     __module__ = "webnn_py"  # where it is public
@@ -95,15 +95,15 @@ class NonFinite:
         return "\n".join([*lines, *(f"  {item}" for item in self.inputs)])
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as plain dictionaries, lists, texts and numbers, for JSON, which has no NaN: ``value`` is text."""
+        """Return all of it as dictionaries, lists, texts and numbers for JSON, which has no NaN: ``value`` is text."""
         return attrs.asdict(self) | {"value": str(self.value)}
 
 
 async def first_non_finite(device: Device, graph: Graph, given: Mapping[str, HostArray]) -> NonFinite | None:
-    """Compute every value of a graph, some nodes at a time, and tell of the first that is not finite.
+    """Compute every value of a graph, some nodes at a time, and return the first that is not finite.
 
     Args:
-        device: where to compute.
+        device: the device to compute on.
         graph: the graph.
         given: the inputs.
     """
@@ -127,7 +127,7 @@ async def first_non_finite(device: Device, graph: Graph, given: Mapping[str, Hos
 
 
 def _parts(nodes: Sequence[Node]) -> Iterator[Sequence[Node]]:
-    """The nodes, some at a time: few enough for their results to lie on the host and the device together."""
+    """Yield the nodes in parts: few enough for the results of each to fit on the host and the device."""
     part: list[Node] = []
     byte_length = 0
     for node in nodes:
@@ -144,12 +144,12 @@ def _parts(nodes: Sequence[Node]) -> Iterator[Sequence[Node]]:
 async def _contents(device: Device, constant: Constant) -> HostArray:
     if isinstance(constant.data, Storage):
         return await done(device.backend.read(constant.data))
-    assert isinstance(constant.data, np.ndarray)  # noqa: S101 - what the builder makes
+    assert isinstance(constant.data, np.ndarray)  # noqa: S101 - the builder makes arrays
     return constant.data
 
 
 async def _computed(device: Device, part: Sequence[Node], known: Mapping[Value, HostArray]) -> dict[Value, HostArray]:
-    """The results of some nodes, every one an output of a graph of its own, so that none is fused away."""
+    """Return the results of some nodes, each of them an output of a separate graph, so that none is fused away."""
     inputs: dict[Value, Input] = {}
     current: dict[Value, Value] = {}
     for node in part:
@@ -181,19 +181,19 @@ def _current(value: Value, current: Mapping[Value, Value], inputs: Mapping[Value
 
 
 def _in_data(graph: Graph, known: Mapping[Value, HostArray]) -> NonFinite | None:
-    """A NaN that came with an input or a constant; infinities do on purpose, as masks."""
+    """Return a NaN in an input or a constant; infinities there are intended, as masks."""
     for node in graph.nodes:
         for value in node.inputs:
             array = known.get(value)
             if array is None or not isinstance(value, Input | Constant) or not _has(np.isnan, array):
                 continue
             kind, name = ("input", value.name) if isinstance(value, Input) else ("constant", "")
-            return _told(kind, name, None, 0, array, np.isnan(array), ())
+            return _described(kind, name, None, 0, array, np.isnan(array), ())
     return None
 
 
 def _in_nodes(part: Sequence[Node], begin: int, known: Mapping[Value, HostArray]) -> NonFinite | None:
-    """The first node of a part that makes a NaN of operands without, or an infinity of finite operands."""
+    """Return the first node of a part that produces a NaN from operands without, or an infinity from finite ones."""
     for index, node in enumerate(part, begin):
         operands = [known[value] for value in node.inputs]
         for output in node.results:
@@ -206,11 +206,11 @@ def _in_nodes(part: Sequence[Node], begin: int, known: Mapping[Value, HostArray]
                 continue
             ranges = tuple(ValueRange.of(name, known[value]) for name, value in _named(node))
             name = node.operator.spec_name
-            return _told(name, node.label, index, output.index, array, where(array), ranges)
+            return _described(name, node.label, index, output.index, array, where(array), ranges)
     return None
 
 
-def _told(
+def _described(
     operator: str,
     label: str,
     node: int | None,
@@ -229,7 +229,7 @@ def _has(test: Any, array: HostArray) -> bool:
 
 
 def _named(node: Node) -> Iterator[tuple[str, Value]]:
-    """The operands with their names."""
+    """Yield the operands with their names."""
     for name, operand in node.operands.items():
         if isinstance(operand, tuple):
             yield from ((f"{name}[{index}]", value) for index, value in enumerate(operand))

@@ -1,8 +1,8 @@
-"""The number of arithmetic operations of a node, by its operator and its shapes alone.
+"""The number of arithmetic operations of a node, from its operator and its shapes alone.
 
 A multiplication, an addition, a comparison that picks a maximum, and a function of one element, such as an exponential,
-count one each, whatever their data type. What only moves, selects, compares, casts or combines truths counts nothing.
-Factors such as ``alpha``, and what a device saves or adds by its own way of computing, do not count.
+count one each, whatever their data type. Moves, selections, comparisons, casts and logic count nothing. Factors such as
+``alpha``, and operations that a device saves or adds in its own implementation, do not count.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from webnn_py.operators.recurrent import PEEPHOLE_GATES
 Count = Callable[[Node], int]
 
 ELEMENTWISE: Final = {"activation", "arithmetic", "unary"}
-"""The categories whose element-wise operators count one for each element of the result."""
+"""The categories whose elementwise operators count one for each element of the result."""
 
 FREE: Final = {"identity"}
-"""Those of them that only copy."""
+"""The operators among them that only copy."""
 
 LERP: Final = 3
-"""A linear interpolation between two: a difference, a product, a sum."""
+"""The operations of a linear interpolation: a difference, a product, a sum."""
 
 
 def flops(node: Node) -> int:
@@ -86,12 +86,12 @@ def _pooled(each: int) -> Count:
 
 
 def _recurrent(gates: int, others: int, *, per_gate: int) -> Count:
-    """Of one step of a network, or of all of them in all directions.
+    """Count one step of a network, or all of them in all directions.
 
     Args:
-        gates: how many gates there are, the candidate for the new state among them.
-        others: operations for each element of the state, besides what each gate takes.
-        per_gate: operations for each element of a gate, besides its two products and biases.
+        gates: the number of gates, including the candidate for the new state.
+        others: operations for each element of the state, apart from those of gates.
+        per_gate: operations for each element of a gate, apart from its two products and biases.
     """
 
     def count(node: Node) -> int:
@@ -108,7 +108,7 @@ def _recurrent(gates: int, others: int, *, per_gate: int) -> Count:
 
 
 def _recurrent_steps(gates: int, others: int) -> Count:
-    """Of all steps of a network whose product of input and weight is counted by itself; see :func:`_recurrent`."""
+    """Count all steps of a network whose product of input and weight is counted separately; see :func:`_recurrent`."""
 
     def count(node: Node) -> int:
         hidden, steps = node.options["hidden_size"], node.options["steps"]
@@ -121,7 +121,7 @@ def _recurrent_steps(gates: int, others: int) -> Count:
 
 
 def _normalized(*, with_statistics: bool) -> Count:
-    """For each element: mean, difference, square, sum and product; only two of them where the statistics are given."""
+    """Count for each element: mean, difference, square, sum and product; only two of them with given statistics."""
     own = 5 if with_statistics else 2
     return lambda node: _results(node) * (own + _has(node, "scale") + _has(node, "bias"))
 
@@ -146,7 +146,7 @@ COUNTS: Final[Mapping[str, Count]] = {
     "batch_normalization": _normalized(with_statistics=False),
     "instance_normalization": _normalized(with_statistics=True),
     "layer_normalization": _normalized(with_statistics=True),
-    # Of each element: maximum, difference, exponential, sum, quotient.
+    # For each element: maximum, difference, exponential, sum, quotient.
     "softmax": _of_results(5),
     "resample2d": _resample2d,
     "quantize_linear": _of_results(2),
@@ -165,15 +165,15 @@ COUNTS: Final[Mapping[str, Count]] = {
     "reduce_sum": _of_inputs(1),
     "reduce_sum_square": _of_inputs(2),
 }
-"""Operators that have a count of their own, by name."""
+"""Operators with counts of their own, by name."""
 
 COUNTS_OF_PARTS: Final[Mapping[str, Count]] = {
     "lstm_steps": _recurrent_steps(4, 5),
     "gru_steps": _recurrent_steps(3, 5),
-    # Three sigmoids, two tanh, three products and a sum; the sums of gates are others'.
+    # Three sigmoids, two tanh, three products and a sum; other operators count the sums of gates.
     "gated_cell": _of_results(9),
-    # The extremes, a quotient, a sum and a difference; and eight of single numbers.
+    # The extremes, a quotient, a sum and a difference; and eight operations on scalars.
     "dynamic_differences": lambda node: 5 * _results(node) + 8,
     "requantized": _of_results(4),
 }
-"""Likewise of what devices make of operators and scripts do not draw."""
+"""Counts of operators that devices create and scripts do not draw, by name."""

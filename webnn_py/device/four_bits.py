@@ -1,7 +1,7 @@
-"""Elements of four bits, of which two lie in a byte: graphs that have them, as graphs of bytes.
+"""Graphs with 4-bit elements, two in a byte, as graphs of bytes.
 
-Numbers of four bits are constants that ``dequantizeLinear`` reads, and what ``quantizeLinear`` gives. Bytes hold them,
-too, and are what is computed with: a constant is unpacked at build, but for large ones on devices whose
+4-bit numbers are constants that ``dequantizeLinear`` reads, and results of ``quantizeLinear``. Bytes hold the same
+numbers, and are what devices compute with: a constant is unpacked at build, except for large ones on devices whose
 ``dequantizeLinear`` reads them packed, and an output of the graph is packed at its end.
 """
 
@@ -22,19 +22,19 @@ from webnn_py.rewriting.builder import RewriteBuilder
 from webnn_py.rewriting.walk import rewrite
 
 LEAST_PACKED: Final = 2**12
-"""From so many elements on, a constant stays packed: it is read at every dispatch, where others are folded once."""
+"""The elements from which on a constant stays packed: it is read at every dispatch; smaller ones are folded once."""
 
 IN_BYTES: Final[Mapping[str, MLOperandDataType]] = {"int4": "int8", "uint4": "uint8"}
-"""What computes in place of the data types of four bits."""
+"""The data types that replace 4-bit data types in computations."""
 
 MAY_BE_PACKED: Final = frozenset({conversion.dequantize_linear, conversion.quantize_linear})
-"""The operators that have elements of four bits."""
+"""The operators with 4-bit elements."""
 
 RANGES: Final[Mapping[str, tuple[int, int]]] = {"int4": (-8, 7), "uint4": (0, 15)}
 
 
 def unpacked(data: HostArray, descriptor: MLOperandDescriptor) -> HostArray:
-    """The elements of packed bytes, a byte each; of two in a byte the first has the lower bits."""
+    """Return the elements of packed bytes, one byte each; the first of two in a byte has the lower bits."""
     halves = np.empty((len(data), 2), np.uint8)
     halves[:, 0] = data & 15
     halves[:, 1] = data >> 4
@@ -45,12 +45,12 @@ def unpacked(data: HostArray, descriptor: MLOperandDescriptor) -> HostArray:
 
 
 def needs_bytes(graph: Graph, capabilities: Capabilities) -> bool:
-    """Whether a graph has elements of four bits that a device cannot compute with."""
+    """Return whether a graph has 4-bit elements that a device cannot compute with."""
     return any(_is_changed(node, capabilities) for node in graph.nodes if node.operator in MAY_BE_PACKED)
 
 
 def prepared(graph: Graph, capabilities: Capabilities) -> Graph:
-    """The same graph, of bytes and of operators that the device claims; for a worker thread.
+    """Return the graph with bytes and operators that the device claims; for a worker thread.
 
     Raises:
         CannotExpandError: a node cannot be expanded; validation lets no such node through.
@@ -59,9 +59,9 @@ def prepared(graph: Graph, capabilities: Capabilities) -> Graph:
 
 
 def in_bytes(graph: Graph, capabilities: Capabilities) -> Graph:
-    """The same graph without elements of four bits that the device cannot compute with.
+    """Return the graph without those 4-bit elements that the device cannot compute with.
 
-    An output of them is one of bytes, two elements in each.
+    4-bit outputs become outputs of bytes, two elements in each.
     """
     are_outputs = any(value.descriptor.data_type in FOUR_BITS for value in graph.outputs.values())
     if not are_outputs and not needs_bytes(graph, capabilities):
@@ -112,7 +112,7 @@ def _is_changed(node: Node, capabilities: Capabilities) -> bool:
 
 
 def _stays(value: Value, capabilities: Capabilities) -> bool:
-    """Whether what ``dequantizeLinear`` reads is packed on the device."""
+    """Return whether a constant that ``dequantizeLinear`` reads stays packed on the device."""
     return (
         capabilities.reads_packed
         and value.descriptor.data_type in FOUR_BITS
@@ -128,7 +128,7 @@ def _unpacked_constant(constant: Constant) -> Constant:
 
 
 def _packed(value: Value) -> Value:
-    """The elements of an output two in a byte, and nothing beside the last of an odd number."""
+    """Return the elements of an output two in a byte, with zero bits after the last of an odd number."""
     builder = RewriteBuilder()
     elements = builder.cast(builder.operand(value), "int32")
     sixteen = builder.constant(16, data_type="int32")

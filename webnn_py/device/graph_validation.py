@@ -1,6 +1,6 @@
-"""Graphs that the specification accepts and that no device computes: ``build()`` refuses them, on every device alike.
+"""Graphs that the specification accepts but no device computes: ``build()`` refuses them on every device.
 
-Devices count places in images in 32 bits, and ONNX Runtime notices groups that do not divide channels only as it runs.
+Devices count places in images in 32 bits, and ONNX Runtime checks only at run time that groups divide channels.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -91,4 +91,4 @@ PROBLEMS: Final[Mapping[str, Callable[[Node], Iterator[str]]]] = {
     "l2_pool2d": _of_pooling,
     "max_pool2d": _of_pooling,
 }
-"""What no device computes of an operator, in words, by its Python name."""
+"""The reasons why no device computes an operator, in words, by its Python name."""

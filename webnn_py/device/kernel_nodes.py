@@ -1,4 +1,4 @@
-"""What is remembered of the nodes that a kernel computes, once the graph itself is gone."""
+"""Records of the nodes that a kernel computes, which outlive the graph."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from webnn_py.named_sizes.values import largest
 
 @attrs.frozen
 class KernelNode:
-    """A node that a kernel computes.
+    """The record of a node that a kernel computes.
 
     Attributes:
         operator: its name in the specification.
-        label: the label that the script gave; of nodes that a device draws in another's place, what that was.
-        flops: the arithmetic operations that it takes, as :func:`~webnn_py.device.flops.flops` counts them; of a node
-            that several kernels compute together, the one that moves most bytes has them.
+        label: the label that the script gave; for nodes that a device creates, that of the replaced node.
+        flops: its arithmetic operations, as :func:`~webnn_py.device.flops.flops` counts them; if several kernels
+            compute the node together, they are counted for the kernel that moves most bytes.
     """
 
     operator: str
@@ -28,10 +28,10 @@ class KernelNode:
 
     @classmethod
     def of(cls, node: Node) -> KernelNode:
-        """What is remembered of a node."""
+        """Return the record of a node."""
         return cls(node.operator.spec_name, node.label, largest(flops(node)))
 
 
 def remembered(nodes: Iterable[Node]) -> tuple[KernelNode, ...]:
-    """What is remembered of some nodes, in their order."""
+    """Return the records of some nodes, in their order."""
     return tuple(map(KernelNode.of, nodes))

@@ -27,34 +27,34 @@ T = TypeVar("T")
 Descriptors = Mapping[str, MLOperandDescriptor]
 
 SHORT_SECONDS: Final = 0.005
-"""What takes less is measured with more to do, since clocks and caches tell half of it."""
+"""Shorter measurements are repeated with more work, since clocks and caches distort them."""
 
 COPY_BYTES: Final = (2**23, 2**25, 2**27)
-"""So long are the buffers that are copied to learn how fast a device copies."""
+"""The sizes of the buffers that are copied to measure how fast a device copies."""
 
 PRODUCT_SIZES: Final = (256, 512, 1024, 2048, 4096)
-"""Of such square matrices is the product that tells how fast a device multiplies."""
+"""The sizes of the square matrices that are multiplied to measure how fast a device multiplies."""
 
 CHAIN: Final = 32
 CHAIN_SHAPE: Final = (2048, 512)
-"""So many softmaxes of such a matrix tell what timing adds to a kernel."""
+"""The shape of the matrix of a chain of ``CHAIN`` softmaxes that measures the overhead of timing a kernel."""
 
 FAST_COPY: Final = 1e11
-"""Bytes a second: where a device copies slower, kernels are so long that timing adds nothing that matters."""
+"""In bytes per second: on devices that copy slower, kernels are so long that the overhead of timing is negligible."""
 
 ROW_SECONDS: Final = 0.02
-"""So long are dispatches that follow one another without a wait, to learn how long one of them takes."""
+"""The length of a row of dispatches without waits that measures the duration of one of them."""
 
 STEADY_SHARE: Final = 0.03
-"""By so much at most two such rows differ when a device is steady."""
+"""The most by which two such rows differ on a steady device."""
 
 WARMING_SECONDS: Final = 0.5
 MOST_WARMING_SECONDS: Final = 1.5
-"""So long a device works first, and so long it is given to become steady."""
+"""The seconds of the warm-up: the least, and the most until the device must be steady."""
 
 BEST_OF: Final = 5
 BEST_OF_SECONDS: Final = 0.02
-"""So many times at least, and so long, a kernel runs: the shortest time is the one that nothing has disturbed."""
+"""The least number of runs of a kernel, and the least seconds: the shortest time is the least disturbed one."""
 
 
 @attrs.frozen
@@ -62,10 +62,10 @@ class DeviceRates:
     """The rates at which a device copies and multiplies, measured with its own kernels.
 
     Attributes:
-        data_type: of what is copied and multiplied.
+        data_type: the data type that is copied and multiplied.
         copied_bytes_per_second: bytes read and bytes written, both counted, by a kernel that copies a large buffer.
         multiplied_flops_per_second: multiplications and additions, both counted, in a product of large matrices.
-        timing_seconds: by how much a kernel is longer for being timed by a GPU's clock, which begins a pass for it.
+        timing_seconds: the overhead of timing a kernel by a GPU's clock, which begins a pass for it.
     """
 
     __module__ = "webnn_py"  # where it is public
@@ -78,14 +78,14 @@ class DeviceRates:
 
 @attrs.frozen
 class MeasuredRun:
-    """One dispatch with timings: how long it took by the host's clock, and what its kernels took."""
+    """One dispatch with timings: its duration by the host's clock, and the timings of its kernels."""
 
     seconds: float
     kernels: Sequence[KernelTiming]
 
     @property
     def device_seconds(self) -> float:
-        """From the begin of the first kernel to the end of the last, by the clock that has timed them."""
+        """The time from the start of the first kernel to the end of the last, by the clock that timed them."""
         if not self.kernels:
             return 0.0
         return (self.kernels[-1].start_ns + self.kernels[-1].duration_ns - self.kernels[0].start_ns) / 1e9
@@ -97,9 +97,9 @@ class Measurement:
 
     Attributes:
         runs: dispatches with timings.
-        plain_seconds: how long the same dispatches took without, each until the device had finished.
-        row_seconds: how long each took of some that followed one another without a wait.
-        rates: what the device can do.
+        plain_seconds: the durations of the same dispatches without timings, each until the device had finished.
+        row_seconds: the durations of one of several dispatches in a row without waits.
+        rates: the rates of the device.
     """
 
     runs: Sequence[MeasuredRun]
@@ -110,13 +110,13 @@ class Measurement:
 
 @attrs.frozen
 class Dispatches:
-    """A graph that is dispatched again and again, with the same memory.
+    """A graph that is dispatched repeatedly, with the same memory.
 
     Attributes:
         device: the device, whose backend times kernels.
         handle: the graph.
-        inputs: what it reads.
-        outputs: what it writes.
+        inputs: the memory that it reads.
+        outputs: the memory that it writes.
     """
 
     device: Device
@@ -137,22 +137,21 @@ class Dispatches:
         return (perf_counter() - since) / count
 
     async def timed(self) -> MeasuredRun:
-        """One with timings."""
+        """Run one dispatch with timings."""
         backend = self.device.backend
-        assert isinstance(backend, TimesKernels)  # noqa: S101 - the script asks only those that do
+        assert isinstance(backend, TimesKernels)  # noqa: S101 - the script checks it before
         await give_way(self.device)
         since = perf_counter()
         timings = await done(backend.dispatch_timed(self.handle.compiled, self.inputs, self.outputs))
         return MeasuredRun(perf_counter() - since, timings)
 
     async def warm_up(self, least_seconds: float) -> int:
-        """Dispatch until the device is steady, and so long at least.
+        """Dispatch until the device is steady, for at least the given time.
 
-        A GPU that has rested is slow, five times slower than it can be, and stays so for a quarter of a second after it
-        has got work.
+        An idle GPU is five times slower than it can be, and stays so for a quarter of a second after it gets work.
 
         Returns:
-            How many dispatches in a row take long enough to be timed.
+            The number of dispatches in a row that take long enough to be timed.
         """
         count, before, since = 1, 0.0, perf_counter()
         while True:
@@ -169,14 +168,14 @@ class Dispatches:
 async def measure(
     device: Device, handle: GraphHandle, given: Mapping[str, HostArray], made: Descriptors, repeat: int
 ) -> Measurement:
-    """Dispatch a graph so many times with timings and so many times without, on a device that is warm.
+    """Dispatch a graph ``repeat`` times with timings and ``repeat`` times without, on a warm device.
 
     Args:
         device: the device, whose backend times kernels.
         handle: the graph.
         given: the inputs.
         made: the descriptors of the outputs.
-        repeat: how many times.
+        repeat: the number of dispatches of each kind.
     """
     runs, plain, rows = [], [], []
     async with storages(device, given, made) as (inputs, outputs):
@@ -185,7 +184,7 @@ async def measure(
         data_type = _data_type([*(_descriptor(array) for array in given.values()), *made.values()])
         rates = await measure_rates(device, data_type)
         count = await dispatches.warm_up(0.0)
-        for _ in range(repeat + 1):  # in turn, so that all are taken while the device is as it is
+        for _ in range(repeat + 1):  # alternating, so that all are measured in the same state of the device
             plain.append(await dispatches.in_a_row(1))
             rows.append(await dispatches.in_a_row(count) if count > 1 else plain[-1])
             runs.append(await dispatches.timed())
@@ -193,7 +192,7 @@ async def measure(
 
 
 async def measure_rates(device: Device, data_type: MLOperandDataType) -> DeviceRates:
-    """Return the rates of a device, which are measured once."""
+    """Return the rates of a device; they are measured once."""
     if data_type not in device.rates:
         copied = multiplied = 0.0
         for byte_length in COPY_BYTES:
@@ -213,7 +212,7 @@ async def measure_rates(device: Device, data_type: MLOperandDataType) -> DeviceR
 
 
 async def time_timing(device: Device) -> float:
-    """By how much a kernel is longer for being timed: those of a chain together, less a dispatch of it in a row."""
+    """Return the overhead of timing a kernel: the kernels of a chain, timed, less a dispatch of it in a row."""
     descriptor = MLOperandDescriptor("float32", CHAIN_SHAPE)
     value: Value = Input(descriptor, "x")
     for _ in range(CHAIN):
@@ -250,9 +249,9 @@ async def _time_product(device: Device, data_type: MLOperandDataType, size: int)
 
 
 async def _time_kernels(device: Device, outputs: Mapping[str, Value], given: Mapping[str, HostArray]) -> float:
-    """The shortest time that a graph's kernels take together."""
+    """Return the shortest total time of a graph's kernels."""
     backend = device.backend
-    assert isinstance(backend, TimesKernels)  # noqa: S101 - the script asks only those that do
+    assert isinstance(backend, TimesKernels)  # noqa: S101 - the script checks it before
     async with compiled(device, Graph.reaching(outputs)) as handle:
         made = {name: value.descriptor for name, value in outputs.items()}
         async with storages(device, given, made) as (inputs, targets):
@@ -266,7 +265,7 @@ async def _time_kernels(device: Device, outputs: Mapping[str, Value], given: Map
 
 
 def _data_type(descriptors: Sequence[MLOperandDescriptor]) -> MLOperandDataType:
-    """The type in which to measure: float16 for a graph whose floats are all of it."""
+    """Return the data type to measure with: float16 for a graph whose floats are all float16."""
     floats = {item.data_type for item in descriptors} & {"float16", "float32"}
     return "float16" if floats == {"float16"} else "float32"
 
@@ -275,11 +274,11 @@ def _descriptor(array: HostArray) -> MLOperandDescriptor:
     return MLOperandDescriptor(cast("MLOperandDataType", array.dtype.name), array.shape)
 
 
-# --- what is made for a while ------------------------------------------------------------------------------------
+# --- temporary graphs and memory ---------------------------------------------------------------------------------
 
 
 async def give_way(device: Device) -> None:
-    """Let others have their turns: measuring goes on for seconds, and runs that nobody waited for do not wait.
+    """Let other tasks run: measuring takes seconds, and inline runs do not yield.
 
     Raises:
         UnknownError: the context is lost.
@@ -289,7 +288,7 @@ async def give_way(device: Device) -> None:
 
 
 def check_goes_on(device: Device) -> None:
-    """Measure no more once the context is lost: whoever loses it, by Ctrl-C for one, waits for the end of the step."""
+    """Stop measuring once the context is lost: the task that closes it, as on Ctrl-C, waits for the end of the step."""
     if device.is_lost:
         raise UnknownError("the context was lost meanwhile")
 
@@ -301,7 +300,7 @@ async def done(step: Awaitable[T] | T) -> T:
 
 @asynccontextmanager
 async def compiled(device: Device, graph: Graph) -> AsyncIterator[GraphHandle]:
-    """A graph that is compiled for a while."""
+    """Compile a graph, and release it at the end of the context."""
     handle = GraphHandle()
     try:
         await done(device.compile(graph, handle))
@@ -314,7 +313,7 @@ async def compiled(device: Device, graph: Graph) -> AsyncIterator[GraphHandle]:
 async def storages(
     device: Device, given: Mapping[str, HostArray], made: Descriptors
 ) -> AsyncIterator[tuple[dict[str, Storage], dict[str, Storage]]]:
-    """Memory with these contents, and memory for what is made, for a while."""
+    """Allocate memory with these contents, and memory for the outputs; free it at the end of the context."""
     inputs = {name: Storage(_descriptor(array)) for name, array in given.items()}
     outputs = {name: Storage(descriptor) for name, descriptor in made.items()}
     try:

@@ -1,6 +1,6 @@
-"""From a graph to an order of work: what can be computed at build, and which intermediates share memory.
+"""The plan of a graph's execution: the nodes that can be folded at build, and the intermediates that share memory.
 
-Shared by the backends; what memory it is that they share, it does not know.
+Backends share it; it works for any kind of memory.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -15,23 +15,23 @@ from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.sized_graphs import is_dynamic_node
 
 ALIGNMENT = 64
-"""Intermediates start at multiples of this many bytes: a cache line, and more than any SIMD load asks for."""
+"""Intermediates start at multiples of this many bytes: a cache line, and at least the alignment of SIMD loads."""
 
 FEW = 50
 COMPARED_AT_ONCE = 100
-"""What numpy takes for one of many intervals is what Python takes for ``FEW`` others, and one for so many of them."""
+"""To compare an interval with n others takes numpy as long as Python takes for ``FEW`` + n / this many of them."""
 
 Key = TypeVar("Key", bound=Hashable)
-"""What a backend takes for an intermediate."""
+"""A backend's key for an intermediate."""
 
 Places = npt.NDArray[np.int64]
-"""Places in memory, in bytes from its start."""
+"""Offsets in memory, in bytes from its start."""
 
 
 def split_constant(graph: Graph) -> tuple[list[Node], list[Node]]:
-    """The nodes that depend on no graph input, and the others; each in an order in which they can run.
+    """Return the nodes that depend on no graph input, and the others; each in an order in which they can run.
 
-    What reads elements of four bits is among the others, and what depends on it: folded, they would be wider.
+    Nodes that read 4-bit elements, and nodes that depend on these, are among the others: folded values would be larger.
     """
     folded: list[Node] = []
     live: list[Node] = []
@@ -55,20 +55,20 @@ def _reads_four_bits(node: Node) -> bool:
 
 @attrs.frozen
 class Interval:
-    """When an intermediate is needed: from the step that writes it to the last step that reads it."""
+    """The lifetime of an intermediate: from the step that writes it to the last step that reads it."""
 
     first: int
     last: int
     byte_length: int
 
     def overlaps(self, other: "Interval") -> bool:
-        """Whether there is a step at which both are needed."""
+        """Return whether two lifetimes have a step in common."""
         return self.first <= other.last and other.first <= self.last
 
 
 @attrs.frozen
 class Arena(Generic[Key]):
-    """Where intermediates lie in one piece of memory."""
+    """The offsets of intermediates in one piece of memory, and its size."""
 
     offsets: Mapping[Key, int]
     byte_length: int
@@ -80,17 +80,17 @@ def lifetimes(
     outputs: Iterable[Value],
     kept_elsewhere: Callable[[Value], bool],
 ) -> dict[Value, Interval]:
-    """The interval of every intermediate.
+    """Return the interval of every intermediate.
 
     Args:
         steps: the nodes that run together, in the order in which they run.
-        bases: for a value that is a view of another, that other; a view keeps its base alive. In the order of the
+        bases: for each value that is a view, the value that it views; a view keeps its base alive. In the order of the
             nodes.
         outputs: values that are read once more, after the last step.
         kept_elsewhere: values that need no memory here, because a step writes them straight into a buffer.
     """
     roots: dict[Value, Value] = {}
-    for value, base in bases.items():  # a base comes before the views of it
+    for value, base in bases.items():  # a base comes before its views
         roots[value] = roots.get(base, base)
     first: dict[Value, int] = {}
     last: dict[Value, int] = {}
@@ -123,7 +123,7 @@ def lay_out(intervals: Mapping[Key, Interval], alignment: int = ALIGNMENT) -> Ar
 
 
 def are_few_together(intervals: Collection[Interval]) -> bool:
-    """Whether to find those that are needed together is faster than to compare each with all; places are the same."""
+    """Return whether few intervals overlap, so that :class:`TakenByTime` is faster; the offsets are the same."""
     first = np.sort([interval.first for interval in intervals])
     last = np.sort([interval.last for interval in intervals])
     pairs = int(first.searchsorted(last, "right").sum()) - int(last.searchsorted(first, "left").sum())
@@ -131,17 +131,17 @@ def are_few_together(intervals: Collection[Interval]) -> bool:
 
 
 class TakenByTime:
-    """What memory is taken, and when: for intermediates of which few are needed together.
+    """Taken ranges of memory with their intervals: for intermediates with few alive at once.
 
-    Times are cut into stretches, and an interval is entered for the stretch in which it begins, one at least as long as
-    it is: so those that begin before a time and last until then began in the stretch of that time, or the one before.
+    Time is cut into stretches whose length is at least that of the interval; each interval is entered for the stretch
+    in which it begins. So an interval that is alive at a time began in the stretch of that time, or in the one before.
     """
 
     def __init__(self) -> None:
         self._stretches: dict[int, dict[int, list[tuple[int, int, Interval]]]] = {}
 
     def take(self, interval: Interval, size: int) -> int:
-        """Take the lowest bytes that are free for so long; returns where they begin."""
+        """Take the lowest bytes that are free during an interval; return their offset."""
         offset = 0
         for start, end in sorted(self._during(interval)):
             if start - offset >= size:
@@ -163,9 +163,9 @@ class TakenByTime:
 
 
 class TakenByPlace:
-    """What memory is taken, and when, by ascending start: for intermediates of which many are needed together.
+    """Taken ranges of memory with their intervals, by ascending offset: for intermediates with many alive at once.
 
-    Each is compared with all others, and numpy does it.
+    Each is compared with all others, by numpy.
     """
 
     def __init__(self, most: int) -> None:
@@ -173,7 +173,7 @@ class TakenByPlace:
         self._count = 0
 
     def take(self, interval: Interval, size: int) -> int:
-        """Take the lowest bytes that are free for so long; returns where they begin."""
+        """Take the lowest bytes that are free during an interval; return their offset."""
         count, columns = self._count, self._columns
         first, last, starts, ends = columns[:, :count]
         together = (first <= interval.last) & (last >= interval.first)
@@ -186,7 +186,7 @@ class TakenByPlace:
 
 
 def lowest_gap(starts: Places, ends: Places, size: int) -> int:
-    """Where the lowest ``size`` bytes begin that none of some ranges covers; they are in ascending order."""
+    """Return the lowest offset of ``size`` bytes outside of all ranges, which are in ascending order."""
     if not len(starts) or starts[0] >= size:
         return 0
     covered = np.maximum.accumulate(ends)

@@ -1,4 +1,4 @@
-"""The processor: its name, which devices that run on it are listed with, and what it can do."""
+"""The processor: the name under which devices that run on it are listed, and its features."""
 
 import platform
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @cache
 def processor() -> str:
-    """Return the processor's name, where the system says it."""
+    """Return the processor's name, if the system reports it."""
     return next(_lines("model name"), "") or platform.processor() or platform.machine()
 
 

@@ -1,7 +1,7 @@
 """The devices that contexts can run on: a record of each, this package's own and those of other packages.
 
-Another package registers a device by an entry point of the group ``webnn_py.devices``: its name is the device's, and
-its object a :class:`DeviceRecord`. Records are imported when they are needed, what they stand for when it is opened.
+Another package registers a device by an entry point of the group ``webnn_py.devices``: its name is the device's name,
+and its object a :class:`DeviceRecord`. Records are imported when they are needed, and devices when they are opened.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ BUILT_IN: Final = {
     "wgpu": "webnn_py.device.on_wgpu.device_record:RECORD",
     "onnxruntime": "webnn_py.device.on_onnxruntime.device_record:RECORD",
 }
-"""This package's own devices, by name, written as an entry point is. Only these are chosen when no device is named."""
+"""This package's own devices, by name, in the syntax of entry points. Only these are chosen when no device is named."""
 
 
 class DeviceOptions(TypedDict, total=False):
-    """The options of this package's own devices as keywords of ``create_context()``, for type checkers."""
+    """The options of this package's own devices, as keywords of ``create_context()``, for type checkers."""
 
     gpu_device: object
     adapter: int | str
@@ -49,18 +49,18 @@ class DeviceOptions(TypedDict, total=False):
 
 
 class Suitability(enum.IntEnum):
-    """The suitability of a device for a context that names none; the highest is taken."""
+    """The suitability of a device for a context that names none; the highest is chosen."""
 
     ABSENT = 0
-    """There is no such device here."""
+    """There is no such device on this machine."""
     ON_REQUEST = 1
-    """There may be one, which is to be used only when it is named: a GPU that is software."""
+    """There may be one, to be used only by name: a software GPU."""
     ANYWHERE = 2
-    """There always is one, for when there is nothing better."""
+    """There always is one, as a fallback."""
     ENGINE = 3
-    """There is an engine that does what a processor can."""
+    """There is an optimized engine on the processor."""
     HARDWARE = 4
-    """There is one with hardware of its own."""
+    """There is one with its own hardware."""
 
 
 def _as_given(value: object) -> object:
@@ -73,9 +73,9 @@ class DeviceOption:
 
     Attributes:
         name: the keyword.
-        description: what it means.
-        default: what it is when it is not given, already converted.
-        convert: the converted value of what was given; ``TypeError("is …; it must be …")`` when it cannot be one.
+        description: its meaning.
+        default: its converted value when it is not given.
+        convert: converts a given value; raises ``TypeError("is …; it must be …")`` where that is impossible.
     """
 
     name: str
@@ -86,12 +86,12 @@ class DeviceOption:
 
 @attrs.frozen
 class OpenRequest:
-    """The requirements of a context for its device.
+    """A context's requirements for its device.
 
     Attributes:
         power_preference: a hint: ``"default"``, ``"high-performance"`` or ``"low-power"``.
         accelerated: a hint: whether a GPU or another accelerator is wanted.
-        options: every option of the device, converted, by name.
+        options: all options of the device, converted, by name.
     """
 
     power_preference: str = "default"
@@ -104,15 +104,16 @@ class DeviceRecord:
     """A kind of device.
 
     Attributes:
-        name: what ``create_context(backend=…)`` calls it.
-        title: what documents call it.
-        is_accelerated: whether it is an accelerator, which ``accelerated=False`` does without.
-        probe: how well it suits a context that names no device, for a power preference; runs in a worker thread.
-        open: a backend for a context, or an awaitable of it where opening takes its time. Raises or is rejected with
-            ``TypeError`` for an option and ``NotSupportedError`` when there is no such device.
-        adapters: what there is of it here, one for each adapter; ``NotSupportedError`` says why there is none.
-        capabilities: what it can do where the adapter has everything, for documents.
-        options: its own.
+        name: its name in ``create_context(backend=…)``.
+        title: its name in documents.
+        is_accelerated: whether it is an accelerator, which ``accelerated=False`` excludes.
+        probe: returns how suitable it is for a context that names no device, given a power preference; runs in a worker
+            thread.
+        open: returns a backend for a context, or an awaitable of one. Raises or rejects with ``TypeError`` for an
+            option, and ``NotSupportedError`` where there is no such device.
+        adapters: returns its adapters on this machine; raises ``NotSupportedError`` with a reason where there is none.
+        capabilities: returns its abilities on an adapter that has everything, for documents.
+        options: its own options.
     """
 
     name: str
@@ -125,14 +126,14 @@ class DeviceRecord:
     options: tuple[DeviceOption, ...] = ()
 
     def option_names(self) -> tuple[str, ...]:
-        """The names of its options."""
+        """Return the names of its options."""
         return tuple(option.name for option in self.options)
 
     def converted(self, given: Mapping[str, object]) -> dict[str, Any]:
-        """All its options, from those that are given, which it has.
+        """Return the values of all its options, given some of them.
 
         Raises:
-            TypeError: one is not what it must be.
+            TypeError: a value is invalid.
         """
         return {
             option.name: converted(option.name, option.convert, given[option.name])
@@ -151,7 +152,7 @@ def _built_in_entries() -> tuple[EntryPoint, ...]:
 
 @cache
 def _registered() -> Mapping[str, tuple[EntryPoint, ...]]:
-    """The entry points of every name, this package's own first; more than one where names collide."""
+    """Return the entry points of every name, this package's own first; more than one where names collide."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - slow to import
 
     found: dict[str, tuple[EntryPoint, ...]] = {}
@@ -161,19 +162,19 @@ def _registered() -> Mapping[str, tuple[EntryPoint, ...]]:
 
 
 def names() -> tuple[str, ...]:
-    """The name of every device that is registered, be it broken."""
+    """Return the names of all registered devices, including broken ones."""
     return tuple(_registered())
 
 
 def collisions() -> Iterator[tuple[str, str]]:
-    """The entry points that are not used because of their names, as (name, why)."""
+    """Yield the entry points that are not used because of their names, as (name, reason)."""
     for name, (first, *others) in _registered().items():
         for other in others:
             yield name, f"{_origin(other)} is not used: {_origin(first)} has the name"
 
 
 def find(name: object) -> DeviceRecord:
-    """The record of a device.
+    """Return the record of a device.
 
     Raises:
         TypeError: no device has the name.
@@ -210,7 +211,7 @@ def _origin(entry: EntryPoint) -> str:
 
 
 def built_in() -> tuple[DeviceRecord, ...]:
-    """The records of this package's own devices."""
+    """Return the records of this package's own devices."""
     return tuple(_load(entry) for entry in _built_in_entries())
 
 
@@ -220,16 +221,16 @@ def choose(
     """Return a function that opens the device of a name, or the most suitable one that has the given options.
 
     Args:
-        name: the device, or None.
-        request: what is asked of any device.
-        given: options of devices, as they were given.
-        others: the options that are not devices', which a name that no device knows may be meant for.
+        name: the device's name, or None.
+        request: the requirements for any device.
+        given: options of devices, as given.
+        others: the options that are not devices', for suggestions where no device has a given one.
 
     Returns:
-        What opens it: a backend, or an awaitable of one where that takes time. Both may raise ``NotSupportedError``.
+        A function that returns a backend, or an awaitable of one. Both may raise ``NotSupportedError``.
 
     Raises:
-        TypeError: there is no such device, it lacks an option, or an option is not what it must be.
+        TypeError: there is no such device, it lacks an option, or an option's value is invalid.
         NotSupportedError: the device's record cannot be loaded.
     """
     candidates = _candidates(name, request, given, others)
@@ -264,7 +265,7 @@ def _loadable() -> Iterator[DeviceRecord]:
         try:
             yield find(name)
         except NotSupportedError:
-            continue  # told to those who ask for it by name, and by `webnn-py devices`
+            continue  # reported where it is asked for by name, and by `webnn-py devices`
 
 
 def _named(option: str) -> str:

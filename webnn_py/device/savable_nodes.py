@@ -1,4 +1,4 @@
-"""The nodes of a compiled graph, kept so that they can be written down."""
+"""The nodes of a compiled graph, kept so that they can be saved."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from webnn_py.saved_graphs.record import SavedCode
 
 @attrs.frozen(eq=False)
 class SavableNodes:
-    """A graph that was compiled, with the memory of the constant buffers that it reads.
+    """A compiled graph, with the memory of the constant buffers that it reads.
 
     The handle of the graph holds that memory; the buffers themselves may be destroyed.
     """
@@ -29,11 +29,11 @@ class SavableNodes:
 
     @classmethod
     def of(cls, graph: Graph) -> Self:
-        """The nodes of a graph that has just been compiled."""
+        """Return the nodes of a graph that has just been compiled."""
         return cls(graph, {s: s.memory for s in constant_buffers(graph) if s.memory is not None})
 
     async def written_down(self, backend: Backend, limiter: trio.CapacityLimiter) -> SavedCode:
-        """The nodes and all constants."""
+        """Serialize the nodes and all constants."""
         contents: dict[Storage, HostArray] = {}
         for storage, memory in self.memory.items():
             same = Storage(storage.descriptor)
@@ -46,5 +46,5 @@ class SavableNodes:
 
 def _contents_of(read: Mapping[Storage, HostArray], constant: Constant) -> np.ndarray[Any, Any]:
     data = read[constant.data] if isinstance(constant.data, Storage) else constant.data
-    assert isinstance(data, np.ndarray)  # noqa: S101 - what the builder makes
+    assert isinstance(data, np.ndarray)  # noqa: S101 - the builder makes arrays
     return data

@@ -15,27 +15,27 @@ from webnn_py.saved_graphs.record import SavedCode
 
 
 def code_identity(backend: Backend) -> str:
-    """Return the identity of saved graphs: a backend loads those of its own."""
+    """Return the identity of saved graphs: a backend loads only graphs that it has saved itself."""
     return f"{backend.info.name}: {backend.code_identity if isinstance(backend, SavesCode) else 'nodes'}"
 
 
 async def save_graph(device: Device, handle: GraphHandle, put: Callable[[SavedCode], Awaitable[None]]) -> None:
-    """Write down what was compiled, and ``put`` it somewhere."""
+    """Serialize a compiled graph, and ``put`` it somewhere."""
     backend = device.backend
     if isinstance(backend, SavesCode):
         saving = backend.save_code(handle.compiled)
         code = await saving if isawaitable(saving) else saving
     else:
-        assert handle.nodes is not None  # noqa: S101 - kept where graphs may be saved
+        assert handle.nodes is not None  # noqa: S101 - kept if graphs may be saved
         code = await handle.nodes.written_down(backend, device.limiter)
     await put(code)
 
 
 async def load_graph(device: Device, handle: GraphHandle, take: Callable[[], Awaitable[SavedCode]]) -> None:
-    """Put into ``handle`` what was written down.
+    """Put a serialized graph into ``handle``.
 
     Raises:
-        UnusableFileError: it is not what this device writes.
+        UnusableFileError: the graph is not in this device's format.
     """
     code, backend = await take(), device.backend
     if isinstance(backend, SavesCode):

@@ -1,9 +1,9 @@
-"""Constants that several graphs of a context have in common: what makes two the same, and where they lie.
+"""Constants that several graphs of a context share: their identities, and their memory.
 
-A constant with a key is the same as any other of that key, data type and shape. What a compiler makes of such constants
-alone is the same as what it makes of the same ones elsewhere: a folded value by its operators and options, another form
-of it by the kernel that writes it. So each gets an *identity*, a digest, and is made and kept once for all graphs that
-use it. Graphs without keys have no identities, and nothing is computed for them.
+A constant with a key equals any other of that key, data type and shape. Values that a compiler computes from keyed
+constants alone are equal as well: a folded value by its operators and options, a converted constant by the kernel that
+writes it. So each gets an *identity*, a digest, and is made and kept once for all graphs that use it. Graphs without
+keys have no identities, and nothing is computed for them.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ Identity = bytes
 """A digest."""
 
 LARGEST_UNKEYED: Final = 4096
-"""So many bytes may a constant without a key have to be told by its contents, where it is combined with keyed ones."""
+"""The bytes up to which a constant without a key is identified by its contents, if it is combined with keyed ones."""
 
 
 class SharedConstants:
     """The memory of constants by their identity, as long as a graph of the context holds it.
 
-    Builds look things up and enter what they have made; the device timeline runs one at a time, and releases between.
+    Builds look up and enter memory; the device timeline runs one build at a time, and releases between builds.
     """
 
     def __init__(self) -> None:
         self._memory: WeakValueDictionary[Hashable, Memory] = WeakValueDictionary()
 
     def find(self, identity: Hashable | None) -> Memory | None:
-        """The memory of a constant, or None where there is none."""
+        """Return the memory of a constant; None where there is none."""
         memory = None if identity is None else self._memory.get(identity)
-        return None if memory is None or memory.data is None else memory  # its last holder may just have let go
+        return None if memory is None or memory.data is None else memory  # its last holder may just have released it
 
     def enter(self, made: Mapping[Any, Memory]) -> None:
-        """Offer memory, whose contents are right, to other graphs."""
+        """Offer memory with complete contents to other graphs."""
         self._memory.update(made)
 
 
 class Identities:
-    """The identities of a graph's constants, and of the values that follow from them alone.
+    """The identities of a graph's constants, and of the values that depend on them alone.
 
     Args:
         graph: the graph.
@@ -64,7 +64,7 @@ class Identities:
             self._add_node(node)
 
     def of(self, value: Value) -> Identity | None:
-        """The identity of a value; None for one that depends on no key, or on what is not hashed."""
+        """Return the identity of a value; None if it depends on no key, or on a constant that is not hashed."""
         return self._digests[value] if value in self._keyed else None
 
     def _add_constant(self, constant: Constant) -> None:
@@ -80,7 +80,7 @@ class Identities:
         inputs = list(node.inputs)
         if not all(value in self._digests for value in inputs):
             return
-        # Which operand each is: the sequences among them are told by their lengths.
+        # The operand that each is: the lengths of the sequences identify them.
         operands = [(name, len(item) if isinstance(item, tuple) else None) for name, item in node.operands.items()]
         options = sorted(node.options.items())
         of_node = digest("node", node.operator.name, operands, options, *(self._digests[value] for value in inputs))
@@ -92,12 +92,12 @@ class Identities:
 
 
 def digest(*parts: object) -> Identity:
-    """A digest of parts, whose reprs say what they are."""
+    """Return a digest of parts, given reprs that identify them."""
     return blake2b(repr(parts).encode(), digest_size=32).digest()
 
 
 def digest_of_contents(data: object) -> Identity | None:
-    """A digest of a small array's bytes; None of a large one, and of what is no array."""
+    """Return a digest of a small array's bytes; None for a large array, and for any other object."""
     if not isinstance(data, np.ndarray) or data.nbytes > LARGEST_UNKEYED:
         return None
     return digest(data.dtype.str, data.tobytes())

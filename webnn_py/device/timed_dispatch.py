@@ -1,4 +1,4 @@
-"""Dispatches of which somebody is told how long each kernel took."""
+"""Dispatches that report the durations of their kernels."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 from webnn_py.device.backend import Backend, KernelTiming, Storage, TimesKernels
 from webnn_py.in_flight import InFlight
 
-Told = Callable[[Sequence[KernelTiming]], None]
+Report = Callable[[Sequence[KernelTiming]], None]
 
 
 def dispatch_timed(
-    backend: Backend, told: Told, compiled: Any, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
+    backend: Backend, report: Report, compiled: Any, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
 ) -> Awaitable[None] | None:
-    """Run a graph on a backend that times kernels, and tell of them when they have run."""
-    assert isinstance(backend, TimesKernels)  # noqa: S101 - whoever watches has asked
+    """Run a graph on a backend that times kernels, and report the timings when the kernels have run."""
+    assert isinstance(backend, TimesKernels)  # noqa: S101 - the watcher checks it before
     timings = backend.dispatch_timed(compiled, inputs, outputs)
     if not isawaitable(timings):
-        told(timings)
+        report(timings)
         return None
-    telling = _tell(timings, told)
-    return InFlight(telling) if isinstance(timings, InFlight) else telling
+    reporting = _report_later(timings, report)
+    return InFlight(reporting) if isinstance(timings, InFlight) else reporting
 
 
-async def _tell(timings: Awaitable[list[KernelTiming]], told: Told) -> None:
-    told(await timings)
+async def _report_later(timings: Awaitable[list[KernelTiming]], report: Report) -> None:
+    report(await timings)

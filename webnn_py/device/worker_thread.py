@@ -1,4 +1,4 @@
-"""Where a device of the processor computes what takes long: in a thread of its own, unless nobody waits meanwhile."""
+"""The worker thread of a device on the processor, for long steps that other tasks should not wait for."""
 
 import sys
 from collections.abc import Callable
@@ -11,13 +11,13 @@ import trio
 T = TypeVar("T")
 
 LATE_SECONDS: Final = 0.02
-"""How late at most somebody may be whom no look has found."""
+"""The longest delay of a task that no check has found."""
 
 LOOK_SECONDS: Final = 0.02
-"""How often is looked whether there is somebody: a look takes 0.1 to 0.2 ms while caches are cold."""
+"""The interval of checks for other tasks: a check takes 0.1 to 0.2 ms while caches are cold."""
 
 CAREFUL_SECONDS: Final = 1.0
-"""For how long all that takes long is in the thread after somebody has been found."""
+"""The time for which all long steps run in the thread after another task has been found."""
 
 COUNTS: Final = (
     "tasks_waiting",
@@ -27,27 +27,27 @@ COUNTS: Final = (
     "completion_key_monitors",
     "monitors",
 )
-"""How many wait for the system, in the statistics of trio's loops for Linux, macOS and Windows."""
+"""The numbers of waits for the system, in the statistics of trio's loops for Linux, macOS and Windows."""
 
 SHORT_SECONDS: Final = 0.0003
-"""Runs that are expected to take less are measured by the clock, which is looked at faster."""
+"""Runs that are expected to take less are measured by the wall clock, which is faster to read."""
 
 computing_time: Final[Callable[[], float]] = thread_time if sys.platform != "win32" else perf_counter
-"""The clock for the lengths of runs: on a busy machine what the processor does for others does not count.
+"""The clock that measures runs: on a busy machine, it excludes the time that the processor spends on other processes.
 
-Windows' counts by its clock's ticks of 16 ms.
+On Windows, its resolution is 16 ms only, so that the wall clock is used.
 """
 
 
 class WorkerThread:
     """The one worker thread of a device.
 
-    The task that waits for it sleeps, and wakes with cold caches. So what is not too long is done in the loop's thread
-    instead, while nobody else could go on there. A loop that is the guest of another one has no such time.
+    The task that waits for it sleeps, and wakes with cold caches. So steps that are not too long run in the loop's
+    thread instead, while no other task could run there. This does not apply to a loop in guest mode.
     """
 
     _away: ClassVar[set[object]] = set()
-    """Who is in the thread of any device at the moment."""
+    """The calls in the threads of all devices at the moment."""
 
     def __init__(self) -> None:
         # Its own limiter: threads of the user's must not keep a device from finishing.
@@ -66,11 +66,11 @@ class WorkerThread:
             self._away.discard(me)
 
     def is_needless(self, seconds: float) -> bool:
-        """Whether what is expected to take so long may be done at once, because nobody was there a moment ago."""
+        """Return whether a step may run inline without a check, because no other task was found a moment ago."""
         return seconds <= LATE_SECONDS and not self._away and perf_counter() < self._alone_until
 
     async def run_unless_alone(self, call: Callable[[], T], expected_seconds: float) -> T:
-        """Call ``call``: here, if that is short enough and nobody could go on meanwhile, else in the thread."""
+        """Call ``call``: inline, if it is short enough and no other task could run meanwhile, else in the thread."""
         if expected_seconds > LATE_SECONDS or perf_counter() < self._careful_until or not await self._is_alone():
             return await self.run(call)
         self._alone_until = perf_counter() + LOOK_SECONDS
@@ -85,7 +85,7 @@ class WorkerThread:
         self._careful_until = perf_counter() + CAREFUL_SECONDS
 
     async def _is_alone(self) -> bool:
-        """Whether no task, deadline, file or thread that trio knows of could go on before the next look has ended."""
+        """Return whether no task, deadline, file or thread that trio knows of can go on before the next check ends."""
         if self._is_guest is None:
             self._is_guest = not _is_on_stack(trio.run)
         is_alone = not (self._is_guest or self._away) and _is_quiet() and not await _others_step()
@@ -95,7 +95,7 @@ class WorkerThread:
 
 
 async def _others_step() -> bool:
-    """Whether other tasks have their turn: those that trio has taken off its queue are in none of its statistics."""
+    """Return whether other tasks run: those that trio has taken off its queue are in none of its statistics."""
     steps = _Steps()
     trio.lowlevel.add_instrument(steps)
     try:
@@ -106,7 +106,7 @@ async def _others_step() -> bool:
 
 
 class _Steps(trio.abc.Instrument):
-    """Counts the turns of tasks, the last of which is that of who asks."""
+    """Counts the steps of tasks; the last one is the calling task's."""
 
     count = 0
 
@@ -115,7 +115,7 @@ class _Steps(trio.abc.Instrument):
 
 
 def _is_quiet() -> bool:
-    """Whether trio's statistics tell of nobody who could go on soon."""
+    """Return whether trio's statistics show no task that could run soon."""
     now = trio.lowlevel.current_statistics()
     return (
         not now.tasks_runnable

@@ -1,4 +1,4 @@
-"""The builder that rules and passes draw nodes with."""
+"""The builder with which rules and passes draw nodes."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ class RewriteBuilder:
         self._values: dict[MLOperand, Value] = {}
 
     def operand(self, value: Value) -> MLOperand:
-        """An operand that stands for a value."""
+        """Return an operand that stands for a value."""
         operand = MLOperand._create(value.descriptor)
         self._values[operand] = value
         return operand
 
     def value(self, operand: MLOperand) -> Value:
-        """The value that an operand stands for."""
+        """Return the value that an operand stands for."""
         return self._values[operand]
 
     def constant(
         self, value: float | bytes, *, data_type: MLOperandDataType, shape: Sequence[int] | None = None
     ) -> MLOperand:
-        """A scalar constant, or the bytes of one of a shape."""
+        """Return a scalar constant, or a constant of a shape from its bytes."""
         if isinstance(value, bytes):
             data = np.frombuffer(value, data_type).reshape(shape or ())
         else:
@@ -51,7 +51,7 @@ class RewriteBuilder:
         return self.operand(Constant(MLOperandDescriptor(data_type, data.shape), data))
 
     def draw(self, node: Node) -> Sequence[Value]:
-        """The values of a node's outputs."""
+        """Return the values of a node's outputs."""
         return node.results
 
     def __getattr__(self, name: str) -> Any:

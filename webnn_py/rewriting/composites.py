@@ -1,4 +1,4 @@
-"""Composites in operators of the specification."""
+"""Expansion of composites into operators of the specification."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def spelled_out(graph: Graph) -> Graph:
 
 
 def drawn_out(node: Node, current: Node) -> Mapping[Value, Value]:
-    """Return the decomposition of a composite, by the values that it replaces; it keeps the label and the place."""
+    """Return the decomposition of a composite, by the values that it replaces; it keeps the label and the places."""
     composite = COMPOSITES[node.operator.name]
     builder = RewriteBuilder(current.label, current.drawn)
     operands = {
@@ -32,6 +32,6 @@ def drawn_out(node: Node, current: Node) -> Mapping[Value, Value]:
 
 
 def _elements(value: Value) -> object:
-    """The array of a constant that an importer drew."""
+    """Return the array of a constant that an importer drew."""
     assert isinstance(value, Constant)  # noqa: S101 - composites say which are
     return value.data

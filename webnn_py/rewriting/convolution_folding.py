@@ -1,6 +1,6 @@
-"""What multiplies a convolution by constants, and adds constants to it, folded into its filter and bias.
+"""Fold multiplications and additions of constants before and behind a convolution into its filter and bias.
 
-Batch normalizations and what networks call scales: one multiplication of each element of a filter, once and for all.
+This removes batch normalizations and scales from each run: the filter is multiplied once, when the graph is built.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Doubles = NDArray[np.float64]
 Floats = NDArray[np.float32]
 
 Contents = Callable[[Constant], NDArray[Any]]
-"""Gives the array of a constant."""
+"""Returns the array of a constant."""
 
 LEAST: Final = float(np.finfo(np.float32).smallest_normal)
 STATISTICS: Final = ("mean", "variance", "scale", "bias")
@@ -30,15 +30,15 @@ BINARY: Final = frozenset({"add", "div", "mul", "sub"})
 
 
 def folded(graph: Graph, contents: Contents) -> Graph:
-    """The graph with batch normalizations, factors and summands of convolutions in their filters and biases.
+    """Return the graph with batch normalizations, factors and summands of convolutions folded into filters and biases.
 
-    Done where all are constants of float32, one number or one for each channel, and only the convolution reads or is
-    read, if no element of the filter becomes too large, or so small that it loses digits. Only an element of the
-    convolution, or of its input times a factor, that is out of float32's range may be within it afterwards.
+    Folds where all constants are of float32, each one number or one number for each channel, where the value in between
+    has no other reader, and where no element of the filter overflows or underflows. Afterwards an element may be
+    finite only where the convolution, or its input times a factor, overflowed float32 before.
 
     Args:
-        graph: what to rewrite.
-        contents: gives the values of constants.
+        graph: the graph to rewrite.
+        contents: returns the values of constants.
     """
     if not any(node.operator.name == "conv2d" for node in graph.nodes):
         return graph
@@ -63,11 +63,11 @@ def folded(graph: Graph, contents: Contents) -> Graph:
 
 @attrs.frozen
 class _Affine:
-    """What becomes of each channel: its product with a factor, and a summand.
+    """An affine map of each channel: a factor and a summand.
 
     Attributes:
         factor: one for all channels, or one for each; None for 1.
-        summand: likewise; None for 0.
+        summand: one for all channels, or one for each; None for 0.
     """
 
     factor: Doubles | None
@@ -75,7 +75,7 @@ class _Affine:
 
 
 def _scaled_behind(node: Node, place: str, contents: Contents) -> Node | None:
-    """The convolution whose result a node scales, with that in its filter and bias; None where that cannot be."""
+    """Return the convolution with the node that scales its result folded in; None where it cannot be folded."""
     value = node.operands[place]
     if not isinstance(value, Output) or value.node.operator.name != "conv2d":
         return None
@@ -93,20 +93,20 @@ def _scaled_behind(node: Node, place: str, contents: Contents) -> Node | None:
 
 
 def _is_of_constants(convolution: Node) -> bool:
-    """Whether a convolution is of float32, and all but its input are constants."""
+    """Return whether a convolution is of float32, and its filter and bias are constants."""
     others = [convolution.operands.get(name) for name in ("filter", "bias")]
     are_constants = all(item is None or isinstance(item, Constant) for item in others)
     return are_constants and convolution.outputs[0].data_type == "float32"
 
 
 def _is_of_whole_numbers(convolution: Node, contents: Contents) -> bool:
-    """Whether its sums may be exact, as those of quantized numbers are, and must stay so."""
+    """Return whether the filter has whole numbers only: sums of quantized numbers are exact, and must stay so."""
     filters = contents(convolution.operands["filter"]).reshape(-1)  # type: ignore[arg-type]
     return float(filters[0]).is_integer() and bool((filters == np.rint(filters)).all())
 
 
 def _normalization(node: Node, axis: int, contents: Contents) -> _Affine | None:
-    """What a batch normalization by the channel does."""
+    """Return the affine map of a batch normalization; None unless it is along the channels and of constants."""
     constants = [node.operands.get(name) for name in STATISTICS]
     if node.options["axis"] != axis or not all(item is None or isinstance(item, Constant) for item in constants):
         return None
@@ -115,13 +115,13 @@ def _normalization(node: Node, axis: int, contents: Contents) -> _Affine | None:
         for item, otherwise in zip(constants, (0, 1, 1, 0), strict=True)
     )
     epsilon = float(cast_number(node.options["epsilon"], "float32"))
-    with np.errstate(all="ignore"):  # what is not finite is not taken
+    with np.errstate(all="ignore"):  # results that are not finite are rejected
         factor = scale / np.sqrt(variance + epsilon)
         return _Affine(factor, bias - mean * factor)
 
 
 def _binary(node: Node, place: str, axis: int, contents: Contents) -> _Affine | None:
-    """What an operator of two operands does, one of which is one number or one for each channel."""
+    """Return the affine map of a binary operator with one number, or one for each channel; None for other operands."""
     numbers = _by_channel(node.operands["b" if place == "a" else "a"], axis, contents)
     if numbers is None:
         return None
@@ -129,7 +129,7 @@ def _binary(node: Node, place: str, axis: int, contents: Contents) -> _Affine | 
     if name == "mul":
         return _Affine(numbers, None)
     if name == "div":
-        with np.errstate(all="ignore"):  # likewise
+        with np.errstate(all="ignore"):  # results that are not finite are rejected
             return _Affine(1 / numbers, None) if is_first else None
     if name == "add" or is_first:
         return _Affine(None, numbers if name == "add" else -numbers)
@@ -137,7 +137,7 @@ def _binary(node: Node, place: str, axis: int, contents: Contents) -> _Affine | 
 
 
 def _by_channel(value: object, axis: int, contents: Contents) -> Doubles | None:
-    """The numbers of a constant of one element or of one for each channel of images; None of any other."""
+    """Return the elements of a constant of one element or of one for each channel of images; None for other values."""
     if not isinstance(value, Constant) or value.descriptor.rank > 4:
         return None
     shape = (1,) * (4 - value.descriptor.rank) + value.descriptor.shape
@@ -147,12 +147,12 @@ def _by_channel(value: object, axis: int, contents: Contents) -> Doubles | None:
 
 
 def _as_one(convolution: Node, node: Node, affine: _Affine, contents: Contents) -> Node | None:
-    """The convolution with what a node makes of its result; None where an element of filter or bias cannot be so."""
+    """Return the convolution with an affine map of its result folded in; None where filter or bias would overflow."""
     bias = convolution.operands.get("bias")
     filters = convolution.operands["filter"]
     assert isinstance(filters, Constant)  # noqa: S101 - was looked at
     new_bias = None if bias is None else contents(bias).astype(np.float64)  # type: ignore[arg-type]
-    with np.errstate(all="ignore"):  # what is not finite is not taken
+    with np.errstate(all="ignore"):  # results that are not finite are rejected
         if affine.factor is not None and new_bias is not None:
             new_bias = new_bias * affine.factor
         if affine.summand is not None:
@@ -177,7 +177,7 @@ def _as_one(convolution: Node, node: Node, affine: _Affine, contents: Contents) 
 
 
 def _scaled_before(convolution: Node, contents: Contents) -> Node | None:
-    """The convolution of what is multiplied by constants before it; None where there is none such."""
+    """Return the convolution with the factor of its input folded into its filter; None where there is none to fold."""
     value = convolution.operands["input"]
     if not isinstance(value, Output) or value.node.operator.name not in {"div", "mul"}:
         return None
@@ -203,16 +203,16 @@ def _scaled_before(convolution: Node, contents: Contents) -> Node | None:
 
 
 def _scaled(convolution: Node, axis: str, factor: Doubles, contents: Contents) -> Constant | None:
-    """The filter times factors along one of its axes; None where an element becomes too large or loses digits."""
+    """Return the filter times factors along one of its axes; None where an element overflows or underflows."""
     filters = convolution.operands["filter"]
     assert isinstance(filters, Constant)  # noqa: S101 - was looked at
     axes: str = convolution.options["filter_layout"]
     numbers = contents(filters).reshape(filters.descriptor.shape)
-    with np.errstate(all="ignore"):  # likewise
+    with np.errstate(all="ignore"):  # results that are not finite are rejected
         factors: Floats = factor.astype(np.float32).reshape([-1 if name == axis else 1 for name in axes])
         new: Floats = numbers * factors
     magnitudes = np.abs(new)
-    if not math.isfinite(np.maximum.reduce(magnitudes, None)):  # the greatest is NaN if one is
+    if not math.isfinite(np.maximum.reduce(magnitudes, None)):  # the maximum propagates NaN
         return None
     may_lack_digits = np.minimum.reduce(magnitudes, None) < LEAST
     if may_lack_digits and ((magnitudes < LEAST) & (numbers != 0) & (factors != 0)).any():
@@ -221,7 +221,7 @@ def _scaled(convolution: Node, axis: str, factor: Doubles, contents: Contents) -
 
 
 def _key_of(filters: Constant, factors: Floats) -> Hashable | None:
-    """What tells the filter times factors from others, as what told the filter; None where nothing did."""
+    """Return the sharing key of the filter times factors; None where the filter has no key."""
     return None if filters.key is None else ("factors", filters.key, factors.shape, factors.tobytes())
 
 

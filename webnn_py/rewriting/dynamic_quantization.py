@@ -1,6 +1,6 @@
-"""Dynamic quantization, which graphs say in fourteen operators: what is drawn so.
+"""Recognition of dynamic quantization, which graphs spell out in fourteen operators.
 
-Each device has its own of these as one node.
+Devices replace each occurrence by one node of their own.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class DynamicQuantization:
     """A dynamic quantization in a graph.
 
     Attributes:
-        input: what is quantized, of float32 and at least one dimension.
-        quantization: its last node, which makes uint8 of it.
-        scale: its scale, a number.
-        zero_point: its zero point, a number.
+        input: the quantized value, of float32 and at least one dimension.
+        quantization: its last node, which gives uint8.
+        scale: its scale, a scalar.
+        zero_point: its zero point, a scalar.
         nodes: all its nodes.
     """
 
@@ -43,7 +43,7 @@ class DynamicQuantization:
 
 @attrs.frozen
 class _Pattern:
-    """What scale and zero point are drawn as: alike of all inputs of float32."""
+    """The values that compute scale and zero point, the same for all inputs of float32."""
 
     input: Input
     scale: Value
@@ -58,7 +58,7 @@ def _pattern() -> _Pattern:
 
 
 def recognized(node: Node) -> DynamicQuantization | None:
-    """The dynamic quantization whose last node this is; None if it is that of none."""
+    """Return the dynamic quantization whose last node this is; None where it is no such node."""
     if node.operator is not conversion.quantize_linear:
         return None
     x = node.operands["input"]
@@ -77,7 +77,7 @@ def recognized(node: Node) -> DynamicQuantization | None:
 
 
 def _number(value: object, around: list[Node]) -> Value:
-    """A value, or what it is a reshape of, which is added to the nodes around."""
+    """Return a value without its reshapes, which are added to ``around``."""
     assert isinstance(value, Value)  # noqa: S101 - for type checkers
     while isinstance(value, Output) and value.node.operator is movement.reshape:
         around.append(value.node)
@@ -86,12 +86,12 @@ def _number(value: object, around: list[Node]) -> Value:
 
 
 def _is_drawn_as(value: Value, pattern: Value, same: dict[Value, Value]) -> bool:
-    """Whether a value is computed as a pattern says.
+    """Return whether a value is computed as in the pattern.
 
     Args:
         value: the value.
         pattern: the pattern.
-        same: the values that are known to be as a pattern says, by that; what is found out is added.
+        same: the values already matched, by value of the pattern; further matches are added.
     """
     if pattern in same:
         return same[pattern] is value

@@ -1,4 +1,4 @@
-"""Passes: named changes of a graph, in an order, each of which can be left out and looked at."""
+"""Passes: named changes of a graph, in an order; each optional one can be left out, and reports what it did."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from webnn_py.rewriting.walk import NodeRule, Replace, first_of, rewrite
 
 
 class HasNodes(Protocol):
-    """What passes rewrite: a graph, or the nodes of a model in another form."""
+    """The input of a pass: a graph, or the nodes of a model in another form."""
 
     @property
     def nodes(self) -> Sequence[Any]:
@@ -32,32 +32,32 @@ class HasNodes(Protocol):
 HasNodesT = TypeVar("HasNodesT", bound=HasNodes)
 
 ReadConstant = Callable[[Constant], NDArray[Any]]
-"""Gives the array of a constant."""
+"""Returns the array of a constant."""
 
 PRINTED: Final = "WEBNN_PY_PASSES"
-"""Set to 1 it has every pass of every build printed to the standard error stream."""
+"""The environment variable that, set to 1, prints every pass of every build to the standard error stream."""
 
 MOST_ROUNDS: Final = 16
-"""So often rules are applied that are repeated until none matches."""
+"""The most times that repeated rules are applied, if they do not stop matching before."""
 
 
 def _host_array(constant: Constant) -> NDArray[Any]:
-    assert isinstance(constant.data, np.ndarray)  # noqa: S101 - whoever has others says how they are read
+    assert isinstance(constant.data, np.ndarray)  # noqa: S101 - backends with other constants pass their own reader
     return constant.data
 
 
 _left_out: set[str] = set()
-"""The names of passes that are left out, for the whole process: builds run in tasks and threads of their own."""
+"""The names of passes that are left out, for the whole process: builds run in their own tasks and threads."""
 
 
 @attrs.frozen
 class PassContext:
-    """Facts that a pass may ask for.
+    """Facts that a pass may use.
 
     Attributes:
-        contents: gives the arrays of constants; those of the host by default.
-        target: what the graph is rewritten for, by a name that passes know: a provider of onnxruntime's, say.
-        applied: where passes of whole graphs note what they did.
+        contents: returns the arrays of constants; those on the host by default.
+        target: the target that the graph is rewritten for, such as an execution provider of onnxruntime.
+        applied: where passes of whole graphs record what they did.
     """
 
     contents: ReadConstant = _host_array
@@ -67,14 +67,14 @@ class PassContext:
 
 @attrs.frozen(kw_only=True)
 class Pass:
-    """A change of graphs that has a name.
+    """A named change of graphs.
 
     Attributes:
         name: the name.
-        after: the names of passes that it comes after.
-        targets: what it holds for; None for everything.
-        needs: operators of which a graph has to have one each, for the pass to have anything to do.
-        is_required: whether a graph may be no graph for the device without it. All others may be left out.
+        after: the names of the passes that must come before it.
+        targets: the targets that it is for; None for all.
+        needs: operators that a graph must have, all of them, for the pass to have work.
+        is_required: whether the device cannot run the graph without it. Only other passes may be left out.
     """
 
     name: str
@@ -84,23 +84,23 @@ class Pass:
     is_required: bool = False
 
     def has_work(self, operators: set[Operator[..., Any]]) -> bool:
-        """Return whether there may be something to do in a graph of these operators."""
+        """Return whether the pass may have work in a graph of these operators."""
         return self.needs <= operators
 
 
 @attrs.frozen(kw_only=True)
 class GraphPass(Pass):
-    """A pass that is a function of a whole graph, or of whatever else its manager rewrites."""
+    """A pass that is a function of a whole graph, or of another form of model that its manager rewrites."""
 
     run: Callable[[Any, PassContext], Any]
 
 
 @attrs.frozen(kw_only=True)
 class NodePass(Pass):
-    """A pass that replaces nodes one by one; those next to each other share one walk, in which the first one replaces.
+    """A pass that replaces nodes one by one; adjacent node passes share one walk, in which the first match replaces.
 
     Attributes:
-        make: makes the rule for a graph; None where there is nothing to do in it.
+        make: makes the rule for a graph; None where the pass has no work in it.
     """
 
     make: Callable[[Graph, PassContext], NodeRule | None]
@@ -108,27 +108,27 @@ class NodePass(Pass):
 
 @attrs.frozen(kw_only=True)
 class RulePass(Pass):
-    """A pass of rules; those next to each other share one walk.
+    """A pass of rewrite rules; adjacent rule passes share one walk.
 
     Attributes:
         rules: the rules, in the order in which they are tried.
-        is_repeated: whether they are applied until none matches any more.
+        is_repeated: whether they are applied until none matches.
     """
 
     rules: tuple[RewriteRule, ...]
     is_repeated: bool = False
 
     def has_work(self, operators: set[Operator[..., Any]]) -> bool:
-        """Return whether a drawing has all its operators there."""
+        """Return whether all operators of one of the drawings are in the graph."""
         patterns = (pattern for rule in self.rules for pattern in rule.patterns)
         return self.needs <= operators and any(pattern.operators <= operators for pattern in patterns)
 
 
 @contextmanager
 def passes_left_out(*names: str) -> Iterator[None]:
-    """Leave passes out of everything that the process builds meanwhile, for benchmarks and tests.
+    """Leave passes out of everything that the process builds within the context, for benchmarks and tests.
 
-    A build fails where one of them is required.
+    A build fails with ValueError where one of them is required.
     """
     added = {*names} - _left_out
     _left_out.update(added)
@@ -139,7 +139,7 @@ def passes_left_out(*names: str) -> Iterator[None]:
 
 
 def is_left_out(name: str) -> bool:
-    """Return whether what has this name is left out of builds now."""
+    """Return whether the pass or step of this name is left out of builds now."""
     return name in _left_out
 
 
@@ -150,7 +150,7 @@ class PassManager:
         passes: the passes.
 
     Raises:
-        ValueError: two have one name, or one comes before one that it should come after.
+        ValueError: two passes have one name, or one comes before one that it must follow.
     """
 
     def __init__(self, *passes: Pass) -> None:
@@ -171,7 +171,7 @@ class PassManager:
         return tuple(one.name for one in self.passes if not one.is_required)
 
     def run(self, graph: HasNodesT, context: PassContext) -> tuple[HasNodesT, tuple[PassReport, ...]]:
-        """Return the graph behind all passes, and what each did."""
+        """Run the passes; return the rewritten graph and a report for each walk."""
         reports: list[PassReport] = []
         operators: set[Any] = {node.operator for node in graph.nodes} if self._asks_for_operators else set()
         for _, group in groupby(self._chosen(context.target), _kind):
@@ -183,7 +183,7 @@ class PassManager:
             if graph is not before and self._asks_for_operators:
                 operators = {node.operator for node in graph.nodes}
         if os.environ.get(PRINTED) == "1":
-            print(describe(reports), file=sys.stderr)  # noqa: T201 - what was asked for
+            print(describe(reports), file=sys.stderr)  # noqa: T201 - the variable requests it
         return graph, tuple(reports)
 
     def _chosen(self, target: str) -> list[Pass]:
@@ -196,7 +196,7 @@ class PassManager:
 
 
 def _kind(one: Pass) -> object:
-    """Return the same for passes that share a walk."""
+    """Return the same key for passes that share a walk."""
     if isinstance(one, RulePass) and not one.is_repeated:
         return RulePass
     return NodePass if isinstance(one, NodePass) else one

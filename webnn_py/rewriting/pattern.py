@@ -1,10 +1,10 @@
-"""Patterns: drawings that are looked for in graphs.
+"""Patterns: drawings to find in graphs.
 
-A drawing is a function of a builder and of operands. What its parameters stand for is whatever a graph has in their
-place: any value; a constant where the parameter is annotated as :class:`~webnn_py.graph.Constant`; a constant of one
-element where it is annotated as ``float``. Numbers in a drawing are constants of one element with that value. Options
-that a drawing leaves out have their defaults; ``builder.any_option(name)`` takes any value of an option.
-Operands of commutative operators are matched in both orders.
+A drawing is a function of a builder and of operands. A parameter stands for any value of a graph; for a constant where
+it is annotated as :class:`~webnn_py.graph.Constant`; for a constant of one element where it is annotated as ``float``.
+Numbers in a drawing are constants of one element with that value. Options that a drawing leaves out have their
+defaults; ``builder.any_option(name)`` takes any value of an option. Operands of commutative operators are matched in
+both orders.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from webnn_py.operators.fused import FUSED
 from webnn_py.operators.registry import OPERATORS
 
 NUMBER_TOLERANCE: Final = 1e-6
-"""The relative error of the numbers in a graph: exporters write √2 with six digits or more."""
+"""The relative tolerance of the numbers in a graph: exporters write √2 with six digits or more."""
 
 
 @attrs.frozen(eq=False)
@@ -59,7 +59,7 @@ class PatternBuilder:
 
     @staticmethod
     def any_option(name: str) -> AnyOption:
-        """Return what matches any value of an option, which conditions and replacements get as ``name``."""
+        """Return a placeholder for any value of an option, which conditions and replacements get as ``name``."""
         return AnyOption(name)
 
     def __getattr__(self, name: str) -> Callable[..., PatternNode]:
@@ -114,7 +114,7 @@ class Match:
 
 @attrs.frozen(eq=False)
 class Pattern:
-    """A drawing that is looked for.
+    """A drawing to find in graphs.
 
     Attributes:
         root: the operator that gives the result.

@@ -1,4 +1,4 @@
-"""Value ranges: the numbers between which all elements of a value lie, whatever inputs a graph is given."""
+"""Value ranges: bounds of all elements of a value, for all inputs of a graph."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.declaration import Operator
 
 MOST: Final = 2.0**120
-"""Below this magnitude, values and sums on the way to them are finite in float32, in whatever order they are added."""
+"""Below this magnitude, values and partial sums are finite in float32, in whatever order they are added."""
 
 MOST_CONSTANTS: Final = 2**18
-"""The elements of constants that are read for a graph, which takes 0.1 ms."""
+"""The most elements of constants that are read for a graph, which takes 0.1 ms."""
 
 ROUNDING: Final = 0.02
-"""The relative error of a sum in float32 at most, of as many elements as there may be."""
+"""The largest relative error of a float32 sum, of as many elements as a value may have."""
 
 Range = tuple[float, float]
-"""The lowest and the highest number; of integers they are exact."""
+"""The lowest and the highest number; exact for integers."""
 
 RangeRule = Callable[["ValueRanges", Node], Range | None]
-"""Returns the range of a node's results before rounding; None where it is not known."""
+"""Returns the range of a node's results before rounding; None where it is unknown."""
 
 
 class ValueRanges:
-    """The ranges of values of graphs, computed when they are asked for, and once.
+    """The ranges of values of graphs, computed when they are needed, and once.
 
     A value of float32 has a range if all its elements are finite numbers below :data:`MOST`; one of integers always has
     one, which may be that of its data type. Values of other data types have none.
 
     Args:
-        contents: gives the arrays of constants.
+        contents: returns the arrays of constants.
         rules: for operators that are not in the specification.
     """
 
@@ -54,14 +54,14 @@ class ValueRanges:
         self._found: dict[Value, Range | None] = {}
 
     def with_inputs_up_to(self, magnitude: float) -> ValueRanges:
-        """Return the ranges that values have if no input of float32 is larger; constants are not read again."""
+        """Return the ranges under the bound of a magnitude on all float32 inputs; constants are not read again."""
         ranges = ValueRanges(self._constants.contents)
         ranges._constants, ranges._rules = self._constants, self._rules
         ranges._of_inputs = -magnitude, magnitude
         return ranges
 
     def of(self, value: object) -> Range | None:
-        """Return the range of a value; None where none is known, and of None."""
+        """Return the range of a value; None where it is unknown, and for None."""
         if isinstance(value, Constant):
             return self._constants.range_of(value)
         if not isinstance(value, Value):
@@ -80,12 +80,12 @@ class ValueRanges:
         return self._found[value]
 
     def magnitude(self, value: object) -> float:
-        """Return the largest magnitude of an element; infinity where it is not known."""
+        """Return the largest magnitude of an element; infinity where it is unknown."""
         found = self.of(value)
         return math.inf if found is None else max(-found[0], found[1])
 
     def sum_of_magnitudes(self, filters: Value, axis: int) -> float:
-        """Return the largest sum of magnitudes of what lies in one place along an axis of a convolution's filter."""
+        """Return the largest sum of magnitudes of a convolution's filter, over the positions along an axis."""
         if isinstance(filters, Constant):
             return self._constants.sum_of_magnitudes(filters, axis)
         shape = filters.descriptor.shape
@@ -122,7 +122,7 @@ class ValueRanges:
 
 
 class _ReadConstants:
-    """What is known of constants, until :data:`MOST_CONSTANTS` elements have been read."""
+    """The ranges and sums of constants, until :data:`MOST_CONSTANTS` elements have been read."""
 
     def __init__(self, contents: Callable[[Constant], NDArray[Any]]) -> None:
         self.contents = contents
@@ -145,7 +145,7 @@ class _ReadConstants:
         if not self._may_read(value):
             return None
         array = self.contents(value)
-        if count == 1:  # as most are, and numpy takes ten times as long
+        if count == 1:  # most constants; numpy's reductions take ten times as long
             return array.item(), array.item()
         return array.min().item(), array.max().item()
 
@@ -169,7 +169,7 @@ def _may_be_known(value: Value) -> bool:
 
 
 def _in_data_type(found: Range | None, data_type: MLOperandDataType) -> Range | None:
-    """Return a range, if a data type holds it: else that of all its integers, or None of floats."""
+    """Return a range if the data type holds it; else the whole range of an integer type, or None for floats."""
     if data_type == "float32":
         return found if found is not None and -MOST < found[0] <= found[1] < MOST else None
     limits = INTEGER_RANGES.get(data_type)
@@ -198,7 +198,7 @@ def _by_facts(ranges: ValueRanges, node: Node) -> Range | None:
     if operator.selected_operands:
         return low, high
     largest = max(-low, high)
-    if operator.is_average:  # of a sum
+    if operator.is_average:  # the mean is computed from a sum, which may overflow
         is_finite = largest * node.inputs[0].descriptor.element_count < MOST
         return (low, high) if is_finite else None
     return (-largest, largest) if operator.is_no_larger else operator.result_range
@@ -228,7 +228,7 @@ def _clamp(ranges: ValueRanges, node: Node) -> Range | None:
 
 
 def _combined(combine: Callable[[float, float], float]) -> RangeRule:
-    """Return the rule of an operator of two operands that is at its ends where these are."""
+    """Return the rule of a binary operator whose extremes are at the extremes of its operands."""
 
     def rule(ranges: ValueRanges, node: Node) -> Range | None:
         a, b = map(ranges.of, node.inputs)
@@ -271,7 +271,7 @@ def _gemm(ranges: ValueRanges, node: Node) -> Range:
 
 
 def _conv2d(ranges: ValueRanges, node: Node) -> Range:
-    """Return the largest sum that one window and filter may give, all products of one sign."""
+    """Return the range of the largest sum of one window and filter, if all its products have the same sign."""
     filters, bias = node.operands["filter"], node.operands.get("bias")
     assert isinstance(filters, Value)  # noqa: S101 - for type checkers
     images = ranges.magnitude(node.operands["input"])
@@ -305,4 +305,4 @@ RULES: Final[Mapping[Operator[..., Any], RangeRule]] = {
     reduction.arg_min: _arg,
     reduction.reduce_sum: _reduce_sum,
 }
-"""Operators whose ranges do not follow from their facts, or are narrower than that."""
+"""Operators whose ranges do not follow from the facts of their declarations, or are narrower."""

@@ -1,4 +1,4 @@
-"""Reports: what each pass did to a graph, for eyes."""
+"""Reports of what each pass did to a graph, for people to read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from webnn_py.message_text import in_brackets
 
 
 def place_of(node: Node) -> str:
-    """Return how reports call a node: its operator and its label."""
+    """Return the name of a node in reports: its operator and its label."""
     return f"{node.operator.spec_name}{in_brackets(node.label)}"
 
 

@@ -1,4 +1,4 @@
-"""Nodes that move no element: reshapes, and what is like one."""
+"""Nodes that keep all elements and their order: reshapes, and operators that act as reshapes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from webnn_py.operators.declaration import Operator
 
 
 def is_reshape(node: Node) -> bool:
-    """Whether a node moves no element: a reshape, a transpose, or what makes of each element alone that element."""
+    """Return whether a node is a reshape, or a transpose or a reduction that acts as one."""
     operator = node.operator
     if operator is movement.reshape:
         return True
@@ -25,20 +25,20 @@ def is_reshape(node: Node) -> bool:
 
 
 def keeps_one_element(operator: Operator[..., Any]) -> bool:
-    """Return whether an operator is a reduction that makes of one element that element, as its maximum and mean are."""
+    """Return whether an operator is a reduction that returns a single element unchanged, as maximum and mean do."""
     return operator.is_average and operator.category == "reduction"
 
 
-@lru_cache(1024)  # it is asked for the same time and again
+@lru_cache(1024)  # most calls repeat earlier arguments
 def _keeps_order(shape: tuple[int, ...], permutation: tuple[int, ...] | None) -> bool:
-    """Whether the axes that are longer than 1 stay in their order when they are transposed."""
+    """Return whether a transpose keeps the order of the axes that are longer than 1."""
     order = permutation or range(len(shape))[::-1]
     long = [axis for axis in order if shape[axis] > 1]
     return long == sorted(long)
 
 
 def origin_of(value: object) -> Value:
-    """What a value is a reshape of, or itself."""
+    """Return the value that a chain of reshapes starts from; the value itself where it is no reshape."""
     assert isinstance(value, Value)  # noqa: S101 - for type checkers
     while isinstance(value, Output) and is_reshape(value.node):
         before = value.node.operands["input"]
@@ -48,23 +48,23 @@ def origin_of(value: object) -> Value:
 
 
 def long(shape: Sequence[int]) -> list[int]:
-    """The sizes of the axes that are longer than 1."""
+    """Return the sizes of the axes that are longer than 1."""
     return [size for size in shape if size > 1]
 
 
 def places(before: Sequence[int], after: Sequence[int], axis: int) -> set[int]:
-    """The axes of one shape that are what an axis of another one of as many elements is."""
+    """Return the axes of the shape ``after`` that an axis of ``before``, of as many elements, becomes in a reshape."""
     first = math.prod(before[:axis])
     return {place for place, size in enumerate(after) if size == before[axis] and math.prod(after[:place]) == first}
 
 
 def reshaped(value: Value, shape: tuple[int, ...], like: Node) -> Value:
-    """A value in a shape, made in the place of a node; itself where it has that shape."""
+    """Return a value in a shape, with the label of a node; itself where it has that shape."""
     return value if value.descriptor.shape == shape else reshape(value, shape, like).results[0]
 
 
 def reshape(value: Value, shape: tuple[int, ...], like: Node) -> Node:
-    """The reshape of a value, in the place of a node."""
+    """Return the reshape of a value, with the label of a node."""
     data_type, output, options = value.descriptor.data_type, like.outputs[0], {"new_shape": shape}
     if output.shape != shape or output.data_type != data_type:  # asked first, since to make one takes longer
         output = MLOperandDescriptor(data_type, shape)

@@ -1,4 +1,4 @@
-"""Rules: a drawing, and what takes its place."""
+"""Rewrite rules: a pattern, and what replaces it."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from webnn_py.rewriting.walk import rewrite
 
 @attrs.frozen(eq=False, slots=False)
 class RewriteRule:
-    """A rule: drawings that are looked for, and the drawing that takes their place.
+    """A rewrite rule: drawings of a pattern to find, and the drawing that replaces it.
 
     It applies where nothing else reads the values between the parameters and the result, and where the replacement has
     the data type and shape of what it replaces.
 
     Attributes:
         name: the rule's name in reports.
-        drawings: functions of a builder and of named operands; ``rewriting.pattern`` says what they may draw.
-        replacement: a function of a builder, and, by name, of any of the operands, numbers and options of a drawing.
+        drawings: functions of a builder and of named operands; ``rewriting.pattern`` documents what they may draw.
+        replacement: a function of a builder, and of any of the operands, numbers and options of a drawing, by name.
         unless: a function of any of the same (operands as values of the graph), which returns why the rule does not
             apply, or None.
         data_types: those of results for which the rule holds; None for all.
@@ -44,11 +44,11 @@ class RewriteRule:
 
     @cached_property
     def patterns(self) -> tuple[Pattern, ...]:
-        """The drawings, as they are looked for."""
+        """The patterns that the drawings describe."""
         return tuple(map(Pattern.of, self.drawings))
 
     def refusal(self, node: Node, match: Match, graph: Graph) -> str | None:
-        """Return why a match is not replaced; None where it is."""
+        """Return the reason why a match is not replaced; None where it is replaced."""
         if self.data_types is not None and node.outputs[0].data_type not in self.data_types:
             return f"it is of {node.outputs[0].data_type}; the rule holds for {', '.join(self.data_types)}"
         nodes = set(match.nodes.values())
@@ -63,7 +63,7 @@ class RewriteRule:
         Args:
             node: the root.
             match: the match.
-            replaced: the values that have taken the place of others before.
+            replaced: the values that have been replaced so far, each with its replacement.
         """
         labels = [one.label for one in (node, *match.nodes.values()) if one.label]
         builder = RewriteBuilder(labels[0] if labels else "", match.drawn)
@@ -72,7 +72,7 @@ class RewriteRule:
 
 
 def _call(function: Callable[..., Any], match: Match, values: Mapping[str, Any], *first: object) -> Any:
-    """Call a function with those of a match's values, numbers and options that its parameters name."""
+    """Call a function with the match's values, numbers and options that its parameters name."""
     given = {**values, **match.numbers, **match.options}
     return function(*first, **{name: given[name] for name in _parameters(function)[len(first) :]})
 
@@ -91,7 +91,7 @@ class Found:
 
 
 class RuleWalk:
-    """One application of rules to a graph: all that match in the graph as it is, the first rule of each place.
+    """One application of rules to a graph: all matches in the graph as it is; the first rule that matches a node wins.
 
     Args:
         graph: the graph.

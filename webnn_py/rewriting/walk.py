@@ -11,8 +11,8 @@ from webnn_py.graph import Graph, Node, Value
 from webnn_py.operators.declaration import Operator
 
 Replace = Callable[[Node, Node], Mapping[Value, Value] | None]
-"""(a node, the same with operands that have taken the place of its own) → what takes the place of which values of the
-graph, of the node's or of later ones'; None where the node stays."""
+"""(a node, the same node with its replaced operands) → the replacements of values that this node or later nodes of the
+graph give; None where the node stays."""
 
 
 @attrs.frozen
@@ -55,12 +55,12 @@ def rewrite(graph: Graph, replace: Replace, replaced: dict[Value, Value] | None 
 
     Args:
         graph: the graph.
-        replace: returns what takes the place of a node.
-        replaced: an empty dictionary for what has taken the place of which values so far, if ``replace`` needs that.
+        replace: returns the replacements for a node's results.
+        replaced: an empty dictionary to record each replaced value with its replacement, if ``replace`` reads it.
     """
     replaced = {} if replaced is None else replaced
     is_changed = False
-    stay = replaced.keys().isdisjoint  # of what there is by then
+    stay = replaced.keys().isdisjoint  # the view of the keys follows the dictionary
     for node in graph.nodes:
         current = node if stay(node.inputs) else with_operands(node, replaced)
         built = replace(node, current)
@@ -78,7 +78,7 @@ def rewrite(graph: Graph, replace: Replace, replaced: dict[Value, Value] | None 
 
 
 def with_operands(node: Node, replaced: Mapping[Value, Value]) -> Node:
-    """Return the node with the values that have replaced its operands."""
+    """Return the node with its replaced operands."""
     operands: dict[str, Value | tuple[Value, ...]] = {}
     for name, value in node.operands.items():  # a loop, as a comprehension that holds ``replaced`` takes twice as long
         if isinstance(value, tuple):

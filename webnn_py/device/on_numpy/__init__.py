@@ -1,12 +1,12 @@
-"""The numpy device: the reference that every other device is compared with.
+"""The numpy device: the reference that all other devices are compared with.
 
 From the top; each part uses only parts below it:
 
 * ``backend``: the device, as the device timeline sees it.
-* ``executable``: a graph made ready, and run.
-* ``passes``: what is decided of a graph as a whole: which nodes are views, which are fused.
-* ``kernels``: how each operator is computed, one module for each category of operators.
-* ``routines``: what kernels of several categories have in common.
-* ``scratch``: memory for what kernels compute on the way.
-* ``table``: which kernel belongs to which operator.
+* ``executable``: compiles a graph, and runs it.
+* ``passes``: rewrites of a whole graph: widened constants, fused operators.
+* ``kernels``: the kernels of operators, one module for each category of operators.
+* ``routines``: routines that kernels of several categories share.
+* ``scratch``: memory for the intermediates of kernels.
+* ``table``: the table of kernels by operator.
 """

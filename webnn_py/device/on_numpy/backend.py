@@ -24,10 +24,10 @@ from webnn_py.sized_graphs import DynamicGraph
 T = TypeVar("T")
 
 THREAD_SECONDS = 0.0005
-"""Steps expected to take longer run in a worker thread, unless nobody waits: that costs about a fifth of this."""
+"""Steps expected to take longer run in a worker thread if other tasks wait; that costs about a fifth of this."""
 
 COPY_BYTES_PER_SECOND = 4e9
-"""How fast a copy into fresh memory is, cautiously."""
+"""A cautious estimate of the speed of a copy into fresh memory."""
 
 
 def _supports(operator: Operator[..., Any]) -> tuple[MLOperandDataType, ...]:
@@ -38,7 +38,7 @@ CAPABILITIES = Capabilities(_supports)
 
 
 class NumpyBackend:
-    """Runs graphs with numpy, short ones inline and long ones in a worker thread where others could go on."""
+    """Runs graphs with numpy: short ones inline, and long ones in a worker thread if other tasks could run."""
 
     capabilities = CAPABILITIES
     overlapping = False
@@ -51,11 +51,11 @@ class NumpyBackend:
         self._running: NumpyGraph | None = None
 
     def allocate(self, descriptor: MLOperandDescriptor) -> HostArray:
-        """Allocate zeros; the system hands the pages out when they are first touched."""
+        """Allocate zeros; the system provides the pages when they are first touched."""
         return np.zeros(descriptor.shape, descriptor.data_type)
 
     def write(self, storage: Storage, data: HostArray) -> None:
-        """Take ``data`` for the contents: it is the device's to keep, so nothing is copied again."""
+        """Take over ``data``, which belongs to the device now, as the contents, without a copy."""
         if storage.memory is None:
             raise MemoryError("the buffer has no memory on the device")
         storage.memory.data = data
@@ -68,7 +68,7 @@ class NumpyBackend:
         return array.copy()
 
     def copy(self, source: Storage, destination: Storage, region: CopyRegion) -> Coroutine[Any, Any, None] | None:
-        """Copy from array to array."""
+        """Copy elements from one array to another."""
         taken: HostArray = source.data.reshape(-1)[region.of_source]
         target = destination.data.reshape(-1)[region.of_destination]
         if taken.nbytes > THREAD_SECONDS * COPY_BYTES_PER_SECOND:
@@ -77,14 +77,14 @@ class NumpyBackend:
         return None
 
     def clear(self, storage: Storage) -> None:
-        """Take fresh zeros for the contents, which the system hands out as they are touched."""
+        """Replace the contents by fresh zeros, whose pages the system provides when they are first touched."""
         self.write(storage, self.allocate(storage.descriptor))
 
     def free(self, data: HostArray) -> None:
-        """Nothing to do: the array goes with its last reference."""
+        """Do nothing: the last reference frees the array."""
 
     def compile(self, graph: Graph) -> NumpyGraph | Coroutine[Any, Any, NumpyGraph]:
-        """Make the list of calls, computing what is constant."""
+        """Make the list of calls, and fold constants."""
         seconds = NumpyGraph.compile_seconds(graph)
         if seconds > THREAD_SECONDS:
             return self._thread.run_unless_alone(lambda: self._compiled(graph), seconds)
@@ -95,14 +95,14 @@ class NumpyBackend:
         return NumpyGraph(graph, self._constants, reports)
 
     def compile_dynamic(self, dynamic: DynamicGraph) -> Coroutine[Any, Any, NumpyGraph]:
-        """Make the list of calls for the largest sizes; a dispatch of others makes anew what depends on them."""
+        """Make the list of calls for the largest sizes; for other sizes, a dispatch remakes the calls that change."""
         return self._thread.run(lambda: DynamicNumpyGraph(dynamic, self._constants))
 
     def dispatch(
         self, compiled: NumpyGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
     ) -> Coroutine[Any, Any, None] | None:
         """Replay the list of calls."""
-        arrays_in = {name: storage.data for name, storage in inputs.items()}  # not by a call: it is for each dispatch
+        arrays_in = {name: storage.data for name, storage in inputs.items()}  # inline, since each dispatch passes here
         arrays_out = {name: storage.data for name, storage in outputs.items()}
         if self._is_long(compiled):
             return self._run_later(compiled, partial(compiled.run, arrays_in, arrays_out))
@@ -112,7 +112,7 @@ class NumpyBackend:
     def dispatch_timed(
         self, compiled: NumpyGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
     ) -> list[KernelTiming] | Coroutine[Any, Any, list[KernelTiming]]:
-        """Replay the list of calls, with a look at the host's clock before and after each."""
+        """Replay the list of calls, reading the host's clock before and after each call."""
         arrays_in, arrays_out = _arrays(inputs), _arrays(outputs)
         timings: list[KernelTiming] = []
 
@@ -123,7 +123,7 @@ class NumpyBackend:
         return self._run_later(compiled, run) if self._is_long(compiled) else run()
 
     def _is_long(self, compiled: NumpyGraph) -> bool:
-        """Whether a run is not to be taken at once."""
+        """Return whether a run may take too long to run inline at once."""
         seconds = compiled.expected_seconds
         return seconds > THREAD_SECONDS and not (compiled.is_measured and self._thread.is_needless(seconds))
 
@@ -136,22 +136,22 @@ class NumpyBackend:
             self._running = None
 
     def release_graph(self, compiled: NumpyGraph) -> None:
-        """Drop the arrays, whoever still holds the graph."""
+        """Drop the arrays, even if the graph is still referenced."""
         compiled.release()
 
     def finish(self) -> None:
-        """Nothing goes on behind the device timeline."""
+        """Do nothing: no work runs asynchronously to the device timeline."""
 
     def flush(self) -> None:
-        """Nothing is collected: every step runs at once."""
+        """Do nothing: no work is batched, every step runs at once."""
 
     def stop(self) -> None:
-        """End a dispatch that is running before its next kernel."""
+        """End a running dispatch before its next kernel."""
         if self._running is not None:
             self._running.stopped = True
 
     def close(self) -> None:
-        """Nothing is left to close."""
+        """Do nothing: there is nothing to close."""
 
 
 def _arrays(storages: Mapping[str, Storage]) -> dict[str, HostArray]:

@@ -1,4 +1,4 @@
-"""The numpy device's entry in the registry; its kernels load when it is opened."""
+"""The numpy device's entry in the registry; its kernels are imported when it is opened."""
 
 from collections.abc import Sequence
 from typing import Final

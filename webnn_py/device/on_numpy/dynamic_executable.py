@@ -1,8 +1,8 @@
-"""A graph with named dimensions, compiled for numpy once: what depends on no size is made at build and stays.
+"""A graph with named dimensions, compiled for numpy once: everything that depends on no size is made at build.
 
-Everything is laid out for the largest sizes. For other sizes the intermediates are the beginnings of the largest ones,
-and only the nodes that depend on a size get other kernels and views. Sizes for which a view of the largest sizes would
-need a copy are rare, and get a list of calls of their own.
+The graph is planned for the largest sizes. For other sizes the intermediates are prefixes of the largest ones, and only
+the nodes that depend on a size get other kernels and views. Sizes for which a view of the largest sizes would need a
+copy are rare, and get a list of calls of their own.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from webnn_py.named_sizes.values import values_of
 from webnn_py.sized_graphs import DynamicGraph, is_dynamic_node, sized_node, with_constants
 
 MOST_KEPT: Final = 16
-"""Of so many sets of sizes the calls are kept."""
+"""The sets of sizes whose calls are kept."""
 
 SizesKey = tuple[int, ...]
 
 
 @attrs.frozen(eq=False)
 class SizedCalls:
-    """The calls and arrays of a dispatch of certain sizes."""
+    """The calls and arrays of a dispatch with certain sizes."""
 
     template: list[Array | None]
     late_views: list[LateView]
@@ -41,11 +41,11 @@ class SizedCalls:
 
 
 class DynamicNumpyGraph(NumpyGraph):
-    """The graph at its largest sizes, from which the others follow; run by one thread at a time.
+    """A graph compiled at its largest sizes, from which other sizes are derived; run by one thread at a time.
 
     Args:
-        dynamic: what to compile.
-        constants: those that graphs of the context have in common.
+        dynamic: the graph to compile.
+        constants: the constants that graphs of the context share.
     """
 
     def __init__(self, dynamic: DynamicGraph, constants: SharedConstants) -> None:
@@ -88,12 +88,12 @@ class DynamicNumpyGraph(NumpyGraph):
         super()._place_intermediates(nodes, kernels, outputs, written, views)
 
     def _resized(self, sizes: Sizes) -> SizedCalls:
-        """The calls for these sizes, in the memory of the largest."""
+        """Return the calls for these sizes, in the memory of the largest."""
         largest = self._largest
         template = largest.template.copy()
         for slot, descriptor in self._descriptors.items():
             array, shape = largest.template[slot], values_of(descriptor.shape, sizes)
-            assert array is not None  # noqa: S101 - those that a dispatch brings are not among them
+            assert array is not None  # noqa: S101 - arrays of a dispatch are excluded
             template[slot] = array.reshape(-1)[: math.prod(shape)].reshape(shape)
         late = {view.slot: view for view in largest.late_views}
         for node in self._views:
@@ -117,7 +117,7 @@ class DynamicNumpyGraph(NumpyGraph):
             template[slot] = view(array)
 
     def _makers(self, sizes: Sizes) -> Iterator[tuple[int, Callable[[], Kernel]]]:
-        """Yield what makes the kernels of the calls that depend on sizes."""
+        """Yield the makers of the kernels of calls that depend on sizes, by index."""
         for index, call in enumerate(self._largest.calls):
             if call.node in self._dynamic_nodes:
                 node = sized_node(self._drawn_nodes[call.node], sizes, {})
@@ -131,7 +131,7 @@ class DynamicNumpyGraph(NumpyGraph):
         outputs: Mapping[str, HostArray],
         timings: list[KernelTiming] | None = None,
     ) -> None:
-        """Compute ``outputs`` from ``inputs``, whose sizes are those that the names have now."""
+        """Compute ``outputs`` from ``inputs``, for the sizes that the inputs' shapes give to the names."""
         sizes = self._dynamic.names.sizes({name: array.shape for name, array in inputs.items()})
         made = self._made(sizes)
         if isinstance(made, NumpyGraph):
@@ -156,18 +156,18 @@ class DynamicNumpyGraph(NumpyGraph):
         if self._dynamic.covers(sizes) and not (self._folds_sizes and sizes != self._dynamic.names.largest):
             try:
                 return self._resized(sizes)
-            except ValueError:  # numpy's, of a view that cannot be
+            except ValueError:  # numpy refuses an impossible view
                 pass
         return NumpyGraph(self._dynamic.at(sizes).graph, self._constants)
 
     def release(self) -> None:
-        """Drop every array."""
+        """Drop all arrays."""
         super().release()
         self._largest = SizedCalls([], [], [])
         self._kept = {}
 
 
 def _held(constant: Constant) -> Constant:
-    """A constant by its array, also when it is a constant buffer, which may be destroyed after the build."""
+    """Return a constant with its array, also for a constant buffer, which may be destroyed after the build."""
     data = constant.data.data if isinstance(constant.data, Storage) else constant.data
     return Constant(constant.descriptor, data, constant.key)

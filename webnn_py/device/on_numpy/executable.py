@@ -1,8 +1,8 @@
 """A graph compiled for numpy: a flat list of calls on numbered slots.
 
-``build()`` decides everything once: order, constants, which arrays are views of which, where intermediates lie in one
-arena, and one callable per node; what the callables compute on the way lies in scratch that they share. A dispatch puts
-the buffers' arrays into their slots, makes the views that depend on them, and calls down the list.
+``build()`` decides everything once: order, constants, views, the places of intermediates in one arena, and one callable
+per node, whose intermediates are in scratch that all share. A dispatch puts the buffers' arrays into their slots, makes
+the views that depend on them, and makes all calls in order.
 """
 
 import math
@@ -38,23 +38,23 @@ from webnn_py.graph_pictures.plan import CompiledPlan
 from webnn_py.rewriting.report import PassReport
 
 SECONDS_PER_OPERATION = 1e-9
-"""A guess at the time of one elementary operation, until a dispatch has been measured."""
+"""An estimate of the time of one elementary operation, until a dispatch has been measured."""
 
 SECONDS_PER_NODE = 2e-5
-"""About what compiling one node takes."""
+"""The approximate time to compile one node."""
 
 SECONDS_PER_PLACE = 2e-6
-"""About what it takes to find out where a window or a resampled element begins, for each row and each column."""
+"""The approximate time to locate a window or a resampled element, for each row and each column."""
 
 OF_PLACES: Final = frozenset({"convolution", "pooling", "resampling"})
-"""The categories of operators whose kernels find that out while they are built."""
+"""The categories of operators whose kernels do so when they are made."""
 
 
 @attrs.frozen
 class Call:
-    """One call: ``kernel(*pick(slots))``, which computes ``node``; None when it copies an output.
+    """One call: ``kernel(*pick(slots))``, which computes ``node``; None where it copies an output.
 
-    Where the arrays are the same at each dispatch, ``run`` is the same with them.
+    Where the arrays are the same at each dispatch, ``run`` is the call with its arrays bound.
     """
 
     kernel: Kernel
@@ -63,18 +63,18 @@ class Call:
     run: Run | None = None
 
     def prepared(self, template: list[Array | None]) -> "Call":
-        """The call with ``run``, if its arrays are known before a dispatch."""
+        """Return the call with ``run``, if its arrays are known before a dispatch."""
         arrays = self.pick(template)
         is_known = all(array is not None for array in arrays)
         return attrs.evolve(self, run=prepared(self.kernel, *arrays) if is_known else None)
 
 
 class TimedKernel:
-    """A call's kernel, which also records how long it took.
+    """A call's kernel, which also records its duration.
 
     Args:
         call: the call.
-        timings: where it is told.
+        timings: the list that receives the duration.
     """
 
     def __init__(self, call: Call, timings: list[KernelTiming]) -> None:
@@ -104,7 +104,7 @@ class TimedKernel:
 
 @attrs.frozen
 class LateView:
-    """A view to be made at each dispatch, because the array it looks at comes with the dispatch."""
+    """A view that is made at each dispatch, because its base array comes with the dispatch."""
 
     slot: int
     base: int
@@ -115,13 +115,13 @@ class NumpyGraph:
     """A compiled graph; run by one thread at a time.
 
     Args:
-        graph: what to compile.
-        constants: those that graphs of the context have in common; None for a graph by itself.
-        passes: what each pass did to the graph before.
+        graph: the graph to compile.
+        constants: the constants that graphs of the context share; None for a separate graph.
+        passes: a report of each pass over the graph.
 
     Attributes:
-        passes: as given.
-        expected_seconds: what the last run took; before the first one, a guess.
+        passes: the reports of the passes.
+        expected_seconds: the duration of the last run; an estimate before the first one.
         is_measured: whether it has run.
     """
 
@@ -130,7 +130,7 @@ class NumpyGraph:
     ) -> None:
         self.passes = passes
         self.byte_length = 0
-        self._between = 0
+        self._intermediate_bytes = 0
         self._shared: dict[Identity, Memory] = {}
         self.stopped = False
         self._slots: dict[Value, int] = {}
@@ -151,8 +151,8 @@ class NumpyGraph:
         kernels = self._make_kernels(work)
         self._place_intermediates(live, kernels, graph.outputs.values(), written, views)
         self._copy_outputs(graph, written)
-        constant_bytes = self.byte_length - self._between + sum(memory.byte_length for memory in self.shared)
-        self.plan = CompiledPlan.of(self._planned(), folded, live, (self._between, constant_bytes))
+        constant_bytes = self.byte_length - self._intermediate_bytes + sum(memory.byte_length for memory in self.shared)
+        self.plan = CompiledPlan.of(self._planned(), folded, live, (self._intermediate_bytes, constant_bytes))
         self.expected_seconds, self.is_measured = sum(work.values()) * SECONDS_PER_OPERATION, False
         shared.enter(self._shared)
 
@@ -163,7 +163,7 @@ class NumpyGraph:
 
     @staticmethod
     def compile_seconds(graph: Graph) -> float:
-        """About how long compiling takes: for choosing inline or thread."""
+        """Estimate the compile time, to choose inline or thread."""
         folded, live = split_constant(graph)
         places = sum(
             sum(shape)
@@ -185,10 +185,10 @@ class NumpyGraph:
         return slot
 
     def _fold(self, graph: Graph, folded: list[Node], live: list[Node], shared: SharedConstants) -> set[Value]:
-        """Compute what depends on no input and is not there yet; keep only what live nodes or outputs read.
+        """Compute values that depend on no input and are not shared yet; keep those that live nodes and outputs read.
 
         Returns:
-            What of that is constant.
+            The constants among the needed values.
         """
         produced = {result for node in folded for result in node.results}
         needed = {value: None for node in live for value in node.inputs} | dict.fromkeys(graph.outputs.values())
@@ -207,10 +207,10 @@ class NumpyGraph:
     def _keep(
         self, value: Value, identity: Identity | None, there: Memory | None, arrays: Mapping[Value, Array]
     ) -> None:
-        """Give a constant its slot, with its own array or with one that graphs have in common."""
+        """Give a constant its slot, with its own array or with a shared one."""
         if identity is None:
             array = arrays[value]
-            # Memory of a constant buffer is counted where it is held.
+            # The owner of a constant buffer counts its memory.
             if not (isinstance(value, Constant) and isinstance(value.data, Storage)):
                 self.byte_length += array.nbytes
         else:
@@ -221,7 +221,7 @@ class NumpyGraph:
         self._new_slot(value, array)
 
     def _place_outputs(self, graph: Graph, constants: set[Value], views: Mapping[Node, View]) -> set[Value]:
-        """Give each output a slot; a node writes straight into it, unless its value is a view or constant."""
+        """Give each output a slot; a node writes directly into it, unless its value is a view or constant."""
         written: set[Value] = set()
         for name, value in graph.outputs.items():
             computed = isinstance(value, Output) and value not in constants and value.node not in views
@@ -239,12 +239,12 @@ class NumpyGraph:
         written: set[Value],
         views: Views,
     ) -> None:
-        """Lay intermediates out in the arena and make the list of calls."""
+        """Place intermediates in the arena and make the list of calls."""
         bases: dict[Value, Value] = {node.results[0]: next(iter(node.inputs)) for node in views.views}
         arena = lay_out(lifetimes([(node,) for node in nodes], bases, outputs, lambda value: value in written))
         memory = np.empty(arena.byte_length, np.uint8)
         self.byte_length += arena.byte_length
-        self._between += arena.byte_length
+        self._intermediate_bytes += arena.byte_length
         for value, offset in arena.offsets.items():
             d = value.descriptor
             self._new_slot(value, np.ndarray(d.shape, d.data_type, memory, offset))
@@ -256,13 +256,13 @@ class NumpyGraph:
                 self._place_view(node, views.views[node])
 
     def _make_kernels(self, work: Mapping[Node, float]) -> dict[Node, Kernel]:
-        """Make the kernels, which share their scratch, by falling work: the node with most needs most, as a rule."""
+        """Make the kernels, which share their scratch, by falling work: the node with most work usually needs most."""
         pool = self._pool = ScratchPool()
         kernels = pool.make(
             {node: partial(entry_of(node).make, node) for node in sorted(work, key=lambda node: -work[node])}
         )
         self.byte_length += pool.memory.nbytes
-        self._between += pool.memory.nbytes
+        self._intermediate_bytes += pool.memory.nbytes
         return kernels
 
     def _place_view(self, node: Node, view: View) -> None:
@@ -273,7 +273,7 @@ class NumpyGraph:
             self._late_views.append(LateView(slot, base, view))
 
     def _copy_outputs(self, graph: Graph, written: set[Value]) -> None:
-        """Copy what no node wrote straight into its output: views, constants, one value under two names."""
+        """Copy outputs that no node writes directly: views, constants, one value under two names."""
         for name, value in graph.outputs.items():
             slot = self._output_slots[name]
             if value not in written or self._slots[value] != slot:
@@ -294,7 +294,7 @@ class NumpyGraph:
         outputs: Mapping[str, HostArray],
         timings: list[KernelTiming] | None = None,
     ) -> None:
-        """Compute ``outputs`` from ``inputs``, and tell ``timings``, if it is there, how long each kernel took.
+        """Compute ``outputs`` from ``inputs``, and append the duration of each kernel to ``timings``, if given.
 
         Raises:
             DispatchError: a kernel raised.
@@ -327,21 +327,21 @@ class NumpyGraph:
                 if self.stopped:
                     break
         seconds = clock() - started
-        # By the clock, which also counts what others have the processor for, no more: then the next is measured well.
+        # The wall clock also counts other processes: its value is limited, so that the next run is measured well.
         self.expected_seconds = min(seconds, SHORT_SECONDS) if is_short else seconds
         self.is_measured = True
         if timings is not None:
             timings += self._timings
 
     def _timed_calls(self) -> list[Call]:
-        """The calls with kernels that tell ``_timings`` how long they took."""
+        """Return the calls with kernels that append their durations to ``_timings``."""
         if not self._timed:
             self._timed = [Call(TimedKernel(call, self._timings), call.pick, call.node) for call in self._calls]
         self._timings.clear()
         return self._timed
 
     def release(self) -> None:
-        """Drop every array."""
+        """Drop all arrays."""
         self._template = []
         self._calls = []
         self._timed = []
@@ -350,7 +350,7 @@ class NumpyGraph:
 
 
 def _compute(wanted: list[Value], folded: list[Node]) -> dict[Value, Array]:
-    """The arrays of constants, and of what follows from them, for which no more nodes are run than it takes.
+    """Return the arrays of constants and of values computed from constants only; run no nodes that are not needed.
 
     Args:
         wanted: the values.
@@ -373,7 +373,7 @@ def _compute(wanted: list[Value], folded: list[Node]) -> dict[Value, Array]:
 
 
 def _byte_length(array: Array) -> int:
-    """The bytes of an array's own elements: those of a broadcast axis are the same."""
+    """Return the bytes of an array's distinct elements: broadcast axes repeat them."""
     sizes = [size for size, stride in zip(array.shape, array.strides, strict=True) if stride]
     return int(array.itemsize * math.prod(sizes))
 

@@ -1,8 +1,8 @@
-"""Scratch: memory for what kernels compute on the way, shared by the nodes of a graph, which run one by one.
+"""Scratch memory for the intermediates of kernels, shared by the nodes of a graph, which run one at a time.
 
-Makers ask for scratch as they make their kernels. While a graph is built, what they get lies in one piece of memory
-that is the graph's, and every node gets it from the start: it holds garbage whenever a kernel is called. Outside of
-a build there is nobody to share with, so each piece is allocated by itself.
+Kernel makers request scratch while they make their kernels. While a graph is built, all scratch is in one piece of
+memory that belongs to the graph; every node gets it from the start, so that it holds garbage whenever a kernel is
+called. Outside of a build, each piece is allocated separately.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -21,21 +21,21 @@ from webnn_py.graph import Node
 K = TypeVar("K", bound=Hashable)
 
 SHARE: Final = 1 / 4
-"""The most scratch that a node may have, as a share of what it reads and writes."""
+"""The most scratch of a node, as a share of the bytes that it reads and writes."""
 
 LEAST: Final = 2**18
-"""The bytes of scratch that every node may have: with less, calls take longer than what they compute."""
+"""The bytes of scratch that every node may have: with less, calls take longer than their computations."""
 
 
 def allowance(node: Node) -> int:
-    """The bytes of scratch that a node may have, unless the least that it can do with is more."""
+    """Return the bytes of scratch that a node may have, unless its kernel needs more at least."""
     operands = {id(value): value.descriptor for value in node.inputs}
     touched = sum(descriptor.byte_length for descriptor in (*operands.values(), *node.outputs))
     return max(LEAST, int(SHARE * touched))
 
 
 class ScratchPool:
-    """The scratch of a graph: as much as the node that needs most.
+    """The scratch memory of a graph: as much as the node that needs most.
 
     Attributes:
         memory: the memory.
@@ -47,7 +47,7 @@ class ScratchPool:
         self._needed = 0
 
     def take(self, shape: tuple[int, ...], data_type: npt.DTypeLike) -> Array:
-        """The next piece of the memory; where that is too small, a piece of its own for the time being."""
+        """Return the next piece of the memory; where the memory is too small, a temporary array of its own."""
         data_type = np.dtype(data_type)
         start = self._taken
         self._taken += -(-data_type.itemsize * prod(shape) // ALIGNMENT) * ALIGNMENT
@@ -58,7 +58,7 @@ class ScratchPool:
 
     @contextmanager
     def in_turn(self) -> Iterator[None]:
-        """While entered, lend memory that may be taken again afterwards."""
+        """Return all memory that is taken within the context to the pool at its end."""
         before = self._taken
         try:
             yield
@@ -68,8 +68,8 @@ class ScratchPool:
     def make(self, makers: Mapping[K, Callable[[], Kernel]]) -> dict[K, Kernel]:
         """Make kernels that share the memory, in the order given: best the one that needs most scratch first.
 
-        The memory has to be there before a kernel is made. When a later one needs more, those before it are made
-        once more with what is there then.
+        Kernels keep views of the memory. Where a later kernel needs more of it, the earlier ones are made again with
+        the larger memory.
         """
         kernels: dict[K, Kernel] = {}
         made_with: dict[K, Array] = {}
@@ -83,7 +83,7 @@ class ScratchPool:
         return kernels
 
     def _make(self, maker: Callable[[], Kernel]) -> tuple[Kernel, bool]:
-        """Make one kernel, and tell whether it uses scratch."""
+        """Make one kernel; return it, and whether it uses scratch."""
         while True:
             self._needed = 0
             token = _POOL.set(self)
@@ -94,7 +94,7 @@ class ScratchPool:
                 _POOL.reset(token)
             if self._needed <= self.memory.size:
                 return kernel, self._needed > 0
-            del kernel  # and what scratch it was given, before there is more
+            del kernel  # and its scratch, before more is allocated
             self.memory = np.empty(self._needed, np.uint8)
 
 
@@ -102,7 +102,7 @@ _POOL: ContextVar[ScratchPool | None] = ContextVar("_POOL", default=None)
 
 
 def scratch(shape: int | tuple[int, ...], data_type: npt.DTypeLike = np.float32) -> Array:
-    """An array for a kernel that is being made; whenever the kernel is called, it holds garbage."""
+    """Return an array for a kernel that is being made; it holds garbage whenever the kernel is called."""
     pool = _POOL.get()
     shape = (shape,) if isinstance(shape, int) else shape
     return np.empty(shape, data_type) if pool is None else pool.take(shape, data_type)

@@ -1,15 +1,15 @@
 """The table of numpy kernels.
 
-A kernel is made once per node, at build, from what the node knows: options, data types, shapes. What is made is a
-function of arrays: the operands in declaration order (those that are there, sequences laid flat), then one array
-per output to fill. Arrays have exactly the descriptors' data types and shapes. Operands may be views of any layout
-and must not be written; outputs are C-contiguous, hold garbage at first, and never overlap an operand.
+A kernel is made once per node, at build, from the node's options, data types and shapes. It is a function of arrays:
+the operands in declaration order (those that are given, sequences flattened), then one array per output to fill.
+Arrays have exactly the descriptors' data types and shapes. Operands may be views of any layout and must not be written;
+outputs are C-contiguous, hold garbage at first, and never overlap an operand.
 
-Kernels run under ``np.errstate(all="ignore")``, possibly in a worker thread, and keep no state between calls. Memory
-for what they compute on the way they take from ``scratch`` as they are made; at each call it holds garbage, too.
+Kernels run under ``np.errstate(all="ignore")``, possibly in a worker thread, and keep no state between calls. They take
+memory for their intermediates from ``scratch`` when they are made; at each call it holds garbage, too.
 
-A kernel of many small steps is a ``PreparedKernel``: where its arrays are the same at each dispatch, the views that it
-needs of them are made once.
+A kernel of many small steps is a ``PreparedKernel``: where its arrays are the same at each dispatch, their views are
+made once.
 """
 
 import math
@@ -27,24 +27,24 @@ from webnn_py.operators.declaration import Operator
 
 Array = npt.NDArray[Any]
 Kernel = Callable[..., object]
-"""Takes operand arrays, then output arrays, positionally; what it returns is ignored."""
+"""Takes operand arrays, then output arrays, positionally; its return value is ignored."""
 
 Run = Callable[[], object]
-"""A kernel, or a part of it, that has its arrays."""
+"""A kernel, or a part of it, with its arrays bound."""
 
 View = Callable[[Array], Array]
-"""Takes the first operand and returns the only output as a view of it, without copying and without looking at values.
+"""Takes the first operand and returns the only output as a view of it, without copying and without reading elements.
 
 Raises ``ValueError`` where the operand's strides do not allow it; the operator's kernel then copies.
 """
 
 Work = Callable[[Node], float]
-"""How many elementary operations (multiply-adds, say) the node takes: for choosing inline or thread."""
+"""Returns the number of elementary operations (such as multiply-adds) of a node, to choose inline or thread."""
 
 
 @attrs.frozen
 class NumpyEntry:
-    """How the numpy device runs one operator: ``view`` where it has one and the strides allow it, else ``make``."""
+    """The implementation of one operator: ``view`` where it has one and the strides allow it, else ``make``."""
 
     make: Callable[[Node], Kernel]
     view: Callable[[Node], View] | None
@@ -53,11 +53,11 @@ class NumpyEntry:
 
 @attrs.frozen
 class PreparedKernel:
-    """A kernel in two parts: it looks at its arrays, and then computes, as often as wanted.
+    """A kernel in two parts: it prepares views of its arrays, and then computes any number of times.
 
     Attributes:
-        prepare: takes the arrays, makes views of them, and returns what computes. It must not look at their elements,
-            nor copy any: what is there when it is called is garbage.
+        prepare: takes the arrays, makes views of them, and returns the function that computes. It must not read or
+            copy any elements: they are garbage when it is called.
     """
 
     prepare: Callable[..., Run]
@@ -68,7 +68,7 @@ class PreparedKernel:
 
 
 def prepared(kernel: Kernel, *arrays: Array) -> Run:
-    """A kernel that has its arrays, and is called once for each dispatch."""
+    """Return a kernel with its arrays bound, to call once for each dispatch."""
     return kernel.prepare(*arrays) if isinstance(kernel, PreparedKernel) else partial(kernel, *arrays)
 
 
@@ -95,7 +95,7 @@ _TABLE: dict[Operator[..., Any], NumpyEntry] = {}
 
 
 def elements(node: Node) -> float:
-    """The elements that the node reads and writes: the work of an operator that touches each once."""
+    """Return the number of elements that a node reads and writes: the work of an operator that touches each once."""
     read = sum(value.descriptor.element_count for value in node.inputs)
     return read + sum(descriptor.element_count for descriptor in node.outputs)
 
@@ -115,7 +115,7 @@ def kernel(
 def view(
     operator: Operator[..., Any], *, otherwise: Callable[[Node], Kernel] | None = None
 ) -> Callable[[Callable[[Node], View]], Callable[[Node], View]]:
-    """Register the maker of a view: the operator only looks at its operand in another way.
+    """Register the maker of a view: the operator's result is a view of its operand.
 
     ``otherwise`` makes the kernel that copies; without it, the view's elements are copied one by one.
     """
@@ -142,12 +142,12 @@ def _enter(operator: Operator[..., Any], entry: NumpyEntry) -> None:
 
 
 def find(operator: Operator[..., Any]) -> NumpyEntry | None:
-    """The operator's entry, or None when this device cannot run it."""
+    """Return the operator's entry; None where this device cannot run it."""
     return _TABLE.get(operator)
 
 
 def entry_of(node: Node) -> NumpyEntry:
-    """The entry of a node's operator.
+    """Return the entry of a node's operator.
 
     Raises:
         NotImplementedError: there is none; validation lets no such operator through.
@@ -167,7 +167,7 @@ def run_node(node: Node, operands: list[Array]) -> list[Array]:
 
 
 def constant_array(data: object) -> Array:
-    """The array of a constant, or of a constant buffer."""
+    """Return the array of a constant, or of a constant buffer."""
     array = data.data if isinstance(data, Storage) else data
     if not isinstance(array, np.ndarray):
         raise TypeError(f"a constant of {type(array).__name__}")
@@ -175,10 +175,10 @@ def constant_array(data: object) -> Array:
 
 
 def scalar(value: float, data_type: str) -> Array:
-    """A number as a 0-d array of a data type, so that ufuncs need not convert it at each call."""
+    """Return a number as a 0-d array of a data type, so that ufuncs need not convert it at each call."""
     return np.array(value, data_type)
 
 
 def product(shape: tuple[int, ...]) -> int:
-    """The number of elements of a shape."""
+    """Return the number of elements of a shape."""
     return math.prod(shape)

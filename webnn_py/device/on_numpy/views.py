@@ -1,4 +1,4 @@
-"""Finds the nodes of a graph that only look at their operand in another way."""
+"""Find the nodes of a graph that are views of their operand."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -14,21 +14,21 @@ from webnn_py.graph import Node, Value
 
 @attrs.frozen
 class Views:
-    """The nodes that only look at their operand in another way, and the layouts of what they look at."""
+    """The nodes that are views of their operand, and the layouts of their results."""
 
     views: Mapping[Node, View]
     layouts: Mapping[Value, Array]
 
     def is_dense(self, value: Value) -> bool:
-        """Whether a value's elements lie in row-major order without gaps."""
+        """Return whether a value's elements are in row-major order without gaps."""
         layout = self.layouts.get(value)
         return layout is None or layout.flags.c_contiguous
 
 
 def find_views(nodes: Iterable[Node]) -> Views:
-    """The nodes that are views, where their operand's strides allow it.
+    """Return the nodes that are views, where their operand's strides allow it.
 
-    Tried on arrays that have the right shapes and strides and one element of memory: views never look at values.
+    Tests arrays with the right shapes and strides and one element of memory: views never read elements.
     """
     layouts: dict[Value, Array] = {}
     views: dict[Node, View] = {}
@@ -47,7 +47,7 @@ def find_views(nodes: Iterable[Node]) -> Views:
 
 
 def _dense(descriptor: MLOperandDescriptor) -> Array:
-    """An array of a contiguous layout whose elements are not there."""
+    """Return an array with a contiguous layout, but without memory for its elements."""
     memory = np.empty(1, descriptor.data_type)
     strides = [memory.itemsize * math.prod(descriptor.shape[axis + 1 :]) for axis in range(descriptor.rank)]
     return as_strided(memory, descriptor.shape, strides)

@@ -18,20 +18,20 @@ from webnn_py.device.worker_thread import WorkerThread
 from webnn_py.graph import Graph
 
 THREAD_SECONDS: Final = 0.002
-"""Steps expected to take longer run in a worker thread, unless nobody waits: that costs 0.2 to 0.4 ms."""
+"""Steps expected to take longer run in a worker thread if other tasks wait; that costs 0.2 to 0.4 ms."""
 
 COPY_BYTES_PER_SECOND: Final = 4e9
-"""How fast a copy into fresh memory is, cautiously."""
+"""A cautious estimate of the speed of a copy into fresh memory."""
 
 LEAST_TAKEN: Final = 2**16
-"""Bytes from which on a write takes the array that it is given: binding another one takes longer than copying fewer."""
+"""The bytes from which on a write takes over the array: binding another array takes longer than copying fewer bytes."""
 
 
 class OnnxruntimeBackend:
-    """Runs graphs by onnxruntime, short ones inline and long ones in a worker thread where others could go on.
+    """Runs graphs with onnxruntime: short ones inline, and long ones in a worker thread if other tasks could run.
 
     Args:
-        options: how onnxruntime runs them.
+        options: the options of onnxruntime.
     """
 
     capabilities = CAPABILITIES
@@ -47,20 +47,20 @@ class OnnxruntimeBackend:
         self._running: OnnxruntimeGraph | None = None
 
     def allocate(self, descriptor: MLOperandDescriptor) -> HostBuffer:
-        """Allocate zeros; the system hands the pages out when they are first touched."""
+        """Allocate zeros; the system provides the pages when they are first touched."""
         return HostBuffer(np.zeros(descriptor.shape, descriptor.data_type))
 
     def stage(self, array: HostArray) -> HostArray | HostBuffer:
-        """A copy of an array that is to be written."""
+        """Return a copy of an array that is to be written."""
         return self._spares.copy_of(array) if array.nbytes >= LEAST_TAKEN else array.copy()
 
     def write(self, storage: Storage, data: HostArray | HostBuffer) -> None:
-        """Take ``data`` for the contents, or copy what is small: it is the device's to keep."""
+        """Take over ``data``, which belongs to the device now, as the contents; copy small data instead."""
         if storage.memory is None:
             raise MemoryError("the buffer has no memory on the device")
         if not isinstance(data, HostBuffer):
             if data.nbytes < LEAST_TAKEN:
-                storage.memory.data.array[...] = data  # numpy's copyto() takes a call of Python's more
+                storage.memory.data.array[...] = data  # numpy's copyto() takes one more Python call
                 return
             data = HostBuffer(data)
         self._spares.give(storage.data)
@@ -70,13 +70,13 @@ class OnnxruntimeBackend:
         """Copy the contents."""
         if storage.memory is None:
             raise MemoryError("the buffer has no memory on the device")
-        array: HostArray = storage.memory.data.array  # not storage.data, which is a call
+        array: HostArray = storage.memory.data.array  # not storage.data: a property costs a call
         if array.nbytes > THREAD_SECONDS * COPY_BYTES_PER_SECOND:
             return self._thread.run(array.copy)
         return array.copy()
 
     def copy(self, source: Storage, destination: Storage, region: CopyRegion) -> Coroutine[Any, Any, None] | None:
-        """Copy from array to array."""
+        """Copy elements from one array to another."""
         taken: HostArray = source.data.array.reshape(-1)[region.of_source]
         target = destination.data.array.reshape(-1)[region.of_destination]
         if taken.nbytes > THREAD_SECONDS * COPY_BYTES_PER_SECOND:
@@ -85,17 +85,17 @@ class OnnxruntimeBackend:
         return None
 
     def clear(self, storage: Storage) -> None:
-        """Take fresh zeros for the contents, which the system hands out as they are touched."""
+        """Replace the contents by fresh zeros, whose pages the system provides when they are first touched."""
         self.write(storage, np.zeros(storage.descriptor.shape, storage.descriptor.data_type))
 
     def free(self, data: HostBuffer | HostArray) -> None:
-        """The memory, of a buffer or a shared constant, goes with its last reference, which no graph may have."""
+        """Release the memory of a buffer or a shared constant, which no graph may reference any more."""
         if isinstance(data, HostBuffer):
             self._spares.drop(data)
             data.unbind()
 
     def compile(self, graph: Graph) -> OnnxruntimeGraph | Coroutine[Any, Any, OnnxruntimeGraph]:
-        """Write the model and make its session; of a few nodes at once."""
+        """Write the model and create its session; inline if that takes little time."""
         make = partial(OnnxruntimeGraph, graph, self._options, self._constants)
         seconds = OnnxruntimeGraph.compile_seconds(graph)
         return make() if seconds <= THREAD_SECONDS else self._thread.run_unless_alone(make, seconds)
@@ -107,7 +107,7 @@ class OnnxruntimeBackend:
         compiled.bind(inputs, outputs)
         seconds = compiled.expected_seconds
         if seconds > THREAD_SECONDS and not self._thread.is_needless(seconds):
-            return self._dispatch_later(compiled, compiled.run_wholly, seconds)
+            return self._dispatch_later(compiled, compiled.run_checked, seconds)
         return self._dispatch_later(compiled, compiled.run_exactly, math.inf) if compiled.run() else None
 
     async def _dispatch_later(self, compiled: OnnxruntimeGraph, run: Callable[[], None], seconds: float) -> None:
@@ -118,19 +118,19 @@ class OnnxruntimeBackend:
             self._running = None
 
     def release_graph(self, compiled: OnnxruntimeGraph) -> None:
-        """Drop the session, whoever still holds the graph."""
+        """Drop the session, even if the graph is still referenced."""
         compiled.release()
 
     def finish(self) -> None:
-        """Nothing goes on behind the device timeline."""
+        """Do nothing: no work runs asynchronously to the device timeline."""
 
     def flush(self) -> None:
-        """Nothing is collected: every step runs at once."""
+        """Do nothing: no work is batched, every step runs at once."""
 
     def stop(self) -> None:
-        """End a dispatch that is running before its next node."""
+        """End a running dispatch before its next node."""
         if self._running is not None:
             self._running.stop()
 
     def close(self) -> None:
-        """Nothing is left to close."""
+        """Do nothing: there is nothing to close."""

@@ -1,4 +1,4 @@
-"""What the device claims: every operator but those of which onnxruntime computes something else."""
+"""The operators that the device claims: all except those that onnxruntime computes with other results."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -11,10 +11,10 @@ from webnn_py.operators.tree_ensembles import TREE_ENSEMBLE
 
 NOT_CLAIMED: Final[Mapping[str, str]] = {
     "elu": "It computes exp(x) - 1, which cancels near zero.",
-    "instance_normalization": "It adds what is left of mean and bias to the product, which cancels.",
+    "instance_normalization": "It adds the bias less the scaled mean to the product, which cancels.",
     "softsign": "Of an infinity it computes Infinity / Infinity.",
 }
-"""The operators that are expanded, by Python name, each with what onnxruntime would do."""
+"""The operators that are expanded, by Python name, each with the fault of onnxruntime's own."""
 
 
 def _supports(operator: Operator[..., Any]) -> tuple[MLOperandDataType, ...]:

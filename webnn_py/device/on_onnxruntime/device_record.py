@@ -17,7 +17,7 @@ from webnn_py.message_text import shown
 from webnn_py.operators.idl import boolean
 
 NEEDED: Final = ("onnxruntime", "onnx")
-"""What the extra installs: the engine, and what models are written with."""
+"""The packages of the extra: the engine, and the library that writes models."""
 
 MOST_THREADS: Final = 1024
 
@@ -27,7 +27,7 @@ def _is_installed() -> bool:
 
 
 @contextmanager
-def _told_if_missing() -> Iterator[None]:
+def _reporting_missing_packages() -> Iterator[None]:
     try:
         yield
     except ImportError as error:
@@ -36,7 +36,7 @@ def _told_if_missing() -> Iterator[None]:
 
 
 def _opened(request: OpenRequest) -> Backend:
-    with _told_if_missing():
+    with _reporting_missing_packages():
         from webnn_py.device.on_onnxruntime import backend, engine  # noqa: PLC0415 - an extra
     given = request.options
     options = engine.EngineOptions(
@@ -70,7 +70,7 @@ def _provider_name(value: object) -> str:
 
 
 def _adapters() -> Sequence[BackendInfo]:
-    with _told_if_missing():
+    with _reporting_missing_packages():
         from webnn_py.device.on_onnxruntime import engine  # noqa: PLC0415 - an extra
     return [engine.describe(provider) for provider in engine.providers()]
 
@@ -90,7 +90,7 @@ RECORD: Final = DeviceRecord(
     options=(
         DeviceOption(
             "threads",
-            "how many threads compute one dispatch; unless said, as many as the process may use cores, and one for "
+            "how many threads compute one dispatch; by default as many as the process may use cores, and one for "
             "graphs of small values only",
             convert=_thread_count,
         ),

@@ -1,4 +1,4 @@
-"""How onnxruntime is told what to do: threads, provider, and which of its optimizers are left out."""
+"""The configuration of onnxruntime: threads, provider, and the optimizers that are disabled."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from webnn_py.message_text import nearest, shown
 from webnn_py.onnx_export.inlined_export import InlinedModel
 
 TESTED_PROVIDER: Final = "CPUExecutionProvider"
-"""The one that this package's tests run on, and that runs what another one cannot."""
+"""The provider that this package's tests run on, and the fallback for operators that another provider lacks."""
 
 DISABLED: Final[Mapping[str, str]] = {
     "ConvMulFusion": "It multiplies the filter instead of the result, and the product may overflow or vanish.",
@@ -25,22 +25,22 @@ DISABLED: Final[Mapping[str, str]] = {
     "MatMulScaleFusion": "It multiplies the product instead of a factor, which may have overflowed.",
     "Pad_Fusion": "Up to 1.31 it lets the greatest element of a window of integers pass over the padding.",
 }
-"""The optimizers of onnxruntime that are left out, by the names that it has for them, each with what it changes."""
+"""The optimizers that are always disabled, by onnxruntime's names, each with what it would change."""
 
 FUSES_TRANSPOSES: Final = "MatmulTransposeFusion"
 """The optimizer that may end the process where a Cast lies between a Transpose and a MatMul, in 1.31 and 1.32."""
 
 FUSES_INTO_GEMM: Final = "GemmTransposeFusion"
-"""The optimizer that removes a Transpose of a Gemm which has two, although the graph returns the one."""
+"""The optimizer that removes a Transpose of a Gemm with two of them, although the graph returns its result."""
 
 CONFIGURATION: Final[Mapping[str, str]] = {
-    "session.disable_quant_qdq": "1",  # they compute in integers, which round what is between otherwise
+    "session.disable_quant_qdq": "1",  # these operators compute in integers, which round intermediates differently
 }
-"""What else every session is told."""
+"""Further configuration entries of every session."""
 
 
 LEAST_CUT: Final = 2**14
-"""Elements of a value from which on several threads may be worth their while."""
+"""The elements of a value from which on several threads may pay off."""
 
 
 DEVICE_TYPES: Final[Mapping[str, MLDeviceType]] = {
@@ -52,22 +52,22 @@ DEVICE_TYPES: Final[Mapping[str, MLDeviceType]] = {
     "TensorrtExecutionProvider": "gpu",
     "WebGpuExecutionProvider": "gpu",
 }
-"""What the execution providers that are none of the processor's compute on."""
+"""The device types of execution providers that do not run on the processor."""
 
 
 def usable_cores() -> int:
-    """On how many cores the process may run."""
+    """Return the number of cores on which the process may run."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def providers() -> Sequence[str]:
-    """The execution providers that the installed onnxruntime has, the one that is tested first."""
+    """Return the execution providers of the installed onnxruntime, the tested one first."""
     there: list[str] = onnxruntime.get_available_providers()
     return sorted(there, key=lambda name: name != TESTED_PROVIDER)
 
 
 def describe(provider: str) -> BackendInfo:
-    """Where a context on a provider runs."""
+    """Return the description of a context on a provider."""
     untested = "" if provider == TESTED_PROVIDER else ", not tested"
     driver = f"onnxruntime {onnxruntime.__version__}, {provider}{untested}"
     # What a provider does not run, onnxruntime's own kernels do.
@@ -76,10 +76,10 @@ def describe(provider: str) -> BackendInfo:
 
 
 def left_out(model: InlinedModel) -> set[str]:
-    """The optimizers that are left out for a model.
+    """Return the optimizers that are disabled for a model.
 
-    Other optimizers move and remove nodes before: that a Cast is no neighbour yet tells nothing, and an Identity that
-    makes an output may be removed.
+    Optimizers that run earlier move and remove nodes. So it is not enough that no Cast is adjacent yet, and an Identity
+    that makes an output may be removed.
     """
     there = model.operators
     names = idle(there) | DISABLED.keys()
@@ -92,14 +92,14 @@ def left_out(model: InlinedModel) -> set[str]:
 
 @attrs.frozen
 class EngineOptions:
-    """What a context asks of onnxruntime.
+    """The options that a context passes to onnxruntime.
 
     Attributes:
-        threads: how many threads compute one dispatch; None for as many as the process may use cores, or one where the
-            graph has no value that is large enough to be cut for them.
-        spinning: whether they wait for each other awake, which is faster on an idle machine only.
+        threads: the number of threads that compute one dispatch; None for as many as the process may use cores, or one
+            where no value of the graph is large enough to be divided among them.
+        spinning: whether threads wait for each other without sleeping, which is faster on an idle machine only.
         deterministic: whether every run gives the same bits, where that takes longer.
-        provider: which of onnxruntime's execution providers runs what it can.
+        provider: the execution provider of onnxruntime that runs the operators that it supports.
     """
 
     threads: int | None = None
@@ -115,15 +115,15 @@ class EngineOptions:
             )
 
     def session(self, model: InlinedModel, values: Iterable[MLOperandDescriptor]) -> onnxruntime.InferenceSession:
-        """A session that runs a model.
+        """Make a session that runs a model.
 
         Args:
-            model: the model; the memory of the constants that lie beside it must outlive the session.
-            values: all that there are in it.
+            model: the model; the memory of its external constants must outlive the session.
+            values: the descriptors of all values in it.
         """
         options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4  # what goes wrong is raised
-        # Each session has its own. One pool for all would be the whole process's, whose other sessions it would break.
+        options.log_severity_level = 4  # failures are raised
+        # Each session has its own threads: a global pool would affect all other sessions of the process.
         options.intra_op_num_threads = _threads(values) if self.threads is None else self.threads
         options.inter_op_num_threads = 1
         options.use_deterministic_compute = self.deterministic
@@ -147,5 +147,5 @@ class EngineOptions:
 
 
 def _threads(values: Iterable[MLOperandDescriptor]) -> int:
-    """How many threads are worth their while for what computes these."""
+    """Return the number of threads that pays off for the computation of some values."""
     return usable_cores() if any(value.element_count >= LEAST_CUT for value in values) else 1

@@ -1,8 +1,8 @@
-"""The way of a graph to a session of onnxruntime, and its runs.
+"""The compilation of a graph into a session of onnxruntime, and its runs.
 
 :data:`PASSES` rewrite the graph. :class:`GuardedRules` write its operators fast and with guards, and ``rules.write``
-writes them for all numbers. Of either, :class:`InlinedExport` makes a model, :class:`EngineOptions` a session, and
-:class:`BoundSession` binds buffers. The session for all numbers is made when a guard of the other one asks for it.
+writes them exactly for all inputs. From either, :class:`InlinedExport` makes a model, :class:`EngineOptions` a session,
+and :class:`BoundSession` binds buffers. The exact session is made when a guard of the fast one is triggered.
 """
 
 from __future__ import annotations
@@ -33,46 +33,46 @@ from webnn_py.rewriting.passes import PassContext
 from webnn_py.rewriting.reshapes import is_reshape
 
 SECONDS_PER_NODE: Final = 1.5e-4
-"""About what compiling one node takes, more than half of it by onnxruntime."""
+"""The approximate time to compile one node, more than half of it spent in onnxruntime."""
 
 SECONDS_PER_CONSTANT_BYTE: Final = 1e-9
-"""About what laying out a byte of a constant takes."""
+"""The approximate time to lay out a byte of a constant."""
 
 SECONDS_PER_FILTER_BYTE: Final = 6e-8
-"""The most that laying out a byte of a filter takes: of a single channel, it is repeated for a block of them."""
+"""The longest time to lay out a byte of a filter: a single channel is repeated to fill a block."""
 
 SECONDS_PER_PLACE: Final = 1e-3
-"""The most that a row or a column of pools takes that are composed of other operators: several nodes."""
+"""The longest time for a row or a column of pools that are composed of other operators: several nodes."""
 
 FILTERING: Final = frozenset({"conv2d", "conv_transpose2d"})
 
 NOT_MEASURED: Final = 1.0
-"""Seconds that a dispatch is expected to take until one has been measured: the first is always slow."""
+"""The seconds that a dispatch is expected to take until one has been measured: the first one is always slow."""
 
 BRIEF_SECONDS: Final = 1e-3
-"""The same for a graph of at most ``MOST_STEPS``: a thread takes longer to wake up than to compute it."""
+"""The same for a graph of at most ``MOST_STEPS``: waking up a thread would take longer."""
 
 MOST_STEPS: Final = 4_000_000
-"""Steps, as :func:`_first_seconds` counts them, that take no more than a millisecond or two."""
+"""The steps, as :func:`_first_seconds` counts them, that take no more than a millisecond or two."""
 
 STEPS_PER_NODE: Final = 100_000
-"""Of a node that does nothing: its first run finds cold caches."""
+"""The steps of a node that does nothing: its first run finds cold caches."""
 
 
 class OnnxruntimeGraph:
     """A compiled graph; run by one thread at a time.
 
     Args:
-        graph: what to compile.
-        options: how to run it.
-        shared: the constants that graphs of the context have in common.
+        graph: the graph to compile.
+        options: the options of onnxruntime.
+        shared: the constants that graphs of the context share.
 
     Attributes:
-        byte_length: that of the constants that are its own. What onnxruntime makes of constants, and where it keeps
-            intermediates, it does not tell.
+        byte_length: the bytes of the constants that are not shared. onnxruntime does not report the memory of the
+            constants that it makes itself, nor of intermediates.
         shared: the memory of the constants that other graphs may use as well.
-        passes: what each pass did to the graph.
-        bind: lets the next run read and write these buffers.
+        passes: a report of each pass over the graph.
+        bind: binds the buffers that the next run reads and writes.
         expected_seconds: the shorter of the last two runs: one of them may have waited for memory.
     """
 
@@ -98,10 +98,10 @@ class OnnxruntimeGraph:
         shared.enter(constants.shared)
         self._run_options = onnxruntime.RunOptions()
         self._run_options.log_severity_level = 4
-        # None is captured. Without the entry, onnxruntime raises and catches an error of its own at each run.
+        # No graph is captured. Without the entry, onnxruntime raises and catches an internal error at each run.
         self._run_options.add_run_config_entry("gpu_graph_id", "-1")
         self._last_seconds = math.inf
-        # While another device computes, the processor has nothing to do, but the call takes its time.
+        # While another device computes, the call takes time, but no processor time.
         self._clock = computing_time if is_tested else perf_counter
 
     def _model(self, graph: Graph, contents: ReadConstant, write: Write) -> InlinedModel:
@@ -116,7 +116,7 @@ class OnnxruntimeGraph:
 
     @staticmethod
     def compile_seconds(graph: Graph) -> float:
-        """About how long compiling takes, for choosing inline or thread; infinite if nodes are computed by then."""
+        """Estimate the compile time, to choose inline or thread; infinite if onnxruntime folds nodes into constants."""
         constants: set[Value] = set()
         filter_bytes = places = 0
         for node in graph.nodes:
@@ -138,7 +138,7 @@ class OnnxruntimeGraph:
         return seconds + filter_bytes * SECONDS_PER_FILTER_BYTE + places * SECONDS_PER_PLACE
 
     def run(self) -> bool:
-        """Compute what is bound from what is bound; whether that may be wrong: then :meth:`run_exactly` is needed."""
+        """Run the fast session; return whether its outputs may be wrong, so that :meth:`run_exactly` is needed."""
         session = self._quick
         is_short = self.expected_seconds < SHORT_SECONDS
         clock = perf_counter if is_short else self._clock
@@ -148,33 +148,33 @@ class OnnxruntimeGraph:
         except Exception:
             if not self._may_fail or self._run_options.terminate:
                 raise
-            return True  # an index is out of range; what else fails, fails again
+            return True  # an index may be out of range; other failures occur again in the exact session
         seconds = clock() - started
         if is_short:
-            seconds = min(seconds, SHORT_SECONDS)  # at least so long: the next but one is measured well
+            seconds = min(seconds, SHORT_SECONDS)  # so that a later run is measured by the more exact clock
         self.expected_seconds = min(seconds, self._last_seconds)
         self._last_seconds = seconds
         return session.guard is not None and session.is_doubtful()
 
     def run_exactly(self) -> None:
-        """Compute the same, by the rules that hold for all numbers."""
-        assert self._exactly is not None  # noqa: S101 - only what has guards is not done
+        """Run the exact session on the same buffers."""
+        assert self._exactly is not None  # noqa: S101 - only graphs with guards need it
         if self._exact is None:
             self._exact = self._exactly()
         self._exact.bind_as(self._quick)
         self._exact.run(self._run_options)
 
-    def run_wholly(self) -> None:
-        """Both, if need be."""
+    def run_checked(self) -> None:
+        """Run the fast session, and the exact one if needed."""
         if self.run():
             self.run_exactly()
 
     def stop(self) -> None:
-        """End a run that is going on before its next node."""
+        """End a current run before its next node."""
         self._run_options.terminate = True
 
     def release(self) -> None:
-        """Let go of buffers, constants and the session."""
+        """Release buffers, constants and sessions."""
         for session in (self._quick, self._exact):
             if session is not None:
                 session.unbind()
@@ -202,12 +202,12 @@ def _first_seconds(graph: Graph) -> float:
 
 
 class _Constants:
-    """The arrays of a graph's constants, of which those with a key are the ones that another graph has already.
+    """The arrays of a graph's constants; those with a sharing key are reused from graphs that have them already.
 
     Attributes:
-        byte_length: of those that are the graph's own.
-        shared: the others.
-        used: the arrays of all whose contents were asked for.
+        byte_length: the bytes of the constants that are not shared.
+        shared: the memory of the shared constants.
+        used: the arrays of all constants whose contents were read.
     """
 
     def __init__(self, there: SharedConstants) -> None:
@@ -218,7 +218,7 @@ class _Constants:
 
     @staticmethod
     def peek(constant: Constant) -> HostArray:
-        """The array of a constant."""
+        """Return the array of a constant."""
         data = constant.data
         if isinstance(data, Storage):
             held: HostArray = data.data.array
@@ -228,7 +228,7 @@ class _Constants:
         return data
 
     def contents(self, constant: Constant) -> HostArray:
-        """The array of a constant, which is noted as used."""
+        """Return the array of a constant, and record it as used."""
         array = self.used.get(constant)
         if array is None:
             array = self.used[constant] = self._noted(constant, self.peek(constant))
@@ -236,7 +236,7 @@ class _Constants:
 
     def _noted(self, constant: Constant, data: HostArray) -> HostArray:
         if isinstance(constant.data, Storage):
-            return data  # counted where it is held
+            return data  # the buffer's owner counts it
         if constant.key is None:
             self.byte_length += data.nbytes
             return data

@@ -1,4 +1,4 @@
-"""Which of onnxruntime's optimizers would find nothing in a model: each walks over all of it, some of them twice."""
+"""The optimizers of onnxruntime with nothing to do in a model: each walks over all of it, some of them twice."""
 
 import platform
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ _PRODUCT: Final = ("Gemm", "MatMul")
 _QUANTIZATION: Final = ("DequantizeLinear", "QuantizeLinear")
 
 _HAS_BLOCKS: Final = platform.machine() in {"AMD64", "x86_64"}
-"""Whether floats are laid out in blocks of channels: on other processors, by pixels."""
+"""Whether onnxruntime lays float images out in blocks of channels; on other processors it lays them out by pixels."""
 
 SOUGHT: Final[Mapping[str, tuple[str, ...]]] = {
     "AttentionFusion": _NORMALIZATION,
@@ -20,8 +20,8 @@ SOUGHT: Final[Mapping[str, tuple[str, ...]]] = {
     "BiasGeluFusion": _GELU,
     "BiasSkipLayerNormFusion": _NORMALIZATION,
     "BiasSoftmaxFusion": ("Softmax",),
-    "CommonSubexpressionElimination": ("Scan",),  # there are none but within graphs of nodes
-    "ConstantSharing": (),  # equal small constants are one already
+    "CommonSubexpressionElimination": ("Scan",),  # common subexpressions remain only in subgraphs
+    "ConstantSharing": (),  # equal small constants are already shared
     "ConvActivationFusion": ("Clip", "HardSigmoid", "LeakyRelu", "Relu", "Sigmoid", "Tanh"),
     "ConvAddActivationFusion": _CONVOLUTION,
     "DynamicQuantizeMatMulFusion": ("MatMulInteger",),
@@ -39,7 +39,7 @@ SOUGHT: Final[Mapping[str, tuple[str, ...]]] = {
     "LabelEncoderFusion": ("LabelEncoder",),
     "LayerNormFusionL1": _NORMALIZATION,
     "LayerNormFusionL2": _NORMALIZATION,
-    "MatMulActivationFusion": (),  # of another provider alone
+    "MatMulActivationFusion": (),  # of another provider only
     "MatMulAddFusion": ("MatMul",),
     "MatMulIntegerToFloatFusion": ("MatMulInteger",),
     "MatMulNBitsFusion": ("MatMulNBits",),
@@ -58,12 +58,12 @@ SOUGHT: Final[Mapping[str, tuple[str, ...]]] = {
     "TransposeOptimizer": ("Transpose",),
     "TransposeOptimizer_CPUExecutionProvider": ("Transpose",),
 }
-"""The operators of which one at least must be there for an optimizer to find something, by onnxruntime's name for it.
+"""Operators by the name of an optimizer: unless one of them is in the model, the optimizer finds nothing.
 
-Names that an onnxruntime does not have, it passes over.
+onnxruntime ignores names that it does not have.
 """
 
 
 def idle(there: set[str] | frozenset[str]) -> set[str]:
-    """The optimizers that find nothing in a model of these operators."""
+    """Return the optimizers that find nothing in a model of these operators."""
     return {name for name, sought in SOUGHT.items() if there.isdisjoint(sought)}

@@ -13,12 +13,12 @@ from webnn_py.device.backend import HostArray, Storage
 
 
 class HostBuffer:
-    """The memory of a buffer: an array, and the same for onnxruntime.
+    """The memory of a buffer: a numpy array, and an onnxruntime tensor over the same bytes.
 
     Attributes:
         array: the contents.
         value: onnxruntime's tensor over the same bytes.
-        bound_to: the bindings that it is in, which must forget it when it is freed.
+        bound_to: the bindings that hold it, which must release it when it is freed.
     """
 
     __slots__ = ("array", "bound_to", "value")
@@ -29,35 +29,35 @@ class HostBuffer:
         self.bound_to: set[Binding] = set()
 
     def unbind(self) -> None:
-        """Have every binding that it is in let go of all."""
+        """Make every binding that holds it release all its buffers."""
         for binding in list(self.bound_to):
             binding.unbind()
 
     @property
     def nbytes(self) -> int:
-        """Its bytes."""
+        """The size of the contents in bytes."""
         return self.array.nbytes
 
 
 MOST_SPARE: Final = 2**26
-"""Bytes that are kept for the next writes."""
+"""The most bytes of memory that are kept for the next writes."""
 
 Names = Mapping[str, str]
-"""What a graph's inputs or outputs are called in its session."""
+"""The session's names of a graph's inputs or outputs, by the graph's names."""
 
 Kind = tuple[np.dtype[Any], tuple[int, ...]]
 """Data type and shape."""
 
 
 class SpareBuffers:
-    """Memory that writes have replaced, for the next writes: the system hands out fresh pages slowly."""
+    """Memory that writes have replaced, kept for the next writes: the system provides fresh pages slowly."""
 
     def __init__(self) -> None:
         self._buffers: dict[Kind, list[HostBuffer]] = {}
         self._byte_length = 0
 
     def copy_of(self, array: HostArray) -> HostBuffer:
-        """A buffer with the contents of an array."""
+        """Return a buffer with the contents of an array."""
         spare = self._buffers.get((array.dtype, array.shape))
         if not spare:
             return HostBuffer(array.copy())
@@ -67,7 +67,7 @@ class SpareBuffers:
         return buffer
 
     def give(self, buffer: HostBuffer) -> None:
-        """Keep a buffer that nobody reads any more, unless there are too many."""
+        """Keep a buffer that nobody reads any more, unless that exceeds the limit."""
         if self._byte_length + buffer.nbytes > MOST_SPARE:
             buffer.unbind()
             return
@@ -75,29 +75,29 @@ class SpareBuffers:
         self._buffers.setdefault((buffer.array.dtype, buffer.array.shape), []).append(buffer)
 
     def drop(self, like: HostBuffer) -> None:
-        """Let go of all of a kind, which the next writes make anew if they need them."""
+        """Release all spare buffers of a shape and data type; later writes allocate new ones if they need them."""
         for buffer in self._buffers.pop((like.array.dtype, like.array.shape), ()):
             self._byte_length -= buffer.nbytes
             buffer.unbind()
 
 
 Buffers = Mapping[str, HostBuffer]
-"""Buffers by the names that the graph has for its inputs or outputs."""
+"""Buffers by the graph's names of its inputs or outputs."""
 
 
 class Binding:
-    """Buffers that a session reads and writes.
+    """The buffers that a session reads and writes.
 
     Args:
-        binding: onnxruntime's.
-        names: what the graph's inputs are called in the session, and its outputs.
-        guard: the output that tells of the others, and where it goes.
+        binding: onnxruntime's binding.
+        names: the session's names of the graph's inputs, and of its outputs.
+        guard: the name of the guard output, and the buffer that it is written to.
 
     Attributes:
-        binding: onnxruntime's.
-        native: what it keeps in C++, for :attr:`BoundSession.compute`.
-        inputs: what is bound to the graph's inputs.
-        outputs: what is bound to its outputs.
+        binding: onnxruntime's binding.
+        native: its C++ object, for :attr:`BoundSession.compute`.
+        inputs: the buffers that are bound to the graph's inputs.
+        outputs: the buffers that are bound to its outputs.
     """
 
     def __init__(
@@ -112,16 +112,16 @@ class Binding:
         self._bind_guard()
 
     def holds(self, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> bool:
-        """Whether just these are bound."""
+        """Return whether exactly these buffers are bound."""
         for storages, bound in ((inputs, self.inputs), (outputs, self.outputs)):
             for name, storage in storages.items():
-                memory = storage.memory  # not storage.data, which is a call
+                memory = storage.memory  # not storage.data: a property costs a call
                 if memory is None or bound.get(name) is not memory.data:
                     return False
         return True
 
     def bind(self, inputs: Buffers, outputs: Buffers) -> None:
-        """Let the next run read and write these."""
+        """Bind the buffers that the next run reads and writes."""
         names_of_inputs, names_of_outputs = self._names
         for name, buffer in inputs.items():
             if self._takes(self.inputs, name, buffer):
@@ -131,7 +131,7 @@ class Binding:
                 self.binding.bind_ortvalue_output(names_of_outputs[name], buffer.value)
 
     def _takes(self, bound: dict[str, HostBuffer], name: str, buffer: HostBuffer) -> bool:
-        """Whether a buffer is not the one that is bound already; if so, note that it will be."""
+        """Record a buffer as bound; return False if it is bound already."""
         before = bound.get(name)
         if before is buffer:
             return False
@@ -142,7 +142,7 @@ class Binding:
         return True
 
     def unbind(self) -> None:
-        """Let go of all buffers."""
+        """Release all buffers."""
         self.binding.clear_binding_inputs()
         self.binding.clear_binding_outputs()
         for bound in (self.inputs, self.outputs):
@@ -158,17 +158,18 @@ class Binding:
 
 
 class BoundSession:
-    """A session with two bindings that take turns: often a state, or what is written, lies in two buffers in turn.
+    """A session with two bindings that alternate: states and written data often alternate between two buffers.
 
     Args:
-        session: onnxruntime's.
-        names: what the graph's inputs are called in the session, and its outputs.
-        constants: what it reads where they lie.
+        session: onnxruntime's session.
+        names: the session's names of the graph's inputs, and of its outputs.
+        constants: the arrays of external constants, which the session reads in place.
+        guard: the name of the guard output; None if the other outputs are right for all inputs.
 
     Attributes:
-        guard: its output that is NaN where the others may be wrong; None if they never are.
-        bound: what the next run reads and writes.
-        compute: runs the session, of what a binding keeps in C++ and options.
+        guard: the output that is NaN where the other outputs may be wrong; None if they never are.
+        bound: the binding of the next run.
+        compute: runs the session, given a binding's C++ object and options.
     """
 
     def __init__(
@@ -178,16 +179,16 @@ class BoundSession:
         constants: Mapping[str, HostArray],
         guard: str | None,
     ) -> None:
-        # The method in Python asks at each run for what WebGPU may have captured: as long as some small operators.
+        # The Python method checks for captured WebGPU graphs at each run, which takes as long as some small operators.
         self.compute: Callable[[Any, onnxruntime.RunOptions], None] = session._sess.run_with_iobinding
         self._constants = constants
         self.guard = guard
         self._guard_buffer = None if guard is None else HostBuffer(np.zeros((), np.float32))
-        told = None if guard is None or self._guard_buffer is None else (guard, self._guard_buffer)
-        self.bound, self._other = (Binding(session.io_binding(), names, told) for _ in range(2))
+        guard_output = None if guard is None or self._guard_buffer is None else (guard, self._guard_buffer)
+        self.bound, self._other = (Binding(session.io_binding(), names, guard_output) for _ in range(2))
 
     def bind(self, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> None:
-        """Let the next run read and write these buffers."""
+        """Bind the buffers that the next run reads and writes."""
         if self.bound.holds(inputs, outputs):
             return
         self.bound, self._other = self._other, self.bound
@@ -195,20 +196,20 @@ class BoundSession:
             self.bound.bind(_data(inputs), _data(outputs))
 
     def bind_as(self, other: BoundSession) -> None:
-        """Let the next run read and write what is bound to another session of the same inputs and outputs."""
+        """Bind the buffers of another session with the same inputs and outputs."""
         self.bound.bind(other.bound.inputs, other.bound.outputs)
 
     def run(self, options: onnxruntime.RunOptions) -> bool:
-        """Compute what is bound from what is bound; whether that may not be what the graph means."""
+        """Run the session on its bound buffers; return whether the outputs may be wrong."""
         self.compute(self.bound.native, options)
         return self.is_doubtful()
 
     def is_doubtful(self) -> bool:
-        """Whether what the last run has made may not be what the graph means."""
+        """Return whether the outputs of the last run may be wrong."""
         return self._guard_buffer is not None and math.isnan(self._guard_buffer.array)
 
     def unbind(self) -> None:
-        """Let go of all buffers."""
+        """Release all buffers."""
         self.bound.unbind()
         self._other.unbind()
 

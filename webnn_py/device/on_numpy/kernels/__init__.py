@@ -1,4 +1,4 @@
-"""The numpy kernels, one module per category of operators; importing this fills the table."""
+"""The numpy kernels, one module per category of operators; importing this package fills the table."""
 
 from webnn_py.operators.registry import import_categories
 

@@ -26,7 +26,7 @@ LOWEST = scalar(float(np.finfo(np.float32).min), "float32")
 
 
 def option(node: Node, name: str) -> Array:
-    """A number that is an option, cast to the operand's data type, for computing in float32."""
+    """Return a numeric option, cast to the operand's data type, for computing in float32."""
     return scalar(cast_number(node.options[name], node.outputs[0].data_type), "float32")
 
 
@@ -193,7 +193,7 @@ def softmax(node: Node) -> Kernel:
 
 
 def softmax_in_float16(form: Form, limit: int) -> Kernel:
-    """Make the kernel for float16, which computes on blocks of at most ``limit`` elements of float32."""
+    """Make the kernel for float16, which computes on blocks of at most ``limit`` float32 elements."""
     if form[1] * min(SHORTEST_RUN, form[2]) > limit:
         return softmax_in_pieces(form, limit)
     blocks = list(softmax_blocks(form, limit))
@@ -210,7 +210,7 @@ def softmax_in_float16(form: Form, limit: int) -> Kernel:
 
 
 def softmax_in_pieces(form: Form, limit: int) -> Kernel:
-    """Make the kernel for float16 and rows so long that they are widened for each pass anew, piece by piece."""
+    """Make the kernel for float16 with rows so long that each pass widens them again, piece by piece."""
     outer, length, inner = form
     width = min(SHORTEST_RUN, inner)
     step = max(1, limit // width)
@@ -237,7 +237,7 @@ def softmax_in_pieces(form: Form, limit: int) -> Kernel:
 
 
 def widened(x: Array, memory: Array) -> Array:
-    """A float16 array in float32, in the beginning of a piece of scratch."""
+    """Widen a float16 array into the beginning of a piece of scratch; return it as float32."""
     wide = memory[: x.size].reshape(x.shape)
     np.copyto(wide, x)
     return wide

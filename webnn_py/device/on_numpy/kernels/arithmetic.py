@@ -1,4 +1,4 @@
-"""Element-wise binary operators on arrays."""
+"""Elementwise binary operators on arrays."""
 
 from typing import Final
 
@@ -10,11 +10,11 @@ from webnn_py.graph import Node
 from webnn_py.operators import arithmetic
 
 FEW: Final = 2**12
-"""The elements up to which numpy computes float16 one by one sooner than it is converted to float32 and back."""
+"""The elements up to which numpy's float16 loops are faster than a conversion to float32 and back."""
 
 
 def is_much_float16(node: Node) -> bool:
-    """Whether numpy, which converts each element of float16 by itself, would take longer than several passes do."""
+    """Return whether a node has so many float16 elements that numpy's own loops are slower than a conversion."""
     return node.outputs[0].data_type == "float16" and node.outputs[0].element_count > FEW
 
 
@@ -34,7 +34,7 @@ def mul(node: Node) -> Kernel:
 
 
 def float_arithmetic(node: Node, function: np.ufunc) -> Kernel:
-    """Make a kernel that is a numpy function; of much float16, by way of float32."""
+    """Make the kernel of a numpy function, which computes large float16 arrays in float32."""
     return float_blocks(node, function) if is_much_float16(node) else function
 
 
@@ -59,10 +59,10 @@ def truncated_division(a: Array, b: Array, output: Array, remainder: Array) -> N
 
 
 def extreme(node: Node, choose: np.ufunc) -> Kernel:
-    """Numpy's maximum or minimum; of float16, unless it is little, as float32, which it compares many at a time."""
+    """Make the kernel of numpy's maximum or minimum, which computes large float16 arrays in float32, with SIMD."""
 
     def compute(a: Array, b: Array, output: Array) -> None:
-        choose(a, b, out=output)  # the only ufuncs that want it by name
+        choose(a, b, out=output)  # these ufuncs take the output by name only
 
     return float_blocks(node, compute) if is_much_float16(node) else compute
 
@@ -88,7 +88,7 @@ def pow_(node: Node) -> Kernel:
 
 
 def integer_power(a: Array, b: Array, output: Array, exponent: Array) -> None:
-    """Raise signed integers, wrapping; a negative exponent truncates toward zero, with 0 to it being 0."""
+    """Raise signed integers to powers, wrapping; a negative exponent truncates toward zero, and 0 to it is 0."""
     np.maximum(b, 0, out=exponent)
     np.power(a, exponent, out=output)
     negative = b < 0

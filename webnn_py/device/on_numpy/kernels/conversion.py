@@ -37,7 +37,7 @@ def copy(x: Array, y: Array) -> None:
 
 
 def saturation(target: MLOperandDataType, source: str) -> Callable[[Array, Array], None]:
-    """Make a function that fills integers with floats: truncated, beyond the range saturated, 0 for NaN."""
+    """Make a function that fills integers with floats: truncated, saturated, and 0 for NaN."""
     lowest, highest = bounds_of(target, source)
     greatest = INTEGER_RANGES[target][1]
 
@@ -51,7 +51,7 @@ def saturation(target: MLOperandDataType, source: str) -> Callable[[Array, Array
 
 
 def bounds_of(target: MLOperandDataType, source: str) -> tuple[Array, Array]:
-    """The lowest and the highest float that an integer type holds."""
+    """Return the lowest and the highest float that an integer type holds."""
     bounds = INTEGER_RANGES[target]
     lowest, highest = (scalar(bound, source) for bound in bounds)
     return lowest, np.nextafter(highest, lowest) if int(highest) > bounds[1] else highest
@@ -95,5 +95,5 @@ def dequantize_linear(node: Node) -> Kernel:
 
 
 def exact_float(integers: MLOperandDataType) -> str:
-    """The smallest float type, from float32 up, that holds every value of an integer type of up to 32 bits."""
+    """Return the smallest float type, from float32 up, that holds every value of an integer type of up to 32 bits."""
     return "float64" if BYTES_PER_ELEMENT[integers] > 2 else "float32"

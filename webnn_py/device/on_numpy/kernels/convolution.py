@@ -25,16 +25,16 @@ from webnn_py.operators.windows import Slide
 
 LONG_WINDOW: Final = 2**8
 LONGER: Final = 4
-"""The least elements of windows, and of them for each place of an image, from which most are taken to meet padding."""
+"""The ratio of elements of a window to places of an image from which on most elements meet padding."""
 
 
 def multiply_adds(node: Node) -> float:
-    """One for each element of the output and each that it sums over."""
+    """Return the multiply-adds: one for each element of the output and each element that it sums over."""
     return Convolution.of(node).multiply_adds
 
 
 def transposed_multiply_adds(node: Node) -> float:
-    """One for each element of the input and each that it is added to."""
+    """Return the multiply-adds: one for each element of the input and each element that it is added to."""
     conv = Convolution.of(node)
     return float(node.operand("input").element_count * conv.group_outputs * conv.tap_count)
 
@@ -55,7 +55,7 @@ def has_long_windows(conv: Convolution) -> bool:
 def scattered(conv: Convolution) -> Kernel:
     """Return the kernel that multiplies the filter by the places of images, and adds the products to the results.
 
-    It computes nothing for padding, of which infinities and NaN in the filter make NaN; that is added afterwards.
+    It computes nothing for padding, where infinities and NaN in the filter give NaN; these are added afterwards.
     """
     convolve = spread_out(attrs.evolve(conv, filter_layout="iohw"), is_transposed=False)
     order = [conv.filter_layout.index(axis) for axis in "oihw"]
@@ -97,7 +97,7 @@ def inside_of_windows(slide: Slide, count: int) -> tuple[Array, Array]:
 
 
 def as_products(conv: Convolution) -> Kernel:
-    """Make the kernel that multiplies matrices, of images that are upright."""
+    """Make the kernel that multiplies matrices, for images that are not turned."""
     if conv.is_pointwise and conv.data_type == "float32":
         return pointwise(conv)
     if has_overlapping_rows(conv):
@@ -141,13 +141,13 @@ def pointwise(conv: Convolution) -> Kernel:
 
 @kernel(convolution.conv_transpose2d, work=transposed_multiply_adds)
 def conv_transpose2d(node: Node) -> Kernel:
-    """Multiply all elements by the filter, then add what falls on the same place."""
+    """Multiply all elements by the filter, then add the products of the same place."""
     conv = Convolution.of(node)
     return conv.upright(spread_out(conv, is_transposed=True))
 
 
 def spread_out(conv: Convolution, *, is_transposed: bool) -> Kernel:
-    """The kernel: some output channels of each group at a time, and of them tiles of rows."""
+    """Return the kernel, which computes some output channels of each group at a time, in tiles of rows."""
     spread = Spread(conv, landings if is_transposed else forward_landings)
     height, width = conv.output_sizes
     in_float32, nchw = conv.data_type == "float32", conv.layout == "nchw"
@@ -184,15 +184,15 @@ Either one element or one position reaches them all.
 """
 
 Land = Callable[[Slide, tuple[int, int], tuple[int, int]], Iterator[Landing]]
-"""Yields how a range of input positions lands in a range of the output; all count from the beginnings of the ranges."""
+"""Yields how a range of input positions lands in a range of the output, counted from the starts of the ranges."""
 
 
 class Spread:
-    """The products of rows of an image and the filter, before they are added up.
+    """The products of rows of an image and the filter, before they are added.
 
     Args:
         conv: the convolution.
-        land: yields where products belong.
+        land: yields the places of the products.
 
     Attributes:
         outputs: the output channels of each group that are computed at a time.
@@ -233,7 +233,7 @@ class Spread:
         return self._filter.reshape(conv.groups, -1, conv.group_inputs)
 
     def steps(self, row: int, count: int) -> Iterator[Callable[[Array, Array, Array], None]]:
-        """Yield the steps for ``count`` rows of the output from ``row``: of an image, the matrices, the output."""
+        """Yield the steps for ``count`` rows of the output from ``row``: functions of image, matrices and output."""
         vertical = self._conv.slides[0]
         for start in range(0, vertical.size, self._rows):
             stop = min(start + self._rows, vertical.size)
@@ -242,7 +242,7 @@ class Spread:
                 yield partial(self._step, slice(start, stop), row_landings)
 
     def _step(self, where: slice, row_landings: list[Landing], image: Array, matrices: Array, output: Array) -> None:
-        """Multiply some rows of the image by the matrices, and add what falls on the output, by group and channel."""
+        """Multiply some rows of the image by the matrices, and add the products to the output, by group and channel."""
         conv = self._conv
         pixels = (where.stop - where.start, conv.slides[1].size)
         products = self._products[: conv.groups * prod(self._shape) * prod(pixels)]
@@ -265,8 +265,8 @@ class Spread:
 def landings(slide: Slide, there: tuple[int, int], here: tuple[int, int]) -> Iterator[Landing]:
     """Yield how a range of input positions lands in a range of the output, along one axis.
 
-    Goes through the elements of the window or the positions, whichever are fewer: each takes a call of numpy. Places
-    and positions are counted from the beginnings of the ranges.
+    Iterates over the elements of the window or over the positions, whichever are fewer: each takes a numpy call. Places
+    and positions are counted from the starts of the ranges.
     """
     first, count = there[0] * slide.stride - slide.begin - here[0], there[1] - there[0]
     by_element = slide.window <= count
@@ -281,7 +281,7 @@ def landings(slide: Slide, there: tuple[int, int], here: tuple[int, int]) -> Ite
 
 
 def forward_landings(slide: Slide, there: tuple[int, int], here: tuple[int, int]) -> Iterator[Landing]:
-    """Yield which windows have each position of the input, and at which of their elements, along one axis."""
+    """Yield the windows that read each position of the input, and with which of their elements, along one axis."""
     common = gcd(slide.stride, slide.dilation)
     apart, back = slide.dilation // common, slide.stride // common  # from one such window to the next
     for number in range(there[1] - there[0]):

@@ -1,7 +1,7 @@
 """The gather and scatter families on arrays.
 
-All five say the same to numpy: which rows of the input, laid out as rows, to take or to put. Indices are unknown
-until they are here, so they are counted from the start and clamped at each run.
+All five select rows of the input, reshaped to rows, to read or to write. Indices are known only at dispatch, where
+negative ones are counted from the end, and all are clamped.
 """
 
 import math
@@ -19,17 +19,17 @@ from webnn_py.graph import Constant, Node
 from webnn_py.operators import indexing
 
 BLOCK: Final = 1 << 16
-"""The most indices to look at together: 512 KiB of numbers."""
+"""The most indices to process together: 512 KiB of offsets."""
 
 NUMBER_BYTES: Final = 10
-"""The bytes for the number of an element or slice, and for the check that it is in range."""
+"""The scratch bytes for the offset of an element or slice, and for the check of its range."""
 
 IN_RANGE: Final = "wrap"
-"""The fastest mode of np.take for numbers that are in range already: "raise" would go through a buffer."""
+"""The fastest mode of np.take for offsets in range: "raise" would go through a buffer."""
 
 
 def positions(indices: Array, size: int, counted: Array) -> Array:
-    """Fill an array with indices into an axis of ``size``: negative ones count from the end; then they clamp."""
+    """Fill an array with indices into an axis of ``size``: negative ones count from the end; all are clamped."""
     np.copyto(counted, indices)
     if counted.min() < 0:
         np.add(counted, size, out=counted, where=counted < 0)
@@ -40,7 +40,7 @@ def positions(indices: Array, size: int, counted: Array) -> Array:
 
 
 def looked_up(node: Node) -> float:
-    """The work of a gather: it touches what it takes, not all of its input."""
+    """Return the work of a gather: it touches the elements that it takes, not all of its input."""
     return 4.0 * (node.operand("indices").element_count + node.outputs[0].element_count)
 
 
@@ -52,7 +52,7 @@ def gather(node: Node) -> Kernel:
     most = allowance(node)
     if count == 1:
         return gather_one(node, axis, size)
-    # Where numpy cannot take straight into the output, it takes into an array of its own.
+    # Where np.take cannot write into the output, it allocates an array.
     taken_bytes = outer * inner * np.dtype(node.outputs[0].data_type).itemsize
     length = most // NUMBER_BYTES
     if length < count and outer > 1:
@@ -79,10 +79,10 @@ def gather(node: Node) -> Kernel:
 
 
 def gather_one(node: Node, axis: int, size: int) -> Kernel:
-    """A gather by a single index: a copy of one slice."""
+    """Make the kernel of a gather with a single index: a copy of one slice."""
 
     def slice_at(indices: Array) -> tuple[slice | int | EllipsisType, ...]:
-        """Of the input; the ellipsis makes what is selected a view, and no number, where there is one axis."""
+        """Return the index of the input; its ellipsis selects a view, not a scalar, where there is one axis."""
         index = indices.item()
         return *(slice(None),) * axis, min(max(index + size if index < 0 else index, 0), size - 1), ...
 
@@ -129,13 +129,13 @@ def scatter_elements(node: Node) -> Kernel:
 
 @attrs.frozen
 class SelectedElements:
-    """Which elements of the input, in row-major order, single indices along an axis select.
+    """The elements of the input, as offsets in row-major order, that single indices along an axis select.
 
     Attributes:
-        shape: of the indices, as (outer, count, inner): before, along and after the axis.
+        shape: the shape of the indices, as (outer, count, inner): before, along and after the axis.
         size: the size of the input's axis.
-        blocks: the indices to look at together, in row-major order.
-        scratch: for the numbers of one block.
+        blocks: the blocks of indices to process together, in row-major order.
+        scratch: memory for the offsets of one block.
     """
 
     shape: tuple[int, int, int]
@@ -145,7 +145,7 @@ class SelectedElements:
 
     @classmethod
     def of(cls, node: Node) -> "SelectedElements":
-        """The layout of a node's ``indices`` along its ``axis``."""
+        """Return the layout of a node's ``indices`` along its ``axis``."""
         axis, shape = node.options["axis"], node.operand("input").shape
         outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
         count = node.operand("indices").shape[axis]
@@ -162,7 +162,7 @@ class SelectedElements:
         return cls((outer, count, inner), shape[axis], blocks, scratch(outers * counts * inners, np.intp))
 
     def numbers(self, indices: Array) -> Iterator[tuple[tuple[slice, ...], Array]]:
-        """The numbers of the selected elements, block by block, each time in the same scratch."""
+        """Yield the offsets of the selected elements, block by block, each time in the same scratch."""
         inner = self.shape[2]
         indices = indices.reshape(self.shape)
         pitch = self.size * inner
@@ -206,12 +206,12 @@ def scatter_nd(node: Node) -> Kernel:
 
 @attrs.frozen
 class Slices:
-    """Which slices of the input coordinates select.
+    """The slices of the input that coordinates select.
 
     Attributes:
-        shape: the input as a matrix that has a row for each slice.
-        sizes: of the axes that coordinates are for.
-        scratch: for the numbers of some slices, and for the positions along an axis.
+        shape: the input's shape as a matrix with a row for each slice.
+        sizes: the sizes of the axes that coordinates index.
+        scratch: memory for the offsets of some slices, and for the positions along an axis.
     """
 
     shape: tuple[int, int]
@@ -227,7 +227,7 @@ class Slices:
         return cls(rows, shape[:length], scratch((2, count), np.intp))
 
     def numbers(self, indices: Array) -> Iterator[tuple[slice, Array]]:
-        """The numbers of the selected slices, block by block, each time in the same scratch."""
+        """Yield the offsets of the selected slices, block by block, each time in the same scratch."""
         coordinates = indices.reshape(-1, len(self.sizes))
         step = self.scratch.shape[1]
         for start in range(0, len(coordinates), step):
@@ -242,5 +242,5 @@ class Slices:
 
 
 def _strides(sizes: Sequence[int]) -> tuple[int, ...]:
-    """How far apart neighbours along each axis are, in elements."""
+    """Return the stride of each axis, in elements."""
     return tuple(math.prod(sizes[axis + 1 :]) for axis in range(len(sizes)))

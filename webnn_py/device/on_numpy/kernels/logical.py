@@ -1,4 +1,4 @@
-"""Element-wise logical operators on arrays."""
+"""Elementwise logical operators on arrays."""
 
 from typing import Final
 
@@ -14,11 +14,11 @@ ZERO = scalar(0, "uint8")
 ONE = scalar(1, "int8")
 
 FEW: Final = 2**9
-"""The elements that numpy chooses between one by one sooner than several passes do."""
+"""The elements up to which numpy's choice element by element is faster than several passes."""
 
 
 def to_uint8(test: np.ufunc) -> Kernel:
-    """A ufunc whose results are bools, filling uint8: both are one byte, 0 or 1."""
+    """Make the kernel of a ufunc with boolean results, which fill uint8: both are one byte, 0 or 1."""
 
     def fill(*arrays: Array) -> None:
         test(*arrays[:-1], out=arrays[-1].view(np.bool_))
@@ -27,7 +27,7 @@ def to_uint8(test: np.ufunc) -> Kernel:
 
 
 def comparison(node: Node, test: np.ufunc) -> Kernel:
-    """A ufunc that compares; float16 as float32, which numpy compares many at a time."""
+    """Make the kernel of a comparison, which compares float16 in float32, with SIMD."""
     if node.operand("a").data_type != "float16":
         return to_uint8(test)
     fill = to_uint8(test)
@@ -102,7 +102,7 @@ def where(node: Node) -> Kernel:
 
     def choose(condition: Array, true_value: Array, false_value: Array, output: Array, mask: Array) -> None:
         """Blend bits, false ^ ((true ^ false) & mask): numpy's masked copies branch at each element."""
-        test = np.asarray(np.equal(condition, ZERO)).view(np.int8)  # of a scalar numpy makes a number
+        test = np.asarray(np.equal(condition, ZERO)).view(np.int8)  # numpy turns a 0-d array into a scalar
         np.subtract(test, ONE, out=test)
         np.copyto(mask, test)
         chosen, other = output.view(bits), false_value.view(bits)

@@ -1,4 +1,4 @@
-"""Matrix products on arrays: they go to BLAS; float16 by way of float32, large ones block by block, rounded once."""
+"""Matrix products on arrays, computed by BLAS; float16 in float32, large products block by block, rounded once."""
 
 import math
 from functools import partial
@@ -18,26 +18,26 @@ from webnn_py.operators import matrix
 from webnn_py.operators.casting import cast_number
 
 WHOLE: Final = 2**21
-"""The elements of scratch, 8 MiB in float32, up to which float16 products are not cut: BLAS is slower on blocks."""
+"""The scratch elements, 8 MiB in float32, up to which float16 products are not cut: BLAS is slower on blocks."""
 
 SMALL: Final = 2**15
-"""The elements of scratch up to which numpy converts float16 sooner than several passes do."""
+"""The scratch elements up to which numpy's own float16 conversion is faster than several passes."""
 
 FEW: Final = 8
 """The rows or columns of a product up to which BLAS reads a factor about as fast as it can be widened."""
 
 CACHED: Final = 2**18
-"""The elements of scratch for products of few rows or columns: what has been widened is still in the cache."""
+"""The scratch elements for products of few rows or columns: a widened block is still in the cache when it is used."""
 
 MANY: Final = 2**19
-"""The elements of scratch for many small products at a time: fewer take more calls, more do not stay in the cache."""
+"""The scratch elements for many small products at a time: fewer take more calls, more do not stay in the cache."""
 
 LONG: Final = 2**13
 """The elements of a row from which on it is widened as fast in parts."""
 
 
 def multiply_adds(node: Node) -> float:
-    """One for each element of the output and each that it sums over."""
+    """Return the multiply-adds: one for each element of the output and each element that it sums over."""
     a = node.operand("a").shape
     inner = a[-2] if node.options.get("a_transpose") else a[-1]
     return float(node.outputs[0].element_count * inner)
@@ -58,19 +58,19 @@ def matmul(node: Node) -> Kernel:
 
 
 def prepare_product(a: Array, b: Array, output: Array) -> Run:
-    """The product of float32 matrices."""
+    """Return the product of float32 matrices, with its arrays bound."""
     if is_for_blas(a) and is_for_blas(b):
         return prepared_product(a, b, output)
     return partial(product_of_copies, a, b, output)
 
 
 def product_of_copies(a: Array, b: Array, output: Array) -> None:
-    """Multiply float32 matrices, of which some do not lie as BLAS takes them."""
+    """Multiply float32 matrices of which some have a layout that BLAS does not take."""
     matrix_product(for_blas(a), for_blas(b), output)
 
 
 def prepare_stacked_product(a: Array, b: Array, output: Array) -> Run:
-    """The product of many matrices and a single one: as one tall matrix, which is one call of BLAS."""
+    """Return the product of many matrices by a single one: as one tall matrix, in one call of BLAS."""
     inner, columns = b.shape[-2:]
     if not a.flags.c_contiguous:
         return prepare_product(a, b, output)
@@ -79,7 +79,7 @@ def prepare_stacked_product(a: Array, b: Array, output: Array) -> Run:
 
 
 def rounded(multiply: Kernel) -> Kernel:
-    """Do for float16 what ``multiply`` does for float32, where all that it takes is small."""
+    """Return a kernel that applies the float32 kernel ``multiply`` to small float16 arrays."""
 
     def run(*arrays: Array) -> None:
         wide = np.empty(arrays[-1].shape, np.float32)
@@ -90,7 +90,7 @@ def rounded(multiply: Kernel) -> Kernel:
 
 
 def widened_product(node: Node, *, tall: bool) -> Kernel:
-    """The product of float16 matrices: of as many at a time as fit into the scratch."""
+    """Return the product of float16 matrices, with as many at a time as fit into the scratch."""
     shape = node.outputs[0].shape
     a_shape, b_shape = ((1,) * (len(shape) - value.descriptor.rank) + value.descriptor.shape for value in node.inputs)
     if tall:
@@ -116,7 +116,7 @@ def widened_product(node: Node, *, tall: bool) -> Kernel:
 
 
 def most_elements(node: Node, sizes: Sizes, count: int = 1) -> int:
-    """The elements of scratch for so many float16 products of these sizes."""
+    """Return the scratch elements for ``count`` float16 products of these sizes."""
     if elements(sizes) <= SMALL:
         return min(count * elements(sizes), MANY)
     least = WHOLE if min(sizes[0], sizes[2]) > FEW else CACHED
@@ -124,10 +124,9 @@ def most_elements(node: Node, sizes: Sizes, count: int = 1) -> int:
 
 
 def long_rows(sizes: Sizes, most: int, *, b_transposed: bool) -> Sizes | None:
-    """The sizes of blocks of a product of few rows; None for what is not cut, or as any other.
+    """Return the block sizes of a product of few rows; None where it is not cut, or cut like other products.
 
-    A matrix that is widened in whole rows, as they lie in memory, takes three quarters of the time that one of square
-    blocks takes.
+    A matrix widened in whole rows, in memory order, takes three quarters of the time of one widened in square blocks.
     """
     rows, inner, columns = sizes
     if rows > FEW or elements(sizes) <= most:
@@ -172,7 +171,7 @@ def gemm(node: Node) -> Kernel:
 
 
 class Combination:
-    """The rest of a gemm: the product times alpha, plus beta times c, in float32."""
+    """The part of a gemm after the product: the product times alpha, plus beta times c, in float32."""
 
     def __init__(self, node: Node) -> None:
         data_type = node.outputs[0].data_type
@@ -182,13 +181,13 @@ class Combination:
         self._is_small = "c" in node.operands and node.operand("c").element_count < node.outputs[0].element_count
 
     def prepare(self, given: tuple[Array, ...], product: Array) -> Run:
-        """Return the run on the whole product, given ``c`` or nothing."""
+        """Return the combination for the whole product, given ``c`` or nothing, with its arrays bound."""
         if given and self._alpha == self._beta == 1:
             return partial(np.add, product, given[0], product)
         return lambda: self(product, self.addend(given))
 
     def addend(self, given: tuple[Array, ...]) -> Array | None:
-        """``c``, if it is given, in a shape that broadcasts; times beta already if that takes few elements."""
+        """Return ``c``, if given, in a shape that broadcasts, and already times beta if it has few elements."""
         if not given:
             return None
         if not self._is_small:
@@ -196,7 +195,7 @@ class Combination:
         return given[0] if self._beta == 1 else np.multiply(given[0], self._beta, dtype=np.float32)
 
     def __call__(self, block: Array, c: Array | None) -> None:
-        """Do so with a block of the product, and what of the addend belongs to it."""
+        """Combine a block of the product with the part of the addend that belongs to it."""
         if self._alpha != 1:
             np.multiply(block, self._alpha, out=block)
         if c is None:

@@ -1,4 +1,4 @@
-"""Operators that move elements, on arrays. What strides can say is a view; the rest copies once."""
+"""Operators that move elements, on arrays. Where strides suffice, the result is a view; all others copy once."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -15,7 +15,7 @@ from webnn_py.operators.casting import cast_number
 
 Slices = tuple[slice, ...]
 Window = tuple[slice | EllipsisType, ...]
-"""The ellipsis makes what it selects an array, not a number, at rank 0."""
+"""An index; the ellipsis makes the selection an array, not a scalar, at rank 0."""
 
 
 def copy_reshaped(node: Node) -> Kernel:
@@ -25,7 +25,7 @@ def copy_reshaped(node: Node) -> Kernel:
 
 @view(movement.reshape, otherwise=copy_reshaped)
 def reshape(node: Node) -> View:
-    # Refused by numpy where the operand is itself a view, of axes that do not merge.
+    # numpy refuses it where the operand is a view with axes that do not merge.
     return methodcaller("reshape", node.outputs[0].shape, copy=False)
 
 
@@ -139,9 +139,9 @@ def pad(node: Node) -> Kernel:
 def _margins(
     inner: Slices, beginning: tuple[int, ...], ending: tuple[int, ...], mode: movement.PaddingMode
 ) -> Iterator[tuple[Slices, Slices]]:
-    """The windows of the output that are padding, and the windows that they repeat, in an order to fill them.
+    """Yield windows of the output that are padding, and the windows that they repeat, in an order to fill them.
 
-    Axis by axis: a margin spans the whole of the axes before its own, padded already, and the inner part of the
+    Axis by axis: a margin spans all of the axes before its own, which are padded already, and the inner part of the
     axes after it.
     """
     for axis, (begin, end) in enumerate(zip(beginning, ending, strict=True)):
@@ -158,5 +158,5 @@ def _margins(
 
 
 def _downward(first: int, count: int) -> slice:
-    """``count`` elements from ``first`` down; one that ends at 0 has no number to stop at."""
+    """Return the slice of ``count`` elements from ``first`` downward; if it ends at 0, its stop is None."""
     return slice(first, first - count if first >= count else None, -1)

@@ -1,7 +1,7 @@
 """Normalization operators on arrays.
 
-All of them go through their data in blocks that stay in the cache between the passes. They compute in float32;
-float16 is rounded once, at the end.
+All kernels process their data in blocks that stay in the cache between the passes. They compute in float32; float16 is
+rounded once, at the end.
 """
 
 import itertools
@@ -26,16 +26,16 @@ BLOCK = 2**17
 """The most elements of a block."""
 
 PIECE = 2**15
-"""The most elements of a group that are summed up at a time."""
+"""The most elements of a group that are summed at a time."""
 
 PARAMETERS = 2**14
-"""The most elements of a parameter that are laid beside a block."""
+"""The most elements of a parameter that are repeated for a block."""
 
 SHORT = 16
-"""Innermost loops over fewer elements than this cost more than laying the elements out otherwise."""
+"""Innermost loops over fewer elements than this cost more than a transposed copy."""
 
 LONG = 512
-"""Innermost loops over more elements than this need not be longer."""
+"""Innermost loops over more elements than this gain nothing by being longer."""
 
 
 def _work(node: Node) -> float:
@@ -47,13 +47,13 @@ def _epsilon(node: Node) -> Array:
 
 
 def _most_elements(node: Node, item_bytes: int) -> int:
-    """The most elements of a block that takes so many bytes of scratch for each, besides what narrowing takes."""
+    """Return the most elements of a block, given the scratch bytes of each apart from those for narrowing."""
     narrowing = NARROWING if node.outputs[0].data_type == "float16" else 0
     return min(BLOCK, allowance(node) // (item_bytes + narrowing))
 
 
 def _named(node: Node, arrays: tuple[Array, ...]) -> dict[str, Array]:
-    """A kernel's arrays by name: the operands that are there, then ``output``."""
+    """Return a kernel's arrays by name: the operands that are given, then ``output``."""
     return dict(zip((*node.operands, "output"), arrays, strict=True))
 
 
@@ -70,9 +70,9 @@ def batch_normalization(node: Node) -> Kernel:
         for features, blocks in layout.blocks:
             factor = np.sqrt(float32(given["variance"][features]) + epsilon)
             np.divide(float32(given["scale"][features]) if "scale" in given else np.float32(1), factor, out=factor)
-            factor = layout.beside(factor)
-            mean = layout.beside(float32(given["mean"][features]))
-            bias = layout.beside(float32(given["bias"][features])) if "bias" in given else None
+            factor = layout.broadcast(factor)
+            mean = layout.broadcast(float32(given["mean"][features]))
+            bias = layout.broadcast(float32(given["bias"][features])) if "bias" in given else None
             for block in blocks:
                 source, result = x[block], output[block]
                 if in_float16:
@@ -91,18 +91,17 @@ def batch_normalization(node: Node) -> Kernel:
 
 @attrs.frozen
 class PerFeature:
-    """How an array and one value for each index of an axis are laid beside each other.
+    """The layout in which an array broadcasts with one value for each index of an axis.
 
-    Either blocks of the array are rows that have one value each; or they are flat, beside values that are repeated as
-    often as the array's elements have them: that takes time to lay out, but makes the loops long.
+    Blocks of the array are either rows with one value each, or flat, with values repeated to match the elements.
+    Repeating the values takes time, but makes the loops long.
 
-    Attributes:
-        rows: which of the two.
-        shape: how to see the array.
-        repeats: how often all values of a flat block follow each other.
-        inner: how often each value of a flat block does.
-        blocks: ranges of the axis, each with the blocks of the array that belong to it.
-        block_elements: the elements of the largest block.
+    rows: whether blocks are rows.
+    shape: the shape in which to view the array.
+    repeats: the number of repetitions of all values of a flat block.
+    inner: the number of repetitions of each single value of a flat block.
+    blocks: ranges of the axis, each with its blocks of the array.
+    block_elements: the elements of the largest block.
     """
 
     rows: bool
@@ -114,7 +113,7 @@ class PerFeature:
 
     @classmethod
     def of(cls, shape: tuple[int, ...], axis: int, most: int) -> "PerFeature":
-        """The layout, in blocks of at most ``most`` elements."""
+        """Return the layout, in blocks of at most ``most`` elements."""
         outer, features, inner = product(shape[:axis]), shape[axis], product(shape[axis + 1 :])
         period = features * inner
         rows = inner > 1 and (outer < 4 or period > BLOCK // 2 or inner > LONG)
@@ -136,8 +135,8 @@ class PerFeature:
         form = (outer * features, inner) if rows else (outer * period,)
         return cls(rows, form, repeats, inner, blocks, repeats * step * (width if rows else inner))
 
-    def beside(self, values: Array) -> Array:
-        """The values of a range of the axis beside the rows, or beside the elements, of its blocks."""
+    def broadcast(self, values: Array) -> Array:
+        """Return the values of a range of the axis, broadcast or repeated to match its blocks."""
         if self.rows:
             return values[:, np.newaxis]
         if self.repeats * self.inner == 1:
@@ -152,7 +151,7 @@ def instance_normalization(node: Node) -> Kernel:
     normalizer = Normalizer(node, (height, width))
 
     def lay_out(parameter: Array | None) -> Array | None:
-        """Lay a parameter beside the channels: they are the innermost axis, or each group has its channel."""
+        """Return a parameter that broadcasts along the channels: the innermost axis, or one for each group."""
         if parameter is None:
             return None
         if normalizer.inner > 1:
@@ -175,7 +174,7 @@ def layer_normalization(node: Node) -> Kernel:
     places = (1, -1, 1) if normalizer.inner > 1 else (1, -1)
 
     def lay_out(parameter: Array | None) -> Array | None:
-        """Lay a parameter along the normalized axes, which are in ascending order there."""
+        """Return a parameter that broadcasts with the normalized axes, which are in ascending order there."""
         return None if parameter is None else in_float32_if_small(parameter).transpose(ascending).reshape(places)
 
     def run(*arrays: Array) -> None:
@@ -187,12 +186,12 @@ def layer_normalization(node: Node) -> Kernel:
 
 
 Parameters = tuple[Array | None, Array | None, Array | None]
-"""Factors of whole groups, factors of elements, and what to add, in shapes that broadcast to the groups'."""
+"""Factors of whole groups, factors of elements, and addends, in shapes that broadcast to the groups'."""
 
 
 @attrs.frozen
 class Part:
-    """A part of the array: of some groups, some elements; and of the groups side by side some columns.
+    """A part of the array: ranges of groups, of elements, and of columns where groups are interleaved.
 
     Attributes:
         source: the part of the input.
@@ -212,12 +211,12 @@ class Part:
 class Normalizer:
     """Normalizes an array by its mean and variance over some axes.
 
-    The array is seen as groups to normalize: of shape [groups, size], or, where the normalized axes are followed by
-    enough others, [groups, size, inner], so that ``inner`` groups lie side by side. Where its axes are in another
-    order, blocks of it are brought into this one.
+    The array is viewed as groups to normalize: of shape [groups, size], or, where enough axes follow the normalized
+    ones, [groups, size, inner], with ``inner`` interleaved groups. Where its axes are in another order, blocks of it
+    are transposed into this one.
 
     Attributes:
-        inner: how many groups lie side by side; 1 for the shape [groups, size].
+        inner: the number of interleaved groups; 1 for the shape [groups, size].
     """
 
     def __init__(self, node: Node, axes: Iterable[int]) -> None:
@@ -242,7 +241,7 @@ class Normalizer:
         self._cut(groups, elements, _most_elements(node, 4 * max(1, self._is_copied + (self.inner > 1))))
 
     def _cut(self, groups: Shape, elements: Shape, most: int) -> None:
-        """Cut the array into blocks of groups, and those into pieces where they are large; and take the scratch."""
+        """Cut the array into blocks of groups, and large groups into pieces; allocate the scratch."""
         is_side_by_side = self.inner > 1
         width = min(self.inner, max(LONG, most // (self._size + 2)))
         piece = min(self._size, max(1, most // width) if is_side_by_side else min(most, PIECE))
@@ -271,11 +270,11 @@ class Normalizer:
         """Normalize ``input`` into ``output``.
 
         Args:
-            input: what to normalize.
-            output: where to.
-            group_scale: what to multiply whole groups with, for each group or alike for all, as ``bias``.
-            scale: what to multiply with, alike for all groups.
-            bias: what to add, for each group if its first dimension is their number, or alike for all.
+            input: the array to normalize.
+            output: the array to fill.
+            group_scale: factors of whole groups; one for each group or one for all, like ``bias``.
+            scale: factors of elements, the same for all groups.
+            bias: addends; for each group if its first dimension is their number, else the same for all.
         """
         if self._permutation is None:
             shape = self._shape if self.inner > 1 else self._shape[:2]
@@ -290,7 +289,7 @@ class Normalizer:
             self._normalize(parts, (group_scale, scale, bias))
 
     def _normalize(self, parts: list[Part], parameters: Parameters) -> None:
-        """Normalize some groups, from their parts."""
+        """Normalize some groups, given their parts."""
         groups, _, *columns = parts[0].shape
         mean, factor, sums = self._sums[(slice(None), slice(groups), slice(None), *map(slice, columns))]
         at_once = len(parts) == 1
@@ -306,7 +305,7 @@ class Normalizer:
         np.add(factor, self._epsilon, out=factor)
         np.sqrt(factor, out=factor)
         group_scale, scale, bias = parameters
-        np.divide(1 if group_scale is None else beside(group_scale, parts[0]), factor, out=factor)
+        np.divide(1 if group_scale is None else parameter_part(group_scale, parts[0]), factor, out=factor)
         for part in parts:
             if self._is_copied:
                 result = self._form(part) if at_once else self._center(part, mean, is_loaded=False)
@@ -314,17 +313,17 @@ class Normalizer:
                 result = part.target
             np.multiply(result, factor, out=result)
             if scale is not None:
-                np.multiply(result, beside(scale, part), out=result)
+                np.multiply(result, parameter_part(scale, part), out=result)
             if bias is not None:
-                np.add(result, beside(bias, part), out=result)
+                np.add(result, parameter_part(bias, part), out=result)
             self._store(result, part)
 
     def _form(self, part: Part) -> Array:
-        """The scratch for a part."""
+        """Return the scratch for a part."""
         return self._memory[: product(part.shape)].reshape(part.shape)
 
     def _load(self, part: Part) -> Array:
-        """A part of the input, in float32."""
+        """Return a part of the input in float32."""
         if not self._is_copied:
             return part.source
         copied = self._form(part)
@@ -343,14 +342,14 @@ class Normalizer:
             np.copyto(part.target, result.reshape(part.target.shape))
 
     def _center(self, part: Part, mean: Array, *, is_loaded: bool) -> Array:
-        """A part less the mean of each group: in the scratch, or in the output."""
+        """Return a part less the mean of each group: in the scratch, or in the output."""
         source = self._form(part) if is_loaded and self._is_copied else self._load(part)
         return np.subtract(source, mean, out=source if self._is_copied else part.target)
 
     def _sum(self, x: Array, sums: Array) -> Array:
-        """The sum of each group: a product with ones.
+        """Return the sum of each group, as a product with ones.
 
-        BLAS adds up faster than a reduction, and more exactly along columns.
+        BLAS adds faster than a reduction, and more exactly along columns.
         """
         ones = self._ones[: x.shape[1]]
         if self.inner == 1:
@@ -360,18 +359,18 @@ class Normalizer:
         return sums
 
     def _sum_squares(self, x: Array, sums: Array) -> Array:
-        """The sum of the squares of each group."""
+        """Return the sum of the squares of each group."""
         if self.inner == 1:
             np.vecdot(x, x, out=sums[:, 0])
             return sums
         return self._sum(np.multiply(x, x, out=self._squares[: x.size].reshape(x.shape)), sums)
 
 
-def beside(parameter: Array, part: Part) -> Array:
+def parameter_part(parameter: Array, part: Part) -> Array:
     """Return the elements of a parameter that belong to a part: all of them along axes where it broadcasts."""
     return parameter[part_of(parameter.shape, part.where)]
 
 
 def in_float32_if_small(parameter: Array) -> Array:
-    """A parameter as float32, unless numpy had better convert it bit by bit as it computes."""
+    """Return a parameter as float32, unless it is so large that numpy should convert it in pieces while it computes."""
     return float32(parameter) if parameter.size <= PARAMETERS else parameter

@@ -1,4 +1,4 @@
-"""Pooling on arrays: what is in a window is combined along its height, then along its width."""
+"""Pooling on arrays: windows are combined along their height, then along their width."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -18,17 +18,17 @@ from webnn_py.operators import pooling
 from webnn_py.operators.windows import Slide, image_shape, slides
 
 TILE: Final = 2**18
-"""The most elements of a tile, its padded images and what is computed from them: about what a core's cache holds."""
+"""The most elements of a tile, its padded images and its intermediates: about what a core's cache holds."""
 
 
 @attrs.frozen(eq=False)
 class Parts:
-    """The part of an axis of an image that each window has.
+    """The part of each window that lies in the image, along an axis.
 
     Attributes:
-        starts: the first element that each window has.
-        counts: how many elements each has; may be 0.
-        step: from one element to the next.
+        starts: the first element of each window in the image.
+        counts: the number of elements of each window in the image; may be 0.
+        step: the distance from one element to the next.
     """
 
     starts: Array
@@ -44,7 +44,7 @@ class Parts:
         return cls(firsts + begins * slide.dilation, ends - begins, slide.dilation)
 
     def runs(self, first: int, count: int) -> Iterator[tuple[slice, slice]]:
-        """Yield which of ``count`` windows in a row have the same part, and the part, if it has elements."""
+        """Yield runs of the ``count`` windows that have the same part, and the part, if it has elements."""
         starts, counts = self.starts[first : first + count], self.counts[first : first + count]
         changes = np.flatnonzero((np.diff(starts) != 0) | (np.diff(counts) != 0)) + 1
         for begin, end in pairwise([0, *changes.tolist(), count]):
@@ -58,12 +58,12 @@ class Pooling:
     """The sizes, layout and operation of a pooling.
 
     Attributes:
-        combine: the operation that makes one element of two.
+        combine: the operation that combines two elements.
         padding: its neutral element.
-        prepare: what to do with each element first; None for nothing.
-        data_type: what to compute in.
+        prepare: the operation on each element before; None for none.
+        data_type: the data type to compute in.
         most_elements: the elements of scratch that the node may have.
-        is_converted: whether the images are of another data type.
+        is_converted: whether the images have another data type.
     """
 
     batch: int
@@ -80,7 +80,7 @@ class Pooling:
 
     @classmethod
     def of(cls, node: Node, combine: np.ufunc, padding: float, prepare: np.ufunc | None = None) -> "Pooling":
-        """Read a node."""
+        """Return the pooling of a node."""
         options: Any = node.options
         layout = options["layout"]
         batch, channels, *sizes = image_shape(node.operand("input").shape, layout)
@@ -104,7 +104,7 @@ class Pooling:
 
     @property
     def is_global(self) -> bool:
-        """Whether there is one window, the whole image."""
+        """Return whether there is one window, the whole image."""
         return all(
             slide.window == slide.size and slide.dilation == 1 and not slide.begin and output == 1
             for slide, output in zip(self.slides, self.output_sizes, strict=True)
@@ -112,12 +112,12 @@ class Pooling:
 
     @property
     def is_wide(self) -> bool:
-        """Whether a window spans more than an image along an axis, so that most elements of windows are padding."""
+        """Return whether windows span more than the image along an axis, so that most of their elements are padding."""
         return any(slide.reach > slide.size for slide in self.slides)
 
     @property
     def work(self) -> float:
-        """The operations that pooling takes."""
+        """Return the number of operations."""
         vertical, horizontal = self.slides
         planes = float(self.batch * self.channels)
         height, width = self.output_sizes
@@ -133,13 +133,13 @@ class Pooling:
         return rows, columns
 
     def counts(self) -> tuple[Array, Array]:
-        """How many rows and how many columns of the image each window has, at least 1."""
+        """Return the numbers of rows and of columns of the image in each window, at least 1."""
         rows, columns = (np.maximum(parts.counts, 1).astype(np.float32) for parts in self.parts())
         return rows, columns
 
 
 def pool_work(node: Node) -> float:
-    """The operations that pooling takes."""
+    """Return the number of operations of a pooling node."""
     return Pooling.of(node, np.add, 0).work
 
 
@@ -190,7 +190,7 @@ Finish = Callable[[Array, int], None]
 
 
 def whole(pool: Pooling, finish: Finish | None) -> Kernel:
-    """Pooling whole images."""
+    """Make the kernel for one window that is the whole image."""
     axes = (2, 3) if pool.nchw else (1, 2)
     combined: Callable[[Array], Array] = partial(pool.combine.reduce, axis=axes, dtype=pool.data_type, keepdims=True)
     if pool.prepare is not None:
@@ -206,7 +206,7 @@ def whole(pool: Pooling, finish: Finish | None) -> Kernel:
 
 
 def prepared(pool: Pooling, prepare: np.ufunc) -> Callable[[Array], Array]:
-    """The function that combines whole images, some rows of some channels at a time."""
+    """Return the function that combines whole images, some rows of some channels at a time."""
     height, width = (slide.size for slide in pool.slides)
     rows = tile_size(height, pool.most_elements / (width if pool.nchw else width * pool.channels))
     channels = tile_size(pool.channels, pool.most_elements / (width * rows)) if pool.nchw else pool.channels
@@ -232,9 +232,9 @@ def prepared(pool: Pooling, prepare: np.ufunc) -> Callable[[Array], Array]:
 
 
 def clipped(pool: Pooling, finish: Finish | None) -> Kernel:
-    """Pooling windows that are wider than images: what of them lies in the image, and no padding.
+    """Make the kernel for windows that are wider than images, which reads no padding.
 
-    Neighbours that have the same rows, or columns, of the image are combined once.
+    Adjacent windows with the same rows, or columns, of the image are combined once.
     """
     height, width = pool.output_sizes
     row_parts, column_parts = pool.parts()
@@ -278,13 +278,13 @@ def clipped(pool: Pooling, finish: Finish | None) -> Kernel:
 
 
 def sum_of_squares(planes: Array) -> Array:
-    """Sum up the squares of each column: [channels, 1, width]."""
+    """Return the sums of the squares of each column: [channels, 1, width]."""
     sums: Array = np.einsum("chw,chw->cw", planes, planes, dtype=np.float32, casting="same_kind")
     return sums[:, None]
 
 
 def windowed(pool: Pooling, finish: Finish | None) -> Kernel:
-    """Pooling window by window, in tiles that stay in cache."""
+    """Make the kernel that combines windows in tiles that stay in the cache."""
     if pool.is_wide:
         return clipped(pool, finish)
     height, width = pool.output_sizes
@@ -312,9 +312,9 @@ def windowed(pool: Pooling, finish: Finish | None) -> Kernel:
 
 
 def tile_sizes(pool: Pooling) -> tuple[int, int]:
-    """The rows of windows of a tile, and its channels.
+    """Return the number of rows of windows of a tile, and of its channels.
 
-    What counts are the padded images, the windows combined by height and by both, and the counts of their elements.
+    Its elements are the padded images, the windows combined by height and by both axes, and the counts of elements.
     """
     vertical, horizontal = pool.slides
     pitch = pool.output_sizes[1] + (horizontal.reach - 1) // horizontal.stride

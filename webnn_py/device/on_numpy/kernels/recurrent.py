@@ -1,10 +1,10 @@
 """Recurrent networks and their cells on arrays.
 
-A network is its cell, step after step. What the gates take from the input is one matrix product for many time steps;
-each step adds what they take from the hidden state, and computes in place on scratch arrays, for both directions at
-once. All of it is float32; float16 is rounded once, at the end. A cell is a network of one step in one direction.
+A network runs its cell step by step. The input's part of the gates is one matrix product for many time steps; each step
+adds the hidden state's part, and computes in place on scratch arrays, for both directions at once. All of it is
+float32; float16 is rounded once, at the end. A cell is a network of one step in one direction.
 
-Scratch is bounded, but for weights in float16 that more than one step needs: they are widened once, as a whole.
+Scratch is bounded, except for float16 weights that more than one step needs: they are widened once, as a whole.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from webnn_py.operators import recurrent
 from webnn_py.operators.recurrent import GRU_ACTIVATIONS, LSTM_ACTIVATIONS, PEEPHOLE_GATES
 
 PROJECTED = 2**18
-"""The most elements of the input, and of the gates' share of it, that are taken at a time."""
+"""The most elements of the input, and of its part of the gates, that are computed at a time."""
 
 WIDENED = 1 / 4
-"""How much of the scratch is for float16 weights that are widened as they are needed."""
+"""The share of the scratch for float16 weights that are widened as they are needed."""
 
 ZERO, ONE = scalar(0, "float32"), scalar(1, "float32")
 
 STATES: Mapping[str, str] = {"hidden_state": "initial_hidden_state", "cell_state": "initial_cell_state"}
-"""A network's names of the states that a cell takes."""
+"""A network's names of the states of a cell."""
 
 
 @attrs.frozen
@@ -43,8 +43,8 @@ class Sizes:
 
     Attributes:
         rows: the rows of the batch that are computed at a time.
-        backward: for each direction, whether it takes the steps from the last to the first.
-        together: the directions that are computed at a time: one where its weights are widened.
+        backward: for each direction, whether it runs from the last step to the first.
+        together: the number of directions that are computed at a time; one where its weights are widened.
     """
 
     steps: int
@@ -57,12 +57,12 @@ class Sizes:
 
     @classmethod
     def of(cls, node: Node) -> Sizes:
-        """The sizes of the node."""
+        """Return the sizes of the node."""
         steps, batch, features = (1, *node.operand("input").shape)[-3:]
         direction = node.options.get("direction", "forward")
         backward = {"forward": (False,), "backward": (True,), "both": (False, True)}[direction]
         hidden = node.options["hidden_size"]
-        # The gates of one step, what they take from the input, and some states.
+        # The gates of one step, the input's part of them, and some states.
         together = 1 if node.outputs[0].data_type == "float16" else len(backward)
         row_bytes = 4 * together * (2 * node.operand("weight").shape[-2] + 3 * hidden + features)
         rows = tile_size(batch, (1 - WIDENED) * allowance(node) / row_bytes)
@@ -75,7 +75,7 @@ class Parameters:
 
     Attributes:
         weight: [gates, directions, input size, hidden size]; float16 where it is needed only once.
-        recurrent_weight: [gates, directions, hidden size, hidden size]; in float16 where it is needed only once.
+        recurrent_weight: [gates, directions, hidden size, hidden size]; float16 where it is needed only once.
         bias: [gates, directions, 1, hidden size], if given.
         recurrent_bias: [gates, directions, 1, hidden size], if given.
         peepholes: [3, directions, 1, hidden size], if given.
@@ -89,7 +89,7 @@ class Parameters:
 
     @classmethod
     def of(cls, given: Mapping[str, Array], directions: slice, sizes: Sizes) -> Parameters:
-        """The parameters of some directions of a network."""
+        """Return the parameters of some directions of a network."""
 
         def by_gate(name: str) -> Array:
             array: Array = given[name][directions]
@@ -107,13 +107,13 @@ class Parameters:
 
 
 Step = Callable[[Array], None]
-"""Takes the gates' share of the input, and brings the states forward by one step."""
+"""Takes the input's part of the gates, and advances the states by one step."""
 
 PrepareStep = Callable[[Parameters, Sequence[Array]], Step]
-"""Takes the parameters, and the states."""
+"""Takes the parameters and the states; returns the step."""
 
 Multiply = Callable[[Array, Array, Array], Run]
-"""Takes rows for each direction, the weights of some gates, and where to put each gate's products."""
+"""Takes rows for each direction, the weights of some gates, and the array for each gate's products."""
 
 
 def _work(node: Node) -> float:
@@ -123,9 +123,9 @@ def _work(node: Node) -> float:
 
 
 class Network:
-    """Runs the cell of a node over the time steps and the directions.
+    """The run of a node's cell over the time steps and the directions.
 
-    Takes a network's arrays, or a cell's, which it takes for those of one step in one direction.
+    Takes a network's arrays, or a cell's, which it treats as those of one step in one direction.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Network:
         Args:
             node: the network or the cell.
             gate_count: the number of gates.
-            make_step: makes what prepares steps.
+            make_step: makes the function that prepares steps.
             states: the states before the first step, the hidden state first; as many outputs receive the last ones.
         """
         self._sizes = sizes = Sizes.of(node)
@@ -165,22 +165,22 @@ class Network:
         make_step: Callable[[Node, Sizes, Multiply], PrepareStep],
         states: Sequence[str],
     ) -> Kernel:
-        """The kernel of a node."""
+        """Return the kernel of a node."""
         network = cls(node, gate_count, make_step, states)
         is_widened = node.outputs[0].data_type == "float16"
         return network if is_widened else PreparedKernel(network.prepare)
 
     def __call__(self, *arrays: Array) -> None:
-        """Run float16, whose weights may be widened to prepare it: those of one direction at a time."""
+        """Compute, preparing one direction at a time, whose float16 weights may be widened meanwhile."""
         for run in self._prepare_each(arrays):
             run()
 
     def prepare(self, *arrays: Array) -> Run:
-        """Return the run of the network on the operands, into the outputs."""
+        """Return the run of the network, with operands and outputs bound."""
         return in_order(list(self._prepare_each(arrays)))
 
     def _prepare_each(self, arrays: tuple[Array, ...]) -> Iterator[Run]:
-        """Yield runs of some rows of the batch in the directions that are computed at a time."""
+        """Yield runs of some rows of the batch, in the directions that are computed at a time."""
         if self._is_cell:
             arrays = tuple(array[np.newaxis] for array in arrays)
         given = dict(zip(self._names, arrays, strict=False))
@@ -231,13 +231,13 @@ class Network:
         return run
 
     def _keep(self, sequence: Array, step: int, directions: slice, rows: slice) -> None:
-        """Copy the hidden states behind a step to where the input is that the step took."""
+        """Copy the hidden states after a step into the sequence, at the place of the step's input."""
         for direction, hidden in enumerate(self._states[0], directions.start):
             time = self._sizes.steps - 1 - step if self._sizes.backward[direction] else step
             np.copyto(sequence[time, direction, rows], hidden, casting="same_kind")
 
     def _project(self, input: Array, parameters: Parameters, directions: slice) -> Iterator[tuple[Run, Array]]:
-        """Yield what computes the gates' share of some steps, and where; backward, the last input comes first."""
+        """Yield runs computing the input's part of the gates for some steps, and its arrays; in reverse if backward."""
         steps, rows = self._sizes.steps, self._sizes.rows
         for start in range(0, steps, self._span):
             count = min(self._span, steps - start)
@@ -252,7 +252,7 @@ class Network:
             yield in_order(runs), shares
 
     def _prepare_share(self, x: Array, weights: Array, share: Array) -> Run:
-        """Return the products of some steps: of a float32 copy in their order, unless they are that already."""
+        """Return the products of some steps: of a float32 copy in their order, unless they are in this form already."""
         shape = (1, -1, self._sizes.features)
         if x.dtype == np.float32 and x.flags.c_contiguous:
             return self._multiply(x.reshape(shape), weights, share)
@@ -381,7 +381,7 @@ def _sums(multiply: Multiply, hidden: Array, weights: Array, bias: Array | None,
 
 
 def _activated(gates: Array, names: Sequence[str]) -> list[Run]:
-    """The activations of gates; of those at once that are one behind the other and share theirs."""
+    """Return the activations of gates, computed at once for adjacent gates with the same activation."""
     runs: list[Run] = []
     first = 0
     for end in range(1, len(names) + 1):
@@ -396,7 +396,7 @@ def _relu(x: Array) -> list[Run]:
 
 
 def _sigmoid(x: Array) -> list[Run]:
-    # The exponential may overflow to infinity, whose reciprocal is right: 0.
+    # The exponential may overflow to infinity, with the correct reciprocal 0.
     return [partial(np.negative, x, x), partial(np.exp, x, x), partial(np.add, x, ONE, x), partial(np.reciprocal, x, x)]
 
 
@@ -405,4 +405,4 @@ def _tanh(x: Array) -> list[Run]:
 
 
 ACTIVATIONS: Mapping[str, Callable[[Array], list[Run]]] = {"relu": _relu, "sigmoid": _sigmoid, "tanh": _tanh}
-"""The activations, in place."""
+"""The activations, computed in place."""

@@ -1,7 +1,7 @@
 """Reductions, arg-reductions and the cumulative sum on arrays.
 
-numpy reduces float32 and integers as they are. What must first be computed from each element, or be widened, goes
-through scratch blocks that stay in the cache, so that nothing as large as the operand is ever allocated.
+numpy reduces float32 and integers directly. Elements that must first be mapped or widened go through scratch blocks
+that stay in the cache, so that nothing as large as the operand is ever allocated.
 """
 
 import itertools
@@ -23,10 +23,10 @@ BLOCK = 1 << 16
 """The most elements of a scratch block: 256 KiB of float32."""
 
 SHORT_RUN = 64
-"""Fewer elements side by side than this are not worth a numpy call of their own."""
+"""Runs of fewer contiguous elements than this are not worth a numpy call of their own."""
 
 MOST_ZEROS = 2**12
-"""The means that are multiplied by zeros to see whether they are finite."""
+"""The most means that are multiplied by zeros to test whether they are finite."""
 
 Combine = Callable[[Array, Array], None]
 """Combines axis 1 of (outer, count, inner), which it may overwrite, into (outer, inner)."""
@@ -41,7 +41,7 @@ def _axes(node: Node) -> tuple[int, ...]:
 
 
 def directly(node: Node, ufunc: np.ufunc) -> Kernel:
-    """Reduce the operand as it is, in its own data type."""
+    """Make the kernel that reduces the operand directly, in its own data type."""
     axes, keep = _axes(node), node.options["keep_dimensions"]
     data_type = np.dtype(node.outputs[0].data_type)
     rows = ReducedRows.of(node.operand("input").shape, axes)
@@ -73,10 +73,10 @@ def in_blocks(
     before: np.ufunc | None = None,
     finish: Finish | None = None,
 ) -> Kernel:
-    """Reduce in scratch blocks of the data type ``working``, after ``before`` on each element."""
+    """Make the kernel that reduces scratch blocks of the data type ``working``, after ``before`` on each element."""
     data_type, working = np.dtype(node.outputs[0].data_type), np.dtype(working)
     rows = ReducedRows.of(node.operand("input").shape, _axes(node))
-    # What combining and rounding take is less for each row than what one and a half of its elements take.
+    # Combining and rounding take less scratch for each row than one and a half of its elements.
     item_bytes = working.itemsize * (1.5 + 1.5 / rows.count) + NARROWING / rows.count
     limit = min(BLOCK, int(allowance(node) / item_bytes))
     blocks = rows.blocks(limit)
@@ -108,7 +108,7 @@ def in_blocks(
 
 
 def _fill(memory: Array, values: Array, shape: tuple[int, ...], before: np.ufunc | None = None) -> Array:
-    """Put ``values``, or what ``before`` makes of them, into the beginning of the scratch; return that in ``shape``."""
+    """Put ``values``, mapped by ``before``, into the beginning of the scratch; return that in ``shape``."""
     block = memory[: values.size]
     target = block.reshape(values.shape)
     if before is not None and values.dtype == block.dtype:
@@ -130,7 +130,7 @@ def _round(totals: Array, output: Array) -> None:
 
 
 def _working(node: Node, *, wide: bool = False) -> str:
-    """The data type to compute in: float32 for float16, float64 for float32 if ``wide``, or else the operand's."""
+    """Return the data type to compute in: float32 for float16, float64 for float32 if ``wide``, else the operand's."""
     data_type = node.outputs[0].data_type
     return {"float16": "float32", "float32": "float64" if wide else "float32"}.get(data_type, data_type)
 
@@ -178,7 +178,7 @@ def reduce_mean(node: Node) -> Kernel:
     def mean(input: Array, output: Array) -> None:
         add(input, output)
         np.divide(output, divisor, out=output)
-        # BLAS, in one call, adds up zeros, or NaN.
+        # The dot product by zeros, one call of BLAS, is 0, or NaN where a mean is not finite.
         if (np.vdot(output, zeros) != 0) if is_little else not np.isfinite(output).all():
             widened(input, output)  # the mean may be within the range of float32 where the sum is not
 
@@ -218,7 +218,7 @@ def reduce_log_sum_exp(node: Node) -> Kernel:
 
 
 def log_sum_exp(values: Array, output: Array) -> None:
-    """Combine axis 1 so that no exponential overflows: the highest is taken out first, unless it is infinite."""
+    """Combine axis 1 without overflow of exponentials: the maximum is subtracted first, unless it is infinite."""
     fold(np.maximum, values, output)
     shift = np.where(np.isfinite(output), output, 0)
     np.subtract(values, shift[:, np.newaxis], out=values)
@@ -241,7 +241,7 @@ def arg_max(node: Node) -> Kernel:
 def _arg(node: Node, search: Callable[..., Array]) -> Kernel:
     rows = ReducedRows.of(node.operand("input").shape, (node.options["axis"],))
     in_float16 = node.operand("input").data_type == "float16"
-    # Where rows lie side by side, numpy transposes them first; indices are 64 bits.
+    # Where rows are interleaved, numpy transposes them first; indices are 64 bits.
     item_bytes = (4 if in_float16 else 0) + (8 if rows.inner > 1 else 0) + 8 / rows.count
     limit = int(allowance(node) / item_bytes)
     if not in_float16 and rows.inner == 1:
@@ -267,7 +267,7 @@ def _arg(node: Node, search: Callable[..., Array]) -> Kernel:
 
 
 def _first_of(pieces: Iterator[Array], starts: list[int], search: Callable[..., Array]) -> Array:
-    """The first place of the extreme, or of NaN, in rows that come in pieces."""
+    """Return the first place of the extreme, or of NaN, in rows that come in pieces."""
     bests, places = [], []
     for piece, start in zip(pieces, starts, strict=True):
         place = search(piece, axis=1)
@@ -299,7 +299,7 @@ def cumulative_sum(node: Node) -> Kernel:
 
 
 def _scan_side_by_side(memory: Array, values: Array, *, out: Array) -> None:
-    """Accumulate along axis 1, many rows at once."""
+    """Accumulate along axis 1, for many interleaved rows at once."""
     outer, count, inner = values.shape
     width = min(inner, memory.size)
     rows = max(1, memory.size // width)
@@ -315,7 +315,7 @@ def _scan_side_by_side(memory: Array, values: Array, *, out: Array) -> None:
 
 
 def _scan_rows(memory: Array, values: Array, *, out: Array) -> None:
-    """Accumulate along axis 1, some rows at a time, or one piece of them after the other."""
+    """Accumulate along axis 1, some rows at a time, or one row in successive pieces."""
     outer, count, inner = values.shape
     step = max(1, min(count, memory.size // inner))
     rows = max(1, memory.size // (step * inner))

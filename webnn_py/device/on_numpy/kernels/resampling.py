@@ -1,4 +1,4 @@
-"""Resampling on arrays, one axis after the other, in tiles that stay in cache."""
+"""Resampling on arrays, one axis at a time, in tiles that stay in cache."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -29,7 +29,7 @@ class Stretch:
     """An axis that is stretched or shrunk.
 
     Attributes:
-        axis: which one.
+        axis: the axis.
         size: its length before.
         new_size: its length after.
         linear: whether to interpolate.
@@ -41,13 +41,13 @@ class Stretch:
     linear: bool
 
     def whole(self) -> ResampleStep:
-        """How to resample the whole axis."""
+        """Return the step that resamples the whole axis."""
         needed, step = self.part(0, self.new_size)
         return lambda source, target: step(source[at(self.axis, needed)], target)
 
     def part(self, begin: int, end: int) -> tuple[slice, ResampleStep]:
-        """How to get the new elements from ``begin`` to ``end``, and from which old ones."""
-        # In units of 1 / (2 · new size): where the middle of each new element lies between the middles of the old.
+        """Return the old elements that the new ones from ``begin`` to ``end`` need, and the resampling step."""
+        # The centers of the new elements, relative to the centers of the old, in units of 1 / (2 · new size).
         unit = 2 * self.new_size
         places = (2 * np.arange(begin, end) + 1) * self.size - self.new_size
         places = np.clip(places, 0, (self.size - 1) * unit)
@@ -56,14 +56,14 @@ class Stretch:
             return slice(nearest[0], nearest[-1] + 1), partial(pick, self.axis, spaced(nearest - nearest[0]))
         below, rest = np.divmod(places, unit)
         above = below + (rest > 0)
-        # An element's own place is halfway between itself and itself: infinity times 0 would be NaN.
+        # At an element's own place, it is mixed with itself in halves: infinity times 0 would be NaN.
         weight = np.where(rest == 0, 0.5, rest / unit).astype(np.float32)
         neighbors = (spaced(below - below[0]), spaced(above - below[0]), weight)
         return slice(below[0], above[-1] + 1), partial(mix, self.axis, neighbors)
 
 
 def spaced(places: Array) -> Places:
-    """Indices as a slice if they are evenly spaced."""
+    """Return indices as a slice if they are evenly spaced."""
     first, last = int(places[0]), int(places[-1])
     step = int(places[1]) - first if len(places) > 1 else 1
     if step > 0 and np.array_equal(places, np.arange(first, last + 1, step)):
@@ -108,7 +108,7 @@ def resample2d(node: Node) -> Kernel:
 def row_cost(
     stretches: Sequence[Stretch], before: Sequence[int], after: Sequence[int], item_bytes: int, *, rounded: bool
 ) -> float:
-    """About the bytes of scratch that a row of the output takes: what lies between two steps, and within one."""
+    """Estimate the scratch bytes of a row of the output: between two steps, and within one."""
     sizes = list(before)
     between, within = 0, 0
     for index, stretch in enumerate(stretches):
@@ -125,10 +125,10 @@ def row_cost(
 def rows_of(
     stretches: Sequence[Stretch], wholes: Mapping[int, ResampleStep], begin: int, end: int, height: int
 ) -> tuple[slice, list[tuple[int, int, ResampleStep]]]:
-    """How to get some rows of the output.
+    """Return the steps that compute some rows of the output.
 
     Returns:
-        The rows of the input that they need; and each step's axis, the length that it makes of it, and the step.
+        The rows of the input that they read; and each step's axis, the new length along it, and the step.
     """
     if end - begin == height:
         return slice(None), [(stretch.axis, stretch.new_size, wholes[stretch.axis]) for stretch in stretches]
@@ -144,10 +144,10 @@ def rows_of(
 
 
 def in_succession(steps: Sequence[tuple[int, int, ResampleStep]], *, linear: bool, rounded: bool) -> ResampleStep:
-    """Resample one axis after the other.
+    """Return a step that resamples one axis after the other.
 
     Args:
-        steps: each step's axis, the length that it makes of it, and the step.
+        steps: each step's axis, the new length along it, and the step.
         linear: whether the steps interpolate.
         rounded: whether the interpolated values have to be integers.
     """
@@ -170,12 +170,12 @@ def in_succession(steps: Sequence[tuple[int, int, ResampleStep]], *, linear: boo
 
 
 def at(axis: int, part: Places | int) -> tuple[Places | int, ...]:
-    """The index of a part of an axis."""
+    """Return the index of a part of an axis."""
     return (*(slice(None),) * axis, part)
 
 
 def take(source: Array, axis: int, places: Places) -> Array:
-    """The elements at some places of an axis."""
+    """Return the elements at some places of an axis."""
     if isinstance(places, slice):
         return source[at(axis, places)]
     return np.take(source, places, axis, mode="clip")
@@ -195,7 +195,7 @@ def mix(axis: int, neighbors: tuple[Places, Places, Array], source: Array, targe
 
 
 def weighted(source: Array, axis: int, places: Places, weight: Array) -> Array:
-    """The elements at some places of an axis, times their weights, in float32."""
+    """Return the elements at some places of an axis, times their weights, in float32."""
     found = take(source, axis, places)
     if isinstance(places, slice) or found.dtype != np.float32:
         return np.multiply(found, weight, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Element-wise unary operators on arrays."""
+"""Elementwise unary operators on arrays."""
 
 import numpy as np
 
@@ -79,7 +79,7 @@ def sign(node: Node) -> Kernel:
 
 
 def float_sign(x: Array, y: Array, positive: Array, negative: Array) -> None:
-    """(x > 0) - (x < 0), which is 0 for NaN where np.sign keeps it."""
+    """Compute (x > 0) - (x < 0), which is 0 for NaN, unlike np.sign."""
     np.greater(x, ZERO, out=positive.view(np.bool_))
     np.less(x, ZERO, out=negative.view(np.bool_))
     np.subtract(positive, negative, out=positive)

@@ -55,7 +55,7 @@ def make_differences(node: Node) -> Kernel:
         span = highest - lowest
         scale[...] = step = span / MOST if span != 0 else ONE
         point = float(np.rint(-lowest / step))
-        zero_point = np.float32(min(point, HIGHEST)) if point > 0 else ZERO  # of NaN 0
+        zero_point = np.float32(min(point, HIGHEST)) if point > 0 else ZERO  # 0 where the range is NaN
         # Division and rounding are monotonic: where the ends need not saturate, nothing between them does.
         ends = np.rint(lowest / step) + zero_point, np.rint(highest / step) + zero_point
         is_within = bool(ends[0] >= 0 and ends[1] <= HIGHEST)

@@ -32,5 +32,5 @@ PASSES: Final = PassManager(
 
 
 def rewritten(graph: Graph) -> tuple[Graph, tuple[PassReport, ...]]:
-    """Return the graph behind all passes, and what each did."""
+    """Run all passes; return the rewritten graph and a report for each walk."""
     return PASSES.run(graph, PassContext(lambda constant: constant_array(constant.data)))

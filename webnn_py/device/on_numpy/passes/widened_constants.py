@@ -1,4 +1,4 @@
-"""Keeps constant float16 matrices in float32 that a graph multiplies few rows by.
+"""Widen those constant float16 matrices to float32 at build that a graph multiplies by few rows.
 
 Widening such a matrix at each dispatch takes longer than the product. In float32 it takes twice its bytes, so the total
 is limited.

@@ -5,8 +5,8 @@ From the top:
 * ``im2col``, with ``packed_filter``, ``im2col_columns``, ``im2col_tiles`` and ``conv_sizes``: convolutions as matrix
   products; ``depthwise`` and ``few_windows`` are faster ones, ``spread_windows`` bounds the memory of large dilations.
 * ``rows``: the rows of a reduction, and blocks of them.
-* ``blocks``: element-wise work in blocks that stay in cache.
-* ``blas``, with ``blas_threads``: matrix products, and on how many threads.
+* ``blocks``: elementwise work in blocks that stay in cache.
+* ``blas``, with ``blas_threads``: matrix products, and the number of their threads.
 * ``special``, ``float16``, ``widened``, ``tiling``: functions that numpy lacks, rounding to float16, products of
   float16 matrices, tiles.
 """

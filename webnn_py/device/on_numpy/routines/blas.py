@@ -1,4 +1,4 @@
-"""Products by BLAS, of float32 matrices whose rows, or columns, have their elements side by side."""
+"""Products by BLAS, of float32 matrices with contiguous rows or columns."""
 
 from functools import partial
 from typing import Final
@@ -13,7 +13,7 @@ _THREADS: Final = None if _OPENBLAS is None else ProductThreads(_OPENBLAS)
 
 
 def matrix_product(a: Array, b: Array, output: Array) -> None:
-    """Multiply matrices, or stacks of them, on as many threads as suits; BLAS decides that where it is no OpenBLAS.
+    """Multiply matrices, or stacks of them, on a suitable number of threads; other libraries than OpenBLAS choose it.
 
     Args:
         a: float32 [..., rows, inner].
@@ -27,7 +27,7 @@ def matrix_product(a: Array, b: Array, output: Array) -> None:
 
 
 def prepared_product(a: Array, b: Array, output: Array) -> Run:
-    """The same, to be done as often as wanted: what is so little that it is never spread asks for no threads."""
+    """Return the product with its arrays bound; products too small to be spread skip the choice of threads."""
     rows, columns = output.shape[-2:]
     if rows * columns * a.shape[-1] <= UNSPREAD:
         return partial(np.matmul, a, b, output)
@@ -35,15 +35,15 @@ def prepared_product(a: Array, b: Array, output: Array) -> Run:
 
 
 def for_blas(matrices: Array) -> Array:
-    """The matrices as BLAS takes them: the elements of each row, or of each column, side by side.
+    """Return the matrices in a layout that BLAS takes: with the elements of each row, or of each column, contiguous.
 
-    Others numpy multiplies by itself, a hundred times slower (or copies, since version 2.3).
+    numpy multiplies others itself, a hundred times slower (or copies them, since version 2.3).
     """
     return matrices if is_for_blas(matrices) else np.ascontiguousarray(matrices)
 
 
 def is_for_blas(matrices: Array) -> bool:
-    """Whether BLAS takes the matrices as they lie."""
+    """Return whether BLAS takes the layout of the matrices."""
     rows, columns = matrices.shape[-2:]
     to_row, to_column = matrices.strides[-2:]
     step = matrices.itemsize

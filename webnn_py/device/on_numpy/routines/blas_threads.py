@@ -1,8 +1,8 @@
-"""On how many threads OpenBLAS multiplies: on all while processors are free, on one while others have them.
+"""The number of threads of OpenBLAS's products: all while processors are free, one while other processes use them.
 
-Its threads wait for each other several times in each product. While other processes have the processors, each such wait
-lasts until the scheduler comes round: 25 ms, for a product of 40 µs. One thread waits for nobody. What it gives may
-differ in the last bits, since OpenBLAS cuts products otherwise for other numbers of threads.
+Its threads wait for each other several times in each product. While other processes use the processors, each such wait
+lasts until the scheduler switches: 25 ms, for a product of 40 µs. A single thread does not wait. Its results may differ
+in the last bits, since OpenBLAS cuts products differently for other numbers of threads.
 """
 
 import ctypes
@@ -21,48 +21,48 @@ from webnn_py.device.on_numpy.routines.blocks import Index, part_of, tiles
 from webnn_py.device.on_numpy.table import Array
 
 UNSPREAD: Final = 2**18
-"""Multiply-adds up to which OpenBLAS itself multiplies on one thread, matrices and vectors alike."""
+"""Multiply-adds up to which OpenBLAS itself multiplies on one thread, both matrices and vectors."""
 
 WORTH_SPREADING: Final = 2**20
-"""Multiply-adds of two matrices from which a second thread is a gain on a machine that is idle."""
+"""Multiply-adds of two matrices from which a second thread is a gain on an idle machine."""
 
 ALWAYS_SPREAD: Final = 2**30
 """Multiply-adds from which the waits take no longer than a second thread saves, however busy the machine is."""
 
 AT_A_TIME: Final = 2**24
-"""Multiply-adds of a stack that are computed before a look at the time."""
+"""Multiply-adds of a stack that are computed between two looks at the clock."""
 
 LATE_TIMES: Final = 8
 LATE_SECONDS: Final = 0.001
-"""A product is late that takes this longer than so many times what products like it have taken at best."""
+"""A product is late if it takes this much longer than ``LATE_TIMES`` times the best rate of similar products."""
 
 GUESS: Final = 1e-9
-"""A guess at the seconds that a multiply-add takes at most, before products like it have been seen."""
+"""An upper estimate of the seconds of a multiply-add, before similar products have been measured."""
 
 SHORTEST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 10.0
-"""For so long in seconds, after a late product, products stay on one thread; each pause that gained nothing doubles."""
+"""The seconds for which products stay on one thread after a late one; a pause that gained nothing is doubled."""
 
 
 @attrs.frozen
 class OpenBlas:
-    """How to ask OpenBLAS for the number of its threads, and to set it, for all products that begin later."""
+    """The functions of OpenBLAS that get and set the number of threads, for all products that start later."""
 
     threads: Callable[[], int]
     set_threads: Callable[[int], object]
 
 
 def loaded_openblas() -> OpenBlas | None:
-    """The OpenBLAS that numpy multiplies with; None where it multiplies with something else.
+    """Return the OpenBLAS that numpy multiplies with; None where numpy uses another library.
 
-    One that uses OpenMP does not count: it must not be told while other threads are multiplying.
+    One that uses OpenMP does not count: its threads must not be set while other threads are multiplying.
     """
     extension = find_spec("numpy._core._multiarray_umath")
     if extension is None or extension.origin is None:
         return None
-    # On Windows a library's names are not found by those that use it.
-    beside = Path(np.__file__).parents[1] / "numpy.libs"
-    for path in (extension.origin, *map(str, sorted(beside.glob("*openblas*")))):
+    # On Windows, the names of a library are not found through the libraries that use it.
+    bundled = Path(np.__file__).parents[1] / "numpy.libs"
+    for path in (extension.origin, *map(str, sorted(bundled.glob("*openblas*")))):
         library = ctypes.PyDLL(path)
         for prefix, suffix in (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", "")):
             names = [
@@ -78,7 +78,7 @@ def loaded_openblas() -> OpenBlas | None:
 
 
 class ProductThreads:
-    """Chooses the number of threads of each product; for any threads of this program at once."""
+    """Chooses the number of threads of each product; may be used by several threads of this program at once."""
 
     def __init__(self, library: OpenBlas, clock: Callable[[], float] = perf_counter) -> None:
         self._library = library
@@ -96,7 +96,7 @@ class ProductThreads:
         Args:
             a: [rows, inner].
             b: [inner, columns].
-            output: [rows, columns]; all may be stacks, which are multiplied together.
+            output: [rows, columns]; all may be stacks, which are multiplied pairwise.
         """
         rows, columns = output.shape[-2:]
         work = rows * columns * a.shape[-1]
@@ -111,14 +111,14 @@ class ProductThreads:
                 self._multiply_as_suits(_part(a, tile), _part(b, tile), output[tile])
 
     def _is_single(self) -> bool:
-        """Whether the user wants one thread."""
+        """Return whether the user has set one thread."""
         return self._alone == 0 and self._library.threads() == 1
 
     def _multiply_as_suits(self, a: Array, b: Array, output: Array) -> None:
-        """Multiply on all threads, or on one during a pause; look whether it took too long."""
+        """Multiply on all threads, or on one during a pause; check whether it took too long."""
         inner = a.shape[-1]
         work = output.size * inner
-        likeness = min(*output.shape[-2:], inner).bit_length()  # how often BLAS uses what it has fetched
+        likeness = min(*output.shape[-2:], inner).bit_length()  # the reuse of each element that BLAS has fetched
         began = self._clock()
         is_pause = began < self._paused_until
         if is_pause:
@@ -132,14 +132,14 @@ class ProductThreads:
         self._best[likeness] = min(best, (now - began) / work)
 
     def _be_late(self, began: float, now: float) -> None:
-        """Pause: for twice as long as the last time, if this comes sooner after that pause than it took."""
+        """Begin a pause: twice as long as the last one, if less time than that has passed since its end."""
         with self._lock:
             is_again = began - self._paused_until <= self._pause
             self._pause = min(2 * self._pause, LONGEST_PAUSE) if is_again else SHORTEST_PAUSE
             self._paused_until = now + self._pause
 
     def _multiply_alone(self, a: Array, b: Array, output: Array) -> None:
-        """Multiply on the calling thread; products of other threads that begin meanwhile do so, too."""
+        """Multiply on the calling thread; products that other threads start meanwhile run on one thread, too."""
         with self._lock:
             if self._alone == 0:
                 self._given = self._library.threads()

@@ -1,4 +1,4 @@
-"""Element-wise work in blocks that stay in cache.
+"""Elementwise work in blocks that stay in cache.
 
 A formula takes numpy several passes. Over a block that the cache holds, all but the first run at the cache's speed;
 over a whole large array, each would go to memory, and each intermediate would be as large as the array.
@@ -25,11 +25,11 @@ Blocks of operands broadcast to the output's; they must not be written.
 """
 
 BLOCK_BYTES = 640 * 1024
-"""The most bytes of a block's operands, output and scratch: about half of a usual second-level cache."""
+"""The most bytes of a block's operands, output and scratch: about half of a typical second-level cache."""
 
 
 def float_ufunc(node: Node, function: np.ufunc) -> Kernel:
-    """Make a kernel that is a numpy function, for float16 by way of float32."""
+    """Make the kernel of a numpy function, which computes float16 in float32."""
     return function if node.outputs[0].data_type == "float32" else float_blocks(node, function)
 
 
@@ -54,13 +54,13 @@ def float_blocks(node: Node, function: BlockFunction, *scratch_types: npt.DTypeL
 
 
 def in_blocks(node: Node, function: BlockFunction, *scratch_types: npt.DTypeLike, allocated: int = 0) -> Kernel:
-    """Make a kernel that runs ``function`` on blocks of the output and what of the operands belongs to them.
+    """Make a kernel that runs ``function`` on blocks of the output and the matching parts of the operands.
 
     Args:
         node: its operands broadcast to its only output.
         function: see :data:`BlockFunction`.
         scratch_types: the data types of the scratch arrays that the function takes.
-        allocated: the bytes for each element that the function allocates besides, for a while.
+        allocated: the bytes for each element that the function allocates temporarily.
     """
     shapes = [value.descriptor.shape for value in node.inputs]
     output = node.outputs[0].shape
@@ -71,7 +71,7 @@ def in_blocks(node: Node, function: BlockFunction, *scratch_types: npt.DTypeLike
 
 
 def block_elements(node: Node, scratch_types: Sequence[npt.DTypeLike], allocated: int) -> int:
-    """The most elements of the output that a block may have."""
+    """Return the most elements of the output that a block may have."""
     arrays = [*(value.descriptor for value in node.inputs), node.outputs[0]]
     scratch_bytes = allocated + sum(np.dtype(data_type).itemsize for data_type in scratch_types)
     limit = BLOCK_BYTES // (scratch_bytes + sum(np.dtype(array.data_type).itemsize for array in arrays))
@@ -86,7 +86,7 @@ def reshaped_in_blocks(
     *scratch_types: npt.DTypeLike,
     allocated: int = 0,
 ) -> Kernel:
-    """Make the same with operands and output in other shapes of as many elements, which broadcast."""
+    """Make the kernel for operands and outputs in other shapes of as many elements, which broadcast."""
     collapsed = collapse(*operands, output)
     limit = min(block_elements(node, scratch_types, allocated), product(output))
     memories = [scratch(limit, data_type) for data_type in scratch_types]
@@ -111,9 +111,9 @@ def reshaped_in_blocks(
 
 
 def collapse(*shapes: Shape) -> list[Shape]:
-    """Shapes that broadcast to the last of them, with as few axes as will do.
+    """Return shapes that broadcast to the last of them, with as few axes as possible.
 
-    Neighbouring axes merge where the same shapes broadcast along both; axes of size 1 go. One axis at least is left.
+    Adjacent axes merge where the same shapes broadcast along both; axes of size 1 are dropped, but one axis is kept.
     """
     output = shapes[-1]
     padded = [(1,) * (len(output) - len(shape)) + shape for shape in shapes]
@@ -154,5 +154,5 @@ def part_of(shape: Shape, tile: Index) -> Index:
 
 
 def passes(count: int) -> Work:
-    """The work of an operator that takes about ``count`` operations for each element."""
+    """Return the work of an operator that takes about ``count`` operations for each element."""
     return lambda node: count * elements(node)

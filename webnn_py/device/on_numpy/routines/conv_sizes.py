@@ -12,14 +12,14 @@ from webnn_py.operators.convolution import filter_shape
 from webnn_py.operators.windows import Slide, image_shape, slides
 
 FEW_OUTPUTS: Final = 4
-"""The output channels of a group up to which BLAS waits for memory."""
+"""The output channels of a group up to which BLAS is bound by memory."""
 
 LEAST_IN_FLOAT16: Final = 2**19
 MOST_IN_FLOAT16: Final = 2**23
-"""The bytes of scratch that float16 may have: the least, and up to what it may have as much as its filter needs."""
+"""The scratch bytes of float16: at least the least, and up to the most where its filter needs as much."""
 
-MOST_BESIDE: Final = 1 / 2
-"""How much more than the output's sizes what windows span may be before they are copied from the images themselves."""
+MOST_EXCESS: Final = 1 / 2
+"""The share of the output's size that windows may span beyond it before elements are copied without padding."""
 
 MOST_SHIFTS: Final = 64
 """The elements of a window up to which the filter is repeated for every column."""
@@ -30,7 +30,7 @@ class Convolution:
     """The sizes and layouts of a convolution.
 
     Attributes:
-        slides: along the height and the width of the images.
+        slides: the slides along the height and the width of the images.
         output_sizes: the height and the width of the output.
         has_bias: whether there is a bias.
         allowance: the bytes of scratch that it may have.
@@ -53,7 +53,7 @@ class Convolution:
 
     @classmethod
     def of(cls, node: Node) -> Self:
-        """Read a node."""
+        """Return the convolution of a node."""
         options: Any = node.options
         layout = options["input_layout"]
         batch, input_channels, *sizes = image_shape(node.operand("input").shape, layout)
@@ -98,7 +98,7 @@ class Convolution:
 
     @property
     def multiply_adds(self) -> float:
-        """One for each element of the output and each that it sums over."""
+        """The multiply-adds: one for each element of the output and each element that it sums over."""
         windows = float(self.batch * prod(self.output_sizes))
         return windows * self.output_channels * self.group_inputs * self.tap_count
 
@@ -115,14 +115,14 @@ class Convolution:
 
     @property
     def is_spread(self) -> bool:
-        """Whether windows span so much more than they have that each of their elements is copied by itself.
+        """Return whether windows span so much more than their elements that each element is copied separately.
 
-        A padded copy of what a tile of them spans would be larger than the tile, or not fit into the scratch at all.
+        A padded copy of the span of a tile would be larger than the tile, or not fit into the scratch at all.
         """
         if all(slide.dilation == 1 for slide in self.slides) or any(slide.stride > 1 for slide in self.slides):
             return False
         return any(
-            slide.reach - 1 > size * MOST_BESIDE for slide, size in zip(self.slides, self.output_sizes, strict=True)
+            slide.reach - 1 > size * MOST_EXCESS for slide, size in zip(self.slides, self.output_sizes, strict=True)
         )
 
     @property
@@ -134,7 +134,7 @@ class Convolution:
         return self.output_sizes[1] + (horizontal.reach - 1) // horizontal.stride
 
     def padded_elements(self, rows: int) -> int:
-        """The elements of what some rows of windows of one group are of."""
+        """Return the padded elements that some rows of windows of one group need."""
         if self.is_spread:
             return 0
         vertical, horizontal = self.slides
@@ -142,32 +142,32 @@ class Convolution:
         return self.pitch * self.group_inputs * phases * (rows + (vertical.reach - 1) // vertical.stride)
 
     def tile_elements(self, rows: int) -> int:
-        """The elements of scratch for some rows of one group: the windows, what they are of, and the results."""
+        """Return the scratch elements for some rows of one group: the windows, their padded images, and the results."""
         windows = self.pitch * rows * (self.group_inputs * self.tap_count + self.group_outputs)
         return self.padded_elements(rows) + windows
 
     @property
     def has_few_outputs(self) -> bool:
-        """Whether BLAS waits for memory."""
+        """Return whether BLAS is bound by memory, because a group has few output channels."""
         return self.group_outputs <= FEW_OUTPUTS
 
     @property
     def is_depthwise(self) -> bool:
-        """Whether every channel has a filter, or a few, of its own, and a small one."""
+        """Return whether every channel has its own small filter, or a few of them."""
         return self.group_inputs == 1 and self.has_few_outputs and self.tap_count <= MOST_SHIFTS
 
     @property
     def is_window_first(self) -> bool:
-        """Whether the filter has height and width before the input channels."""
+        """Return whether the filter has height and width before the input channels."""
         return self.filter_layout in ("hwio", "ohwi")
 
     @property
     def is_pointwise(self) -> bool:
-        """Whether every window is one element of the images themselves."""
+        """Return whether every window is a single element of the unpadded images."""
         return all(slide.window == 1 and not slide.begin and not slide.end for slide in self.slides)
 
     def upright(self, convolve: Kernel) -> Kernel:
-        """The kernel for the node's images, given one for images turned as this says."""
+        """Return the kernel for the node's images, given the kernel for images that are turned if ``is_turned``."""
         if not self.is_turned:
             return convolve
         axes = (2, 3) if self.layout == "nchw" else (1, 2)
@@ -179,9 +179,9 @@ class Convolution:
 
 
 def float16_allowance(node: Node) -> int:
-    """The bytes of scratch for float16, which needs the filter and the windows in float32.
+    """Return the bytes of scratch for float16, which needs the filter and the windows in float32.
 
-    Where the filter is cut, the windows are copied again for each part of it, or the other way round.
+    Where the filter is cut, the windows are copied again for each part of it, or vice versa.
     """
     widened = 4 * node.operand("filter").element_count
     return max(allowance(node), LEAST_IN_FLOAT16, min(2 * widened, MOST_IN_FLOAT16))

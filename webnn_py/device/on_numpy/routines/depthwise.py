@@ -1,7 +1,7 @@
-"""Depthwise convolutions of nchw images: elements are copied for the columns of a window, not for all of its elements.
+"""Depthwise convolutions of nchw images: elements are copied for the columns of a window only, not for its rows.
 
-For each row of the image the copies for a window's columns follow each other, row after row. So the rows that a row of
-windows spans are one matrix, whatever row it is, and those of the next row of windows are the same matrix further on.
+For each row of the image the copies for a window's columns are adjacent, row after row. So the rows that a row of
+windows spans are one matrix, and the next row of windows has the same matrix at another offset.
 """
 
 from collections.abc import Sequence
@@ -26,11 +26,11 @@ TILE: Final = 2**17
 
 SHORT: Final = 20
 LOW: Final = 3
-"""Products of windows of at most so many rows are too small where they have fewer columns than that."""
+"""Products of windows of at most this many rows are too small where they have fewer columns than that."""
 
 
 def has_overlapping_rows(conv: Convolution) -> bool:
-    """Whether the rows of windows lie one below the other, and products of single rows of them are large enough."""
+    """Return whether windows have adjacent rows, and products of single rows of windows are large enough."""
     vertical, (_, width) = conv.slides[0], conv.output_sizes
     if conv.layout != "nchw" or not conv.is_depthwise or conv.is_spread or vertical.dilation > 1:
         return False
@@ -38,11 +38,11 @@ def has_overlapping_rows(conv: Convolution) -> bool:
 
 
 def overlapping_rows(conv: Convolution) -> Kernel:
-    """A depthwise convolution of nchw images."""
+    """Make the kernel of a depthwise convolution of nchw images."""
     vertical, (height, width) = conv.slides[0], conv.output_sizes
     packed = PackedFilter(conv, window_first=False)
     most = min(TILE, conv.most_elements - packed.elements)
-    # For each row of the image its copies, and only in float16 itself in float32; and the products.
+    # The copies of each row of the image, the row itself in float32 if it is float16, and the products.
     in_float16 = conv.data_type == "float16"
     row = conv.slides[1].window * width + (conv.slides[1].size if in_float16 else 0)
     sums = conv.group_outputs * width * (1 + NARROWING // 4) if in_float16 else 0
@@ -74,7 +74,7 @@ def overlapping_rows(conv: Convolution) -> Kernel:
 
 
 def matrices_of(conv: Convolution, memory: Array, rows: int) -> Array:
-    """The windows of rows of windows in their copies: (channels, rows, elements of a window, columns)."""
+    """Return the windows of rows of windows within their copies: (channels, rows, elements of a window, columns)."""
     to_channel, to_row, to_element, to_column = memory.strides
     shape = (len(memory), rows, conv.tap_count, memory.shape[-1])
     strides = (to_channel, conv.slides[0].stride * to_row, to_element, to_column)
@@ -87,10 +87,10 @@ class ColumnCopies:
 
     Attributes:
         memory: (channels, rows of the images, columns of a window, columns); zeros where windows reach over the edges.
-        moves: for each column of a window where its copy goes, and from which columns of the images.
-        margins: what of the memory lies over the left and the right edge.
-        blanks: for each first row, which rows lie over the edges, unless they always do; then they are margins.
-        widened: float16 images in float32: (channels, rows, columns); without elements for others.
+        moves: for each column of a window, the place of its copy, and the columns of the images to copy.
+        margins: the parts of the memory beyond the left and the right edge.
+        blanks: for each first row, the rows beyond the edges, except those that always are, which are margins.
+        widened: float16 images in float32: (channels, rows, columns); without elements for other types.
         height: the rows of the images.
     """
 
@@ -103,7 +103,7 @@ class ColumnCopies:
 
     @classmethod
     def of(cls, conv: Convolution, channels: int, rows: int, tops: Sequence[int]) -> Self:
-        """The copies of so many rows of so many channels; ``tops`` are all first rows."""
+        """Return the copies of ``rows`` rows of ``channels`` channels; ``tops`` are all first rows."""
         (vertical, horizontal), width = conv.slides, conv.output_sizes[1]
         memory = scratch((channels, rows, horizontal.window, width))
         moves, margins = [], []
@@ -123,12 +123,12 @@ class ColumnCopies:
         return cls(memory, moves, not_empty(*margins), blanks, widened, vertical.size)
 
     def clear(self) -> None:
-        """Lay out what no filling touches: once for each dispatch."""
+        """Zero the elements that ``fill`` does not write: once for each dispatch."""
         for margin in self.margins:
             margin.fill(0)
 
     def fill(self, images: Array, top: int) -> None:
-        """Copy the rows from ``top`` on, of which some may lie over the edges, of (channels, height, width)."""
+        """Copy the rows from ``top`` on, some of them possibly beyond the edges, of (channels, height, width)."""
         first, last = inside(top, 1, self.memory.shape[1], self.height)
         for blank in self.blanks.get(top, ()):
             blank.fill(0)

@@ -1,4 +1,4 @@
-"""Convolutions of one nchw image along one axis, with few windows: little to compute, so calls are what takes time."""
+"""Convolutions of one nchw image along one axis with few windows: numpy calls, not computations, take the time."""
 
 from functools import partial
 from typing import Final
@@ -12,21 +12,21 @@ from webnn_py.device.on_numpy.scratch import scratch
 from webnn_py.device.on_numpy.table import Array, PreparedKernel, Run, in_order
 
 FEW: Final = 2**15
-"""The most elements of scratch that windows, what they are of, and results would take in tiles: those are then one."""
+"""The most scratch elements that windows, padded images and results would take: below it, one tile holds them all."""
 
 
 def has_few_windows(conv: Convolution) -> bool:
-    """Whether an image's windows follow each other along its height alone and are few, and the filter is a matrix."""
+    """Return whether one image has few windows, along its height only, and the filter is a matrix."""
     (vertical, horizontal), (windows, width) = conv.slides, conv.output_sizes
     is_matrix = conv.layout == "nchw" and conv.filter_layout == "oihw"
     if conv.batch > 1 or conv.data_type != "float32" or not is_matrix:
         return False
-    is_line = width == horizontal.size == horizontal.window == 1 and not horizontal.begin  # which would be read instead
+    is_line = width == horizontal.size == horizontal.window == 1 and not horizontal.begin  # which would be read
     return is_line and vertical.stride <= vertical.window and conv.groups * conv.tile_elements(windows) <= FEW
 
 
 def few_windows(conv: Convolution) -> PreparedKernel:
-    """The kernel: the filter times all windows, which come from a padded copy of the image."""
+    """Make the kernel: the filter times all windows, which come from a padded copy of the image."""
     vertical, windows = conv.slides[0], conv.output_sizes[0]
     begin, length = vertical.begin, (windows - 1) * vertical.stride + vertical.reach
     padded = scratch((conv.input_channels, length))
@@ -56,5 +56,5 @@ def few_windows(conv: Convolution) -> PreparedKernel:
 
 
 def multiply_copy(filter_: Array, matrices: Array, output: Array) -> None:
-    """Multiply a filter that does not lie as BLAS takes it."""
+    """Multiply by a filter whose layout BLAS does not take."""
     matrix_product(np.ascontiguousarray(filter_).reshape(*output.shape[:2], -1), matrices, output)

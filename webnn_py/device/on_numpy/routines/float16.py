@@ -10,14 +10,14 @@ from webnn_py.device.on_numpy.table import Array, scalar
 
 EXPONENT_BITS = scalar(0x7F800000, "int32")
 BEYOND_NAN_BITS = scalar(~0x7E00, "int16")
-"""The bits that NaN has not."""
+"""The bits that are not set in NaN."""
 MANTISSA_SHIFT = scalar(13, "int32")
 SIGN_BIT = scalar(-0x8000, "int16")
 
 ZERO = scalar(0, "float32")
 OVERFLOW = scalar(2.0**16, "float32")
 UNIT = scalar(2.0**13 * (1 + 2.0**-12), "float32")
-"""Between a power of two and the one to add to numbers of that exponent; with a 2 where float16 has the exponent."""
+"""The ratio of the addend for an exponent to its power of two; it also puts a 2 where float16 has the exponent."""
 SUBNORMAL_UNIT = scalar(0.5 * (1 + 2.0**-12), "float32")
 INFINITY = scalar(np.inf, "float32")
 
@@ -25,10 +25,10 @@ BLOCK = 2**16
 """The most elements that are narrowed at a time, which fit into the cache with their scratch."""
 
 FEW = 2**6
-"""The most elements that numpy narrows sooner, whatever they are."""
+"""The most elements that numpy narrows faster, whatever they are."""
 
 NARROWING = 8
-"""The bytes of scratch that narrowing takes for each element."""
+"""The bytes of scratch for narrowing each element."""
 
 
 def float32(x: Array) -> Array:
@@ -50,7 +50,7 @@ def narrow(x: Array, y: Array) -> None:
         for start in range(0, x.size, step):
             _narrow(x[start : start + step], y[start : start + step])
     elif x.size <= BLOCK // 2:
-        # In the order in which they lie, so that they are copied as they are, or need not be.
+        # In memory order, so that they are copied in one run, or not at all.
         axes = sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis]))
         dense = np.ascontiguousarray(x.transpose(axes))
         halves = np.empty_like(dense, np.float16)
@@ -68,8 +68,8 @@ def _narrow(x: Array, y: Array) -> None:
     """Narrow one block, a row of numbers.
 
     Adding the power of two whose last place is float16's last place at |x| makes the processor round, and leaves the
-    significand in the sum's low bits. The power's own bits hold the exponent, but for a constant, which it adds, too.
-    Only the low 16 bits count.
+    significand in the sum's low bits. The power's own bits hold the exponent up to a constant, which the addend
+    includes. Only the low 16 bits count.
     """
     magnitude = np.abs(x)
     highest = np.maximum.reduce(magnitude)
@@ -84,12 +84,12 @@ def _narrow(x: Array, y: Array) -> None:
     np.add(bits, power_bits, out=bits)
     halves = y.view(np.int16)
     np.copyto(halves, bits, casting="unsafe")
-    del magnitude, power, power_bits, bits  # so that the sign takes no more memory than they
+    del magnitude, power, power_bits, bits  # so that the sign reuses their memory
     sign = np.signbit(x).view(np.int8).astype(np.int16)
-    np.multiply(sign, SIGN_BIT, out=sign)  # sooner than a shift
+    np.multiply(sign, SIGN_BIT, out=sign)  # faster than a shift
     np.bitwise_or(halves, sign, out=halves)
     if np.isnan(highest):
-        # Bits, since numpy's masked copies branch at each element.
+        # Masks of bits, since numpy's masked copies branch at each element.
         unordered = np.negative(np.isnan(x), dtype=np.int16)
         np.bitwise_or(halves, unordered, out=halves)
         np.bitwise_and(unordered, BEYOND_NAN_BITS, out=unordered)

@@ -19,30 +19,30 @@ from webnn_py.device.on_numpy.scratch import scratch
 from webnn_py.device.on_numpy.table import Array, Kernel
 
 PRODUCT_TILE: Final = 2**19
-"""The most elements of the im2col matrix of a tile for matrix products: the fewer tiles, the better BLAS works."""
+"""The most elements of the im2col matrix of a tile for matrix products: BLAS is faster with fewer tiles."""
 
 VECTOR_TILE: Final = 3 * 2**16
-"""The most where a group has few outputs: BLAS waits for memory, so a tile fits in cache."""
+"""The most elements where a group has few outputs: BLAS is bound by memory, so a tile must fit in cache."""
 
 COPY: Final = 3
-"""How much longer an element of the filter takes to be copied than one of the images to the im2col matrix."""
+"""The time to copy an element of the filter, relative to that of an element of the images."""
 
 LONG_ROW: Final = 160
-"""The columns of a row of results from which on it is moved to where it belongs and has the bias added in one pass."""
+"""The columns of a row of results from which on it is moved to the output and has the bias added in one pass."""
 
 CHANNELS_IN_LINE: Final = 16
-"""The float32 channels of one pixel that a line of the cache has."""
+"""The float32 channels of one pixel in a cache line."""
 
 
 def emit(result: Array, bias: Array | None, output: Array) -> None:
-    """Move results to the output, plus the bias, rounding them once to its data type; float16's may be overwritten."""
+    """Move results plus bias to the output, rounding once to its data type; results for float16 may be overwritten."""
     if output.dtype != np.float32:
         if bias is not None:
             np.add(result, bias, out=result)
         narrow(result, output)
         return
     if result is not output and (bias is None or output.shape[-1] < LONG_ROW):
-        # Apart from the sum: the output's rows follow each other in memory, those of the result need not.
+        # Separate from the sum: the output's rows are contiguous in memory, the result's may not be.
         np.copyto(output, result)
         result = output
     if bias is not None:
@@ -51,13 +51,13 @@ def emit(result: Array, bias: Array | None, output: Array) -> None:
 
 @attrs.frozen
 class Tiles:
-    """How a convolution is cut into tiles of one size.
+    """The tiles of one size into which a convolution is cut.
 
     Attributes:
         images: the images of a tile.
-        groups: its groups.
-        rows: its rows of windows.
-        row_starts: where rows start.
+        groups: the groups of a tile.
+        rows: the rows of windows of a tile.
+        row_starts: the first rows of the tiles.
         starts: each tile's first image, group and row.
     """
 
@@ -69,7 +69,7 @@ class Tiles:
 
     @classmethod
     def of(cls, conv: Convolution, most: int, least_groups: int = 1) -> Self:
-        """Tiles of about ``most`` elements, and of ``least_groups``; of whole planes and images as far as may be."""
+        """Return tiles of about ``most`` elements and at least ``least_groups`` groups, of whole images if possible."""
         height = conv.output_sizes[0]
         row = conv.tile_elements(2) - conv.tile_elements(1)
         rows = tile_size(height, (most / least_groups - conv.tile_elements(0)) / row)
@@ -85,16 +85,16 @@ FillColumns = Callable[[int, int, int], None]
 """Fills the im2col matrix with the windows of the tile with a first image, group and row."""
 
 Multiply = Callable[[slice, Array, int, int, int], None]
-"""Computes some output channels of the groups of such a tile, given their matrices."""
+"""Computes some output channels of the groups of a tile, given their matrices."""
 
 
 def go_through(
     conv: Convolution, tiles: Tiles, blocks: FilterBlocks, count: int, fill_columns: FillColumns, multiply: Multiply
 ) -> None:
-    """Fill the im2col matrices of tiles, and multiply them by the filter, which comes in so many blocks.
+    """Fill the im2col matrices of tiles, and multiply them by the filter, which comes in blocks.
 
-    Where neither all windows nor the whole filter fits into the scratch, one of the two is copied again and again: the
-    one that takes less time.
+    Where neither all windows nor the whole filter fits into the scratch, one of the two is copied repeatedly: the one
+    that takes less time.
     """
     windows = conv.batch * prod(conv.output_sizes)
     if (count - 1) * windows < (len(tiles.starts) - 1) * conv.group_outputs * COPY:
@@ -110,9 +110,9 @@ def go_through(
 
 
 def im2col_planes(conv: Convolution) -> Kernel:
-    """A convolution channel by channel: the filter times a matrix that has a column per window, tile by tile.
+    """Make the kernel channel by channel: the filter times a matrix with a column per window, tile by tile.
 
-    nhwc images are taken for nchw images of another memory layout.
+    nhwc images are viewed as nchw images with another memory layout.
     """
     nchw = conv.layout == "nchw"
     packed = PackedFilter(conv, window_first=conv.is_window_first)
@@ -141,7 +141,7 @@ def planes_tile(
     Callable[[Array, int, int, int], None],
     Callable[[Array | None, Array, slice, Array, int, int, int], None],
 ]:
-    """Return what prepares the scratch; FillColumns, given images; and Multiply, given the bias and the output."""
+    """Return the function that prepares the scratch; FillColumns, given images; and Multiply, given bias and output."""
     inputs = tiles.groups * conv.group_inputs
     columns = columns_of(conv, (tiles.images, tiles.groups, tiles.rows), tiles.row_starts)
     patches = columns.matrices

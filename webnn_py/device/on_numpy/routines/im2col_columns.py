@@ -1,4 +1,4 @@
-"""The im2col matrices of tiles of images channel by channel, and two ways to fill them."""
+"""The im2col matrices of tiles of images, channel by channel, and two ways to fill them."""
 
 from collections.abc import Callable, Sequence
 from math import prod
@@ -32,12 +32,12 @@ class Columns:
 
 
 def columns_of(conv: Convolution, sizes: Sizes, row_starts: Sequence[int]) -> Columns:
-    """Return the matrices of tiles that begin at some rows."""
+    """Return the matrices of tiles that start at the given rows."""
     return spread_columns(conv, sizes) if conv.is_spread else padded_columns(conv, sizes, row_starts)
 
 
 def padded_columns(conv: Convolution, sizes: Sizes, row_starts: Sequence[int]) -> Columns:
-    """Return columns that are copied from padded images, dealt out to planes."""
+    """Return columns that are copied from padded images, which are split into phase planes."""
     images, groups, rows = sizes
     width = conv.output_sizes[1]
     channels = (groups, conv.group_inputs)
@@ -60,7 +60,7 @@ def padded_columns(conv: Convolution, sizes: Sizes, row_starts: Sequence[int]) -
 
 
 def spread_columns(conv: Convolution, sizes: Sizes) -> Columns:
-    """Return columns that are copied straight from the images."""
+    """Return columns that are copied directly from the images."""
     patches, windows = columns_memory(conv, sizes)
     spread = SpreadWindows(conv.slides, windows, 3)
 

@@ -1,4 +1,4 @@
-"""Im2col tiles: padded copies of a few rows of images, laid out so that windows become long runs of memory."""
+"""Im2col tiles: padded copies of a few rows of images, in a layout in which windows are long runs of memory."""
 
 from collections.abc import Iterator, Sequence
 from itertools import product
@@ -16,32 +16,32 @@ Slices = tuple[slice, ...]
 
 
 def not_empty(*arrays: Array) -> list[Array]:
-    """Those that have elements."""
+    """Return the arrays that have elements."""
     return [array for array in arrays if array.size]
 
 
 Move = tuple[Array | None, Slices, list[Array]]
-"""Where in a plane to copy, what of the images, and which rows of the plane are padding."""
+"""The target in a plane, the part of the images to copy, and the rows of the plane that are padding."""
 
 
 @attrs.define(eq=False)
 class Im2colTile:
     """The rows of some images that ``output_sizes[0]`` rows of windows need, padded.
 
-    Elements are dealt out to planes: plane (i, j) has every row y with y % stride = i, of them every column x likewise
-    with x % stride = j. So the same element of successive windows, a *tap*, is a run of successive elements of a
-    plane, whatever the stride. Runs go on from row to row; so they have ``pitch`` columns where the output has fewer,
-    and what is computed from the columns in excess is to be thrown away.
+    Elements are split into phase planes: plane (i, j) has every row y with y % stride = i, and of these every column x
+    with x % stride = j. So the same element of successive windows, a *tap*, is a run of successive elements of a plane,
+    whatever the stride. Runs continue from row to row; so they have ``pitch`` columns where the output has fewer, and
+    results of the excess columns must be dropped.
 
     Images have the axes (lead..., height, width, inner...).
 
     Attributes:
         lead: the axes before height.
         inner: the axes after width.
-        slides: how windows slide along height and width.
-        output_sizes: the rows of windows that the tile is for, and the windows of a row.
-        row_starts: the first rows of windows that it will be filled for.
-        data_type: the copy's.
+        slides: the slides of windows along height and width.
+        output_sizes: the number of rows of windows of the tile, and of windows in a row.
+        row_starts: the first rows of windows of the later fillings.
+        data_type: the data type of the copy.
         padding: the value of padding.
         pitch: the columns of a plane.
     """
@@ -75,25 +75,25 @@ class Im2colTile:
         self._moves = {start: self._moves_for(start, places) for start in self.row_starts}
 
     def plane(self, phase: tuple[int, int]) -> Array:
-        """One plane: (lead..., rows, pitch, inner...)."""
+        """Return one plane: (lead..., rows, pitch, inner...)."""
         begin = self._offsets[phase]
         return self._memory[begin : begin + prod(self._shape)].reshape(self._shape)
 
     def rows(self, i: int, column_phase: int) -> Array:
-        """Row i of every window, all columns of one phase: (lead..., rows, pitch, inner...)."""
+        """Return row i of every window, all columns of one phase: (lead..., rows, pitch, inner...)."""
         row, row_phase = divmod(i * self.slides[0].dilation, self.slides[0].stride)
         return self.plane((row_phase, column_phase))[self._at(slice(row, row + self.output_sizes[0]))]
 
     def tap(self, i: int, j: int) -> Array:
-        """Element (i, j) of every window, with the columns in excess: (lead..., rows, pitch, inner...)."""
+        """Return element (i, j) of every window, with excess columns: (lead..., rows, pitch, inner...)."""
         return self._view(i, j, (), (), self.pitch)
 
     def taps(self, columns: int) -> Iterator[tuple[slice, slice, Array]]:
-        """Every element of the windows, with the first ``columns``, which may be in excess.
+        """Yield views of every element of the windows, with the first ``columns`` columns, some possibly in excess.
 
         Yields:
-            Which rows and columns of the window, and a view of them
-            (lead..., rows of the window, columns of the window, rows, columns, inner...); as few as strides allow.
+            The ranges of rows and columns of the window, and a view of them (lead..., rows of the window, columns of
+            the window, rows, columns, inner...); as few views as strides allow.
         """
         vertical, horizontal = self.slides
         down, right = (slide.stride // gcd(slide.stride, slide.dilation) for slide in self.slides)
@@ -109,7 +109,7 @@ class Im2colTile:
             yield slice(i, vertical.window, down), slice(j, horizontal.window, right), view
 
     def _view(self, i: int, j: int, counts: tuple[int, ...], steps: tuple[int, ...], columns: int) -> Array:
-        """A view of the memory from element (i, j) of the first window on: (lead..., counts..., rows, columns...)."""
+        """Return a view of the memory from element (i, j) of the first window: (lead, counts, rows, columns)."""
         vertical, horizontal = self.slides
         row, row_phase = divmod(i * vertical.dilation, vertical.stride)
         column, column_phase = divmod(j * horizontal.dilation, horizontal.stride)
@@ -125,17 +125,17 @@ class Im2colTile:
         )
 
     def clear(self) -> None:
-        """Lay out the padding to the left and to the right, which no filling touches: once for each dispatch."""
+        """Fill the left and right padding, which ``fill`` does not write: once for each dispatch."""
         for margin in self._margins:
             margin.fill(self.padding)
 
     def fill(self, images: Array, row_start: int, prepare: np.ufunc | None = None) -> None:
-        """Copy what the windows of the rows from ``row_start`` need.
+        """Copy the rows of the images that the windows of the rows from ``row_start`` read.
 
         Args:
             images: (lead..., height, width, inner...).
-            row_start: one of the row starts announced.
-            prepare: what to do with each element on the way.
+            row_start: one of ``row_starts``.
+            prepare: the operation on each element while it is copied.
         """
         for target, source, blanks in self._moves[row_start]:
             for blank in blanks:
@@ -148,13 +148,13 @@ class Im2colTile:
                 prepare(images[source], out=target, dtype=target.dtype)
 
     def _margins_of(self, phase: tuple[int, int]) -> list[Array]:
-        """The columns of a plane that are padding."""
+        """Return the columns of a plane that are padding."""
         begin, end = self._columns_of(phase[1])
         plane = self.plane(phase)
         return not_empty(plane[self._at(slice(None), slice(begin))], plane[self._at(slice(None), slice(end, None))])
 
     def _columns_of(self, column_phase: int) -> tuple[int, int]:
-        """The range of the columns of a plane that are not padding."""
+        """Return the range of the columns of a plane that are not padding."""
         horizontal = self.slides[1]
         return inside(column_phase - horizontal.begin, horizontal.stride, self.pitch, horizontal.size)
 
@@ -178,18 +178,18 @@ class Im2colTile:
         return moves
 
     def _places(self, phase: tuple[int, int], rows: tuple[int, int]) -> tuple[Array | None, list[Array]]:
-        """Where in a plane a range of its rows is, if there is any of it, and the other rows."""
+        """Return the view of a range of rows in a plane, None if it is empty, and the views of the other rows."""
         plane = self.plane(phase)
         target = plane[self._at(slice(*rows), slice(*self._columns_of(phase[1])))]
         blanks = not_empty(plane[self._at(slice(rows[0]))], plane[self._at(slice(rows[1], None))])
         return target if target.size else None, blanks
 
     def _at(self, *parts: slice) -> Slices:
-        """The index of parts of height and width."""
+        """Return the index of parts of height and width."""
         return (*(slice(None),) * len(self.lead), *parts)
 
 
 def _phases(slide: Slide, count: int) -> tuple[list[int], int]:
-    """The phases of the elements of a window, and the length of a plane that has ``count`` windows."""
+    """Return the phases of the elements of a window, and the length of a plane with ``count`` windows."""
     offsets = [i * slide.dilation for i in range(slide.window)]
     return sorted({offset % slide.stride for offset in offsets}), count + offsets[-1] // slide.stride

@@ -1,4 +1,4 @@
-"""Filter packing: a convolution's filter as BLAS takes it."""
+"""Filter packing: a convolution's filter in the layout that BLAS takes."""
 
 from collections.abc import Callable, Iterable
 
@@ -12,7 +12,7 @@ from webnn_py.device.on_numpy.table import Array
 
 
 def filter_matrices(conv: Convolution, filter_: Array) -> Array:
-    """The filter as [groups, output channels of a group, elements of a window]; a view where the filter is dense.
+    """Return the filter as [groups, output channels of a group, elements of a window]; a view if the filter is dense.
 
     The elements of a window are in the filter's own order.
     """
@@ -22,17 +22,17 @@ def filter_matrices(conv: Convolution, filter_: Array) -> Array:
 
 
 FilterBlocks = Callable[[], Iterable[tuple[slice, Array]]]
-"""Gives the filter as matrices, each with which output channels of the groups it is for."""
+"""Returns the filter as matrices, each with the range of the groups' output channels that it is for."""
 
 
 class PackedFilter:
-    """The filter as BLAS takes it: [groups, output channels of a group, elements of a window], in float32.
+    """The filter in BLAS's layout: [groups, output channels of a group, elements of a window], in float32.
 
-    Where that is not how the filter lies, it is copied: some output channels at a time, if it is large.
+    Where the filter has another layout, it is copied; if it is large, some output channels at a time.
 
     Attributes:
-        elements: the elements of scratch that this takes.
-        count: the blocks.
+        elements: the elements of scratch for the copy.
+        count: the number of blocks.
     """
 
     def __init__(self, conv: Convolution, *, window_first: bool) -> None:

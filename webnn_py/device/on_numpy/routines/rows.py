@@ -1,4 +1,4 @@
-"""Rows: how the elements that a reduction combines lie in memory, and how to cut them into blocks."""
+"""Rows: the layout of the elements that a reduction combines, and their division into blocks."""
 
 import itertools
 import math
@@ -11,15 +11,15 @@ from webnn_py.device.on_numpy.routines.blocks import Index, Shape, tiles
 from webnn_py.device.on_numpy.table import Array
 
 RUN = 1024
-"""Elements that numpy should find in a row: for fewer, starting its inner loop costs more than running it."""
+"""The contiguous elements that numpy should find: for fewer, starting its inner loop costs more than running it."""
 
 
 @attrs.frozen
 class ReducedRows:
-    """An operand seen as (outer, count, inner): ``outer * inner`` rows of ``count`` elements to combine.
+    """An operand viewed as (outer, count, inner): ``outer * inner`` rows of ``count`` elements to combine.
 
     Attributes:
-        permutation: how to order the axes first, if those to reduce are not neighbours; then inner is 1.
+        permutation: the order to bring the axes into, if the reduced ones are not adjacent; inner is 1 then.
         kept: the sizes of the axes before the reduced ones.
         reduced: the sizes of the reduced axes.
         inner: the elements of the axes after them.
@@ -32,7 +32,7 @@ class ReducedRows:
 
     @classmethod
     def of(cls, shape: Sequence[int], axes: Iterable[int]) -> "ReducedRows":
-        """The layout for reducing ``axes``; those of size 1 do not matter."""
+        """Return the layout for reducing ``axes``; axes of size 1 do not matter."""
         reduced = sorted(axis for axis in axes if shape[axis] != 1)
         if not reduced:
             return cls(None, (1,), (1,), math.prod(shape))
@@ -55,7 +55,7 @@ class ReducedRows:
         return math.prod(self.reduced)
 
     def arrange(self, array: Array) -> Array:
-        """The array with its axes in order: those before the reduced ones, the reduced ones, and ``inner``."""
+        """Return the array with its axes in order: those before the reduced ones, the reduced ones, and ``inner``."""
         if self.permutation is not None:
             array = array.transpose(self.permutation)[..., np.newaxis]
         return array.reshape(*self.kept, *self.reduced, self.inner)
@@ -80,13 +80,13 @@ class ReducedRows:
 
 @attrs.frozen
 class RowBlock:
-    """Some of the rows, and the pieces to take them in.
+    """Some of the rows, and the pieces in which to process them.
 
     Attributes:
-        pieces: for each piece, what of the arranged array belongs to it.
-        outer: the rows' places along outer.
-        counts: for each piece, its places along count.
-        inner: the rows' places along inner.
+        pieces: for each piece, its index of the arranged array.
+        outer: the range of the rows along outer.
+        counts: for each piece, its range along count.
+        inner: the range of the rows along inner.
     """
 
     pieces: list[Index]
@@ -95,13 +95,13 @@ class RowBlock:
     inner: slice
 
     def shape(self, piece: int) -> tuple[int, int, int]:
-        """The shape of a piece as (outer, count, inner)."""
+        """Return the shape of a piece as (outer, count, inner)."""
         outer, count, inner = (part.stop - part.start for part in (self.outer, self.counts[piece], self.inner))
         return outer, count, inner
 
 
 def flat_tiles(shape: Shape, limit: int) -> list[tuple[Index, slice]]:
-    """Cut a shape into blocks of at most ``limit`` elements: for each its index, and the range of its elements."""
+    """Cut a shape into blocks of at most ``limit`` elements; return each one's index and range of elements."""
     found: list[tuple[Index, slice]] = []
     start = 0
     for tile in tiles(shape, limit):
@@ -113,7 +113,7 @@ def flat_tiles(shape: Shape, limit: int) -> list[tuple[Index, slice]]:
 
 
 def fold(ufunc: np.ufunc, values: Array, output: Array) -> None:
-    """Combine axis 1 of (outer, count, inner), in long runs and, for the accuracy of sums, in two levels."""
+    """Combine axis 1 of (outer, count, inner), in long runs and, for accurate sums, in two levels."""
     outer, count, inner = values.shape
     width = max(-(-RUN // inner), math.isqrt(count) if count > 64 else 1)
     if inner == 1 or count < 2 * width or not values.flags.c_contiguous:

@@ -1,4 +1,4 @@
-"""The error function, and the Gaussian distribution that ``gelu`` needs, which numpy has not; and the sigmoid.
+"""The error function and the Gaussian distribution for ``gelu``, which numpy lacks; and the sigmoid.
 
 Both approximations are minimax fits in the form that W. J. Cody (erf, "Rational Chebyshev approximations for the
 error function", 1969) and M. Shepherd and J. Laframboise (the tail, "Chebyshev approximation of (1 + 2x) exp(x²)
@@ -19,7 +19,7 @@ def _coefficients(values: Sequence[float], data_type: str) -> list[Array]:
 
 
 ERF_LIMITS = scalar(-4.0, "float32"), scalar(4.0, "float32")
-"""From here on erf is -1 or 1 in float32."""
+"""At and beyond these, erf is -1 or 1 in float32."""
 
 ERF_NUMERATOR = _coefficients(
     (
@@ -46,7 +46,7 @@ ERF_DENOMINATOR = _coefficients(
 """erf(x) / x as a quotient of polynomials in x², to 2⁻²⁸; the denominator begins with (x²)⁶."""
 
 TAIL_LIMIT = scalar(14.5, "float32")
-"""From here on the tail of the Gaussian distribution is 0 in float32."""
+"""From here on, the tail of the Gaussian distribution is 0 in float32."""
 
 TAIL_POLE = scalar(2.9, "float32")
 TAIL = _coefficients(
@@ -79,7 +79,7 @@ def horner(x: Array, coefficients: Sequence[Array], sum: Array) -> None:
 
 
 def erf(x: Array, y: Array, square: Array, quotient: Array, denominator: Array) -> None:
-    """The error function, to within 0.52 units of float32's last place; the scratch is float64."""
+    """Compute the error function, to within 0.52 units of float32's last place; the scratch is float64."""
     x.clip(*ERF_LIMITS, out=y)
     np.copyto(square, y)
     np.multiply(square, square, out=square)
@@ -95,7 +95,7 @@ def erf(x: Array, y: Array, square: Array, quotient: Array, denominator: Array) 
 
 
 def gelu(x: Array, y: Array, distance: Array, ratio: Array) -> None:
-    """The Gaussian error linear unit as max(0, x) - |x| · Φ(-|x|), which nothing cancels in; the scratch is float32.
+    """Compute max(0, x) - |x| · Φ(-|x|), the Gaussian error linear unit without cancellation; the scratch is float32.
 
     Φ(-|x|) = exp(-x²/2) · tail, so that the product keeps its relative precision where x is far below 0.
     """
@@ -116,11 +116,11 @@ def gelu(x: Array, y: Array, distance: Array, ratio: Array) -> None:
 
 
 LOWEST_POWER: Final = -88.0
-"""Below it exp(-x) overflows soon, and exp(x) is the sigmoid of x."""
+"""Below it, exp(-x) soon overflows, and the sigmoid of x is exp(x)."""
 
 
 def prepare_sigmoid(x: Array, y: Array) -> Run:
-    """1 / (1 + exp(-x))."""
+    """Return the computation of 1 / (1 + exp(-x)), with its arrays bound."""
     passes = [
         partial(np.negative, x, y),
         partial(np.exp, y, y),

@@ -1,7 +1,7 @@
-"""The windows of convolutions with large dilations, copied straight from the images, an element at a time.
+"""The windows of convolutions with large dilations, copied directly from the images, element by element.
 
-An im2col tile has all rows that its windows span. Where windows span much more than they have, that is more than what
-is computed from it: at a dilation of thousands a tile of one row of windows would not fit into the scratch.
+An im2col tile has all rows that its windows span. Where windows span far more rows than they read, that is more than
+the windows: at a dilation of thousands a tile of one row of windows would not fit into the scratch.
 """
 
 from itertools import product
@@ -16,11 +16,11 @@ from webnn_py.operators.windows import Slide
 
 @attrs.frozen
 class SpreadWindows:
-    """Copies the windows of some rows, with zeros for what lies in the padding.
+    """Copies the windows of some rows, with zeros in place of padding.
 
     Attributes:
-        slides: how windows slide along height and width, in steps of 1.
-        windows: where to: a view (lead..., height and width of a window, rows, columns, inner...).
+        slides: the slides of windows along height and width, in steps of 1.
+        windows: the target, a view (lead..., height and width of a window, rows, columns, inner...).
         lead: the number of axes before the windows' height.
     """
 

@@ -1,4 +1,4 @@
-"""Products of float16 matrices by way of float32, block by block, as much as fits into the scratch."""
+"""Products of float16 matrices in float32, block by block, as large as fits into the scratch."""
 
 import itertools
 import math
@@ -12,21 +12,21 @@ from webnn_py.device.on_numpy.scratch import scratch
 from webnn_py.device.on_numpy.table import Array
 
 Sizes = tuple[int, int, int]
-"""The rows of a product, the elements that each of its elements sums over, and its columns."""
+"""The rows of a product, the length of the sums of its elements, and its columns."""
 
 Finish = Callable[[Array, slice, slice], object]
-"""Takes a block of a product, in float32 and to be overwritten, and its rows and columns."""
+"""Takes a block of a product, in float32 and free to overwrite, and its rows and columns."""
 
 
 class Widened:
-    """Multiplies float16 matrices, a block of the product after the other.
+    """Multiplies float16 matrices, one block of the product after the other.
 
     Attributes:
-        matrices: how many it can multiply at a time.
+        matrices: the number of matrices that it can multiply at a time.
     """
 
     def __init__(self, sizes: Sizes, most: int, step: Sizes | None = None) -> None:
-        """Take the scratch: at most so many float32 elements, for matrices of these sizes; or for blocks of others."""
+        """Allocate scratch of at most ``most`` float32 elements, for blocks of the size ``step`` if given."""
         self._step = step = fitted(sizes, most) if step is None else step
         self.matrices = max(1, most // elements(step)) if step == sizes else 1
         rows, inner, columns = (self.matrices * step[0], step[1], step[2])
@@ -63,7 +63,7 @@ def _product(a: Array, b: Array, memory: Array) -> Array:
 
 
 def fitted(sizes: Sizes, most: int) -> Sizes:
-    """The sizes of blocks that fit into the scratch: the largest is cut in halves until they do."""
+    """Return the sizes of blocks that fit into the scratch: the largest size is halved until they do."""
     step = list(sizes)
     while elements((step[0], step[1], step[2])) > most and max(step) > 1:
         largest = step.index(max(step))
@@ -72,13 +72,13 @@ def fitted(sizes: Sizes, most: int) -> Sizes:
 
 
 def elements(sizes: Sizes) -> int:
-    """The elements of scratch that a block takes: its factors, itself and one more like it, and what rounding takes."""
+    """Return the scratch elements of a block: its factors, itself and another one, and the scratch for rounding."""
     rows, inner, columns = sizes
     return rows * inner + inner * columns + (2 + NARROWING // 4) * rows * columns
 
 
 def widened(matrices: Array, memory: Array) -> Array:
-    """Float16 matrices in float32, in the beginning of a piece of scratch, in the order in which they lie."""
+    """Widen float16 matrices into the beginning of a piece of scratch, in memory order; return them in float32."""
     if matrices.strides[-1] > matrices.strides[-2]:
         return widened(matrices.swapaxes(-1, -2), memory).swapaxes(-1, -2)
     wide = memory[: matrices.size].reshape(matrices.shape)

@@ -1,1 +1,1 @@
-"""Facts about values of a graph that lowering and rewriting decide by."""
+"""Facts about values of a graph on which lowering and rewriting decisions are based."""

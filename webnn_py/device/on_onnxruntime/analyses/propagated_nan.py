@@ -1,4 +1,4 @@
-"""Values whose NaN a guard or an output of the graph shows."""
+"""Values whose NaN reaches a guard or an output of the graph."""
 
 from __future__ import annotations
 

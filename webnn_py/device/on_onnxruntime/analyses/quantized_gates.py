@@ -1,8 +1,8 @@
-"""Gates: sigmoids that only multiply what is quantized by its own range further on.
+"""Gates: sigmoids that only multiply values which are dynamically quantized further on.
 
-onnxruntime's Sigmoid is good to 2e-7 of 1, however small the result is. Compared with steps of a 255th of a range that
-is nothing. But a number that lies so near to the middle of two steps is rounded to the one or the other: who quantizes
-as onnxruntime does has to multiply by what onnxruntime multiplies by.
+onnxruntime's Sigmoid has an absolute error of 2e-7, however small the result is. Compared with quantization steps of
+a 255th of a range that is negligible. But a number that close to the middle of two steps may be rounded to either:
+to quantize as onnxruntime does, a graph has to multiply by the values that onnxruntime multiplies by.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from webnn_py.operators import activation, arithmetic
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE
 
 NOT_AMPLIFYING: Final = frozenset({activation.tanh, arithmetic.add, arithmetic.mul, arithmetic.sub})
-"""Operators that give an error of an operand no larger than it is, times what it is multiplied by."""
+"""Operators that do not amplify an operand's error, apart from multiplying it by their other operand."""
 
 
 def quantized_gates(graph: Graph) -> frozenset[Value]:

@@ -1,4 +1,4 @@
-"""Guards that a graph does without, since it computes finite numbers and indices in range whatever its inputs are."""
+"""Guards that a graph does not need, since its numbers are finite and its indices in range for all inputs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from webnn_py.operators.declaration import Operator
 from webnn_py.rewriting.ranges import Range, ValueRanges
 
 MOST: Final = 2.0**60
-"""Below this magnitude numbers, their squares, and sums of as many as there may be, are finite in float32."""
+"""Below this magnitude numbers, their squares, and sums of as many as a value may have, are finite in float32."""
 
 LEAST_INPUTS: Final = 20
-"""Powers of two: as large inputs of a graph must be allowed to be, so that usual ones never are too large."""
+"""An exponent of 2: the least bound of a graph's inputs, which usual inputs never exceed."""
 
 MOST_INPUTS: Final = 60
-"""Powers of two: larger inputs have squares that are not finite in float32."""
+"""An exponent of 2: larger inputs have squares that are not finite in float32."""
 
 WRONG_FOR_INFINITE: Final = frozenset(
     {
@@ -38,14 +38,14 @@ WRONG_FOR_INFINITE: Final = frozenset(
         reduction.reduce_min,
     }
 )
-"""Operators whose fast forms are wrong only for numbers that are not finite, and for scales."""
+"""Operators whose fast forms are wrong only for numbers that are not finite, and for some scales."""
 
 INDEXED_SIZE: Final[Mapping[Operator[..., Any], Callable[[Node], int]]] = {
     indexing.gather: lambda node: node.operand("input").shape[node.options["axis"]],
     indexing.gather_elements: lambda node: node.operand("input").shape[node.options["axis"]],
     indexing.gather_nd: lambda node: min(node.operand("input").shape[: node.operand("indices").shape[-1]]),
 }
-"""The size of the axis that indices are of; the least of several."""
+"""The size of the axis that indices select from; the least of several."""
 
 
 def _scaled_matmul(ranges: ValueRanges, node: Node) -> Range:
@@ -65,7 +65,7 @@ def finite_nodes(graph: Graph, ranges: ValueRanges, contents: ReadConstant) -> f
     Args:
         graph: the graph.
         ranges: the ranges of its values.
-        contents: gives the arrays of constants.
+        contents: returns the arrays of constants.
     """
     if not any(node.operator is conversion.dequantize_linear for node in graph.nodes):
         return frozenset()
@@ -74,7 +74,7 @@ def finite_nodes(graph: Graph, ranges: ValueRanges, contents: ReadConstant) -> f
 
 
 def _divides(node: Node, contents: ReadConstant) -> bool:
-    """Return whether the scale of a quantization is known, and neither 0 nor infinite."""
+    """Return whether the scale of a quantization is constant, and neither 0 nor infinite."""
     if node.operator is not conversion.quantize_linear:
         return True
     scale = node.operands["scale"]
@@ -83,13 +83,13 @@ def _divides(node: Node, contents: ReadConstant) -> bool:
 
 def are_divisors(scale: np.ndarray) -> bool:
     """Return whether finite numbers may be divided by each of these."""
-    if scale.size == 1:  # as nearly all are, and numpy takes ten times as long
+    if scale.size == 1:  # nearly all scales; numpy's functions take ten times as long
         return math.isfinite(number := scale.item()) and number != 0
     return bool((np.isfinite(scale) & (scale != 0)).all())
 
 
 def nodes_with_indices_in_range(graph: Graph, ranges: ValueRanges) -> frozenset[Node]:
-    """Return the nodes whose indices the graph computes, and that are never out of range."""
+    """Return the nodes whose indices are computed in the graph and are never out of range."""
     found = set()
     for node in graph.nodes:
         size_of = INDEXED_SIZE.get(node.operator)
@@ -108,7 +108,7 @@ class FinitePools:
     Attributes:
         nodes: the max pools.
         inputs: the inputs of float32 that they depend on.
-        largest: the largest root of the sum of the squares that each of these may have.
+        largest: the largest root of the sum of squares that each of these inputs may have.
     """
 
     nodes: frozenset[Node] = frozenset()
@@ -117,11 +117,11 @@ class FinitePools:
 
     @classmethod
     def of(cls, graph: Graph, is_guarded: Callable[[Node], bool], ranges: ValueRanges) -> FinitePools:
-        """Return those of a graph, if its inputs have fewer elements than the pools read.
+        """Return the pools of a graph, if its inputs have fewer elements than the pools read.
 
         Args:
             graph: the graph.
-            is_guarded: whether the input of a max pool has a guard otherwise.
+            is_guarded: whether the input of a max pool would have a guard of its own.
             ranges: the ranges of the graph's values.
         """
         pools = [node for node in graph.nodes if node.operator is pooling.max_pool2d and is_guarded(node)]
@@ -138,14 +138,14 @@ class FinitePools:
 
 
 def _are_finite(pools: Iterable[Node], power: int, ranges: ValueRanges) -> bool:
-    """Return whether max pools read finite numbers, if the inputs are at most of a power of two."""
+    """Return whether max pools read finite numbers, if the inputs are at most 2 ** ``power``."""
     # A sum of squares in float32 is off by some parts in a thousand.
     bounded = ranges.with_inputs_up_to(2.0 ** (power + 1))
     return all(bounded.of(node.operands["input"]) is not None for node in pools)
 
 
 def _bounding_inputs(pools: Iterable[Node], ranges: ValueRanges) -> frozenset[Value]:
-    """Return the inputs of a graph that bound what max pools read: not those behind values that have a range anyway."""
+    """Return the inputs of a graph that bound the pools' operands, except those behind values with a known range."""
     found: set[Value] = set()
     ahead = [value for node in pools for value in node.inputs]
     while ahead:

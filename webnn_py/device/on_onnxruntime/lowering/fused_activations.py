@@ -1,6 +1,6 @@
-"""Convolutions and products with the bias and the activation that follow them, as the one node that onnxruntime runs.
+"""Fuse convolutions and products with the bias and activation behind them into the one node that onnxruntime runs.
 
-Written that way, onnxruntime has less to optimize: where it fuses them itself, it infers all shapes again.
+This saves onnxruntime's own fusion, which infers all shapes again.
 """
 
 from collections import Counter
@@ -17,18 +17,18 @@ from webnn_py.rewriting.passes import PassContext
 from webnn_py.rewriting.report import AppliedRule
 
 FUSED: Final[Mapping[str, str]] = {"Conv": "FusedConv", "Gemm": "FusedGemm"}
-"""The operators with an activation, by those without one."""
+"""The operators with an activation, by the operators without one."""
 
 ACTIVATIONS: Final = frozenset({"LeakyRelu", "Relu"})
 
 WITHOUT_BIAS: Final = 2
-"""Inputs of a convolution that has none."""
+"""The number of inputs of a convolution without a bias."""
 
 
 def fuse_activations(written: WrittenNodes, context: PassContext) -> WrittenNodes:
-    """Put each bias and activation into the convolution or product before it, whose result nothing else reads.
+    """Fuse each bias and activation into the convolution or product before it, whose result has no other reader.
 
-    The CPU provider alone has such operators.
+    Only the CPU provider has such operators.
     """
     reads = Counter(chain.from_iterable([node.read for node in written.nodes]))
     reads.update(written.outputs)
@@ -52,7 +52,7 @@ def fuse_activations(written: WrittenNodes, context: PassContext) -> WrittenNode
 
 
 def _place_before(node: OnnxNode, places: Mapping[str, int]) -> int | None:
-    """Return the place of the convolution or product whose result a bias or an activation takes."""
+    """Return the index of the convolution or product that a bias or an activation reads."""
     if node.operator in ACTIVATIONS:
         return places.get(node.inputs[0])
     if node.operator == "Add":
@@ -61,7 +61,7 @@ def _place_before(node: OnnxNode, places: Mapping[str, int]) -> int | None:
 
 
 def _may_be_fused(node: OnnxNode, transposed: Collection[str]) -> bool:
-    """Return whether a node may get an activation: onnxruntime puts a Transpose into Gemm, but not into FusedGemm."""
+    """Return whether an activation may be fused: onnxruntime folds a Transpose into Gemm, but not into FusedGemm."""
     return node.operator != "Gemm" or not any(name in transposed for name in node.inputs)
 
 
@@ -70,7 +70,7 @@ def _as_one(before: OnnxNode, node: OnnxNode, constants: dict[str, Array]) -> On
 
 
 def _biased(convolution: OnnxNode, add: OnnxNode, constants: dict[str, Array]) -> OnnxNode | None:
-    """Return a convolution with what is added to it as its bias; None where that is not one number for each filter."""
+    """Return a convolution with the added constant as its bias; None where that is not one number for each filter."""
     if convolution.operator != "Conv" or len(convolution.inputs) != WITHOUT_BIAS:
         return None
     name = add.inputs[1] if add.inputs[0] == convolution.outputs[0] else add.inputs[0]

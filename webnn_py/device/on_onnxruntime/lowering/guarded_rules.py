@@ -1,7 +1,7 @@
-"""Rules that hold for usual numbers only, each with a guard: a tensor that tells if they may not hold.
+"""Fast lowering rules that hold for usual numbers only, each with a guard: a tensor that shows if they may not hold.
 
-A graph is run as these rules write it. If its guards tell so after a run, the graph is written once more by
-``rules`` alone, which hold always, and run again.
+A graph is first run as these rules write it. If a guard is triggered, the graph is written again by ``rules`` alone,
+which hold for all numbers, and run again.
 """
 
 import math
@@ -38,13 +38,13 @@ from webnn_py.rewriting.reshapes import keeps_one_element
 LOWEST: Final = np.array(np.finfo(np.float32).min)
 
 MOST_MAGNITUDES: Final = 2**13
-"""Of how many elements a sum of magnitudes of 2⁻¹²⁷ has one that is quantized by more than 0."""
+"""The most elements whose sum of magnitudes of 2⁻¹²⁷ implies that one of them is quantized to more than 0."""
 
 MOST_ADDED: Final = 2**14
-"""Of how many elements GlobalAveragePool, which adds one after the other, is off by a few millionths only."""
+"""The most elements that GlobalAveragePool, which adds sequentially, averages with an error of a few millionths."""
 
 CHANNELS_END: Final = 2
-"""The axis behind batch and channels, from which on global pools reduce."""
+"""The first axis behind batch and channels; global pools reduce from there on."""
 
 IMAGE_RANK: Final = 4
 
@@ -57,14 +57,14 @@ SQUARES: Final[Mapping[str, Array | None]] = {
     "int32": np.array(2.0**61, np.float32),
     "int64": np.array(2.0**125, np.float32),
 }
-"""A sum of squares below which no number is out of the range of a data type; None where numbers are cut to it."""
+"""The sum of squares below which every number is in the range of a data type; None where numbers are clipped to it."""
 
 
 def cast(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """Cast to integers, which makes anything of NaN and of what is out of range.
+    """Cast to integers with a guard: ONNX's result for NaN and numbers out of range is undefined.
 
-    Of bytes the range is cut to before; of others, where the sum of squares is above that of the highest number, the
-    root of what it lacks is NaN.
+    Values are clipped to the range of 8-bit types. For other types, the guard is a square root, NaN where the sum of
+    squares exceeds the square of the highest number.
     """
     target = node.outputs[0].data_type
     if input.data_type != "float32" or target not in SQUARES:
@@ -80,7 +80,7 @@ def cast(body: Body, node: Node, input: OnnxTensor) -> Written:
 
 
 def dynamic_quantize(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """DynamicQuantizeLinear, which takes NaN for another number, and what a scale of 0 divides."""
+    """Write DynamicQuantizeLinear, whose results are wrong for NaN, and where the scale is 0."""
     body.guard(input, Must.BE_FINITE)
     results = body.nodes_outputs("DynamicQuantizeLinear", [input], [item.data_type for item in node.outputs])
     body.guard(results[1], Must.BE_ABOVE_ZERO, is_number=True)
@@ -88,8 +88,8 @@ def dynamic_quantize(body: Body, node: Node, input: OnnxTensor) -> Written:
 
 
 def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """MaxPool, of numbers; with others, the mean of the channel is not finite."""
-    if not _is_looked_at(node):
+    """Write MaxPool; where a number is not finite, the guard, the mean of the channel, is not finite either."""
+    if not _is_guarded_pool(node):
         return rules.max_pool2d(body, node, input)
     mean = body.node("GlobalAveragePool", channels_first(body, input, node.options["layout"]))
     batch, channels, _, _ = image_shape(input.shape, node.options["layout"])
@@ -98,20 +98,20 @@ def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
 
 
 def _of_numbers(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """A max pool of what is finite."""
+    """Write a max pool of finite numbers."""
     how = pooling_attributes(node)
-    assert how is not None  # noqa: S101 - it is looked at only then
+    assert how is not None  # noqa: S101 - true of all max pools with a guard
     images = channels_first(body, input, node.options["layout"])
     return laid_out(body, body.node("MaxPool", images, **how), node.options["layout"])
 
 
-def _is_looked_at(node: Node) -> bool:
-    """Whether a max pool is MaxPool, so that what it reads must be finite."""
+def _is_guarded_pool(node: Node) -> bool:
+    """Return whether a max pool is written as MaxPool, with a guard that its operand is finite."""
     return node.operand("input").data_type == "float32" and pooling_attributes(node) is not None
 
 
 def quantize_linear(body: Body, node: Node, input: OnnxTensor, scale: OnnxTensor, zero_point: OnnxTensor) -> Written:
-    """QuantizeLinear, which makes the lowest integer of NaN: of the input's, or of 0 / 0."""
+    """Write QuantizeLinear, which gives the lowest integer for NaN: in the input, or from 0 / 0."""
     operands = {"input": input, "scale": scale, "zero_point": zero_point}
     if input.data_type != "float32" or not zero_point.data_type.endswith("8"):
         return rules.quantize_linear(body, node, **operands)
@@ -131,9 +131,9 @@ def quantized_lstm(
     bias: OnnxTensor | None = None,
     **weights: OnnxTensor,
 ) -> Written:
-    """DynamicQuantizeLSTM, whose gates take NaN for another number, and what a scale of 0 divides.
+    """Write DynamicQuantizeLSTM, whose gates do not propagate NaN, and whose results are wrong where a scale is 0.
 
-    Of what is large enough for a gate to be infinite the squares are.
+    Numbers that are large enough for an infinite gate have infinite squares, so that the squares are guarded.
     """
     given = [x, hidden, cell, weights["w_scale"], weights["r_scale"], *([] if bias is None else [bias])]
     for tensor in given:
@@ -154,7 +154,7 @@ def quantized_lstm(
 
 
 def _has_finite_squares(array: Array | None) -> bool:
-    """Whether the sum of the squares of what is known is far below infinity in float32."""
+    """Return whether an array is constant, with a sum of squares far below infinity in float32."""
     if array is None:
         return False
     wide = array.astype(np.float64)
@@ -162,9 +162,9 @@ def _has_finite_squares(array: Array | None) -> bool:
 
 
 def _amounts(body: Body, x: OnnxTensor, sizes: Sequence[int]) -> OnnxTensor:
-    """For each first index numbers that are 0 where all is 0, and small where the scale that it is quantized by is 0.
+    """Return a guard for each first index: 0 where all elements are 0, and small where the quantization scale is 0.
 
-    The scale is a 255th of the largest magnitude, and as a number more than 0 from some 2⁻¹⁴¹ on.
+    The scale is the largest magnitude divided by 255; it is more than 0 from about 2⁻¹⁴¹ on.
     """
     axes = range(1, len(sizes))
     if math.prod(sizes[1:]) <= MOST_MAGNITUDES:
@@ -173,7 +173,7 @@ def _amounts(body: Body, x: OnnxTensor, sizes: Sequence[int]) -> OnnxTensor:
 
 
 def reduce_log_sum_exp(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """ReduceLogSumExp, which may lack NaN where it is infinite."""
+    """Write ReduceLogSumExp, which may not propagate NaN where the result is infinite."""
     if input.data_type != "float32" or not _places(node, input.rank):
         return rules.reduce_log_sum_exp(body, node, input)
     written = writing.write(body, node, {"input": input})
@@ -182,7 +182,7 @@ def reduce_log_sum_exp(body: Body, node: Node, input: OnnxTensor) -> Written:
 
 
 def reduce_mean(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """In float32, where a sum may be too large: then the mean is not finite."""
+    """Write the mean in float32; where the sum overflows, the mean is not finite."""
     places = _places(node, input.rank)
     if input.data_type != "float32" or not places:
         return rules.reduce_mean(body, node, input)
@@ -196,10 +196,10 @@ def reduce_mean(body: Body, node: Node, input: OnnxTensor) -> Written:
 
 
 def reduce_max(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """ReduceMax, which passes over NaN; with one, the sum is NaN.
+    """Write ReduceMax, which ignores NaN; the guard, the sum, propagates it.
 
-    Of the last axes, but not of all, it is GlobalMaxPool, many times as fast, which makes the lowest number of
-    -Infinity alone: less that, and divided by itself, it is NaN.
+    Along the last axes, but not along all, it is written as GlobalMaxPool, which is many times as fast but gives the
+    lowest finite number for -Infinity alone: that number less itself, divided by itself, is NaN.
     """
     places = _places(node, input.rank)
     first = input.rank - len(places)
@@ -211,7 +211,7 @@ def reduce_max(body: Body, node: Node, input: OnnxTensor) -> Written:
         sizes = (1, math.prod(sizes[:first]), math.prod(sizes[first:]))
         rows = body.node("Reshape", input, shape(*sizes))
     greatest = body.node("GlobalMaxPool", rows)
-    distance = body.node("Sub", greatest, LOWEST.reshape((1,) * len(sizes)))  # as rules.in_rank_of() says
+    distance = body.node("Sub", greatest, LOWEST.reshape((1,) * len(sizes)))  # see rules.in_rank_of()
     body.guard(body.node("Div", distance, distance))
     if node.options["keep_dimensions"] and rows is input:
         return greatest
@@ -219,7 +219,7 @@ def reduce_max(body: Body, node: Node, input: OnnxTensor) -> Written:
 
 
 def reduce_min(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """ReduceMin, which passes over NaN; with one, the sum is NaN."""
+    """Write ReduceMin, which ignores NaN; the guard, the sum, propagates it."""
     return _extreme(body, "ReduceMin", node, input)
 
 
@@ -232,7 +232,7 @@ def _extreme(body: Body, operator: str, node: Node, input: OnnxTensor) -> Writte
 
 
 def rms_normalization(body: Body, node: Node, input: OnnxTensor, scale: OnnxTensor) -> Written:
-    """SimplifiedLayerNormalization, whose sums of squares may be too large: then what it multiplies by is 0."""
+    """Write SimplifiedLayerNormalization; where its sum of squares overflows, the factor that it multiplies by is 0."""
     options = {"axis": -1, "epsilon": node.options["epsilon"], "stash_type": 1}
     normalized, factor = body.nodes_outputs("SimplifiedLayerNormalization", [input, scale], ["float32"] * 2, **options)
     body.guard(factor, Must.BE_ABOVE_ZERO, shape=(*input.shape[:-1], 1))
@@ -240,7 +240,7 @@ def rms_normalization(body: Body, node: Node, input: OnnxTensor, scale: OnnxTens
 
 
 def _places(node: Node, rank: int) -> tuple[int, ...]:
-    """The axes that are reduced, in their order."""
+    """Return the reduced axes in ascending order."""
     axes = node.options["axes"]
     return tuple(range(rank)) if axes is None else tuple(sorted(axes))
 
@@ -260,19 +260,19 @@ RULES: Final[Mapping[str, Rule]] = {**rules.RULES} | {
         rms_normalization,
     )
 }
-"""By the operator's Python name: the guarded ones, and those that need no guard."""
+"""Rules by the operator's Python name: the guarded rules, and the rules that need no guard."""
 
 _write: Final = writing.by(RULES)
 
 WITH_NAN: Final[Mapping[str, str]] = {"gelu": "Gelu", "hard_swish": "HardSwish"}
-"""Operators of which onnxruntime's own makes NaN of -Infinity, by Python name: where that NaN is visible."""
+"""Operators for which onnxruntime's own gives NaN for -Infinity, by Python name; used where that NaN is visible."""
 
 OWN_IF_FINITE: Final = WITH_NAN.keys() | {"quantize_linear"}
 """Operators that are written as onnxruntime's own where they read finite numbers only."""
 
 
 def _is_guarded(node: Node) -> bool:
-    """Return whether NaN in the input of a node, which is of float32 like its output, makes its guard NaN."""
+    """Return whether a node with float32 input and output has a guard that NaN in the input triggers."""
     if node.operator is pooling.max_pool2d:
         return pooling_attributes(node) is not None
     is_reduction = keeps_one_element(node.operator)
@@ -289,16 +289,16 @@ def _unguarded(body: Body, node: Node, operands: Any) -> list[OnnxTensor]:
 
 
 INDEXED: Final[Mapping[str, str]] = {"gather": "Gather", "gather_elements": "GatherElements", "gather_nd": "GatherND"}
-"""What operators are whose indices are in range, by Python name."""
+"""ONNX's names of operators with indices in range, by Python name."""
 
 
 def _has_unknown_indices(body: Body, node: Node, operands: Any) -> bool:
-    """Return whether an operator is Gather, with indices that are no constant."""
+    """Return whether an operator is a gather with indices that are not constant."""
     return node.operator is indexing.gather and body.known(operands["indices"]) is None
 
 
 def _gathered(body: Body, node: Node, operands: Any) -> OnnxTensor:
-    """Write an operator of indices as they are; Gather fails where one is out of range."""
+    """Write an operator with its indices unchanged; Gather fails where one is out of range."""
     name, indices = node.operator.name, operands["indices"]
     if name == "gather_nd" or indices.data_type == "uint32":
         indices = body.cast(indices, "int64")
@@ -307,15 +307,15 @@ def _gathered(body: Body, node: Node, operands: Any) -> OnnxTensor:
 
 
 class GuardedRules:
-    """Writes the operators of one graph.
+    """Writes the operators of one graph with guards.
 
     Args:
         graph: the graph.
-        contents: gives the values of constants.
-        checks_indices: whether a Gather of an index out of range makes a run fail.
+        contents: returns the values of constants.
+        checks_indices: whether a Gather with an index out of range makes a run fail.
 
     Attributes:
-        may_fail: whether runs fail where indices are out of range: then the rules that hold always are needed.
+        may_fail: whether runs may fail because indices are out of range: then the exact rules are needed.
     """
 
     def __init__(self, graph: Graph, contents: ReadConstant, *, checks_indices: bool) -> None:
@@ -324,9 +324,9 @@ class GuardedRules:
         ranges = value_ranges(contents)
         self._in_range = nodes_with_indices_in_range(graph, ranges)
         self._finite = finite_nodes(graph, ranges, contents)
-        self._pools = FinitePools.of(graph, _is_looked_at, ranges)
+        self._pools = FinitePools.of(graph, _is_guarded_pool, ranges)
         self._inputs_ahead = set(self._pools.inputs)
-        # What is written without a guard of its own, and what is guarded instead.
+        # Results that are written without a guard of their own, and outputs that are guarded instead.
         unguarded = {node for node in self._finite if node.operator.name in OWN_IF_FINITE} | self._pools.nodes
         with_nan = [node for node in graph.nodes if node.operator.name in WITH_NAN and node not in self._finite]
         visible = values_with_visible_nan(graph, _is_guarded) if with_nan else frozenset()
@@ -336,10 +336,10 @@ class GuardedRules:
         self._guarded_outputs = visible.intersection(graph.outputs.values()) if is_nan_in_outputs else frozenset()
 
     def __call__(self, body: Body, node: Node, operands: Operands) -> list[OnnxTensor]:
-        """Write an operator into a body, guarded if it has such a rule.
+        """Write an operator into a body, with a guard where its rule has one.
 
         Returns:
-            The outputs, which have the data types that the node says.
+            The outputs, in the node's data types.
         """
         if self._inputs_ahead:
             self._guard_sizes(body, node, operands)
@@ -360,7 +360,7 @@ class GuardedRules:
         return outputs
 
     def _guard_sizes(self, body: Body, node: Node, operands: Operands) -> None:
-        """Guard inputs of the graph that a node is the first to read, if they may not be too large."""
+        """Guard those inputs of the graph that a node is the first to read, where they must not exceed a bound."""
         tensors = [
             tensor for given in operands.values() for tensor in ((given,) if isinstance(given, OnnxTensor) else given)
         ]

@@ -1,7 +1,7 @@
-"""How operators are written for the device: by ``webnn_py.onnx_export``, or by a rule of its own.
+"""Lowering rules for the device: those of ``webnn_py.onnx_export``, or the device's own.
 
-A model that is saved is read and optimized by others, and says each operator in the words that they look for. Here it
-is only computed: what onnxruntime computes otherwise than the specification means is said in others of its operators.
+A saved model is read and optimized by others, who look for certain operators. Here the model is only computed: where
+onnxruntime's operator differs from the specification, it is replaced by others of its operators.
 """
 
 import math
@@ -29,10 +29,10 @@ from webnn_py.operators.composites import dynamically_quantized
 from webnn_py.operators.limits import FLOATS
 
 LEAST_GELU: Final = np.array(-1000, np.float32)
-"""Below it gelu is 0, also of -Infinity, of which onnxruntime would compute -Infinity · 0."""
+"""Below it gelu is 0, also for -Infinity, for which onnxruntime would compute -Infinity · 0."""
 
 SIGMOID_IS_ONE: Final = np.array(32, np.float32)
-"""From it on the sigmoid is 1 in float32, and exp is far from its end."""
+"""From it on, the sigmoid is 1 in float32, and exp is far from overflow."""
 
 
 def _float(value: float) -> np.ndarray[tuple[()], np.dtype[np.float32]]:
@@ -48,7 +48,7 @@ def in_rank_of(x: OnnxTensor, number: Array) -> Array:
 
 
 def _is_finite(array: Array | None) -> bool:
-    """Whether all elements are known to be finite, which is found fastest where their sum of squares is."""
+    """Return whether all elements are constant and finite; a finite sum of squares shows it fastest."""
     return array is not None and (math.isfinite(np.vdot(array, array)) or bool(np.isfinite(array).all()))
 
 
@@ -61,24 +61,24 @@ def batch_normalization(
     scale: OnnxTensor | None = None,
     bias: OnnxTensor | None = None,
 ) -> OnnxTensor:
-    """First less the mean; BatchNormalization adds what is left of mean and bias to the product, which cancels."""
+    """Subtract the mean first; BatchNormalization adds the bias less the scaled mean to the product, which cancels."""
     axis = node.options["axis"]
     sizes = tuple(input.shape[axis] if place == axis else 1 for place in range(input.rank))
 
-    def laid(operand: OnnxTensor) -> OnnxTensor | Array:
+    def along_axis(operand: OnnxTensor) -> OnnxTensor | Array:
         known = body.known(operand)
         if known is not None:
             return known.astype(np.float32).reshape(sizes)
         return body.node("Reshape", body.cast(operand, "float32"), shape(*sizes))
 
     epsilon = _float(cast_number(node.options["epsilon"], node.outputs[0].data_type))
-    factor = _factor(body, _float(1) if scale is None else laid(scale), laid(variance), epsilon)
-    result = body.node("Mul", body.node("Sub", body.cast(input, "float32"), laid(mean)), factor)
-    return body.cast(result if bias is None else body.node("Add", result, laid(bias)), input.data_type)
+    factor = _factor(body, _float(1) if scale is None else along_axis(scale), along_axis(variance), epsilon)
+    result = body.node("Mul", body.node("Sub", body.cast(input, "float32"), along_axis(mean)), factor)
+    return body.cast(result if bias is None else body.node("Add", result, along_axis(bias)), input.data_type)
 
 
 def _factor(body: Body, scale: Array | OnnxTensor, variance: Array | OnnxTensor, epsilon: Array) -> Array | OnnxTensor:
-    """The scale by the root of the variance, computed at once where both are known: to the same bits."""
+    """Return the scale by the root of the variance, folded where both are constant: to the same bits."""
     if isinstance(scale, OnnxTensor) or isinstance(variance, OnnxTensor):
         return body.node("Div", scale, body.node("Sqrt", body.node("Add", variance, epsilon)))
     with np.errstate(all="ignore"):
@@ -87,7 +87,7 @@ def _factor(body: Body, scale: Array | OnnxTensor, variance: Array | OnnxTensor,
 
 
 def conv2d(body: Body, node: Node, input: OnnxTensor, filter: OnnxTensor, bias: OnnxTensor | None = None) -> Written:
-    """Conv; of images that are padded before, unless the filter is known to be finite: Conv leaves padding out."""
+    """Write Conv; pad images first, unless the filter is constant and finite: Conv skips products with padding."""
     padding = node.options["padding"]
     if not any(padding or ()) or _is_finite(body.known(filter)):
         return SAVED["conv2d"](body, node, input, filter, bias)
@@ -102,19 +102,19 @@ def conv2d(body: Body, node: Node, input: OnnxTensor, filter: OnnxTensor, bias: 
 
 
 def dynamic_quantize(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """What graphs say it in."""
+    """Write the decomposition."""
     drawing = Drawing(body)
     return [drawing.tensor(operand) for operand in dynamically_quantized(drawing, drawing.of(input))]
 
 
 def gelu(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """Gelu, of nothing infinite below zero."""
+    """Write Gelu with -Infinity excluded."""
     x = body.node("Max", body.cast(input, "float32"), in_rank_of(input, LEAST_GELU))
     return body.cast(body.node("Gelu", x), input.data_type)
 
 
 def gemm(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor, c: OnnxTensor | None = None) -> Written:
-    """Gemm, which leaves out what is multiplied by 0, even if that is not a number."""
+    """Write Gemm, which omits C where beta is 0, even if C is not finite: then write the decomposition."""
     operands = {"a": a, "b": b} if c is None else {"a": a, "b": b, "c": c}
     if c is not None and node.options["beta"] == 0:
         return body.decomposed(node, operands)
@@ -122,7 +122,7 @@ def gemm(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor, c: OnnxTensor | N
 
 
 def hard_swish(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """Min(6, x + 3) · x / 6, of an x of at least -3; HardSwish would multiply by 1/6, and -Infinity by 0."""
+    """Compute min(6, max(x, -3) + 3) / 6 · max(x, -3); HardSwish would multiply by 1/6, and -Infinity by 0."""
     least, three, six = (in_rank_of(input, _float(value)) for value in (-3, 3, 6))
     x = body.node("Max", body.cast(input, "float32"), least)
     gate = body.node("Min", body.node("Add", x, three), six)
@@ -137,7 +137,7 @@ def integer_matmul(
     a_zero_point: OnnxTensor | None = None,
     b_zero_point: OnnxTensor | None = None,
 ) -> OnnxTensor:
-    """MatMulInteger, with zero points in the shapes that it takes."""
+    """Write MatMulInteger, with zero points in the shapes that it takes."""
     zero_points = [
         body.node("Reshape", zero_point, shape(-1)) if zero_point is not None and zero_point.rank > 1 else zero_point
         for zero_point in (a_zero_point, b_zero_point)
@@ -146,9 +146,9 @@ def integer_matmul(
 
 
 def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """MaxPool, less the mean of what is NaN where the image is, else 0: onnxruntime passes over NaN.
+    """Write MaxPool with NaN propagated: a second pool gives NaN for windows that have one, else 0, and is subtracted.
 
-    Of -Infinity alone it makes the lowest number; so -Infinity is put where nothing is greater.
+    For windows of -Infinity alone MaxPool gives the lowest finite number, so that -Infinity is selected there instead.
     """
     how = pooling_attributes(node)
     if how is None or input.data_type not in FLOATS:
@@ -164,12 +164,12 @@ def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
 
 
 def quantize_linear(body: Body, node: Node, **operands: OnnxTensor) -> Written:
-    """The decomposition: of NaN QuantizeLinear makes the lowest integer."""
+    """Write the decomposition: QuantizeLinear gives the lowest integer for NaN."""
     return body.decomposed(node, operands)
 
 
 def resample2d(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """Resize; by whole factors with scales and in the words for which onnxruntime has kernels of its own layout."""
+    """Write Resize; for whole factors, with the scales and mode for which onnxruntime has kernels in its own layout."""
     old, new = input.shape, node.outputs[0].shape
     are_whole = all(after % before == 0 for before, after in zip(old, new, strict=True))
     if node.options["mode"] != "nearest-neighbor" or input.data_type != "float32" or old == new or not are_whole:
@@ -180,7 +180,7 @@ def resample2d(body: Body, node: Node, input: OnnxTensor) -> Written:
 
 
 def scatter_nd(body: Body, node: Node, input: OnnxTensor, indices: OnnxTensor, updates: OnnxTensor) -> OnnxTensor:
-    """ScatterND of updates of which those to one place are all the last one, since its threads overtake each other."""
+    """Write ScatterND; duplicate indices all get the last update, since onnxruntime's threads write in any order."""
     depth = indices.shape[-1]
     sizes, count = input.shape[:depth], math.prod(indices.shape[:-1])
     within = in_range(body, indices, sizes, is_coordinates=True)
@@ -192,8 +192,8 @@ def scatter_nd(body: Body, node: Node, input: OnnxTensor, indices: OnnxTensor, u
     strides = np.array([math.prod(sizes[axis + 1 :]) for axis in range(depth)], np.int64).reshape(depth, 1)
     places = body.node("MatMul", body.node("Reshape", coordinates, shape(count, depth)), strides)
     places = body.node("Reshape", places, shape(count))
-    nobody = body.node("Expand", np.array(0, np.int64), shape(math.prod(sizes)))
-    last = body.node("ScatterElements", nobody, places, np.arange(count), axis=0)
+    unset = body.node("Expand", np.array(0, np.int64), shape(math.prod(sizes)))
+    last = body.node("ScatterElements", unset, places, np.arange(count), axis=0)
     winners = body.node("Gather", last, places, axis=0)
     rows = body.node("Reshape", updates, shape(count, math.prod(input.shape[depth:])))
     same = body.node("Reshape", body.node("Gather", rows, winners, axis=0), shape(*updates.shape))
@@ -201,7 +201,7 @@ def scatter_nd(body: Body, node: Node, input: OnnxTensor, indices: OnnxTensor, u
 
 
 def prelu(body: Body, node: Node, input: OnnxTensor, slope: OnnxTensor) -> Written:
-    """PRelu, where slopes are known to be finite: it leaves them out above zero, where an infinite one makes NaN."""
+    """Write PRelu for constant finite slopes: it ignores slopes above zero, where infinite ones give NaN."""
     if input.data_type not in FLOATS or _is_finite(body.known(slope)):
         return writing.write(body, node, {"input": input, "slope": slope})
     x = body.cast(input, "float32")
@@ -220,41 +220,41 @@ def scaled_matmul(
     a_zero_point: OnnxTensor,
     b_zero_point: OnnxTensor,
 ) -> OnnxTensor:
-    """MatMulIntegerToFloat, with one number in place of several that are equal."""
+    """Write MatMulIntegerToFloat, with scalars in place of constants whose elements are all equal."""
     steps = [_listed(body, item) for item in (a_scale, b_scale, a_zero_point, b_zero_point)]
     return body.nodes_of(MICROSOFT, "MatMulIntegerToFloat", [a, b, *steps], ["float32"])[0]
 
 
 def _listed(body: Body, tensor: OnnxTensor) -> Array:
-    """The elements of a constant, or the number that all of them are."""
+    """Return the elements of a constant as a list, or a scalar where all are equal."""
     array = body.known(tensor)
-    assert array is not None  # noqa: S101 - scales and zero points are known
+    assert array is not None  # noqa: S101 - scales and zero points are constant
     if array.size > 1 and (array != array.flat[0]).any():
         return array.reshape(-1)
     return array.reshape(-1)[:1].reshape(())
 
 
 def sigmoid(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """The quotient of exp(x) and exp(x) + 1; Sigmoid is good to 2⁻²³ of 1 only, however small the result is."""
+    """Compute exp(x) / (exp(x) + 1); Sigmoid has an absolute error of 2⁻²³, however small the result is."""
     power = body.node("Exp", body.node("Min", body.cast(input, "float32"), in_rank_of(input, SIGMOID_IS_ONE)))
     sum_ = body.node("Add", power, in_rank_of(input, _float(1)))
     return body.cast(body.node("Div", power, sum_), input.data_type)
 
 
 def quantized_lstm(body: Body, node: Node, **operands: OnnxTensor) -> Written:
-    """What graphs say it in."""
+    """Write the decomposition."""
     drawing = Drawing(body)
     drawn = {name: drawing.of(tensor) for name, tensor in operands.items()}
     return [drawing.tensor(operand) for operand in step_by_step(drawing, **drawn, **node.options)]
 
 
 def reduce_l2(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """In float64, in which no square is too large or too small."""
+    """Reduce in float64, in which no square overflows or underflows."""
     return _reduced_in_float64(body, "ReduceL2", node, input)
 
 
 def reduce_log_sum_exp(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """NaN where something is; ReduceLogSumExp is infinite where there is an infinite number behind it."""
+    """Propagate NaN; ReduceLogSumExp is infinite where an infinity follows NaN."""
     written = writing.write(body, node, {"input": input})
     axes = node.options["axes"]
     if axes == () or not input.rank:
@@ -267,12 +267,12 @@ def reduce_log_sum_exp(body: Body, node: Node, input: OnnxTensor) -> Written:
 
 
 def reduce_mean(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """In float64, in which no sum is too large."""
+    """Reduce in float64, in which no sum overflows."""
     return _reduced_in_float64(body, "ReduceMean", node, input)
 
 
 def reduce_sum_square(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """In float64: a million squares, added one after the other, would be off by 4e-4."""
+    """Reduce in float64: a million squares, added sequentially, would have a relative error of 4e-4."""
     return _reduced_in_float64(body, "ReduceSumSquare", node, input)
 
 
@@ -304,9 +304,9 @@ WITHOUT_FLOAT16: Final = frozenset(
         "Where",
     }
 )
-"""Operators of which onnxruntime has no kernels for float16, and which therefore say that they compute in float32.
+"""Operators without float16 kernels in onnxruntime, which are therefore written in float32 with explicit casts.
 
-The casts that it would put in, it drops together with the one that rounds what they read.
+onnxruntime would insert casts itself, but removes them together with the cast that rounds the operand.
 """
 
 RULES: Final[Mapping[str, Rule]] = {**SAVED} | {
@@ -335,7 +335,7 @@ RULES: Final[Mapping[str, Rule]] = {**SAVED} | {
         tree_ensemble,
     )
 }
-"""By the operator's Python name: the device's own, and those of what is saved."""
+"""Rules by the operator's Python name: the device's own, and those of saved models."""
 
 write: Final = writing.by(RULES)
-"""By the rules that hold for all numbers."""
+"""Writes an operator by the rules that hold for all numbers."""

@@ -1,4 +1,4 @@
-"""How steps of a loop are written: as ONNX's Scan."""
+"""The lowering of a re-rolled loop to ONNX's Scan."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from webnn_py.onnx_export.nodes import Within
 def rerolled_loop(
     body: Body, node: Node, states: Sequence[OnnxTensor], scanned: Sequence[OnnxTensor], outer: Sequence[OnnxTensor]
 ) -> list[OnnxTensor]:
-    """Scan, with a step in it that is written by the rules that hold around it."""
+    """Write Scan with a subgraph for the step, whose operators are lowered by the rules of the surrounding body."""
     step: Graph = node.options["step"]
     descriptors = [value.descriptor for value in step.inputs.values()]
-    # What is read from around may get another name there, if it is an output of the model: but not an Identity of it.
+    # A captured value that is an output of the model may be renamed outside; an Identity of it keeps its name.
     around = [tensor if tensor.name in body.constants else body.node("Identity", tensor) for tensor in outer]
     parts = [body.unwritten(item) for item in descriptors[: len(states) + len(scanned)]]
     given = zip(step.inputs.values(), [*parts, *around], strict=True)

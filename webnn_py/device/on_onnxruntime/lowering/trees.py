@@ -1,4 +1,4 @@
-"""Ensembles of decision trees, as the one operator that ONNX has for them."""
+"""The lowering of ensembles of decision trees to the one operator that ONNX has for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from webnn_py.rewriting.walk import rewrite
 MODES: Final = np.array(
     [b"LEAF", b"BRANCH_LEQ", b"BRANCH_LT", b"BRANCH_GTE", b"BRANCH_GT", b"BRANCH_EQ", b"BRANCH_NEQ"]
 )
-"""By the numbers of comparisons."""
+"""The names of comparisons in ONNX, in the order of :data:`COMPARISONS`."""
 
 EQUAL: Final = COMPARISONS.index("equal")
 NOT_EQUAL: Final = COMPARISONS.index("not_equal")
@@ -29,20 +29,20 @@ FUNCTIONS: Final[Mapping[str, str]] = {"sum": "SUM", "mean": "AVERAGE", "min": "
 
 
 def use_tree_regressors(graph: Graph, contents: ReadConstant) -> Graph:
-    """The graph with its trees drawn out where onnxruntime means something else: the least of NaN and others is NaN."""
+    """Decompose min and max ensembles with NaN among their weights, since onnxruntime does not propagate it."""
 
     def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
         if node.operator is not TREE_ENSEMBLE or node.options["function"] not in {"min", "max"}:
             return None
         weights = node.operands["weights"]
-        assert isinstance(weights, Constant)  # noqa: S101 - as the operator says
+        assert isinstance(weights, Constant)  # noqa: S101 - the operator requires it
         return drawn_out(node, current) if np.isnan(contents(weights)).any() else None
 
     return rewrite(graph, replace)
 
 
 def tree_ensemble(body: Body, node: Node, input: OnnxTensor, **tables: OnnxTensor) -> Written:
-    """TreeEnsembleRegressor, of which each tree's nodes stand together, the root first."""
+    """Write TreeEnsembleRegressor, with the nodes of each tree in a row, the root first."""
     known: dict[str, Any] = {name: body.known(tensor) for name, tensor in tables.items()}
     lists, targets = _lists(**known, **node.options)
     how = FUNCTIONS[node.options["function"]]
@@ -63,7 +63,7 @@ def _lists(
     depth: int,
     function: str,
 ) -> tuple[dict[str, npt.NDArray[Any]], int]:
-    """The attributes that are lists, and the number of targets."""
+    """Return the list attributes, and the number of targets."""
     by_node = children.reshape(-1, 2)
     comparisons, by_node = _without_sets(comparisons, by_node, missing_is_yes)
     order, tree = _in_order(roots, comparisons != LEAF, by_node, depth)
@@ -71,12 +71,12 @@ def _lists(
     place[order] = np.arange(len(order))
     is_leaf = comparisons[order] == LEAF
     following = np.where(is_leaf[:, None], 0, place[by_node[order]])
-    said = weights[order]
-    is_said = np.broadcast_to(is_leaf[:, None], said.shape)
-    if function in {"sum", "mean"}:  # to which 0 adds nothing
-        # But of each target some leaf has to say something: onnxruntime adds base values to nothing else.
-        is_said = is_said & ((said != 0) | (tree[order] == 0)[:, None])
-    leaves, targets = np.nonzero(is_said)
+    leaf_weights = weights[order]
+    is_written = np.broadcast_to(is_leaf[:, None], leaf_weights.shape)
+    if function in {"sum", "mean"}:  # a weight of 0 adds nothing
+        # But each target needs a weight on some leaf: onnxruntime adds base values only to targets that have one.
+        is_written = is_written & ((leaf_weights != 0) | (tree[order] == 0)[:, None])
+    leaves, targets = np.nonzero(is_written)
     lists = {
         "nodes_treeids": tree[order],
         "nodes_nodeids": np.arange(len(order)),
@@ -88,7 +88,7 @@ def _lists(
         "target_treeids": tree[order][leaves],
         "target_nodeids": leaves,
         "target_ids": targets,
-        "target_weights": said[leaves, targets],
+        "target_weights": leaf_weights[leaves, targets],
     }
     if base is not None:
         lists["base_values"] = base
@@ -98,11 +98,11 @@ def _lists(
 
 
 def _without_sets(comparisons: Array, children: Array, missing_is_yes: Array) -> tuple[Array, Array]:
-    """Comparisons and children with "not equal" for "equal", and the other child, where NaN is equal to nothing.
+    """Replace "equal" by "not equal" with swapped children where NaN takes the "no" branch; return both arrays.
 
-    Of such an "equal" that leads to another one onnxruntime makes one set if both lead to leaves of the same weight.
-    But it looks at the weights of the first target alone, and not at the other's way for NaN; and where leaves have no
-    weight, it may end the process.
+    onnxruntime merges chains of "equal" whose branches lead to leaves of the same weight into one set. But it compares
+    the weights of the first target only, and ignores the other node's branch for NaN; and where leaves have no weight,
+    it may end the process.
     """
     turned = (comparisons == EQUAL) & (missing_is_yes == 0)
     exchanged = np.where(turned[:, None], children[:, ::-1], children)
@@ -112,7 +112,7 @@ def _without_sets(comparisons: Array, children: Array, missing_is_yes: Array) ->
 def _in_order(
     roots: Integers, is_branch: npt.NDArray[np.bool_], children: Integers, depth: int
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """The nodes' indices, tree by tree, each from the root down; and the number of each node's tree."""
+    """Return the indices of the nodes, tree by tree, each from the root down; and the number of each node's tree."""
     tree = np.zeros(len(children), np.intp)
     tree[roots] = np.arange(len(roots))
     levels = [roots]

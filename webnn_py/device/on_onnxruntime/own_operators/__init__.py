@@ -1,1 +1,1 @@
-"""Operators of the device's own, which passes make and lowering writes."""
+"""The device's own operators, which passes create and lowering writes."""

@@ -1,4 +1,4 @@
-"""Products of matrices of integers of 8 bits, as onnxruntime has them."""
+"""Products of matrices of 8-bit integers, as onnxruntime has them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from webnn_py.operators.operand import MLOperand
 def integer_matmul(
     a: MLOperand, b: MLOperand, a_zero_point: MLOperand | None = None, b_zero_point: MLOperand | None = None
 ) -> MLOperandDescriptor:
-    """(a - a_zero_point) · (b - b_zero_point) of integers of 8 bits, in int32; b is one constant matrix."""
+    """Compute (a - a_zero_point) · (b - b_zero_point), of 8-bit integers, in int32; b is one constant matrix."""
     return MLOperandDescriptor("int32", (*a.shape[:-1], b.shape[-1]))
 
 
@@ -29,9 +29,9 @@ def scaled_matmul(
     a_zero_point: MLOperand,
     b_zero_point: MLOperand,
 ) -> MLOperandDescriptor:
-    """((a - a_zero_point) · (b - b_zero_point)) · (a_scale · b_scale), of integers of 8 bits, in float32.
+    """Compute ((a - a_zero_point) · (b - b_zero_point)) · (a_scale · b_scale), of 8-bit integers, in float32.
 
-    Scales and zero points are constants: of one element, or, of a single matrix b, one for each column.
+    Scales and zero points are constants: one element, or one for each column of a single matrix b.
     """
     del b_scale, a_zero_point, b_zero_point
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])

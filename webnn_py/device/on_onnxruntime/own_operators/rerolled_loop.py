@@ -1,4 +1,4 @@
-"""Steps of a loop as one node, which has a step in it."""
+"""A loop as one node that contains a single step."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ def rerolled_loop(
     steps: int,
     are_backward: Sequence[bool],
 ) -> list[MLOperandDescriptor]:
-    """A loop.
+    """Run a loop.
 
     Args:
-        states: what the first step begins with.
-        scanned: of which each step reads a part, along the first axis.
-        outer: what all steps read.
-        step: one step. Its inputs are the states, parts of what is scanned, and what all read; its outputs are the
-            states for the next step, and what is stacked.
-        steps: how many there are.
-        are_backward: for each of what is scanned, then of what is stacked, whether the last part is the first step's.
+        states: the initial states.
+        scanned: values of which each step reads a part, along the first axis.
+        outer: values that all steps read.
+        step: one step. Its inputs are the states, parts of the scanned values, and the outer values; its outputs are
+            the states for the next step, and the values to stack.
+        steps: the number of steps.
+        are_backward: for each scanned, then each stacked value, whether the last part is the first step's.
 
     Returns:
-        The last states, and of all steps what is stacked, along an axis more, the first.
+        The last states, then the stacked values of all steps, with a new first axis.
     """
     return [*loop_outputs(step, steps, len(states))]
 
 
 def loop_outputs(step: Graph, steps: int, states: int) -> tuple[MLOperandDescriptor, ...]:
-    """What a loop gives, of as many states."""
+    """Return the descriptors of a loop's results, given its number of states."""
     made = [value.descriptor for value in step.outputs.values()]
     stacked = [MLOperandDescriptor(item.data_type, (steps, *item.shape)) for item in made[states:]]
     return (*made[:states], *stacked)

@@ -1,7 +1,7 @@
-"""Convolutions as onnxruntime is fast with them, which lays images out in blocks of channels.
+"""Rewrite convolutions into forms that onnxruntime is fast with: it lays images out in blocks of channels.
 
-Few filters are padded to a block, and the layout changes before them and behind: of one window each they are a product.
-Channels that cannot be laid out are multiplied as a matrix, in tiles of which a small image fills a part.
+It pads few filters to a block, and changes the layout before and behind them: with one window, they become a product.
+Channels that do not fit its layout are multiplied as a matrix, in tiles that a small image fills only partly.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BLOCK: Final = 8
 """The fewest channels of a block."""
 
 ALIGNED: Final = 4
-"""What the channels that are laid out in blocks are a multiple of, if they fill one at least."""
+"""The divisor of channel counts that can be laid out in blocks, if they fill at least one block."""
 
 TILE: Final = 16
 """The columns of a tile of a matrix."""
@@ -32,7 +32,7 @@ OF_PRODUCT: Final = {"alpha": 1.0, "beta": 1.0, "a_transpose": False, "b_transpo
 
 
 def relayout_convolution(node: Node, current: Node) -> Mapping[Value, Value] | None:
-    """What takes the place of a conv2d of either kind, else None."""
+    """Return the replacement of a conv2d of either kind; None where it stays."""
     if not _is_plain(current):
         return None
     filters = current.operands["filter"]
@@ -43,14 +43,14 @@ def relayout_convolution(node: Node, current: Node) -> Mapping[Value, Value] | N
 
 
 def _is_plain(node: Node) -> bool:
-    """Whether a convolution is of float32, in one group, and laid out as ONNX has it."""
+    """Return whether a convolution is of float32, in one group, and in ONNX's layouts."""
     options = node.options
     is_laid_out = options["input_layout"] == "nchw" and options["filter_layout"] == "oihw"
     return is_laid_out and options["groups"] == 1 and node.outputs[0].data_type == "float32"
 
 
 def _as_product(node: Node, filters: Constant, data: HostArray) -> Value | None:
-    """The product, where there is one window and few filters, and where no layout has to change for it."""
+    """Return a convolution with one window and few filters as a product, where its image is a reshape; else None."""
     image, shape = node.operands["input"], node.outputs[0].shape
     assert isinstance(image, Value)  # noqa: S101 - for type checkers
     has_one_window = filters.descriptor.shape[2:] == image.descriptor.shape[2:] and not any(
@@ -72,7 +72,7 @@ def _as_product(node: Node, filters: Constant, data: HostArray) -> Value | None:
 
 
 def _aligned(node: Node, filters: Constant, data: HostArray) -> Value | None:
-    """The convolution with channels of zeros more, where the image is small and only they let it be laid out."""
+    """Return a convolution padded with zero channels, where the image is small and they allow the blocked layout."""
     count, channels, *window = filters.descriptor.shape
     more = -channels % ALIGNED
     if not more or channels < BLOCK or math.prod(node.outputs[0].shape[2:]) > TILE:
@@ -87,5 +87,5 @@ def _aligned(node: Node, filters: Constant, data: HostArray) -> Value | None:
 
 
 def _constant(data: HostArray, like: Constant) -> Constant:
-    """A constant that is made of another one, and of each that has its key alike."""
+    """Return a constant derived from another one; equal keys mark equal results."""
     return Constant(MLOperandDescriptor("float32", data.shape), data, like.key)

@@ -1,7 +1,7 @@
-"""Dynamic quantization, which graphs say in fourteen operators, as the one that ONNX has for it.
+"""Fuse dynamic quantization, which graphs spell out in fourteen operators, into the one operator that ONNX has for it.
 
-Nodes are what a build takes its time for. What onnxruntime computes is the same to the last bit, of numbers that are
-finite and not all of them tiny.
+Build time grows with the number of nodes. onnxruntime's result is the same to the last bit for finite numbers that are
+not all tiny.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from webnn_py.rewriting.walk import NodeRule, of_operators
 
 
 def dynamic_quantizations(graph: Graph) -> NodeRule | None:
-    """What puts one node in the place of each dynamic quantization of a graph; None where it has none."""
+    """Return the rule that replaces each dynamic quantization of a graph by one node; None where there is none."""
     found: dict[Node, DynamicQuantization] = {}
     for node in graph.nodes:
         there = recognized(node) if node.operator is conversion.quantize_linear else None

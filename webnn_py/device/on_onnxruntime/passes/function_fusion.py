@@ -1,4 +1,4 @@
-"""Functions that graphs draw in several operators, as the one or two nodes that onnxruntime is fast with."""
+"""Fuse functions that graphs draw in several operators into the one or two nodes that onnxruntime is fast with."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from webnn_py.rewriting.passes import RulePass
 from webnn_py.rewriting.rule import RewriteRule
 
 LEAST_EPSILON: Final = 1e-30
-"""With an epsilon of this size the reciprocal of the root is far from infinite."""
+"""With an epsilon of at least this size, the reciprocal of the root is far below infinity."""
 
 
 def _hard_swish_gate(b: Any, x: Any) -> Any:
@@ -31,9 +31,9 @@ HARD_SWISH: Final = RewriteRule(
     data_types=("float32",),
     tolerance=2e-6,
 )
-"""onnxruntime computes both operators within the convolution before, and images keep their blocks of channels.
+"""onnxruntime fuses both operators into the convolution before, and images keep their blocked channel layout.
 
-NaN at -Infinity, as the drawing is, and unlike hardSwish."""
+NaN at -Infinity, like the drawing and unlike hardSwish."""
 
 
 def _rms_drawing(square: Callable[..., Any], divided: Callable[..., Any]) -> Callable[..., Any]:
@@ -71,7 +71,7 @@ RMS_NORMALIZATION: Final = RewriteRule(
     data_types=("float32",),
     tolerance=1e-5,
 )
-"""onnxruntime finds it by itself only where nothing else reads the mean, and guards of finite means do."""
+"""onnxruntime's own fusion requires that nothing else reads the mean, but guards of finite means do."""
 
 FUSIONS: Final = (
     RulePass(name="rms-normalization", rules=(RMS_NORMALIZATION,), targets=(TESTED_PROVIDER,)),

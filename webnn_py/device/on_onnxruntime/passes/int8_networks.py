@@ -1,8 +1,8 @@
-"""Networks of quantized weights as int8, which onnxruntime multiplies in half the time of uint8, where that is exact.
+"""Run networks of quantized weights as int8 where that is exact: onnxruntime multiplies it in half the time of uint8.
 
-Rows of weights are put into an order in which no sum of 16 bits saturates (``paired_rows``): those of the input's
-together with its last axis, those of the state's together with the hidden units, whose order is undone behind the
-network. Sums of integers and ranges are the same in any order, and so are all results.
+Rows of weights are put into an order in which no 16-bit sum saturates (``int8_row_order.paired``): the rows of the
+input's weights together with the input's last axis, those of the state's weights together with the hidden units, whose
+order is undone behind the network. Integer sums and value ranges do not depend on the order, and so no result does.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from webnn_py.rewriting.builder import RewriteBuilder
 from webnn_py.rewriting.walk import rewrite
 
 MOST_PIECES: Final = 24
-"""Of how many pieces it takes less time to join others in their order than to look up the rows of the transpose."""
+"""The most pieces that are faster to concatenate in their order than to gather as rows of the transpose."""
 
 MOST_EXACT: Final = EXACT_UP_TO // (LARGEST * MIDDLE)
-"""Of how many products of uint8 by int8 float32 holds the sum."""
+"""The most products of uint8 by int8 whose sum float32 holds exactly."""
 
 BY_UNIT: Final = ("w_scale", "r_scale", "bias", "hidden", "cell")
-"""What has an element for each unit, or for each of each gate, besides the weights; scales may have one alone."""
+"""Operands besides the weights with an element for each unit, or for each gate's units; scales may have just one."""
 
 
 def use_signed_weights(graph: Graph, contents: ReadConstant) -> Graph:
-    """The graph with the weights of each such network as int8 where they can be, and as uint8 elsewhere.
+    """Return the graph with the weights of each quantized LSTM as int8 where they can be paired, else as uint8.
 
-    With VNNI, whose sums of uint8 by int8 do not saturate, they stay as they are.
+    With VNNI, whose sums of uint8 by int8 do not saturate, the weights stay as they are.
 
     Args:
-        graph: what to rewrite.
-        contents: gives the values of constants.
+        graph: the graph to rewrite.
+        contents: returns the values of constants.
     """
     networks = [node for node in graph.nodes if node.operator is QUANTIZED_LSTM]
     if not networks or has_vnni():
@@ -75,13 +75,13 @@ def use_signed_weights(graph: Graph, contents: ReadConstant) -> Graph:
 
 @attrs.frozen(eq=False)
 class _Paired:
-    """Weights less their zero points, and the orders in which they are paired.
+    """Weights less their zero points, and the row orders in which no pair saturates.
 
     Attributes:
-        w: of the input.
-        r: of the hidden state.
-        elements: the order of the elements of the input.
-        units: that of the hidden units.
+        w: the input's weights.
+        r: the hidden state's weights.
+        elements: the order of the input's elements.
+        units: the order of the hidden units.
     """
 
     w: Weights
@@ -91,7 +91,7 @@ class _Paired:
 
 
 def _paired(networks: Sequence[Node], contents: ReadConstant) -> Mapping[Node, _Paired]:
-    """The weights of the networks that can be paired."""
+    """Return the weights of the networks that can be paired."""
     of_inputs: dict[Value, dict[Node, tuple[Weights, Weights, Order]]] = defaultdict(dict)
     for node in networks:
         w, r = (_signed(node, name, contents) for name in "wr")
@@ -100,7 +100,7 @@ def _paired(networks: Sequence[Node], contents: ReadConstant) -> Mapping[Node, _
             of_inputs[_origin(node.operands["x"])][node] = w, r, units
     found = {}
     for nodes in of_inputs.values():
-        # What several read is put into one order for all, if there is one.
+        # An input that several networks read gets one order for all of them, if there is one.
         together = paired([w for w, _, _ in nodes.values()]) if len(nodes) > 1 else None
         for node, (w, r, units) in nodes.items():
             elements = paired([w]) if together is None else together
@@ -110,17 +110,17 @@ def _paired(networks: Sequence[Node], contents: ReadConstant) -> Mapping[Node, _
 
 
 def _origin(value: Any) -> Value:
-    """What a value is, but for its shape."""
+    """Return a value without its reshapes."""
     while isinstance(value, Output) and value.node.operator.name == "reshape":
         (value,) = value.node.inputs
     return value  # type: ignore[no-any-return]
 
 
 def _signed(node: Node, name: str, contents: ReadConstant) -> Weights | None:
-    """The weights of a network less their zero point, [rows, columns]; None if that is not int8."""
+    """Return the weights of a network less their zero point, [rows, columns]; None where they do not fit int8."""
     integers, zero_point = node.operands[name], node.operands[f"{name}_zero_point"]
-    assert isinstance(integers, Constant)  # noqa: S101 - weights of such networks are
-    assert isinstance(zero_point, Constant)  # noqa: S101 - likewise
+    assert isinstance(integers, Constant)  # noqa: S101 - weights are constant
+    assert isinstance(zero_point, Constant)  # noqa: S101 - weights are constant
     array = contents(integers).reshape(integers.descriptor.shape[1:])
     zero = contents(zero_point).item()
     if array.dtype == np.int8 and zero == 0:
@@ -132,7 +132,7 @@ def _signed(node: Node, name: str, contents: ReadConstant) -> Weights | None:
 
 
 def _unsigned(node: Node, unsigned: Unsigned) -> Sequence[Value]:
-    """The results of a network with weights of uint8."""
+    """Return the results of a network with its weights as uint8."""
     operands = dict(node.operands)
     for name in "wr":
         shifted = unsigned.of(ShiftedBytes(operands[name], operands[f"{name}_zero_point"]))  # type: ignore[arg-type]
@@ -147,9 +147,9 @@ def _in_order(
     contents: ReadConstant,
     inputs: dict[tuple[Value, bytes], Value],
 ) -> Sequence[Value]:
-    """The results of a network with weights of int8 in their orders, of which the results have that of the units.
+    """Return the results of a network whose int8 weights are reordered; the results are in the order of the units.
 
-    Each input, and the order it was put into, is entered among ``inputs``, for the next one that reads it so.
+    Each reordered input is recorded in ``inputs``, by value and order, for the next network that needs it.
     """
     operands: dict[str, Any] = dict(node.operands)
     columns = _of_blocks(weights.units, weights.w.shape[1])
@@ -172,12 +172,12 @@ def _in_order(
 
 
 def _ends(ends: Sequence[int]) -> Sequence[int]:
-    """Where rows in any order are cut, so that float32 holds sums of products: nowhere, if they were not."""
+    """Return the ends of the slices of rows so that float32 holds the sum of each slice; a single slice stays whole."""
     return ends if len(ends) == 1 else [*range(MOST_EXACT, ends[-1], MOST_EXACT), ends[-1]]
 
 
 def _of_blocks(order: Order, size: int) -> Order:
-    """An order within each of the blocks of so many elements."""
+    """Repeat an order within each block of ``size`` elements."""
     return np.add.outer(np.arange(0, size, len(order)), order).ravel()
 
 
@@ -186,14 +186,14 @@ def _is_as_was(order: Order) -> bool:
 
 
 def _weights(value: Constant, zero_point: NDArray[Any], array: Weights, rows: Order, columns: Order) -> Constant:
-    """The constant of weights, less their zero point, whose rows and columns are in an order."""
+    """Return the constant of weights, less their zero point, with its rows and columns reordered."""
     orders = [(axis, order) for axis, order in enumerate((rows, columns)) if not _is_as_was(order)]
     if not orders and value.descriptor.data_type == "int8" and not zero_point.any():
         return value
     ordered = array.copy()
     moves = []
     for axis, order in orders:
-        places = np.flatnonzero(order != np.arange(len(order)))  # a few: the rest is copied at once
+        places = np.flatnonzero(order != np.arange(len(order)))  # usually a few; all others were copied at once
         moves.append((axis, places.tolist(), order[places].tolist()))
         ordered.swapaxes(0, axis)[places] = ordered.take(order[places], axis).swapaxes(0, axis)
     key = None if value.key is None else ("paired", value.key, value.descriptor, zero_point.item(), str(moves))
@@ -201,7 +201,7 @@ def _weights(value: Constant, zero_point: NDArray[Any], array: Weights, rows: Or
 
 
 def _by_unit(builder: RewriteBuilder, value: Value, order: Order, contents: ReadConstant) -> Value:
-    """What has its last axis in an order."""
+    """Return a value with its last axis reordered."""
     if not isinstance(value, Constant):
         return builder.value(_ordered(builder, builder.operand(value), order))
     if _is_as_was(order):
@@ -210,7 +210,7 @@ def _by_unit(builder: RewriteBuilder, value: Value, order: Order, contents: Read
 
 
 def _ordered(builder: RewriteBuilder, x: MLOperand, order: Order) -> MLOperand:
-    """An operand whose last axis is in another order."""
+    """Return an operand with its last axis reordered."""
     if _is_as_was(order):
         return x
     starts = np.flatnonzero(np.r_[True, order[1:] != order[:-1] + 1])
@@ -220,7 +220,7 @@ def _ordered(builder: RewriteBuilder, x: MLOperand, order: Order) -> MLOperand:
         pieces = builder.split(x, sizes.tolist(), axis=x.rank - 1)
         joined: MLOperand = builder.concat([pieces[place] for place in np.argsort(by_place)], x.rank - 1)
         return joined
-    # A row of the transpose is copied at once, an element of a row would be by itself.
+    # Gathers copy whole rows of the transpose, but single elements of a row.
     indices = builder.constant(order.astype(np.int32).tobytes(), data_type="int32", shape=order.shape)
     columns = builder.transpose(builder.reshape(x, [math.prod(x.shape[:-1]), len(order)]))
     looked_up: MLOperand = builder.reshape(builder.transpose(builder.gather(columns, indices)), [*x.shape])

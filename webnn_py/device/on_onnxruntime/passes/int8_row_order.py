@@ -1,8 +1,9 @@
-"""Orders of rows of integer weights in which onnxruntime multiplies them by uint8 as int8, rightly and fast.
+"""Row orders of integer weights in which onnxruntime's int8 product by uint8 is both exact and fast.
 
-On x86 without VNNI it multiplies rows 2k and 2k + 1 by two bytes and adds both products in 16 bits, which saturate
-(``vpmaddubsw``). They cannot where, in each column, what is positive of the two is at most 128 together, and what is
-negative at least -128: 255 · 128 is 32,640. The sums of such weights are those of uint8 by uint8, in half the time.
+On x86 without VNNI, onnxruntime multiplies rows 2k and 2k + 1 by two bytes and adds both products in 16 bits, which
+saturate (``vpmaddubsw``). They cannot saturate where, in each column, the positive weights of the pair sum to at most
+128, and the negative ones to at least -128: 255 · 128 is 32,640. The sums then equal those of uint8 by uint8, which
+take twice the time.
 """
 
 from __future__ import annotations
@@ -15,25 +16,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST: Final = 128
-"""What the positive weights of a pair may be together, and the negative ones less than 0."""
+"""The largest sum of the positive weights of a pair, and of the magnitudes of its negative ones."""
 
 LOUD: Final = MOST // 2
-"""Of two weights that are too much together, one is beyond this."""
+"""Of two weights whose sum is out of bounds, at least one has a magnitude above this."""
 
 MOST_LOUD: Final = 2**14
-"""How many loud weights a matrix may have for an order to be looked for: more leave none, as a rule."""
+"""The most loud weights of a matrix for which an order is searched: with more there is usually none."""
 
 FIRST: Final = 64
-"""Of how many rows it shows soon if far too many weights are loud."""
+"""The number of rows that suffice to detect a matrix with far too many loud weights."""
 
 MOST_COMPARED: Final = 2**21
-"""How many weights are looked at, beside loud ones, for other orders: some 3 ms."""
+"""The most weights that are compared with loud ones in the search for an order: some 3 ms."""
 
 MOST_ROWS: Final = 2**14
-"""Of how many rows sums on the way, with what zero points take away, fit into int32: with VNNI they saturate there."""
+"""The most rows whose partial sums, less the zero points' share, fit into int32: with VNNI they saturate there."""
 
 ROUNDS: Final = 4
-"""How often all pairs that are too loud are looked at: a partner may be free after others were exchanged."""
+"""How often all conflicting pairs are visited: a partner may become free when others are exchanged."""
 
 Order = NDArray[np.intp]
 Weights = NDArray[np.int8]
@@ -41,10 +42,10 @@ Flags = NDArray[np.bool_]
 
 
 def paired(matrices: Sequence[Weights]) -> Order | None:
-    """An order of the rows in which no pair is too loud, of few rows elsewhere than now; None where none is found.
+    """Return a row order in which no pair can saturate, with few rows moved; None where none is found.
 
     Args:
-        matrices: the weights, [rows, columns], that are to be in one order; of an odd number of rows the last one has
+        matrices: the weights, [rows, columns], that get one common order; with an odd number of rows, the last row has
             no partner, and stays.
     """
     order = np.arange(len(matrices[0]))
@@ -68,14 +69,13 @@ def paired(matrices: Sequence[Weights]) -> Order | None:
 
 @attrs.frozen(eq=False)
 class _Loud:
-    """The weights of a matrix that are too much beside some.
+    """The loud weights of a matrix: those that saturate with some partners.
 
-    Attributes:
-        rows: all weights.
-        of_row: the row of each of them, ascending.
-        columns: their columns.
-        flips: -1 for those below 0, whose bits, and those of others beside them, are looked at inverted, else 0.
-        left: the most that the other one of a pair may be, of these bits.
+    rows: all weights.
+    of_row: the row of each loud weight, ascending.
+    columns: the column of each.
+    flips: -1 for negative loud weights, whose bits, and those of their partners, are compared inverted, else 0.
+    left: the largest allowed value of the partner, with these bits inverted.
     """
 
     rows: Weights
@@ -86,7 +86,7 @@ class _Loud:
 
     @classmethod
     def of(cls, rows: Weights) -> _Loud | None:
-        """Those of a matrix; None where there are too many."""
+        """Return the loud weights of a matrix; None where there are too many."""
         if np.count_nonzero(rows[:FIRST] > LOUD) > MOST_LOUD:
             return None
         places = np.flatnonzero((rows.max(1, initial=0) > LOUD) | (rows.min(1, initial=0) < -LOUD))
@@ -102,21 +102,21 @@ class _Loud:
         return cls(rows, places[place], columns, flips.astype(np.int8), left.astype(np.int8))
 
     def pairs(self) -> Flags:
-        """Whether each pair, as the rows are now, is too loud."""
+        """Return whether each pair can saturate, in the current order of the rows."""
         wrong = np.zeros(len(self.rows) // 2, np.bool_)
-        beside = self.rows[self.of_row ^ 1, self.columns] ^ self.flips
-        wrong[self.of_row[beside > self.left] // 2] = True
+        partner = self.rows[self.of_row ^ 1, self.columns] ^ self.flips
+        wrong[self.of_row[partner > self.left] // 2] = True
         return wrong
 
     def conflicts(self) -> tuple[Order, Order]:
-        """Which rows may be no partners of which."""
+        """Return the row pairs that must not be partners, as two arrays."""
         are_beyond = (self.rows.take(self.columns, 1) ^ self.flips) > self.left
-        beside, place = np.divmod(np.flatnonzero(are_beyond), max(len(self.columns), 1))
-        return self.of_row[place], beside
+        partner, place = np.divmod(np.flatnonzero(are_beyond), max(len(self.columns), 1))
+        return self.of_row[place], partner
 
 
 def _exchanged(pairs: Order, are_wrong: Flags, loud: Sequence[_Loud]) -> Order | None:
-    """Pairs, [2, pairs], whose second rows are exchanged until none is wrong; None where some are left."""
+    """Return the pairs, [2, pairs], with second rows exchanged until none can saturate; None where some still can."""
     conflicts = np.zeros((pairs.size, pairs.size), np.bool_)
     for one, other in [part.conflicts() for part in loud]:
         conflicts[one, other] = conflicts[other, one] = True
@@ -128,7 +128,7 @@ def _exchanged(pairs: Order, are_wrong: Flags, loud: Sequence[_Loud]) -> Order |
             are_right[at] = False
             found = are_right.nonzero()[0]
             if found.size:
-                other = found[are_wrong[found].argmax()]  # best of a pair that is wrong itself
+                other = found[are_wrong[found].argmax()]  # preferably a pair that conflicts itself
                 pairs[1, at], pairs[side, other] = pairs[side, other], second
                 are_wrong[[at, other]] = False
                 return

@@ -1,8 +1,8 @@
-"""Products of integers of 8 bits, which graphs say in float32, as such: they are the same, and several times as fast.
+"""Multiply 8-bit integers as integers where a graph multiplies them in float32: equal results, several times as fast.
 
-WebNN multiplies matrices of floats only, so a quantized product is drawn as one of integers less their zero points, as
-float32, in which every sum of up to 2**24 is exact; or as one of what is dequantized, of which sums are rounded anyway:
-that of the integers, times both scales, is rounded less often.
+WebNN multiplies float matrices only. A quantized product is therefore drawn as a product of integers less their zero
+points, cast to float32, in which every sum of up to 2**24 is exact; or as a product of dequantized values, whose sums
+are rounded anyway: the integer product times both scales is rounded less often.
 """
 
 from __future__ import annotations
@@ -22,34 +22,33 @@ from webnn_py.operators import conversion, matrix
 from webnn_py.rewriting.walk import NodeRule, of_operators
 
 EXACT_UP_TO: Final = 2**24
-"""Every integer up to this is a float32, and so is every sum on the way to a sum of magnitudes up to it."""
+"""Every integer up to this is exact in float32, and so is every partial sum of values whose magnitudes sum to it."""
 
 MOST_SUM: Final = 2**31 - 1
-"""The greatest sum of int32."""
+"""The largest int32 sum."""
 
 LEAST_LENGTH: Final = 64
-"""Of how many elements rows are at least where a product of what is dequantized gains: shorter ones take up to 1.26
-times as long."""
+"""The least row length at which a product of dequantized values gains: shorter ones take up to 1.26 times as long."""
 
 LARGEST: Final = 255
-"""The greatest magnitude of the difference of two integers of 8 bits of the same type."""
+"""The largest magnitude of the difference of two 8-bit integers of the same type."""
 
 LEAST_STEP: Final = float(np.finfo(np.float32).smallest_normal)
 MOST: Final = float(np.finfo(np.float32).max)
 
 MIDDLE: Final = 128
-"""What an int8 is less than the uint8 of the same place among all."""
+"""The difference between a uint8 and the int8 at the same position of their ranges."""
 
 BYTES: Final = ("int8", "uint8")
 
 
 @attrs.frozen
 class ShiftedBytes:
-    """Integers of 8 bits less a zero point.
+    """8-bit integers less a zero point.
 
     Attributes:
         integers: the integers.
-        zero_point: of one element or of one for each column; None for 0.
+        zero_point: one element, or one for each column; None for 0.
     """
 
     integers: Value
@@ -57,13 +56,13 @@ class ShiftedBytes:
 
 
 class Unsigned:
-    """Constant factors of int8 as such of uint8, each once.
+    """Constant int8 factors as uint8, each converted once.
 
-    Where int8 is multiplied in pairs, sums of 16 bits saturate on processors without VNNI; onnxruntime's own conversion
+    Where int8 is multiplied in pairs, 16-bit sums saturate on processors without VNNI; onnxruntime's own conversion
     (``session.x64quantprecision``) refuses a model in which two products share a constant.
 
     Args:
-        contents: gives the values of constants.
+        contents: returns the values of constants.
     """
 
     def __init__(self, contents: ReadConstant) -> None:
@@ -72,7 +71,7 @@ class Unsigned:
         self._middle = Constant(MLOperandDescriptor("uint8", ()), np.array(MIDDLE, np.uint8))
 
     def of(self, shifted: ShiftedBytes) -> ShiftedBytes:
-        """The same differences: integers and zero point are both greater by 128."""
+        """Return the same differences as uint8: integers and zero point are both greater by 128."""
         if _type_of(shifted.integers) == "uint8":
             return shifted
         zero_point = self._middle if shifted.zero_point is None else self._greater(shifted.zero_point)
@@ -80,7 +79,7 @@ class Unsigned:
 
     def _greater(self, value: Value) -> Constant:
         if value not in self._made:
-            assert isinstance(value, Constant)  # noqa: S101 - asked before
+            assert isinstance(value, Constant)  # noqa: S101 - checked before
             data = np.asarray(_array(value, self._contents).view(np.uint8) ^ np.uint8(MIDDLE))
             key = None if value.key is None else ("greater by 128", value.key)
             self._made[value] = Constant(MLOperandDescriptor("uint8", value.descriptor.shape), data, key)
@@ -88,14 +87,14 @@ class Unsigned:
 
 
 def integer_products(graph: Graph, contents: ReadConstant) -> NodeRule | None:
-    """What puts a product of integers in place of each product of floats that are such, and is no less exact.
+    """Return the rule that replaces float products of quantized matrices by integer products of no larger error.
 
     Args:
-        graph: what to rewrite.
-        contents: gives the values of constants.
+        graph: the graph to rewrite.
+        contents: returns the values of constants.
 
     Returns:
-        What replaces nodes of the graph; None where it has no integers of 8 bits.
+        The rule; None where the graph has no 8-bit integers.
     """
     if not any(value.descriptor.data_type in BYTES for node in graph.nodes for value in node.inputs):
         return None
@@ -116,7 +115,7 @@ def integer_products(graph: Graph, contents: ReadConstant) -> NodeRule | None:
 
 
 def _sums_before(cast: Node) -> Value | None:
-    """The sums of a product of integers that a cast gets as floats and makes integers again."""
+    """Return the int32 sums of an integer product that a cast reads as float32 and casts back; None for other casts."""
     value = cast.operands["input"]
     if cast.outputs[0].data_type != "int32" or not isinstance(value, Output) or value.node.operator.name != "cast":
         return None
@@ -126,7 +125,7 @@ def _sums_before(cast: Node) -> Value | None:
 
 
 def _product(node: Node, contents: ReadConstant, unsigned: Unsigned) -> Node | None:
-    """A product of matrices as one of integers; None where it is not, or where a float's sum may be rounded."""
+    """Return a matrix product as an integer product; None where it is none, or where a float32 sum may be rounded."""
     a, b = shifted_bytes(node.operands["a"]), shifted_bytes(node.operands["b"])
     if a is None or b is None or not _can_be(a, b):
         return None
@@ -140,7 +139,7 @@ def _product(node: Node, contents: ReadConstant, unsigned: Unsigned) -> Node | N
 
 
 def shifted_bytes(value: object) -> ShiftedBytes | None:
-    """The integers, less their zero point, that a value is the floats of; None where it is not."""
+    """Return the integers, less their zero point, from which a value is cast to float32; None for other values."""
     if not isinstance(value, Output) or value.node.operator.name != "sub":
         integers = _integers(value)
         return None if integers is None else ShiftedBytes(integers, None)
@@ -151,7 +150,7 @@ def shifted_bytes(value: object) -> ShiftedBytes | None:
 
 
 def _integers(value: object) -> Value | None:
-    """What was cast to float32 of 8 bits."""
+    """Return the 8-bit integers from which a value is cast to float32; None for other values."""
     if not isinstance(value, Output) or value.node.operator.name != "cast" or _type_of(value) != "float32":
         return None
     before = value.node.operands["input"]
@@ -163,9 +162,9 @@ def _type_of(value: Value) -> str:
 
 
 def _can_be(a: ShiftedBytes, b: ShiftedBytes) -> bool:
-    """Whether the second factor is one constant matrix, and zero points are such as onnxruntime knows.
+    """Return whether the second factor is a constant matrix, and onnxruntime supports the zero points.
 
-    Products of int8 by uint8 take it up to five times as long as those of float32.
+    Products of int8 by uint8 take onnxruntime up to five times as long as those of float32.
     """
     integers, zero_point = b.integers, b.zero_point
     if _type_of(a.integers) != "uint8":
@@ -181,7 +180,7 @@ def _can_be(a: ShiftedBytes, b: ShiftedBytes) -> bool:
 
 
 def _largest_column(b: ShiftedBytes, contents: ReadConstant, most: int) -> int:
-    """A bound of the sums of magnitudes of the columns; the greatest of them, where that one may exceed ``most``."""
+    """Return a bound of the columns' sums of magnitudes; their exact maximum where the bound may exceed ``most``."""
     matrix = _array(b.integers, contents)
     zero_point = np.zeros((), np.int16) if b.zero_point is None else _array(b.zero_point, contents).astype(np.int16)
     ends, points = ([int(array.min()), int(array.max())] for array in (matrix, zero_point))
@@ -193,12 +192,12 @@ def _largest_column(b: ShiftedBytes, contents: ReadConstant, most: int) -> int:
 
 
 def _array(value: Value, contents: ReadConstant) -> NDArray[Any]:
-    assert isinstance(value, Constant)  # noqa: S101 - asked before
+    assert isinstance(value, Constant)  # noqa: S101 - checked before
     return contents(value).reshape(value.descriptor.shape)
 
 
 def _floats(node: Node) -> Value:
-    """The result of a node as float32."""
+    """Return the result of a node, cast to float32."""
     output = MLOperandDescriptor("float32", node.outputs[0].shape)
     operands, options = {"input": node.results[0]}, {"data_type": output.data_type}
     return Node(conversion.cast, operands, options, (output,), node.label, node.drawn).results[0]
@@ -206,17 +205,17 @@ def _floats(node: Node) -> Value:
 
 @attrs.frozen
 class Dequantized(ShiftedBytes):
-    """Such integers times a scale.
+    """8-bit integers less a zero point, times a scale.
 
     Attributes:
-        scale: of one element, or, of a single matrix, of one for each column.
+        scale: one element, or one for each column of a single matrix.
     """
 
     scale: Constant
 
 
 def _scaled_product(node: Node, contents: ReadConstant, unsigned: Unsigned) -> Node | None:
-    """A product of what is dequantized as one of integers; None where it is none, or may not mean the same."""
+    """Return a product of dequantized values as an integer product; None where it is none or may give other results."""
     a, b = _dequantized(node.operands["a"]), _dequantized(node.operands["b"])
     if a is None or b is None or a.scale.descriptor.element_count != 1 or _type_of(a.integers) != "uint8":
         return None
@@ -243,7 +242,7 @@ def _scaled_product(node: Node, contents: ReadConstant, unsigned: Unsigned) -> N
 
 
 def _dequantized(value: object) -> Dequantized | None:
-    """What is dequantized from 8 bits to float32, by constants of one element or of one for each column."""
+    """Return the 8-bit integers that constants of one element, or one for each column, dequantize; else None."""
     if not isinstance(value, Output) or value.node.operator.name != "dequantize_linear":
         return None
     integers, scale, zero_point = value.node.inputs
@@ -257,7 +256,7 @@ def _dequantized(value: object) -> Dequantized | None:
 
 
 def _are_usual(a_scale: NDArray[Any], b_scale: NDArray[Any], most: int) -> bool:
-    """Whether no element and no sum of up to ``most`` is too large, and no product of scales loses digits or signs."""
+    """Return whether neither elements nor sums up to ``most`` overflow, and scale products are positive and normal."""
     a, least, largest = (float(scale) for scale in (a_scale.item(), b_scale.min(), b_scale.max()))
     steps = sorted((a * least, a * largest))
     elements = LARGEST * max(abs(a), abs(least), abs(largest))

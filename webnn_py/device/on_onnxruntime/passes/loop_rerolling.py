@@ -1,7 +1,7 @@
-"""Steps that a graph repeats, as one node that has a step in it, and not each of them.
+"""Re-roll unrolled loops: replace the repeated steps of a graph by one node that contains a single step.
 
-Loops come as graphs of their steps: those that a script draws, and ONNX's Loop, which the importer unrolls. To
-write, optimize and lay out thousands of nodes takes long, and one step as long as in a model that has the loop.
+Loops come as graphs of their steps: from scripts that draw them, and from ONNX's Loop, which the importer unrolls.
+Thousands of nodes take long to write, optimize and plan; one step takes as long as in a model that has the loop.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from webnn_py.rewriting.walk import rewrite
 FEWEST_STEPS: Final = 8
 
 FEWEST_NODES: Final = 200
-"""Of all steps together: fewer take up to a tenth longer to run as one."""
+"""Over all steps: loops of fewer nodes run up to a tenth longer re-rolled."""
 
 PLAIN: Final = frozenset(
     [
@@ -34,15 +34,15 @@ PLAIN: Final = frozenset(
         *("relu", "reshape", "sigmoid", "slice", "split", "sqrt", "sub", "tanh", "transpose"),
     ]
 )
-"""Operators whose rules have no guards, which would lie within a step."""
+"""Operators whose lowering rules have no guards; a guard would be within a step."""
 
 
 def reroll_loops(graph: Graph, contents: ReadConstant) -> Graph:
-    """The graph with one node for all steps of a loop, in each of which a state is multiplied by the same matrix.
+    """Return the graph with its loops re-rolled; in each step, a state is multiplied by the same constant matrix.
 
     Args:
-        graph: what to rewrite.
-        contents: gives the values of constants.
+        graph: the graph to rewrite.
+        contents: returns the values of constants.
     """
     while (rolled := _reroll_one_loop(graph, contents)) is not None:
         graph = rolled
@@ -50,7 +50,7 @@ def reroll_loops(graph: Graph, contents: ReadConstant) -> Graph:
 
 
 def _reroll_one_loop(graph: Graph, contents: ReadConstant) -> Graph | None:
-    """The graph with one node for the steps of one loop; None where there is none."""
+    """Return the graph with one loop re-rolled; None where there is none."""
     matrices = _matrices(graph)
     ordered = sorted(graph.nodes, key=attrgetter("drawn")) if matrices else []
     rolled = (_rolled(graph, nodes, length, contents) for nodes, length in _runs(ordered, matrices))
@@ -58,7 +58,7 @@ def _reroll_one_loop(graph: Graph, contents: ReadConstant) -> Graph | None:
 
 
 def _matrices(graph: Graph) -> dict[Value, list[Node]]:
-    """By constant matrix the nodes that multiply by it, of those by which many do; none where sigmoids are gates."""
+    """Return the products by each constant matrix that many of them share; none where a graph has quantized gates."""
     readers: dict[Value, list[Node]] = defaultdict(list)
     for node in graph.nodes:
         if node.operator is matmul or node.operator is gemm:
@@ -72,9 +72,9 @@ def _matrices(graph: Graph) -> dict[Value, list[Node]]:
 
 
 def _runs(ordered: Sequence[Node], matrices: Mapping[Value, list[Node]]) -> Iterator[tuple[Sequence[Node], int]]:
-    """The nodes that repeat at a distance, around those that multiply by a matrix, and the distance."""
+    """Yield runs of nodes that repeat at a distance, around the products by a matrix, each with its distance."""
     places = {node: place for place, node in enumerate(ordered)}
-    for nodes in reversed([*matrices.values()]):  # what one of the last takes the place of, those before do not read
+    for nodes in reversed([*matrices.values()]):  # earlier loops do not read what a later one replaces
         at = sorted([places[node] for node in nodes])
         distances = [after - before for before, after in pairwise(at)]
         ((length, times),) = Counter(distances).most_common(1)
@@ -107,7 +107,7 @@ def _differ_in_starts(node: Node, other: Node) -> bool:
 
 
 def _rolled(graph: Graph, nodes: Sequence[Node], length: int, contents: ReadConstant) -> Graph | None:
-    """The graph with one node in place of all steps; None where that cannot be."""
+    """Return the graph with one node in place of all steps; None where they are no loop."""
     try:
         steps = RepeatedSteps(nodes, length, contents)
     except NoLoopError:
@@ -124,12 +124,12 @@ def _rolled(graph: Graph, nodes: Sequence[Node], length: int, contents: ReadCons
         replaced[whole] = builder.value(builder.reshape(builder.operand(value), [*whole.descriptor.shape]))
     rest = attrs.evolve(graph, nodes=(nodes[0], *others))
     without = rewrite(rest, lambda node, _: replaced if node is nodes[0] else None)
-    # Where others read more of the steps than that, these are still there.
+    # If other nodes read further values of the steps, the steps are still in the graph.
     return without if steps.places.keys().isdisjoint(without.nodes) else None
 
 
 def _stack(node: Node, steps: RepeatedSteps) -> tuple[Place, bool] | None:
-    """What a node joins of all steps, and whether the last step's comes first."""
+    """Return the place of the values that a node concatenates over all steps, and whether it does so in reverse."""
     if node.operator is not concat or len(node.inputs) != steps.count:
         return None
     values = [*joined_by(node)]

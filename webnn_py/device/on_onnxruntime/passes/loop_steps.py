@@ -1,4 +1,4 @@
-"""What the steps of a loop read and give, found by comparing all steps of a graph that has them one after the other."""
+"""The states, inputs and outputs of a loop's steps, found by comparing all steps of an unrolled loop."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from webnn_py.operators.movement import slice_
 from webnn_py.rewriting.builder import RewriteBuilder
 
 Place = tuple[int, int]
-"""Of a value within a step: which node gives it, as which output."""
+"""The place of a value within a step: the index of its node, and of the output."""
 
 LABEL: Final = "in a loop"
 
 MOST_BYTES: Final = 2**12
-"""Of a constant that each step has its own of."""
+"""The largest constant, in bytes, that may differ by step."""
 
 
 class NoLoopError(Exception):
-    """Steps read what those of a loop cannot."""
+    """The steps cannot be written as a loop."""
 
 
 @final
 class RepeatedSteps:
-    """The steps of a loop.
+    """The repeated steps of an unrolled loop.
 
     Args:
-        nodes: those of all steps; each node is alike the one that is one step before.
-        length: how many nodes a step has.
-        contents: gives the values of constants.
+        nodes: the nodes of all steps, in order; each node repeats the one a step before, with other operands.
+        length: the number of nodes in a step.
+        contents: returns the values of constants.
 
     Attributes:
-        places: where each node is.
-        count: how many steps there are.
+        places: the index of each node.
+        count: the number of steps.
 
     Raises:
-        NoLoopError: they are no loop.
+        NoLoopError: the steps are no loop.
     """
 
     def __init__(self, nodes: Sequence[Node], length: int, contents: ReadConstant) -> None:
@@ -65,21 +65,23 @@ class RepeatedSteps:
             raise NoLoopError
 
     def of_step(self, place: Place, step: int) -> Value:
-        """The value at a place of one of the steps."""
+        """Return the value at a place of one of the steps."""
         slot, index = place
         return self._nodes[step * self._length + slot].results[index]
 
     def place_of(self, value: Value) -> Place | None:
-        """The place of a value of the first step."""
+        """Return the place of a value of the first step; None for other values."""
         if not isinstance(value, Output) or self.places.get(value.node, self._length) >= self._length:
             return None
         return self.places[value.node], value.index
 
     def as_one(self, stacks: Sequence[tuple[Place, bool]]) -> tuple[dict[Place, Value], Sequence[Value]] | None:
-        """One node for all steps: by place the last states, and what is stacked. None if what it reads waits for it.
+        """Return the results of one node for all steps: the last states by place, and the stacked values.
+
+        None if one of its operands depends on the steps themselves.
 
         Args:
-            stacks: what is stacked of each step, and whether the last step's is first.
+            stacks: the places of values that are stacked over all steps, and whether the last step's is first.
         """
         scanned = [*self._scanned.values()]
         inputs = [
@@ -102,7 +104,7 @@ class RepeatedSteps:
         return dict(zip(self._states, results, strict=False)), results[len(states) :]
 
     def _add(self, slot: int) -> None:
-        """Make the node of a step, of the step's values."""
+        """Make a node of the loop's step from the step's own values."""
         node = self._nodes[self._length + slot]
         if node.operator is gather or node.operator is slice_:
             try:
@@ -125,7 +127,7 @@ class RepeatedSteps:
         return Input(descriptor, f"i{self._count}")
 
     def _column(self, slot: int, place: int) -> list[Value]:
-        """What all steps read there."""
+        """Return the operands that all steps read at a place."""
         return [node.inputs[place] for node in self._nodes[slot :: self._length]]
 
     def _operand(self, slot: int, place: int) -> Value:
@@ -157,7 +159,7 @@ class RepeatedSteps:
         return self._part(column)
 
     def _part(self, column: Sequence[Value]) -> Value:
-        """What stands for the part that each step reads of something."""
+        """Return the input that stands for the part that each step reads of a scanned value."""
         there = self._scanned.get(tuple(column))
         if there is None:
             if any(value.descriptor != column[0].descriptor for value in column):
@@ -171,7 +173,7 @@ class RepeatedSteps:
             raise NoLoopError
 
     def _whole(self, column: Sequence[Value]) -> tuple[Value, bool]:
-        """Of what the values are parts, along the first axis, and whether the last one is the first part."""
+        """Return the value whose parts along the first axis are the column, and whether they are in reverse order."""
         descriptor = column[0].descriptor
         shape = len(column), *descriptor.shape
         constants = [value for value in column if isinstance(value, Constant)]
@@ -189,7 +191,7 @@ class RepeatedSteps:
 
 
 def _waits_for(values: Iterable[Value], nodes: Container[Node]) -> bool:
-    """Whether values need what one of the nodes gives."""
+    """Return whether values depend on any of the nodes."""
     met: set[Node] = set()
     left = [value.node for value in values if isinstance(value, Output)]
     while left:
@@ -204,7 +206,7 @@ def _waits_for(values: Iterable[Value], nodes: Container[Node]) -> bool:
 
 
 def joined_by(node: Node) -> Iterator[Value]:
-    """What a concatenation joins one behind the other, before it was reshaped for that; nothing where it does not."""
+    """Yield the operands of a concatenation, without reshapes; none where their elements do not follow each other."""
     if any(size > 1 for size in node.inputs[0].descriptor.shape[: node.options["axis"]]):
         return
     for value in node.inputs:

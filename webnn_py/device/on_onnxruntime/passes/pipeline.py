@@ -59,7 +59,7 @@ PASSES: Final = PassManager(
         make=_for_graph(dynamic_quantizations),
         needs=frozenset({conversion.quantize_linear}),
     ),
-    # Behind the recognition of dynamic quantization, by which the gates of quantized networks are known.
+    # After the recognition of dynamic quantization, which identifies the gates of quantized networks.
     GraphPass(
         name="loops", run=_with_contents(reroll_loops), after=("dynamic-quantization",), targets=(TESTED_PROVIDER,)
     ),
@@ -86,4 +86,4 @@ NODE_PASSES: Final = PassManager(
     UNUSED_NODES,
     GraphPass(name="fused-activations", run=fuse_activations, after=("unused-nodes",), targets=(TESTED_PROVIDER,)),
 )
-"""The passes over the ONNX nodes of what is left of a graph then."""
+"""The passes over the ONNX nodes that the rewritten graph is written as."""

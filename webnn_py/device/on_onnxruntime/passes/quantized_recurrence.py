@@ -1,4 +1,4 @@
-"""Networks of long short-term memory with integers for weights, as the one operator that onnxruntime has for them."""
+"""Lower LSTMs with integer weights to the one operator that onnxruntime has for them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ WEIGHTS: Final = ("w", "r")
 
 
 def use_quantized_lstms(graph: Graph, contents: ReadConstant) -> Graph:
-    """The graph with onnxruntime's operator, or the steps, in place of each such network.
+    """Return the graph with onnxruntime's operator, or the decomposition into steps, in place of each quantized LSTM.
 
     Args:
-        graph: what to rewrite.
-        contents: gives the values of constants.
+        graph: the graph to rewrite.
+        contents: returns the values of constants.
     """
     if not any(node.operator is DYNAMIC_QUANTIZE_LSTM for node in graph.nodes):
         return graph
@@ -42,7 +42,7 @@ def use_quantized_lstms(graph: Graph, contents: ReadConstant) -> Graph:
 
 
 def _can_be_one(node: Node) -> bool:
-    """Whether onnxruntime's operator has all that a network has, and holds its sums."""
+    """Return whether onnxruntime's operator supports all operands of a network, and its int32 sums cannot overflow."""
     if "peephole_weight" in node.operands or node.operand("x").shape[0] == 1:
         return False
     for name in WEIGHTS:
@@ -57,7 +57,7 @@ def _can_be_one(node: Node) -> bool:
 
 
 def _as_one(node: Node, contents: ReadConstant) -> Node:
-    """The node that takes the place of a network."""
+    """Return onnxruntime's operator in place of a network."""
     builder = RewriteBuilder(node.label, node.drawn)
 
     def shaped(name: str, shape: Sequence[int]) -> MLOperand:
@@ -90,7 +90,7 @@ def _as_one(node: Node, contents: ReadConstant) -> Node:
 
 
 def _whole_bias(builder: RewriteBuilder, bias: MLOperand) -> MLOperand:
-    """The input's bias, and none of the state."""
+    """Return the bias of the input, followed by zeros for the bias of the state."""
     value = builder.value(bias)
     if isinstance(value, Constant) and isinstance(value.data, np.ndarray):
         array = np.concatenate([value.data, np.zeros_like(value.data)], 1)
@@ -101,25 +101,25 @@ def _whole_bias(builder: RewriteBuilder, bias: MLOperand) -> MLOperand:
 
 
 def weights_of(node: Node, name: str) -> ShiftedBytes:
-    """The integers of a factor of a network, ``w`` or ``r``, and their zero point."""
+    """Return the integers of a factor of a network, ``w`` or ``r``, and their zero point."""
     integers, zero_point = node.operands[name], node.operands.get(f"{name}_zero_point")
     assert isinstance(integers, Value)  # noqa: S101 - for type checkers
-    assert isinstance(zero_point, Value | None)  # noqa: S101 - likewise
+    assert isinstance(zero_point, Value | None)  # noqa: S101 - for type checkers
     return ShiftedBytes(integers, zero_point)
 
 
 def in_bytes(weights: ShiftedBytes, contents: ReadConstant) -> tuple[Constant, Constant]:
-    """Constant integers as those of one direction, and their zero point, which is 0 where there is none."""
+    """Return integer weights with an axis for the one direction, and their zero point, 0 where there is none."""
     integers, zero_point = weights.integers, weights.zero_point
     assert isinstance(integers, Constant)  # noqa: S101 - weights are
     rows = _shaped(integers, (1, *integers.descriptor.shape), contents)
     if zero_point is None:
         data_type = integers.descriptor.data_type
         return rows, Constant(MLOperandDescriptor(data_type, (1,)), np.zeros(1, data_type))
-    assert isinstance(zero_point, Constant)  # noqa: S101 - likewise
+    assert isinstance(zero_point, Constant)  # noqa: S101 - zero points of weights are
     return rows, _shaped(zero_point, (1,), contents)
 
 
 def _shaped(value: Constant, shape: tuple[int, ...], contents: ReadConstant) -> Constant:
-    """The same constant in another shape."""
+    """Return a constant in another shape."""
     return Constant(MLOperandDescriptor(value.descriptor.data_type, shape), contents(value).reshape(shape), value.key)

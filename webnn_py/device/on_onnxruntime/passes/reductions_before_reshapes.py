@@ -1,7 +1,7 @@
-"""What operators along axes make of a value before it was reshaped, where those axes were there as well.
+"""Operators along axes, moved before a reshape of their operand where the axes were there as well.
 
-Importers draw a convolution of lines between two reshapes, since WebNN's are of images. Operators that are computed in
-the images' shape leave nothing of the reshapes between two of them.
+Importers draw one-dimensional convolutions between two reshapes, since WebNN's convolve images. Operators that are
+computed in the images' shape leave no reshape between two such convolutions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ REDUCTIONS: Final = (
 
 
 def concat(node: Node) -> Sequence[Value] | None:
-    """What a concat makes, along an axis that all its operands had."""
+    """Concatenate before the reshapes, along an axis that all operands had."""
     given, axis = node.inputs, node.options["axis"]
     origins = [origin_of(value) for value in given]
     found = [
@@ -50,7 +50,7 @@ def concat(node: Node) -> Sequence[Value] | None:
 
 
 def split(node: Node) -> Sequence[Value] | None:
-    """What a split makes, along an axis that its operand had."""
+    """Split before the reshape, along an axis that the operand had."""
     origin, (place,) = _origin(node), _along(node, [node.options["axis"]]) or (None,)
     if place is None:
         return None
@@ -65,7 +65,7 @@ def split(node: Node) -> Sequence[Value] | None:
 
 
 def pad(node: Node) -> Sequence[Value] | None:
-    """What a pad makes, of axes that its operand had."""
+    """Pad before the reshape, along axes that the operand had."""
     origin, padding = _origin(node), ("beginning_padding", "ending_padding")
     axes = [axis for axis, sizes in enumerate(zip(*map(node.options.get, padding), strict=True)) if any(sizes)]
     found = _along(node, axes)
@@ -82,7 +82,7 @@ def pad(node: Node) -> Sequence[Value] | None:
 
 
 def batch_normalization(node: Node) -> Sequence[Value] | None:
-    """What a batch normalization makes, of channels along an axis that its operand had."""
+    """Normalize before the reshape, with channels along an axis that the operand had."""
     origin, found = _origin(node), _along(node, [node.options["axis"]])
     if found is None:
         return None
@@ -92,12 +92,12 @@ def batch_normalization(node: Node) -> Sequence[Value] | None:
 
 
 def reduction(node: Node) -> Sequence[Value] | None:
-    """What a reduction makes, along the axes that its operand had; along those of one element nothing is reduced."""
+    """Reduce before the reshape, along axes that the operand had; axes of size 1 need no reduction."""
     origin, shape, axes = _origin(node), node.operand("input").shape, node.options["axes"]
     found = _along(node, [axis for axis in sorted(range(len(shape)) if axes is None else axes) if shape[axis] > 1])
     if not found:
         return None
-    # With what is of one element between them the axes are one to onnxruntime.
+    # onnxruntime merges adjacent axes: axes of size 1 between them are reduced, too.
     between = range(found[0], found[-1])
     found = sorted({*found, *(axis for axis in between if origin.descriptor.shape[axis] == 1)})
     options = {"axes": tuple(found), "keep_dimensions": True}
@@ -106,7 +106,7 @@ def reduction(node: Node) -> Sequence[Value] | None:
 
 
 def slice_(node: Node) -> Sequence[Value] | None:
-    """What a slice makes of a value that got axes of size 1, or lost some: those are of the slice."""
+    """Slice before a reshape that only adds or removes axes of size 1, which are sliced as well."""
     value, origin, output = node.inputs[0], _origin(node), node.outputs[0]
     if long(origin.descriptor.shape) != long(value.descriptor.shape):
         return None
@@ -121,7 +121,7 @@ def slice_(node: Node) -> Sequence[Value] | None:
 
 
 def sliced(value: Value, cuts: Sequence[Sequence[int]], like: Node) -> Value:
-    """A slice by where it begins, how long it is, and the step along each axis."""
+    """Return a slice, given the start, size and stride along each axis."""
     starts, sizes, strides = (tuple(numbers) for numbers in zip(*cuts, strict=True))
     shape = tuple(-(-size // stride) for size, stride in zip(sizes, strides, strict=True))
     output = MLOperandDescriptor(value.descriptor.data_type, shape)
@@ -130,7 +130,7 @@ def sliced(value: Value, cuts: Sequence[Sequence[int]], like: Node) -> Value:
 
 
 def broadcast_shape(small: Shape, shape: Shape, before: Shape) -> Shape | None:
-    """What is broadcast to a shape, as it is broadcast to the one before axes of size 1 came or went."""
+    """Return the shape that broadcasts to ``before`` as ``small`` does to ``shape``; they differ in axes of size 1."""
     if len(small) > len(shape) or long(shape) != long(before):
         return None
     padded = (1,) * (len(shape) - len(small)) + small
@@ -143,7 +143,7 @@ def _origin(node: Node) -> Value:
 
 
 def _along(node: Node, axes: Sequence[int]) -> list[int] | None:
-    """Where axes of a node's operand were before it was reshaped; None unless all were there."""
+    """Return the places of axes of a node's operand before it was reshaped; None unless all were there."""
     shape, before = node.operand("input").shape, _origin(node).descriptor.shape
     found: list[int] = []
     for axis in axes:
@@ -161,7 +161,7 @@ def _with(sizes: Shape, others: Mapping[int, int]) -> Shape:
 def _made(
     node: Node, operands: Mapping[str, Value | tuple[Value, ...]], options: Mapping[str, object], shape: Shape
 ) -> Value:
-    """What a node makes of other operands, with some other options, in a shape."""
+    """Return the result of a node's operator with other operands, some other options, and another shape."""
     outputs = (MLOperandDescriptor(node.outputs[0].data_type, shape),)
     return Node(node.operator, operands, {**node.options, **options}, outputs, node.label, node.drawn).results[0]
 
@@ -174,5 +174,5 @@ BEFORE: Final[Mapping[str, Callable[[Node], Sequence[Value] | None]]] = {
     "split": split,
     **dict.fromkeys(REDUCTIONS, reduction),
 }
-"""(a node that reads what is reshaped) → what it makes, reshaped behind it instead, by operator; None where that cannot
-be."""
+"""Functions by operator: (a node that reads a reshaped value) → its results, computed before the reshape and reshaped
+afterwards; None where that is impossible."""

@@ -1,4 +1,4 @@
-"""Fewer reshapes: each takes microseconds to run, and keeps what is before and behind from being computed as one."""
+"""Move and merge reshapes: each takes microseconds to run, and keeps the operators around it from being fused."""
 
 from __future__ import annotations
 
@@ -17,44 +17,44 @@ from webnn_py.rewriting.reshapes import is_reshape, long, origin_of, reshaped
 from webnn_py.rewriting.walk import NodeRule
 
 BY_AXES: Final = frozenset({"quantize_linear", "dequantize_linear"})
-"""Element-wise operators whose operands have as many axes as each other."""
+"""Elementwise operators whose operands must all have the same rank."""
 
 
 MOVING: Final = frozenset({indexing.gather, movement.reshape, movement.transpose})
-"""Operators that may be reshapes, or become slices."""
+"""Operators that may act as reshapes, or become slices."""
 
 PARTS: Final = frozenset({"pad", "slice", "split"})
-"""Operators that leave a reshape of each result, unless what reads that lets it pass, too."""
+"""Operators that need a reshape of each result, unless the readers of the results let reshapes pass, too."""
 
 
 def move_reshapes(graph: Graph) -> NodeRule | None:
-    """What puts reshapes behind operators that can read what is reshaped as it was, and one in place of several.
+    """Return the rule that moves reshapes behind operators that can read the unreshaped values, and merges reshapes.
 
-    A reshape of a constant becomes a constant, and one of what is gathered from one place often none.
+    Reshapes of constants are folded, and gathers of a constant index become slices, often without a reshape.
 
     Args:
-        graph: what to rewrite.
+        graph: the graph to rewrite.
 
     Returns:
-        What replaces nodes of the graph; None where it has no reshape.
+        The rule; None where the graph has no reshape.
     """
     has_reshapes = any(map(is_reshape, graph.nodes))
     return NodeRule(_Reshaping(graph).replace, _is_for) if has_reshapes else None
 
 
 def _is_for(operator: Operator[..., Any]) -> bool:
-    """Whether an operator may be a reshape, or let one pass."""
+    """Return whether an operator may act as a reshape, or let one pass."""
     return operator in MOVING or operator.name in BEFORE or _is_of_elements(operator)
 
 
 class _Reshaping:
-    """What :func:`move_reshapes` does to one graph."""
+    """The state of :func:`move_reshapes` for one graph."""
 
     def __init__(self, graph: Graph) -> None:
         self._outputs = set(graph.outputs.values())
         self._squeezed = _squeezed(graph)
         self._made: dict[tuple[Value, tuple[int, ...]], Value] = {}
-        # What a reshape has to stay for, what others than reshapes read, and what two of them do.
+        # Values whose reshapes must stay, values with readers other than reshapes, and values with two reshapes.
         self._stuck, self._read_otherwise, self._read_twice = set(self._outputs), set(self._outputs), set[Value]()
         read: set[Value] = set()
         for node in reversed(graph.nodes):
@@ -67,7 +67,7 @@ class _Reshaping:
                 self._stuck.update(node.inputs)
 
     def replace(self, node: Node, current: Node) -> Mapping[Value, Value] | None:
-        """What takes the place of a node's results."""
+        """Return the replacements of a node's results; None where the node stays."""
         if is_reshape(current):
             value = self._only(_between_reshapes(current) if self._transposes_alone(node) else _as_one(current))
             is_constant_output = isinstance(value, Constant) and node.results[0] in self._outputs
@@ -76,13 +76,13 @@ class _Reshaping:
         return None if made is None else dict(zip(node.results, made, strict=True))
 
     def _only(self, value: Value) -> Value:
-        """The first reshape of a value to a shape, in the place of all."""
+        """Return the first reshape of a value to a shape, in place of all equal ones."""
         if isinstance(value, Output) and value.node.operator is movement.reshape:
             return self._made.setdefault((value.node.inputs[0], value.descriptor.shape), value)
         return value
 
     def _other(self, node: Node, current: Node) -> Sequence[Value] | None:
-        """What takes the place of the results of an operator that is no reshape."""
+        """Return the replacements of the results of an operator other than a reshape; None where it stays."""
         if node.operator is indexing.gather:
             return None if node.results[0] in self._read_otherwise else _as_slice(current)
         if not _reads_reshaped(current):
@@ -97,21 +97,21 @@ class _Reshaping:
         )
 
     def _lets_pass(self, node: Node) -> bool:
-        """Whether an operator that is no reshape may read what a reshape was given."""
+        """Return whether an operator other than a reshape may read the value before a reshape."""
         if node.operator.name not in BEFORE:
             return _takes_any_shape(node)
         is_apart = node.operator.name in PARTS and not self._stuck.isdisjoint(node.results)
         return node.results[0] in self._squeezed and not is_apart
 
     def _transposes_alone(self, node: Node) -> bool:
-        """Whether a reshape is of what a transpose makes for it alone."""
+        """Return whether a reshape is the only reader of a transpose."""
         value = node.inputs[0]
         is_alone = value not in self._read_otherwise and value not in self._read_twice
         return is_alone and isinstance(value, Output) and value.node.operator is movement.transpose
 
 
 def _moving(node: Node) -> Sequence[Value]:
-    """The operands of an operator along axes that must have been reshaped."""
+    """Return the operands of an operator along axes that must have been reshaped for it to be moved."""
     return node.inputs if node.operator is movement.concat else node.inputs[:1]
 
 
@@ -128,14 +128,14 @@ def _reads_reshaped(node: Node) -> bool:
 
 
 def _is_wide(value: Value, node: Node) -> bool:
-    """Whether an operand of an element-wise operator gives its result the shape, and is no number beside that."""
+    """Return whether an operand of an elementwise operator determines the result's shape; broadcast scalars do not."""
     if value.descriptor.element_count > 1:
         return True
     return not isinstance(value, Constant) and node.outputs[0].element_count == 1
 
 
 def _squeezed(graph: Graph) -> frozenset[Value]:
-    """What is made by reshapes that do no more than add and remove axes of size 1, and what is made of that."""
+    """Return the results of reshapes that only add and remove axes of size 1, and the values computed from these."""
     found: set[Value] = set()
     for node in graph.nodes:
         if is_reshape(node):
@@ -153,7 +153,7 @@ def _squeezed(graph: Graph) -> frozenset[Value]:
 
 
 def _as_one(node: Node) -> Value:
-    """What a reshape makes, of what all reshapes before it were given; itself where that is not less to do."""
+    """Return a reshape of the value before all reshapes in a row; the node's own result where that saves nothing."""
     value, descriptor = origin_of(node.operands["input"]), node.outputs[0]
     if value.descriptor.shape == descriptor.shape:
         return value
@@ -164,7 +164,7 @@ def _as_one(node: Node) -> Value:
 
 
 def _between_reshapes(node: Node) -> Value:
-    """A reshape of a transpose of a reshape, as one transpose where each axis that is longer than 1 is one of it."""
+    """Return a reshape of a transpose of a reshape as one transpose, where its axes longer than 1 stay whole."""
     before = node.operands["input"]
     if not isinstance(before, Output) or before.node.operator is not movement.transpose:
         return _as_one(node)
@@ -184,7 +184,7 @@ def _between_reshapes(node: Node) -> Value:
 
 
 def _moved(node: Node) -> Sequence[Value] | None:
-    """The result of an element-wise operator, made of what its operands were before they were reshaped alike."""
+    """Return the result of an elementwise operator, computed on its operands before a common reshape; else None."""
     output = node.outputs[0]
     shape = _shape_before(node)
     if shape is None:
@@ -203,7 +203,7 @@ def _moved(node: Node) -> Sequence[Value] | None:
 
 
 def _shape_before(node: Node) -> tuple[int, ...] | None:
-    """The shape that all operands of an element-wise operator had which have its result's; None if that is not one."""
+    """Return the shape before the reshape, common to all operands with the result's shape; None where they differ."""
     found, shape = None, node.outputs[0].shape
     for value in node.inputs:
         if isinstance(value, Output) and value.descriptor.shape == shape and _is_wide(value, node):
@@ -215,7 +215,7 @@ def _shape_before(node: Node) -> tuple[int, ...] | None:
 
 
 def _as_before(value: Value, shape: tuple[int, ...], before: tuple[int, ...]) -> Value | None:
-    """An operand beside one that was reshaped, as it is beside what that one was before; None if it was not so."""
+    """Return an operand in the shape that broadcasts to the shape before the reshape; None where there is none."""
     wanted = before if value.descriptor.shape == shape else broadcast_shape(value.descriptor.shape, shape, before)
     origin = origin_of(value)
     if wanted is None or origin.descriptor.shape == wanted:
@@ -226,7 +226,7 @@ def _as_before(value: Value, shape: tuple[int, ...], before: tuple[int, ...]) ->
 
 
 def _as_slice(node: Node) -> Sequence[Value] | None:
-    """What is gathered from one place that is known: a slice, reshaped."""
+    """Return a gather with a constant index as a reshaped slice; None for other indices."""
     value, place = node.inputs
     if not isinstance(place, Constant) or not isinstance(place.data, np.ndarray) or place.data.size != 1:
         return None

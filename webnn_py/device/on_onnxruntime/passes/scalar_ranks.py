@@ -1,4 +1,4 @@
-"""Numbers beside tensors whose last axis has one element get as many axes: ``rules.beside`` says why."""
+"""Give scalars the rank of tensors whose last axis has one element: ``rules.in_rank_of`` documents the reason."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from webnn_py.graph import Constant, Node, Value
 
 
 def give_numbers_ranks(node: Node, current: Node) -> Mapping[Value, Value] | None:
-    """What takes the place of an element-wise operator of such a number, which is constant, else None."""
+    """Return the replacement of an elementwise operator with a constant scalar of lower rank; None for other nodes."""
     shape = node.outputs[0].shape
     if len(node.inputs) == 1 or not shape or shape[-1] != 1:
         return None
@@ -23,7 +23,7 @@ def give_numbers_ranks(node: Node, current: Node) -> Mapping[Value, Value] | Non
 
 
 def _ranked(value: Value | tuple[Value, ...], rank: int) -> Value:
-    """A constant of one element with so many axes; all else as it is."""
+    """Return a constant of one element in a rank; any other value as it is."""
     assert isinstance(value, Value)  # noqa: S101 - no element-wise operator has a sequence
     if not isinstance(value, Constant) or not isinstance(value.data, np.ndarray):
         return value

@@ -1,6 +1,6 @@
-"""The greatest or least of some values that are stacked to find it, found without the stack, or of what is along axes.
+"""Compute a maximum or minimum of stacked values without the stack, and nested ones along all axes at once.
 
-onnxruntime's reductions pass over NaN, so guards look at what they read; Max and Min do not.
+onnxruntime's reductions ignore NaN, so guards check their operands; Max and Min propagate NaN.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from webnn_py.rewriting.walk import NodeRule
 OF_TWO: Final[Mapping[str, Operator[Any, Any]]] = {"reduce_max": arithmetic.max_, "reduce_min": arithmetic.min_}
 
 MOST: Final = 4
-"""Values in a stack: of more, so many nodes take longer."""
+"""The most values of a stack: for more, as many nodes take longer."""
 
 
 def stacked_extremes(graph: Graph) -> NodeRule | None:
-    """What finds the greatest or least of stacked values without the stack; None where a graph has no such.
+    """Return the rule that replaces a maximum or minimum of a stack, or of another one; None where a graph has none.
 
-    And of what is the greatest or least along one axis at once, along both axes.
+    A maximum of a maximum becomes one reduction along the axes of both, and so does a minimum of a minimum.
     """
     reductions = [node for node in graph.nodes if node.operator.name in OF_TWO]
     found = {node.inputs[0]: node for node in reductions if _is_of_stack(node) or _is_of_extremes(node)}
@@ -41,7 +41,7 @@ def stacked_extremes(graph: Graph) -> NodeRule | None:
 
 
 def _is_of_extremes(node: Node) -> bool:
-    """Whether a reduction is of another one of its kind that kept its axes as it does, each of axes that it says."""
+    """Return whether a reduction reads one of its kind, both with explicit axes and equal ``keep_dimensions``."""
     value = node.inputs[0]
     if not isinstance(value, Output) or value.node.operator is not node.operator:
         return False
@@ -51,7 +51,7 @@ def _is_of_extremes(node: Node) -> bool:
 
 
 def _along_all_axes(reduction: Node, first: Node) -> Value:
-    """What a reduction makes of another one."""
+    """Return the result of a nested reduction as one reduction along the axes of both."""
     axes: tuple[int, ...] = tuple(first.options["axes"])
     left = [axis for axis in range(first.operand("input").rank) if first.options["keep_dimensions"] or axis not in axes]
     places = {*axes, *(left[axis] for axis in reduction.options["axes"])}
@@ -61,7 +61,7 @@ def _along_all_axes(reduction: Node, first: Node) -> Value:
 
 
 def _is_of_stack(node: Node) -> bool:
-    """Whether a reduction is along the axis along which a few values of one element each were joined."""
+    """Return whether a reduction is along the axis of a concatenation of a few values of size 1 along that axis."""
     stack = node.inputs[0]
     if not isinstance(stack, Output) or stack.node.operator is not movement.concat:
         return False
@@ -73,7 +73,7 @@ def _is_of_stack(node: Node) -> bool:
 
 
 def _extreme(reduction: Node, stack: Node) -> Value:
-    """The extreme of what is stacked, of what it was before it got the axis if all was alike."""
+    """Return the elementwise extreme of the stacked values, before their reshapes where they have one shape there."""
     values = [origin_of(value) for value in stack.inputs]
     if len({value.descriptor.shape for value in values}) > 1:
         values = [*stack.inputs]

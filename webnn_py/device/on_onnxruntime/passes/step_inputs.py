@@ -1,4 +1,4 @@
-"""What values are parts of: what the steps of a loop read one after the other."""
+"""Find the value of which the steps of a loop read consecutive parts."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class _Part:
     Attributes:
         whole: the value.
         axis: the axis along which it is cut into parts of one size.
-        count: into how many.
-        place: which of them it is.
+        count: the number of parts.
+        place: the index of the part.
     """
 
     whole: Value
@@ -30,14 +30,14 @@ class _Part:
 
 
 def whole_of(values: Sequence[Value], contents: ReadConstant) -> tuple[Value, bool] | None:
-    """What has the elements of some values of one shape, one value's behind the other's, and no others.
+    """Return the value whose consecutive parts are exactly the given values, all of one shape.
 
     Args:
         values: the values.
-        contents: gives the values of constants.
+        contents: returns the values of constants.
 
     Returns:
-        It, and whether the last value is its first part; None where there is nothing of that kind.
+        The value, and whether its parts are in reverse order; None where there is no such value.
     """
     parts = [_part(value, contents) for value in values]
     first = parts[0]
@@ -69,14 +69,14 @@ def _part(value: Value, contents: ReadConstant) -> _Part | None:
 
 
 def _row(whole: Value, index: Value, axis: int, contents: ReadConstant) -> _Part | None:
-    """What is gathered by one index."""
+    """Return the part that a gather reads with a constant scalar index; None for other indices."""
     if not isinstance(index, Constant) or index.descriptor.shape:
         return None
     return _Part(whole, axis, whole.descriptor.shape[axis], int(contents(index)))
 
 
 def _window(whole: Value, starts: Sequence[int], sizes: Sequence[int], strides: Sequence[int] | None) -> _Part | None:
-    """A slice, which is a part if it is one of windows of one size, and leaves nothing of it out."""
+    """Return the part that a slice reads; None unless it is a whole one of equal windows along one axis."""
     shape = whole.descriptor.shape
     cut = [axis for axis, size in enumerate(sizes) if size < shape[axis]]
     if len(cut) != 1 or any(stride > 1 for stride in strides or ()):
