@@ -73,7 +73,8 @@ def test_a_wheel_has_the_pages_and_the_cases_of_devices(installed, monkeypatch):
         assert path.is_relative_to(installed)
         assert "{include}" not in path.read_text(encoding="utf-8")
     assert (installed / "webnn_py/testing/device_cases/arithmetic/add.json").is_file()
-    assert (installed / "webnn_py/graph_pictures/page/assets/page.html").is_file()
+    for assets in ("html_page/assets/page.html", "graph_pictures/page/assets/picture.html"):
+        assert (installed / "webnn_py" / assets).is_file()
 
 
 def test_links_of_the_pages_in_a_wheel_lead_to_files_in_it(installed):

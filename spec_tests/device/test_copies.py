@@ -265,10 +265,6 @@ async def test_copies_are_dropped_when_the_context_is_lost(device, context):
 # --- refusals ------------------------------------------------------------------------------------------------------
 
 
-def options_of(**changes):
-    return {"source_offset": 0, "destination_offset": 0, "count": None, **changes}
-
-
 REFUSED = [
     ({"source": 3}, r"copy_buffer\(\): source is 3; it must be an MLBuffer"),
     ({"destination": "target"}, r"copy_buffer\(\): destination is 'target'; it must be an MLBuffer"),

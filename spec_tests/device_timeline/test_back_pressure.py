@@ -59,6 +59,11 @@ async def test_a_producer_that_does_not_await_room_is_not_held_back(context):
     assert context.statistics().queued_bytes == 2000
 
 
+async def wait_for_room(context, returned):
+    await context.wait_for_capacity()
+    returned.set()
+
+
 @pytest.mark.parametrize(
     ("limit", "queued", "has_room"),
     [(0, 0, True), (0, 1, False), (100, 1, True), (99, 1, False), (250, 2, True), (250, 3, False)],
@@ -71,12 +76,8 @@ async def test_there_is_room_while_queued_operations_hold_at_most_the_limit(ml, 
         context.write_buffer(buffer, WRITE)
     returned = trio.Event()
 
-    async def wait():
-        await context.wait_for_capacity()
-        returned.set()
-
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(wait)
+        nursery.start_soon(wait_for_room, context, returned)
         await quiet(context)
         assert returned.is_set() == has_room
         context.device_timeline.resume()
@@ -89,12 +90,8 @@ async def test_a_write_that_runs_still_takes_room(context, device):
         context.write_buffer(buffer, WRITE)
     returned = trio.Event()
 
-    async def wait():
-        await context.wait_for_capacity()
-        returned.set()
-
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(wait)
+        nursery.start_soon(wait_for_room, context, returned)
         await device.quiet()
         assert not returned.is_set()
         finish.set()
@@ -140,12 +137,8 @@ async def test_a_cancelled_wait_for_room_leaves_no_waiter_and_disturbs_no_other(
         context.write_buffer(buffer, WRITE)
     returned = trio.Event()
 
-    async def wait():
-        await context.wait_for_capacity()
-        returned.set()
-
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(wait)
+        nursery.start_soon(wait_for_room, context, returned)
         async with trio.open_nursery() as cancelled:
             cancelled.start_soon(context.wait_for_capacity)
             await quiet(context)

@@ -12,6 +12,7 @@ from spec_tests.graph_pictures.drawings import HOSTILE, draw_residual_block
 from spec_tests.tracing.test_page import contrast, read
 from webnn_py import MLGraphBuilder
 from webnn_py.graph_pictures.page.filling import LONGEST_TEXT, SCRIPTS, WITHOUT
+from webnn_py.html_page import SHARED_SCRIPTS
 
 ASSETS = files("webnn_py.graph_pictures.page") / "assets"
 
@@ -118,11 +119,18 @@ async def test_nothing_is_loaded_and_only_this_style_and_script_are_allowed(nump
 
 
 def test_every_asset_is_in_the_page():
-    assert {path.name for path in ASSETS.iterdir()} == {"page.html", "page.css", *(f"{name}.js" for name in SCRIPTS)}
+    assert {path.name for path in ASSETS.iterdir()} == {
+        "toolbar.html",
+        "picture.html",
+        "page.css",
+        *(f"{name}.js" for name in SCRIPTS),
+    }
 
 
 def test_scripts_share_one_scope_without_taking_each_others_names():
-    text = "\n".join((ASSETS / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
+    shared = [files("webnn_py.html_page") / "assets" / f"{name}.js" for name in SHARED_SCRIPTS]
+    scripts = [*shared, *(ASSETS / f"{name}.js" for name in SCRIPTS)]
+    text = "\n".join(script.read_text(encoding="utf-8") for script in scripts)
     names = re.findall(r"^(?:async )?(?:function|const|let) (\w+)", text, re.MULTILINE)
     assert len(names) > 50
     assert sorted(names) == sorted(set(names))

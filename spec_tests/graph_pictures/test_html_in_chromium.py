@@ -128,6 +128,16 @@ async def test_keys_lead_along_the_wires(browser, open_page, numpy_context):
     assert browser.run("document.getElementById('keys').open")
 
 
+async def test_keys_work_as_capitals_and_while_nothing_has_the_focus(browser, open_page, numpy_context):
+    open_page(await picture_of(numpy_context))
+    browser.press("T", shift=True)
+    assert not browser.run("document.getElementById('table').hidden")
+    browser.run("document.activeElement.blur()")
+    browser.run(f"graphPage.select({box('conv2d', 'first')})")
+    browser.press("ArrowDown")
+    assert browser.run(SELECTED) == "add"
+
+
 async def test_search_finds_operators_weights_and_kernels(browser, open_page, numpy_context):
     open_page(await picture_of(numpy_context))
     browser.press("/")

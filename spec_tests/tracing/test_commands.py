@@ -5,10 +5,8 @@ import json
 import os
 import re
 
-import onnx
 import pytest
 
-from spec_tests.support.onnx_programs import program
 from spec_tests.support.scripts import run
 from spec_tests.support.trace_format import check_document, of_phase
 from webnn_py import cli
@@ -29,16 +27,6 @@ await new Promise(resolve => setTimeout(resolve, 1));
 
 def events_of(path):
     return check_document(json.loads(path.read_text(encoding="utf-8")))
-
-
-@pytest.fixture
-def model(tmp_path):
-    kind = ("float32", [2])
-    proto = onnx.load_model_from_string(program([("Add", ["x", "x"], ["y"], {})], {"x": kind}, {"y": kind}))
-    proto.ir_version = 8
-    path = tmp_path / "model.onnx"
-    path.write_bytes(proto.SerializeToString())
-    return path
 
 
 def test_run_traces_the_model_and_its_end(model, backend, tmp_path, capsys):

@@ -4,10 +4,8 @@ import json
 import signal
 
 import attrs
-import onnx
 import pytest
 
-from spec_tests.support.onnx_programs import program
 from spec_tests.support.trace_format import check_document, of_phase
 from webnn_py import cli
 from webnn_py.device import measuring
@@ -18,16 +16,6 @@ INTERRUPTED = 130
 
 SOON = 3
 """So many calls of a step may be begun behind an interrupt: each gives way for a turn, and the end takes some turns."""
-
-
-@pytest.fixture
-def model(tmp_path):
-    kind = ("float32", [2])
-    proto = onnx.load_model_from_string(program([("Add", ["x", "x"], ["y"], {})], {"x": kind}, {"y": kind}))
-    proto.ir_version = 8
-    path = tmp_path / "model.onnx"
-    path.write_bytes(proto.SerializeToString())
-    return path
 
 
 def interrupt_at_call(monkeypatch, of, name, number):

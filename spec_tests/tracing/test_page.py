@@ -12,6 +12,7 @@ import attrs
 import pytest
 
 from spec_tests.support.trace_documents import HOSTILE, destroyed_in_flight, many, with_everything
+from webnn_py.html_page import SHARED_SCRIPTS
 from webnn_py.tracing.page import page_of
 from webnn_py.tracing.page.filling import SCRIPTS
 
@@ -114,11 +115,13 @@ def test_numbers_that_json_has_not_are_refused(number):
 
 def test_every_asset_is_in_the_page():
     names = {path.name for path in ASSETS.iterdir()}
-    assert names == {"page.html", "page.css", *(f"{name}.js" for name in SCRIPTS)}
+    assert names == {"toolbar.html", "picture.html", "page.css", *(f"{name}.js" for name in SCRIPTS)}
 
 
 def test_scripts_share_one_scope_without_taking_each_others_names():
-    text = "\n".join((ASSETS / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
+    shared = [files("webnn_py.html_page") / "assets" / f"{name}.js" for name in SHARED_SCRIPTS]
+    scripts = [*shared, *(ASSETS / f"{name}.js" for name in SCRIPTS)]
+    text = "\n".join(script.read_text(encoding="utf-8") for script in scripts)
     names = re.findall(r"^(?:async )?(?:function|const|let) (\w+)", text, re.MULTILINE)
     assert len(names) > 100
     assert sorted(names) == sorted(set(names))

@@ -24,6 +24,21 @@ EFFORT = Effort(builds=5, seconds=1, runs=4)
 MEGABYTE = 1e6
 
 
+def chosen(options):
+    """Yield the name, the model and its path of each listed model that the options choose."""
+    for model in listed():
+        name = f"{model.package.name} {Path(model.file).name}"
+        if model.refused or (options.words and not any(word in f"{name} {model.file}" for word in options.words)):
+            continue
+        try:
+            path = path_of(model, options.folder)
+        except NotHadError as error:
+            print(f"{name}: {error}", flush=True)
+            continue
+        if path.stat().st_size <= options.largest * MEGABYTE:
+            yield name, model, path
+
+
 def drawn(context, model, path, given, known):
     """A builder and the outputs of a model."""
     builder = MLGraphBuilder(context)
@@ -42,17 +57,7 @@ async def measure(options):
     own = {"threads": 1} if options.backend == "onnxruntime" else {}
     table = Table()
     async with open_ml() as ml:
-        for model in listed():
-            name = f"{model.package.name} {Path(model.file).name}"
-            if model.refused or (options.words and not any(word in f"{name} {model.file}" for word in options.words)):
-                continue
-            try:
-                path = path_of(model, options.folder)
-            except NotHadError as error:
-                print(f"{name}: {error}", flush=True)
-                continue
-            if path.stat().st_size > options.largest * MEGABYTE:
-                continue
+        for name, model, path in chosen(options):
             given, known = feeds_of(model, session_of(str(path)))
             context = await ml.create_context(backend=options.backend, **own)
             try:

@@ -19,20 +19,17 @@ import numpy as np
 import trio
 
 from spec_tests.labs.benchmarks.engine import NO_STATE, contender
-from spec_tests.labs.benchmarks.engine_listed_models import drawn, fed
+from spec_tests.labs.benchmarks.engine_listed_models import chosen, drawn, fed
 from spec_tests.labs.benchmarks.engine_times import taken
 from spec_tests.labs.benchmarks.measure import as_text
 from spec_tests.labs.benchmarks.numpy_routines import ROUTINES, routines_left_out
 from spec_tests.labs.real_models.comparison import feeds_of, session_of
-from spec_tests.labs.real_models.listed import listed
-from spec_tests.labs.real_models.packages import NotHadError, path_of
 from webnn_py import open_ml
 from webnn_py.device.on_numpy.passes import pipeline as numpy_pipeline
 from webnn_py.device.on_onnxruntime.passes import pipeline as onnxruntime_pipeline
 from webnn_py.rewriting.passes import PassManager, passes_left_out
 
 LEAST_RUNS = 7
-MEGABYTE = 1e6
 OPTIONAL = {
     "onnxruntime": (*onnxruntime_pipeline.PASSES.optional, *onnxruntime_pipeline.NODE_PASSES.optional),
     "numpy": (*numpy_pipeline.PASSES.optional, *ROUTINES),
@@ -95,17 +92,7 @@ async def measure(options):
     own = {"threads": 1} if options.backend == "onnxruntime" else {}
     print("| | all passes | without: run, build |\n|---|---|---|")
     async with open_ml() as ml:
-        for model in listed():
-            name = f"{model.package.name} {Path(model.file).name}"
-            if model.refused or (options.words and not any(word in f"{name} {model.file}" for word in options.words)):
-                continue
-            try:
-                path = path_of(model, options.folder)
-            except NotHadError as error:
-                print(f"{name}: {error}", flush=True)
-                continue
-            if path.stat().st_size > options.largest * MEGABYTE:
-                continue
+        for name, model, path in chosen(options):
             given, known = feeds_of(model, session_of(str(path)))
             context = await ml.create_context(backend=options.backend, **own)
             draw = partial(drawn, context, model, path, given, known)

@@ -33,7 +33,6 @@ ORACLE = f"torch {torch.__version__} in float64, rounded once by numpy; limits a
 WITH_INTEGERS = f"floats: {ORACLE}; integers: Python's integers"
 
 EITHER_ZERO = {"ulp": 0}
-ONE_APART = {"ulp": 1}
 
 Cases = list[dict[str, Any]]
 Options = Mapping[str, Any]

@@ -1,21 +1,5 @@
 // What is selected, in words: attributes, operands, results, statistics of weights, and what became of it on the device.
 
-const panel = document.getElementById('details');
-const live = document.getElementById('live');
-
-// An element with text in it, never markup.
-function element(tag, properties = {}, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(properties)) {
-    if (name.includes('-') || name === 'role') made.setAttribute(name, value);
-    else made[name] = value;
-  }
-  made.append(...children.filter((child) => child !== null && child !== ''));
-  return made;
-}
-
-const count = (number, one, many = `${one}s`) => `${number.toLocaleString('en')} ${number === 1 ? one : many}`;
-
 function bytes(length) {
   const units = ['B', 'kB', 'MB', 'GB'];
   let step = 0;

@@ -102,26 +102,3 @@ function walk(event) {
   else return false;
   return true;
 }
-
-function keyDown(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || document.getElementById('keys').open) return;
-  const isTyping = event.target === searchBox;
-  if (event.key === 'Escape') {
-    if (isTyping) {
-      searchBox.value = '';
-      search('');
-      canvas.focus();
-    } else if (state.selected) select(null);
-    return;
-  }
-  if (isTyping) {
-    if (event.key === 'Enter') goToMatch(event.shiftKey ? -1 : 1);
-    return;
-  }
-  const isElsewhere = table.contains(event.target) || panel.contains(event.target);
-  if (event.target === canvas && walk(event)) event.preventDefault();
-  else if (Object.hasOwn(KEYS, event.key) && !(isElsewhere && event.key.length > 1)) {
-    event.preventDefault();
-    KEYS[event.key]();
-  }
-}

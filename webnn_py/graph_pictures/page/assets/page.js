@@ -16,47 +16,14 @@ const KEY_WORDS = [
 ];
 
 function openHelp() {
-  const dialog = document.getElementById('keys');
-  const close = element('button', {type: 'button', className: 'close', 'aria-label': 'Close help'}, '×');
-  close.addEventListener('click', () => dialog.close());
-  dialog.replaceChildren(close, element('h2', {}, 'Keys'), facts(KEY_WORDS));
-  dialog.showModal();
+  showHelp('Keys', facts(KEY_WORDS));
 }
 
-function setTheme(theme) {
-  document.documentElement.dataset.theme = theme;
-  document.getElementById('theme').textContent = theme === 'dark' ? 'Light' : 'Dark';
-  readPalette();
-  requestDrawing();
-}
-
-function connect() {
-  const buttons = {
-    in: () => zoom(1.35),
-    out: () => zoom(1 / 1.35),
-    fit,
-    list: toggleTable,
-    help: openHelp,
-    next: () => goToMatch(1),
-    previous: () => goToMatch(-1),
-    theme: () => setTheme(document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark'),
-  };
-  for (const [id, act] of Object.entries(buttons)) document.getElementById(id).addEventListener('click', act);
-  searchBox.addEventListener('input', () => search(searchBox.value));
-  canvas.addEventListener('pointerdown', pointerDown);
-  canvas.addEventListener('pointermove', pointerMove);
-  for (const name of ['pointerup', 'pointercancel']) canvas.addEventListener(name, pointerUp);
-  canvas.addEventListener('wheel', wheel, {passive: false});
-  document.addEventListener('keydown', keyDown);
-  new ResizeObserver(resize).observe(stage);
-  const preference = matchMedia('(prefers-color-scheme: dark)');
-  preference.addEventListener('change', () => setTheme(preference.matches ? 'dark' : 'light'));
-  setTheme(preference.matches ? 'dark' : 'light');
-}
+const showTheme = readPalette;
 
 document.getElementById('summary').textContent = data.summary.join('; ');
 canvas.setAttribute('aria-label', `Graph: ${data.summary.join('; ')}`);
-connect();
+connectControls({in: () => zoom(1.35), out: () => zoom(1 / 1.35)}, resize);
 showFound();
 resize();
 begin();

@@ -1,31 +1,9 @@
 // Search, and the table of the operators or of what was found.
 
-const searchBox = document.getElementById('search');
-const found = document.getElementById('found');
-const table = document.getElementById('table');
 const MOST_ROWS = 1000;
 
 // Every word is to be found in the name, label, shape, attributes or kernel; #17 is an operator's number.
-function search(query) {
-  const words = query
-    .toLowerCase()
-    .split(/\s+/)
-    .filter(Boolean)
-    .map((word) => (/^#\d+$/.test(word) ? `${word} ` : word));
-  state.matches = words.length ? items.filter((item) => words.every((word) => searchText(item).includes(word))) : [];
-  state.matching = new Set(state.matches);
-  state.match = -1;
-  showFound();
-  if (!table.hidden) fillTable();
-  requestDrawing();
-}
-
-function showFound() {
-  const number = state.matches.length.toLocaleString('en');
-  if (searchBox.value.trim() === '') found.textContent = '';
-  else found.textContent = state.match < 0 ? `${number} found` : `${(state.match + 1).toLocaleString('en')} of ${number}`;
-  for (const id of ['previous', 'next']) document.getElementById(id).disabled = state.matches.length === 0;
-}
+const searchedItems = () => items;
 
 function goToMatch(way) {
   const {length} = state.matches;

@@ -1,7 +1,5 @@
 // What is in view, what is selected, found and hovered.
 
-const canvas = document.getElementById('canvas');
-const stage = document.getElementById('stage');
 const view = {x: 0, y: 0, scale: 1, width: 0, height: 0};
 const state = {
   selected: null,
@@ -81,22 +79,6 @@ function reveal(item) {
 }
 
 function resize() {
-  view.width = stage.clientWidth;
-  view.height = stage.clientHeight;
-  const ratio = globalThis.devicePixelRatio || 1;
-  canvas.width = Math.round(view.width * ratio);
-  canvas.height = Math.round(view.height * ratio);
-  canvas.style.width = `${view.width}px`;
-  canvas.style.height = `${view.height}px`;
+  fillStage();
   requestDrawing();
-}
-
-let isRequested = false;
-function requestDrawing() {
-  if (isRequested) return;
-  isRequested = true;
-  requestAnimationFrame(() => {
-    isRequested = false;
-    draw();
-  });
 }

@@ -1,8 +1,6 @@
 // What is selected, in words: facts, why it went wrong, what belongs to it; and the hint beside the pointer.
 
-const panel = document.getElementById('details');
 const tip = document.getElementById('tip');
-const live = document.getElementById('live');
 const MOST_MARKS = 200;
 
 function select(item, {isRevealed = true, isToldOf = true} = {}) {

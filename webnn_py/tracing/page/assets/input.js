@@ -19,7 +19,7 @@ function pointerDown(event) {
   canvas.setPointerCapture(event.pointerId);
   pointers.set(event.pointerId, {x: event.offsetX, y: event.offsetY});
   const isOverview = event.offsetY < OVERVIEW * view.unit;
-  drag = {distance: 0, isOverview, pinch: pointers.size > 1};
+  drag = {distance: 0, isOverview, isPinch: pointers.size > 1};
   if (isOverview) moveOverview(event.offsetX);
   showTip(null);
 }
@@ -46,7 +46,7 @@ function pointerMove(event) {
 
 // Both fingers stay on the times that they lie on.
 function pinch(moved, before, now) {
-  drag.pinch = true;
+  drag.isPinch = true;
   const [other] = [...pointers].filter(([id]) => id !== moved).map(([, place]) => place);
   const apart = Math.max(Math.abs(now.x - other.x), 12);
   const apartBefore = Math.max(Math.abs(before.x - other.x), 12);
@@ -62,7 +62,7 @@ function moveOverview(x) {
 
 function pointerUp(event) {
   const wasClick =
-    pointers.delete(event.pointerId) && drag && drag.distance <= slack(event) && !drag.isOverview && !drag.pinch;
+    pointers.delete(event.pointerId) && drag && drag.distance <= slack(event) && !drag.isOverview && !drag.isPinch;
   canvas.classList.remove('moving');
   if (wasClick && event.type === 'pointerup') click(event);
 }
@@ -179,27 +179,3 @@ const KEYS = {
     stage.scrollTop += view.height * 0.8;
   },
 };
-
-function keyDown(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || document.getElementById('keys').open) return;
-  const isTyping = event.target === searchBox;
-  if (event.key === 'Escape') {
-    if (isTyping) {
-      searchBox.value = '';
-      search('');
-      canvas.focus();
-    } else if (state.selected) select(null);
-    return;
-  }
-  if (isTyping) {
-    if (event.key === 'Enter') goToMatch(event.shiftKey ? -1 : 1);
-    return;
-  }
-  const key = Object.hasOwn(KEYS, event.key) ? event.key : event.key.toLowerCase();
-  const isInTable = table.contains(event.target) || panel.contains(event.target);
-  if (event.target === canvas && walk(event)) event.preventDefault();
-  else if (Object.hasOwn(KEYS, key) && !(isInTable && key.length > 1)) {
-    event.preventDefault();
-    KEYS[key]();
-  } else if (event.target === document.body && event.key.startsWith('Arrow') && walk(event)) event.preventDefault();
-}

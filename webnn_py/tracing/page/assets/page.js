@@ -21,35 +21,21 @@ const KEY_WORDS = [
 ];
 
 function openHelp() {
-  const dialog = document.getElementById('keys');
   const list = element('div', {className: 'keys'});
   for (const [keys, words] of KEY_WORDS) {
     const each = keys.split(', ').flatMap((key) => [element('kbd', {}, key), ' ']);
     list.append(element('span', {}, ...each), element('span', {}, words));
   }
-  const close = element('button', {type: 'button', className: 'close', 'aria-label': 'Close help'}, '×');
-  close.addEventListener('click', () => dialog.close());
   const about = Object.entries(state.about)
     .map(([name, value]) => `${name}: ${text(value)}`)
     .join(', ');
-  dialog.replaceChildren(
-    close,
-    element('h2', {}, 'Keys and signs'),
-    list,
-    ...legend().slice(1),
-    element('p', {className: 'hint'}, about),
-  );
-  dialog.showModal();
+  showHelp('Keys and signs', list, ...legend().slice(1), element('p', {className: 'hint'}, about));
 }
 
-function setTheme(theme) {
-  document.documentElement.dataset.theme = theme;
-  document.getElementById('theme').textContent = theme === 'dark' ? 'Light' : 'Dark';
+function showTheme() {
   readPalette();
-  if (!state.trace) return;
   state.overview = null;
   showDetails();
-  requestDrawing();
 }
 
 function summarize(source) {
@@ -79,48 +65,26 @@ function summarize(source) {
 }
 
 function save() {
-  const blob = new Blob([document.getElementById('trace').textContent], {type: 'application/json'});
+  const blob = new Blob([document.getElementById('data').textContent], {type: 'application/json'});
   const link = element('a', {href: URL.createObjectURL(blob), download: 'trace.json'});
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
 function connect() {
-  const buttons = {
-    in: () => zoom(0.7),
-    out: () => zoom(1 / 0.7),
-    fit,
-    list: toggleTable,
-    save,
-    help: openHelp,
-    squeeze: toggleAxis,
-    next: () => goToMatch(1),
-    previous: () => goToMatch(-1),
-    theme: () => setTheme(document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark'),
-  };
-  for (const [id, act] of Object.entries(buttons)) document.getElementById(id).addEventListener('click', act);
-  searchBox.addEventListener('input', () => search(searchBox.value));
-  canvas.addEventListener('pointerdown', pointerDown);
-  canvas.addEventListener('pointermove', pointerMove);
-  for (const name of ['pointerup', 'pointercancel']) canvas.addEventListener(name, pointerUp);
   canvas.addEventListener('pointerleave', () => {
     state.hovered = null;
     showTip(null);
     requestDrawing();
   });
   canvas.addEventListener('dblclick', () => state.selected && zoomTo(state.selected));
-  canvas.addEventListener('wheel', wheel, {passive: false});
-  document.addEventListener('keydown', keyDown);
   stage.addEventListener('scroll', requestDrawing);
-  new ResizeObserver(layOut).observe(stage);
-  const preference = matchMedia('(prefers-color-scheme: dark)');
-  preference.addEventListener('change', () => setTheme(preference.matches ? 'dark' : 'light'));
   listeners.push(tableSoon);
-  setTheme(preference.matches ? 'dark' : 'light');
+  connectControls({in: () => zoom(0.7), out: () => zoom(1 / 0.7), save, squeeze: toggleAxis}, layOut);
 }
 
 function openPage() {
-  const source = JSON.parse(document.getElementById('trace').textContent);
+  const source = JSON.parse(document.getElementById('data').textContent);
   state.trace = readTrace(source);
   state.about = source.otherData ?? {};
   prepareAxis(state.trace);

@@ -1,8 +1,5 @@
 // Search: every word is to be found in the name, label, buffer, graph, source or reason, or as #17 in the number.
 
-const searchBox = document.getElementById('search');
-const found = document.getElementById('found');
-
 const searchTexts = new Map();
 function searchText(item) {
   let words = searchTexts.get(item);
@@ -29,31 +26,7 @@ function searchText(item) {
   return words;
 }
 
-function search(query) {
-  const words = query
-    .toLowerCase()
-    .split(/\s+/)
-    .filter(Boolean)
-    .map((word) => (/^#\d+$/.test(word) ? `${word} ` : word));
-  state.matches = words.length
-    ? state.trace.items.filter((item) => words.every((word) => searchText(item).includes(word)))
-    : [];
-  state.matching = new Set(state.matches);
-  state.match = -1;
-  showFound();
-  requestDrawing();
-}
-
-function showFound() {
-  const isSearching = searchBox.value.trim() !== '';
-  const number = state.matches.length.toLocaleString('en');
-  found.textContent = !isSearching
-    ? ''
-    : state.match < 0
-      ? `${number} found`
-      : `${(state.match + 1).toLocaleString('en')} of ${number}`;
-  for (const id of ['previous', 'next']) document.getElementById(id).disabled = state.matches.length === 0;
-}
+const searchedItems = () => state.trace.items;
 
 // The next match after the last one shown, or the first in view.
 function goToMatch(way) {

@@ -1,6 +1,5 @@
 // A table of what is in view.
 
-const table = document.getElementById('table');
 const MOST_ROWS_SHOWN = 300;
 let tableTimer = 0;
 

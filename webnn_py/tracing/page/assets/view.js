@@ -1,7 +1,5 @@
 // What is in view: the times from edge to edge, where lanes lie, and what is hovered, selected or found.
 
-const canvas = document.getElementById('canvas');
-const stage = document.getElementById('stage');
 const spacer = document.getElementById('spacer');
 
 const view = {from: 0, to: 1, width: 0, height: 0, gutter: 0, unit: 1, letters: 1, contentHeight: 0};
@@ -91,8 +89,7 @@ function zoomTo(item) {
 
 // Where lanes lie, from the size of the stage; rows grow a little where there is room.
 function layOut() {
-  view.width = stage.clientWidth;
-  view.height = stage.clientHeight;
+  fillStage();
   view.gutter = view.width >= 620 ? Math.min(Math.max(view.width * 0.1, 128), 240) : 0;
   const large = view.width >= 1700 ? 1.25 : 1;
   view.letters = large;
@@ -102,11 +99,6 @@ function layOut() {
   view.unit = large * Math.min(Math.max(room, 1), 1.6);
   view.contentHeight = placeLanes();
   spacer.style.height = `${Math.max(0, view.contentHeight + HEAD * view.unit - view.height)}px`;
-  const ratio = globalThis.devicePixelRatio || 1;
-  canvas.width = Math.round(view.width * ratio);
-  canvas.height = Math.round(view.height * ratio);
-  canvas.style.width = `${view.width}px`;
-  canvas.style.height = `${view.height}px`;
   state.overview = null;
   requestDrawing();
 }
@@ -144,17 +136,7 @@ function placeOf(item) {
   };
 }
 
-let isRequested = false;
 const listeners = [];
-
-function requestDrawing() {
-  if (isRequested) return;
-  isRequested = true;
-  requestAnimationFrame(() => {
-    isRequested = false;
-    draw();
-  });
-}
 
 // The times in view are others.
 function changed() {

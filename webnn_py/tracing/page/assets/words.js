@@ -35,7 +35,6 @@ function bytes(count) {
   return `${plainNumber(left, 3)} ${units[step]}`;
 }
 
-const count = (number, one, many = `${one}s`) => `${number.toLocaleString('en')} ${number === 1 ? one : many}`;
 const text = (value) => (typeof value === 'string' ? value : JSON.stringify(value));
 
 const laneTitle = (item) => (item.object ? laneTitle(item.object) : `${item.lane.group.name}, ${item.lane.name}`);
@@ -84,15 +83,4 @@ function sentence(item) {
   const source = sourceOf(item);
   if (source) parts.push(source);
   return `${parts.join(', ')}.`;
-}
-
-// An element with text in it, never markup.
-function element(tag, properties = {}, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(properties)) {
-    if (name.includes('-') || name === 'role') made.setAttribute(name, value);
-    else made[name] = value;
-  }
-  made.append(...children.filter((child) => child !== null && child !== ''));
-  return made;
 }

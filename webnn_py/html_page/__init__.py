@@ -8,19 +8,24 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from string import Template
-from typing import Any
+from typing import Any, Final
 
 import attrs
+
+SHARED_SCRIPTS: Final = ("elements", "controls")
+"""The scripts of every page, which stand before its own."""
 
 
 @attrs.frozen
 class PageAssets:
-    """The parts of a page: ``assets`` in a package, with ``page.html``, ``page.css`` and scripts.
+    """The parts of a page: those that every page has, and ``assets`` in a package.
+
+    A package has ``toolbar.html``, ``picture.html``, ``page.css`` and scripts of its own.
 
     Attributes:
         package: the package's name.
-        scripts: the names of the scripts in the order in which they stand in the page, without ``.js``; all share one
-            scope, which is theirs alone.
+        scripts: the names of its scripts in the order in which they stand in the page, without ``.js``, after the
+            scripts of every page; all share one scope, which is theirs alone.
     """
 
     package: str
@@ -38,11 +43,14 @@ class PageAssets:
             TypeError: The document has a value that JSON has not.
         """
         text = json.dumps(document, allow_nan=False, separators=(",", ":"))
-        style, script = _asset(self.package, "page.css"), _script(self.package, tuple(self.scripts))
-        return Template(_asset(self.package, "page.html")).substitute(
+        style = _asset(__name__, "page.css") + _asset(self.package, "page.css")
+        script = _script(self.package, tuple(self.scripts))
+        return Template(_asset(__name__, "page.html")).substitute(
             title=html.escape(title.encode("utf-8", "replace").decode("utf-8")),  # a lone surrogate has no UTF-8
             policy=f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; img-src data:; "
             "base-uri 'none'; form-action 'none'",
+            toolbar=_asset(self.package, "toolbar.html"),
+            picture=_asset(self.package, "picture.html"),
             style=style,
             script=script,
             document=text.replace("<", "\\u003c"),  # no text of the document may end the element that it stands in
@@ -51,7 +59,8 @@ class PageAssets:
 
 @cache
 def _script(package: str, names: tuple[str, ...]) -> str:
-    parts = "\n".join(_asset(package, f"{name}.js") for name in names)
+    shared = [_asset(__name__, f"{name}.js") for name in SHARED_SCRIPTS]
+    parts = "\n".join([*shared, *(_asset(package, f"{name}.js") for name in names)])
     return f"(() => {{\n'use strict';\n\n{parts}}})();\n"
 
 
