@@ -150,7 +150,9 @@ class Operator(Generic[P, OutputT]):
         spec_name: the name in the specification.
         category: the module that declares it.
         limits: the limits row.
-        is_elementwise, is_commutative, is_boolean: what :class:`Facts` say.
+        is_elementwise: whether elements are computed from those in their place alone; see ``Facts``.
+        is_commutative: whether its two operands may change places.
+        is_boolean: whether all elements of the output are 0 or 1.
         is_average: whether elements of the output lie between those of the operands; also where they are selected.
         is_no_larger: whether the output is no larger in magnitude than the operands; also of averages.
         result_range: the range of its output's elements, if that is known for all operands.

@@ -270,10 +270,6 @@ def clipped(pool: Pooling, finish: Finish | None) -> Kernel:
                 finish(laid_out, row)
             np.copyto(targets[image, here, row : row + rows], result, casting="same_kind")
 
-    reduce = pool.combine.reduce
-    combined = (
-        sum_of_squares if pool.prepare is np.square else partial(reduce, axis=1, dtype=pool.data_type, keepdims=True)
-    )
     return run
 
 
