@@ -7,6 +7,7 @@ from webnn_py.graph import ContentKey
 from webnn_py.onnx_models import ModelLimits, OnnxModel, UnsupportedModelError
 from webnn_py.onnx_models.conversion import model_conversion
 from webnn_py.onnx_models.folding import evaluation
+from webnn_py.onnx_models.limits import Expenses
 from webnn_py.operators.declaration import Operator
 
 
@@ -127,12 +128,11 @@ async def test_an_operand_that_is_given_twice_is_told_from_two():
 
 def test_nodes_that_compute_the_same_have_one_evaluator():
     evaluation._evaluator.cache_clear()
-    evaluation._small_results.cache_clear()
+    evaluation._kept.cache_clear()
     for index in range(10):
         node = helper.make_node("Unsqueeze", [f"a{index}", "axes"], [f"b{index}"], name=f"n{index}")
         inputs = [np.array(index), np.array([0])]
-        plain = evaluation._plain_node(node, inputs)
-        (result,) = evaluation._computed(plain, inputs, {"": 17}, evaluation.FoldingCost(8))
+        (result,) = evaluation.fold(node, inputs, {"": 17}, Expenses(ModelLimits(), 0))
         np.testing.assert_array_equal(result, [index])
     assert evaluation._evaluator.cache_info().misses == 1
 
