@@ -15,7 +15,7 @@ from webnn_py.onnx_models.conversion.control_flow import CONTROL_FLOW, ControlFl
 from webnn_py.onnx_models.conversion.freezing_advice import Freezing
 from webnn_py.onnx_models.conversion.integers_of_16_bits import short_results
 from webnn_py.onnx_models.conversion.node_conversion import check_operator, is_computed, kind_of, results_of
-from webnn_py.onnx_models.conversion.repeated_nodes import DrawnAgain, RepeatedBody, RepeatedNode, Repetition, Run
+from webnn_py.onnx_models.conversion.repeated_nodes import DrawnAgain, NodeRun, RepeatedBody, RepeatedNode, Repetition
 from webnn_py.onnx_models.conversion.scopes import (
     MISSING,
     Converted,
@@ -224,7 +224,7 @@ class ModelConversion:
         body.regroup(again)
 
     def _convert_run(
-        self, run: Run, body: RepeatedBody, seen: Surroundings, repetition: Repetition
+        self, run: NodeRun, body: RepeatedBody, seen: Surroundings, repetition: Repetition
     ) -> Steps[DrawnAgain | None]:
         """Convert a run of nodes; return what was drawn for it if all of it was drawn before, else None."""
         values = self._tensors(run.inputs, seen, run.nodes[0].name)

@@ -62,7 +62,7 @@ class RepeatedNode:
 
 
 @attrs.frozen(eq=False)
-class Run:
+class NodeRun:
     """Consecutive nodes of an inner graph, which are drawn again as one node would be.
 
     Attributes:
@@ -107,13 +107,13 @@ class RepeatedBody:
             self._used_behind[node] = used
             used |= node.used
         self._alone: set[RepeatedNode] = set()
-        self._missed: Counter[Run] = Counter()
+        self._missed: Counter[NodeRun] = Counter()
         self.runs = [self._run([node]) for node in read]
 
-    def _run(self, nodes: Sequence[RepeatedNode]) -> Run:
-        return Run.of(nodes, self._used_behind[nodes[-1]])
+    def _run(self, nodes: Sequence[RepeatedNode]) -> NodeRun:
+        return NodeRun.of(nodes, self._used_behind[nodes[-1]])
 
-    def note_miss(self, run: Run) -> None:
+    def note_miss(self, run: NodeRun) -> None:
         """Note that a run had to be converted node by node."""
         self._missed[run] += 1
 
@@ -154,7 +154,7 @@ class Drawn:
         results: its results.
     """
 
-    source: NodeProto | Run
+    source: NodeProto | NodeRun
     values: Sequence[Value | None]
     operators: Sequence[tuple[Node, Sequence[Output]]]
     names: Sequence[str]
@@ -197,7 +197,7 @@ class Repetition:
             known = self._bodies[id(nodes)] = RepeatedBody(nodes)
         return known
 
-    def key(self, source: NodeProto | Run, values: Sequence[Value | None], wanted: Sequence[bool] = ()) -> Hashable:
+    def key(self, source: NodeProto | NodeRun, values: Sequence[Value | None], wanted: Sequence[bool] = ()) -> Hashable:
         """Return what a conversion of a node or a run depends on."""
         parts: list[Hashable] = [id(source), *wanted]
         first: dict[int, int] = {}
@@ -275,7 +275,7 @@ class Repetition:
     def note_run(
         self,
         key: Hashable,
-        run: Run,
+        run: NodeRun,
         values: Sequence[Value | None],
         nodes: Sequence[DrawnAgain],
         results: Sequence[Value | None],
@@ -287,6 +287,8 @@ class Repetition:
         self._keep(key, run, values, made)
         return made
 
-    def _keep(self, key: Hashable, source: NodeProto | Run, values: Sequence[Value | None], made: DrawnAgain) -> None:
+    def _keep(
+        self, key: Hashable, source: NodeProto | NodeRun, values: Sequence[Value | None], made: DrawnAgain
+    ) -> None:
         operators = [(operator, operator.results) for operator in made.operators]
         self._drawn[key] = Drawn(source, list(values), operators, made.names, made.results)
