@@ -253,7 +253,9 @@ class ModelConversion:
         yield
         values = self._tensors(node.inputs, seen, f"{seen.prefix}{node.name}")
         drawn = computed = None
-        if values is not None:
+        if values is not None and repetition.is_varying(node.node):
+            computed = repetition.computed(node.node, values, seen.opsets, self._expenses)
+        if values is not None and computed is None:
             drawn = repetition.drawn_again(repetition.key(node.node, values, node.wanted), values, seen.prefix)
             if drawn is None:
                 computed = repetition.computed(node.node, values, seen.opsets, self._expenses)

@@ -107,6 +107,7 @@ class RepeatedBody:
             self._used_behind[node] = used
             used |= node.used
         self._alone: set[RepeatedNode] = set()
+        self._settled: Sequence[bool] = ()
         self._missed: Counter[NodeRun] = Counter()
         self.runs = [self._run([node]) for node in read]
 
@@ -116,6 +117,7 @@ class RepeatedBody:
     def note_miss(self, run: NodeRun) -> None:
         """Note that a run had to be converted node by node."""
         self._missed[run] += 1
+        self._settled = ()
 
     def regroup(self, again: Sequence[bool]) -> None:
         """Join runs that were drawn again one behind the other, and separate the nodes of those that are not.
@@ -123,6 +125,8 @@ class RepeatedBody:
         Args:
             again: for each run, whether all its nodes were drawn again.
         """
+        if again == self._settled:  # by which nothing changed the last time
+            return
         groups: list[list[RepeatedNode]] = []
         follows = False
         for run, is_again in zip(self.runs, again, strict=True):
@@ -140,6 +144,9 @@ class RepeatedBody:
         if [len(run.nodes) for run in self.runs] != [len(nodes) for nodes in groups]:
             known = {tuple(run.nodes): run for run in self.runs}
             self.runs = [known.get(tuple(nodes)) or self._run(nodes) for nodes in groups]
+            self._settled = ()
+        else:
+            self._settled = again
 
 
 @attrs.frozen(eq=False)
@@ -188,6 +195,7 @@ class Repetition:
         self._builder = builder
         self._drawn: dict[Hashable, Drawn] = {}
         self._computed: dict[int, NodeProto] = {}
+        self._varying: set[int] = set()
         self._bodies: dict[int, RepeatedBody] = {}
 
     def body(self, nodes: Live) -> RepeatedBody:
@@ -237,6 +245,10 @@ class Repetition:
         again = [operands[result] if isinstance(result, MLOperand) else result for result in drawn.results]
         return DrawnAgain(nodes, drawn.names, again)
 
+    def is_varying(self, node: NodeProto) -> bool:
+        """Return whether a node was computed for several values already, so that no key of its is looked up."""
+        return id(node) in self._varying
+
     def computed(
         self, node: NodeProto, values: Sequence[Value | None], opsets: Mapping[str, int], expenses: Expenses
     ) -> Sequence[StaticValue | None] | None:
@@ -246,6 +258,7 @@ class Repetition:
         known = [value for value in values if not isinstance(value, MLOperand)]
         if len(known) < len(values) or any(value is not None and value.size == 0 for value in known):
             return None
+        self._varying.add(id(node))
         try:
             return fold(node, known, opsets, expenses)
         except Refused:
