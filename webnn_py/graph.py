@@ -144,16 +144,17 @@ class Node:
         An output refers to its node, so its node refers to it weakly: in a cycle, graphs and their constants would stay
         in memory until the garbage collector runs, which may be never.
         """
-        try:
-            (only,) = self._results  # as nearly all nodes have it
-        except ValueError:
-            pass
-        else:
-            result = only()
+        known = self._results
+        if len(known) == 1:  # as nearly all nodes have it
+            result = known[0]()
             if result is not None:
                 return (result,)
         with _MAKING:
-            held = [result() for result in self._results] or [None] * len(self.outputs)
+            if not self._results:
+                made = tuple([Output(descriptor, self, index) for index, descriptor in enumerate(self.outputs)])
+                object.__setattr__(self, "_results", tuple([ref(output) for output in made]))
+                return made
+            held = [result() for result in self._results]
             results = tuple(
                 [
                     Output(descriptor, self, index) if result is None else result

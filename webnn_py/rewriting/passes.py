@@ -163,6 +163,7 @@ class PassManager:
                 raise ValueError(f"pass {one.name!r} must come after {', '.join(map(repr, missing))}")
             before.add(one.name)
         self.passes = passes
+        self._whole: dict[str, list[list[Pass]]] = {}
         self._asks_for_operators = any(one.needs for one in passes)
 
     @property
@@ -174,7 +175,7 @@ class PassManager:
         """Run the passes; return the rewritten graph and a report for each walk."""
         reports: list[PassReport] = []
         operators: set[Any] = {node.operator for node in graph.nodes} if self._asks_for_operators else set()
-        for _, group in groupby(self._chosen(context.target), _kind):
+        for group in self._groups(context.target):
             there = [one for one in group if one.has_work(operators)]
             if not there:
                 continue
@@ -185,6 +186,15 @@ class PassManager:
         if os.environ.get(PRINTED) == "1":
             print(describe(reports), file=sys.stderr)  # noqa: T201 - the variable requests it
         return graph, tuple(reports)
+
+    def _groups(self, target: str) -> list[list[Pass]]:
+        """Return the passes for a target, those together that share a walk."""
+        if not _left_out and target in self._whole:
+            return self._whole[target]
+        groups = [list(group) for _, group in groupby(self._chosen(target), _kind)]
+        if not _left_out:
+            self._whole[target] = groups
+        return groups
 
     def _chosen(self, target: str) -> list[Pass]:
         required = [one.name for one in self.passes if one.is_required and one.name in _left_out]
@@ -208,7 +218,7 @@ def _run(group: Sequence[Pass], graph: Any, context: PassContext, reports: list[
     refused: list[RefusedRule] = []
     first = group[0]
     if isinstance(first, GraphPass):
-        graph = first.run(graph, attrs.evolve(context, applied=applied))
+        graph = first.run(graph, PassContext(context.contents, context.target, applied))
     elif isinstance(first, NodePass):
         graph = _by_nodes([one for one in group if isinstance(one, NodePass)], graph, context, applied)
     else:
@@ -227,7 +237,7 @@ def _run(group: Sequence[Pass], graph: Any, context: PassContext, reports: list[
 
 def _by_nodes(group: Sequence[NodePass], graph: Graph, context: PassContext, applied: list[AppliedRule]) -> Graph:
     made = [(one.name, one.make(graph, context)) for one in group]
-    rules = [attrs.evolve(rule, replace=_noted(name, rule.replace, applied)) for name, rule in made if rule is not None]
+    rules = [NodeRule(_noted(name, rule.replace, applied), rule.is_for) for name, rule in made if rule is not None]
     replace = first_of(*rules)
     return graph if replace is None else rewrite(graph, replace)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, final, overload
 from weakref import ref
@@ -271,38 +271,47 @@ class MLGraphBuilder(OperatorMethods):
         return [self._operand(v, f"{operator.name}[{v.index}]", arguments.label) for v in node.results]
 
     def _drawn_alike(
-        self, nodes: Iterable[Node], operands: Mapping[MLOperand, MLOperand], wanted: Iterable[MLOperand], label: str
-    ) -> dict[MLOperand, MLOperand]:
+        self,
+        drawn: Iterable[tuple[Node, Sequence[Output]]],
+        operands: Mapping[MLOperand, MLOperand],
+        wanted: Iterable[MLOperand],
+        labels: Iterable[str],
+    ) -> tuple[list[Node], dict[MLOperand, MLOperand]]:
         """Draw operators again that were checked already, on other operands of the same descriptors.
 
         For this package's own callers, who draw the same many times.
 
         Args:
-            nodes: the operators, each behind those whose results it takes.
+            drawn: the operators and their results, each behind those whose results it takes.
             operands: by those that were given before, those that are given now; all others stay the same.
             wanted: results of these operators.
-            label: of each operator.
+            labels: of the new operators.
 
         Returns:
-            The new results by those that are wanted.
+            The new operators, and the new results by those that are wanted.
         """
         self._check_can_build("draw")
-        values = {self._values[before]: self._values[now] for before, now in operands.items()}
-        for node in nodes:
+        values: dict[Value, Value] = {self._values[before]: self._values[now] for before, now in operands.items()}
+        new = values.get
+        nodes: list[Node] = []
+        for (node, before), label in zip(drawn, labels, strict=True):
             given = {
-                name: tuple([values.get(item, item) for item in operand])
-                if isinstance(operand, tuple)
-                else values.get(operand, operand)
+                name: new(operand, operand)
+                if isinstance(operand, Value)
+                else tuple([new(item, item) for item in operand])
                 for name, operand in node.operands.items()
             }
             made = Node(node.operator, given, node.options, node.outputs, label, (self._drawn,))
             self._drawn += 1
-            values.update(zip(node.results, made.results, strict=True))
+            nodes.append(made)
+            values.update(zip(before, made.results, strict=True))
         results = {}
         for operand in wanted:
             if operand not in operands:
-                results[operand] = self._operand(values[self._values[operand]], operand._origin, label)
-        return results
+                value = values[self._values[operand]]
+                label = value.node.label if isinstance(value, Output) else ""
+                results[operand] = self._operand(value, operand._origin, label)
+        return nodes, results
 
     # --- build -----------------------------------------------------------------------------------------------
 

@@ -207,7 +207,7 @@ async def test_what_the_reference_cannot_compute_is_drawn(context, monkeypatch):
     def fails(*_):
         raise RuntimeError("No implementation")
 
-    monkeypatch.setattr(evaluation, "_computed", fails)
+    monkeypatch.setattr(evaluation, "_results", fails)
     model = make(("Mul", "w w", "m", {}), ("Add", "x m", "y", {}), w=X[0, 0])
     assert [node.operator.name for node in drawn(context, model).nodes] == ["mul", "add"]
     with pytest.raises(UnsupportedModelError, match="it cannot be computed while building: No implementation"):

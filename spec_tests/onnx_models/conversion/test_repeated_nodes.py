@@ -7,6 +7,7 @@ from webnn_py.graph import ContentKey
 from webnn_py.onnx_models import ModelLimits, OnnxModel, UnsupportedModelError
 from webnn_py.onnx_models.conversion import model_conversion
 from webnn_py.onnx_models.folding import evaluation
+from webnn_py.onnx_models.limits import Expenses
 from webnn_py.operators.declaration import Operator
 
 
@@ -63,6 +64,78 @@ async def test_the_steps_of_a_loop_are_drawn_alike_without_being_checked_again(m
     np.testing.assert_allclose(result, expected, rtol=1e-5)
     # The state of the first step is an input, that of the others is not: each kind is checked once.
     assert checked.count("tanh") == 2, checked
+
+
+@pytest.mark.trio
+async def test_nodes_that_are_drawn_again_one_behind_the_other_are_drawn_as_one(monkeypatch):
+    nodes = [
+        helper.make_node("Tanh", ["s"], ["u"]),
+        helper.make_node("Split", ["u"], ["p", "q"], axis=0),
+        helper.make_node("Concat", ["q", "p"], ["r"], axis=0),
+        helper.make_node("Add", ["i", "i"], ["double"]),
+        helper.make_node("Cast", ["double"], ["factor"], to=TensorProto.FLOAT),
+        helper.make_node("Add", ["r", "factor"], ["v"]),
+        helper.make_node("Sub", ["v", "u"], ["t"]),
+    ]
+    drawn = []
+    alike = MLGraphBuilder._drawn_alike
+    monkeypatch.setattr(MLGraphBuilder, "_drawn_alike", lambda *given: drawn.append(given[1]) or alike(*given))
+    result = await run(looped(nodes, 20))
+    expected = np.array([1, -2, 0.5, 3], np.float32)
+    for step in range(20):
+        tanh = np.tanh(expected)
+        expected = np.roll(tanh, 2) + 2 * step - tanh
+    np.testing.assert_allclose(result, expected, rtol=1e-5)
+    assert max(map(len, drawn)) == 3, "the first three nodes are not drawn as one"
+
+
+@pytest.mark.trio
+async def test_nodes_whose_inputs_change_at_each_step_are_separate_again():
+    """Every second step adds a float, which is looked up by its value: runs that hold the addition come and go."""
+    nodes = [
+        helper.make_node("Tanh", ["s"], ["u"]),
+        helper.make_node("Constant", [], ["period"], value_int=7),
+        helper.make_node("Mod", ["i", "period"], ["place"]),
+        helper.make_node("Cast", ["place"], ["term"], to=TensorProto.FLOAT),
+        helper.make_node("Add", ["u", "term"], ["v"]),
+        helper.make_node("Mul", ["v", "v"], ["w"]),
+        helper.make_node("Sub", ["w", "u"], ["t"]),
+    ]
+    result = await run(looped(nodes, 40))
+    expected = np.array([1, -2, 0.5, 3], np.float32)
+    for step in range(40):
+        tanh = np.tanh(expected)
+        expected = (tanh + step % 7) ** 2 - tanh
+    np.testing.assert_allclose(result, expected, rtol=1e-4)
+
+
+@pytest.mark.trio
+async def test_what_an_inner_loop_takes_from_a_run_is_there():
+    """The values that only an inner graph uses, by name, are among what a run gives."""
+    inner = helper.make_graph(
+        [helper.make_node("Identity", ["on"], ["goes_on"]), helper.make_node("Add", ["a", "u"], ["b"])],
+        "inner",
+        [
+            helper.make_tensor_value_info("j", TensorProto.INT64, []),
+            helper.make_tensor_value_info("on", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("a", TensorProto.FLOAT, [4]),
+        ],
+        [
+            helper.make_tensor_value_info("goes_on", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("b", TensorProto.FLOAT, [4]),
+        ],
+    )
+    nodes = [
+        helper.make_node("Tanh", ["s"], ["u"]),
+        helper.make_node("Neg", ["u"], ["v"]),
+        helper.make_node("Constant", [], ["three"], value_int=3),
+        helper.make_node("Loop", ["three", "", "v"], ["t"], body=inner),
+    ]
+    result = await run(looped(nodes, 10))
+    expected = np.array([1, -2, 0.5, 3], np.float32)
+    for _ in range(10):
+        expected = 2 * np.tanh(expected)
+    np.testing.assert_allclose(result, expected, rtol=1e-5)
 
 
 @pytest.mark.trio
@@ -127,12 +200,11 @@ async def test_an_operand_that_is_given_twice_is_told_from_two():
 
 def test_nodes_that_compute_the_same_have_one_evaluator():
     evaluation._evaluator.cache_clear()
-    evaluation._small_results.cache_clear()
+    evaluation._kept.cache_clear()
     for index in range(10):
         node = helper.make_node("Unsqueeze", [f"a{index}", "axes"], [f"b{index}"], name=f"n{index}")
         inputs = [np.array(index), np.array([0])]
-        plain = evaluation._plain_node(node, inputs)
-        (result,) = evaluation._computed(plain, inputs, {"": 17}, evaluation.FoldingCost(8))
+        (result,) = evaluation.fold(node, inputs, {"": 17}, Expenses(ModelLimits(), 0))
         np.testing.assert_array_equal(result, [index])
     assert evaluation._evaluator.cache_info().misses == 1
 

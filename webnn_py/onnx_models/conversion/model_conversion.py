@@ -15,7 +15,7 @@ from webnn_py.onnx_models.conversion.control_flow import CONTROL_FLOW, ControlFl
 from webnn_py.onnx_models.conversion.freezing_advice import Freezing
 from webnn_py.onnx_models.conversion.integers_of_16_bits import short_results
 from webnn_py.onnx_models.conversion.node_conversion import check_operator, is_computed, kind_of, results_of
-from webnn_py.onnx_models.conversion.repeated_nodes import RepeatedNode, Repetition
+from webnn_py.onnx_models.conversion.repeated_nodes import DrawnAgain, NodeRun, RepeatedBody, RepeatedNode, Repetition
 from webnn_py.onnx_models.conversion.scopes import (
     MISSING,
     Converted,
@@ -191,11 +191,7 @@ class ModelConversion:
         self.total += len(needed.nodes)
         self._expenses.add_nodes(len(needed.nodes))
         if self._repetition is not None and seen.is_repeated:
-            for item in self._repetition.nodes(needed):
-                yield
-                again = self._again(item, seen, self._repetition)
-                results = (yield from self._results(item.node, seen, item.wanted)) if again is None else again
-                self._keep(item.node, item.outputs, results, seen)
+            yield from self._convert_runs(self._repetition.body(needed), seen, self._repetition)
             return
         for node in needed.nodes:
             yield
@@ -216,17 +212,66 @@ class ModelConversion:
             if name:
                 own[name] = result
 
-    def _again(self, node: RepeatedNode, seen: Surroundings, repetition: Repetition) -> Sequence[Converted] | None:
-        """Draw or compute a node as it was before; None where it was not, or takes other things than tensors."""
-        label = f"{seen.prefix}{node.name}"
-        values = [looked_up(seen.scope, name, "node", label) if name else None for name in node.inputs]
-        tensors = [value for value in values if value is None or isinstance(value, (MLOperand, np.ndarray))]
-        if len(tensors) < len(values):
+    def _convert_runs(self, body: RepeatedBody, seen: Surroundings, repetition: Repetition) -> Steps[None]:
+        """Convert the nodes of an inner graph, those that were converted before without their rules."""
+        again: list[bool] = []
+        for run in body.runs:
+            if len(run.nodes) == 1:
+                drawn = yield from self._convert_repeated(run.nodes[0], seen, repetition)
+            else:
+                drawn = yield from self._convert_run(run, body, seen, repetition)
+            again.append(drawn is not None)
+        body.regroup(again)
+
+    def _convert_run(
+        self, run: NodeRun, body: RepeatedBody, seen: Surroundings, repetition: Repetition
+    ) -> Steps[DrawnAgain | None]:
+        """Convert a run of nodes; return what was drawn for it if all of it was drawn before, else None."""
+        values = self._tensors(run.inputs, seen, run.nodes[0].name)
+        key = None if values is None else repetition.key(run, values)
+        drawn = None if values is None else repetition.drawn_again(key, values, seen.prefix)
+        if drawn is not None:
+            seen.scope.maps[0].update(zip(run.outputs, drawn.results, strict=True))
+            for _ in run.nodes:  # as if they were converted one by one, for who follows the progress
+                yield
+                self.done += 1
+            return drawn
+        body.note_miss(run)
+        made: list[DrawnAgain] = []
+        for node in run.nodes:
+            drawn = yield from self._convert_repeated(node, seen, repetition)
+            made += [] if drawn is None else [drawn]
+        results = self._tensors(run.outputs, seen, run.nodes[-1].name)
+        if len(made) < len(run.nodes) or values is None or results is None:
             return None
-        results = repetition.results(repetition.key(node.node, tensors, node.wanted), tensors, label)
-        if results is None:
-            results = repetition.computed(node.node, tensors, seen.opsets, self._expenses)
-        return None if results is None else [MISSING if result is None else result for result in results]
+        return repetition.note_run(key, run, values, made, results)
+
+    def _convert_repeated(
+        self, node: RepeatedNode, seen: Surroundings, repetition: Repetition
+    ) -> Steps[DrawnAgain | None]:
+        """Convert a node as it was before where it was; return what was drawn for it then, else None."""
+        yield
+        values = self._tensors(node.inputs, seen, f"{seen.prefix}{node.name}")
+        drawn = computed = None
+        if values is not None and repetition.is_varying(node.node):
+            computed = repetition.computed(node.node, values, seen.opsets, self._expenses)
+        if values is not None and computed is None:
+            drawn = repetition.drawn_again(repetition.key(node.node, values, node.wanted), values, seen.prefix)
+            if drawn is None:
+                computed = repetition.computed(node.node, values, seen.opsets, self._expenses)
+        again = computed if drawn is None else drawn.results
+        if again is None:
+            results = yield from self._results(node.node, seen, node.wanted)
+        else:
+            results = [MISSING if result is None else result for result in again]
+        self._keep(node.node, node.outputs, results, seen)
+        return drawn
+
+    def _tensors(self, names: Sequence[str], seen: Surroundings, user: str) -> list[Value | None] | None:
+        """Return values that something uses, None for the name "" and absent ones; None if some are no tensors."""
+        values = [looked_up(seen.scope, name, "node", user) if name else None for name in names]
+        tensors = [value for value in values if value is None or isinstance(value, (MLOperand, np.ndarray))]
+        return tensors if len(tensors) == len(values) else None
 
     def _results(self, node: NodeProto, seen: Surroundings, wanted: Sequence[bool]) -> Steps[Sequence[Converted]]:
         """Return the results of a node; missing values where it cannot be converted, which is then noted."""

@@ -55,6 +55,7 @@ def fold(
     if any(value.dtype.kind in NOT_NUMBERS for value in known):
         raise Refused("one of its inputs is of strings, which are not supported")
     operator = node.op_type
+    kept = None
     try:
         if operator == CONSTANT:
             results: Sequence[object] = [_constant(node)]
@@ -62,27 +63,44 @@ def fold(
             results = inputs
         else:
             plain = _plain_node(node, inputs)
+            kept = _kept_for(plain, inputs, opsets)
+            if kept is not None and kept.results:
+                return kept.spent_again(expenses)
             if "broadcast" in plain.attributes:
                 raise NotComputed("the attributes axis and broadcast of early opsets cannot be honoured while building")
             cost = COSTS[operator](FoldedNode(inputs, plain.attributes, len(plain.outputs)))
             expenses.check_bytes(cost.bytes)
             expenses.check_steps(cost.steps)
+            kept = None if kept is None or cost.bytes > MOST_KEPT else kept
+            # What is kept must not share memory with a model.
+            given = inputs if kept is None else [None if value is None else value.copy() for value in inputs]
             with expenses.timed():
-                results = _computed(plain, inputs, opsets, cost)
+                results = _results(plain.encoded, tuple(opsets.items()), given)
     except Refused:
         raise
     except Exception as error:  # the implementation raises whatever numpy raises
         worded = shortened(str(error) or type(error).__name__)
         raise NotComputed(f"it cannot be computed while building: {worded}") from error
+    outputs, spent = _outputs(node, results, known)
+    expenses.add_bytes(spent)
+    if kept is not None:
+        kept.keep(outputs, cost, spent)
+    return outputs
+
+
+def _outputs(
+    node: NodeProto, results: Sequence[object], known: Sequence[StaticValue]
+) -> tuple[list[StaticValue | None], int]:
+    """Return the outputs of a node, None for those without a name, and how many bytes are not those of its inputs."""
     arrays = [np.asarray(result) for result in results if isinstance(result, (np.ndarray, np.generic))]
     if len(arrays) < len(results) or any(array.dtype.kind in NOT_NUMBERS for array in arrays):
         raise Refused("it gives something other than tensors of numbers, which is not supported")
-    expenses.add_bytes(sum([item.nbytes for item in arrays if not any(np.may_share_memory(item, x) for x in known)]))
     names = list(node.output)
     given = dict(zip(filter(None, names), arrays, strict=False))
     if given.keys() < set(filter(None, names)):
         raise Refused(f"it gives {len(arrays)} outputs; {len(names)} are named")
-    return [given[name] if name else None for name in names]
+    spent = sum([item.nbytes for item in arrays if not any(np.may_share_memory(item, x) for x in known)])
+    return [given[name] if name else None for name in names], spent
 
 
 def _constant(node: NodeProto) -> StaticValue:
@@ -137,30 +155,53 @@ def _decoded(encoded: bytes, present: tuple[bool, ...]) -> _PlainNode:
     return _PlainNode(plain.SerializeToString(), attributes, outputs)
 
 
-def _computed(
-    plain: _PlainNode, inputs: Sequence[StaticValue | None], opsets: Mapping[str, int], cost: FoldingCost
-) -> Sequence[object]:
-    own_opsets = tuple(opsets.items())
-    size = len(plain.encoded) + cost.bytes + sum([value.nbytes for value in inputs if value is not None])
-    if size <= MOST_KEPT:
-        contents = [None if value is None else (value.dtype, value.shape, value.tobytes()) for value in inputs]
-        return _small_results(plain.encoded, own_opsets, tuple(contents))
-    return _results(plain.encoded, own_opsets, inputs)
+@attrs.define(eq=False)
+class _Kept:
+    """The results of a node of small inputs, as those that compute shapes are: many of a model are the same.
+
+    Attributes:
+        results: the results; none before they were computed.
+        cost: the most that computing them may take.
+        bytes: those of the results.
+    """
+
+    results: Sequence[StaticValue | None] = ()
+    cost: FoldingCost = attrs.field(factory=lambda: FoldingCost(0))
+    bytes: int = 0
+
+    def keep(self, results: Sequence[StaticValue | None], cost: FoldingCost, spent: int) -> None:
+        for result in results:
+            if result is not None:
+                result.flags.writeable = False
+        self.cost, self.bytes, self.results = cost, spent, results
+
+    def spent_again(self, expenses: Expenses) -> list[StaticValue | None]:
+        """Return the results, for which as much is spent as if they were computed anew.
+
+        Raises:
+            Refused: so much is not left.
+        """
+        expenses.check_bytes(self.cost.bytes)
+        expenses.check_steps(self.cost.steps)
+        expenses.add_bytes(self.bytes)
+        return list(self.results)
+
+
+def _kept_for(plain: _PlainNode, inputs: Sequence[StaticValue | None], opsets: Mapping[str, int]) -> _Kept | None:
+    """Return the place for the results of a node; None where there is too much to keep."""
+    if len(plain.encoded) + sum([value.nbytes for value in inputs if value is not None]) > MOST_KEPT:
+        return None
+    contents = [None if value is None else (value.dtype, value.shape, value.tobytes()) for value in inputs]
+    return _kept(plain.encoded, tuple(opsets.items()), tuple(contents))
 
 
 @lru_cache(1024)
-def _small_results(
+def _kept(
     encoded: bytes,
     opsets: tuple[tuple[str, int], ...],
     contents: tuple[tuple[np.dtype[Any], tuple[int, ...], bytes] | None, ...],
-) -> Sequence[object]:
-    """Compute a node of small inputs, as those that compute shapes are: many of a model are the same."""
-    inputs = [None if item is None else np.frombuffer(item[2], item[0]).reshape(item[1]) for item in contents]
-    results = _results(encoded, opsets, inputs)
-    for result in results:
-        if isinstance(result, np.ndarray):
-            result.flags.writeable = False
-    return results
+) -> _Kept:
+    return _Kept()
 
 
 def _results(

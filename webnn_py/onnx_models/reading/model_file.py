@@ -1,6 +1,7 @@
 """Reading a model: nothing that the rest of the importer sees is longer, deeper or elsewhere than it may be."""
 
 import os
+import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
@@ -74,7 +75,8 @@ def read_model(source: str | os.PathLike[str] | bytes, limits: ModelLimits) -> R
         path, data, shown = None, source, f"the {len(source)} bytes given"
     else:
         path = Path(os.fspath(source))
-        if path.exists() and not (path.is_file() or path.is_dir()):  # reading a pipe might never end
+        mode = path.stat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # reading a pipe might never end
             raise InvalidModelError(f"{path} is no regular file")
         data, shown = path.read_bytes(), str(path)
     try:

@@ -16,10 +16,17 @@ MOST_OF_A_CYCLE: Final = 5
 
 @attrs.frozen
 class Live:
-    """The nodes that outputs need, in an order in which they can run, and all names that these and the outputs use."""
+    """The nodes that outputs need, in an order in which they can run.
+
+    Attributes:
+        nodes: the nodes.
+        names: all names that these and the outputs use.
+        outputs: the names of the outputs.
+    """
 
     nodes: Sequence[NodeProto]
     names: set[str]
+    outputs: Sequence[str]
 
 
 def live(nodes: Sequence[NodeProto], outputs: Iterable[str]) -> Live:
@@ -29,13 +36,14 @@ def live(nodes: Sequence[NodeProto], outputs: Iterable[str]) -> Live:
         InvalidModelError: nodes need each other's outputs.
     """
     uses = [frozenset(filter(None, used_by(node))) for node in nodes]
-    used = set(outputs)
+    wanted = tuple(outputs)
+    used = set(wanted)
     needed: list[NodeProto] = []
     for index in reversed(_order(nodes, uses)):
         if not used.isdisjoint(nodes[index].output):
             used.update(uses[index])
             needed.append(nodes[index])
-    return Live(needed[::-1], used)
+    return Live(needed[::-1], used, wanted)
 
 
 def used_by(node: NodeProto) -> list[str]:

@@ -80,12 +80,13 @@ def trees_of(
     index = {key: place for place, key in enumerate(zip(treeids, nodeids, strict=True))}
     if len(index) != count:
         raise Refused("two nodes of a tree have the same number")
-    children = [place for place in range(count) for _ in range(2)]
+    children: list[int] = []
     try:
         for place, (tree, mode) in enumerate(zip(treeids, modes, strict=True)):
-            if mode != "LEAF":
-                children[2 * place] = index[tree, falsenodeids[place]]
-                children[2 * place + 1] = index[tree, truenodeids[place]]
+            if mode == "LEAF":
+                children += (place, place)
+            else:
+                children += (index[tree, falsenodeids[place]], index[tree, truenodeids[place]])
     except KeyError as error:
         raise Refused(f"tree {error.args[0][0]} has no node {error.args[0][1]}, to which another leads") from error
     following = np.array(children, np.int32)
@@ -96,11 +97,11 @@ def trees_of(
         refuse("the number of roots", len(roots), f"{len({*treeids})}, one for each tree")
     trees = Trees(
         roots,
-        np.where(is_branch, np.clip(featureids, *INT32), 0).astype(np.int32),
+        (np.array(featureids).clip(*INT32) * is_branch).astype(np.int32),
         np.array(values, np.float32),
         asked,
         following,
-        (np.array(missing or [0] * count).astype(bool) & is_branch).astype(np.uint8),
+        (np.array(missing, bool) & is_branch if missing else np.zeros(count, bool)).astype(np.uint8),
         depth,
     )
     return trees, index
@@ -113,14 +114,15 @@ def _roots_and_depth(children: Integers, is_branch: npt.NDArray[np.bool_]) -> tu
         Refused: two nodes lead to the same, or there are too many levels.
     """
     led_to = np.bincount(children[is_branch].ravel(), minlength=len(children))
-    roots = np.flatnonzero(led_to == 0).astype(np.int32)
+    roots = (led_to == 0).nonzero()[0].astype(np.int32)
     level, depth, seen = roots, 0, len(roots)
-    while led_to.max() <= 1 and is_branch[level].any():
-        level, depth = children[level[is_branch[level]]].ravel(), depth + 1
+    is_tree = bool(led_to.max() <= 1)
+    while is_tree and len(branches := level[is_branch[level]]):
+        level, depth = children[branches].ravel(), depth + 1
         seen += len(level)
         if depth > DEEPEST:
             refuse("the depth of a tree", f"more than {DEEPEST}", f"at most {DEEPEST}")
-    if seen != len(children) or led_to.max() > 1:
+    if seen != len(children) or not is_tree:
         raise Refused("the nodes are no trees: more than one leads to a node, or they lead around")
     return roots, depth
 

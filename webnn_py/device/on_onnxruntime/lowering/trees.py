@@ -30,6 +30,8 @@ FUNCTIONS: Final[Mapping[str, str]] = {"sum": "SUM", "mean": "AVERAGE", "min": "
 
 def use_tree_regressors(graph: Graph, contents: ReadConstant) -> Graph:
     """Decompose min and max ensembles with NaN among their weights, since onnxruntime does not propagate it."""
+    if not any(node.options["function"] in {"min", "max"} for node in graph.nodes if node.operator is TREE_ENSEMBLE):
+        return graph
 
     def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
         if node.operator is not TREE_ENSEMBLE or node.options["function"] not in {"min", "max"}:
@@ -69,23 +71,24 @@ def _lists(
     order, tree = _in_order(roots, comparisons != LEAF, by_node, depth)
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
-    is_leaf = comparisons[order] == LEAF
+    modes, trees, leaf_weights = comparisons[order], tree[order], weights[order]
+    is_leaf = modes == LEAF
     following = np.where(is_leaf[:, None], 0, place[by_node[order]])
-    leaf_weights = weights[order]
-    is_written = np.broadcast_to(is_leaf[:, None], leaf_weights.shape)
     if function in {"sum", "mean"}:  # a weight of 0 adds nothing
         # But each target needs a weight on some leaf: onnxruntime adds base values only to targets that have one.
-        is_written = is_written & ((leaf_weights != 0) | (tree[order] == 0)[:, None])
-    leaves, targets = np.nonzero(is_written)
+        is_written = is_leaf[:, None] & ((leaf_weights != 0) | (trees == 0)[:, None])
+    else:
+        is_written = np.broadcast_to(is_leaf[:, None], leaf_weights.shape)
+    leaves, targets = is_written.nonzero()
     lists = {
-        "nodes_treeids": tree[order],
+        "nodes_treeids": trees,
         "nodes_nodeids": np.arange(len(order)),
         "nodes_featureids": np.where(is_leaf, 0, features[order]),
         "nodes_values": np.where(is_leaf, np.float32(0), thresholds[order]),
-        "nodes_modes": MODES[comparisons[order]],
+        "nodes_modes": MODES[modes],
         "nodes_falsenodeids": following[:, 0],
         "nodes_truenodeids": following[:, 1],
-        "target_treeids": tree[order][leaves],
+        "target_treeids": trees[leaves],
         "target_nodeids": leaves,
         "target_ids": targets,
         "target_weights": leaf_weights[leaves, targets],
@@ -105,6 +108,8 @@ def _without_sets(comparisons: Array, children: Array, missing_is_yes: Array) ->
     it may end the process.
     """
     turned = (comparisons == EQUAL) & (missing_is_yes == 0)
+    if not turned.any():
+        return comparisons, children
     exchanged = np.where(turned[:, None], children[:, ::-1], children)
     return np.where(turned, NOT_EQUAL, comparisons), exchanged
 
@@ -119,6 +124,6 @@ def _in_order(
     for _ in range(depth):
         branches = levels[-1][is_branch[levels[-1]]]
         levels.append(children[branches].ravel())
-        tree[levels[-1]] = np.repeat(tree[branches], 2)
+        tree[levels[-1]] = tree[branches].repeat(2)
     order = np.concatenate(levels)
     return order[np.argsort(tree[order], kind="stable")].astype(np.intp), tree
