@@ -112,9 +112,9 @@ def transposed_outputs_by_two_names(b, x):
 
 
 def transposed_in_parts(b, x):
-    x = b.tile(x, [1, 100])
-    product_ = b.matmul(b.reshape(x, [2, 4, 1200]), random_constant(b, (2, 1200, 12)))
-    return b.reshape(b.transpose(product_, permutation=[1, 0, 2]), [8, 12])
+    x = b.tile(x, [1, 800])
+    product_ = b.matmul(b.reshape(x, [2, 32, 1200]), random_constant(b, (2, 1200, 12)))
+    return b.reshape(b.transpose(product_, permutation=[1, 0, 2]), [64, 12])
 
 
 def transposed_vectors(b, x):
