@@ -1,4 +1,4 @@
-"""What random graphs of hostile data found, each on every device; ``python -m spec_tests.labs.oracles`` finds more."""
+"""Defects that random graphs found, on every device; ``python -m spec_tests.labs.oracles`` looks for more."""
 
 import numpy as np
 import pytest

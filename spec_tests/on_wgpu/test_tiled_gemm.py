@@ -1,6 +1,7 @@
 """Products in tiles: every tile computes the same, and texts that are kept are what would be written anew."""
 
 import attrs
+import numpy as np
 import pytest
 
 from spec_tests.operators.cases import load_all
@@ -9,12 +10,14 @@ from spec_tests.operators.exceptions import EXCEPTIONS
 from spec_tests.operators.running import Computed
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.both_devices import check_both, integers
+from webnn_py import MLGraphBuilder
 from webnn_py.device.on_wgpu.backend import features_of
 from webnn_py.device.on_wgpu.codegen.gemm import selection, tiled
 from webnn_py.device.on_wgpu.codegen.gemm.tile_search import choose_tile
 from webnn_py.device.on_wgpu.codegen.gemm.tile_tables import HOPPER, USUAL_TILES, SearchedTiles
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.recently_used import RecentlyUsed, Room
+from webnn_py.rewriting.passes import passes_left_out
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
@@ -67,6 +70,21 @@ def test_only_so_many_texts_are_kept(shared_gpu, monkeypatch):
     Computed.of("wgpu", attrs.evolve(FILES["gemm"], cases=FILES["gemm"].cases[:6]), gpu_device=shared_gpu)
     assert 1 <= len(texts) <= 3
     assert texts.dropped > 0
+
+
+async def test_a_kept_text_is_not_used_by_a_build_without_a_variant(ml, monkeypatch):
+    texts = RecentlyUsed(Room(count=8, byte_length=2**20))
+    monkeypatch.setattr(tiled, "_MAINS", texts)
+    context = await ml.create_context(backend="wgpu")
+    counts = []
+    for left_out in ((), (), ("gemm-shared-loads",)):
+        builder = MLGraphBuilder(context)
+        x = builder.input("x", data_type="float32", shape=[128, 384])
+        weights = builder.constant(np.ones((384, 384), np.float32))
+        with passes_left_out(*left_out):
+            await builder.build({"y": builder.matmul(x, weights)})
+        counts.append(len(texts))
+    assert counts == [1, 1, 2]
 
 
 def test_a_large_product_takes_larger_tiles_than_a_small_one():

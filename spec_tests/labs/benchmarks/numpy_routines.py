@@ -49,7 +49,7 @@ ROUTINES = {
     "pointwise": (Convolution, "is_pointwise", property(never)),
     "few-outputs": (Convolution, "has_few_outputs", property(never)),
 }
-"""What stands in the place of each: a module or class, its attribute, and the value that leaves the routine out."""
+"""The replacement of each: a module or class, its attribute, and the value that leaves the routine out."""
 
 
 @contextmanager

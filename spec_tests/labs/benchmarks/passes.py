@@ -34,7 +34,7 @@ OPTIONAL = {
     "onnxruntime": (*onnxruntime_pipeline.PASSES.optional, *onnxruntime_pipeline.NODE_PASSES.optional),
     "numpy": (*numpy_pipeline.PASSES.optional, *ROUTINES),
 }
-"""What is left out on each device."""
+"""The names that are left out, by device."""
 
 
 class Watched:

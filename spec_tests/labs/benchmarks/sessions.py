@@ -1,4 +1,6 @@
-"""What a session costs beside the same by hand: ``python -m spec_tests.labs.benchmarks.sessions [BACKEND …]``.
+"""The cost of a session, compared with calls by hand.
+
+``python -m spec_tests.labs.benchmarks.sessions [BACKEND …]``.
 
 Everything of one table is timed in turn in one process; medians.
 """

@@ -29,7 +29,7 @@ FORKING = multiprocessing.get_context("fork")
 
 @attrs.frozen
 class Outcome:
-    """What became of a fault.
+    """The outcome of a fault.
 
     Attributes:
         is_found: whether a test failed that passes without the fault.

@@ -39,7 +39,7 @@ RESIDENT: Final = 2
 
 @attrs.frozen
 class Extent:
-    """What the choice of a tile depends on.
+    """The properties of a product that the choice of a tile depends on.
 
     Attributes:
         sides: the kind of the operands.
