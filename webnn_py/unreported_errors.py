@@ -34,7 +34,7 @@ class UnreportedError:
         self._is_reported = False
         self.is_missed = is_missed
 
-    def tell(self) -> None:
+    def mark_reported(self) -> None:
         """Somebody has been told, or knows."""
         self._is_reported = True
 

@@ -21,7 +21,7 @@ HEAVY = (
     "tomllib",
     "zipfile",
     "webnn_py.browser_profiles",
-    "webnn_py.device.dynamic",
+    "webnn_py.device.dynamic_graphs",
     "webnn_py.device.expansion",
     "webnn_py.device.finite_check",
     "webnn_py.device.measuring",

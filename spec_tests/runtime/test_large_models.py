@@ -57,7 +57,7 @@ async def test_closing_while_a_device_is_being_opened_ends_it(ml, options, opene
     async with trio.open_nursery() as nursery:
         nursery.start_soon(create)
         await trio.testing.wait_all_tasks_blocked()
-        assert env._keeper._opening is not None
+        assert env._owner._opening is not None
         await env.close()
         ml.script_timeline.resume()
     assert env.device is None
@@ -73,11 +73,11 @@ async def test_opening_that_nobody_waits_for_any_more_is_ended(ml, options, open
             await env.create_session(add())
         with trio.CancelScope() as scope:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(env._keeper.acquire, "test")
-                nursery.start_soon(env._keeper.acquire, "test")
+                nursery.start_soon(env._owner.acquire, "test")
+                nursery.start_soon(env._owner.acquire, "test")
                 await trio.lowlevel.checkpoint()
                 scope.cancel()
-        while env._keeper._opening is not None:
+        while env._owner._opening is not None:
             await trio.lowlevel.checkpoint()
         assert env.device is None
     for context in opener.contexts:

@@ -148,11 +148,11 @@ async def test_s0_8_after_a_gpu_is_gone_the_next_session_has_a_fresh_one(ml, x):
 
 async def test_s0_9_a_late_loss_does_not_wipe_a_newer_device(env):
     first = await env.create_session(add())
-    old = env._keeper.current
+    old = env._owner.current
     old.context.destroy()
     second = await env.create_session(add())
     newer = env.device
-    env._keeper._forget(old)  # as a callback that comes late would
+    env._owner._forget(old)  # as a callback that comes late would
     assert env.device is newer
     await first.release()
     assert env.device is newer
@@ -275,7 +275,7 @@ async def test_s0_6_contexts_that_ended_are_forgotten_though_nobody_asks_for_sta
         async with await env.create_session(add(number)) as session:
             await session.run({"x": x})
         await env.drain()
-    assert len(env._keeper._former) <= 1
+    assert len(env._owner._former) <= 1
 
 
 async def test_s0_6_draining_waits_for_the_contexts_that_end(env, x):

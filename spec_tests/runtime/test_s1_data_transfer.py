@@ -89,12 +89,12 @@ async def test_s1_6_first_copies_that_race_open_one_context_and_later_ones_wait_
         for number in range(5):
             nursery.start_soon(copy, number)
     assert len(contexts) == 1
-    assert env._keeper.current.references == 6, "five tensors and the copies, once"
+    assert env._owner.current.references == 6, "five tensors and the copies, once"
 
     async def acquire(_method):
         raise AssertionError("the context is there, and need not be asked for")
 
-    monkeypatch.setattr(env._keeper, "acquire", acquire)
+    monkeypatch.setattr(env._owner, "acquire", acquire)
     await env.copy_tensors([Tensor(x)], [tensors[0]])
     dispose(*tensors)
 
@@ -106,7 +106,7 @@ async def test_s1_7_copies_refer_to_the_context_from_their_first_use_to_the_end(
     env = Environment(ml, **options)
     (tensor,) = await on_device(env, x)
     dispose(tensor)
-    assert env._keeper.current.references == 1
+    assert env._owner.current.references == 1
     async with await env.create_session(add()) as session:
         await session.run({"x": x})
     assert env.device.context is contexts[0]
@@ -258,7 +258,7 @@ async def test_s1_13_the_end_comes_to_copies_then_sessions_then_the_context(ml, 
 
     watch(env._transfer, "close", "copies")
     watch(type(session), "_release", "session")
-    watch(env._keeper, "close", "context")
+    watch(env._owner, "close", "context")
     await env.close()
     assert order[:3] == ["copies", "session", "context"]
     assert context.lost.state == "fulfilled"
@@ -267,8 +267,8 @@ async def test_s1_13_the_end_comes_to_copies_then_sessions_then_the_context(ml, 
 
 
 async def test_s1_14_giving_a_reference_up_twice_is_an_ordinary_error(env):
-    hold = await env._keeper.acquire("test")
-    other = await env._keeper.acquire("test")
+    hold = await env._owner.acquire("test")
+    other = await env._owner.acquire("test")
     hold.release()
     with pytest.raises(InvalidStateError, match="was released before"):
         hold.release()

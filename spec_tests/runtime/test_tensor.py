@@ -115,7 +115,7 @@ async def test_a_tensor_of_a_lost_device_says_so_and_another_environment_is_not_
 
 async def test_casts_are_kept_up_to_a_number(env):
     tensors = [await env.create_tensor(data_type="int32", dims=[size]) for size in range(1, MOST_CAST_GRAPHS + 4)]
-    graphs = env._keeper.current.cast_graphs
+    graphs = env._owner.current.cast_graphs
     for tensor in tensors:
         (await env.cast(tensor, "float32")).dispose()
     assert len(graphs) == MOST_CAST_GRAPHS

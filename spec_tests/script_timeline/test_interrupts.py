@@ -155,7 +155,7 @@ def test_an_interrupt_while_a_context_is_destroyed_leaves_none_of_it(options):
             context = await ml.create_context(**options)
             seen.append(context)
             await filled(context, [1, 2])
-            context._device.call_in = interrupting(context._device.call_in)
+            context._device.recall_lent = interrupting(context._device.recall_lent)
             context.destroy()
             assert context.lost.state == "fulfilled"
             await trio.sleep_forever()

@@ -199,14 +199,14 @@ class Device:
         if storage.lent is not None:
             return after_return([storage], lambda: self.read(storage, readback))
         if storage.failure is not None:
-            storage.failure.tell()
+            storage.failure.mark_reported()
             raise UnknownError(f"read_buffer(): the buffer holds no data, because {storage.failure}")
         self.host_copies += 1
         try:
             data = self.backend.read(storage)
         except Exception:
             if storage.failure is not None:  # of a step that was submitted together with the read
-                storage.failure.tell()  # type: ignore[unreachable]  # read() may submit a step that fails
+                storage.failure.mark_reported()  # type: ignore[unreachable]  # read() may submit a step that fails
             raise
         if isinstance(data, np.ndarray):
             readback.data = data
@@ -291,7 +291,7 @@ class Device:
             raise
         return None
 
-    def call_in(self) -> None:
+    def recall_lent(self) -> None:
         """Stop waiting for lent memory, since the context is lost."""
         self.is_lost = True
         for storage in list(self._lent):
@@ -448,7 +448,7 @@ class Device:
         self.has_failed = True
         failure = Failure.of(f"{method} failed: {str(error) or type(error).__name__}", line)
         if self.is_lost:
-            failure.tell()  # the loss reports it, and no reads follow
+            failure.mark_reported()  # the loss reports it, and no reads follow
         _mark(storages, failure)
 
     def _follow(self, storages: Iterable[Storage], failure: Failure, why: str) -> None:

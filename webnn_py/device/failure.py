@@ -34,9 +34,9 @@ class Failure:
         """Return a failure that is a consequence of this one, with another text."""
         return Failure(text, self._unreported)
 
-    def tell(self) -> None:
+    def mark_reported(self) -> None:
         """Mark the failure as reported."""
-        self._unreported.tell()
+        self._unreported.mark_reported()
 
     def miss(self) -> None:
         """Note that a buffer with this failure is released."""

@@ -65,7 +65,7 @@ class WorkerThread:
         finally:
             self._away.discard(me)
 
-    def is_needless(self, seconds: float) -> bool:
+    def may_skip_check(self, seconds: float) -> bool:
         """Return whether a step may run inline without a check, because no other task was found a moment ago."""
         return seconds <= LATE_SECONDS and not self._away and perf_counter() < self._alone_until
 

@@ -51,11 +51,11 @@ class OpenContext:
         cast_graphs: graphs of one ``cast`` each, those used last behind; they end with the context.
     """
 
-    def __init__(self, context: MLContext, keeper: ContextKeeper) -> None:
+    def __init__(self, context: MLContext, owner: ContextOwner) -> None:
         self.context = context
         self.record = EnvironmentDevice(DEFAULT_ID, context, context.backend)
         self.location: TensorLocation = "gpu-buffer" if isinstance(context._device.backend, Lends) else "ml-tensor"
-        self.keeper = keeper
+        self.owner = owner
         self.references = 0
         self.cast_graphs: OrderedDict[object, MLGraph] = OrderedDict()
 
@@ -64,10 +64,10 @@ class OpenContext:
         """Whether the context is lost or destroyed."""
         return self.context._lost_message is not None
 
-    def hold(self) -> Hold:
+    def hold(self) -> ContextReference:
         """Refer to it."""
         self.references += 1
-        return Hold(self)
+        return ContextReference(self)
 
     def check_usable(self, method: str, what: str) -> None:
         """Refuse ``what``, which lies on it, when it is lost.
@@ -84,7 +84,7 @@ class OpenContext:
 
 
 @final
-class Hold:
+class ContextReference:
     """One reference to a context."""
 
     __slots__ = ("is_released", "opened")
@@ -103,11 +103,11 @@ class Hold:
             raise InvalidStateError("this reference to the environment's context was released before")
         self.is_released = True
         self.opened.references -= 1
-        self.opened.keeper.end_unused()
+        self.opened.owner.end_unused()
 
 
 @final
-class ContextKeeper:
+class ContextOwner:
     """Opens the environment's context when it is needed, counts its users, forgets it when it is lost.
 
     Args:
@@ -146,7 +146,7 @@ class ContextKeeper:
         """The context that there is: never one that is lost."""
         return self._current
 
-    async def acquire(self, method: str) -> Hold:
+    async def acquire(self, method: str) -> ContextReference:
         """Refer to the context, which is opened first when there is none; all who ask meanwhile get the same.
 
         Raises:

@@ -14,7 +14,7 @@ from webnn_py.descriptors import MLOperandDataTypeLike, converted, unsigned_long
 from webnn_py.errors import InvalidStateError, NotSupportedError
 from webnn_py.message_text import named_by, shown
 from webnn_py.operators.idl import boolean
-from webnn_py.runtime.contexts import DEFAULT_ID, ContextKeeper, OpenContext
+from webnn_py.runtime.contexts import DEFAULT_ID, ContextOwner, OpenContext
 from webnn_py.runtime.models import Progress, load_model
 from webnn_py.runtime.records import EnvironmentDevice, EnvironmentStatistics, TensorLocation
 from webnn_py.runtime.session import InferenceSession, SessionOptions, check_locations, outputs_on_device
@@ -130,14 +130,14 @@ class Environment:
             with suppress(trio.RunFinishedError):  # the run is over, and took everything with it
                 token.run_sync_soon(call)
 
-        self._keeper = ContextKeeper(
+        self._owner = ContextOwner(
             lambda: ml.create_context(backend=backend, **options),
             given=context,
             graph_folder=folder,
             preserve=converted("Environment(): preserve_device", boolean, preserve_device),
             run_soon=run_soon,
         )
-        self._transfer = DataTransfer(self._keeper)
+        self._transfer = DataTransfer(self._owner)
         self._ml = ml
         self._sessions: dict[InferenceSession, None] = {}
         self._closed = False
@@ -148,7 +148,7 @@ class Environment:
     @property
     def device(self) -> EnvironmentDevice | None:
         """The device that is open, or None: never one that is lost."""
-        current = self._keeper.current
+        current = self._owner.current
         return None if current is None else current.record
 
     async def open_device(self) -> EnvironmentDevice:
@@ -169,7 +169,7 @@ class Environment:
             TypeError: it is no integer from 0.
         """
         try:
-            return unsigned_long(id) == DEFAULT_ID and self._keeper.current is not None
+            return unsigned_long(id) == DEFAULT_ID and self._owner.current is not None
         except TypeError as error:
             raise TypeError(f"has_context(): id {error}") from None
 
@@ -190,7 +190,7 @@ class Environment:
 
     def statistics(self) -> EnvironmentStatistics:
         """A frozen look at what lives, and at how often bytes crossed between host and device."""
-        return EnvironmentStatistics(len(self._sessions), *self._keeper.books())
+        return EnvironmentStatistics(len(self._sessions), *self._owner.books())
 
     def trace(self, *, kernels: bool = False, most_events: int = MOST_EVENTS) -> Trace:
         """Record what happens on the timelines, be it of this environment or not: see :meth:`webnn_py.ML.trace`.
@@ -241,7 +241,7 @@ class Environment:
             NotSupportedError: there is no such device.
             InvalidStateError: the environment is closed, or its device was lost while it was being used.
         """
-        self._keeper.check_open("create_session")
+        self._owner.check_open("create_session")
         check_locations(preferred_output_location)
         is_captured = converted("create_session(): enable_graph_capture", boolean, enable_graph_capture)
         if progress is not None and not callable(progress):
@@ -250,7 +250,7 @@ class Environment:
         on_device = outputs_on_device(source, preferred_output_location)
         options = SessionOptions(on_device, is_captured, progress)
         for may_try_again in (True, False):
-            hold = await self._keeper.acquire("create_session")
+            hold = await self._owner.acquire("create_session")
             session = InferenceSession._create(self._sessions, hold, source, options)
             self._sessions[session] = None
             try:
@@ -341,7 +341,7 @@ class Environment:
 
     async def drain(self) -> None:
         """Wait until the device has done all that was asked of it, and those before it have given everything back."""
-        await self._keeper.drain()
+        await self._owner.drain()
 
     # --- the end ---------------------------------------------------------------------------------------------
 
@@ -354,8 +354,8 @@ class Environment:
         self._transfer.close()
         for session in list(self._sessions):
             session._release()
-        self._keeper.close()
-        await self._keeper.wait_ended()
+        self._owner.close()
+        await self._owner.wait_ended()
 
     async def __aenter__(self) -> Self:
         return self
@@ -366,7 +366,7 @@ class Environment:
         await self.close()
 
     def __repr__(self) -> str:
-        current = self._keeper.current
+        current = self._owner.current
         where = "no device" if current is None else str(current.record.info)
         state = ", closed" if self._closed else ""
         return f"<Environment {named_by(self._label)}{len(self._sessions)} sessions, {where}{state}>"

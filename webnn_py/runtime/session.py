@@ -17,7 +17,7 @@ from webnn_py.handle import Handle
 from webnn_py.message_text import nearest, shown, visible
 from webnn_py.runtime.bindings import ExpectedInputs, Fetches, check_places, checked_fetches
 from webnn_py.runtime.capture import CapturedRun
-from webnn_py.runtime.contexts import Hold, OpenContext
+from webnn_py.runtime.contexts import ContextReference, OpenContext
 from webnn_py.runtime.models import Model, Progress
 from webnn_py.runtime.records import TensorDescriptor, TensorLocation
 from webnn_py.runtime.runs import Enqueued, Plan, Request, ShapeKey
@@ -67,7 +67,7 @@ class InferenceSession(Handle):
     input_descriptors: Mapping[str, TensorDescriptor]
     output_descriptors: Mapping[str, TensorDescriptor]
     _open_sessions: dict[InferenceSession, None]
-    _hold: Hold
+    _hold: ContextReference
     _opened: OpenContext
     _model: Model
     _options: SessionOptions
@@ -81,7 +81,7 @@ class InferenceSession(Handle):
 
     @classmethod
     def _create(
-        cls, open_sessions: dict[InferenceSession, None], hold: Hold, model: Model, options: SessionOptions
+        cls, open_sessions: dict[InferenceSession, None], hold: ContextReference, model: Model, options: SessionOptions
     ) -> Self:
         self = cls.__new__(cls)
         self._open_sessions = open_sessions

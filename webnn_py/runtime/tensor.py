@@ -22,7 +22,7 @@ from webnn_py.device.backend import HostArray, Lends
 from webnn_py.errors import InvalidStateError, NotSupportedError
 from webnn_py.message_text import named_by, shown
 from webnn_py.runtime.array_protocols import ArrayProtocols
-from webnn_py.runtime.contexts import Hold, OpenContext
+from webnn_py.runtime.contexts import ContextReference, OpenContext
 from webnn_py.runtime.copies import ElementRange, copy_elements
 from webnn_py.runtime.records import TensorLocation
 from webnn_py.script.buffer import MLBuffer
@@ -71,7 +71,7 @@ class Tensor(ArrayProtocols):
     _descriptor: MLOperandDescriptor
     _disposed: bool
     _gpu_buffer: Any
-    _hold: Hold | None
+    _hold: ContextReference | None
 
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
         self._clear()
@@ -102,7 +102,7 @@ class Tensor(ArrayProtocols):
         return self
 
     @classmethod
-    def _on_device(cls, buffer: MLBuffer, hold: Hold) -> Self:
+    def _on_device(cls, buffer: MLBuffer, hold: ContextReference) -> Self:
         """A tensor that owns a buffer of a context, and refers to that context."""
         self = cls.__new__(cls)
         self._clear()
@@ -334,7 +334,7 @@ class Tensor(ArrayProtocols):
     def __del__(self) -> None:
         if not getattr(self, "_disposed", True) and self._hold is not None:
             buffer, hold = self._buffer, self._hold
-            hold.opened.keeper.run_soon(lambda: _let_go(buffer, hold))
+            hold.opened.owner.run_soon(lambda: _let_go(buffer, hold))
             if self._gpu_buffer is None and not hold.opened.is_lost:
                 # Last, since a warning may be made an error.
                 warnings.warn(f"{self!r} was never disposed of", ResourceWarning, source=self, stacklevel=1)
@@ -423,7 +423,7 @@ def host_array(what: str, value: object) -> HostArray:
     return value
 
 
-def _let_go(buffer: MLBuffer | None, hold: Hold) -> None:
+def _let_go(buffer: MLBuffer | None, hold: ContextReference) -> None:
     if buffer is not None:
         buffer.destroy()
     if not hold.is_released:

@@ -11,7 +11,7 @@ import trio
 from webnn_py.descriptors import MLOperandDataTypeLike, operand_data_type
 from webnn_py.device.backend import HostArray
 from webnn_py.errors import InvalidStateError
-from webnn_py.runtime.contexts import ContextKeeper, Hold, OpenContext, received
+from webnn_py.runtime.contexts import ContextOwner, ContextReference, OpenContext, received
 from webnn_py.runtime.copies import ElementRange, copy_host
 from webnn_py.runtime.tensor import Tensor, host_array
 from webnn_py.script.buffer import MLBuffer
@@ -28,12 +28,12 @@ class DataTransfer:
     """An environment's copies. It refers to the context from its first use to its end.
 
     Args:
-        keeper: has the context, and opens it when there is none.
+        owner: has the context, and opens it when there is none.
     """
 
-    def __init__(self, keeper: ContextKeeper) -> None:
-        self._keeper = keeper
-        self._hold: Hold | None = None
+    def __init__(self, owner: ContextOwner) -> None:
+        self._owner = owner
+        self._hold: ContextReference | None = None
         self._casting = trio.Lock()
 
     async def opened(self, method: str) -> OpenContext:
@@ -42,11 +42,11 @@ class DataTransfer:
         Raises:
             InvalidStateError: the environment is closed.
         """
-        self._keeper.check_open(method)
+        self._owner.check_open(method)
         hold = self._hold
         if hold is not None and not hold.opened.is_lost:
             return hold.opened
-        taken = await self._keeper.acquire(method)
+        taken = await self._owner.acquire(method)
         if self._hold is not None and self._hold.opened is taken.opened:  # another use was faster
             taken.release()
             return self._hold.opened
@@ -66,7 +66,7 @@ class DataTransfer:
         """Copy each source into the destination at its place; see :meth:`Environment.copy_tensors`."""
         pairs = _pairs(_listed("sources", sources), _listed("destinations", destinations))
         if all(tensor.location == "cpu" for pair in pairs for tensor in pair):
-            self._keeper.check_open("copy_tensors")
+            self._owner.check_open("copy_tensors")
             for source, destination in pairs:
                 copy_host(source.data, destination.data, _all_of(source))
             await trio.lowlevel.checkpoint()
@@ -128,7 +128,7 @@ class DataTransfer:
         """Clear a tensor; see :meth:`Environment.zero`."""
         _check_tensor("zero", "tensor", tensor)
         if tensor.location == "cpu":
-            self._keeper.check_open("zero")
+            self._owner.check_open("zero")
             tensor.data.fill(0)
         else:
             opened = await self.opened("zero")

@@ -350,7 +350,7 @@ class MLGraphBuilder(OperatorMethods):
         ml_graph, device = MLGraph._create(self._context, graph, name), self._context._device
         if dynamic is None:
             return self._enqueue_build(ml_graph, partial(device.compile, graph, ml_graph._handle, progress))
-        from webnn_py.device.dynamic import compile_dynamic  # noqa: PLC0415 - imported when it is used
+        from webnn_py.device.dynamic_graphs import compile_dynamic  # noqa: PLC0415 - imported when it is used
         from webnn_py.script.dynamic_shapes import DynamicShapes  # noqa: PLC0415 - imported when it is used
 
         ml_graph._dynamic = DynamicShapes(dynamic)

@@ -857,7 +857,7 @@ class MLContext(Handle):
         self._device.is_lost = True
         for buffer in self._buffers:
             if buffer._storage.failure is not None:
-                buffer._storage.failure.tell()  # the loss tells why other steps have failed
+                buffer._storage.failure.mark_reported()  # the loss tells why other steps have failed
         self._ml.script_timeline.enqueue(ScriptTask("lose", partial(self._lose, message)))
 
     @enable_ki_protection
@@ -871,7 +871,7 @@ class MLContext(Handle):
         for buffer in self._buffers:
             buffer._destroy()
         self._releases.release_collected()
-        self._device.call_in()
+        self._device.recall_lent()
         self._device.backend.stop()
         self._timeline.lose(message)
 

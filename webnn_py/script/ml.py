@@ -404,7 +404,7 @@ class ML(Handle):
         context._traced = watch.context
         if self._instruments:
             self._watch_timeline(context)
-            self._instruments.tell("opened", watch.context)
+            self._instruments.notify("opened", watch.context)
 
     def _watch_timeline(self, context: MLContext) -> None:
         timeline, device, watch = context._timeline, context._device, self._watches[context]

@@ -72,7 +72,7 @@ def report_refusal(receiver: CallReceiver, method: str, error: Exception, *argum
         graph=instruments.number_of(graphs[0]) if graphs else None,
         call_ns=now - began_ns,
     )
-    instruments.tell("refused", call)
+    instruments.notify("refused", call)
 
 
 def _handles(arguments: Iterable[object]) -> Iterator[Any]:

@@ -212,7 +212,7 @@ class MLPromise(Promised, Generic[T]):
     @enable_ki_protection
     def _mark_reported(self) -> None:
         if self._unreported is not None:
-            self._unreported.tell()
+            self._unreported.mark_reported()
 
     @enable_ki_protection  # an interrupt in the midst would leave the task among those that are woken
     def _wait(self, task: trio.lowlevel.Task) -> Generator[Any, Any, None]:

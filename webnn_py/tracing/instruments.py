@@ -172,7 +172,7 @@ class Instruments:
         if changed is not None:
             changed()
 
-    def tell(self, hook: str, *what: object) -> None:
+    def notify(self, hook: str, *what: object) -> None:
         """Call a hook of all instruments that have it."""
         for method in self.methods[hook]:
             try:
@@ -319,7 +319,7 @@ class ContextWatch:
     def started(self, entry: Operation) -> None:
         """The device is about to begin it."""
         self._running = entry
-        self._instruments.tell("started", entry)
+        self._instruments.notify("started", entry)
 
     def finished(self, entry: Operation, error: Exception | None) -> None:
         """The device has ended it."""
@@ -330,14 +330,14 @@ class ContextWatch:
         if error is not None or self.device.has_failed:
             entry._why = self._failure(entry, error)
         if self.tells_ends:
-            self._instruments.tell("finished", entry, entry.why)
+            self._instruments.notify("finished", entry, entry.why)
         if entry.kind == "release":
-            self._instruments.tell("released", entry)
+            self._instruments.notify("released", entry)
 
     def kernels(self) -> Callable[[Sequence[Any]], None]:
         """Return the function to call with the kernels of the dispatch that has just been started."""
         operation, self._running = self._running, None
-        return lambda timings: self._instruments.tell("kernels", operation, timings)
+        return lambda timings: self._instruments.notify("kernels", operation, timings)
 
     def _forget(self, entry: Operation) -> None:
         """It has ended, and somebody may keep it: let it hold nothing any more but what it touches."""
@@ -357,21 +357,21 @@ class ContextWatch:
         self._forget(entry)
         entry._why = why = f"the context{in_brackets(self.context.label)} is lost: {self._why_lost}"
         entry._was_dropped = True
-        self._instruments.tell("dropped", entry, why)
+        self._instruments.notify("dropped", entry, why)
 
     def settled(self, entry: Operation, error: Exception | None) -> None:
         """The promise of an entry was fulfilled or rejected."""
         instruments = self._instruments
         if error is None:
-            instruments.tell("settled", entry)
+            instruments.notify("settled", entry)
         else:
             by_task = instruments.answering is entry or not instruments.call
-            instruments.tell("rejected", entry, error, None if by_task else instruments.call)
+            instruments.notify("rejected", entry, error, None if by_task else instruments.call)
 
     def lost(self, why: str) -> None:
         """The context is lost or was destroyed."""
         self._why_lost = why
-        self._instruments.tell("lost", self.context, why)
+        self._instruments.notify("lost", self.context, why)
 
 
 class ScriptWatch:
@@ -389,9 +389,9 @@ class ScriptWatch:
         operation = task if isinstance(task, Operation) and hasattr(task, "_number") else None
         instruments.answering = operation
         instruments.call = ""  # what settles a promise within is the task, unless it is a call that the task makes
-        instruments.tell("task_started", task.kind, operation)
+        instruments.notify("task_started", task.kind, operation)
         try:
             task()
         finally:
             instruments.answering = None
-            instruments.tell("task_finished", task.kind, operation)
+            instruments.notify("task_finished", task.kind, operation)

@@ -18,19 +18,19 @@ FAULTS = Faults()
 # --- sessions ----------------------------------------------------------------------------------------------------
 
 
-@FAULTS.at("webnn_py.runtime.contexts.ContextKeeper.end_unused", f"{RUNTIME}/test_s0_device_lifetime.py")
-def device_is_never_ended(end_unused, keeper):
+@FAULTS.at("webnn_py.runtime.contexts.ContextOwner.end_unused", f"{RUNTIME}/test_s0_device_lifetime.py")
+def device_is_never_ended(end_unused, owner):
     pass
 
 
-@FAULTS.at("webnn_py.runtime.contexts.Hold.release", f"{RUNTIME}/test_s0_device_lifetime.py")
+@FAULTS.at("webnn_py.runtime.contexts.ContextReference.release", f"{RUNTIME}/test_s0_device_lifetime.py")
 def device_ends_with_any_session(release, hold):
     hold.opened.references = 1
     release(hold)
 
 
-@FAULTS.at("webnn_py.runtime.contexts.ContextKeeper._forget", f"{RUNTIME}/test_s0_device_lifetime.py")
-def lost_device_is_used_again(forget, keeper, lost):
+@FAULTS.at("webnn_py.runtime.contexts.ContextOwner._forget", f"{RUNTIME}/test_s0_device_lifetime.py")
+def lost_device_is_used_again(forget, owner, lost):
     pass
 
 

@@ -173,6 +173,6 @@ def trees_take_sets_for_numbers(without_sets, comparisons, children, missing_is_
     return comparisons, children[:, ::-1]
 
 
-@FAULTS.at("webnn_py.device.worker_thread._is_quiet", "spec_tests/device/test_own_thread.py")
+@FAULTS.at("webnn_py.device.worker_thread._is_quiet", "spec_tests/device/test_worker_thread.py")
 def runs_block_other_tasks(is_quiet):
     return True

@@ -9,12 +9,12 @@ import numpy as np
 
 from webnn_py.descriptors import BYTES_PER_ELEMENT, MLOperandDataType, MLOperandDescriptor
 from webnn_py.device.backend import BackendInfo, Capabilities, CopyRegion, HostArray, KernelTiming, Storage
+from webnn_py.device.host_processor import processor
 from webnn_py.device.on_numpy import kernels  # noqa: F401 - enters every kernel into the table
 from webnn_py.device.on_numpy.dynamic_executable import DynamicNumpyGraph
 from webnn_py.device.on_numpy.executable import NumpyGraph
 from webnn_py.device.on_numpy.passes.pipeline import rewritten
 from webnn_py.device.on_numpy.table import find
-from webnn_py.device.processor import processor
 from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.device.worker_thread import WorkerThread
 from webnn_py.graph import Graph
@@ -125,7 +125,7 @@ class NumpyBackend:
     def _is_long(self, compiled: NumpyGraph) -> bool:
         """Return whether a run may take too long to run inline at once."""
         seconds = compiled.expected_seconds
-        return seconds > THREAD_SECONDS and not (compiled.is_measured and self._thread.is_needless(seconds))
+        return seconds > THREAD_SECONDS and not (compiled.is_measured and self._thread.may_skip_check(seconds))
 
     async def _run_later(self, compiled: NumpyGraph, run: Callable[[], T]) -> T:
         self._running = compiled

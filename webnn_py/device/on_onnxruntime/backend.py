@@ -106,7 +106,7 @@ class OnnxruntimeBackend:
         """Bind the buffers and run the session."""
         compiled.bind(inputs, outputs)
         seconds = compiled.expected_seconds
-        if seconds > THREAD_SECONDS and not self._thread.is_needless(seconds):
+        if seconds > THREAD_SECONDS and not self._thread.may_skip_check(seconds):
             return self._dispatch_later(compiled, compiled.run_checked, seconds)
         return self._dispatch_later(compiled, compiled.run_exactly, math.inf) if compiled.run() else None
 

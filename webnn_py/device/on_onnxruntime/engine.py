@@ -9,8 +9,8 @@ import onnxruntime
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.backend import BackendInfo, MLDeviceType
+from webnn_py.device.host_processor import processor
 from webnn_py.device.on_onnxruntime.idle_optimizers import idle
-from webnn_py.device.processor import processor
 from webnn_py.errors import NotSupportedError
 from webnn_py.message_text import nearest, shown
 from webnn_py.onnx_export.inlined_export import InlinedModel

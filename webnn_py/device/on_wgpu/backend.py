@@ -366,7 +366,7 @@ class WgpuBackend:
         for method, written in self._unsubmitted:
             failure = Failure.of(f"{method} failed: {error}")
             if told_by_loss:
-                failure.tell()
+                failure.mark_reported()
             for storage in written:
                 storage.failure = failure
         self._unsubmitted = []

@@ -99,17 +99,17 @@ async def test_a_task_that_waits_for_another_one_or_for_long_changes_nothing():
 
 async def test_a_look_holds_for_a_moment(clock):
     device_thread = WorkerThread()
-    assert not device_thread.is_needless(MIDDLING)
+    assert not device_thread.may_skip_check(MIDDLING)
     assert await is_here(device_thread)
-    assert device_thread.is_needless(MIDDLING)
-    assert not device_thread.is_needless(LATE_SECONDS * 1.1)
+    assert device_thread.may_skip_check(MIDDLING)
+    assert not device_thread.may_skip_check(LATE_SECONDS * 1.1)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(in_the_thread_of_another_device)
         await trio.testing.wait_all_tasks_blocked()
-        assert not device_thread.is_needless(MIDDLING)
+        assert not device_thread.may_skip_check(MIDDLING)
         nursery.cancel_scope.cancel()
     clock[0] += LOOK_SECONDS * 1.1
-    assert not device_thread.is_needless(MIDDLING)
+    assert not device_thread.may_skip_check(MIDDLING)
 
 
 async def test_once_somebody_was_found_everything_is_in_the_thread_for_a_while(clock):
@@ -133,7 +133,7 @@ async def test_after_another_thread_had_to_wait_everything_is_in_the_thread_for_
         caller.join()
 
     await device_thread.run_unless_alone(called_meanwhile, MIDDLING)
-    assert not device_thread.is_needless(MIDDLING)
+    assert not device_thread.may_skip_check(MIDDLING)
     assert not await is_here(device_thread)
     clock[0] += CAREFUL_SECONDS * 1.1
     assert await is_here(device_thread)
