@@ -9,10 +9,10 @@ import pytest
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 from webnn_py.device.on_wgpu import backend as wgpu_backend
+from webnn_py.device.on_wgpu import lowering
 from webnn_py.device.on_wgpu.backend import features_of
 from webnn_py.device.on_wgpu.codegen.gemm import tile_search, tile_tables, tiled
 from webnn_py.device.on_wgpu.codegen.gemm.tile_tables import HOPPER
-from webnn_py.device.on_wgpu.runtime import executable
 from webnn_py.device.on_wgpu.runtime.executable import WgpuGraph
 
 FOLDER = Path(__file__).parent
@@ -46,7 +46,7 @@ def compiled(monkeypatch):
 @pytest.fixture
 def apart(monkeypatch):
     """Leave small kernels apart, however many follow each other."""
-    monkeypatch.setattr(executable, "joined", lambda kernels, _features: kernels)
+    monkeypatch.setattr(lowering, "joined", lambda kernels, _features: kernels)
 
 
 @pytest.fixture

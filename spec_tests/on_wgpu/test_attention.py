@@ -12,8 +12,9 @@ from webnn_py.device.on_wgpu import backend as wgpu_backend
 from webnn_py.device.on_wgpu.backend import features_of
 from webnn_py.device.on_wgpu.codegen.attention import emit, tile
 from webnn_py.device.on_wgpu.codegen.attention.lanes import LanePlan
-from webnn_py.device.on_wgpu.lowering import GraphLowering
+from webnn_py.device.on_wgpu.lowering import LoweringContext, lowered
 from webnn_py.device.on_wgpu.passes.arena import place_blocks
+from webnn_py.device.on_wgpu.passes.kernel_groups import KernelGroups
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.graph import Graph, Input
 from webnn_py.rewriting.builder import RewriteBuilder
@@ -431,9 +432,8 @@ def test_memory_grows_with_the_length_and_not_with_its_square(data_type):
     drawn = plain(builder, *(builder.gelu(builder.operand(value)) for value in inputs.values()))
     graph = Graph.reaching({"y": builder.value(drawn)})
     for features in (Features(), Features(subgroups=True, least_subgroup=32, max_workgroup_storage=49152)):
-        lowering = GraphLowering(graph, features, {}, lambda _value: None, lambda _kernels: None)
-        lowering.run()
-        arenas = {item.buffer for item in place_blocks(lowering.kernels, 2**31, lambda size, _: Memory(size)).values()}
+        kernels = lowered(KernelGroups.of(graph, features), LoweringContext())[0].nodes
+        arenas = {item.buffer for item in place_blocks(kernels, 2**31, lambda size, _: Memory(size)).values()}
         assert sum(arena.size for arena in arenas) <= 3 * descriptor.byte_length
 
 

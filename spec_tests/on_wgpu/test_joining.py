@@ -6,9 +6,9 @@ import pytest
 
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from webnn_py import MLGraphBuilder
+from webnn_py.device.on_wgpu import lowering
 from webnn_py.device.on_wgpu.codegen.joining.runs import LEAST_STEPS, joined
 from webnn_py.device.on_wgpu.codegen.joining.views import Kind, View, can_be_viewed, common, viewed
-from webnn_py.device.on_wgpu.runtime import executable
 
 pytestmark = [pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER), pytest.mark.sampled(1)]
 
@@ -26,7 +26,7 @@ def room(request, monkeypatch):
         kernels[:] = joined(before, limited)
         return kernels
 
-    monkeypatch.setattr(executable, "joined", join)
+    monkeypatch.setattr(lowering, "joined", join)
     return kernels
 
 

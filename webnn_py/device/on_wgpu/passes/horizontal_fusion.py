@@ -16,12 +16,15 @@ import numpy as np
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.layout import Layout, dense_strides, is_gemm_readable
 from webnn_py.device.on_wgpu.records.table import entry_of
-from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.device.plan import split_constant
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import arithmetic, matrix, movement
 from webnn_py.rewriting.builder import RewriteBuilder
+from webnn_py.rewriting.passes import PassContext
+from webnn_py.rewriting.report import AppliedRule, RefusedRule, place_of
 from webnn_py.rewriting.walk import rewrite
+
+HORIZONTAL_FUSION: Final = "horizontal-fusion"
 
 MOST_BYTES: Final = 2**26
 """So many may the single product's matrix or result have: larger products fill a GPU, each by itself."""
@@ -56,19 +59,26 @@ class LinearLayer:
         return self.result.descriptor.shape[-1]
 
 
-def fuse_horizontally(graph: Graph) -> Graph:
-    """The same graph with fewer products."""
+def fuse_horizontally(graph: Graph, context: PassContext) -> Graph:
+    """Return the graph with one product in place of several of one input."""
     search = LinearLayerSearch(graph)
     families: dict[object, list[LinearLayer]] = {}
     for node in graph.nodes:
         linear = search.linear(node)
         if linear is not None:
             families.setdefault(linear.family, []).append(linear)
-    joinable = [search.joinable(family) for family in families.values()]
-    joined = {family[0].node: family for family in joinable if family}
+    fused: dict[Node, Sequence[LinearLayer]] = {}
+    for family in families.values():
+        chosen = search.chosen(family)
+        where = ", ".join(place_of(linear.node) for linear in (family if isinstance(chosen, str) else chosen))
+        if not isinstance(chosen, str):
+            fused[chosen[0].node] = chosen
+            context.applied.append(AppliedRule(HORIZONTAL_FUSION, where))
+        elif len(family) > 1:
+            context.refused.append(RefusedRule(HORIZONTAL_FUSION, where, chosen))
 
     def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
-        return build_fused(joined[node], current) if node in joined else None
+        return build_fused(fused[node], current) if node in fused else None
 
     return rewrite(graph, replace)
 
@@ -143,13 +153,14 @@ class LinearLayerSearch:
             return isinstance(value.data, np.ndarray)
         return isinstance(value, Output) and value.node in self._constant
 
-    def joinable(self, family: Sequence[LinearLayer]) -> list[LinearLayer]:
-        """Those of a family that a single product is to take the place of."""
+    def chosen(self, family: Sequence[LinearLayer]) -> Sequence[LinearLayer] | str:
+        """Return those of a family that become one product; the reason if that is not done."""
         readable = [linear for linear in family if self._can_be_read(linear.result, part_of(linear, family))]
         weight = sum(linear.weight.descriptor.byte_length for linear in readable)
         result = sum(linear.result.descriptor.byte_length for linear in readable)
-        is_small = len(readable) > 1 and max(weight, result) <= MOST_BYTES
-        return readable if is_small and KernelVariant.HORIZONTAL_FUSION.is_on else []
+        if len(readable) < 2:
+            return "what reads the results would have to copy them"
+        return readable if max(weight, result) <= MOST_BYTES else "each fills a GPU by itself"
 
     def _can_be_read(self, value: Value, layout: Layout) -> bool:
         """Whether only products read a value that lies so, or views of it, and none needs a copy."""

@@ -17,7 +17,7 @@ import wgpu
 
 from webnn_py.device.backend import Memory, Storage
 from webnn_py.device.on_wgpu.codegen.size_uniforms import SizeMarks, UnwritableSizeError
-from webnn_py.device.on_wgpu.lowering import GraphLowering
+from webnn_py.device.on_wgpu.lowering import KernelSequence
 from webnn_py.device.on_wgpu.passes.arena import ALIGNMENT, BufferRange
 from webnn_py.device.on_wgpu.records.buffer import padded
 from webnn_py.device.on_wgpu.records.features import Features
@@ -111,6 +111,8 @@ class Variant(SizedWgpuGraph):
         shared: what :class:`WgpuGraph` needs besides.
     """
 
+    _joins = False  # sizes are uniforms of each kernel
+
     def __init__(self, dynamic: DynamicGraph, tracing: Tracing, intermediates: Intermediates, shared: Shared) -> None:
         self._bounds = [dynamic.names.bounds[place.name] for place in dynamic.names.places]
         self._tables: dict[SizesKey, tuple[BufferCopy | None, list[tuple[int, int, int]]]] = {}
@@ -131,12 +133,12 @@ class Variant(SizedWgpuGraph):
     def _take_written(self, kernels: Sequence[Kernel]) -> None:
         """Not before sizes have their places in the texts."""
 
-    def _take_sizes(self, lowering: GraphLowering) -> None:
+    def _with_sizes(self, lowering: KernelSequence) -> Sequence[Kernel]:
         """Put the sizes of all kernels into one uniform buffer, equal ones once."""
         if any(self._marks.taken(kernel, self.tracing).sizes for kernel in lowering.prologue):
             raise UnwritableSizeError("a constant is laid out by a size that is known at dispatch only")
-        lowering.kernels[:] = [self._marks.taken(kernel, self.tracing) for kernel in lowering.kernels]
-        distinct = dict.fromkeys(kernel.sizes for kernel in lowering.kernels if kernel.sizes)
+        kernels = [self._marks.taken(kernel, self.tracing) for kernel in lowering.nodes]
+        distinct = dict.fromkeys(kernel.sizes for kernel in kernels if kernel.sizes)
         offset = 0
         places = {}
         for sizes in distinct:
@@ -151,6 +153,7 @@ class Variant(SizedWgpuGraph):
             for sizes, (start, _) in places.items():
                 self._places += range(start // 4, start // 4 + len(sizes))
                 self._uniform_sizes += sizes
+        return kernels
 
     def size_ranges(self, kernel: Kernel) -> tuple[BufferRange, ...]:
         """Where a kernel finds its sizes."""
@@ -251,7 +254,7 @@ class DynamicWgpuGraph:
             lambda byte_length, label: device.create_buffer(label=label, size=padded(byte_length), usage=STORAGE)
         )
         first = self._compiled(dynamic.names.largest).graph
-        self.plan = first.plan
+        self.plan, self.passes = first.plan, first.passes
         self.shared = first.shared
         self._unheld.difference_update(self.shared)
         self.byte_length = first.byte_length + self._intermediates.byte_length

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 import wgpu
 from numpy.typing import NDArray
 
 from webnn_py.device.backend import Memory, Storage
-from webnn_py.device.on_wgpu.codegen.joining.runs import LEAST_STEPS, joined, may_be_joined
-from webnn_py.device.on_wgpu.lowering import GraphLowering
+from webnn_py.device.on_wgpu.codegen.joining.runs import LEAST_STEPS, may_be_joined
+from webnn_py.device.on_wgpu.lowering import KernelSequence, LoweringContext, lowered
 from webnn_py.device.on_wgpu.passes.arena import BufferRange, DeviceMemory, place_blocks
+from webnn_py.device.on_wgpu.passes.kernel_groups import KernelGroups
 from webnn_py.device.on_wgpu.passes.pipeline import PASSES
 from webnn_py.device.on_wgpu.records.buffer import Buffer, padded
 from webnn_py.device.on_wgpu.records.features import Features
@@ -57,6 +58,8 @@ class WgpuGraph:
     """
 
     passes: tuple[PassReport, ...] = ()
+    _joins: ClassVar = True
+    """Whether small kernels are joined."""
 
     def __init__(
         self,
@@ -77,22 +80,25 @@ class WgpuGraph:
         identities = Identities(graph, folded)
         known, missing = self._fold(folded, live, graph, identities)
         alive = Graph(graph.inputs, graph.outputs, tuple(live))
-        lowering = GraphLowering(alive, features, known, identities.of, self._take_written)
-        lowering.run()
-        self._take_sizes(lowering)
+        context = LoweringContext(
+            known=known, identity_of=identities.of, begin=self._take_written, joins=fold and self._joins
+        )
+        lowering, reports = lowered(KernelGroups.of(alive, features), context)
+        self.passes += reports
+        kernels = self._with_sizes(lowering)
         self._compute(missing)  # while the drivers compile
-        self._memory |= place_blocks(lowering.kernels, device.limits["max-buffer-size"], self.allocate)
+        self._memory |= place_blocks(kernels, device.limits["max-buffer-size"], self.allocate)
         intermediates = {item.buffer for buffer, item in self._memory.items() if buffer.kind == "block"}
-        prologue = self._missing_forms(lowering)
-        compiled = self._compiled([*prologue, *lowering.kernels])
-        self._prepare(prologue, compiled, lowering.kernels)
+        prologue = self._missing_forms(lowering.prologue, kernels)
+        compiled = self._compiled([*prologue, *kernels])
+        self._prepare(prologue, compiled, kernels)
         self._steps = [
             KernelLaunch(self, kernel, pipeline)
-            for kernel, pipeline in zip(lowering.kernels, compiled[len(prologue) :], strict=True)
+            for kernel, pipeline in zip(kernels, compiled[len(prologue) :], strict=True)
         ]
         between = sum(buffer.size for buffer in intermediates)
         constant = self.byte_length - between + sum(memory.byte_length for memory in self._shared.values())
-        drawn = [(kernel.label, kernel.drawn) for kernel in lowering.kernels]
+        drawn = [(kernel.label, kernel.drawn) for kernel in kernels]
         self.plan = CompiledPlan.of(drawn, folded, live, (between, constant))
         if fold:
             constants.enter(self._shared)
@@ -127,10 +133,9 @@ class WgpuGraph:
                 self._told(len(pipelines), len(kernels))
         return pipelines
 
-    def _take_sizes(self, lowering: GraphLowering) -> None:
-        """Join small kernels: all sizes are known."""
-        if self._keeps:
-            lowering.kernels[:] = joined(lowering.kernels, self._features)
+    def _with_sizes(self, lowering: KernelSequence) -> Sequence[Kernel]:
+        """Return the kernels, with places for sizes that are known at dispatch only: there are none here."""
+        return lowering.nodes
 
     def size_ranges(self, _kernel: Kernel) -> tuple[BufferRange, ...]:
         """Where a kernel finds sizes that are known at dispatch only: nowhere, here."""
@@ -282,12 +287,12 @@ class WgpuGraph:
         computing.run_now(outputs)
         computing.release()
 
-    def _missing_forms(self, lowering: GraphLowering) -> list[Kernel]:
-        """Give other forms of constants their memory; returns the kernels that have to make what is not there yet."""
-        identities = identities_of_forms(lowering.prologue)
-        needed = {buffer for kernel in lowering.kernels for buffer in kernel.reads}
+    def _missing_forms(self, prologue: Sequence[Kernel], kernels: Sequence[Kernel]) -> list[Kernel]:
+        """Give other forms of constants their memory; return the kernels that make those that no graph has yet."""
+        identities = identities_of_forms(prologue)
+        needed = {buffer for kernel in kernels for buffer in kernel.reads}
         missing: list[Kernel] = []
-        for kernel in reversed(lowering.prologue):
+        for kernel in reversed(prologue):
             if needed.isdisjoint(kernel.writes):
                 continue  # only for a form that is there
             is_missing = False
