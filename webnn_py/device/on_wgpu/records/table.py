@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import attrs
@@ -77,6 +77,12 @@ def _register(operator: Operator[..., Any], way: str) -> Callable[[F], F]:
 def expression(operator: Operator[..., Any]) -> Callable[[F], F]:
     """Register an element-wise operator's expression."""
     return _register(operator, "expression")
+
+
+def expressions(texts: Mapping[Operator[..., Any], str]) -> None:
+    """Register element-wise operators by the texts of their expressions, in which {0} and {1} are the operands."""
+    for operator, text in texts.items():
+        expression(operator)(lambda _node, *operands, text=text: text.format(*operands))
 
 
 def layout(operator: Operator[..., Any]) -> Callable[[F], F]:
