@@ -6,6 +6,7 @@ import attrs
 import numpy as np
 import pytest
 
+from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 from webnn_py.device.on_wgpu import backend as wgpu_backend
@@ -19,14 +20,33 @@ FOLDER = Path(__file__).parent
 PARTS = 3
 """Of a test here that has cases and does not say it otherwise, a quick run has one in so many."""
 
+WITHOUT_ADAPTER = {
+    "test_adapters",
+    "test_arena",
+    "test_c_types",
+    "test_composite_expansion",
+    "test_dynamic_variants",
+    "test_elementwise",
+    "test_failing_driver",
+    "test_float16_accumulation",
+    "test_layout",
+    "test_recently_used",
+    "test_tile_search",
+}
+"""The files with tests that need no adapter; of the others each test is skipped where there is none."""
+
 X = np.random.default_rng(5).integers(-8, 8, (8, 12)).astype(np.float32) / 8
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     for item in items:
-        if item.path.is_relative_to(FOLDER) and item.get_closest_marker("sampled") is None:
+        if not item.path.is_relative_to(FOLDER):
+            continue
+        if item.get_closest_marker("sampled") is None:
             item.add_marker(pytest.mark.sampled(PARTS))
+        if item.path.stem not in WITHOUT_ADAPTER:
+            item.add_marker(pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER))
 
 
 @pytest.fixture

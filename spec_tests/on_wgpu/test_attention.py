@@ -4,7 +4,6 @@ import attrs
 import numpy as np
 import pytest
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 from webnn_py.descriptors import MLOperandDescriptor
@@ -19,7 +18,7 @@ from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.graph import Graph, Input
 from webnn_py.rewriting.builder import RewriteBuilder
 
-pytestmark = [pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER), pytest.mark.sampled(7, full=3)]
+pytestmark = pytest.mark.sampled(7, full=3)
 
 LOWEST = np.finfo(np.float16).min
 

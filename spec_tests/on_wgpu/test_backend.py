@@ -9,14 +9,11 @@ import trio
 import wgpu
 from trio.testing import wait_all_tasks_blocked
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.drawing import build_add_one
 from spec_tests.support.four_floats import ONES, buffers
 from spec_tests.support.trace_format import first
 from spec_tests.support.watched_device import quiet
 from webnn_py import DestroyedBufferError, InvalidStateError, MLGraphBuilder, UnknownError
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 
 async def test_operations_run_in_the_order_of_the_calls(gpu):

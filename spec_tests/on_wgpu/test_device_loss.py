@@ -7,14 +7,11 @@ import numpy as np
 import pytest
 import trio
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.buffers import zeroed
 from spec_tests.support.drawing import build_add_number, build_add_one
 from spec_tests.support.four_floats import ONES, buffers
 from spec_tests.support.watched_device import quiet
 from webnn_py import DestroyedBufferError, InvalidStateError, MLPromise, OperationError, UnknownError
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 
 async def test_a_lost_device_loses_the_context_and_another_one_works_at_once(ml, gpu):

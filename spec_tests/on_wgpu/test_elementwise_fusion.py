@@ -3,10 +3,6 @@
 import numpy as np
 import pytest
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
-
 
 def random_constant(b, shape, seed=1):
     return b.constant(np.random.default_rng(seed).integers(-4, 4, shape).astype(np.float32) / 8)

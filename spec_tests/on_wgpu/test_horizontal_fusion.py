@@ -3,11 +3,8 @@
 import numpy as np
 import pytest
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from webnn_py import MLGraphBuilder
 from webnn_py.device.on_wgpu.passes import horizontal_fusion
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 
 def constant(b, *shape, seed, data_type="float32"):

@@ -4,13 +4,12 @@ import attrs
 import numpy as np
 import pytest
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from webnn_py import MLGraphBuilder
 from webnn_py.device.on_wgpu import lowering
 from webnn_py.device.on_wgpu.codegen.joining.runs import LEAST_STEPS, joined
 from webnn_py.device.on_wgpu.codegen.joining.views import Kind, View, can_be_viewed, common, viewed
 
-pytestmark = [pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER), pytest.mark.sampled(1)]
+pytestmark = pytest.mark.sampled(1)
 
 ROOM = 16384
 BETWEEN = "var<workgroup> between"

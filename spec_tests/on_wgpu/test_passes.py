@@ -3,14 +3,11 @@
 import numpy as np
 import pytest
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from webnn_py import MLGraphBuilder
 from webnn_py.device.on_wgpu.codegen.attention import tile
 from webnn_py.device.on_wgpu.lowering import KERNEL_PASSES
 from webnn_py.device.on_wgpu.passes.pipeline import PASSES
 from webnn_py.rewriting.passes import passes_left_out
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 LOWERING = "lowering, epilogue-fusion, operand-fusion, partial-sums"
 

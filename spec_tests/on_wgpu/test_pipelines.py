@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from trio.testing import wait_all_tasks_blocked
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.drawing import build_add_one
 from spec_tests.support.four_floats import ONES, buffers
 from webnn_py import MLGraphBuilder, OperationError
@@ -19,8 +18,6 @@ from webnn_py.device.on_wgpu.records.table import find
 from webnn_py.device.on_wgpu.runtime import native, pipelines
 from webnn_py.device.on_wgpu.runtime.pipelines import PIPELINE_BYTES, Pipelines
 from webnn_py.operators.registry import OPERATORS
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 
 async def test_ordinary_modules_do_where_the_library_has_no_others(gpu, monkeypatch):

@@ -8,7 +8,6 @@ import pytest
 import trio
 import wgpu
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number, build_add_one
 from webnn_py import InvalidStateError, MLGraphBuilder, OperationError, UnknownError
@@ -16,8 +15,6 @@ from webnn_py.device.on_wgpu.runtime import native, progress, waiting
 from webnn_py.device.on_wgpu.runtime.memory import STAGING
 from webnn_py.device.on_wgpu.runtime.native import Ticket
 from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 LONG_ENOUGH = 60
 """Seconds after which a thread that a test holds goes on, so that a failure does not hang."""
