@@ -4,8 +4,7 @@ import attrs
 import numpy as np
 import pytest
 
-from spec_tests.support.computing import compute
-from webnn_py import MLGraphBuilder
+from spec_tests.support.both_devices import check_both
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_wgpu import backend as wgpu_backend
 from webnn_py.device.on_wgpu.backend import features_of
@@ -34,21 +33,7 @@ def check(ml, compiled):
     """Checks that a drawing computes what numpy does, and returns how many kernels it takes."""
 
     async def check(draw, arrays, tolerance=2e-6):
-        results = []
-        for backend in ("numpy", "wgpu"):
-            context = await ml.create_context(backend=backend)
-            builder = MLGraphBuilder(context)
-            operands = {
-                name: builder.input(name, data_type=array.dtype.name, shape=array.shape)
-                for name, array in arrays.items()
-            }
-            drawn = draw(builder, **operands)
-            outputs = {str(index): y for index, y in enumerate(drawn if isinstance(drawn, tuple) else [drawn])}
-            results.append(await compute(context, builder, arrays, outputs))
-            context.destroy()
-        for name, expected in results[0].items():
-            got = results[1][name].astype(float)
-            np.testing.assert_allclose(got, expected.astype(float), rtol=tolerance, atol=tolerance)
+        await check_both(ml, arrays, draw, rtol=tolerance, is_finite=False)
         return compiled[-1][0]
 
     return check

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from spec_tests.support.both_devices import X, check_both, computed
 from webnn_py import MLGraphBuilder
 from webnn_py.device.on_wgpu.passes import horizontal_fusion
 
@@ -188,11 +189,10 @@ async def test_products_that_are_joined_to_a_cache_become_one(check_kernels):
     await check_kernels(joined_to_a_cache, 6)
 
 
-async def test_float16_products_are_joined(compiled, draw_and_compute, monkeypatch):
-    numpy, gpu = [await draw_and_compute(backend, attention, "float16") for backend in ("numpy", "wgpu")]
-    np.testing.assert_allclose(gpu["0"].astype(np.float32), numpy["0"].astype(np.float32), rtol=2e-3, atol=1e-3)
+async def test_float16_products_are_joined(ml, compiled, monkeypatch):
+    await check_both(ml, [X.astype("float16")], attention, rtol=2e-3)
     monkeypatch.setattr(horizontal_fusion, "MOST_BYTES", 0)
-    await draw_and_compute("wgpu", attention, "float16")
+    await computed(ml, [X.astype("float16")], attention)
     joined, apart = compiled[-2:]
     assert joined[0] == apart[0] - 2
 
@@ -202,10 +202,10 @@ async def test_large_products_stay_apart(check_kernels, monkeypatch):
     await check_kernels(attention, 6)
 
 
-async def test_weights_are_not_kept_twice(compiled, draw_and_compute, monkeypatch):
-    await draw_and_compute("wgpu", attention)
+async def test_weights_are_not_kept_twice(ml, compiled, monkeypatch):
+    await computed(ml, [X], attention)
     monkeypatch.setattr(horizontal_fusion, "MOST_BYTES", 0)
-    await draw_and_compute("wgpu", attention)
+    await computed(ml, [X], attention)
     joined, apart = compiled[-2:]
     assert joined[0] < apart[0]
     assert joined[1] < apart[1] + 3 * 12 * 12 * 4
@@ -218,4 +218,4 @@ async def test_weights_in_the_users_buffers_stay_there(ml, compiled):
     weights = [await context.create_constant_buffer(data, data_type="float32", shape=[4, 4]) for _ in range(2)]
     x = builder.input("x", data_type="float32", shape=[4, 4])
     await builder.build({"y": builder.matmul(*(builder.matmul(x, builder.constant(weight)) for weight in weights))})
-    assert [kernels for kernels, _ in compiled] == [3]
+    assert [kernels for kernels, *_ in compiled] == [3]
