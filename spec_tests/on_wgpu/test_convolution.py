@@ -37,8 +37,9 @@ CASES = {
 
 @pytest.mark.sampled(7)
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
-@pytest.mark.parametrize(("method", "image", "filter_", "options"), CASES.values(), ids=CASES)
-async def test_convolutions(ml, layout, method, image, filter_, options):
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+async def test_convolutions(ml, layout, case):
+    method, image, filter_, options = case
     weights = integers(filter_, low=-2, high=3)
     image = image if layout == "nchw" else (image[0], *image[2:], image[1])
 
