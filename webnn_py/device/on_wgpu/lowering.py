@@ -1,4 +1,4 @@
-"""From a graph to kernels: which values lie where, which nodes become one kernel, and in what order they run."""
+"""Lowering of a graph to kernels: the memory of values, the nodes of each kernel, and the order of kernels."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class GraphLowering(Lowering):
         return place
 
     def _transposed(self, value: Value) -> tuple[Layout, Value] | None:
-        """How to lay a value so that its transposition is dense, and that; None where it need not be or cannot."""
+        """Return the layout of a value whose transposition is dense, and the transposition; None if it has no use."""
         readers = self._elementwise.nodes_reading(value)
         if value in self._output_buffers or len(readers) != 1 or readers[0].operator is not movement.transpose:
             return None
@@ -169,7 +169,7 @@ class GraphLowering(Lowering):
         return (layout, transposed) if layout.vec4s() is not None and KernelVariant.TRANSPOSED_STORE.is_on else None
 
     def _needs_copy(self, value: Value, layout: Layout) -> bool:
-        """Whether a value that lies so has to be copied, as an output or for a view of it that no layout can say."""
+        """Return whether a value in a layout has to be copied, as an output or for a view that no layout describes."""
         if layout.is_dense:
             return False
         views = [(node, entry_of(node).layout) for node in self._elementwise.nodes_reading(value)]
@@ -199,7 +199,7 @@ class GraphLowering(Lowering):
 
     @contextmanager
     def _kernels_of(self, node: Node) -> Iterator[None]:
-        """What is emitted meanwhile, but for mere copies, computes a node and those that are fused into it."""
+        """Record that the kernels emitted in the context, copies excepted, compute a node and those fused into it."""
         around = self._fused, self._written
         self._fused, self._written = [node], []
         yield

@@ -24,7 +24,7 @@ from webnn_py.operators.casting import cast_number
 
 
 def number(node: Node, name: str) -> float:
-    """A number that is an option, cast to the operand's data type."""
+    """Return a number that is an option, cast to the operand's data type."""
     return cast_number(node.options[name], node.outputs[0].data_type)
 
 

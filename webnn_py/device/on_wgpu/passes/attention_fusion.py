@@ -36,7 +36,7 @@ FEW_ROWS: Final = 8
 
 @attrs.frozen
 class _Probabilities:
-    """What the second product reads, back to the softmax."""
+    """The nodes from the softmax to the second product."""
 
     softmax: Node
     dead: Node | None
@@ -46,7 +46,7 @@ class _Probabilities:
 
 @attrs.frozen
 class _Scores:
-    """What the softmax reads, back to the first product."""
+    """The nodes from the first product to the softmax."""
 
     value: Value
     product: Node
@@ -136,11 +136,11 @@ class AttentionSearch:
         )
 
     def _is_computed(self, value: Value) -> TypeGuard[Output]:
-        """Whether the graph computes a value; one that depends on constants only is there before."""
+        """Return whether the graph computes a value; one that depends on constants only is there before."""
         return isinstance(value, Output) and value.node in self._nodes
 
     def _is_own(self, value: Value) -> bool:
-        """Whether one node alone reads a value."""
+        """Return whether one node alone reads a value."""
         return value not in self._written and len(self._groups.nodes_reading(value)) == 1
 
     # --- behind the softmax ----------------------------------------------------------------------------------
@@ -174,11 +174,11 @@ class AttentionSearch:
         return None
 
     def _is_of(self, value: Value, readers: set[Node]) -> bool:
-        """Whether these nodes alone read a value."""
+        """Return whether these nodes alone read a value."""
         return value not in self._written and set(self._groups.nodes_reading(value)) <= readers
 
     def _is_of_rows(self, condition: Value, node: Node) -> bool:
-        """Whether a condition says the same of all elements of a row, and lies ready."""
+        """Return whether a condition is the same for all elements of a row, and in memory."""
         shape = condition.descriptor.shape
         is_same = (not shape or shape[-1] == 1) and node.outputs[0].shape[-1] > 1
         return is_same and not self._groups.is_inlined(condition)
@@ -217,7 +217,7 @@ class AttentionSearch:
         return None
 
     def _terms(self, scores: _Scores) -> int:
-        """How many buffers the element-wise nodes read."""
+        """Return the number of buffers that the element-wise nodes read."""
         within = [] if scores.last is None else self._groups.within(scores.last)
         read = {item for node in within for item in node.inputs if not self._groups.is_inlined(item)}
         return sum(constant_scalar(item) is None for item in read - {scores.value})
@@ -227,7 +227,7 @@ class AttentionSearch:
     def _operand(
         self, value: Value, batch: tuple[int, ...], *, is_transposed: bool
     ) -> tuple[AttentionOperand, list[Node]]:
-        """A side of a product; heads that are repeated for a group are read from where they lie once."""
+        """Return a side of a product; heads that are repeated for a group are read from their one place."""
         nodes: list[Node] = []
         current, is_turned = value, is_transposed
         while self._is_computed(current) and self._is_own(current):
@@ -247,29 +247,29 @@ class AttentionSearch:
 
 
 def is_float(node: Node) -> bool:
-    """Whether a node makes floats of floats."""
+    """Return whether a node makes floats of floats."""
     return {node.outputs[0].data_type, *(value.descriptor.data_type for value in node.inputs)} <= FLOATS
 
 
 def tells_nan(node: Node, value: Value) -> bool:
-    """Whether a node says where a value is NaN."""
+    """Return whether a node says where a value is NaN."""
     return node.operator is logical.is_nan and next(iter(node.inputs)) is value
 
 
 def keeps_matrices(node: Node) -> bool:
-    """Whether a node reshapes, and not the last two axes."""
+    """Return whether a node reshapes, and not the last two axes."""
     before = next(iter(node.inputs)).descriptor.shape if node.operator is movement.reshape else ()
     return len(before) > 1 and before[-2:] == node.outputs[0].shape[-2:]
 
 
 def repeats_matrices(node: Node) -> bool:
-    """Whether a node repeats matrices as a whole."""
+    """Return whether a node repeats matrices as a whole."""
     before = next(iter(node.inputs)).descriptor.shape
     return node.operator is movement.expand and before[-2:] == node.outputs[0].shape[-2:]
 
 
 def turns_matrices(node: Node) -> bool:
-    """Whether a node exchanges the last two axes, and no others."""
+    """Return whether a node exchanges the last two axes, and no others."""
     if node.operator is not movement.transpose:
         return False
     rank = len(node.outputs[0].shape)
@@ -279,12 +279,12 @@ def turns_matrices(node: Node) -> bool:
 
 
 def lies_along_rows(operand: AttentionOperand) -> bool:
-    """Whether elements of a row will lie side by side, as far as the graph tells."""
+    """Return whether elements of a row will be adjacent in memory, as far as the graph shows."""
     return _layout(operand.value).strides[-2 if operand.is_transposed else -1] == 1
 
 
 def _layout(value: Value) -> Layout:
-    """How a value lies if what it is a view of lies dense."""
+    """Return the layout of a value if the value that it is a view of is dense."""
     dense = Layout.dense(value.descriptor.shape)
     rule = entry_of(value.node).layout if isinstance(value, Output) else None
     if rule is None:

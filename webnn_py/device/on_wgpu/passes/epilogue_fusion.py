@@ -53,7 +53,7 @@ class EpilogueFusion:
         return None
 
     def _contains_readers(self, node: Node, value: Value) -> bool:
-        """Return whether a node's kernel computes all that reads a value, and nothing else reads what lies between."""
+        """Return whether a node's kernel computes all readers of a value, and all readers of values in between."""
         within = set(self._groups.within(node))
         between = [value, *(inner.results[0] for inner in within - {node})]
         return all(within.issuperset(self._groups.nodes_reading(item)) for item in between)

@@ -51,7 +51,7 @@ class LinearLayer:
 
     @property
     def family(self) -> object:
-        """What layers that can be fused have in common."""
+        """The properties that layers must share to be fused."""
         return self.node.operator, self.node.operands["a"], tuple(self.node.options.items()), self.bias is None
 
     @property
@@ -105,7 +105,7 @@ def build_fused(family: Sequence[LinearLayer], product: Node) -> dict[Value, Val
 
 
 def part_of(linear: LinearLayer, family: Sequence[LinearLayer]) -> Layout:
-    """How a result lies that is a part of a single product's, but for where it begins."""
+    """Return the layout of a result that is a part of the single product's, without its offset."""
     shape = linear.result.descriptor.shape
     total = sum(member.columns for member in family)
     return Layout(shape, dense_strides((*shape[:-1], total)))
@@ -120,7 +120,7 @@ class LinearLayerSearch:
         self._nodes_reading = graph.nodes_reading
 
     def linear(self, node: Node) -> LinearLayer | None:
-        """The linear layer that begins with a node, or None if it is no product with a constant matrix."""
+        """Return the linear layer that begins with a node, or None if it is no product with a constant matrix."""
         if node.operator not in (matrix.matmul, matrix.gemm) or node in self._constant:
             return None
         weight, bias = node.operands["b"], node.operands.get("c")
@@ -138,7 +138,7 @@ class LinearLayerSearch:
         return LinearLayer(node, weight, bias, result) if is_row else None
 
     def _addition(self, product: Value) -> tuple[Value | None, Value]:
-        """What alone is added to a product, and the sum; None and the product if nothing is."""
+        """Return the addend of a product without other readers, and the sum; None and the product if there is none."""
         readers = self._nodes_reading(product)
         if product in self._outputs or len(readers) != 1 or readers[0].operator is not arithmetic.add:
             return None, product
@@ -146,7 +146,7 @@ class LinearLayerSearch:
         return addend, readers[0].results[0]
 
     def _is_own_constant(self, value: Value) -> bool:
-        """Whether a value is a constant that nothing else needs, and not the user's buffer: memory is not doubled."""
+        """Return whether a value is a constant that nothing else needs, and not the user's buffer."""
         if value in self._outputs or len(self._nodes_reading(value)) > 1:
             return False
         if isinstance(value, Constant):
@@ -163,7 +163,7 @@ class LinearLayerSearch:
         return readable if max(weight, result) <= MOST_BYTES else "each fills a GPU by itself"
 
     def _can_be_read(self, value: Value, layout: Layout) -> bool:
-        """Whether only products read a value that lies so, or views of it, and none needs a copy."""
+        """Return whether only products read a value in this layout, or views of it, and none needs a copy."""
         if value in self._outputs:
             return False
         for node in self._nodes_reading(value):

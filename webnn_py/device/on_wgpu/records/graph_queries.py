@@ -12,7 +12,7 @@ from webnn_py.graph import Constant, Node, Output, Value
 
 
 def constant_scalar(value: Value) -> float | int | None:
-    """Return the number of a constant that has one element and lies on the host; None for any other value."""
+    """Return the number of a constant of one element in the host's memory; None for any other value."""
     if isinstance(value, Constant) and isinstance(value.data, np.ndarray) and value.data.size == 1:
         number: float | int = value.data.reshape(-1)[0].item()
         return number
@@ -20,7 +20,7 @@ def constant_scalar(value: Value) -> float | int | None:
 
 
 def is_finite(value: Value) -> bool | None:
-    """Return whether all elements of a constant that lies on the host are finite; None for any other value."""
+    """Return whether all elements of a constant in the host's memory are finite; None for any other value."""
     if isinstance(value, Constant) and isinstance(value.data, np.ndarray):
         return bool(np.isfinite(value.data).all())
     return None

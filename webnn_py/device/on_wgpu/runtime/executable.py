@@ -59,7 +59,7 @@ class WgpuGraph:
 
     passes: tuple[PassReport, ...] = ()
     _joins: ClassVar = True
-    """Whether small kernels are joined."""
+    """Return whether small kernels are joined."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class WgpuGraph:
             self._begun[kernel.source] = compiling
 
     def _compiled(self, kernels: Sequence[Kernel]) -> list[wgpu.GPUComputePipeline]:
-        """The pipelines of all kernels; those that were begun are taken from there, since none may be kept."""
+        """Return the pipelines of all kernels; those that were begun are taken from there, since none may be kept."""
         self._held.clear()
         self._begin_compiling([kernel for kernel in kernels if kernel.source not in self._begun])
         compiling = [self._begun[kernel.source] for kernel in kernels]
@@ -138,7 +138,7 @@ class WgpuGraph:
         return lowering.nodes
 
     def size_ranges(self, _kernel: Kernel) -> tuple[BufferRange, ...]:
-        """Where a kernel finds sizes that are known at dispatch only: nowhere, here."""
+        """Return the ranges of a kernel's sizes that are known at dispatch only; there are none here."""
         return ()
 
     def _begin(
@@ -178,7 +178,7 @@ class WgpuGraph:
         features: Features,
         constants: SharedConstants,
     ) -> Self:
-        """A graph that was compiled before: pipelines are compiled while constants are uploaded and bound."""
+        """Return a graph that was compiled before: pipelines are compiled while constants are uploaded and bound."""
         self = cls.__new__(cls)
         self._begin(device, queue, pipelines, features, constants, keeps=True)
         compiling = pipelines.begin(saved.kernels)
@@ -205,11 +205,11 @@ class WgpuGraph:
         return memory
 
     def constant_memory(self) -> dict[DeviceMemory, Buffer]:
-        """The GPU buffers of constants, each with a constant in it."""
+        """Return the GPU buffers of constants, each with a constant in it."""
         return constant_memory([step.kernel for step in self._steps], self._memory)
 
     def saved(self, contents: Mapping[DeviceMemory, Bytes]) -> SavedCode:
-        """The kernels, written down with the contents of :meth:`constant_memory`."""
+        """Return the kernels, written down with the contents of :meth:`constant_memory`."""
         identities = {memory.data: identity for identity, memory in self._shared.items()}
         return to_saved([step.kernel for step in self._steps], self._memory, contents, identities)
 
@@ -239,7 +239,7 @@ class WgpuGraph:
         return TimedLaunches(self._device, self._queue, [step.kernel for step in self._steps], launches)
 
     def run_now(self, outputs: Mapping[str, Storage]) -> None:
-        """Likewise of a graph without inputs, by itself, from any thread."""
+        """Run a graph without inputs now, by itself, from any thread."""
         self._queue.run([step.launch({}, outputs) for step in self._steps])
 
     def release(self) -> None:
@@ -259,7 +259,7 @@ class WgpuGraph:
     def _fold(
         self, folded: Sequence[Node], live: Sequence[Node], graph: Graph, identities: Identities
     ) -> tuple[dict[Value, Buffer], dict[Value, wgpu.GPUBuffer]]:
-        """Memory for what depends on no input: where it lies, and what is not there yet."""
+        """Return the buffers of values that depend on no input, and the memory of those that are not computed yet."""
         constant = set(folded)
         needed = {value: None for node in live for value in node.inputs} | dict.fromkeys(graph.outputs.values())
         known: dict[Value, Buffer] = {}
@@ -329,7 +329,7 @@ class WgpuGraph:
             self._shared.pop(buffer.identity, None)
 
     def _constant_memory(self, identity: Identity | None, byte_length: int, label: str) -> tuple[wgpu.GPUBuffer, bool]:
-        """The memory of a constant, and whether it is fresh, so that its contents have to be written."""
+        """Return the memory of a constant, and whether it is fresh, so that its contents have to be written."""
         if identity is None:
             return self.allocate(byte_length, label), True
         found = self._shared.get(identity)
@@ -353,7 +353,7 @@ class WgpuGraph:
         return self._device.create_buffer(label=label, size=padded(byte_length), usage=STORAGE)
 
     def memory(self, buffer: Buffer) -> BufferRange:
-        """The memory of a block or constant; constants are uploaded when the first step asks for them."""
+        """Return the memory of a block or constant; constants are uploaded when the first step asks for them."""
         if buffer not in self._memory:
             self._memory[buffer] = BufferRange.whole(self._constant(buffer))
         return self._memory[buffer]
@@ -372,14 +372,14 @@ class WgpuGraph:
         return buffer.data
 
     def bind_own(self, kernel: Kernel, ranges: Sequence[BufferRange]) -> wgpu.GPUBindGroup:
-        """Likewise of the graph's own memory; kernels that are run again and again have theirs in common."""
+        """Return a bind group of the graph's own memory; kernels with the same ranges share one."""
         key = (kernel.writable, *ranges)
         if key not in self._own_groups:
             self._own_groups[key] = self.bind(kernel, ranges)
         return self._own_groups[key]
 
     def bind(self, kernel: Kernel, ranges: Sequence[BufferRange]) -> wgpu.GPUBindGroup:
-        """A bind group of ``ranges``, in the order of the kernel's bindings."""
+        """Return a bind group of ``ranges``, in the order of the kernel's bindings."""
         return self._device.create_bind_group(
             label=kernel.label,
             layout=self._pipelines.layout(kernel.writable)[0],
@@ -391,7 +391,7 @@ class WgpuGraph:
 
 
 def _contents(constant: Constant) -> NDArray[Any]:
-    """Return the array of a constant that lies on the host."""
+    """Return the array of a constant in the host's memory."""
     if isinstance(constant.data, np.ndarray):
         return constant.data
     raise TypeError("the constant lies on the device")
@@ -453,7 +453,7 @@ def upload(
 
 
 def identities_of_forms(kernels: Sequence[Kernel]) -> dict[Buffer, Identity | None]:
-    """The identities of what kernels write that read constants alone, in the order in which they run."""
+    """Return the identities of what kernels write that read constants alone, in the order in which they run."""
     identities: dict[Buffer, Identity | None] = {}
     for kernel in kernels:
         keyed = [identities.get(buffer, buffer.identity) for buffer in kernel.reads]
