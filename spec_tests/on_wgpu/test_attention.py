@@ -1,13 +1,10 @@
 """Attention is one kernel, whatever it is drawn of, and computes what the products and the softmax would."""
 
-import attrs
 import numpy as np
 import pytest
 
 from spec_tests.support.both_devices import check_both
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.on_wgpu import backend as wgpu_backend
-from webnn_py.device.on_wgpu.backend import features_of
 from webnn_py.device.on_wgpu.codegen.attention import emit, tile
 from webnn_py.device.on_wgpu.codegen.attention.lanes import LanePlan
 from webnn_py.device.on_wgpu.lowering import LoweringContext, lowered
@@ -334,9 +331,9 @@ async def test_float16_with_a_softmax_in_float32(check):
 
 
 @pytest.fixture
-def _no_subgroups(monkeypatch):
+def _no_subgroups(change_features):
     """As on an adapter that has none."""
-    monkeypatch.setattr(wgpu_backend, "features_of", lambda device: attrs.evolve(features_of(device), subgroups=False))
+    change_features(subgroups=False)
 
 
 @pytest.mark.usefixtures("_no_subgroups")

@@ -2,15 +2,12 @@
 
 import math
 
-import attrs
 import numpy as np
 import pytest
 
 from spec_tests.support.both_devices import computed
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_wgpu import backend
-from webnn_py.device.on_wgpu.backend import features_of
 from webnn_py.device.on_wgpu.codegen.snippets import SNIPPETS
 
 COUNT = 2**16
@@ -135,8 +132,8 @@ def near_halves(rng):
 
 
 @pytest.mark.parametrize("lacking", [{}, {"shader_f16": False}], ids=["with shader-f16", "packed in words"])
-async def test_float16_is_rounded_to_the_nearest(ml, rng, monkeypatch, lacking):
-    monkeypatch.setattr(backend, "features_of", lambda device: attrs.evolve(features_of(device), **lacking))
+async def test_float16_is_rounded_to_the_nearest(ml, rng, change_features, lacking):
+    change_features(**lacking)
     x = near_halves(rng)
     with np.errstate(all="ignore"):
         expected = x.astype(np.float16)
