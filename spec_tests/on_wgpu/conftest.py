@@ -1,4 +1,4 @@
-"""What tests of the GPU share."""
+"""Fixtures of the GPU's tests."""
 
 from pathlib import Path
 
@@ -95,7 +95,7 @@ def all_products_large(measured_gpu, monkeypatch):
 
 @pytest.fixture
 def check_kernels(ml, compiled):
-    """Checks that a drawing of X takes so many kernels on the GPU, and that they compute what numpy does."""
+    """Checks the number of kernels of a drawing of X on the GPU, and their results against numpy."""
 
     async def check(draw, kernels):
         await check_both(ml, [X], draw, rtol=1e-5, atol=1e-6)

@@ -211,7 +211,7 @@ DRAWINGS = {
     "element-wise nodes behind, few rows": (and_more, arrays(rows=3, m=(3, 24))),
     "more keys than a tile": (masked, arrays(rows=10, keys=300, m=(10, 300))),
 }
-"""What one kernel computes."""
+"""Drawings that one kernel computes."""
 
 
 @pytest.mark.parametrize(("draw", "given"), DRAWINGS.values(), ids=DRAWINGS)
@@ -229,7 +229,7 @@ PLUS_COPIES = {
     "keys the other way round": (keys_turned_before, turned_keys(arrays()), 2),
     "an output before its mask": (lambda b, q, k, v, m: (plain(b, q, k, v), b.neg(m)), arrays(m=(3,)), 2),
 }
-"""What takes further kernels for other things."""
+"""Drawings that take further kernels, and their number."""
 
 
 @pytest.mark.parametrize(("draw", "given", "kernels"), PLUS_COPIES.values(), ids=PLUS_COPIES)
@@ -398,7 +398,7 @@ def test_the_measured_shapes_are_shared_out_as_is_fastest(sizes, fastest):
 
 
 class Memory:
-    """So many bytes, which nobody has."""
+    """Memory that has a size only."""
 
     def __init__(self, size):
         self.size = size

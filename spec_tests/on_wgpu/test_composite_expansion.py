@@ -1,4 +1,4 @@
-"""Quantization in blocks along so many axes that, cut into blocks, they are more than an operand may have."""
+"""Quantization in blocks along five axes, which cut into blocks are more axes than an operand may have."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Softmax, normalizations and reductions compute the element-wise nodes before and behind them, however rows lie.
+"""Softmax, normalizations and reductions compute the element-wise nodes before and behind them, in any layout of rows.
 
 Data are small multiples of 1/8, so that what is summed up is exact in any order.
 """
@@ -188,7 +188,7 @@ def few_buffers(monkeypatch, change_features):
 
 
 def sums(b, x, count, seed):
-    """An operand to which so many others are added."""
+    """Return an operand to which ``count`` others are added."""
     for number in range(count):
         x = b.add(x, b.constant(eighths(tuple(x.shape), "float32", seed + number)))
     return x

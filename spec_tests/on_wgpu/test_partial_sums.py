@@ -60,7 +60,7 @@ READ_OTHERWISE = {
     "as a view": (lambda b, y: b.reduce_sum(b.reshape(y, [6, 120]), axes=[1]), 1),
     "by nothing": (lambda _, y: y, 0),
 }
-"""What reads it, and how many kernels that takes."""
+"""Readers, and the number of kernels that they take."""
 
 
 @pytest.mark.parametrize(("read", "kernels"), READ_OTHERWISE.values(), ids=READ_OTHERWISE)
