@@ -8,7 +8,7 @@ import math
 
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
 from webnn_py.operators.casting import cast_number
-from webnn_py.operators.declaration import operator
+from webnn_py.operators.declaration import family, operator
 from webnn_py.operators.idl import MLNumber
 from webnn_py.operators.limits import ANY, FLOATS, MAX_RANK, SIGNED, LimitsRow, limit
 from webnn_py.operators.operand import MLOperand
@@ -46,6 +46,11 @@ def clamp_bounds(
     return cast_number(lowest, data_type), cast_number(highest, data_type)
 
 
+@family(elementwise=True, propagates_nan=True)
+def _activation(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
+    return same(input)
+
+
 @operator("clamp", CLAMP, elementwise=True, propagates_nan=True)
 def clamp(
     input: MLOperand,
@@ -80,12 +85,6 @@ def elu(input: MLOperand, *, alpha: float = 1.0, label: str = "") -> MLOperandDe
     return same(input)
 
 
-@operator("gelu", OF_FLOATS, elementwise=True, no_larger=True, propagates_nan=True)
-def gelu(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
-    """The Gaussian error linear unit: 0.5 · x · (1 + erf(x / √2)), without approximation by tanh."""
-    return same(input)
-
-
 @operator("hardSigmoid", OF_FLOATS, elementwise=True, result_range=(0, 1), propagates_nan=True)
 def hard_sigmoid(input: MLOperand, *, alpha: float = 0.2, beta: float = 0.5, label: str = "") -> MLOperandDescriptor:
     """A sigmoid made of three straight lines: max(0, min(1, alpha · x + beta)).
@@ -96,12 +95,6 @@ def hard_sigmoid(input: MLOperand, *, alpha: float = 0.2, beta: float = 0.5, lab
         beta: the value at 0, before it is bounded.
         label: the operator's name in messages.
     """
-    return same(input)
-
-
-@operator("hardSwish", OF_FLOATS, elementwise=True, no_larger=True, propagates_nan=True)
-def hard_swish(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
-    """The element times a hard sigmoid: x · max(0, min(6, x + 3)) / 6."""
     return same(input)
 
 
@@ -142,18 +135,6 @@ def prelu(input: MLOperand, slope: MLOperand, *, label: str = "") -> MLOperandDe
     return output(input.data_type, broadcast(input.shape, slope.shape, ("input", "slope")))
 
 
-@operator("relu", RELU, elementwise=True, no_larger=True, result_range=(0, math.inf), propagates_nan=True)
-def relu(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
-    """The rectifier: max(0, x)."""
-    return same(input)
-
-
-@operator("sigmoid", OF_FLOATS, elementwise=True, result_range=(0, 1), propagates_nan=True)
-def sigmoid(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
-    """The logistic function: 1 / (1 + exp(-x))."""
-    return same(input)
-
-
 @operator("softmax", SOFTMAX, result_range=(0, 1), propagates_nan=True)
 def softmax(input: MLOperand, axis: int, *, label: str = "") -> MLOperandDescriptor:
     """Exponentials divided by their sum along an axis, computed so that none overflows.
@@ -167,19 +148,24 @@ def softmax(input: MLOperand, axis: int, *, label: str = "") -> MLOperandDescrip
     return same(input)
 
 
-@operator("softplus", OF_FLOATS, elementwise=True, result_range=(0, math.inf), propagates_nan=True)
-def softplus(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
-    """A smooth rectifier: ln(1 + exp(x)), computed so that it does not overflow."""
-    return same(input)
-
-
-@operator("softsign", OF_FLOATS, elementwise=True, no_larger=True, result_range=(-1, 1), propagates_nan=True)
-def softsign(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
-    """A slowly saturating sign: x / (1 + |x|)."""
-    return same(input)
-
-
-@operator("tanh", OF_FLOATS, elementwise=True, no_larger=True, result_range=(-1, 1), propagates_nan=True)
-def tanh(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
-    """The hyperbolic tangent."""
-    return same(input)
+gelu = _activation(
+    "gelu",
+    OF_FLOATS,
+    "The Gaussian error linear unit: 0.5 · x · (1 + erf(x / √2)), without approximation by tanh.",
+    no_larger=True,
+)
+hard_swish = _activation(
+    "hardSwish", OF_FLOATS, "The element times a hard sigmoid: x · max(0, min(6, x + 3)) / 6.", no_larger=True
+)
+relu = _activation("relu", RELU, "The rectifier: max(0, x).", no_larger=True, result_range=(0, math.inf))
+sigmoid = _activation("sigmoid", OF_FLOATS, "The logistic function: 1 / (1 + exp(-x)).", result_range=(0, 1))
+softplus = _activation(
+    "softplus",
+    OF_FLOATS,
+    "A smooth rectifier: ln(1 + exp(x)), computed so that it does not overflow.",
+    result_range=(0, math.inf),
+)
+softsign = _activation(
+    "softsign", OF_FLOATS, "A slowly saturating sign: x / (1 + |x|).", no_larger=True, result_range=(-1, 1)
+)
+tanh = _activation("tanh", OF_FLOATS, "The hyperbolic tangent.", no_larger=True, result_range=(-1, 1))

@@ -14,9 +14,10 @@ results.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, Final, Generic, ParamSpec, TypedDict, TypeVar, Unpack, cast, get_type_hints
+from typing import Any, Final, Generic, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, cast, get_type_hints
 
 import attrs
 
@@ -164,10 +165,12 @@ class Operator(Generic[P, OutputT]):
         function: Callable[P, OutputT],
         spec_name: str,
         limits: LimitsRow,
+        summary: str = "",
         **facts: Unpack[Facts],
     ) -> None:
         self.function: Callable[P, OutputT] = function
-        self.name = function.__name__.rstrip("_")
+        python_name = re.sub(r"(?<=[a-z0-9])(?=[A-Z][a-z0-9])", "_", spec_name).lower()
+        self.name = python_name if summary else function.__name__.rstrip("_")
         self.spec_name = spec_name
         self.category = function.__module__.rpartition(".")[2]
         self.limits = limits
@@ -179,7 +182,8 @@ class Operator(Generic[P, OutputT]):
         self.is_no_larger = facts.get("no_larger", False) or self.is_average
         self.result_range = (0, 1) if self.is_boolean else facts.get("result_range")
         self._propagates_nan = facts.get("propagates_nan", False)
-        self.__doc__ = function.__doc__
+        first, separator, rest = inspect.cleandoc(function.__doc__ or "").partition("\n")
+        self.__doc__ = (summary or first) + separator + rest
         self.__wrapped__: Callable[P, OutputT] = function
 
     def __repr__(self) -> str:
@@ -297,16 +301,41 @@ DECLARED: dict[str, Operator[..., Any]] = {}
 """What has been declared so far, by Python name; ``registry`` has it complete."""
 
 
+class _Declare(Protocol[P, OutputT]):
+    def __call__(
+        self, spec_name: str, limits: LimitsRow, summary: str, /, **facts: Unpack[Facts]
+    ) -> Operator[P, OutputT]: ...
+
+
+def family(**shared: Unpack[Facts]) -> Callable[[Callable[P, OutputT]], _Declare[P, OutputT]]:
+    """Make a function that declares operators which have the decorated function and the given facts in common.
+
+    Each has a name, a limits row and a summary, in place of the first line of the shared docstring, and may have other
+    facts.
+    """
+
+    def decorate(function: Callable[P, OutputT]) -> _Declare[P, OutputT]:
+        def declare(spec_name: str, limits: LimitsRow, summary: str, /, **facts: Unpack[Facts]) -> Operator[P, OutputT]:
+            return _entered(Operator(function, spec_name, limits, summary, **(shared | facts)))
+
+        return declare
+
+    return decorate
+
+
 def operator(
     spec_name: str, limits: LimitsRow, **facts: Unpack[Facts]
 ) -> Callable[[Callable[P, OutputT]], Operator[P, OutputT]]:
     """Declare an operator; see the module's docstring."""
 
     def declare(function: Callable[P, OutputT]) -> Operator[P, OutputT]:
-        declared = Operator(function, spec_name, limits, **facts)
-        if declared.name in DECLARED:
-            raise RuntimeError(f"{declared.name} is declared twice")
-        DECLARED[declared.name] = declared
-        return declared
+        return _entered(Operator(function, spec_name, limits, **facts))
 
     return declare
+
+
+def _entered(declared: Operator[P, OutputT]) -> Operator[P, OutputT]:
+    if declared.name in DECLARED:
+        raise RuntimeError(f"{declared.name} is declared twice")
+    DECLARED[declared.name] = declared
+    return declared
