@@ -1,6 +1,5 @@
 """A progress bar with counts; on what is no terminal, a line now and then."""
 
-from types import TracebackType
 from typing import Self, TextIO
 
 from webnn_py.javascript.expectations import Judged
@@ -46,9 +45,7 @@ class Progress:
             f"{self._unexpected} unexpected"
         )
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         if self._terminal:
             self._stream.write("\r\x1b[K")
             self._stream.flush()

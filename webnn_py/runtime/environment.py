@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack, final, overload
 
 import numpy as np
@@ -14,7 +13,7 @@ from webnn_py.descriptors import MLOperandDataTypeLike, converted, unsigned_long
 from webnn_py.errors import InvalidStateError, NotSupportedError
 from webnn_py.message_text import named_by, shown
 from webnn_py.operators.idl import boolean
-from webnn_py.runtime.contexts import DEFAULT_ID, ContextOwner, OpenContext
+from webnn_py.runtime.contexts import DEFAULT_ID, ContextOwner
 from webnn_py.runtime.models import Progress, load_model
 from webnn_py.runtime.records import EnvironmentDevice, EnvironmentStatistics, TensorLocation
 from webnn_py.runtime.session import InferenceSession, SessionOptions, check_locations, outputs_on_device
@@ -257,15 +256,12 @@ class Environment:
                 await session._prepare()
             except BaseException as error:
                 session._release()
-                if may_try_again and isinstance(error, InvalidStateError) and self._is_lost_alone(hold.opened):
+                is_lost_alone = hold.opened.is_lost and not self._closed  # not by the end of the environment
+                if may_try_again and isinstance(error, InvalidStateError) and is_lost_alone:
                     continue  # on a fresh device
                 raise
             break
         return session
-
-    def _is_lost_alone(self, opened: OpenContext) -> bool:
-        """Whether a device was lost by itself, not by the end of the environment."""
-        return opened.is_lost and not self._closed
 
     # --- tensors ---------------------------------------------------------------------------------------------
 
@@ -360,9 +356,7 @@ class Environment:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         await self.close()
 
     def __repr__(self) -> str:

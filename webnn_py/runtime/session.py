@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Any, Final, Self, final, get_args
 
 import attrs
@@ -184,7 +184,7 @@ class InferenceSession(Handle):
 
     async def _prepare(self) -> None:
         """Make the graph, if the model says all shapes."""
-        if not self._expected.has_open_shapes:
+        if not self._expected.open:
             async with self._line:
                 await self._plan((), {})
 
@@ -332,9 +332,7 @@ class InferenceSession(Handle):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         await self.release()
 
     def _check_usable(self, method: str, when: str = "") -> None:
