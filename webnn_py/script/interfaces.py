@@ -29,11 +29,8 @@ if TYPE_CHECKING:
 class CallReceiver(Protocol):
     """An object whose methods are traced when they refuse a call: an ``ML`` or an ``MLContext``."""
 
-    @property
-    def _instruments(self) -> Instruments: ...
-
-    @property
-    def _trio_run(self) -> TrioRun: ...
+    _instruments: Instruments
+    _trio_run: TrioRun
 
     @property
     def _traced(self) -> TracedContext | None:
@@ -43,15 +40,9 @@ class CallReceiver(Protocol):
 class MLInterface(CallReceiver, Protocol):
     """The members of ``ML`` that its contexts use."""
 
-    @property
-    def script_timeline(self) -> ScriptTimeline:
-        """The queue of tasks that settle promises."""
-
-    @property
-    def _experimental(self) -> frozenset[str]: ...
-
-    @property
-    def _graph_folder(self) -> GraphFolder | None: ...
+    script_timeline: ScriptTimeline
+    _experimental: frozenset[str]
+    _graph_folder: GraphFolder | None
 
     def _check_allowed(self, method: str) -> None: ...
 
@@ -63,35 +54,16 @@ class ContextInterface(CallReceiver, Protocol):
     def backend(self) -> BackendInfo:
         """The backend, adapter and driver that the context runs on."""
 
-    @property
-    def _label(self) -> str: ...
-
-    @property
-    def _ml(self) -> MLInterface: ...
-
-    @property
-    def _experimental(self) -> frozenset[str]: ...
-
-    @property
-    def _device(self) -> Device: ...
-
-    @property
-    def _timeline(self) -> DeviceTimeline: ...
-
-    @property
-    def _buffers(self) -> OrderedWeakSet[Any]: ...
-
-    @property
-    def _graphs(self) -> OrderedWeakSet[Any]: ...
-
-    @property
-    def _releases(self) -> ReleaseQueue: ...
-
-    @property
-    def _browser(self) -> BrowserRules | None: ...
-
-    @property
-    def _lost_message(self) -> str | None: ...
+    _label: str
+    _ml: MLInterface
+    _experimental: frozenset[str]
+    _device: Device
+    _timeline: DeviceTimeline
+    _buffers: OrderedWeakSet[Any]
+    _graphs: OrderedWeakSet[Any]
+    _releases: ReleaseQueue
+    _browser: BrowserRules | None
+    _lost_message: str | None
 
     @property
     def _loss_text(self) -> str: ...
@@ -109,11 +81,6 @@ class GraphInterface(Protocol):
     input_descriptors: Mapping[str, MLOperandDescriptor]
     output_descriptors: Mapping[str, MLOperandDescriptor]
 
-    @property
-    def _context(self) -> ContextInterface: ...
-
-    @property
-    def _destroyed(self) -> bool: ...
-
-    @property
-    def _handle(self) -> GraphHandle: ...
+    _context: ContextInterface
+    _destroyed: bool
+    _handle: GraphHandle
