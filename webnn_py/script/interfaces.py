@@ -5,8 +5,8 @@ With them a buffer or a graph does not import the module of the class that makes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.backend import BackendInfo
@@ -15,7 +15,7 @@ from webnn_py.errors import InvalidStateError
 from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.release_queue import ReleaseQueue
 from webnn_py.script.weak_set import OrderedWeakSet
-from webnn_py.timelines.device_timeline import DeviceTimeline
+from webnn_py.timelines.device_timeline import DeviceTimeline, Work
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.timelines.script_timeline import ScriptTimeline
 from webnn_py.tracing.instruments import Instruments
@@ -24,6 +24,9 @@ from webnn_py.trio_run import TrioRun
 
 if TYPE_CHECKING:
     from webnn_py.saved_graphs.folder import GraphFolder
+
+
+T = TypeVar("T")
 
 
 class CallReceiver(Protocol):
@@ -72,7 +75,9 @@ class ContextInterface(CallReceiver, Protocol):
 
     def _lost_error(self, method: str) -> InvalidStateError: ...
 
-    def _abort(self, promise: MLPromise[Any], method: str) -> None: ...
+    def _enqueue(
+        self, method: str, work: Work, result: Callable[[], T], *, held_bytes: int = 0, depth: int = 2
+    ) -> MLPromise[T]: ...
 
 
 class GraphInterface(Protocol):
