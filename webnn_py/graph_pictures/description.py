@@ -103,7 +103,9 @@ class GraphDescription:
         inputs = tuple(map(number, sketch.inputs))
         operators = []
         read, made = iter(sketch.operands), iter(sketch.results)
-        for index, (operator, label, drawn, names, options, outputs) in enumerate(_in_sixes(sketch.nodes)):
+        for index, (operator, label, drawn, names, options, outputs) in enumerate(
+            zip(*[iter(sketch.nodes)] * 6, strict=True)
+        ):
             operands = tuple([(name, number(next(read))) for name in names])
             first = len(values)
             for port, descriptor in enumerate(outputs):
@@ -179,10 +181,6 @@ class Sketch:
             tuple(map(id, graph.inputs.values())),
             tuple((name, id(value)) for name, value in graph.outputs.items()),
         )
-
-
-def _in_sixes(items: list[Any]) -> Iterator[tuple[Any, ...]]:
-    return zip(*[iter(items)] * 6, strict=True)
 
 
 def _parameters(node: Node) -> tuple[str, ...]:

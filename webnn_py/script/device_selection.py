@@ -78,15 +78,13 @@ def choices(request: OpenRequest) -> list[Choice]:
         except NotSupportedError:
             continue  # `webnn-py devices` says why
         if "adapter" in record.option_names():
-            found += [Choice(record, {"adapter": index}, info, _suits(info)) for index, info in enumerate(infos)]
+            for index, info in enumerate(infos):
+                suits = Suitability.ON_REQUEST if info.device_types[0] == "cpu" else Suitability.HARDWARE
+                found.append(Choice(record, {"adapter": index}, info, suits))
         else:
             found.append(Choice(record, {}, infos[0], record.probe(request.power_preference)))
     usable = [choice for choice in found if request.accelerated or choice.kind == "cpu"]
     return sorted(usable, key=lambda choice: -choice.suitability)
-
-
-def _suits(info: BackendInfo) -> Suitability:
-    return Suitability.ON_REQUEST if info.device_types[0] == "cpu" else Suitability.HARDWARE
 
 
 def named(found: Iterable[Choice]) -> dict[str, Choice]:
@@ -139,7 +137,8 @@ class Wishes:
         if any(value is not None for value in options.values()):
             raise TypeError("fallback and limits choose a device; give no backend, and none of a device's options")
         if fallback is not None:
-            fallback = converted("fallback", _device_types, fallback)
+            noun = f"kinds of devices: {', '.join(DEVICE_TYPES)}"
+            fallback = converted("fallback", lambda value: sequence_of(value, _device_type, noun), fallback)
         if limits is not None:
             if not isinstance(limits, Mapping):
                 raise TypeError(f"limits is {shown(limits)}; it must be a mapping, as op_support_limits() returns")
@@ -167,10 +166,6 @@ class Wishes:
             lacking = f"{lacking}; {choice.info} lacks {problem}"
         kinds = "" if self.fallback is None else f" among {', '.join(self.fallback)}"
         raise NotSupportedError(f"there is no such device{kinds}{lacking}; wish for less, or for none")
-
-
-def _device_types(value: object) -> tuple[MLDeviceType, ...]:
-    return sequence_of(value, _device_type, f"kinds of devices: {', '.join(DEVICE_TYPES)}")
 
 
 def _device_type(value: object) -> MLDeviceType:

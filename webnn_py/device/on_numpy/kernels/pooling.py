@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from webnn_py.device.on_numpy.routines.im2col_tiles import Im2colTile
-from webnn_py.device.on_numpy.routines.tiling import tile_size, tile_starts
+from webnn_py.device.on_numpy.routines.tiling import inside_of_windows, tile_size, tile_starts
 from webnn_py.device.on_numpy.scratch import allowance, scratch
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel, scalar
 from webnn_py.graph import Node
@@ -38,9 +38,8 @@ class Parts:
     @classmethod
     def of(cls, slide: Slide, count: int) -> "Parts":
         """Compute the parts of ``count`` windows."""
+        begins, ends = inside_of_windows(slide, count)
         firsts = np.arange(count) * slide.stride - slide.begin
-        begins = np.clip(-(firsts // slide.dilation), 0, slide.window)
-        ends = np.clip(-((firsts - slide.size) // slide.dilation), begins, slide.window)
         return cls(firsts + begins * slide.dilation, ends - begins, slide.dilation)
 
     def runs(self, first: int, count: int) -> Iterator[tuple[slice, slice]]:

@@ -139,13 +139,13 @@ def _plain(node: Node, ufunc: np.ufunc) -> Kernel:
     return directly(node, ufunc)
 
 
-def _sum_of(node: Node, before: np.ufunc) -> Kernel:
-    return in_blocks(node, partial(fold, np.add), working=_working(node), before=before)
-
-
 kernels(_plain, {reduction.reduce_sum: np.add, reduction.reduce_max: np.maximum, reduction.reduce_min: np.minimum})
 kernels(_plain, {reduction.reduce_product: np.multiply}, work=passes(4))
-kernels(_sum_of, {reduction.reduce_l1: np.absolute, reduction.reduce_sum_square: np.square}, work=passes(2))
+kernels(
+    lambda node, before: in_blocks(node, partial(fold, np.add), working=_working(node), before=before),
+    {reduction.reduce_l1: np.absolute, reduction.reduce_sum_square: np.square},
+    work=passes(2),
+)
 
 
 @kernel(reduction.reduce_l2, work=passes(2))
