@@ -10,31 +10,19 @@ from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
 from webnn_py.operators.casting import cast_number
 from webnn_py.operators.declaration import family, operator
 from webnn_py.operators.idl import MLNumber
-from webnn_py.operators.limits import ANY, FLOATS, MAX_RANK, SIGNED, LimitsRow, limit
+from webnn_py.operators.limits import ANY, FLOATS, MAX_RANK, SIGNED, LimitsRow, input_and_output, limit
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import broadcast, check_axis, output, refuse, same
 
-CLAMP: LimitsRow = {
-    "input": limit(ANY, required=FLOATS),
-    "output": limit(ANY, required=FLOATS, type_of="input", rank_of="input"),
-}
-OF_FLOATS: LimitsRow = {
-    "input": limit(FLOATS),
-    "output": limit(FLOATS, type_of="input", rank_of="input"),
-}
+CLAMP: LimitsRow = input_and_output(ANY, required=FLOATS, keeps_rank=True)
+OF_FLOATS: LimitsRow = input_and_output(FLOATS, keeps_rank=True)
 PRELU: LimitsRow = {
     "input": limit(SIGNED, required=FLOATS),
     "slope": limit(SIGNED, required=FLOATS, type_of="input"),
     "output": limit(SIGNED, required=FLOATS, type_of="input"),
 }
-RELU: LimitsRow = {
-    "input": limit(SIGNED, required=FLOATS),
-    "output": limit(SIGNED, required=FLOATS, type_of="input", rank_of="input"),
-}
-SOFTMAX: LimitsRow = {
-    "input": limit(FLOATS, rank=(1, MAX_RANK)),
-    "output": limit(FLOATS, rank=(1, MAX_RANK), type_of="input", rank_of="input"),
-}
+RELU: LimitsRow = input_and_output(SIGNED, required=FLOATS, keeps_rank=True)
+SOFTMAX: LimitsRow = input_and_output(FLOATS, rank=(1, MAX_RANK), keeps_rank=True)
 
 
 def clamp_bounds(
@@ -65,7 +53,6 @@ def clamp(
         input: the elements to bound.
         min_value: the lower bound; none when absent or NaN.
         max_value: the upper bound; none when absent or NaN. At least ``min_value``, both cast to the data type.
-        label: the operator's name in messages.
     """
     lowest, highest = clamp_bounds(input.data_type, min_value, max_value)
     if lowest > highest:
@@ -80,7 +67,6 @@ def elu(input: MLOperand, *, alpha: float = 1.0, label: str = "") -> MLOperandDe
     Args:
         input: x, the elements to compute with.
         alpha: how far below 0 very negative elements end.
-        label: the operator's name in messages.
     """
     return same(input)
 
@@ -93,7 +79,6 @@ def hard_sigmoid(input: MLOperand, *, alpha: float = 0.2, beta: float = 0.5, lab
         input: x, the elements to compute with.
         alpha: the slope of the middle line.
         beta: the value at 0, before it is bounded.
-        label: the operator's name in messages.
     """
     return same(input)
 
@@ -105,7 +90,6 @@ def leaky_relu(input: MLOperand, *, alpha: float = 0.01, label: str = "") -> MLO
     Args:
         input: x, the elements to compute with.
         alpha: the slope for negative elements.
-        label: the operator's name in messages.
     """
     return same(input)
 
@@ -118,7 +102,6 @@ def linear(input: MLOperand, *, alpha: float = 1.0, beta: float = 0.0, label: st
         input: x, the elements to compute with.
         alpha: the slope.
         beta: the value at 0.
-        label: the operator's name in messages.
     """
     return same(input)
 
@@ -130,7 +113,6 @@ def prelu(input: MLOperand, slope: MLOperand, *, label: str = "") -> MLOperandDe
     Args:
         input: x, the elements to compute with.
         slope: the slopes for negative elements; the two shapes broadcast to each other.
-        label: the operator's name in messages.
     """
     return output(input.data_type, broadcast(input.shape, slope.shape, ("input", "slope")))
 
@@ -142,7 +124,6 @@ def softmax(input: MLOperand, axis: int, *, label: str = "") -> MLOperandDescrip
     Args:
         input: the tensor to normalize.
         axis: the dimension along which the outputs add up to 1.
-        label: the operator's name in messages.
     """
     check_axis(axis, input)
     return same(input)

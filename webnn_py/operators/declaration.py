@@ -30,38 +30,16 @@ from webnn_py.operators.operand import MLOperand
 P = ParamSpec("P")
 OutputT = TypeVar("OutputT", MLOperandDescriptor, list[MLOperandDescriptor])
 
-SPEC_NAMES: Mapping[str, str] = {
-    "a_transpose": "aTranspose",
-    "b_transpose": "bTranspose",
-    "beginning_padding": "beginningPadding",
-    "cell_state": "cellState",
-    "data_type": "dataType",
-    "ending_padding": "endingPadding",
-    "false_value": "falseValue",
-    "filter_layout": "filterLayout",
-    "hidden_size": "hiddenSize",
-    "hidden_state": "hiddenState",
-    "initial_cell_state": "initialCellState",
-    "initial_hidden_state": "initialHiddenState",
-    "input_layout": "inputLayout",
-    "keep_dimensions": "keepDimensions",
-    "max_value": "maxValue",
-    "min_value": "minValue",
-    "new_shape": "newShape",
-    "output_data_type": "outputDataType",
-    "output_padding": "outputPadding",
-    "output_shape_rounding": "outputShapeRounding",
-    "output_sizes": "outputSizes",
-    "peephole_weight": "peepholeWeight",
-    "recurrent_bias": "recurrentBias",
-    "recurrent_weight": "recurrentWeight",
-    "reset_after": "resetAfter",
-    "return_sequence": "returnSequence",
-    "true_value": "trueValue",
-    "window_dimensions": "windowDimensions",
-    "zero_point": "zeroPoint",
-}
-"""The IDL's names of parameters and operands where Python's differ."""
+
+def spec_name_of(name: str) -> str:
+    """Return the IDL's name of a parameter or an operand."""
+    first, *others = name.split("_")
+    return first + "".join(map(str.title, others))
+
+
+def python_name_of(spec_name: str) -> str:
+    """Return the Python name of an operator, a parameter or an operand of the IDL."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z][a-z0-9])", "_", spec_name).lower()
 
 
 @attrs.frozen
@@ -169,8 +147,7 @@ class Operator(Generic[P, OutputT]):
         **facts: Unpack[Facts],
     ) -> None:
         self.function: Callable[P, OutputT] = function
-        python_name = re.sub(r"(?<=[a-z0-9])(?=[A-Z][a-z0-9])", "_", spec_name).lower()
-        self.name = python_name if summary else function.__name__.rstrip("_")
+        self.name = python_name_of(spec_name) if summary else function.__name__.rstrip("_")
         self.spec_name = spec_name
         self.category = function.__module__.rpartition(".")[2]
         self.limits = limits
@@ -209,7 +186,7 @@ class Operator(Generic[P, OutputT]):
             required = declared.default is inspect.Parameter.empty
             parameters[name] = Parameter(
                 name=name,
-                spec_name=SPEC_NAMES.get(name, name),
+                spec_name=spec_name_of(name),
                 convert=convert,
                 optional=optional,
                 required=required,

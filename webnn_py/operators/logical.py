@@ -68,7 +68,6 @@ def where(
         condition: where it is not 0, the output is taken from ``true_value``.
         true_value: the elements where the condition holds.
         false_value: the elements where it does not, of the same data type.
-        label: the operator's name in messages.
     """
     values = broadcast(true_value.shape, false_value.shape, ("true_value", "false_value"))
     return output(true_value.data_type, broadcast(condition.shape, values, ("condition", "the two values together")))

@@ -6,7 +6,7 @@ from typing import Literal
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.operators.declaration import family
-from webnn_py.operators.limits import ANY, FLOATS, LimitsRow, limit
+from webnn_py.operators.limits import ANY, FLOATS, LimitsRow, input_and_output
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import check_length, output, refuse
 from webnn_py.operators.windows import (
@@ -22,15 +22,9 @@ from webnn_py.operators.windows import (
 RoundingType = Literal["floor", "ceil"]
 """How output sizes are rounded."""
 
-POOL: LimitsRow = {
-    "input": limit(FLOATS, rank=4),
-    "output": limit(FLOATS, rank=4, type_of="input"),
-}
+POOL: LimitsRow = input_and_output(FLOATS, rank=4)
 
-MAX_POOL: LimitsRow = {
-    "input": limit(ANY, required=FLOATS, rank=4),
-    "output": limit(ANY, required=FLOATS, rank=4, type_of="input"),
-}
+MAX_POOL: LimitsRow = input_and_output(ANY, required=FLOATS, rank=4)
 
 
 @family()
@@ -58,7 +52,6 @@ def _pooling(
         layout: "nchw" or "nhwc".
         output_shape_rounding: how to round the output's height and width, "floor" or "ceil".
         output_sizes: the output's height and width, in place of the rounding: one of its two results.
-        label: the operator's name in messages.
 
     Returns:
         The images, [batch, channels, height, width] in the order of ``layout``. A size is (size + padding - (window -

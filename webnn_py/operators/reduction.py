@@ -16,6 +16,7 @@ from webnn_py.operators.limits import (
     NUMBERS_32_UP,
     DataTypes,
     LimitsRow,
+    input_and_output,
     limit,
 )
 from webnn_py.operators.operand import MLOperand
@@ -27,26 +28,11 @@ ARG: LimitsRow = {
     "input": limit(ANY, required=COMMON, rank=(1, MAX_RANK)),
     "output": limit(INDEX_OUTPUTS, required=("int32",)),
 }
-CUMULATIVE: LimitsRow = {
-    "input": limit(NUMBERS_32_UP, required=COMMON, rank=(1, MAX_RANK)),
-    "output": limit(NUMBERS_32_UP, required=COMMON, rank=(1, MAX_RANK), type_of="input", rank_of="input"),
-}
-REDUCE_ANY: LimitsRow = {
-    "input": limit(ANY, required=COMMON),
-    "output": limit(ANY, required=COMMON, type_of="input"),
-}
-REDUCE_FLOATS: LimitsRow = {
-    "input": limit(FLOATS),
-    "output": limit(FLOATS, type_of="input"),
-}
-REDUCE_NUMBERS: LimitsRow = {
-    "input": limit(NUMBERS_32_UP, required=COMMON),
-    "output": limit(NUMBERS_32_UP, required=COMMON, type_of="input"),
-}
-REDUCE_PRODUCT: LimitsRow = {
-    "input": limit(NUMBERS_32_UP, required=FLOATS),
-    "output": limit(NUMBERS_32_UP, required=FLOATS, type_of="input"),
-}
+CUMULATIVE: LimitsRow = input_and_output(NUMBERS_32_UP, required=COMMON, rank=(1, MAX_RANK), keeps_rank=True)
+REDUCE_ANY: LimitsRow = input_and_output(ANY, required=COMMON)
+REDUCE_FLOATS: LimitsRow = input_and_output(FLOATS)
+REDUCE_NUMBERS: LimitsRow = input_and_output(NUMBERS_32_UP, required=COMMON)
+REDUCE_PRODUCT: LimitsRow = input_and_output(NUMBERS_32_UP, required=FLOATS)
 
 
 @family()
@@ -65,7 +51,6 @@ def _arg(
         axis: the axis along which to search.
         keep_dimensions: whether the axis stays, with size 1.
         output_data_type: "int32" or "int64", or numpy's dtype of that name.
-        label: the operator's name in messages.
 
     Returns:
         The indices: the shape of ``input`` without ``axis``, or with size 1 there to keep dimensions.
@@ -100,7 +85,6 @@ def cumulative_sum(
         axis: the axis along which to sum.
         exclusive: whether the element itself is left out: [1, 2, 3] gives [0, 1, 3] instead of [1, 3, 6].
         reversed: whether to sum from the last element down to it: [1, 2, 3] gives [6, 5, 3].
-        label: the operator's name in messages.
     """
     check_axis(axis, input)
     return same(input)
@@ -116,7 +100,6 @@ def _reduction(
         input: the tensor to reduce.
         axes: the axes to reduce, each at most once; absent: all of them, empty: each element by itself.
         keep_dimensions: whether reduced axes stay, with size 1.
-        label: the operator's name in messages.
 
     Returns:
         The results: the shape of ``input`` without ``axes``, or with size 1 there to keep dimensions.

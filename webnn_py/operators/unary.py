@@ -7,22 +7,13 @@ import math
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.operators.declaration import family
-from webnn_py.operators.limits import ANY, COMMON, FLOATS, SIGNED, LimitsRow, limit
+from webnn_py.operators.limits import ANY, COMMON, FLOATS, SIGNED, LimitsRow, input_and_output
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import same
 
-OF_SIGNED: LimitsRow = {
-    "input": limit(SIGNED, required=COMMON),
-    "output": limit(SIGNED, required=COMMON, type_of="input", rank_of="input"),
-}
-OF_FLOATS: LimitsRow = {
-    "input": limit(FLOATS),
-    "output": limit(FLOATS, type_of="input", rank_of="input"),
-}
-OF_ANY: LimitsRow = {
-    "input": limit(ANY, required=COMMON),
-    "output": limit(ANY, required=COMMON, type_of="input", rank_of="input"),
-}
+OF_SIGNED: LimitsRow = input_and_output(SIGNED, required=COMMON, keeps_rank=True)
+OF_FLOATS: LimitsRow = input_and_output(FLOATS, keeps_rank=True)
+OF_ANY: LimitsRow = input_and_output(ANY, required=COMMON, keeps_rank=True)
 
 
 @family(elementwise=True, propagates_nan=True)
