@@ -19,7 +19,7 @@ NAMES: Final = ("chromium-153-litert",)
 
 @cache
 def find(name: str) -> BrowserProfile:
-    """The profile of a name.
+    """Return the profile of a name.
 
     Raises:
         KeyError: there is none.

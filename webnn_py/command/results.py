@@ -138,7 +138,7 @@ class Times:
 
 @attrs.frozen
 class Looks:
-    """Findings of the options that look into a graph.
+    """The results of the options that inspect a graph.
 
     Attributes:
         profile: where the time goes; None if it was not asked for.

@@ -59,7 +59,7 @@ TOP: Final = 5
 
 @attrs.frozen(eq=False)
 class Finished:
-    """A run that has ended.
+    """A finished run.
 
     Attributes:
         path: the model's.

@@ -51,7 +51,7 @@ _FROZEN: Final = re.compile(r"^freeze inputs? (.*), by input_values$")
 
 @attrs.frozen(eq=False)
 class FoundSizes:
-    """Sizes that were found by trying, or the reason why there are none.
+    """Sizes found by trying, or the reason why there are none.
 
     Attributes:
         shapes: the shapes of all inputs that are not frozen.

@@ -124,7 +124,7 @@ class GraphDescription:
         ] == [(operator.operator, operator.operands) for operator in other.operators]
 
     def constants_of(self, graph: Graph) -> dict[int, np.ndarray[Any, Any]]:
-        """The elements of the described graph's constants that lie on the host, by the index of the value."""
+        """Return the elements of the constants on the host, by the index of the value."""
         return {
             index: value.data
             for operator, node in zip(self.operators, graph.nodes, strict=True)
@@ -139,7 +139,7 @@ Leaf = tuple[MLOperandDescriptor, str | float | None]
 
 @attrs.frozen(eq=False)
 class Sketch:
-    """The material of a description: every build keeps a sketch, few are asked for a description.
+    """The raw material of a description: every build keeps a sketch, but few descriptions are requested.
 
     Values are told apart by numbers that are theirs alone while the graph is there, as they are had without looking
     anything up.

@@ -94,7 +94,7 @@ class API:
         return function(*arguments) if member == "constructor" else function(this, *arguments)
 
     def call_from(self, place: Source, interface: str, member: str, this: object, arguments: list[Any]) -> Any:
-        """Likewise, with the place in the script from which it asked, for traces."""
+        """Call a method, with the place in the script that called it, for traces."""
         with self.ml._instruments.called_from(place):
             return self.call(interface, member, this, arguments)
 

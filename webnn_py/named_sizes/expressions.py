@@ -162,7 +162,7 @@ class SymbolicSize:
     __floor__ = __trunc__ = __ceil__
 
     def bit_length(self) -> int:
-        """The number of binary digits; so many have all sizes in a range, which is what is asked."""
+        """Return the number of binary digits, by questions that all sizes of one such range answer alike."""
         bits = 0
         while self >= 1 << bits:
             bits += 1

@@ -94,7 +94,7 @@ class Arguments:
 
 
 class Facts(TypedDict, total=False):
-    """Facts about what an operator computes, whatever its options are; passes and devices decide by them.
+    """Facts about what an operator computes, whatever its options; passes and devices rely on them.
 
     They hold up to rounding. Those about magnitudes and ranges hold for finite operands.
 
@@ -202,7 +202,7 @@ class Operator(Generic[P, OutputT]):
 
     @cached_property
     def selected_operands(self) -> tuple[str, ...]:
-        """The operands of which each element of the output is an element; none where that cannot be said."""
+        """Return the operands from which each element of the output is taken; none where that is not known."""
         return self.operand_names if self._selects is True else self._selects or ()
 
     @cached_property

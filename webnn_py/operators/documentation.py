@@ -96,7 +96,7 @@ class Documentation:
 
 
 def documentation(operator: Operator[..., Any]) -> Documentation:
-    """Everything that is to be said of an operator."""
+    """The documentation of an operator."""
     summary, arguments, returns = written(operator)
     operands = [name for name in operator.limits if name in operator.signature.parameters]
     element_wise = not returns

@@ -94,7 +94,7 @@ def gather_nd(input: MLOperand, indices: MLOperand, *, label: str = "") -> MLOpe
 
 
 def _slices_shape(input: MLOperand, indices: MLOperand) -> tuple[int, ...]:
-    """The shape of the slices that coordinates select, laid out as the coordinates are."""
+    """Return the shape of the slices that coordinates select, arranged as the coordinates are."""
     length = indices.shape[-1]
     if length > input.rank:
         refuse(

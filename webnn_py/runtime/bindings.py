@@ -201,7 +201,7 @@ def check_targets(targets: Mapping[str, Feed], descriptors: Mapping[str, MLOpera
 
 
 def check_distinct(feeds: Mapping[str, Feed], targets: Mapping[str, Feed]) -> None:
-    """Refuse one place for two things; only arrays that are read may be given twice.
+    """Refuse overlapping memory; only arrays that are read may be given twice.
 
     Raises:
         TypeError: a tensor is given twice, or an output lies where something else does.
@@ -225,7 +225,7 @@ def check_distinct(feeds: Mapping[str, Feed], targets: Mapping[str, Feed]) -> No
 
 
 def check_places(what: str, places: Mapping[str, Feed], opened: OpenContext) -> None:
-    """Refuse tensors that are no more, or not of this device; a user's own GPU buffers become the device's.
+    """Refuse tensors that were disposed of, or of another device; a user's own GPU buffers become the device's.
 
     Raises:
         InvalidStateError: one was disposed of, or its device was lost.

@@ -51,7 +51,7 @@ class EnvironmentOptions(ContextOptions, total=False):
 
 @final
 class Environment:
-    """One device and what runs on it: sessions share it, and tensors on it go from one to the other.
+    """One device and what runs on it: sessions share it, and can pass tensors on it to each other.
 
     The device is opened by its first user, be it a session, a tensor or a copy. The last one to go ends it; the next
     use opens a fresh one, as it does when the device was lost. ``async with Environment(ml) as env:`` closes it.
@@ -151,7 +151,7 @@ class Environment:
         return None if current is None else current.record
 
     async def open_device(self) -> EnvironmentDevice:
-        """The device, which is opened if there is none, for what is not a session's, such as building a graph.
+        """Return the device, opened if necessary, for work outside of sessions, such as building a graph.
 
         It then stays until the environment is closed, unless it is lost.
 
@@ -162,7 +162,7 @@ class Environment:
         return (await self._transfer.opened("open_device")).record
 
     def has_context(self, id: int = DEFAULT_ID) -> bool:
-        """Whether the context of this number is open; an environment has number 0 alone.
+        """Return whether the context of this number is open; an environment has number 0 alone.
 
         Raises:
             TypeError: it is no integer from 0.
@@ -184,7 +184,7 @@ class Environment:
 
     @property
     def closed(self) -> bool:
-        """Whether :meth:`close` was called."""
+        """Return whether :meth:`close` was called."""
         return self._closed
 
     def statistics(self) -> EnvironmentStatistics:
@@ -212,7 +212,7 @@ class Environment:
         enable_graph_capture: bool = False,
         progress: Progress | None = None,
     ) -> InferenceSession:
-        """Load a model, convert it and compile it; other tasks run meanwhile.
+        """Load a model, convert it and compile it, while other tasks run.
 
         A model that leaves dimensions open is converted by the first run with feeds of a shape, and by the first of
         each further shape. With a graph cache, of the environment or of :func:`~webnn_py.open_ml`, a graph that was
@@ -279,7 +279,7 @@ class Environment:
         dims: Iterable[int] | None = None,
         label: str = "",
     ) -> Tensor:
-        """Make a tensor on the device, whose user disposes of it.
+        """Make a tensor on the device; the caller disposes of it.
 
         Args:
             data: an array to copy.
@@ -310,7 +310,7 @@ class Environment:
         await self._transfer.copy_tensors(sources, destinations)
 
     async def zero(self, tensor: Tensor) -> None:
-        """Set all bytes of a tensor to zero, where it lies.
+        """Set all bytes of a tensor to zero, in place.
 
         Raises:
             TypeError: it is no tensor, or lies on another environment's device.

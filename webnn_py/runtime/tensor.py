@@ -157,7 +157,7 @@ class Tensor(ArrayProtocols):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The elements' dtype in numpy, or that of the bytes that elements of four bits lie in."""
+        """The elements' dtype in numpy, or that of the bytes that hold elements of four bits."""
         return np.dtype(stored(self._descriptor).data_type)
 
     @property
@@ -177,7 +177,7 @@ class Tensor(ArrayProtocols):
 
     @property
     def disposed(self) -> bool:
-        """Whether it was disposed of."""
+        """Return whether it was disposed of."""
         return self._disposed
 
     @property
@@ -233,7 +233,7 @@ class Tensor(ArrayProtocols):
     # --- data ------------------------------------------------------------------------------------------------
 
     async def get_data(self, release: bool = False) -> HostArray:  # noqa: FBT001, FBT002 - as in ONNX Runtime
-        """The data as an array: of a tensor on the host its own, else a copy that the caller owns.
+        """Return the data as an array: its own for a tensor on the host, else a copy that the caller owns.
 
         Args:
             release: whether to dispose of the tensor when the data have come; with calls that overlap, when those of
@@ -422,4 +422,4 @@ def _let_go(buffer: MLBuffer | None, hold: ContextReference) -> None:
 
 
 def _nothing() -> None:
-    """Do nothing when a view is given back, since nobody waits for it."""
+    """Do nothing when a view is given back, since nothing waits for it."""

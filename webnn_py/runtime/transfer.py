@@ -25,7 +25,7 @@ MOST_CAST_GRAPHS: Final = 32
 
 @final
 class DataTransfer:
-    """An environment's copies. It refers to the context from its first use to its end.
+    """The copies of an environment, which use the context from the first copy to the end.
 
     Args:
         owner: has the context, and opens it when there is none.
@@ -77,7 +77,7 @@ class DataTransfer:
         await trio.lowlevel.checkpoint()
 
     def _enqueue(self, opened: OpenContext, pairs: list[tuple[Tensor, Tensor]]) -> list[MLPromise[None]]:
-        """Check where everything lies, then enqueue all of it."""
+        """Check the location of everything, then enqueue all copies."""
         ends = [
             (
                 _end(opened, source, f"sources[{index}]"),

@@ -182,7 +182,7 @@ def _check(array: np.ndarray[Any, Any], descriptor: MLOperandDescriptor) -> None
 
 
 def data_type_of(array: np.ndarray[Any, Any]) -> MLOperandDataType:
-    """The name of an array's data type, whose byte order does not matter; ``TypeError`` where there is none."""
+    """Return the name of an array's data type, of either byte order; ``TypeError`` where there is none."""
     name = _native_name(array.dtype)
     if name not in DATA_TYPES:
         raise TypeError(f"constant(): the array's data type is {name}; it must be one of {', '.join(DATA_TYPES)}")

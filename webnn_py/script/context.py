@@ -157,7 +157,7 @@ class MLContext(Handle):
 
     @property
     def cpu_fallback_active(self) -> bool:
-        """Whether an accelerator was wanted and a processor computes. Not in the specification: a proposal.
+        """Return whether an accelerator was wanted and a processor computes. Not in the specification: a proposal.
 
         Raises:
             NotSupportedError: the proposal was not asked for.

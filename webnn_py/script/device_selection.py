@@ -146,7 +146,7 @@ class Wishes:
         return cls(fallback, limits)
 
     async def open(self, request: OpenRequest) -> Backend:
-        """The best device that is as wished.
+        """Return the best device that fulfils the request.
 
         Raises:
             NotSupportedError: there is none.
@@ -185,7 +185,7 @@ def _check_limits(value: object, place: str, allowed: tuple[type, ...] = (str, i
 
 
 def _lacking(has: object, wanted: object, place: str = "") -> str | None:
-    """Name the first limit of a device that is less than the one asked for; None if there is none."""
+    """Return the name of the first limit of a device below the requested one; None if there is none."""
     if isinstance(wanted, Mapping):
         known = has if isinstance(has, Mapping) else {}
         if wanted.keys() == {"min", "max"}:
@@ -246,7 +246,7 @@ def check_runs(
 def runs_itself(
     operator: Operator[..., Any], data_types: Collection[MLOperandDataType], capabilities: Capabilities
 ) -> bool:
-    """Whether the device runs an operator itself in each of these data types that the operator can have."""
+    """Return whether the device runs an operator itself in each of these data types that the operator can have."""
     from webnn_py.device.expansion import claims  # noqa: PLC0415 - imported when it is used
 
     own = next(iter(claims(operator, capabilities).values()))

@@ -137,7 +137,7 @@ class DimensionNames:
         return known
 
     def infer(self, operator: Operator[..., Any], arguments: Arguments) -> list[MLOperandDescriptor]:
-        """Run an operator's shape rule; what it asks about sizes is answered for the largest.
+        """Run an operator's shape rule; its questions about sizes are answered for the largest.
 
         Raises:
             Refused: the arguments do not fit together, or the output's shape cannot be said.

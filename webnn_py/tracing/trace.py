@@ -142,7 +142,7 @@ class Trace:
 
     @property
     def is_cut(self) -> bool:
-        """Whether more than ``most_events`` have happened, of which the first were forgotten."""
+        """Return whether more than ``most_events`` have happened, of which the first were forgotten."""
         return len(self._events()) > self._most_events
 
     @property

@@ -254,7 +254,7 @@ def _run(builder: Builder, images: MLOperand, axis: int, run: tuple[range, int],
 
 
 def _mean(builder: Builder, sums: MLOperand, windows: Slides) -> MLOperand:
-    """Divide the sums by the number of elements of each window that lie in the image."""
+    """Divide the sums by the number of each window's elements that are within the image."""
     shape = sums.shape
     rows, columns = (
         along(builder, [len(slide.part(number)) for number in range(shape[axis])], axis, 4, "float32")

@@ -15,7 +15,7 @@ FEW: Final = 2**12
 
 
 def is_much_float16(node: Node) -> bool:
-    """Return whether a node has so many float16 elements that numpy's own loops are slower than a conversion."""
+    """Return whether a node has so many float16 elements that converting them is faster than numpy's own loops."""
     return node.outputs[0].data_type == "float16" and node.outputs[0].element_count > FEW
 
 

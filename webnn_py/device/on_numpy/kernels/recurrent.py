@@ -171,7 +171,7 @@ class Network:
         return network if is_widened else PreparedKernel(network.prepare)
 
     def __call__(self, *arrays: Array) -> None:
-        """Compute, preparing one direction at a time, whose float16 weights may be widened meanwhile."""
+        """Compute, preparing one direction at a time; its float16 weights may be widened while it runs."""
         for run in self._prepare_each(arrays):
             run()
 

@@ -135,7 +135,7 @@ class ProductThreads:
             self._paused_until = now + self._pause
 
     def _multiply_alone(self, a: Array, b: Array, output: Array) -> None:
-        """Multiply on the calling thread; products that other threads start meanwhile run on one thread, too."""
+        """Multiply on the calling thread; products that other threads start at the same time run on one thread, too."""
         with self._lock:
             if self._alone == 0:
                 self._given = self._library.threads()
