@@ -57,7 +57,7 @@ class Running:
 @pytest.fixture
 async def running(context):
     if not isinstance(context._device.backend, TimesKernels):
-        pytest.skip(f"{context.backend} tells no kernel's time")
+        pytest.skip(f"{context.backend} reports no kernel's time")
     running = Running(context, await layer(context))
     await running.make_buffers()
     return running

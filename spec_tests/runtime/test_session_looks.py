@@ -38,13 +38,13 @@ async def timed_env(env):
     """An environment on a device that tells kernels' times."""
     device = (await env.open_device()).context._device
     if not isinstance(device.backend, TimesKernels):
-        pytest.skip("the device tells no kernel's time, which another test asks for")
+        pytest.skip("the device reports no kernel's time, which another test asks for")
     return env
 
 
 async def test_a_device_that_tells_no_kernels_times_says_so(ml, x):
     async with Environment(ml, "small") as env, await env.create_session(add()) as session:
-        with pytest.raises(NotSupportedError, match=r"^profile\(\): small .* tells no kernel's time"):
+        with pytest.raises(NotSupportedError, match=r"^profile\(\): small .* reports no kernel's time"):
             await session.profile({"x": x})
         np.testing.assert_array_equal((await session.run({"x": x}))["y"], x + 1)
 

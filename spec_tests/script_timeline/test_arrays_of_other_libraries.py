@@ -196,7 +196,7 @@ REFUSED = {
     "objects, as of values that are missing": (lambda: Converts(np.array([1.0, None, 2.0], object)), "data are object"),
     "the memory of a GPU": (
         lambda: Dlpack(np.zeros((2, 3), np.float32), CUDA),
-        "Dlpack, which does not export them: they lie on a device of DLPack's type 2; copy them to the CPU",
+        "Dlpack, which does not export them: they are on a device of DLPack's type 2; copy them to the CPU",
     ),
     "the memory of a GPU whose library says what to do": (
         lambda: OnGpu(np.zeros((2, 3), np.float32)),

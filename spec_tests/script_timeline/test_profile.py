@@ -21,7 +21,7 @@ X = np.linspace(-1, 1, 2 * 8, dtype=np.float32).reshape(2, 8)
 @pytest.fixture
 def _tells_times(backend):
     if backend == "onnxruntime":
-        pytest.skip("it tells no kernel's time")
+        pytest.skip("it reports no kernel's time")
 
 
 @pytest.fixture
@@ -208,7 +208,7 @@ async def test_a_saved_graph_tells_the_same(tmp_path, options, monkeypatch):
 
 async def test_a_device_that_tells_no_times_says_so(ml):
     context = await ml.create_context(backend="small")
-    with pytest.raises(NotSupportedError, match=r"^profile\(\): small .* tells no kernel's time"):
+    with pytest.raises(NotSupportedError, match=r"^profile\(\): small .* reports no kernel's time"):
         await (await perceptron(context)).profile({"x": X})
 
 

@@ -53,7 +53,7 @@ async def test_a_creation_that_failed_unheard_is_told(context, device, heard):
     await settle(context)
     assert heard() == [
         (
-            "UnknownError that nobody awaited: create_buffer() failed on the device: no room",
+            "UnknownError that was never awaited: create_buffer() failed on the device: no room",
             "context.create_buffer(**F32)  # this line",
         )
     ]
@@ -68,7 +68,7 @@ async def test_a_read_that_failed_unheard_is_told(context, device, heard):
     await settle(context)
     assert heard() == [
         (
-            "UnknownError that nobody awaited: read_buffer() failed on the device: cable cut",
+            "UnknownError that was never awaited: read_buffer() failed on the device: cable cut",
             "context.read_buffer(buffer, out=out)  # this line",
         )
     ]
@@ -82,7 +82,7 @@ async def test_a_build_that_failed_unheard_is_told(context, device, heard):
     await settle(context)
     assert heard() == [
         (
-            "OperationError that nobody awaited: build(): the graph cannot be compiled: no such instruction",
+            "OperationError that was never awaited: build(): the graph cannot be compiled: no such instruction",
             'builder.build({"y": builder.add(x, x)})  # this line',
         )
     ]
@@ -129,7 +129,7 @@ async def test_who_gave_up_waiting_before_it_failed_was_not_told(context, device
     del promise
     await settle(context)
     assert [text for text, _ in heard()] == [
-        "UnknownError that nobody awaited: create_buffer() failed on the device: no room"
+        "UnknownError that was never awaited: create_buffer() failed on the device: no room"
     ]
 
 
@@ -184,7 +184,7 @@ async def test_a_refused_call_that_nobody_awaits_is_told(context, heard, method)
     context.destroy()
     error, call = REFUSED[method]
     call(context, graph)
-    assert [words.partition(": ")[0] for words, _ in heard()] == [f"{error} that nobody awaited"]
+    assert [words.partition(": ")[0] for words, _ in heard()] == [f"{error} that was never awaited"]
     ((words, line),) = heard()
     assert words.partition(": ")[2].startswith(f"{method}(): ")
     assert f".{method}(" in line
@@ -196,11 +196,11 @@ async def test_a_refused_build_that_nobody_awaits_is_told(context, heard):
     builder.check_finite({}, {})  # and this
     assert heard() == [
         (
-            "TypeError that nobody awaited: build(): outputs is empty; a graph needs at least one",
+            "TypeError that was never awaited: build(): outputs is empty; a graph needs at least one",
             "builder.build({})  # this line",
         ),
         (
-            "TypeError that nobody awaited: check_finite(): outputs is empty; a graph needs at least one",
+            "TypeError that was never awaited: check_finite(): outputs is empty; a graph needs at least one",
             "builder.check_finite({}, {})  # and this",
         ),
     ]
@@ -225,7 +225,7 @@ async def test_an_out_that_changes_while_it_is_read_is_told(context, heard):
     context.device_timeline.resume()
     await settle(context)
     ((words, line),) = heard()
-    assert words.startswith("TypeError that nobody awaited: read_buffer(): out changed while the read was pending")
+    assert words.startswith("TypeError that was never awaited: read_buffer(): out changed while the read was pending")
     assert line == "context.read_buffer(buffer, out=out)  # this line"
 
 
@@ -240,18 +240,18 @@ async def test_a_file_that_cannot_be_removed_is_told_though_the_context_is_destr
         context.destroy()
         await settle(context)
     assert [text for text, _ in heard()] == [
-        "UnknownError that nobody awaited: delete_graph() failed on the device: read-only"
+        "UnknownError that was never awaited: delete_graph() failed on the device: read-only"
     ]
 
 
 # --- writes and dispatches -------------------------------------------------------------------------------------------
 
 FAILED_WRITE = (
-    "write_buffer() failed: cable cut; nobody was told, since nothing that it should have written was read",
+    "write_buffer() failed: cable cut; this was not reported, since nothing that it should have written was read",
     "context.write_buffer(buffer, ONES)  # this line",
 )
 FAILED_DISPATCH = (
-    "dispatch() failed: kernel panic; nobody was told, since nothing that it should have written was read",
+    "dispatch() failed: kernel panic; this was not reported, since nothing that it should have written was read",
     "context.dispatch(graph, inputs, outputs)  # this line",
 )
 
