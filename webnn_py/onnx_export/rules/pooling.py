@@ -9,7 +9,7 @@ import numpy as np
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import BOOL, Body, OnnxTensor
 from webnn_py.onnx_export.image_layouts import channels_first, laid_out
-from webnn_py.onnx_export.table import Written, rule
+from webnn_py.onnx_export.table import Written, rule, rules
 from webnn_py.operators import pooling
 from webnn_py.operators.windows import Slide, image_shape, slides
 
@@ -70,27 +70,19 @@ def _have_elements(slide: Slide, count: int) -> bool:
     return all(map(slide.part, range(beginning_before)))
 
 
-@rule(pooling.average_pool2d)
-def average_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """AveragePool."""
-    return _pooled(body, "AveragePool", node, input)
-
-
-@rule(pooling.l2_pool2d)
-def l2_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """LpPool."""
-    return _pooled(body, "LpPool", node, input, p=2)
-
-
-def _pooled(body: Body, operator: str, node: Node, input: OnnxTensor, **attributes: Any) -> Written:
+def _pooled(body: Body, node: Node, operator: str, input: OnnxTensor) -> Written:
     how = pooling_attributes(node)
     if how is None:
         return body.decomposed(node, {"input": input})
+    how = {**how, "p": 2} if operator == "LpPool" else how
     if input.data_type == "float32" and node.options["layout"] == "nchw":
-        return body.twin(operator, input, **how, **attributes)
+        return body.twin(operator, input, **how)
     wide = body.cast(channels_first(body, input, node.options["layout"]), "float32")
-    output = laid_out(body, body.node(operator, wide, **how, **attributes), node.options["layout"])
+    output = laid_out(body, body.node(operator, wide, **how), node.options["layout"])
     return body.cast(output, input.data_type)
+
+
+rules(_pooled, {pooling.average_pool2d: "AveragePool", pooling.l2_pool2d: "LpPool"})
 
 
 @rule(pooling.max_pool2d)

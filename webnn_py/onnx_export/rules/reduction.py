@@ -9,7 +9,7 @@ import numpy as np
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import BOOL, Body, OnnxTensor
 from webnn_py.onnx_export.missing_data_types import COMPUTED, WIDER, ordered, shape, unordered
-from webnn_py.onnx_export.table import Rule, rule
+from webnn_py.onnx_export.table import Rule, rule, rules
 from webnn_py.operators import reduction
 
 OfOne = Callable[[Body, OnnxTensor], OnnxTensor]
@@ -86,23 +86,18 @@ def _product(body: Body, rows: OnnxTensor, count: int) -> OnnxTensor:
     return rows
 
 
-def _itself(body: Body, x: OnnxTensor) -> OnnxTensor:
-    return body.node("Identity", x)
+def _of_one(operator: str) -> OfOne:
+    return lambda body, x: body.node(operator, x)
 
 
-def _magnitude(body: Body, x: OnnxTensor) -> OnnxTensor:
-    return body.node("Abs", x)
+_itself, _magnitude, _logarithm = map(_of_one, ("Identity", "Abs", "Log"))
 
 
 def _square(body: Body, x: OnnxTensor) -> OnnxTensor:
     return body.node("Mul", x, x)
 
 
-def _logarithm(body: Body, x: OnnxTensor) -> OnnxTensor:
-    return body.node("Log", x)
-
-
-for _operator, _name, _of_one, _of_integers in (
+for _operator, _name, _single, _rows in (
     (reduction.reduce_l1, "ReduceL1", _magnitude, _sum),
     (reduction.reduce_l2, "ReduceL2", _magnitude, None),
     (reduction.reduce_log_sum, "ReduceLogSum", _logarithm, None),
@@ -112,22 +107,10 @@ for _operator, _name, _of_one, _of_integers in (
     (reduction.reduce_sum, "ReduceSum", _itself, _sum),
     (reduction.reduce_sum_square, "ReduceSumSquare", _square, _sum),
 ):
-    rule(_operator)(_reduction(_name, _of_one, _of_integers))
+    rule(_operator)(_reduction(_name, _single, _rows))
 
 
-@rule(reduction.reduce_max)
-def reduce_max(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """ReduceMax."""
-    return _extreme(body, "ReduceMax", node, input)
-
-
-@rule(reduction.reduce_min)
-def reduce_min(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """ReduceMin."""
-    return _extreme(body, "ReduceMin", node, input)
-
-
-def _extreme(body: Body, operator: str, node: Node, input: OnnxTensor) -> OnnxTensor:
+def _extreme(body: Body, node: Node, operator: str, input: OnnxTensor) -> OnnxTensor:
     """The extreme; NaN, which onnxruntime passes over, where the sum is NaN of what is not negative."""
     if not _axes(node):
         return body.node("Identity", input)
@@ -144,19 +127,10 @@ def _extreme(body: Body, operator: str, node: Node, input: OnnxTensor) -> OnnxTe
     return body.cast(body.node("Where", has_nan, nan, extreme, data_type="float32"), input.data_type)
 
 
-@rule(reduction.arg_min)
-def arg_min(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """ArgMin."""
-    return _place(body, "ArgMin", node, input)
+rules(_extreme, {reduction.reduce_max: "ReduceMax", reduction.reduce_min: "ReduceMin"})
 
 
-@rule(reduction.arg_max)
-def arg_max(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """ArgMax."""
-    return _place(body, "ArgMax", node, input)
-
-
-def _place(body: Body, operator: str, node: Node, input: OnnxTensor) -> OnnxTensor:
+def _place(body: Body, node: Node, operator: str, input: OnnxTensor) -> OnnxTensor:
     """The first place of the extreme, or of NaN."""
     how: dict[str, Any] = {"axis": node.options["axis"], "keepdims": int(node.options["keep_dimensions"])}
     wanted = node.outputs[0].data_type
@@ -172,6 +146,9 @@ def _place(body: Body, operator: str, node: Node, input: OnnxTensor) -> OnnxTens
     if wanted == "int64":
         return body.twin(operator, numbers, data_type="int64", **how)
     return body.cast(body.node(operator, numbers, data_type="int64", **how), wanted)
+
+
+rules(_place, {reduction.arg_min: "ArgMin", reduction.arg_max: "ArgMax"})
 
 
 @rule(reduction.cumulative_sum)
