@@ -15,7 +15,16 @@ from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
 
 from spec_tests.onnx_models.single_node import expected, run
 from webnn_py.onnx_models import InvalidModelError, UnsupportedModelError
-from webnn_py.onnx_models.rule_table.arguments import FLAGS
+from webnn_py.onnx_models.rule_table.registry import RULES
+
+FLAGS = {
+    name
+    for versions in RULES.values()
+    for item in versions.values()
+    for name, kind in item.attribute_types.items()
+    if kind is bool
+}
+"""Attributes that are 0 or 1."""
 
 NUMBERS = {"INT": (1, 0, 2, 3, -1), "FLOAT": (0.5, 2.0, 0.01, 1.0, 0.0)}
 LISTS = ([1], [2], [0], [-1], [1, 1], [2, 2], [2, 1], [1, 0], [0, 1, 1, 0], [1, 1, 1, 1], [1] * 6, [0.3], [0.3, 0.4])

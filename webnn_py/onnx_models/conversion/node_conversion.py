@@ -6,6 +6,7 @@ drawn, of data types that WebNN lacks, is computed.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
+from typing import Final
 
 import attrs
 from onnx import NodeProto, defs
@@ -23,6 +24,11 @@ from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
 
 Results = Sequence[Value | None]
+
+DRAWN_FIRST: Final = frozenset(
+    {"ConstantOfShape", "DequantizeLinear", "DynamicQuantizeLinear", "EyeLike", "Hardmax", "QuantizeLinear", "Shrink"}
+)
+"""Operators that no model computes shapes with: the device computes them as any other."""
 
 
 @attrs.frozen(eq=False)
@@ -59,9 +65,7 @@ def _kind(operator: str, domain: str, version: int | None) -> OperatorKind:
     name = operator if domain in OWN_DOMAINS else f"{domain}.{operator}"
     schema = schema_of(name, domain, version)
     rule = RULES.get(name, {}).get(schema.since_version)
-    is_drawn_first = rule is not None and (
-        not rule.may_compute_shapes or name in {"ConstantOfShape", "DequantizeLinear", "QuantizeLinear"}
-    )
+    is_drawn_first = rule is not None and (name in DRAWN_FIRST or rule.category == "early_opsets")
     return OperatorKind(schema, form_of(schema), rule, is_folded(name), is_drawn_first)
 
 

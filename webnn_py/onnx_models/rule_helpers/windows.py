@@ -5,6 +5,7 @@ and more, the rules take apart what the operator does.
 """
 
 from collections.abc import Sequence
+from typing import Any, Literal
 
 import attrs
 
@@ -16,6 +17,57 @@ MAX_SPATIAL_AXES = 2
 """Of WebNN's operators."""
 MAX_TAKEN_APART = 3
 """Of volumes."""
+
+
+AutoPad = Literal["NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"]
+
+
+@attrs.frozen(kw_only=True)
+class WindowAttributes:
+    """Attributes of nodes whose windows slide over the spatial axes.
+
+    Attributes:
+        dilations: for each axis, by default 1.
+        pads: the padding before each axis, then that after each; by default 0.
+        strides: for each axis, by default 1.
+    """
+
+    dilations: Sequence[int] | None = None
+    pads: Sequence[int] | None = None
+    strides: Sequence[int] | None = None
+
+
+@attrs.frozen(kw_only=True)
+class PoolingAttributes(WindowAttributes):
+    """Attributes of pooling.
+
+    Attributes:
+        auto_pad: how the padding follows from the input's size, if it does.
+    """
+
+    auto_pad: AutoPad = "NOTSET"
+
+
+@attrs.frozen(kw_only=True)
+class ConvolutionAttributes(PoolingAttributes):
+    """Attributes of convolutions.
+
+    Attributes:
+        group: the number of groups of channels.
+        kernel_shape: the size of the filters again.
+    """
+
+    group: int = 1
+    kernel_shape: Sequence[int] | None = None
+
+    def check_kernel(self, w: MLOperand) -> None:
+        """Refuse filters of another size than ``kernel_shape``.
+
+        Raises:
+            Refused: they have another size.
+        """
+        if self.kernel_shape is not None and tuple(self.kernel_shape) != w.shape[2:]:
+            refuse("attribute kernel_shape", tuple(self.kernel_shape), f"that of input W, {list(w.shape[2:])}")
 
 
 @attrs.frozen
@@ -44,25 +96,16 @@ class SlidingWindows:
         return tuple(_reach(*item) for item in zip(self.kernel, self.dilations, strict=True))
 
     @property
-    def padding(self) -> tuple[int, ...]:
-        """The padding as WebNN has it: before and after the height, before and after the width."""
-        pairs = [pair for axis in zip(self.begins, self.ends, strict=True) for pair in axis]
-        return lifted(pairs, [0, 0])
-
-    @property
     def window(self) -> tuple[int, ...]:
         """The window's height and width."""
         return lifted(self.kernel, [1])
 
     @property
-    def two_strides(self) -> tuple[int, ...]:
-        """The strides along height and width."""
-        return lifted(self.strides, [1])
-
-    @property
-    def two_dilations(self) -> tuple[int, ...]:
-        """The dilations along height and width."""
-        return lifted(self.dilations, [1])
+    def two_axes(self) -> dict[str, Any]:
+        """The padding, strides and dilations along height and width, as WebNN's operators take them."""
+        pairs = [pair for axis in zip(self.begins, self.ends, strict=True) for pair in axis]
+        steps = {"strides": lifted(self.strides, [1]), "dilations": lifted(self.dilations, [1])}
+        return {"padding": lifted(pairs, [0, 0]), **steps}
 
     def along(self, first: int, end: int) -> "SlidingWindows":
         """The same over some of the axes."""
@@ -71,19 +114,13 @@ class SlidingWindows:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The number of windows."""
-        return tuple(
-            (begin + size + end - reach) // stride + 1
-            for size, reach, stride, begin, end in zip(
-                self.sizes, self.reaches, self.strides, self.begins, self.ends, strict=True
-            )
-        )
+        """The number of windows along each axis."""
+        totals = zip(self.begins, self.sizes, self.ends, strict=True)
+        slides = zip(totals, self.reaches, self.strides, strict=True)
+        return tuple((sum(total) - reach) // stride + 1 for total, reach, stride in slides)
 
     def rounded_up(self) -> "SlidingWindows":
-        """SlidingWindows with so much padding at the end that none is left out that starts before it.
-
-        So ONNX rounds output sizes up: the last window may reach beyond the padding, but must not start there.
-        """
+        """Return the windows with padding at the end for those that start before it, as ONNX rounds sizes up."""
         ends = []
         for size, reach, stride, begin, end in zip(
             self.sizes, self.reaches, self.strides, self.begins, self.ends, strict=True
@@ -101,35 +138,29 @@ class SlidingWindows:
         return attrs.evolve(self, sizes=sizes, begins=(0,) * len(sizes), ends=rest)
 
 
-def windows(  # noqa: PLR0913 - as many parameters as ONNX gives the operators
-    x: MLOperand,
-    kernel: Sequence[int],
-    *,
-    auto_pad: str,
-    pads: Sequence[int] | None,
-    strides: Sequence[int] | None,
-    dilations: Sequence[int] | None,
+def windows(
+    x: MLOperand, kernel: Sequence[int], given: WindowAttributes, auto_pad: AutoPad = "NOTSET"
 ) -> SlidingWindows:
-    """The windows that a node's attributes say.
+    """Return the windows that a node's attributes describe.
 
     Raises:
         Refused: they do not fit the input, or slide over more than three axes.
     """
     sizes = spatial_sizes(x)
-    strides = _for_each_axis("strides", strides, 1, len(sizes))
-    dilations = _for_each_axis("dilations", dilations, 1, len(sizes))
+    strides = _for_each_axis("strides", given.strides, 1, len(sizes))
+    dilations = _for_each_axis("dilations", given.dilations, 1, len(sizes))
     kernel = _for_each_axis("kernel_shape", kernel, 1, len(sizes))
     if min(*strides, *dilations, *kernel) < 1:
-        given = f"{list(strides)}, {list(dilations)} and {list(kernel)}"
-        refuse("strides, dilations and kernel shape", given, "at least 1 everywhere")
-    begins, ends = given_padding(auto_pad, pads, len(sizes))
+        shown = f"{list(strides)}, {list(dilations)} and {list(kernel)}"
+        refuse("strides, dilations and kernel shape", shown, "at least 1 everywhere")
+    begins, ends = given_padding(auto_pad, given.pads, len(sizes))
     if auto_pad.startswith("SAME"):
         totals = [
             max(0, (-(-size // stride) - 1) * stride + _reach(window, dilation) - size)
-            for size, window, stride, dilation in zip(sizes, kernel, strides, dilations, strict=True)
+            for size, stride, window, dilation in zip(sizes, strides, kernel, dilations, strict=True)
         ]
         begins, ends = shared(totals, more_at_end=auto_pad == "SAME_UPPER")
-    return SlidingWindows(sizes, tuple(kernel), strides, dilations, begins, ends)
+    return SlidingWindows(sizes, kernel, strides, dilations, begins, ends)
 
 
 def spatial_sizes(x: MLOperand) -> tuple[int, ...]:
@@ -143,14 +174,12 @@ def spatial_sizes(x: MLOperand) -> tuple[int, ...]:
     return x.shape[2:]
 
 
-def given_padding(auto_pad: str, pads: Sequence[int] | None, axes: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def given_padding(auto_pad: AutoPad, pads: Sequence[int] | None, axes: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The padding that is given: before and after each axis; none where ``auto_pad`` is to choose.
 
     Raises:
         Refused: padding is given both ways, or negative.
     """
-    if auto_pad not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
-        refuse("attribute auto_pad", auto_pad, "NOTSET, VALID, SAME_UPPER or SAME_LOWER")
     pads = _for_each_axis("pads", pads, 0, 2 * axes)
     if auto_pad != "NOTSET" and any(pads):
         refuse("attribute pads", pads, f"absent when auto_pad is {auto_pad}")

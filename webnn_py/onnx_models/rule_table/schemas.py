@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args, get_origin
 
 from onnx import NodeProto, defs
 
@@ -14,6 +14,7 @@ from webnn_py.operators.rules import Refused
 
 _OPTIONS: Final[Any] = defs.OpSchema.FormalParameterOption
 _TYPES: Final[Mapping[object, Any]] = {
+    bool: defs.OpSchema.AttrType.INT,
     int: defs.OpSchema.AttrType.INT,
     float: defs.OpSchema.AttrType.FLOAT,
     str: defs.OpSchema.AttrType.STRING,
@@ -87,4 +88,6 @@ def _formal(parameter: InputParameter, option: Any) -> Any:
 
 
 def _attribute(rule: Rule, name: str) -> Any:
-    return defs.OpSchema.Attribute(name, _TYPES[rule.attribute_types[name]], "", required=False)
+    annotation = rule.attribute_types[name]
+    choices = get_args(annotation) if get_origin(annotation) is Literal else ()
+    return defs.OpSchema.Attribute(name, _TYPES[type(choices[0]) if choices else annotation], "", required=False)

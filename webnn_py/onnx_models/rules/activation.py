@@ -1,6 +1,8 @@
 """Activation functions."""
 
 import math
+from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 
@@ -13,12 +15,15 @@ from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
-one_to_one("HardSwish", activation.hard_swish, 14, 22, module=__name__)
-one_to_one("Relu", activation.relu, 6, 13, 14, module=__name__)
-one_to_one("Sigmoid", activation.sigmoid, 6, 13, module=__name__)
-one_to_one("Softplus", activation.softplus, 1, 22, module=__name__)
-one_to_one("Softsign", activation.softsign, 1, 22, module=__name__)
-one_to_one("Tanh", activation.tanh, 6, 13, module=__name__)
+one_to_one("Elu", activation.elu, 6, 22, attributes=["alpha"])
+one_to_one("HardSigmoid", activation.hard_sigmoid, 6, 22, attributes=["alpha", "beta"])
+one_to_one("HardSwish", activation.hard_swish, 14, 22)
+one_to_one("LeakyRelu", activation.leaky_relu, 6, 16, attributes=["alpha"])
+one_to_one("Relu", activation.relu, 6, 13, 14)
+one_to_one("Sigmoid", activation.sigmoid, 6, 13)
+one_to_one("Softplus", activation.softplus, 1, 22)
+one_to_one("Softsign", activation.softsign, 1, 22)
+one_to_one("Tanh", activation.tanh, 6, 13)
 
 
 @rule("Celu", 12, 28)
@@ -48,34 +53,14 @@ def clip(
     return x if max is None else context.min(x, context.operand(max))
 
 
-@rule("Elu", 6, 22)
-def elu(context: ConversionContext, x: MLOperand, *, alpha: float) -> MLOperand:
-    """The exponential linear unit."""
-    return context.elu(x, alpha=alpha)
-
-
 @rule("Gelu", 20)
-def gelu(context: ConversionContext, x: MLOperand, *, approximate: str) -> MLOperand:
+def gelu(context: ConversionContext, x: MLOperand, *, approximate: Literal["none", "tanh"]) -> MLOperand:
     """The Gaussian error linear unit, exact or approximated by tanh."""
     if approximate == "none":
         return context.gelu(x)
-    if approximate != "tanh":
-        refuse("attribute approximate", approximate, "none or tanh")
     cubic = context.mul(context.mul(context.mul(x, x), x), context.number(0.044715, x))
     inner = context.mul(context.add(x, cubic), context.number(math.sqrt(2 / math.pi), x))
     return context.mul(context.mul(x, context.number(0.5, x)), context.add(context.tanh(inner), context.number(1, x)))
-
-
-@rule("HardSigmoid", 6, 22)
-def hard_sigmoid(context: ConversionContext, x: MLOperand, *, alpha: float, beta: float) -> MLOperand:
-    """A sigmoid made of three straight lines."""
-    return context.hard_sigmoid(x, alpha=alpha, beta=beta)
-
-
-@rule("LeakyRelu", 6, 16)
-def leaky_relu(context: ConversionContext, x: MLOperand, *, alpha: float) -> MLOperand:
-    """A rectifier that lets a little through."""
-    return context.leaky_relu(x, alpha=alpha)
 
 
 @rule("Mish", 18, 22)
@@ -167,24 +152,18 @@ def log_softmax(context: ConversionContext, x: MLOperand, *, axis: int) -> MLOpe
     return context.sub(x, context.reduce_log_sum_exp(x, axes=[counted(axis, x.rank)], keep_dimensions=True))
 
 
-@rule("Softmax", 1, 11)
-def softmax_of_rows(context: ConversionContext, x: MLOperand, *, axis: int) -> MLOperand:
-    """A softmax over all axes from one on, as if the tensor were a matrix."""
-    return context.reshape(softmax(context, _as_matrix(context, x, axis), axis=1), x.shape)
+def _of_rows(onnx_operator: str, function: Callable[..., MLOperand]) -> Callable[..., MLOperand]:
+    """Register a rule that applies another one over all axes from one on, as if the tensor were a matrix."""
+
+    @rule(onnx_operator, 1, 11)
+    def convert(context: ConversionContext, x: MLOperand, *, axis: int) -> MLOperand:
+        first = counted(axis, x.rank)
+        rows = context.reshape(x, [math.prod(x.shape[:first]), math.prod(x.shape[first:])])
+        return context.reshape(function(context, rows, axis=1), x.shape)
+
+    return convert
 
 
-@rule("LogSoftmax", 1, 11)
-def log_softmax_of_rows(context: ConversionContext, x: MLOperand, *, axis: int) -> MLOperand:
-    """The logarithm of a softmax over all axes from one on."""
-    return context.reshape(log_softmax(context, _as_matrix(context, x, axis), axis=1), x.shape)
-
-
-@rule("Hardmax", 1, 11)
-def hardmax_of_rows(context: ConversionContext, x: MLOperand, *, axis: int) -> MLOperand:
-    """A hardmax over all axes from one on."""
-    return context.reshape(hardmax(context, _as_matrix(context, x, axis), axis=1), x.shape)
-
-
-def _as_matrix(context: ConversionContext, x: MLOperand, axis: int) -> MLOperand:
-    first = counted(axis, x.rank)
-    return context.reshape(x, [math.prod(x.shape[:first]), math.prod(x.shape[first:])])
+softmax_of_rows = _of_rows("Softmax", softmax)
+_of_rows("LogSoftmax", log_softmax)
+_of_rows("Hardmax", hardmax)

@@ -1,6 +1,7 @@
 """Element-wise arithmetic."""
 
-from functools import reduce
+from functools import partial, reduce
+from typing import Any
 
 import numpy as np
 
@@ -8,35 +9,29 @@ from webnn_py.onnx_models.conversion.context import ConversionContext, StaticVal
 from webnn_py.onnx_models.rule_table.declaration import one_to_one, rule
 from webnn_py.operators import arithmetic
 from webnn_py.operators.casting import INTEGER_RANGES
+from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
-one_to_one("Add", arithmetic.add, 7, 13, 14, module=__name__)
-one_to_one("Sub", arithmetic.sub, 7, 13, 14, module=__name__)
-one_to_one("Mul", arithmetic.mul, 7, 13, 14, module=__name__)
-one_to_one("Div", arithmetic.div, 7, 13, 14, module=__name__)
+one_to_one("Add", arithmetic.add, 7, 13, 14)
+one_to_one("Sub", arithmetic.sub, 7, 13, 14)
+one_to_one("Mul", arithmetic.mul, 7, 13, 14)
+one_to_one("Div", arithmetic.div, 7, 13, 14)
 
 
 ROUNDING = 1e-5
 """The largest relative difference of a power in float32 from the integer that it stands for."""
 
 
-@rule("Max", 6, 8, 12, 13)
-def maximum(context: ConversionContext, *data: MLOperand) -> MLOperand:
-    """The greatest of any number of tensors."""
-    return reduce(context.max, data)
+def _of_any_number(onnx_operator: str, operator: Operator[..., Any], *versions: int) -> None:
+    @rule(onnx_operator, *versions)
+    def convert(context: ConversionContext, *data: MLOperand) -> MLOperand:
+        return reduce(partial(context.apply, operator), data)
 
 
-@rule("Min", 6, 8, 12, 13)
-def minimum(context: ConversionContext, *data: MLOperand) -> MLOperand:
-    """The least of any number of tensors."""
-    return reduce(context.min, data)
-
-
-@rule("Sum", 6, 8, 13)
-def total(context: ConversionContext, *data: MLOperand) -> MLOperand:
-    """The sum of any number of tensors."""
-    return reduce(context.add, data)
+_of_any_number("Max", arithmetic.max_, 6, 8, 12, 13)
+_of_any_number("Min", arithmetic.min_, 6, 8, 12, 13)
+_of_any_number("Sum", arithmetic.add, 6, 8, 13)
 
 
 @rule("Mean", 6, 8, 13)
@@ -47,7 +42,7 @@ def mean(context: ConversionContext, *data: MLOperand) -> MLOperand:
 
 
 @rule("Mod", 10, 13, 28)
-def remainder(context: ConversionContext, a: MLOperand, b: MLOperand, *, fmod: int) -> MLOperand:
+def remainder(context: ConversionContext, a: MLOperand, b: MLOperand, *, fmod: bool) -> MLOperand:
     """The remainder of A divided by B: with the sign of B, or with ``fmod`` that of A."""
     zero = context.number(0, a)
     if a.data_type in INTEGER_RANGES:

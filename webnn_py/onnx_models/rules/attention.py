@@ -39,7 +39,7 @@ def attention(
     past_value: Value | None = None,
     nonpad_kv_seqlen: MLOperand | None = None,
     *,
-    is_causal: int,
+    is_causal: bool,
     kv_num_heads: int = 0,
     left_window_size: int = -1,
     q_num_heads: int = 0,
@@ -116,7 +116,7 @@ def rotary_embedding(
     sin_cache: MLOperand,
     position_ids: MLOperand | None = None,
     *,
-    interleaved: int,
+    interleaved: bool,
     num_heads: int = 0,
     rotary_embedding_dim: int,
 ) -> MLOperand:
@@ -129,5 +129,5 @@ def rotary_embedding(
         cos_cache, sin_cache = (context.gather(item, position_ids, axis=0) for item in (cos_cache, sin_cache))
     if rotary_embedding_dim and cos_cache.shape[-1] * 2 != rotary_embedding_dim:
         refuse("attribute rotary_embedding_dim", rotary_embedding_dim, f"{cos_cache.shape[-1] * 2}, as the caches say")
-    turned = rotated(context, by_head, cos_cache, sin_cache, interleaved=bool(interleaved))
+    turned = rotated(context, by_head, cos_cache, sin_cache, interleaved=interleaved)
     return joined_heads(context, turned) if x.rank == 3 else turned

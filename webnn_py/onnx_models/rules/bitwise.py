@@ -1,13 +1,15 @@
 """Operators on the bits of integers, which WebNN has not: by quotients of powers of 2, exactly."""
 
 import math
-from typing import Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_table.declaration import rule
+from webnn_py.operators import logical
 from webnn_py.operators.casting import INTEGER_RANGES
+from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
@@ -15,22 +17,17 @@ MOST_BITS: Final = 2**26
 """So many bits a tensor may be taken apart into: each takes at least a byte on the way."""
 
 
-@rule("BitwiseAnd", 18)
-def bitwise_and(context: ConversionContext, a: MLOperand, b: MLOperand) -> MLOperand:
-    """The bits that both have."""
-    return _joined(context, context.logical_and(_bits(context, a), _bits(context, b)), a)
+def _of_bits(onnx_operator: str, operator: Operator[..., Any]) -> None:
+    """Register a rule that combines the bits of two integers."""
+
+    @rule(onnx_operator, 18)
+    def convert(context: ConversionContext, a: MLOperand, b: MLOperand) -> MLOperand:
+        return _joined(context, context.apply(operator, _bits(context, a), _bits(context, b)), a)
 
 
-@rule("BitwiseOr", 18)
-def bitwise_or(context: ConversionContext, a: MLOperand, b: MLOperand) -> MLOperand:
-    """The bits that either has."""
-    return _joined(context, context.logical_or(_bits(context, a), _bits(context, b)), a)
-
-
-@rule("BitwiseXor", 18)
-def bitwise_xor(context: ConversionContext, a: MLOperand, b: MLOperand) -> MLOperand:
-    """The bits that one of the two has."""
-    return _joined(context, context.logical_xor(_bits(context, a), _bits(context, b)), a)
+_of_bits("BitwiseAnd", logical.logical_and)
+_of_bits("BitwiseOr", logical.logical_or)
+_of_bits("BitwiseXor", logical.logical_xor)
 
 
 @rule("BitwiseNot", 18)
@@ -41,13 +38,13 @@ def bitwise_not(context: ConversionContext, x: MLOperand) -> MLOperand:
 
 
 @rule("BitShift", 11, 28)
-def bit_shift(context: ConversionContext, x: MLOperand, y: MLOperand, *, direction: str) -> MLOperand:
+def bit_shift(
+    context: ConversionContext, x: MLOperand, y: MLOperand, *, direction: Literal["LEFT", "RIGHT"]
+) -> MLOperand:
     """The bits moved up or down, as often as Y says: by as many as there are, nothing is left."""
     lowest, highest = _range(x)
     if lowest:
         refuse("the data type of input X", x.data_type, "one of unsigned integers")
-    if direction not in ("LEFT", "RIGHT"):
-        refuse("attribute direction", direction, "LEFT or RIGHT")
     count = highest.bit_length()
     powers = _constant(context, [2**bit for bit in range(count)], x)
     places = context.cast(context.clamp(y, max_value=count - 1), "int32")

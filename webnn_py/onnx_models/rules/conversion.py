@@ -21,7 +21,9 @@ WIDER: Final = {"int2": "int8", "int4": "int8", "int16": "int32", "uint2": "uint
 
 
 @rule("Cast", 6, 9, 13, 19, 21, 23, 24, 25, 28)
-def cast(context: ConversionContext, x: MLOperand, *, to: int, saturate: int = 1, round_mode: str = "up") -> MLOperand:
+def cast(
+    context: ConversionContext, x: MLOperand, *, to: int, saturate: bool = True, round_mode: str = "up"
+) -> MLOperand:
     """Convert to another type; a boolean is 1 where the element is not 0.
 
     ``saturate`` and ``round_mode`` concern only floats of 8 bits, which WebNN lacks.
@@ -34,7 +36,7 @@ def cast(context: ConversionContext, x: MLOperand, *, to: int, saturate: int = 1
 
 @rule("CastLike", 15, 19, 21, 23, 24, 25)
 def cast_like(
-    context: ConversionContext, x: MLOperand, target_type: Value, *, saturate: int = 1, round_mode: str = "up"
+    context: ConversionContext, x: MLOperand, target_type: Value, *, saturate: bool = True, round_mode: str = "up"
 ) -> MLOperand:
     """Convert to another tensor's type."""
     if isinstance(target_type, np.ndarray):
@@ -130,7 +132,7 @@ def quantize(
     block_size: int = 0,
     output_dtype: int = 0,
     precision: int = 0,
-    saturate: int = 1,
+    saturate: bool = True,
 ) -> MLOperand:
     """X / scale, rounded half to even, plus the zero point, for the whole tensor, along an axis, or by blocks.
 

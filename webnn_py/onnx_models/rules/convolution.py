@@ -2,15 +2,17 @@
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 import attrs
 import numpy as np
 
-from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue
-from webnn_py.onnx_models.rule_helpers.axes import integers
+from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_helpers.windows import (
     MAX_SPATIAL_AXES,
+    ConvolutionAttributes,
     SlidingWindows,
+    WindowAttributes,
     as_images,
     given_padding,
     lifted,
@@ -18,7 +20,7 @@ from webnn_py.onnx_models.rule_helpers.windows import (
     shared,
     windows,
 )
-from webnn_py.onnx_models.rule_table.declaration import rule
+from webnn_py.onnx_models.rule_table.declaration import Integers, rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
@@ -30,27 +32,15 @@ def conv(
     w: MLOperand,
     b: MLOperand | None = None,
     *,
-    auto_pad: str,
-    dilations: Sequence[int] | None = None,
-    group: int,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    attributes: ConvolutionAttributes,
 ) -> MLOperand:
-    """A convolution, also with groups."""
-    _check_kernel(w, kernel_shape)
-    slid = windows(x, w.shape[2:], auto_pad=auto_pad, pads=pads, strides=strides, dilations=dilations)
+    """Convolve, also in groups."""
+    attributes.check_kernel(w)
+    slid = windows(x, w.shape[2:], attributes, attributes.auto_pad)
     if len(slid.sizes) > MAX_SPATIAL_AXES:
-        return _conv_volumes(context, x, w, b, slid, group)
-    y = context.conv2d(
-        as_images(context, x),
-        as_images(context, w),
-        padding=slid.padding,
-        strides=slid.two_strides,
-        dilations=slid.two_dilations,
-        groups=group,
-        bias=b,
-    )
+        return _conv_volumes(context, x, w, b, slid, attributes.group)
+    images, filters = as_images(context, x), as_images(context, w)
+    y = context.conv2d(images, filters, **slid.two_axes, groups=attributes.group, bias=b)
     return like(context, y, x)
 
 
@@ -71,9 +61,7 @@ def _conv_volumes(
     y = context.conv2d(
         context.reshape(together, [x.shape[0] * count, x.shape[1] * reach, *x.shape[3:]]),
         context.reshape(w, [w.shape[0], w.shape[1] * reach, *w.shape[3:]]),
-        padding=images.padding,
-        strides=images.strides,
-        dilations=images.dilations,
+        **images.two_axes,
         groups=group,
         bias=b,
     )
@@ -88,37 +76,27 @@ def conv_transpose(
     w: MLOperand,
     b: MLOperand | None = None,
     *,
-    auto_pad: str,
-    dilations: Sequence[int] | None = None,
-    group: int,
-    kernel_shape: Sequence[int] | None = None,
+    attributes: ConvolutionAttributes,
     output_padding: Sequence[int] | None = None,
     output_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
 ) -> MLOperand:
-    """The transpose of a convolution; the padding is what is cut from its output."""
-    _check_kernel(w, kernel_shape)
-    slid = windows(x, w.shape[2:], auto_pad="NOTSET", pads=None, strides=strides, dilations=dilations)
+    """Transpose a convolution; the padding is what is cut from its output."""
+    attributes.check_kernel(w)
+    auto_pad, group = attributes.auto_pad, attributes.group
+    slid = windows(x, w.shape[2:], attrs.evolve(attributes, pads=None))
     appended = tuple(output_padding or (0,) * len(slid.sizes))
     if len(appended) != len(slid.sizes):
         refuse("attribute output_padding", appended, f"of length {len(slid.sizes)}")
-    begins, ends = given_padding(auto_pad, pads, len(slid.sizes))
+    begins, ends = given_padding(auto_pad, attributes.pads, len(slid.sizes))
     if output_shape is not None or auto_pad.startswith("SAME"):
         appended = _appended_to(output_shape, slid, appended)
         begins, ends = _cut_to(output_shape, slid, appended, more_at_end=auto_pad == "SAME_UPPER")
     slid = attrs.evolve(slid, begins=begins, ends=ends)
     if len(slid.sizes) > MAX_SPATIAL_AXES:
         return _conv_transpose_volumes(context, x, w, b, slid, group, appended)
+    images, filters = as_images(context, x), as_images(context, w)
     y = context.conv_transpose2d(
-        as_images(context, x),
-        as_images(context, w),
-        padding=slid.padding,
-        strides=slid.two_strides,
-        dilations=slid.two_dilations,
-        output_padding=lifted(appended, [0]),
-        groups=group,
-        bias=b,
+        images, filters, **slid.two_axes, output_padding=lifted(appended, [0]), groups=group, bias=b
     )
     return like(context, y, x)
 
@@ -144,9 +122,7 @@ def _conv_transpose_volumes(
     y = context.conv_transpose2d(
         slices,
         context.reshape(w, [w.shape[0], w.shape[1] * reach, *w.shape[3:]]),
-        padding=images.padding,
-        strides=images.strides,
-        dilations=images.dilations,
+        **images.two_axes,
         output_padding=appended[1:],
         groups=group,
     )
@@ -172,11 +148,9 @@ def causal_conv(
     bias: MLOperand | None = None,
     past_state: MLOperand | None = None,
     *,
-    activation: str,
+    activation: Literal["none", "silu", "swish"],
 ) -> list[MLOperand | None]:
     """A convolution of each channel with what came before, and what the next call has to know of it."""
-    if activation not in ("none", "silu", "swish"):
-        refuse("attribute activation", activation, "none, silu or swish")
     if input.rank != 3 or weight.shape[:2] != (input.shape[1], 1) or weight.rank != 3:
         refuse("the shape of the weight", weight.shape, f"[channels, 1, width], for the input {list(input.shape)}")
     before = weight.shape[2] - 1
@@ -184,7 +158,7 @@ def causal_conv(
         padded = context.pad(input, [0, 0, before], [0, 0, 0]) if before else input
     else:
         padded = context.concat([past_state, input], 2)
-    y = conv(context, padded, weight, bias, auto_pad="NOTSET", group=input.shape[1])
+    y = conv(context, padded, weight, bias, attributes=ConvolutionAttributes(group=input.shape[1]))
     if activation != "none":
         y = context.mul(y, context.sigmoid(y))
     if not before or context.wanted[1:] != (True,):
@@ -196,49 +170,38 @@ def causal_conv(
 def images_of_columns(
     context: ConversionContext,
     input: MLOperand,
-    image_shape: StaticValue,
-    block_shape: StaticValue,
+    image_shape: Integers,
+    block_shape: Integers,
     *,
-    dilations: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    attributes: WindowAttributes,
 ) -> MLOperand:
     """Add blocks up to images, where windows would have taken them: the transpose of a convolution with ones."""
-    image, block = integers("input image_shape", image_shape), integers("input block_shape", block_shape)
-    axes, size = len(image), math.prod(block)
-    if input.rank != 3 or not axes or len(block) != axes or min(*image, *block) < 1 or input.shape[1] % size:
-        refuse(
-            "the shapes of the input, images and blocks",
-            [*input.shape, *image, *block],
-            "[N, C · block, L] and as many",
-        )
-    begins, ends = given_padding("NOTSET", pads, axes)
-    strides, dilations = strides or (1,) * axes, dilations or (1,) * axes
+    axes, size = len(image_shape), math.prod(block_shape)
+    sizes = [*image_shape, *block_shape]
+    if input.rank != 3 or not axes or len(block_shape) != axes or min(sizes) < 1 or input.shape[1] % size:
+        refuse("the shapes of the input, images and blocks", [*input.shape, *sizes], "[N, C · block, L] and as many")
+    begins, ends = given_padding("NOTSET", attributes.pads, axes)
+    strides, dilations = attributes.strides or (1,) * axes, attributes.dilations or (1,) * axes
     if not len(strides) == len(dilations) == axes or min(*strides, *dilations) < 1:
         refuse("attributes strides and dilations", [*strides, *dilations], f"{axes} numbers each, at least 1")
-    slid = SlidingWindows(image, block, tuple(strides), tuple(dilations), begins, ends)
+    slid = SlidingWindows(image_shape, block_shape, tuple(strides), tuple(dilations), begins, ends)
     if math.prod(slid.counts) != input.shape[2] or min(slid.counts) < 1:
         refuse("the number of blocks", input.shape[2], f"{list(slid.counts)} together")
-    reached = [
-        (count - 1) * stride + reach
-        for count, stride, reach in zip(slid.counts, slid.strides, slid.reaches, strict=True)
-    ]
     channels = input.shape[1] // size
     context.reserve(4 * input.shape[1] * size)
-    ones = np.tile(np.eye(size, dtype=input.data_type), (channels, 1)).reshape(input.shape[1], 1, *block)
+    ones = np.tile(np.eye(size, dtype=input.data_type), (channels, 1)).reshape(input.shape[1], 1, *block_shape)
     missing = [
-        begin + length + end - most for begin, length, end, most in zip(begins, image, ends, reached, strict=True)
+        begin + length + end - (count - 1) * stride - reach
+        for begin, length, end, count, stride, reach in zip(
+            begins, image_shape, ends, slid.counts, strides, slid.reaches, strict=True
+        )
     ]
     return conv_transpose(
         context,
         context.reshape(input, [*input.shape[:2], *slid.counts]),
         context.constant(ones),
-        auto_pad="NOTSET",
-        dilations=dilations,
-        group=channels,
+        attributes=ConvolutionAttributes(dilations=dilations, group=channels, pads=[*begins, *ends], strides=strides),
         output_padding=missing,
-        pads=[*begins, *ends],
-        strides=strides,
     )
 
 
@@ -268,8 +231,3 @@ def _cut_to(
     if any(size > most for size, most in zip(wanted, whole, strict=True)):
         refuse("the output's shape", tuple(wanted), f"at most {whole}, what the windows reach")
     return shared([most - size for size, most in zip(wanted, whole, strict=True)], more_at_end=more_at_end)
-
-
-def _check_kernel(w: MLOperand, kernel_shape: Sequence[int] | None) -> None:
-    if kernel_shape is not None and tuple(kernel_shape) != w.shape[2:]:
-        refuse("attribute kernel_shape", tuple(kernel_shape), f"that of input W, {list(w.shape[2:])}")

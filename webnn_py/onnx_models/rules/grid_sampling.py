@@ -4,22 +4,17 @@ import math
 from collections.abc import Sequence
 from functools import reduce
 from itertools import product
-from typing import Final
+from typing import Final, Literal
 
 import attrs
 import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue
-from webnn_py.onnx_models.rule_helpers.axes import integers
-from webnn_py.onnx_models.rule_helpers.windows import SlidingWindows, windows
-from webnn_py.onnx_models.rule_table.declaration import rule
+from webnn_py.onnx_models.rule_helpers.windows import SlidingWindows, WindowAttributes, windows
+from webnn_py.onnx_models.rule_table.declaration import Integers, rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
-MODES: Final = {"nearest": "nearest", "linear": "linear", "bilinear": "linear", "cubic": "cubic", "bicubic": "cubic"}
-"""The names of modes in other versions of the operator."""
-
-PADDING: Final = ("zeros", "border", "reflection")
 MOST_AXES: Final = 3
 """A cubic sample is made of four elements along each."""
 CUBIC: Final = -0.75
@@ -132,19 +127,22 @@ class _SampledAxis:
 
 @rule("GridSample", 16, 20, 22)
 def grid_sample(
-    context: ConversionContext, x: MLOperand, grid: MLOperand, *, align_corners: int, mode: str, padding_mode: str
+    context: ConversionContext,
+    x: MLOperand,
+    grid: MLOperand,
+    *,
+    align_corners: bool,
+    mode: Literal["nearest", "linear", "bilinear", "cubic", "bicubic"],
+    padding_mode: Literal["zeros", "border", "reflection"],
 ) -> MLOperand:
     """Interpolate at the places of a grid: each a point of as many numbers from -1 to 1 as there are spatial axes."""
     spatial = x.rank - 2
-    if mode not in MODES:
-        refuse("attribute mode", mode, ", ".join(MODES))
-    if padding_mode not in PADDING:
-        refuse("attribute padding_mode", padding_mode, ", ".join(PADDING))
     if not 1 <= spatial <= MOST_AXES:
         refuse("the rank of the input", x.rank, f"from 3 to {MOST_AXES + 2}")
     if grid.rank != x.rank or grid.shape[0] != x.shape[0] or grid.shape[-1] != spatial:
         refuse("the shape of the grid", grid.shape, f"[batch, places …, {spatial}], as the input {list(x.shape)} has")
-    if MODES[mode] != "nearest" and x.data_type not in ("float32", "float16"):
+    kind = mode.removeprefix("bi")  # as versions before 20 call them
+    if kind != "nearest" and x.data_type not in ("float32", "float16"):
         refuse("the data type of the input", x.data_type, "float32 or float16 but in the mode nearest")
     batch, channels, *sizes = x.shape
     samples = math.prod(grid.shape[1:-1])
@@ -152,8 +150,8 @@ def grid_sample(
     taps = []
     for axis, size in enumerate(sizes):  # the last number of a point is for the first axis
         along = context.slice(points, [0, 0, spatial - 1 - axis], [batch, samples, 1])
-        sampled = _SampledAxis(context, size, bool(align_corners), padding_mode)
-        taps.append(sampled.taps(context.reshape(along, [batch, samples]), MODES[mode]))
+        sampled = _SampledAxis(context, size, align_corners, padding_mode)
+        taps.append(sampled.taps(context.reshape(along, [batch, samples]), kind))
     y = context.transpose(reduce(context.add, _parts(context, x, taps)), permutation=[0, 2, 1])
     return context.reshape(y, [batch, channels, *grid.shape[1:-1]])
 
@@ -197,29 +195,23 @@ def _gathered(
 
 
 @rule("AffineGrid", 20)
-def affine_grid(context: ConversionContext, theta: MLOperand, size: StaticValue, *, align_corners: int) -> MLOperand:
+def affine_grid(context: ConversionContext, theta: MLOperand, size: Integers, *, align_corners: bool) -> MLOperand:
     """The grid of places that an affine map gives to the elements of an image, or of a volume."""
-    given = integers("input size", size)
-    sizes = given[2:]
-    if len(sizes) not in (2, 3) or min(sizes) < 1 or theta.shape != (given[0], len(sizes), len(sizes) + 1):
+    sizes = size[2:]
+    if len(sizes) not in (2, 3) or min(sizes) < 1 or theta.shape != (size[0], len(sizes), len(sizes) + 1):
         refuse(
             "input size and the shape of theta",
-            f"{list(given)} and {list(theta.shape)}",
+            f"{list(size)} and {list(theta.shape)}",
             "[N, C, H, W] and [N, 2, 3], or [N, C, D, H, W] and [N, 3, 4]",
         )
     context.reserve(16 * (len(sizes) + 1) * math.prod(sizes))
-    along = [_normalized(length, align_corners=bool(align_corners)) for length in sizes]
+    along = [
+        np.linspace(-1, 1, length) if align_corners else (2 * np.arange(length) + 1) / length - 1 for length in sizes
+    ]
     points = [axis.reshape(-1) for axis in reversed(np.meshgrid(*along, indexing="ij"))]
     places = np.stack([*points, np.ones_like(points[0])], axis=-1).astype(theta.data_type)
     grid = context.matmul(context.constant(places), context.transpose(theta, permutation=[0, 2, 1]))
-    return context.reshape(grid, [given[0], *sizes, len(sizes)])
-
-
-def _normalized(length: int, *, align_corners: bool) -> StaticValue:
-    """Return the coordinates of an axis's elements, from -1 to 1."""
-    if align_corners:
-        return np.linspace(-1, 1, length)
-    return (2 * np.arange(length) + 1) / length - 1
+    return context.reshape(grid, [size[0], *sizes, len(sizes)])
 
 
 @rule("DeformConv", 19, 22)
@@ -231,17 +223,15 @@ def deformable_conv(
     b: MLOperand | None = None,
     mask: MLOperand | None = None,
     *,
-    dilations: Sequence[int] | None = None,
+    attributes: WindowAttributes,
     group: int,
     kernel_shape: Sequence[int] | None = None,
     offset_group: int,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
 ) -> MLOperand:
     """A convolution over images whose windows' elements are each moved by an offset, and weighted by a mask."""
     if x.rank != 4:
         refuse("the rank of the input", x.rank, "4")
-    slid = windows(x, w.shape[2:], auto_pad="NOTSET", pads=pads, strides=strides, dilations=dilations)
+    slid = windows(x, w.shape[2:], attributes)
     if kernel_shape is not None and tuple(kernel_shape) != slid.kernel:
         refuse("attribute kernel_shape", tuple(kernel_shape), f"that of input W, {list(slid.kernel)}")
     (batch, channels, *sizes), outputs, counts = x.shape, w.shape[0], slid.counts
@@ -296,8 +286,8 @@ def align_regions(
     rois: MLOperand,
     batch_indices: MLOperand,
     *,
-    coordinate_transformation_mode: str = "output_half_pixel",
-    mode: str,
+    coordinate_transformation_mode: Literal["half_pixel", "output_half_pixel"] = "output_half_pixel",
+    mode: Literal["avg", "max"],
     output_height: int,
     output_width: int,
     sampling_ratio: int,
@@ -310,14 +300,6 @@ def align_regions(
             "the shapes of the inputs",
             f"{list(x.shape)}, {list(rois.shape)} and {list(batch_indices.shape)}",
             "[N, C, H, W], [regions, 4] and [regions]",
-        )
-    if mode not in ("avg", "max"):
-        refuse("attribute mode", mode, "avg or max")
-    if coordinate_transformation_mode not in ("half_pixel", "output_half_pixel"):
-        refuse(
-            "attribute coordinate_transformation_mode",
-            coordinate_transformation_mode,
-            "half_pixel or output_half_pixel",
         )
     if min(sampling_ratio, output_height, output_width) < 1:
         given = [sampling_ratio, output_height, output_width]

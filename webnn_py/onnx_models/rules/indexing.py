@@ -1,16 +1,20 @@
 """Gathering and scattering. ONNX forbids indices out of range, which WebNN clamps."""
 
 import math
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue
 from webnn_py.onnx_models.reading.element_types import extreme
 from webnn_py.onnx_models.rule_helpers.axes import counted, whole
-from webnn_py.onnx_models.rule_table.declaration import rule
+from webnn_py.onnx_models.rule_table.declaration import one_to_one, rule
+from webnn_py.operators import indexing
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
+
+Reduction = Literal["none", "add", "mul", "max", "min"]
+"""What scattered elements do to those that are there."""
 
 MOST_COMPARISONS: Final = 2**24
 """Of a place with an update's, for each element of a slice."""
@@ -41,13 +45,15 @@ def gather_elements(context: ConversionContext, data: MLOperand, indices: MLOper
     """Take single elements; what lies beyond the indices, along the other axes, is not looked at."""
     axis = counted(axis, data.rank)
     if indices.rank == data.rank:
-        sizes = [
-            data.shape[index] if index == axis else min(size, data.shape[index])
-            for index, size in enumerate(indices.shape)
-        ]
-        if tuple(sizes) != data.shape:
-            data = context.slice(data, [0] * data.rank, sizes)
+        data = _reached(context, data, indices, axis)
     return context.gather_elements(data, indices, axis=axis)
+
+
+def _reached(context: ConversionContext, data: MLOperand, indices: MLOperand, axis: int) -> MLOperand:
+    """Return the part of a tensor that indices along an axis reach: along the others, it ends where they do."""
+    sizes = [*map(min, indices.shape, data.shape)]
+    sizes[axis] = data.shape[axis]
+    return data if tuple(sizes) == data.shape else context.slice(data, [0] * data.rank, sizes)
 
 
 @rule("GatherND", 11, 12, 13)
@@ -95,11 +101,8 @@ def scatter_elements(
     axis = counted(axis, data.rank)
     if indices.rank != data.rank:
         return context.scatter_elements(data, indices, updates, axis=axis)
-    sizes = [
-        data.shape[index] if index == axis else min(size, data.shape[index]) for index, size in enumerate(indices.shape)
-    ]
-    reached = data if tuple(sizes) == data.shape else context.slice(data, [0] * data.rank, sizes)
-    result = context.scatter_elements(reached, indices, updates, axis=axis)
+    reached = _reached(context, data, indices, axis)
+    sizes, result = reached.shape, context.scatter_elements(reached, indices, updates, axis=axis)
     for index, size in enumerate(sizes):
         if size < data.shape[index]:
             starts = [size if other == index else 0 for other in range(data.rank)]
@@ -116,9 +119,9 @@ def scatter_reduced_elements(
     updates: MLOperand,
     *,
     axis: int,
-    reduction: str,
+    reduction: Reduction,
 ) -> MLOperand:
-    """Likewise, or add them to what is there, multiply it by them, or keep the greater or the less."""
+    """Put single elements where the indices say, or reduce what is there with them."""
     if reduction == "none":
         return scatter_elements(context, data, indices, updates, axis=axis)
     axis = counted(axis, data.rank)
@@ -167,10 +170,7 @@ def _scattered_along(
     return context.transpose(result, permutation=np.argsort(order).tolist())
 
 
-@rule("ScatterND", 11, 13)
-def scatter_nd(context: ConversionContext, data: MLOperand, indices: MLOperand, updates: MLOperand) -> MLOperand:
-    """Put slices where coordinates say."""
-    return context.scatter_nd(data, indices, updates)
+one_to_one("ScatterND", indexing.scatter_nd, 11, 13)
 
 
 @rule("ReverseSequence", 10, 28)
@@ -197,11 +197,11 @@ def reverse_sequence(
 
 @rule("ScatterND", 16, 18)
 def scatter_reduced_slices(
-    context: ConversionContext, data: MLOperand, indices: MLOperand, updates: MLOperand, *, reduction: str
+    context: ConversionContext, data: MLOperand, indices: MLOperand, updates: MLOperand, *, reduction: Reduction
 ) -> MLOperand:
-    """Likewise, or add them to what is there, multiply it by them, or keep the greater or the less."""
+    """Put slices where coordinates say, or reduce what is there with them."""
     if reduction == "none":
-        return scatter_nd(context, data, indices, updates)
+        return context.scatter_nd(data, indices, updates)
     *places, depth = indices.shape or (0,)
     if not 0 < depth <= data.rank or updates.shape != (*places, *data.shape[depth:]):
         refuse(
@@ -255,8 +255,6 @@ def _reduced(
         "max": (extreme(data.data_type, lowest=True), context.reduce_max, context.max),
         "min": (extreme(data.data_type, lowest=False), context.reduce_min, context.min),
     }
-    if reduction not in reductions:
-        refuse("attribute reduction", reduction, f"none, {', '.join(reductions)}")
     neutral, reduced, combined = reductions[reduction]
     apart = context.where(is_there, context.reshape(updates, [1, *updates.shape]), context.number(neutral, data))
     return combined(data, reduced(apart, axes=[1]))
@@ -270,7 +268,7 @@ def tensor_scatter(
     write_indices: MLOperand | None = None,
     *,
     axis: int,
-    mode: str,
+    mode: Literal["linear", "circular"],
 ) -> MLOperand:
     """A cache with new elements along an axis, from a place of each batch's own on; "circular" goes on at the begin."""
     axis = counted(axis, past_cache.rank)
@@ -281,8 +279,6 @@ def tensor_scatter(
             update.shape,
             f"that of the cache {list(past_cache.shape)}, or less along the axis",
         )
-    if mode not in ("linear", "circular"):
-        refuse("attribute mode", mode, "linear or circular")
     if write_indices is None:
         write_indices = context.constant(np.zeros(update.shape[0], np.int64))
     starts = context.reshape(write_indices, [update.shape[0]] + [1] * (update.rank - 1))

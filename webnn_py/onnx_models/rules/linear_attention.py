@@ -1,6 +1,6 @@
 """Linear attention: a state of keys times values in place of a cache, token by token."""
 
-from typing import Final
+from typing import Final, Literal
 
 import attrs
 
@@ -46,14 +46,12 @@ def linear_attention(
     kv_num_heads: int,
     q_num_heads: int,
     scale: float,
-    update_rule: str,
+    update_rule: Literal["linear", "gated", "delta", "gated_delta"],
 ) -> list[MLOperand]:
     """Return what each token's query reads from the state, and the last state, computed in float32.
 
     ``chunk_size`` is a hint.
     """
-    if update_rule not in NEEDS:
-        refuse("attribute update_rule", update_rule, ", ".join(NEEDS))
     given = decay is not None, beta is not None
     if given != NEEDS[update_rule]:
         refuse("whether decay and beta are given", given, f"{NEEDS[update_rule]} where update_rule is {update_rule}")

@@ -4,6 +4,7 @@ import math
 from itertools import combinations
 from typing import Final
 
+import attrs
 import numpy as np
 from onnx import helper
 
@@ -44,20 +45,29 @@ def _of_integers(context: ConversionContext, a: MLOperand, b: MLOperand) -> MLOp
     return context.reduce_sum(context.mul(rows, columns), axes=[len(shape) - 2])
 
 
+@attrs.frozen(kw_only=True)
+class TransposeAttributes:
+    """Attributes of products of matrices: a factor, and whether A and B are transposed first."""
+
+    alpha: float = 1.0
+    transA: bool = False  # noqa: N815 - ONNX's name
+    transB: bool = False  # noqa: N815 - ONNX's name
+
+
+@attrs.frozen(kw_only=True)
+class GemmAttributes(TransposeAttributes):
+    """Attributes of Gemm, and a factor of C."""
+
+    beta: float = 1.0
+
+
 @rule("Gemm", 7, 9, 11, 13)
 def gemm(
-    context: ConversionContext,
-    a: MLOperand,
-    b: MLOperand,
-    c: MLOperand | None = None,
-    *,
-    alpha: float,
-    beta: float,
-    transA: int,  # noqa: N803 - ONNX's name
-    transB: int,  # noqa: N803 - ONNX's name
+    context: ConversionContext, a: MLOperand, b: MLOperand, c: MLOperand | None = None, *, attributes: GemmAttributes
 ) -> MLOperand:
-    """Alpha · A · B + beta · C."""
-    return context.gemm(a, b, c=c, alpha=alpha, beta=beta, a_transpose=bool(transA), b_transpose=bool(transB))
+    """Return alpha · A · B + beta · C."""
+    alpha, beta, a_transpose, b_transpose = attributes.alpha, attributes.beta, attributes.transA, attributes.transB
+    return context.gemm(a, b, c=c, alpha=alpha, beta=beta, a_transpose=a_transpose, b_transpose=b_transpose)
 
 
 @rule("EyeLike", 9, 22)

@@ -1,6 +1,7 @@
 """Classifiers of ONNX's classical machine learning: scores, what is made of them, and the label of the best class."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -12,7 +13,9 @@ from webnn_py.operators.rules import refuse
 
 NEXT_TO_NOTHING = 1e-7
 """Scores up to this have no part in SOFTMAX_ZERO; onnxruntime's bound."""
-TRANSFORMS = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO")
+
+Transform = Literal["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"]
+"""What is made of scores."""
 
 
 def rows_of(context: ConversionContext, x: MLOperand) -> MLOperand:
@@ -23,15 +26,8 @@ def rows_of(context: ConversionContext, x: MLOperand) -> MLOperand:
     return context.reshape(floats, [1, *x.shape]) if x.rank == 1 else floats
 
 
-def check_transform(post_transform: str) -> None:
-    """Refuse what ``post_transform`` must not be."""
-    if post_transform not in TRANSFORMS:
-        refuse("attribute post_transform", post_transform, ", ".join(TRANSFORMS))
-
-
-def transformed(context: ConversionContext, scores: MLOperand, post_transform: str) -> MLOperand:
+def transformed(context: ConversionContext, scores: MLOperand, post_transform: Transform) -> MLOperand:
     """Return the scores of two or more classes after ``post_transform``."""
-    check_transform(post_transform)
     if post_transform == "LOGISTIC":
         return context.sigmoid(scores)
     if post_transform == "SOFTMAX":
@@ -47,9 +43,10 @@ def _softmax_without_zeros(context: ConversionContext, scores: MLOperand) -> MLO
     return context.div(powers, context.reduce_sum(powers, axes=[1], keep_dimensions=True))
 
 
-def both_sides(context: ConversionContext, score: MLOperand, post_transform: str, *, is_probability: bool) -> MLOperand:
+def both_sides(
+    context: ConversionContext, score: MLOperand, post_transform: Transform, *, is_probability: bool
+) -> MLOperand:
     """The scores of two classes of that of the second, a column; softmax is left out, as onnxruntime does."""
-    check_transform(post_transform)
     if post_transform == "LOGISTIC":
         return context.sigmoid(context.concat([context.neg(score), score], 1))
     whole = context.number(1 if is_probability else 0, score)
@@ -111,7 +108,7 @@ def linear_classifier(
     coefficients: Sequence[float] | None = None,
     intercepts: Sequence[float] | None = None,
     multi_class: int = 0,
-    post_transform: str = "NONE",
+    post_transform: Transform = "NONE",
 ) -> tuple[MLOperand | None, MLOperand]:
     """A product with the coefficients of each class, and its intercept; of two classes the first may be left out."""
     count = classes_of(classlabels_ints, classlabels_strings)

@@ -1,6 +1,7 @@
 """Normalization."""
 
 import math
+from typing import Literal
 
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_helpers.axes import counted
@@ -20,7 +21,7 @@ def batch_normalization(
     *,
     epsilon: float,
     momentum: float,
-    training_mode: int = 0,
+    training_mode: bool = False,
 ) -> list[MLOperand]:
     """Normalize with given means and variances; in training with those of the batch, and update the running ones."""
     if not training_mode:
@@ -59,14 +60,12 @@ def layer_normalization(
     *,
     axis: int,
     epsilon: float,
-    stash_type: int,
+    stash_type: Literal[1],
 ) -> list[MLOperand]:
     """Normalize over the axes from one on; WebNN computes in float32, which is what ``stash_type`` 1 asks for.
 
     The means, and the inverse standard deviations, are outputs, too: in float32.
     """
-    if stash_type != 1:
-        refuse("attribute stash_type", stash_type, "1")
     axes = range(counted(axis, x.rank), x.rank)
     normalized = x.shape[axes.start :]
     y = context.layer_normalization(
@@ -105,11 +104,9 @@ def group_normalization(
     *,
     epsilon: float,
     num_groups: int,
-    stash_type: int,
+    stash_type: Literal[1],
 ) -> MLOperand:
     """Normalize each group of channels of each sample by itself, then scale and shift each channel."""
-    if stash_type != 1:
-        refuse("attribute stash_type", stash_type, "1")
     normalized = context.reshape(_normalized_groups(context, x, num_groups, epsilon), x.shape)
     per_channel = [x.shape[1]] + [1] * (x.rank - 2)
     return context.add(context.mul(normalized, context.reshape(scale, per_channel)), context.reshape(b, per_channel))
@@ -154,10 +151,8 @@ def local_response_normalization(
 
 
 @rule("LpNormalization", 1, 22)
-def lp_normalization(context: ConversionContext, x: MLOperand, *, axis: int, p: int) -> MLOperand:
+def lp_normalization(context: ConversionContext, x: MLOperand, *, axis: int, p: Literal[1, 2]) -> MLOperand:
     """Divide by the norm along an axis; zeros, whose norm is 0, stay zeros."""
-    if p not in (1, 2):
-        refuse("attribute p", p, "1 or 2")
     reduced = context.reduce_l1 if p == 1 else context.reduce_l2
     norm = reduced(x, axes=[counted(axis, x.rank)], keep_dimensions=True)
     zero, one = context.number(0, x), context.number(1, x)

@@ -5,11 +5,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue
+from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.reading.element_types import extreme
-from webnn_py.onnx_models.rule_helpers.axes import integers
-from webnn_py.onnx_models.rule_helpers.windows import MAX_SPATIAL_AXES, SlidingWindows, as_images, like, windows
-from webnn_py.onnx_models.rule_table.declaration import rule
+from webnn_py.onnx_models.rule_helpers.windows import (
+    MAX_SPATIAL_AXES,
+    PoolingAttributes,
+    SlidingWindows,
+    WindowAttributes,
+    as_images,
+    like,
+    windows,
+)
+from webnn_py.onnx_models.rule_table.declaration import Integers, rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
@@ -19,24 +26,21 @@ def max_pool(
     context: ConversionContext,
     x: MLOperand,
     *,
-    auto_pad: str,
-    ceil_mode: int = 0,
-    dilations: Sequence[int] | None = None,
+    attributes: PoolingAttributes,
+    ceil_mode: bool = False,
     kernel_shape: Sequence[int],
-    pads: Sequence[int] | None = None,
-    storage_order: int = 0,
-    strides: Sequence[int] | None = None,
+    storage_order: bool = False,
 ) -> list[MLOperand]:
-    """The greatest of each window's elements, and their places in the flat input.
+    """Return the greatest of each window's elements, and their places in the flat input.
 
     With ``storage_order`` 1 the places within an image are counted along its first axis first.
     """
-    slid = windows(x, kernel_shape, auto_pad=auto_pad, pads=pads, strides=strides, dilations=dilations)
+    slid = windows(x, kernel_shape, attributes, attributes.auto_pad)
     slid = slid.rounded_up() if ceil_mode else slid
     y = _pooled(context, "max", x, slid)
     if context.wanted[1:] != (True,):
         return [y]
-    return [y, context.reshape(_places_of_greatest(context, x, slid, by_columns=bool(storage_order)), y.shape)]
+    return [y, context.reshape(_places_of_greatest(context, x, slid, by_columns=storage_order), y.shape)]
 
 
 def _places_of_greatest(
@@ -78,14 +82,13 @@ def max_unpool(
     context: ConversionContext,
     x: MLOperand,
     i: MLOperand,
-    output_shape: StaticValue | None = None,
+    output_shape: Integers | None = None,
     *,
+    attributes: WindowAttributes,
     kernel_shape: Sequence[int],
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
 ) -> MLOperand:
     """Put elements back where the second output of MaxPool says, among zeros."""
-    slid = windows(x, kernel_shape, auto_pad="NOTSET", pads=pads, strides=strides, dilations=None)
+    slid = windows(x, kernel_shape, attributes)
     if i.shape != x.shape:
         refuse("the shape of input I", i.shape, f"{list(x.shape)}, that of input X")
     sizes = [
@@ -95,41 +98,33 @@ def max_unpool(
         )
     ]
     shape = [*x.shape[:2], *sizes]
-    wanted = tuple(shape) if output_shape is None else integers("input output_shape", output_shape)
-    if (
-        min(sizes) < 1
-        or len(wanted) != len(shape)
-        or any(size > most for size, most in zip(shape, wanted, strict=True))
-    ):
+    wanted = tuple(shape) if output_shape is None else output_shape
+    missing = [most - size for size, most in zip(shape, wanted, strict=False)]
+    if min(sizes) < 1 or len(wanted) != len(shape) or min(missing) < 0:
         refuse("the shape of the output", wanted, f"at least {shape}, and positive")
     count = math.prod(x.shape)
     zeros = context.expand(context.number(0, x), [math.prod(shape)])
     y = context.scatter_elements(zeros, context.reshape(i, [count]), context.reshape(x, [count]))
     y = context.reshape(y, shape)
-    missing = [most - size for size, most in zip(shape, wanted, strict=True)]
     return context.pad(y, [0] * x.rank, missing) if any(missing) else y
 
 
-@rule("AveragePool", 7, 10, 11, 19, 22)
+@rule("AveragePool", 1, 7, 10, 11, 19, 22)
 def average_pool(
     context: ConversionContext,
     x: MLOperand,
     *,
-    auto_pad: str,
-    ceil_mode: int = 0,
-    count_include_pad: int = 0,
-    dilations: Sequence[int] | None = None,
+    attributes: PoolingAttributes,
+    ceil_mode: bool = False,
+    count_include_pad: bool = False,
     kernel_shape: Sequence[int],
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
 ) -> MLOperand:
-    """The mean of each window's elements; WebNN never counts padding, so padding that counts becomes elements."""
-    slid = windows(x, kernel_shape, auto_pad=auto_pad, pads=pads, strides=strides, dilations=dilations)
+    """Return the mean of each window's elements; WebNN never counts padding, so what counts becomes elements."""
+    slid = windows(x, kernel_shape, attributes, attributes.auto_pad)
     rounded = slid.rounded_up() if ceil_mode else slid
     if not count_include_pad or not any((*slid.begins, *slid.ends)):
         return _pooled(context, "average", x, rounded)
-    padded = context.pad(x, [0, 0, *slid.begins], [0, 0, *slid.ends])
-    return _pooled(context, "average", padded, rounded.over_padded(slid))
+    return _pooled(context, "average", _padded(context, x, slid), rounded.over_padded(slid))
 
 
 @rule("LpPool", 2, 11, 18, 22)
@@ -137,26 +132,26 @@ def lp_pool(
     context: ConversionContext,
     x: MLOperand,
     *,
-    auto_pad: str,
-    ceil_mode: int = 0,
-    dilations: Sequence[int] | None = None,
+    attributes: PoolingAttributes,
+    ceil_mode: bool = False,
     kernel_shape: Sequence[int],
     p: int,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
 ) -> MLOperand:
-    """The norm of each window's elements: the root of the sum of powers, which for 2 WebNN has itself."""
+    """Return the norm of each window's elements: the root of the sum of powers, which for 2 WebNN has itself."""
     if p < 1:
         refuse("attribute p", p, "at least 1")
-    slid = windows(x, kernel_shape, auto_pad=auto_pad, pads=pads, strides=strides, dilations=dilations)
+    slid = windows(x, kernel_shape, attributes, attributes.auto_pad)
     slid = slid.rounded_up() if ceil_mode else slid
     if p == 2:
         return _pooled(context, "l2", x, slid)
     powers = context.abs(x) if p == 1 else context.pow(context.abs(x), context.number(p, x))
-    padded = context.pad(powers, [0, 0, *slid.begins], [0, 0, *slid.ends])
-    means = _pooled(context, "average", padded, slid.over_padded(slid))
+    means = _pooled(context, "average", _padded(context, powers, slid), slid.over_padded(slid))
     sums = context.mul(means, context.number(math.prod(slid.kernel), means))
     return sums if p == 1 else context.pow(sums, context.number(1 / p, sums))
+
+
+def _padded(context: ConversionContext, x: MLOperand, slid: SlidingWindows) -> MLOperand:
+    return context.pad(x, [0, 0, *slid.begins], [0, 0, *slid.ends])
 
 
 def _pooled(context: ConversionContext, kind: str, x: MLOperand, slid: SlidingWindows) -> MLOperand:
@@ -174,14 +169,7 @@ def _pooled(context: ConversionContext, kind: str, x: MLOperand, slid: SlidingWi
             dilations=[*depth.dilations, 1],
         )
         return context.reshape(y, [*y.shape[:3], *images.counts])
-    y = pool(
-        as_images(context, x),
-        window_dimensions=slid.window,
-        padding=slid.padding,
-        strides=slid.two_strides,
-        dilations=slid.two_dilations,
-    )
-    return like(context, y, x)
+    return like(context, pool(as_images(context, x), window_dimensions=slid.window, **slid.two_axes), x)
 
 
 @rule("GlobalAveragePool", 1, 22)

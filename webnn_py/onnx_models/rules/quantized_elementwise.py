@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from functools import reduce
+from typing import Literal
 
 import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.rule_helpers.axes import counted
+from webnn_py.onnx_models.rule_helpers.windows import AutoPad, PoolingAttributes
 from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.onnx_models.rules.activation import softmax_of_rows
 from webnn_py.onnx_models.rules.conversion import dequantize, quantize
@@ -200,7 +202,7 @@ def qlinear_global_average_pool(
     y_scale: MLOperand,
     y_zero_point: MLOperand,
     *,
-    channels_last: int = 0,
+    channels_last: bool = False,
 ) -> MLOperand:
     """The mean over the spatial axes."""
     if x.rank < 3:
@@ -219,26 +221,22 @@ def qlinear_average_pool(
     y_scale: MLOperand,
     y_zero_point: MLOperand | None = None,
     *,
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    channels_last: int = 0,
-    count_include_pad: int = 0,
+    auto_pad: AutoPad = "NOTSET",
+    ceil_mode: bool = False,
+    channels_last: Literal[0] = 0,
+    count_include_pad: bool = False,
     kernel_shape: Sequence[int],
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> MLOperand:
     """The mean of each window's elements."""
-    if channels_last:
-        refuse("attribute channels_last", channels_last, "0")
     y = average_pool(
         context,
         _floats(context, x, x_scale, x_zero_point),
-        auto_pad=auto_pad,
+        attributes=PoolingAttributes(auto_pad=auto_pad, pads=pads, strides=strides),
         ceil_mode=ceil_mode,
         count_include_pad=count_include_pad,
         kernel_shape=kernel_shape,
-        pads=pads,
-        strides=strides,
     )
     return _quantized_like(context, y, y_scale, y_zero_point, x)
 

@@ -2,16 +2,18 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.rule_helpers.axes import check_rank
 from webnn_py.onnx_models.rule_helpers.integer_products import convolution, product, shifted
+from webnn_py.onnx_models.rule_helpers.windows import ConvolutionAttributes
 from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.onnx_models.rules.conversion import packed_in_bytes, quantize
 from webnn_py.onnx_models.rules.convolution import conv
-from webnn_py.onnx_models.rules.matrix import matmul
+from webnn_py.onnx_models.rules.matrix import TransposeAttributes, matmul
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
@@ -77,34 +79,15 @@ def conv_integer(
     x_zero_point: Value | None = None,
     w_zero_point: Value | None = None,
     *,
-    auto_pad: str = "NOTSET",
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    attributes: ConvolutionAttributes,
 ) -> MLOperand:
-    """A convolution of 8-bit integers less their zero points, as int32; the padding is 0 after that."""
-
-    def convolved(images: MLOperand, filters: MLOperand) -> MLOperand:
-        return conv(
-            context,
-            images,
-            filters,
-            auto_pad=auto_pad,
-            dilations=dilations,
-            group=group,
-            kernel_shape=kernel_shape,
-            pads=pads,
-            strides=strides,
-        )
-
-    if len(_shape(w)) < 3 or len(_shape(x)) != len(_shape(w)) or _shape(x)[1] != group * _shape(w)[1]:
-        refuse(
-            "the shape of input x", _shape(x), f"such that filters {list(_shape(w))} in {group} groups slide over it"
-        )
-    filters = shifted(context, w, _per_filter(context, w_zero_point, len(_shape(w))))
-    return convolution(context, shifted(context, x, x_zero_point), filters, group, convolved)
+    """Convolve 8-bit integers less their zero points, as int32; the padding is 0 after that."""
+    images, filters, group = _shape(x), _shape(w), attributes.group
+    if len(filters) < 3 or len(images) != len(filters) or images[1] != group * filters[1]:
+        refuse("the shape of input x", images, f"such that filters {list(filters)} in {group} groups slide over it")
+    shifted_filters = shifted(context, w, _per_filter(context, w_zero_point, len(filters)))
+    shifted_images, convolved = shifted(context, x, x_zero_point), partial(conv, context, attributes=attributes)
+    return convolution(context, shifted_images, shifted_filters, group, convolved)
 
 
 def _per_filter(context: ConversionContext, values: Value | None, rank: int) -> Value | None:
@@ -179,27 +162,10 @@ def qlinear_conv(
     y_zero_point: MLOperand,
     b: MLOperand | None = None,
     *,
-    auto_pad: str,
-    dilations: Sequence[int] | None = None,
-    group: int,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    attributes: ConvolutionAttributes,
 ) -> MLOperand:
-    """A convolution of quantized images, quantized; the bias is int32, in steps of both scales."""
-    sums = conv_integer(
-        context,
-        x,
-        w,
-        x_zero_point,
-        w_zero_point,
-        auto_pad=auto_pad,
-        dilations=dilations,
-        group=group,
-        kernel_shape=kernel_shape,
-        pads=pads,
-        strides=strides,
-    )
+    """Convolve quantized images, and quantize the result; the bias is int32, in steps of both scales."""
+    sums = conv_integer(context, x, w, x_zero_point, w_zero_point, attributes=attributes)
     ones = [1] * (sums.rank - 2)
     if b is not None:
         check_rank("input B", b, 1)
@@ -252,18 +218,17 @@ def qgemm(
     y_scale: MLOperand | None = None,
     y_zero_point: MLOperand | None = None,
     *,
-    alpha: float = 1.0,
-    transA: int = 0,  # noqa: N803 - ONNX's name
-    transB: int = 0,  # noqa: N803 - ONNX's name
+    attributes: TransposeAttributes,
 ) -> MLOperand:
     """Alpha · A · B plus C, in int32 in steps of both scales; quantized where an output scale is given."""
     sums = matmul_integer(
         context,
-        _transposed(context, a) if transA else a,
-        _transposed(context, b) if transB else b,
+        _transposed(context, a) if attributes.transA else a,
+        _transposed(context, b) if attributes.transB else b,
         a_zero_point,
         b_zero_point,
     )
+    alpha = attributes.alpha
     scale = a_scale if alpha == 1 else context.mul(a_scale, context.number(alpha, a_scale))
     total = sums if c is None else context.add(sums, c)
     if y_scale is None or y_zero_point is None:

@@ -1,14 +1,14 @@
 """Recurrent networks of quantized weights, of which each step quantizes the state by its own range."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
-from webnn_py.onnx_models.rule_helpers.axes import check_rank, integers
+from webnn_py.onnx_models.rule_helpers.axes import check_rank
 from webnn_py.onnx_models.rule_helpers.integer_products import bytes_of
-from webnn_py.onnx_models.rule_table.declaration import rule
+from webnn_py.onnx_models.rule_table.declaration import Integers, rule
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE_LSTM
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
@@ -27,7 +27,7 @@ def dynamic_quantize_lstm(
     w: Value,
     r: Value,
     b: Value | None,
-    sequence_lens: StaticValue | None,
+    sequence_lens: Integers | None,
     initial_h: Value | None,
     initial_c: Value | None,
     p: MLOperand | None,
@@ -40,9 +40,9 @@ def dynamic_quantize_lstm(
     activation_beta: Sequence[float] | None = None,
     activations: Sequence[str] | None = None,
     clip: float = 0.0,
-    direction: str = "forward",
+    direction: Literal["forward", "reverse", "bidirectional"] = "forward",
     hidden_size: int,
-    input_forget: int = 0,
+    input_forget: bool = False,
 ) -> list[MLOperand]:
     """Long short-term memory whose products are of integers, of the input and of each state as they are quantized."""
     if clip or input_forget or activation_alpha or activation_beta:
@@ -50,17 +50,14 @@ def dynamic_quantize_lstm(
     plain = ("sigmoid", "tanh", "tanh")
     if activations and any(name.lower() != plain[index % 3] for index, name in enumerate(activations)):
         refuse("attribute activations", tuple(activations), "Sigmoid, Tanh and Tanh")
-    if direction not in DIRECTIONS:
-        refuse("attribute direction", direction, ", ".join(DIRECTIONS))
     check_rank("input X", x, 3)
     steps, batch, _ = x.shape
     if steps > MOST_STEPS:
         refuse(
             "the number of steps", steps, f"at most {MOST_STEPS}: give the sequence in parts, with the states between"
         )
-    lengths = () if sequence_lens is None else integers("input sequence_lens", sequence_lens)
-    if any(length != steps for length in lengths):
-        refuse("input sequence_lens", lengths, f"{steps} everywhere, the number of steps")
+    if any(length != steps for length in sequence_lens or ()):
+        refuse("input sequence_lens", sequence_lens, f"{steps} everywhere, the number of steps")
     count = len(DIRECTIONS[direction])
     _check_shapes(context, (w, w_zero_point, w_scale), (r, r_zero_point, r_scale), (count, x.shape[2], hidden_size))
     zeros = context.constant(np.zeros([batch, hidden_size], np.float32))
@@ -118,10 +115,6 @@ def _at(context: ConversionContext, value: Value, index: int) -> Value:
     return context.reshape(context.slice(value, [index] + [0] * (value.rank - 1), sizes), sizes[1:])
 
 
-def _operand_at(context: ConversionContext, value: Value, index: int) -> MLOperand:
-    return context.operand(_at(context, value, index))
-
-
 def _split(context: ConversionContext, values: Value | None, count: int) -> list[Value] | None:
     """The parts of all directions; each has a multiple of the hidden units."""
     if values is None:
@@ -146,4 +139,4 @@ def _by_direction(context: ConversionContext, state: Value | None, count: int, z
         return [zeros] * count
     if tuple(state.shape) != (count, *zeros.shape):
         refuse("the shape of an initial state", tuple(state.shape), str([count, *zeros.shape]))
-    return [_operand_at(context, state, index) for index in range(count)]
+    return [context.operand(_at(context, state, index)) for index in range(count)]

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
-from webnn_py.onnx_models.rule_helpers.axes import counted_all, integers, numbers
-from webnn_py.onnx_models.rule_table.declaration import rule
+from webnn_py.onnx_models.rule_helpers.axes import counted_all, numbers
+from webnn_py.onnx_models.rule_table.declaration import Integers, Numbers, rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.resampling import InterpolationMode
 from webnn_py.operators.rules import check_length, check_positive, refuse
+
+PlainMode = Literal["nearest", "linear"]
+Mode = Literal["nearest", "linear", "cubic"]
+Policy = Literal["stretch", "not_larger", "not_smaller"]
 
 Coordinates = NDArray[np.float64]
 
@@ -159,24 +163,19 @@ class ResizedAxis:
 
 
 @rule("Upsample", 7, 9)
-def upsample(context: ConversionContext, x: MLOperand, scales: StaticValue, *, mode: str) -> MLOperand:
+def upsample(context: ConversionContext, x: MLOperand, scales: Numbers, *, mode: PlainMode) -> MLOperand:
     """Enlarge; coordinates are not shifted."""
-    given = numbers("input scales", scales)
-    if min(given, default=1) < 1:
-        refuse("scales", given, "at least 1 in this version of the operator")
-    return _unshifted(context, x, mode, given)
+    if min(scales, default=1) < 1:
+        refuse("scales", scales, "at least 1 in this version of the operator")
+    return resize_unshifted(context, x, scales, mode=mode)
 
 
 @rule("Resize", 10)
-def resize_unshifted(context: ConversionContext, x: MLOperand, scales: StaticValue, *, mode: str) -> MLOperand:
-    """Enlarge or shrink; coordinates are not shifted."""
-    return _unshifted(context, x, mode, numbers("input scales", scales))
+def resize_unshifted(context: ConversionContext, x: MLOperand, scales: Numbers, *, mode: PlainMode) -> MLOperand:
+    """Enlarge or shrink; coordinates are not shifted.
 
-
-def _unshifted(context: ConversionContext, x: MLOperand, mode: str, scales: Sequence[float]) -> MLOperand:
-    """Of two elements onnxruntime takes the first along an axis that grows, and the second along one that shrinks."""
-    if mode not in ("nearest", "linear"):
-        refuse("attribute mode", mode, "nearest or linear")
+    Of two elements onnxruntime takes the first along an axis that grows, and the second along one that shrinks.
+    """
     kernel = Interpolation(mode, 0.0, antialias=False, exclude_outside=False)
     stretches = _by_scales(x, range(x.rank), scales)
     for rounding, shrinks in (("floor", False), ("ceil", True)):
@@ -192,27 +191,25 @@ def resize(
     context: ConversionContext,
     x: MLOperand,
     roi: Value | None = None,
-    scales: StaticValue | None = None,
-    sizes: StaticValue | None = None,
+    scales: Numbers | None = None,
+    sizes: Integers | None = None,
     *,
-    antialias: int = 0,
+    antialias: bool = False,
     axes: Sequence[int] | None = None,
     coordinate_transformation_mode: str,
     cubic_coeff_a: float,
-    exclude_outside: int,
+    exclude_outside: bool,
     extrapolation_value: float,
-    keep_aspect_ratio_policy: str = "stretch",
-    mode: str,
+    keep_aspect_ratio_policy: Policy = "stretch",
+    mode: Mode,
     nearest_mode: str,
 ) -> MLOperand:
     """Enlarge or shrink."""
-    if mode not in ("nearest", "linear", "cubic"):
-        refuse("attribute mode", mode, "nearest, linear or cubic")
     chosen = range(x.rank) if axes is None else counted_all(axes, x.rank)
-    if scales is not None and scales.size:
-        stretches = _by_scales(x, chosen, numbers("input scales", scales))
-    elif sizes is not None and sizes.size:
-        stretches = _by_sizes(x, chosen, integers("input sizes", sizes), keep_aspect_ratio_policy)
+    if scales:
+        stretches = _by_scales(x, chosen, scales)
+    elif sizes:
+        stretches = _by_sizes(x, chosen, sizes, keep_aspect_ratio_policy)
     else:
         refuse("scales and sizes", "absent", "given, one of them")
     if coordinate_transformation_mode == "tf_crop_and_resize":
@@ -221,7 +218,7 @@ def resize(
         mode=mode,
         transformation=coordinate_transformation_mode,
         rounding=nearest_mode,
-        kernel=Interpolation(mode, cubic_coeff_a, bool(antialias), bool(exclude_outside)),
+        kernel=Interpolation(mode, cubic_coeff_a, antialias, exclude_outside),
         outside=extrapolation_value,
     )
     return _resized(context, x, stretches, manner)
@@ -251,7 +248,7 @@ def _by_scales(x: MLOperand, axes: Sequence[int], scales: Sequence[float]) -> li
     return stretches
 
 
-def _by_sizes(x: MLOperand, axes: Sequence[int], sizes: Sequence[int], policy: str) -> list[ResizedAxis]:
+def _by_sizes(x: MLOperand, axes: Sequence[int], sizes: Sequence[int], policy: Policy) -> list[ResizedAxis]:
     check_length("sizes", sizes, len(axes))
     if min(sizes, default=1) < 1:
         refuse("sizes", tuple(sizes), "at least 1 everywhere")
@@ -259,8 +256,6 @@ def _by_sizes(x: MLOperand, axes: Sequence[int], sizes: Sequence[int], policy: s
         return [
             ResizedAxis(axis, x.shape[axis], size, x.shape[axis] / size) for axis, size in zip(axes, sizes, strict=True)
         ]
-    if policy not in ("not_larger", "not_smaller"):
-        refuse("attribute keep_aspect_ratio_policy", policy, "stretch, not_larger or not_smaller")
     ratios = [size / x.shape[axis] for axis, size in zip(axes, sizes, strict=True)]
     scale = min(ratios) if policy == "not_larger" else max(ratios)
     return [

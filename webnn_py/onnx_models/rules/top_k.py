@@ -5,10 +5,10 @@ from typing import Final
 
 import numpy as np
 
-from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue
+from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.reading.element_types import extreme
-from webnn_py.onnx_models.rule_helpers.axes import counted, integer
-from webnn_py.onnx_models.rule_table.declaration import rule
+from webnn_py.onnx_models.rule_helpers.axes import counted
+from webnn_py.onnx_models.rule_table.declaration import Integer, rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
@@ -19,17 +19,17 @@ MOST_COMPARISONS: Final = 2**26
 
 @rule("TopK", 1, 10, 11, 24)
 def top_k(
-    context: ConversionContext, x: MLOperand, k: StaticValue, *, axis: int, largest: int = 1, sorted: int = 1
+    context: ConversionContext, x: MLOperand, k: Integer, *, axis: int, largest: bool = True, sorted: bool = True
 ) -> list[MLOperand]:
     """The greatest or least elements along an axis, in order, and where they are; of equals, the first come first.
 
     They are in order where ``sorted`` is 0 as well.
     """
-    axis, count = counted(axis, x.rank), integer("input K", k)
+    axis = counted(axis, x.rank)
     size = x.shape[axis]
-    if not 1 <= count <= size:
-        refuse("k", count, f"from 1 to {size}, the length of axis {axis} of {list(x.shape)}")
-    if count == 1:
+    if not 1 <= k <= size:
+        refuse("k", k, f"from 1 to {size}, the length of axis {axis} of {list(x.shape)}")
+    if k == 1:
         search = context.arg_max if largest else context.arg_min
         places = search(x, axis, keep_dimensions=True, output_data_type="int64")
         return [context.gather_elements(x, places, axis=axis), places]
@@ -38,9 +38,9 @@ def top_k(
     rows = context.reshape(context.transpose(x, permutation=order), [math.prod(shape[:-1]), size])
     return [
         context.transpose(
-            context.reshape(item, [*shape[:-1], count]), permutation=[order.index(other) for other in range(x.rank)]
+            context.reshape(item, [*shape[:-1], k]), permutation=[order.index(other) for other in range(x.rank)]
         )
-        for item in _top_of_rows(context, rows, count, largest=bool(largest))
+        for item in _top_of_rows(context, rows, k, largest=largest)
     ]
 
 
