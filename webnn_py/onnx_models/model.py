@@ -28,7 +28,7 @@ from webnn_py.onnx_models.reading.element_types import (
     has_numbers,
     type_name,
 )
-from webnn_py.onnx_models.reading.functions import functions_of
+from webnn_py.onnx_models.reading.functions import functions_of, opsets_of
 from webnn_py.onnx_models.reading.metadata import ModelMetadata
 from webnn_py.onnx_models.reading.model_file import read_model
 from webnn_py.onnx_models.reading.node_order import Live, live
@@ -249,7 +249,7 @@ class OnnxModel:
             needed = live(self._proto.graph.node, names)
         conversion = ModelConversion(
             builder,
-            {item.domain: item.version for item in self._proto.opset_import},
+            opsets_of(self._proto.opset_import),
             functions_of(self._proto),
             Expenses(self._limits, self._size),
             self._weights,

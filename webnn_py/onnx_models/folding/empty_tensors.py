@@ -9,7 +9,7 @@ from onnx import NodeProto
 from webnn_py.onnx_models.conversion.context import StaticValue, Value
 from webnn_py.onnx_models.folding.evaluation import fold, is_folded
 from webnn_py.onnx_models.limits import Expenses
-from webnn_py.onnx_models.rule_table.schemas import operator_name
+from webnn_py.onnx_models.reading.functions import operator_name
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
 

@@ -49,9 +49,8 @@ def live(nodes: Sequence[NodeProto], outputs: Iterable[str]) -> Live:
 def used_by(node: NodeProto) -> list[str]:
     """Return the names that a node uses, also those that its inner graphs take from outside."""
     names = list(node.input)
-    for attribute in node.attribute:
-        for graph in inner_graphs(attribute):
-            names += _taken_from_outside(graph)
+    for graph in inner_graphs(node):
+        names += _taken_from_outside(graph)
     return names
 
 

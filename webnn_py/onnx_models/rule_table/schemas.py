@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final, Literal, get_args, get_origin
 
-from onnx import NodeProto, defs
+from onnx import defs
 
 from webnn_py.onnx_models.problems import worded
 from webnn_py.onnx_models.reading.functions import OWN_DOMAINS
@@ -27,16 +27,11 @@ EARLIER: Final = {"LayerNormalization": 17}
 """Operators that onnxruntime writes into older opsets, too, with the version that they mean."""
 
 
-def operator_name(node: NodeProto) -> str:
-    """The name of a node's operator: with its domain, where that is not ONNX's own."""
-    return node.op_type if node.domain in OWN_DOMAINS else f"{node.domain}.{node.op_type}"
-
-
 def schema_of(name: str, domain: str, version: int | None) -> defs.OpSchema:
     """Return the schema of an operator.
 
     Args:
-        name: as :func:`operator_name` has it.
+        name: as :func:`.operator_name` has it.
         domain: the node's.
         version: of the operator set; None where the model does not say which.
 
