@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext
+from webnn_py.onnx_models.rule_helpers.concatenation import one_of
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
@@ -50,11 +51,7 @@ class UnrolledNetwork:
         """One direction's part of a parameter, whose first axis is the directions."""
         if parameter.shape[0] != self.count:
             refuse("the directions of a parameter", parameter.shape[0], f"{self.count}, as attribute direction says")
-        rest = parameter.shape[1:]
-        own = parameter
-        if self.count > 1:
-            own = self.context.slice(parameter, [index, *[0] * len(rest)], [1, *rest])
-        return self.context.reshape(own, rest)
+        return one_of(self.context, parameter, 0, index)
 
     def begin(self, given: MLOperand | None, index: int) -> MLOperand:
         """A state before the first step, by default of zeros."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.rule_helpers.axes import counted
+from webnn_py.onnx_models.rule_helpers.concatenation import cut
 from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.onnx_models.rules.conversion import WIDER
 from webnn_py.operators.operand import MLOperand
@@ -72,4 +73,4 @@ def _repeated(context: ConversionContext, x: MLOperand, block: int, length: int)
     """Each number of a row as often as its block is long; the last block may be shorter."""
     repeated = context.expand(context.reshape(x, [*x.shape, 1]), [*x.shape, block])
     rows = context.reshape(repeated, [*x.shape[:-1], x.shape[-1] * block])
-    return rows if rows.shape[-1] == length else context.slice(rows, [0] * rows.rank, [*rows.shape[:-1], length])
+    return cut(context, rows, rows.rank - 1, 0, length)

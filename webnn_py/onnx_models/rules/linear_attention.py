@@ -6,6 +6,7 @@ import attrs
 
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_helpers.axes import check_rank
+from webnn_py.onnx_models.rule_helpers.concatenation import one_of
 from webnn_py.onnx_models.rule_helpers.recurrent_steps import MOST_STEPS
 from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.operators.operand import MLOperand
@@ -78,7 +79,7 @@ def linear_attention(
             refuse("the shape of input past_state", past_state.shape, f"{shape}")
     read: list[MLOperand] = []
     for step in range(steps):
-        now = [_at(context, part, step) for part in parts]
+        now = [one_of(context, part, 1, step) for part in parts]
         state = _next_state(context, state, now[1], now[2], now[3:], has_decay=given[0])
         seen = context.matmul(now[0], state)
         read.append(context.reshape(seen, [batch, 1, count * group * heads.value_size]))
@@ -113,12 +114,6 @@ def _width(x: MLOperand, *allowed: int) -> int:
 def _by_head(context: ConversionContext, x: MLOperand, sizes: list[int]) -> MLOperand:
     """Of [batch, steps, heads · rows · columns], as float32: [batch, steps, heads, rows, columns]."""
     return context.reshape(context.cast(x, "float32"), [*x.shape[:2], *sizes])
-
-
-def _at(context: ConversionContext, x: MLOperand, step: int) -> MLOperand:
-    """One step: [batch, heads, rows, columns]."""
-    batch, _, *rest = x.shape
-    return context.reshape(context.slice(x, [0, step, 0, 0, 0], [batch, 1, *rest]), [batch, *rest])
 
 
 def _next_state(

@@ -8,6 +8,7 @@ import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.rule_helpers.axes import check_rank
+from webnn_py.onnx_models.rule_helpers.concatenation import cut
 from webnn_py.onnx_models.rule_helpers.integer_products import product, shifted
 from webnn_py.onnx_models.rule_helpers.scaled_attention import (
     Attended,
@@ -295,7 +296,7 @@ def group_query_attention(
         cos, sin = (_of_positions(context, item, position_ids, total - new, new) for item in (cos_cache, sin_cache))
         q, k = (rotated(context, item, cos, sin, interleaved=rotary_interleaved) for item in (q, k))
     present = [_into_buffer(context, past, item, total) for past, item in zip(pasts, (k, v), strict=True)]
-    seen = [_keys(context, item, 0, total) for item in present]
+    seen = [cut(context, item, 2, 0, total) for item in present]
     window = Window(lowest(q), local_window_size - 1 if local_window_size > 0 else -1, 0 if causal else -1)
     biases = [window_bias(context, q, total, total - new, window)]
     if attention_bias is not None:
@@ -325,16 +326,10 @@ def _into_buffer(context: ConversionContext, past: MLOperand | None, x: MLOperan
         refuse("the length of the past", length, f"at least {before}, the total length less what is new")
     parts = [x]
     if past is not None and before:
-        parts.insert(0, _keys(context, past, 0, before))
+        parts.insert(0, cut(context, past, 2, 0, before))
     if past is not None and length > total:
-        parts.append(_keys(context, past, total, length))
+        parts.append(cut(context, past, 2, total, length))
     return context.concat(parts, 2) if len(parts) > 1 else x
-
-
-def _keys(context: ConversionContext, x: MLOperand, begin: int, end: int) -> MLOperand:
-    if x.shape[2] == end - begin:
-        return x
-    return context.slice(x, [0, 0, begin, 0], [*x.shape[:2], end - begin, x.shape[3]])
 
 
 @rule("com.microsoft.RotaryEmbedding", 1)

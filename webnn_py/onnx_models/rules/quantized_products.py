@@ -8,6 +8,7 @@ import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.rule_helpers.axes import check_rank
+from webnn_py.onnx_models.rule_helpers.concatenation import cut
 from webnn_py.onnx_models.rule_helpers.integer_products import convolution, product, shifted
 from webnn_py.onnx_models.rule_helpers.windows import ConvolutionAttributes
 from webnn_py.onnx_models.rule_table.declaration import rule
@@ -344,7 +345,5 @@ def _times_columns(
     context: ConversionContext, a: MLOperand, matrix: MLOperand, bias: MLOperand | None, length: int
 ) -> MLOperand:
     """A · matrix, which has its columns as rows, with some more elements at their ends."""
-    if matrix.shape[1] != length:
-        matrix = context.slice(matrix, [0, 0], [matrix.shape[0], length])
-    y = matmul(context, a, context.transpose(matrix))
+    y = matmul(context, a, context.transpose(cut(context, matrix, 1, 0, length)))
     return y if bias is None else context.add(y, bias)
