@@ -13,7 +13,7 @@ from onnx import NodeProto, defs
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.folding.empty_tensors import empty_results
-from webnn_py.onnx_models.folding.evaluation import NotComputed, fold, is_folded
+from webnn_py.onnx_models.folding.evaluation import FOLDED, NotComputed, fold
 from webnn_py.onnx_models.problems import RefusedWithWayOut
 from webnn_py.onnx_models.reading.functions import OWN_DOMAINS
 from webnn_py.onnx_models.rule_table.arguments import Form, call, check_form, form_of
@@ -66,7 +66,7 @@ def _kind(operator: str, domain: str, version: int | None) -> OperatorKind:
     schema = schema_of(name, domain, version)
     rule = RULES.get(name, {}).get(schema.since_version)
     is_drawn_first = rule is not None and (name in DRAWN_FIRST or rule.category == "early_opsets")
-    return OperatorKind(schema, form_of(schema), rule, is_folded(name), is_drawn_first)
+    return OperatorKind(schema, form_of(schema), rule, name in FOLDED, is_drawn_first)
 
 
 def is_computed(node: NodeProto, values: Sequence[Value | None], opsets: Mapping[str, int]) -> bool:
@@ -148,7 +148,7 @@ def _either(
 def _no_rule(schema: defs.OpSchema) -> str:
     versions = sorted(RULES.get(schema.name, {}))
     if not versions:
-        unless = ", unless all its inputs are known while building" if is_folded(schema.name) else ""
+        unless = ", unless all its inputs are known while building" if schema.name in FOLDED else ""
         return f"the operator is not supported{unless}"
     return (
         f"version {schema.since_version} of the operator is not supported; "

@@ -7,7 +7,7 @@ import numpy as np
 from onnx import NodeProto
 
 from webnn_py.onnx_models.conversion.context import StaticValue, Value
-from webnn_py.onnx_models.folding.evaluation import fold, is_folded
+from webnn_py.onnx_models.folding.evaluation import FOLDED, fold
 from webnn_py.onnx_models.limits import Expenses
 from webnn_py.onnx_models.reading.functions import operator_name
 from webnn_py.operators.operand import MLOperand
@@ -29,7 +29,7 @@ def empty_results(
         None if there is no empty input, or something else comes out.
     """
     has_empty = any(isinstance(value, np.ndarray) and value.size == 0 for value in values)
-    if not has_empty or node.op_type in KEEP_ELEMENTS or not is_folded(operator_name(node)):
+    if not has_empty or node.op_type in KEEP_ELEMENTS or operator_name(node) not in FOLDED:
         return None
     stand_ins = [
         np.broadcast_to(np.zeros((), value.data_type), value.shape) if isinstance(value, MLOperand) else value

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import attrs
 import numpy as np
@@ -18,7 +18,7 @@ from webnn_py.operators.rules import Refused
 
 CONSTANT: Final = "Constant"
 FOLDED: Final = frozenset({CONSTANT, *COSTS})
-"""The operators that are computed while building."""
+"""The operators that are computed while building, when all their inputs are known."""
 
 NOT_NUMBERS: Final = "OSTU"
 """Numpy's kinds of data types that are texts or objects: a sum of texts is as long as both."""
@@ -32,11 +32,6 @@ UNCHANGED: Final = frozenset({"Identity"})
 
 class NotComputed(Refused):
     """The reference implementation cannot compute a node; drawing it may be possible."""
-
-
-def is_folded(operator: str) -> bool:
-    """Return whether an operator is computed while building, when all its inputs are known."""
-    return operator in FOLDED
 
 
 def fold(
@@ -119,15 +114,8 @@ def _constant(node: NodeProto) -> StaticValue:
     raise Refused(f"its attribute {attribute.name} is not supported")
 
 
-@attrs.frozen(eq=False)
-class _PlainNode:
-    """A node without the names of its own, so that nodes that compute the same have one evaluator.
-
-    Attributes:
-        encoded: the node, as bytes.
-        attributes: its attributes by name.
-        outputs: the names of its outputs.
-    """
+class _PlainNode(NamedTuple):
+    """A node without the names of its own, so that nodes that compute the same have one evaluator."""
 
     encoded: bytes
     attributes: Mapping[str, Any]

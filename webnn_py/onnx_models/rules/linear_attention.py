@@ -2,8 +2,6 @@
 
 from typing import Final, Literal
 
-import attrs
-
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_helpers.axes import check_rank
 from webnn_py.onnx_models.rule_helpers.concatenation import one_of
@@ -14,23 +12,6 @@ from webnn_py.operators.rules import refuse
 
 NEEDS: Final = {"linear": (False, False), "gated": (True, False), "delta": (False, True), "gated_delta": (True, True)}
 """By update rule, whether it has a decay, and a beta."""
-
-
-@attrs.frozen
-class Heads:
-    """The division of the last axis of packed tensors.
-
-    Attributes:
-        count: of the keys and values.
-        group: how many queries share one.
-        key_size: of each key and query.
-        value_size: of each value.
-    """
-
-    count: int
-    group: int
-    key_size: int
-    value_size: int
 
 
 @rule("LinearAttention", 27)
@@ -56,21 +37,20 @@ def linear_attention(
     given = decay is not None, beta is not None
     if given != NEEDS[update_rule]:
         refuse("whether decay and beta are given", given, f"{NEEDS[update_rule]} where update_rule is {update_rule}")
-    heads = _heads(query, key, value, q_num_heads, kv_num_heads)
-    batch, steps, _ = query.shape
-    count, group = heads.count, heads.group
-    factor = scale or heads.key_size**-0.5
-    q = _by_head(context, query, [count, group, heads.key_size])
-    q = context.mul(q, context.number(factor, q))
-    k = _by_head(context, key, [count, 1, heads.key_size])
-    v = _by_head(context, value, [count, 1, heads.value_size])
+    count = kv_num_heads
+    key_size, value_size = _head_sizes(query, key, value, q_num_heads, count)
+    (batch, steps, _), group = query.shape, q_num_heads // count
+    q = _by_head(context, query, [count, group, key_size])
+    q = context.mul(q, context.number(scale or key_size**-0.5, q))
+    k = _by_head(context, key, [count, 1, key_size])
+    v = _by_head(context, value, [count, 1, value_size])
     parts = [q, k, v]
     if decay is not None:
-        kept = context.exp(_by_head(context, decay, [count, _width(decay, count, heads.key_size), 1]))
+        kept = context.exp(_by_head(context, decay, [count, _width(decay, count, key_size), 1]))
         parts.append(kept)
     if beta is not None:
         parts.append(_by_head(context, beta, [_width(beta, 1, count), 1, 1]))
-    shape = [batch, count, heads.key_size, heads.value_size]
+    shape = [batch, count, key_size, value_size]
     if past_state is None:
         state = context.expand(context.number(0, q), shape)
     else:
@@ -82,13 +62,14 @@ def linear_attention(
         now = [one_of(context, part, 1, step) for part in parts]
         state = _next_state(context, state, now[1], now[2], now[3:], has_decay=given[0])
         seen = context.matmul(now[0], state)
-        read.append(context.reshape(seen, [batch, 1, count * group * heads.value_size]))
+        read.append(context.reshape(seen, [batch, 1, count * group * value_size]))
     output = read[0] if steps == 1 else context.concat(read, 1)
     kind = query.data_type if past_state is None else past_state.data_type
     return [context.cast(output, query.data_type), context.cast(state, kind)]
 
 
-def _heads(query: MLOperand, key: MLOperand, value: MLOperand, queries: int, count: int) -> Heads:
+def _head_sizes(query: MLOperand, key: MLOperand, value: MLOperand, queries: int, count: int) -> tuple[int, int]:
+    """Return the sizes of each key and query, and of each value."""
     for name, item in (("query", query), ("key", key), ("value", value)):
         check_rank(f"input {name}", item, 3)
     if count < 1 or queries < 1 or queries % count:
@@ -99,7 +80,7 @@ def _heads(query: MLOperand, key: MLOperand, value: MLOperand, queries: int, cou
         refuse("the widths of query, key and value", widths, f"of {queries}, {count} and {count} heads")
     if query.shape[1] > MOST_STEPS:
         refuse("the number of steps", query.shape[1], f"at most {MOST_STEPS}")
-    return Heads(count, queries // count, size, value.shape[2] // count)
+    return size, value.shape[2] // count
 
 
 def _width(x: MLOperand, *allowed: int) -> int:

@@ -42,17 +42,8 @@ INT32: Final = (-(2**31), 2**31 - 1)
 FUNCTIONS: Final[Mapping[str, str]] = {"SUM": "sum", "AVERAGE": "mean", "MIN": "min", "MAX": "max"}
 
 
-@attrs.frozen(eq=False)
-class Leaves:
-    """The weights of leaves.
-
-    Attributes:
-        weights: of each node and each class or target, in float32; zeros where it has none.
-        says: whether it has one.
-    """
-
-    weights: npt.NDArray[np.float32]
-    says: npt.NDArray[np.bool_]
+Leaves = tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]
+"""Weights of each node and each class or target, zeros where it has none; whether it has one."""
 
 
 @attrs.frozen(kw_only=True)
@@ -163,7 +154,7 @@ def leaves_of(
         raise Refused(f"tree {error.args[0][0]} has no node {error.args[0][1]}, which has a weight") from error
     np.add.at(table, (nodes, list(ids)), np.array(weights, np.float32))
     says[nodes, list(ids)] = True
-    return Leaves(table, says)
+    return table, says
 
 
 def _check_features(nodes: NodeAttributes, rows: MLOperand) -> None:
@@ -215,12 +206,12 @@ def tree_regressor(
     if base_values and len(base_values) != n_targets:
         refuse("the length of attribute base_values", len(base_values), f"{n_targets}, one for each target")
     trees, index = trees_of(nodes)
-    leaves = leaves_of(context, index, target_treeids, target_nodeids, target_ids, target_weights, n_targets)
-    if aggregate_function in ("MIN", "MAX") and not leaves.says[trees.comparisons == LEAF].all():
+    weights, says = leaves_of(context, index, target_treeids, target_nodeids, target_ids, target_weights, n_targets)
+    if aggregate_function in ("MIN", "MAX") and not says[trees.comparisons == LEAF].all():
         raise Refused(f"its leaves do not all have a weight for each target; for {aggregate_function} they must")
     rows = rows_of(context, x)
     _check_features(nodes, rows)
-    scores = _combined(context, trees, rows, leaves.weights, base_values or (), aggregate_function)
+    scores = _combined(context, trees, rows, weights, base_values or (), aggregate_function)
     return transformed(context, scores, post_transform)
 
 
@@ -242,7 +233,7 @@ def tree_classifier(
     """The sum of the leaves' weights for each class over the trees, and the best class."""
     count, base = classes_of(classlabels_int64s, classlabels_strings), tuple(base_values or ())
     trees, index = trees_of(nodes)
-    leaves = leaves_of(context, index, class_treeids, class_nodeids, class_ids, class_weights, count)
+    weights, says = leaves_of(context, index, class_treeids, class_nodeids, class_ids, class_weights, count)
     is_binary = count == 2 and {*class_ids} == {0}
     if count == 1 or (count == 2 and {*class_ids} == {1}):
         refuse(
@@ -253,15 +244,18 @@ def tree_classifier(
     rows, labels = rows_of(context, x), (classlabels_int64s or (), classlabels_strings or ())
     _check_features(nodes, rows)
     if is_binary:
-        weights, is_probability = leaves.weights[:, :1], min(class_weights) >= 0
+        is_probability = min(class_weights) >= 0
         scores, of_second = _of_both_sides(
-            context, trees, rows, weights, base, post_transform, is_probability=is_probability
+            context, trees, rows, weights[:, :1], base, post_transform, is_probability=is_probability
         )
         return label_of_two(context, of_second, 0.5 if is_probability else 0, *labels), scores
-    if base or not context.wanted[0] or leaves.says[trees.comparisons == LEAF].all():
-        scores = among = _combined(context, trees, rows, leaves.weights, base)
-    else:
-        scores, among = _only_spoken_of(context, trees, rows, leaves)
+    if base or not context.wanted[0] or says[trees.comparisons == LEAF].all():
+        scores = among = _combined(context, trees, rows, weights, base)
+    else:  # classes for which no leaf has a weight come last
+        both = np.concatenate([weights, says.astype(np.float32)], axis=1)
+        scores, counts = context.split(_combined(context, trees, rows, both, ()), 2, axis=1)
+        is_spoken_of = context.greater(counts, context.number(0, scores))
+        among = context.where(is_spoken_of, scores, context.number(-np.inf, scores))
     return _best_label(context, among, labels), transformed(context, scores, post_transform)
 
 
@@ -288,16 +282,6 @@ def _of_both_sides(
     sums = _combined(context, trees, rows, np.concatenate([-weights, weights], axis=1), added)
     of_second = context.gather(sums, context.constant(np.array(1, np.int32)), axis=1)
     return context.sigmoid(sums) if is_logistic else sums, of_second
-
-
-def _only_spoken_of(
-    context: ConversionContext, trees: Trees, rows: MLOperand, leaves: Leaves
-) -> tuple[MLOperand, MLOperand]:
-    """Return the scores, and those with -Infinity for classes for which no leaf has a weight."""
-    weights = np.concatenate([leaves.weights, leaves.says.astype(np.float32)], axis=1)
-    scores, said = context.split(_combined(context, trees, rows, weights, ()), 2, axis=1)
-    is_spoken_of = context.greater(said, context.number(0, scores))
-    return scores, context.where(is_spoken_of, scores, context.number(-np.inf, scores))
 
 
 def _best_label(

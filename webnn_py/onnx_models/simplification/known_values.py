@@ -24,7 +24,7 @@ from onnx import (
 
 from webnn_py.message_text import in_brackets
 from webnn_py.onnx_models.conversion.context import StaticValue
-from webnn_py.onnx_models.folding.evaluation import CONSTANT, fold, is_folded
+from webnn_py.onnx_models.folding.evaluation import CONSTANT, FOLDED, fold
 from webnn_py.onnx_models.limits import Expenses
 from webnn_py.onnx_models.reading.functions import OWN_DOMAINS, called_name, functions_of, opsets_of
 from webnn_py.onnx_models.reading.node_order import live, used_by
@@ -32,7 +32,6 @@ from webnn_py.onnx_models.reading.tensors import tensor_array
 from webnn_py.onnx_models.simplification.inlining import inlined, renamed
 from webnn_py.onnx_models.simplification.value_types import (
     byte_length,
-    element_count,
     fixed_shape,
     has_shape,
     of_known_sizes,
@@ -161,7 +160,7 @@ class KnownValues:
         values = [self._static(name) if name else None for name in node.input]
         if any(value is None and name for value, name in zip(values, node.input, strict=True)):
             return None
-        if not is_folded(node.op_type):
+        if node.op_type not in FOLDED:
             return None
         try:
             results = fold(node, values, self._opsets, self._expenses)
@@ -216,10 +215,13 @@ class KnownValues:
         known = {name: of_known_sizes(item) for name, item in types.items() if item is not None}
         if schema is None or len(known) < len(types) or _splits_more(node):
             return declared
+        small = [
+            name
+            for name, item in known.items()
+            if (shape := fixed_shape(item)) is not None and math.prod(shape) <= SMALL
+        ]
         data = {
-            name: numpy_helper.from_array(value, name)
-            for name in known
-            if element_count(known[name]) <= SMALL and (value := self._static(name)) is not None
+            name: numpy_helper.from_array(value, name) for name in small if (value := self._static(name)) is not None
         }
         try:
             inferred = shape_inference.infer_node_outputs(
