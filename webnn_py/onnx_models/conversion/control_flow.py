@@ -17,7 +17,7 @@ from onnx import AttributeProto, GraphProto, NodeProto, ValueInfoProto, helper
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.conversion.scopes import MISSING, Converted, Steps, tensor_of
 from webnn_py.onnx_models.problems import Problem, RefusedWithWayOut, worded
-from webnn_py.onnx_models.reading.element_types import type_name
+from webnn_py.onnx_models.reading.element_types import is_of_numpy
 from webnn_py.onnx_models.reading.node_order import Live
 from webnn_py.onnx_models.rule_helpers.axes import counted, integer, integers
 from webnn_py.onnx_models.rule_helpers.concatenation import stacked
@@ -363,8 +363,7 @@ def _stacked(call: ControlFlowNode, stack: Sequence[Converted], item: ValueInfoP
 def _empty(item: ValueInfoProto, axis: int) -> StaticValue:
     """Return the result of no iterations, in the shape that the body declares, with 0 for open dimensions."""
     declared = item.type.tensor_type
-    name = type_name(declared.elem_type)
-    if name in ("undefined", "string") or name.startswith("type ") or len(declared.shape.dim) > 8:
+    if not is_of_numpy(declared.elem_type) or len(declared.shape.dim) > 8:
         raise Refused(f"it has no iterations, and its body does not say the type of {item.name!r}")
     sizes = [max(0, size.dim_value) for size in declared.shape.dim]
     if prod(filter(None, sizes)) > LARGEST_COUNT:

@@ -10,6 +10,7 @@ import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.rule_helpers.axes import check_rank
+from webnn_py.onnx_models.rule_helpers.concatenation import cut
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
@@ -89,19 +90,16 @@ def attend(  # noqa: PLR0913 - as many as attention has
         capped = context.mul(context.tanh(context.div(scores, cap)), cap)
     bias = reduce(context.add, biases) if biases else None
     biased = capped if bias is None else context.add(capped, bias)
-    probabilities = _softmax(context, biased, sink)
+    if sink is None:
+        probabilities = context.softmax(biased, 3)
+    else:
+        column = context.expand(sink, [*biased.shape[:3], 1])
+        probabilities = cut(context, context.softmax(context.concat([biased, column], 3), 3), 3, 0, k.shape[2])
     if dead_rows and bias is not None:
         highest = context.reduce_max(bias, axes=[bias.rank - 1], keep_dimensions=True)
         dead = context.equal(highest, context.number(-math.inf, q))
         probabilities = context.where(dead, context.number(0, q), probabilities)
     return Attended(context.matmul(probabilities, v), scores, capped, biased, probabilities)
-
-
-def _softmax(context: ConversionContext, scores: MLOperand, sink: MLOperand | None) -> MLOperand:
-    if sink is None:
-        return context.softmax(scores, 3)
-    column = context.expand(sink, [*scores.shape[:3], 1])
-    return context.slice(context.softmax(context.concat([scores, column], 3), 3), [0] * 4, scores.shape)
 
 
 def _repeated(context: ConversionContext, x: MLOperand, groups: int) -> MLOperand:
@@ -153,11 +151,6 @@ class Window:
     masked: float
     before: int = -1
     after: int = 0
-
-    @property
-    def is_everything(self) -> bool:
-        """Return whether nothing is hidden."""
-        return self.before < 0 and self.after < 0
 
 
 def window_bias(
@@ -232,7 +225,7 @@ def rotated(
     if cos.shape != sin.shape or 2 * half > size:
         refuse("the shape of the cosines", cos.shape, f"that of the sines, and at most {size // 2} long")
     cos, sin = (context.reshape(item, [item.shape[0], 1, *item.shape[1:]]) for item in (cos, sin))
-    turning = x if 2 * half == size else context.slice(x, [0] * 4, [batch, heads, length, 2 * half])
+    turning = cut(context, x, 3, 0, 2 * half)
     if interleaved:
         pairs = context.reshape(turning, [batch, heads, length, half, 2])
         real, imaginary = (
@@ -249,5 +242,4 @@ def rotated(
         turned = context.concat([turned_real, turned_imaginary], 3)
     if 2 * half == size:
         return turned
-    rest = context.slice(x, [0, 0, 0, 2 * half], [batch, heads, length, size - 2 * half])
-    return context.concat([turned, rest], 3)
+    return context.concat([turned, cut(context, x, 3, 2 * half, size)], 3)

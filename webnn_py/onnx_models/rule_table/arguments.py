@@ -1,6 +1,6 @@
 """Calling a rule: a node's inputs and attributes become the arguments that the rule's signature asks for."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -40,8 +40,10 @@ def form_of(schema: defs.OpSchema) -> Form:
     """Return what a schema says of nodes."""
     attributes: Mapping[str, Any] = schema.attributes
     types = {name: (attribute.type.value, attribute.type.name) for name, attribute in attributes.items()}
+    given = {name: attribute.default_value for name, attribute in attributes.items()}
+    defaults = {name: _attribute_value(item) for name, item in given.items() if item.type != AttributeProto.UNDEFINED}
     names = tuple([formal.name for formal in schema.inputs])
-    return Form(names, schema.min_input, schema.max_input, types, dict(_defaults(attributes)))
+    return Form(names, schema.min_input, schema.max_input, types, defaults)
 
 
 def call(
@@ -173,12 +175,6 @@ def _attributes(rule: Rule, form: Form, given: Mapping[str, object]) -> dict[str
     for name, group in rule.groups.items():
         arguments[name] = group(**{field.name: arguments.pop(field.name) for field in attrs.fields(group)})
     return arguments
-
-
-def _defaults(attributes: Mapping[str, defs.OpSchema.Attribute]) -> Iterator[tuple[str, object]]:
-    for name, attribute in attributes.items():
-        if attribute.default_value.type != AttributeProto.UNDEFINED:
-            yield name, _attribute_value(attribute.default_value)
 
 
 def _attribute_value(attribute: AttributeProto) -> object:

@@ -111,7 +111,7 @@ def _activated(context: ConversionContext, x: MLOperand, activation: str, parame
 
 @rule("com.microsoft.Gelu", 1)
 def gelu(context: ConversionContext, x: MLOperand) -> MLOperand:
-    """The Gaussian error linear unit."""
+    """Return the Gaussian error linear unit."""
     return context.gelu(x)
 
 

@@ -1,6 +1,7 @@
 """Matrix products, determinants, and the unit matrix."""
 
 import math
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Final
 
@@ -27,11 +28,13 @@ def matmul(context: ConversionContext, a: MLOperand, b: MLOperand) -> MLOperand:
     left = context.reshape(a, [1, *a.shape]) if a.rank == 1 else a
     right = context.reshape(b, [*b.shape, 1]) if b.rank == 1 else b
     product = _of_integers(context, left, right) if a.data_type in INTEGER_RANGES else context.matmul(left, right)
-    shape = list(product.shape)
-    if b.rank == 1:
-        del shape[-1]
-    if a.rank == 1:
-        del shape[len(product.shape) - 2]
+    return of_vectors(context, product, a.shape, b.shape)
+
+
+def of_vectors(context: ConversionContext, product: MLOperand, a: Sequence[int], b: Sequence[int]) -> MLOperand:
+    """Return a product without the row that a vector on the left was, and the column that one on the right was."""
+    *batch, rows, columns = product.shape
+    shape = [*batch, *([rows] if len(a) > 1 else []), *([columns] if len(b) > 1 else [])]
     return product if len(shape) == product.rank else context.reshape(product, shape)
 
 

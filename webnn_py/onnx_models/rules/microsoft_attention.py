@@ -96,9 +96,14 @@ def _of_packed(
     if len(sizes) != 3 or sum(sizes) != packed.shape[2]:
         refuse("attribute qkv_hidden_sizes", sizes, f"three sizes, together {packed.shape[2]}")
     parts = [split_heads(context, item, attributes.num_heads) for item in context.split(packed, sizes, axis=2)]
-    pasts = [None, None] if past is None else _unstacked(context, past)
+    pasts: list[MLOperand | None] = [None, None]
+    if past is not None:
+        check_rank("input past", past, 5)
+        pasts = [context.reshape(item, past.shape[1:]) for item in context.split(past, 2, axis=0)]
     attended, key, value = _attended(context, parts, pasts, mask, attention_bias, attributes)
-    present = _stacked(context, key, value) if len(context.wanted) > 1 and context.wanted[1] else None
+    present = None
+    if len(context.wanted) > 1 and context.wanted[1]:
+        present = context.concat([context.reshape(item, [1, *item.shape]) for item in (key, value)], 0)
     return [joined_heads(context, attended.output), present]
 
 
@@ -122,15 +127,6 @@ def _attended(
             refuse("with unidirectional, the number of new keys", k.shape[2], f"that of queries, {q.shape[2]}")
         biases.append(window_bias(context, q, keys, keys - q.shape[2], Window(lowest(q))))
     return attend(context, q, key, value, scale=attributes.scale or None, biases=biases), key, value
-
-
-def _unstacked(context: ConversionContext, both: MLOperand) -> list[MLOperand]:
-    check_rank("input past", both, 5)
-    return [context.reshape(item, both.shape[1:]) for item in context.split(both, 2, axis=0)]
-
-
-def _stacked(context: ConversionContext, key: MLOperand, value: MLOperand) -> MLOperand:
-    return context.concat([context.reshape(item, [1, *item.shape]) for item in (key, value)], 0)
 
 
 def _masks(

@@ -1,6 +1,7 @@
 """Normalization."""
 
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 from webnn_py.onnx_models.conversion.context import ConversionContext
@@ -68,26 +69,25 @@ def layer_normalization(
     """
     axes = range(counted(axis, x.rank), x.rank)
     normalized = x.shape[axes.start :]
-    y = context.layer_normalization(
-        x,
-        scale=_expanded(context, scale, normalized),
-        bias=None if b is None else _expanded(context, b, normalized),
-        axes=axes,
-        epsilon=epsilon,
-    )
-    if not any(context.wanted[1:]):
-        return [y]
-    return [y, *mean_and_inverse(context, x, axes.start, epsilon)]
+    scale = _expanded(context, scale, normalized)
+    bias = None if b is None else _expanded(context, b, normalized)
+    y = context.layer_normalization(x, scale=scale, bias=bias, axes=axes, epsilon=epsilon)
+    return [y, *mean_and_inverse(context, x, axes.start, epsilon)] if any(context.wanted[1:]) else [y]
 
 
 def mean_and_inverse(context: ConversionContext, x: MLOperand, first: int, epsilon: float) -> list[MLOperand]:
     """The means over the axes from one on, and the inverse standard deviations, in float32."""
     axes = range(first, x.rank)
     wide = context.cast(x, "float32")
-    mean = context.reduce_mean(wide, axes=axes, keep_dimensions=True)
-    centred = context.sub(wide, mean)
-    variance = context.reduce_mean(context.mul(centred, centred), axes=axes, keep_dimensions=True)
+    mean, _, variance = _moments(context, wide, axes)
     return [mean, context.reciprocal(context.sqrt(context.add(variance, context.number(epsilon, wide))))]
+
+
+def _moments(context: ConversionContext, x: MLOperand, axes: Sequence[int]) -> tuple[MLOperand, MLOperand, MLOperand]:
+    """Return the means over axes, the differences from them, and the variances."""
+    mean = context.reduce_mean(x, axes=axes, keep_dimensions=True)
+    centred = context.sub(x, mean)
+    return mean, centred, context.reduce_mean(context.mul(centred, centred), axes=axes, keep_dimensions=True)
 
 
 def _expanded(context: ConversionContext, parameter: MLOperand, shape: tuple[int, ...]) -> MLOperand:
@@ -162,8 +162,5 @@ def lp_normalization(context: ConversionContext, x: MLOperand, *, axis: int, p: 
 @rule("MeanVarianceNormalization", 9, 13)
 def mean_variance_normalization(context: ConversionContext, x: MLOperand, *, axes: tuple[int, ...]) -> MLOperand:
     """Normalize over axes; 1e-9 keeps the divisor from being 0."""
-    reduced = [counted(axis, x.rank) for axis in axes]
-    mean = context.reduce_mean(x, axes=reduced, keep_dimensions=True)
-    centred = context.sub(x, mean)
-    variance = context.reduce_mean(context.mul(centred, centred), axes=reduced, keep_dimensions=True)
+    _, centred, variance = _moments(context, x, [counted(axis, x.rank) for axis in axes])
     return context.div(centred, context.add(context.sqrt(variance), context.number(1e-9, x)))

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from functools import partial
+from typing import Literal
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from webnn_py.onnx_models.rule_helpers.windows import ConvolutionAttributes
 from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.onnx_models.rules.conversion import packed_in_bytes, quantize
 from webnn_py.onnx_models.rules.convolution import conv
-from webnn_py.onnx_models.rules.matrix import TransposeAttributes, matmul
+from webnn_py.onnx_models.rules.matrix import TransposeAttributes, matmul, of_vectors
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
@@ -35,41 +36,29 @@ def matmul_integer(
     b_zero_point: Value | None = None,
 ) -> MLOperand:
     """A product of matrices of 8-bit integers less their zero points, as int32."""
-    rows, columns = _shape(a), _shape(b)
+    rows, columns = a.shape, b.shape
     if not rows or not columns:
         refuse("the shape of a factor", [], "that of a vector or of matrices")
-    left = shifted(context, _matrix(context, a, 0), _per_row(context, a_zero_point))
-    right = shifted(context, _matrix(context, b, 1), b_zero_point)
-    summed = product(context, left, right)
-    shape = list(summed.shape)
-    if len(columns) == 1:
-        del shape[-1]
     if len(rows) == 1:
-        del shape[summed.rank - 2]
-    return summed if len(shape) == summed.rank else context.reshape(summed, shape)
-
-
-def _matrix(context: ConversionContext, x: Value, axis: int) -> Value:
-    """A vector as a matrix: a dimension of 1 stands at ``axis``."""
-    shape = _shape(x)
-    return x if len(shape) != 1 else _reshaped(context, x, [*shape[:axis], 1, *shape[axis:]])
+        a = _reshaped(context, a, [1, *rows])
+    if len(columns) == 1:
+        b = _reshaped(context, b, [*columns, 1])
+    left = shifted(context, a, _per_row(context, a_zero_point))
+    return of_vectors(context, product(context, left, shifted(context, b, b_zero_point)), rows, columns)
 
 
 def _per_row(context: ConversionContext, zero_point: Value | None) -> Value | None:
-    """A list of zero points is one for each row; a single one is for all."""
-    return zero_point if zero_point is None or len(_shape(zero_point)) != 1 else _reshaped(context, zero_point, [-1, 1])
+    """Return a list of zero points as one for each row; a single one is for all."""
+    return zero_point if zero_point is None or len(zero_point.shape) != 1 else _spread(context, zero_point, 2)
 
 
-def _shape(value: Value) -> tuple[int, ...]:
-    return tuple(value.shape)
+def _spread(context: ConversionContext, values: Value, rank: int) -> Value:
+    """Return a list as a tensor whose first axis it lies along."""
+    return _reshaped(context, values, [math.prod(values.shape)] + [1] * (rank - 1))
 
 
 def _reshaped(context: ConversionContext, value: Value, shape: Sequence[int]) -> Value:
-    """The same elements in another shape, of which one dimension may be -1."""
-    if isinstance(value, np.ndarray):
-        return value.reshape(shape)
-    rest = math.prod(value.shape) // math.prod(size for size in shape if size != -1)
-    return context.reshape(value, [rest if size == -1 else size for size in shape])
+    return value.reshape(shape) if isinstance(value, np.ndarray) else context.reshape(value, shape)
 
 
 @rule("ConvInteger", 10)
@@ -83,19 +72,14 @@ def conv_integer(
     attributes: ConvolutionAttributes,
 ) -> MLOperand:
     """Convolve 8-bit integers less their zero points, as int32; the padding is 0 after that."""
-    images, filters, group = _shape(x), _shape(w), attributes.group
+    images, filters, group = x.shape, w.shape, attributes.group
     if len(filters) < 3 or len(images) != len(filters) or images[1] != group * filters[1]:
         refuse("the shape of input x", images, f"such that filters {list(filters)} in {group} groups slide over it")
-    shifted_filters = shifted(context, w, _per_filter(context, w_zero_point, len(filters)))
-    shifted_images, convolved = shifted(context, x, x_zero_point), partial(conv, context, attributes=attributes)
+    if w_zero_point is not None and math.prod(w_zero_point.shape) > 1:
+        w_zero_point = _spread(context, w_zero_point, len(filters))
+    shifted_filters, shifted_images = shifted(context, w, w_zero_point), shifted(context, x, x_zero_point)
+    convolved = partial(conv, context, attributes=attributes)
     return convolution(context, shifted_images, shifted_filters, group, convolved)
-
-
-def _per_filter(context: ConversionContext, values: Value | None, rank: int) -> Value | None:
-    """A list with one for each filter, such that it broadcasts to the filters."""
-    if values is None or math.prod(_shape(values)) == 1:
-        return values
-    return _reshaped(context, values, [-1] + [1] * (rank - 1))
 
 
 @rule("QLinearMatMul", 10, 21)
@@ -222,23 +206,17 @@ def qgemm(
     attributes: TransposeAttributes,
 ) -> MLOperand:
     """Alpha · A · B plus C, in int32 in steps of both scales; quantized where an output scale is given."""
-    sums = matmul_integer(
-        context,
-        _transposed(context, a) if attributes.transA else a,
-        _transposed(context, b) if attributes.transB else b,
-        a_zero_point,
-        b_zero_point,
+    a, b = (
+        x if not is_transposed else context.transpose(x) if isinstance(x, MLOperand) else x.T
+        for x, is_transposed in ((a, attributes.transA), (b, attributes.transB))
     )
+    sums = matmul_integer(context, a, b, a_zero_point, b_zero_point)
     alpha = attributes.alpha
     scale = a_scale if alpha == 1 else context.mul(a_scale, context.number(alpha, a_scale))
     total = sums if c is None else context.add(sums, c)
     if y_scale is None or y_zero_point is None:
         return _scaled(context, total, context.mul(scale, b_scale))
     return _requantized(context, total, [scale, b_scale], y_scale, y_zero_point)
-
-
-def _transposed(context: ConversionContext, x: Value) -> Value:
-    return x.T if isinstance(x, np.ndarray) else context.transpose(x)
 
 
 @rule("com.microsoft.MatMulNBits", 1)
@@ -254,58 +232,49 @@ def matmul_nbits(
     K: int,  # noqa: N803 - ONNX's name
     N: int,  # noqa: N803 - ONNX's name
     accuracy_level: int = 0,
-    bits: int = 4,
+    bits: Literal[2, 4, 8] = 4,
     block_size: int,
-    weight_prepacked: int = 0,
+    weight_prepacked: Literal[0] = 0,
 ) -> MLOperand:
     """A product with a matrix of weights of a few bits, with a scale for each block of a column.
 
     ``accuracy_level`` allows coarser arithmetic, which is not made use of.
     """
-    if bits not in (2, 4, 8):
-        refuse("attribute bits", bits, "2, 4 or 8")
     if g_idx is not None:
         refuse("input g_idx", "given", "absent: weights in an order of their own are not supported")
-    if weight_prepacked:
-        refuse("attribute weight_prepacked", weight_prepacked, "0: other layouts are a device's own")
     if min(K, N, block_size) < 1:
         refuse("attributes K, N and block_size", f"{K}, {N} and {block_size}", "at least 1")
     blocks = -(-K // block_size)
     context.reserve(N * blocks * block_size)
     by_block = context.reshape(scales, [N, blocks])
-    has_integer_points = zero_points is None or (isinstance(zero_points, np.ndarray) and zero_points.dtype == np.uint8)
-    if context.has_four_bits and bits == 4 and has_integer_points and block_size % 2 == 0:
-        matrix = _of_four_bits(context, b, by_block, zero_points, block_size)
-        return _times_columns(context, a, matrix, bias, K)
+    known = zero_points if isinstance(zero_points, np.ndarray) and zero_points.dtype == np.uint8 else None
+    if context.has_four_bits and bits == 4 and block_size % 2 == 0 and (zero_points is None or known is not None):
+        return _times_columns(context, a, _of_four_bits(context, b, by_block, known, block_size), bias, K)
     weights = context.constant(_unpacked(b, bits, N, blocks * block_size))
-    if zero_points is None:
+    if zero_points is not None and known is None:
+        if isinstance(zero_points, MLOperand) and zero_points.data_type == "uint8":
+            refuse("input zero_points", "computed when the graph runs", "known while building")
+        matrix = _with_float_points(context, weights, by_block, context.operand(zero_points))
+        return _times_columns(context, a, matrix, bias, K)
+    if known is None:
         context.reserve(N * blocks)
-        points = context.constant(np.full([N, blocks], 1 << (bits - 1), np.uint8))
-    elif isinstance(zero_points, np.ndarray) and zero_points.dtype == np.uint8:
-        points = context.constant(_unpacked(zero_points, bits, N, blocks))
-    elif zero_points.dtype == np.uint8 if isinstance(zero_points, np.ndarray) else zero_points.data_type == "uint8":
-        refuse("input zero_points", "computed when the graph runs", "known while building")
+        points = np.full([N, blocks], 1 << (bits - 1), np.uint8)
     else:
-        return _with_float_points(context, a, weights, by_block, context.operand(zero_points), bias, K)
-    matrix = context.dequantize_linear(weights, by_block, points)
+        points = _unpacked(known, bits, N, blocks)
+    matrix = context.dequantize_linear(weights, by_block, context.constant(points))
     return _times_columns(context, a, matrix, bias, K)
 
 
 def _of_four_bits(
-    context: ConversionContext, b: StaticValue, scales: MLOperand, zero_points: Value | None, block_size: int
+    context: ConversionContext, b: StaticValue, scales: MLOperand, zero_points: StaticValue | None, block_size: int
 ) -> MLOperand:
-    """The matrix of which the device keeps four bits an element: their order is WebNN's."""
+    """Return the matrix of which the device keeps four bits an element: their order is WebNN's."""
     rows, blocks = scales.shape
-    if zero_points is None:
-        points = np.full([rows, blocks], 8, np.uint8)
-    else:
-        assert isinstance(zero_points, np.ndarray)  # noqa: S101 - for type checkers
-        points = _unpacked(zero_points, 4, rows, blocks)
+    points = np.full([rows, blocks], 8, np.uint8) if zero_points is None else _unpacked(zero_points, 4, rows, blocks)
     _check_packed(b, 4, rows, blocks * block_size)
     weights = context.four_bits(b.reshape(-1), "uint4", [rows, blocks * block_size])
-    return context.dequantize_linear(
-        weights, scales, context.four_bits(packed_in_bytes(points), "uint4", [rows, blocks])
-    )
+    zeros = context.four_bits(packed_in_bytes(points), "uint4", [rows, blocks])
+    return context.dequantize_linear(weights, scales, zeros)
 
 
 def _unpacked(packed: StaticValue, bits: int, rows: int, columns: int) -> StaticValue:
@@ -325,20 +294,13 @@ def _check_packed(packed: StaticValue, bits: int, rows: int, columns: int) -> No
 
 
 def _with_float_points(
-    context: ConversionContext,
-    a: MLOperand,
-    weights: MLOperand,
-    scales: MLOperand,
-    points: MLOperand,
-    bias: MLOperand | None,
-    length: int,
+    context: ConversionContext, weights: MLOperand, scales: MLOperand, points: MLOperand
 ) -> MLOperand:
-    """Zero points that lie between integers: (w - point) · scale, block by block."""
+    """Dequantize with zero points between integers: (w - point) · scale, block by block."""
     rows, blocks = scales.shape
     in_blocks = context.reshape(context.cast(weights, scales.data_type), [rows, blocks, weights.shape[1] // blocks])
     centred = context.sub(in_blocks, context.reshape(points, [rows, blocks, 1]))
-    matrix = context.mul(centred, context.reshape(scales, [rows, blocks, 1]))
-    return _times_columns(context, a, context.reshape(matrix, weights.shape), bias, length)
+    return context.reshape(context.mul(centred, context.reshape(scales, [rows, blocks, 1])), weights.shape)
 
 
 def _times_columns(
