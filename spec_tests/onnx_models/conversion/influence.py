@@ -59,7 +59,6 @@ IS_LIKE_WEIGHTS = "repeats the shape of the weights"
 OF_8_BITS = "is of floats of 8 bits"
 ONLY_SHAPE = "gives its shape alone"
 WITHOUT_INFLUENCE = {
-    (None, "consumed_inputs"): "was a hint for memory",
     (None, "kernel_shape"): IS_LIKE_WEIGHTS,
     (None, "saturate"): OF_8_BITS,
     (None, "round_mode"): OF_8_BITS,
