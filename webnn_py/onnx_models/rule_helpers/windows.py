@@ -4,14 +4,17 @@ WebNN's windows slide over two axes. Along a single axis they do, too, when a he
 and more, the rules take apart what the operator does.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import attrs
+import numpy as np
+from numpy.typing import NDArray
 
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
+from webnn_py.operators.windows import Slide
 
 MAX_SPATIAL_AXES = 2
 """Of WebNN's operators."""
@@ -70,77 +73,7 @@ class ConvolutionAttributes(PoolingAttributes):
             refuse("attribute kernel_shape", tuple(self.kernel_shape), f"that of input W, {list(w.shape[2:])}")
 
 
-@attrs.frozen
-class SlidingWindows:
-    """Windows that slide over the spatial axes: one number for each axis.
-
-    Attributes:
-        sizes: the lengths of the axes.
-        kernel: how many elements a window has.
-        strides: from one window to the next.
-        dilations: from one element of a window to the next.
-        begins: the padding before the axes.
-        ends: the padding after them.
-    """
-
-    sizes: tuple[int, ...]
-    kernel: tuple[int, ...]
-    strides: tuple[int, ...]
-    dilations: tuple[int, ...]
-    begins: tuple[int, ...]
-    ends: tuple[int, ...]
-
-    @property
-    def reaches(self) -> tuple[int, ...]:
-        """The span of a window."""
-        return tuple(_reach(*item) for item in zip(self.kernel, self.dilations, strict=True))
-
-    @property
-    def window(self) -> tuple[int, ...]:
-        """The window's height and width."""
-        return lifted(self.kernel, [1])
-
-    @property
-    def two_axes(self) -> dict[str, Any]:
-        """The padding, strides and dilations along height and width, as WebNN's operators take them."""
-        pairs = [pair for axis in zip(self.begins, self.ends, strict=True) for pair in axis]
-        steps = {"strides": lifted(self.strides, [1]), "dilations": lifted(self.dilations, [1])}
-        return {"padding": lifted(pairs, [0, 0]), **steps}
-
-    def along(self, first: int, end: int) -> "SlidingWindows":
-        """The same over some of the axes."""
-        parts = (self.sizes, self.kernel, self.strides, self.dilations, self.begins, self.ends)
-        return SlidingWindows(*(part[first:end] for part in parts))
-
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """The number of windows along each axis."""
-        totals = zip(self.begins, self.sizes, self.ends, strict=True)
-        slides = zip(totals, self.reaches, self.strides, strict=True)
-        return tuple((sum(total) - reach) // stride + 1 for total, reach, stride in slides)
-
-    def rounded_up(self) -> "SlidingWindows":
-        """Return the windows with padding at the end for those that start before it, as ONNX rounds sizes up."""
-        ends = []
-        for size, reach, stride, begin, end in zip(
-            self.sizes, self.reaches, self.strides, self.begins, self.ends, strict=True
-        ):
-            count = -(-(begin + size + end - reach) // stride) + 1
-            if (count - 1) * stride >= begin + size:
-                count -= 1
-            ends.append(max(end, (count - 1) * stride + reach - begin - size))
-        return attrs.evolve(self, ends=tuple(ends))
-
-    def over_padded(self, padded: "SlidingWindows") -> "SlidingWindows":
-        """These windows over an input that was padded already as ``padded`` says; more padding at the end remains."""
-        sizes = tuple(map(sum, zip(padded.begins, padded.sizes, padded.ends, strict=True)))
-        rest = tuple(end - done for end, done in zip(self.ends, padded.ends, strict=True))
-        return attrs.evolve(self, sizes=sizes, begins=(0,) * len(sizes), ends=rest)
-
-
-def windows(
-    x: MLOperand, kernel: Sequence[int], given: WindowAttributes, auto_pad: AutoPad = "NOTSET"
-) -> SlidingWindows:
+def windows(x: MLOperand, kernel: Sequence[int], given: WindowAttributes, auto_pad: AutoPad = "NOTSET") -> list[Slide]:
     """Return the windows that a node's attributes describe.
 
     Raises:
@@ -156,11 +89,63 @@ def windows(
     begins, ends = given_padding(auto_pad, given.pads, len(sizes))
     if auto_pad.startswith("SAME"):
         totals = [
-            max(0, (-(-size // stride) - 1) * stride + _reach(window, dilation) - size)
+            max(0, (-(-size // stride) - 1) * stride + (window - 1) * dilation + 1 - size)
             for size, stride, window, dilation in zip(sizes, strides, kernel, dilations, strict=True)
         ]
         begins, ends = shared(totals, more_at_end=auto_pad == "SAME_UPPER")
-    return SlidingWindows(sizes, kernel, strides, dilations, begins, ends)
+    return list(map(Slide, sizes, kernel, begins, ends, strides, dilations))
+
+
+def counts(slid: Iterable[Slide]) -> tuple[int, ...]:
+    """Return the number of windows along each axis."""
+    return tuple([(item.begin + item.size + item.end - item.reach) // item.stride + 1 for item in slid])
+
+
+def places_of(slide: Slide, count: int) -> NDArray[np.int64]:
+    """Return the places along an axis of each window's elements, [windows, elements]; some may lie in the padding."""
+    starts = np.arange(count)[:, np.newaxis] * slide.stride - slide.begin
+    return starts + np.arange(slide.window) * slide.dilation
+
+
+def rounded_up(slid: Iterable[Slide]) -> list[Slide]:
+    """Return windows with padding at the end for those that start before it, as ONNX rounds sizes up."""
+    rounded = []
+    for item in slid:
+        before_end = item.begin + item.size
+        count = -(-(before_end + item.end - item.reach) // item.stride) + 1
+        if (count - 1) * item.stride >= before_end:
+            count -= 1
+        end = (count - 1) * item.stride + item.reach - before_end
+        rounded.append(attrs.evolve(item, end=max(item.end, end)))
+    return rounded
+
+
+def over_padded(slid: Iterable[Slide], padded: Iterable[Slide]) -> list[Slide]:
+    """Return windows over an input that was padded as ``padded`` says; more padding at the end remains."""
+    return [
+        attrs.evolve(item, size=done.begin + done.size + done.end, begin=0, end=item.end - done.end)
+        for item, done in zip(slid, padded, strict=True)
+    ]
+
+
+def window(slid: Sequence[Slide]) -> tuple[int, ...]:
+    """Return the window's height and width."""
+    return tuple([item.window for item in _images(slid)])
+
+
+def sliding(slid: Sequence[Slide]) -> dict[str, Any]:
+    """Return the padding, strides and dilations along height and width, as WebNN's operators take them."""
+    images = _images(slid)
+    return {
+        "padding": tuple([end for item in images for end in (item.begin, item.end)]),
+        "strides": tuple([item.stride for item in images]),
+        "dilations": tuple([item.dilation for item in images]),
+    }
+
+
+def _images(slid: Sequence[Slide]) -> Sequence[Slide]:
+    """Return windows over two axes: of a single one, with a height of 1 before it."""
+    return [Slide(1, 1, 0, 0, 1, 1), *slid][-MAX_SPATIAL_AXES:]
 
 
 def spatial_sizes(x: MLOperand) -> tuple[int, ...]:
@@ -205,18 +190,9 @@ def like(context: ConversionContext, y: MLOperand, x: MLOperand) -> MLOperand:
     return context.reshape(y, [*y.shape[:2], *y.shape[3:]]) if x.rank == MAX_SPATIAL_AXES + 1 else y
 
 
-def lifted(values: Sequence[int], neutral: Sequence[int]) -> tuple[int, ...]:
-    """Values for two axes: of a single one, with those of a height of 1 before them."""
-    return tuple(values) if len(values) == MAX_SPATIAL_AXES * len(neutral) else (*neutral, *values)
-
-
 def _for_each_axis(name: str, values: Sequence[int] | None, default: int, count: int) -> tuple[int, ...]:
     if values is None:
         return (default,) * count
     if len(values) != count:
         refuse(f"attribute {name}", tuple(values), f"of length {count}")
     return tuple(values)
-
-
-def _reach(window: int, dilation: int) -> int:
-    return (window - 1) * dilation + 1

@@ -10,10 +10,11 @@ import attrs
 import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue
-from webnn_py.onnx_models.rule_helpers.windows import SlidingWindows, WindowAttributes, windows
+from webnn_py.onnx_models.rule_helpers.windows import WindowAttributes, counts, places_of, windows
 from webnn_py.onnx_models.rule_table.declaration import Integers, rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
+from webnn_py.operators.windows import Slide
 
 MOST_AXES: Final = 3
 """A cubic sample is made of four elements along each."""
@@ -232,20 +233,20 @@ def deformable_conv(
     if x.rank != 4:
         refuse("the rank of the input", x.rank, "4")
     slid = windows(x, w.shape[2:], attributes)
-    if kernel_shape is not None and tuple(kernel_shape) != slid.kernel:
-        refuse("attribute kernel_shape", tuple(kernel_shape), f"that of input W, {list(slid.kernel)}")
-    (batch, channels, *sizes), outputs, counts = x.shape, w.shape[0], slid.counts
+    if kernel_shape is not None and tuple(kernel_shape) != w.shape[2:]:
+        refuse("attribute kernel_shape", tuple(kernel_shape), f"that of input W, {list(w.shape[2:])}")
+    (batch, channels, *sizes), outputs, found = x.shape, w.shape[0], counts(slid)
     if (
-        min(group, offset_group, *counts) < 1
+        min(group, offset_group, *found) < 1
         or channels % offset_group
         or channels != w.shape[1] * group
         or outputs % group
     ):
-        refuse("the groups and windows", (group, offset_group, *counts), f"such that they fit {list(x.shape)}")
-    taps, places = math.prod(slid.kernel), math.prod(counts)
+        refuse("the groups and windows", (group, offset_group, *found), f"such that they fit {list(x.shape)}")
+    taps, places = math.prod(w.shape[2:]), math.prod(found)
     for name, given, parts in (("offset", offset, 2 * taps), ("mask", mask, taps)):
-        if given is not None and given.shape != (batch, offset_group * parts, *counts):
-            refuse(f"the shape of input {name}", given.shape, f"{[batch, offset_group * parts, *counts]}")
+        if given is not None and given.shape != (batch, offset_group * parts, *found):
+            refuse(f"the shape of input {name}", given.shape, f"{[batch, offset_group * parts, *found]}")
     count = batch * offset_group
     moved = context.reshape(context.cast(offset, "float32"), [count, taps, 2, places])
     context.reserve(16 * taps * places)
@@ -264,19 +265,16 @@ def deformable_conv(
     )
     columns = context.reshape(columns, [batch, group, w.shape[1] * taps, places])
     y = context.matmul(context.reshape(w, [group, outputs // group, w.shape[1] * taps]), columns)
-    y = context.reshape(y, [batch, outputs, *counts])
+    y = context.reshape(y, [batch, outputs, *found])
     return y if b is None else context.add(y, context.reshape(b, [outputs, 1, 1]))
 
 
-def _window_places(slid: SlidingWindows, axis: int) -> StaticValue:
+def _window_places(slid: Sequence[Slide], axis: int) -> StaticValue:
     """Return the places of elements along an axis: [kernel height, kernel width, windows down, windows across]."""
-    inner = np.arange(slid.kernel[axis]) * slid.dilations[axis]
-    starts = np.arange(slid.counts[axis]) * slid.strides[axis] - slid.begins[axis]
-    places = inner[:, np.newaxis] + starts
-    spread = places.reshape(
-        [*places.shape[:1], 1, *places.shape[1:], 1] if axis == 0 else [1, len(inner), 1, len(starts)]
-    )
-    return np.broadcast_to(spread, (*slid.kernel, *slid.counts)).astype(np.float32)
+    found = counts(slid)
+    places = places_of(slid[axis], found[axis]).T
+    spread = places[:, np.newaxis, :, np.newaxis] if axis == 0 else places[np.newaxis, :, np.newaxis, :]
+    return np.broadcast_to(spread, [*(item.window for item in slid), *found]).astype(np.float32)
 
 
 @rule("RoiAlign", 10, 16, 22)

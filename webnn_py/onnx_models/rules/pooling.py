@@ -10,15 +10,21 @@ from webnn_py.onnx_models.reading.element_types import extreme
 from webnn_py.onnx_models.rule_helpers.windows import (
     MAX_SPATIAL_AXES,
     PoolingAttributes,
-    SlidingWindows,
     WindowAttributes,
     as_images,
+    counts,
     like,
+    over_padded,
+    places_of,
+    rounded_up,
+    sliding,
+    window,
     windows,
 )
 from webnn_py.onnx_models.rule_table.declaration import Integers, rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
+from webnn_py.operators.windows import Slide
 
 
 @rule("MaxPool", 1, 8, 10, 11, 12, 22)
@@ -36,7 +42,7 @@ def max_pool(
     With ``storage_order`` 1 the places within an image are counted along its first axis first.
     """
     slid = windows(x, kernel_shape, attributes, attributes.auto_pad)
-    slid = slid.rounded_up() if ceil_mode else slid
+    slid = rounded_up(slid) if ceil_mode else slid
     y = _pooled(context, "max", x, slid)
     if context.wanted[1:] != (True,):
         return [y]
@@ -44,27 +50,27 @@ def max_pool(
 
 
 def _places_of_greatest(
-    context: ConversionContext, x: MLOperand, slid: SlidingWindows, *, by_columns: bool
+    context: ConversionContext, x: MLOperand, slid: Sequence[Slide], *, by_columns: bool
 ) -> MLOperand:
     """Return the places [batch · channels, windows] of the greatest of each window's elements, which are gathered."""
-    images, size, counts = math.prod(x.shape[:2]), math.prod(slid.sizes), slid.counts
-    if min(counts) < 1:
-        refuse("the windows", slid.reaches, f"within the padded input {list(x.shape)}")
-    count, elements = math.prod(counts), math.prod(slid.kernel)
+    images, sizes, found = math.prod(x.shape[:2]), x.shape[2:], counts(slid)
+    size = math.prod(sizes)
+    if min(found) < 1:
+        refuse("the windows", tuple([item.reach for item in slid]), f"within the padded input {list(x.shape)}")
+    count, elements = math.prod(found), math.prod([item.window for item in slid])
     context.reserve(48 * count * elements + 8 * images)
-    rank = len(counts)
+    rank = len(found)
     places, own = np.zeros([1] * 2 * rank, np.int64), np.zeros([1] * 2 * rank, np.int64)
     is_there = np.ones([1] * 2 * rank, np.bool_)
-    for axis in range(rank):
-        starts = np.arange(counts[axis])[:, np.newaxis] * slid.strides[axis] - slid.begins[axis]
-        along = starts + np.arange(slid.kernel[axis]) * slid.dilations[axis]
+    for axis, item in enumerate(slid):
+        along = places_of(item, found[axis])
         spread = [1] * 2 * rank
         spread[axis], spread[rank + axis] = along.shape
         along = along.reshape(spread)
-        is_there = is_there & (along >= 0) & (along < slid.sizes[axis])
-        along = np.clip(along, 0, slid.sizes[axis] - 1)
-        places = places + along * math.prod(slid.sizes[axis + 1 :])
-        own = own + along * math.prod(slid.sizes[:axis] if by_columns else slid.sizes[axis + 1 :])
+        is_there = is_there & (along >= 0) & (along < sizes[axis])
+        along = np.clip(along, 0, sizes[axis] - 1)
+        places = places + along * math.prod(sizes[axis + 1 :])
+        own = own + along * math.prod(sizes[:axis] if by_columns else sizes[axis + 1 :])
     taken = context.gather(
         context.reshape(x, [images, size]), context.constant(places.reshape(count, elements).astype(np.int32)), axis=1
     )
@@ -91,12 +97,7 @@ def max_unpool(
     slid = windows(x, kernel_shape, attributes)
     if i.shape != x.shape:
         refuse("the shape of input I", i.shape, f"{list(x.shape)}, that of input X")
-    sizes = [
-        (size - 1) * stride + window - begin - end
-        for size, stride, window, begin, end in zip(
-            slid.sizes, slid.strides, slid.kernel, slid.begins, slid.ends, strict=True
-        )
-    ]
+    sizes = [item.transposed_size for item in slid]
     shape = [*x.shape[:2], *sizes]
     wanted = tuple(shape) if output_shape is None else output_shape
     missing = [most - size for size, most in zip(shape, wanted, strict=False)]
@@ -121,10 +122,10 @@ def average_pool(
 ) -> MLOperand:
     """Return the mean of each window's elements; WebNN never counts padding, so what counts becomes elements."""
     slid = windows(x, kernel_shape, attributes, attributes.auto_pad)
-    rounded = slid.rounded_up() if ceil_mode else slid
-    if not count_include_pad or not any((*slid.begins, *slid.ends)):
+    rounded = rounded_up(slid) if ceil_mode else slid
+    if not count_include_pad or not any(item.begin or item.end for item in slid):
         return _pooled(context, "average", x, rounded)
-    return _pooled(context, "average", _padded(context, x, slid), rounded.over_padded(slid))
+    return _pooled(context, "average", _padded(context, x, slid), over_padded(rounded, slid))
 
 
 @rule("LpPool", 2, 11, 18, 22)
@@ -141,35 +142,30 @@ def lp_pool(
     if p < 1:
         refuse("attribute p", p, "at least 1")
     slid = windows(x, kernel_shape, attributes, attributes.auto_pad)
-    slid = slid.rounded_up() if ceil_mode else slid
+    slid = rounded_up(slid) if ceil_mode else slid
     if p == 2:
         return _pooled(context, "l2", x, slid)
     powers = context.abs(x) if p == 1 else context.pow(context.abs(x), context.number(p, x))
-    means = _pooled(context, "average", _padded(context, powers, slid), slid.over_padded(slid))
-    sums = context.mul(means, context.number(math.prod(slid.kernel), means))
+    means = _pooled(context, "average", _padded(context, powers, slid), over_padded(slid, slid))
+    sums = context.mul(means, context.number(math.prod([item.window for item in slid]), means))
     return sums if p == 1 else context.pow(sums, context.number(1 / p, sums))
 
 
-def _padded(context: ConversionContext, x: MLOperand, slid: SlidingWindows) -> MLOperand:
-    return context.pad(x, [0, 0, *slid.begins], [0, 0, *slid.ends])
+def _padded(context: ConversionContext, x: MLOperand, slid: Sequence[Slide]) -> MLOperand:
+    return context.pad(x, [0, 0, *(item.begin for item in slid)], [0, 0, *(item.end for item in slid)])
 
 
-def _pooled(context: ConversionContext, kind: str, x: MLOperand, slid: SlidingWindows) -> MLOperand:
+def _pooled(context: ConversionContext, kind: str, x: MLOperand, slid: Sequence[Slide]) -> MLOperand:
     """Pool over the last two axes, then over the one before: of boxes, that is the same as at once."""
     pool = {"average": context.average_pool2d, "l2": context.l2_pool2d, "max": context.max_pool2d}[kind]
-    if len(slid.sizes) > MAX_SPATIAL_AXES:
-        images, depth = slid.along(1, 3), slid.along(0, 1)
-        slices = context.reshape(x, [x.shape[0], x.shape[1] * x.shape[2], *images.sizes])
-        rows = context.reshape(_pooled(context, kind, slices, images), [*x.shape[:3], math.prod(images.counts)])
-        y = pool(
-            rows,
-            window_dimensions=[*depth.kernel, 1],
-            padding=[*depth.begins, *depth.ends, 0, 0],
-            strides=[*depth.strides, 1],
-            dilations=[*depth.dilations, 1],
-        )
-        return context.reshape(y, [*y.shape[:3], *images.counts])
-    return like(context, pool(as_images(context, x), window_dimensions=slid.window, **slid.two_axes), x)
+    if len(slid) > MAX_SPATIAL_AXES:
+        depth, images = slid[0], slid[1:]
+        slices = context.reshape(x, [x.shape[0], x.shape[1] * x.shape[2], *x.shape[3:]])
+        rows = context.reshape(_pooled(context, kind, slices, images), [*x.shape[:3], math.prod(counts(images))])
+        across = Slide(rows.shape[3], 1, 0, 0, 1, 1)
+        y = pool(rows, window_dimensions=window([depth, across]), **sliding([depth, across]))
+        return context.reshape(y, [*y.shape[:3], *counts(images)])
+    return like(context, pool(as_images(context, x), window_dimensions=window(slid), **sliding(slid)), x)
 
 
 @rule("GlobalAveragePool", 1, 22)
