@@ -65,8 +65,10 @@ def remainder(context: ConversionContext, a: MLOperand, b: MLOperand, *, fmod: b
 @rule("Pow", 7, 12, 13, 15)
 def power(context: ConversionContext, x: MLOperand, y: Value) -> MLOperand:
     """A base of one data type to the power of an exponent of another: the result has the base's."""
-    if isinstance(y, np.ndarray) and not _is_broken(x, y):
-        return context.pow(x, context.constant(_exponent(y, x)))
+    if isinstance(y, np.ndarray):
+        is_of_integers = x.data_type in INTEGER_RANGES
+        if not (is_of_integers and y.dtype.kind == "f" and np.any(y != np.trunc(y))):  # no power is between integers
+            return context.pow(x, context.constant(_exponent(y, x)))
     y = context.operand(y)
     if x.data_type in INTEGER_RANGES and y.data_type not in INTEGER_RANGES:
         return _floats_cut_off(context, context.pow(context.cast(x, "float32"), context.cast(y, "float32")), x)
@@ -79,13 +81,6 @@ def _floats_cut_off(context: ConversionContext, power: MLOperand, base: MLOperan
     room = context.mul(context.abs(nearest), context.number(ROUNDING, power))
     is_near = context.lesser_or_equal(context.abs(context.sub(power, nearest)), room)
     return context.cast(context.where(is_near, nearest, power), base.data_type)
-
-
-def _is_broken(base: MLOperand, exponent: StaticValue) -> bool:
-    """Return whether an exponent of an integer base is of floats that are not all integers."""
-    return (
-        base.data_type in INTEGER_RANGES and exponent.dtype.kind == "f" and bool(np.any(exponent != np.trunc(exponent)))
-    )
 
 
 def _exponent(exponent: StaticValue, base: MLOperand) -> StaticValue:

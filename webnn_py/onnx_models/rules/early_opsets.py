@@ -37,31 +37,24 @@ def _aligned(context: ConversionContext, a: MLOperand, b: MLOperand, axis: int |
 def _binary(onnx_operator: str, operator: Operator[..., Any], *versions: int) -> None:
     """Register a rule for an element-wise operator."""
 
-    def binary(
+    @rule(onnx_operator, *versions)
+    def convert(
         context: ConversionContext, a: MLOperand, b: MLOperand, *, axis: int | None = None, broadcast: bool
     ) -> MLOperand:
         return context.apply(operator, a, _aligned(context, a, b, axis, broadcast=broadcast))
 
-    rule(onnx_operator, *versions)(binary)
 
-
-for _name, _operator in (
-    ("Add", arithmetic.add),
-    ("Sub", arithmetic.sub),
-    ("Mul", arithmetic.mul),
-    ("Div", arithmetic.div),
-):
-    _binary(_name, _operator, 1, 6)
-for _name, _operator in (
-    ("And", logical.logical_and),
-    ("Or", logical.logical_or),
-    ("Xor", logical.logical_xor),
-    ("Equal", logical.equal),
-    ("Greater", logical.greater),
-    ("Less", logical.lesser),
-    ("Pow", arithmetic.pow_),
-):
-    _binary(_name, _operator, 1)
+_binary("Add", arithmetic.add, 1, 6)
+_binary("Sub", arithmetic.sub, 1, 6)
+_binary("Mul", arithmetic.mul, 1, 6)
+_binary("Div", arithmetic.div, 1, 6)
+_binary("Pow", arithmetic.pow_, 1)
+_binary("And", logical.logical_and, 1)
+_binary("Or", logical.logical_or, 1)
+_binary("Xor", logical.logical_xor, 1)
+_binary("Equal", logical.equal, 1)
+_binary("Greater", logical.greater, 1)
+_binary("Less", logical.lesser, 1)
 
 
 @rule("PRelu", 1, 6)

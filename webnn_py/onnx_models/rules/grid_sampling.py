@@ -59,7 +59,8 @@ class _SampledAxis:
             return [self._tap(place, None)]
         first = context.floor(place)
         ratio = context.sub(place, first)
-        shares = self._linear(ratio) if mode == "linear" else self._cubic(ratio)
+        linear = [context.sub(context.number(1, ratio), ratio), ratio] if mode == "linear" else None
+        shares = linear or self._cubic(ratio)
         return [
             self._tap(context.add(first, context.number(index - len(shares) // 2 + 1, first)), share)
             for index, share in enumerate(shares)
@@ -101,9 +102,6 @@ class _SampledAxis:
             index = self._reflected(index)
         clamped = context.clamp(index, min_value=0, max_value=self.size - 1)
         return _Tap(context.cast(clamped, "int32"), share, is_inside)
-
-    def _linear(self, ratio: MLOperand) -> list[MLOperand]:
-        return [self.context.sub(self.context.number(1, ratio), ratio), ratio]
 
     def _cubic(self, ratio: MLOperand) -> list[MLOperand]:
         """Of elements at -1, 0, 1 and 2, by polynomials of the distance."""

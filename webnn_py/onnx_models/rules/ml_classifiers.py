@@ -32,10 +32,8 @@ def transformed(context: ConversionContext, scores: MLOperand, post_transform: T
         return context.sigmoid(scores)
     if post_transform == "SOFTMAX":
         return context.softmax(scores, 1)
-    return _softmax_without_zeros(context, scores) if post_transform == "SOFTMAX_ZERO" else scores
-
-
-def _softmax_without_zeros(context: ConversionContext, scores: MLOperand) -> MLOperand:
+    if post_transform == "NONE":
+        return scores
     greatest = context.reduce_max(scores, axes=[1], keep_dimensions=True)
     powers = context.exp(context.sub(scores, greatest))
     takes_part = context.greater(context.abs(scores), context.number(NEXT_TO_NOTHING, scores))

@@ -37,29 +37,25 @@ def split(
     With ``num_outputs`` the last piece may be smaller.
     """
     count, axis = len(context.wanted), counted(axis, data.rank)
+    size = data.shape[axis]
     if split is not None:
-        sizes: Sequence[int] = split
+        sizes = list(split)
         if len(sizes) != count:
             refuse("the length of split", len(sizes), f"{count}, as many as the outputs")
     elif num_outputs is None:
         return context.split(data, count, axis=axis)
     else:
-        sizes = _sizes_of_pieces(num_outputs, count, data.shape[axis])
+        if num_outputs != count:
+            refuse("attribute num_outputs", num_outputs, f"{count}, as many as the outputs")
+        piece = -(-size // count)
+        sizes = [piece] * (count - 1) + [size - piece * (count - 1)]
+        if sizes[-1] < 1:
+            refuse("attribute num_outputs", num_outputs, f"such that {size} elements fill as many pieces")
     if 0 not in sizes:
         return context.split(data, sizes, axis=axis)
     pieces = iter(context.split(data, [size for size in sizes if size], axis=axis))
     nothing = np.zeros([*data.shape[:axis], 0, *data.shape[axis + 1 :]], data.data_type)
     return [next(pieces) if size else nothing for size in sizes]
-
-
-def _sizes_of_pieces(num_outputs: int, outputs: int, size: int) -> list[int]:
-    if num_outputs != outputs:
-        refuse("attribute num_outputs", num_outputs, f"{outputs}, as many as the outputs")
-    piece = -(-size // num_outputs)
-    sizes = [piece] * (num_outputs - 1) + [size - piece * (num_outputs - 1)]
-    if sizes[-1] < 1:
-        refuse("attribute num_outputs", num_outputs, f"such that {size} elements fill as many pieces")
-    return sizes
 
 
 @rule("Slice", 1, 10, 11, 13)

@@ -213,7 +213,9 @@ class KnownValues:
         schema = self._schema(node)
         types = {name: self._type_of(name) for name in node.input if name}
         known = {name: of_known_sizes(item) for name, item in types.items() if item is not None}
-        if schema is None or len(known) < len(types) or _splits_more(node):
+        # Of a Split that declares more outputs than it has, the inference makes as many types, even billions.
+        more = [item.i for item in node.attribute if item.name == "num_outputs" and item.i > len(node.output)]
+        if schema is None or len(known) < len(types) or (node.op_type == "Split" and more):
             return declared
         small = [
             name
@@ -295,10 +297,3 @@ class KnownValues:
 
 def _applied(rule: str, node: NodeProto) -> AppliedRule:
     return AppliedRule(rule, f"{node.op_type}{in_brackets(node.name)}")
-
-
-def _splits_more(node: NodeProto) -> bool:
-    """Return whether a Split declares more outputs than it has: the inference makes as many types, even billions."""
-    return node.op_type == "Split" and any(
-        item.name == "num_outputs" and item.i > len(node.output) for item in node.attribute
-    )
