@@ -71,37 +71,21 @@ def _dequantized(
 ) -> MLOperand:
     is_short = _last_is_short(x, scale, axis, block_size)
     if context.has_four_bits and _is_packable(x) and (zero_point is None or _is_packable(zero_point)) and not is_short:
-        return _dequantized_four_bits(context, x, scale, zero_point, axis, block_size)
+        context.reserve(2 * x.size)
+        quantized = context.four_bits(packed_in_bytes(x), x.dtype.name, x.shape)
+        shape = _scale_shape(quantized, scale, axis, block_size)
+        zeros = np.zeros(shape, np.int8) if zero_point is None else zero_point
+        packed = context.four_bits(packed_in_bytes(zeros), x.dtype.name, shape)
+        return context.dequantize_linear(quantized, context.reshape(scale, shape), packed)
     quantized = _widened(context, x)
     zero = None if zero_point is None else _widened(context, zero_point)
-    if is_short:
-        scale = _for_each_element(context, quantized, scale, axis, block_size)
-        zero = None if zero is None else _for_each_element(context, quantized, zero, axis, block_size)
-        block_size = 1
-    shape = _scale_shape(quantized, scale, axis, block_size)
+    scale, zero, shape = _laid_out(context, quantized, scale, zero, axis, block_size)
     zero = _zeros(context, shape, quantized.data_type) if zero is None else zero
     return context.dequantize_linear(quantized, context.reshape(scale, shape), context.reshape(zero, shape))
 
 
 def _is_packable(value: Value) -> TypeGuard[StaticValue]:
     return isinstance(value, np.ndarray) and value.dtype.name in FOUR_BITS and value.size > 0
-
-
-def _dequantized_four_bits(
-    context: ConversionContext,
-    x: StaticValue,
-    scale: MLOperand,
-    zero_point: StaticValue | None,
-    axis: int,
-    block_size: int,
-) -> MLOperand:
-    """The same of known integers of four bits, which stay that."""
-    context.reserve(2 * x.size)
-    quantized = context.four_bits(packed_in_bytes(x), x.dtype.name, x.shape)
-    shape = _scale_shape(quantized, scale, axis, block_size)
-    zeros = np.zeros(shape, np.int8) if zero_point is None else zero_point
-    zero = context.four_bits(packed_in_bytes(zeros), x.dtype.name, shape)
-    return context.dequantize_linear(quantized, context.reshape(scale, shape), zero)
 
 
 def packed_in_bytes(elements: StaticValue) -> StaticValue:
@@ -142,11 +126,7 @@ def quantize(
     if precision:
         data_type = context.data_type("attribute precision", precision)
         x, scale = context.cast(x, data_type), context.cast(scale, data_type)
-    if _last_is_short(x, scale, axis, block_size):
-        scale = _for_each_element(context, x, scale, axis, block_size)
-        zero_point = None if zero_point is None else _for_each_element(context, x, zero_point, axis, block_size)
-        block_size = 1
-    shape = _scale_shape(x, scale, axis, block_size)
+    scale, zero_point, shape = _laid_out(context, x, scale, zero_point, axis, block_size)
     if output_dtype:
         data_type = context.data_type("attribute output_dtype", output_dtype)
         if zero_point is None:
@@ -173,12 +153,22 @@ def _last_is_short(x: Value, scale: MLOperand, axis: int, block_size: int) -> bo
     return scale.shape[axis] == -(-x.shape[axis] // block_size) and x.shape[axis] % block_size > 0
 
 
-def _for_each_element(
-    context: ConversionContext, x: MLOperand, blocks: MLOperand, axis: int, block_size: int
-) -> MLOperand:
-    """Repeat the value of each block along an axis for each of its elements."""
-    block_of = np.arange(x.shape[axis], dtype=np.int32) // block_size
-    return context.gather(blocks, context.constant(block_of), axis=counted(axis, x.rank))
+def _laid_out(
+    context: ConversionContext,
+    x: MLOperand,
+    scale: MLOperand,
+    zero_point: MLOperand | None,
+    axis: int,
+    block_size: int,
+) -> tuple[MLOperand, MLOperand | None, tuple[int, ...]]:
+    """Return scale, zero point and their shape in WebNN: one for each element where the last block is short."""
+    if not _last_is_short(x, scale, axis, block_size):
+        return scale, zero_point, _scale_shape(x, scale, axis, block_size)
+    block_of = context.constant(np.arange(x.shape[axis], dtype=np.int32) // block_size)
+    axis = counted(axis, x.rank)
+    scale = context.gather(scale, block_of, axis=axis)
+    zero_point = None if zero_point is None else context.gather(zero_point, block_of, axis=axis)
+    return scale, zero_point, _scale_shape(x, scale, axis, 1)
 
 
 def _scale_shape(x: MLOperand, scale: MLOperand, axis: int, block_size: int) -> tuple[int, ...]:

@@ -59,7 +59,9 @@ def dynamic_quantize_lstm(
     if any(length != steps for length in sequence_lens or ()):
         refuse("input sequence_lens", sequence_lens, f"{steps} everywhere, the number of steps")
     count = len(DIRECTIONS[direction])
-    _check_shapes(context, (w, w_zero_point, w_scale), (r, r_zero_point, r_scale), (count, x.shape[2], hidden_size))
+    factors = {"w": (w, w_zero_point, w_scale), "r": (r, r_zero_point, r_scale)}
+    for (name, given), rows in zip(factors.items(), (x.shape[2], hidden_size), strict=True):
+        _check_shapes(name.upper(), given, (count, rows, 4 * hidden_size))
     zeros = context.constant(np.zeros([batch, hidden_size], np.float32))
     states = [_by_direction(context, item, count, zeros) for item in (initial_h, initial_c)]
     biases, peepholes = _split(context, b, count), _split(context, p, count)
@@ -67,7 +69,7 @@ def dynamic_quantize_lstm(
     for index, is_backward in enumerate(DIRECTIONS[direction]):
         operands = {"x": x, "hidden_state": states[0][index], "cell_state": states[1][index]}
         ends = {}
-        for name, weights in {"w": (w, w_zero_point, w_scale), "r": (r, r_zero_point, r_scale)}.items():
+        for name, weights in factors.items():
             factor, ends[f"{name}_ends"] = _factor(context, name, [_at(context, item, index) for item in weights])
             operands |= factor
         if biases is not None:
@@ -79,19 +81,14 @@ def dynamic_quantize_lstm(
     return [context.concat(list(sequences), 1), context.concat(list(hidden), 0), context.concat(list(cells), 0)]
 
 
-def _check_shapes(
-    context: ConversionContext,
-    w: tuple[Value, Value, Value],
-    r: tuple[Value, Value, Value],
-    sizes: tuple[int, int, int],
-) -> None:
-    count, size, hidden = sizes
-    for name, (weights, zero_point, scale), rows in (("W", w, size), ("R", r, hidden)):
-        if tuple(weights.shape) != (count, rows, 4 * hidden):
-            refuse(f"the shape of input {name}", tuple(weights.shape), str([count, rows, 4 * hidden]))
-        for kind, item in (("scale", scale), ("zero_point", zero_point)):
-            if tuple(item.shape) not in {(count,), (count, 4 * hidden)}:
-                refuse(f"the shape of input {name}_{kind}", tuple(item.shape), f"[{count}] or [{count}, {4 * hidden}]")
+def _check_shapes(name: str, given: Sequence[Value], shape: tuple[int, int, int]) -> None:
+    weights, zero_point, scale = given
+    if weights.shape != shape:
+        refuse(f"the shape of input {name}", weights.shape, str(list(shape)))
+    count, _, width = shape
+    for kind, item in (("scale", scale), ("zero_point", zero_point)):
+        if item.shape not in {(count,), (count, width)}:
+            refuse(f"the shape of input {name}_{kind}", item.shape, f"[{count}] or [{count}, {width}]")
 
 
 def _factor(
@@ -137,6 +134,6 @@ def _sum_of_halves(context: ConversionContext, bias: Value) -> MLOperand:
 def _by_direction(context: ConversionContext, state: Value | None, count: int, zeros: MLOperand) -> Sequence[MLOperand]:
     if state is None:
         return [zeros] * count
-    if tuple(state.shape) != (count, *zeros.shape):
-        refuse("the shape of an initial state", tuple(state.shape), str([count, *zeros.shape]))
+    if state.shape != (count, *zeros.shape):
+        refuse("the shape of an initial state", state.shape, str([count, *zeros.shape]))
     return [context.operand(_at(context, state, index)) for index in range(count)]
