@@ -65,7 +65,7 @@ class Expenses:
             )
 
     def add_bytes(self, spent: int) -> None:
-        """Spend bytes.
+        """Add bytes to what the model has cost.
 
         Raises:
             Refused: so many are not left.
@@ -74,7 +74,7 @@ class Expenses:
         self._spent_bytes += spent
 
     def add_nodes(self, count: int) -> None:
-        """Spend nodes that are converted.
+        """Add converted nodes to what the model has cost.
 
         Raises:
             Refused: so many are not left.

@@ -239,7 +239,7 @@ class OnnxModel:
         input_values: Mapping[str, StaticValue] | None,
         outputs: Iterable[str] | None,
     ) -> tuple[ModelConversion, Steps[dict[str, MLOperand]]]:
-        """A conversion that has the inputs, and nothing else yet; and its steps."""
+        """Return a conversion that has the inputs, and nothing else yet; and its steps."""
         shapes, values = dict(input_shapes or {}), dict(input_values or {})
         self._check_names("input_shapes", shapes)
         self._check_names("input_values", values)
@@ -337,7 +337,7 @@ class OnnxModel:
 
 
 def _gone_on(steps: Steps[dict[str, MLOperand]], seconds: float) -> dict[str, MLOperand] | None:
-    """Go on with a conversion for so many seconds; return the outputs once it has ended."""
+    """Continue a conversion for some seconds; return the outputs once it has ended."""
     until = perf_counter() + seconds
     with np.errstate(all="ignore"):  # a number that is too large or too small for a data type is infinite or 0 there
         while True:

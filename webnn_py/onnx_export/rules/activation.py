@@ -49,7 +49,7 @@ def clamp(body: Body, node: Node, input: OnnxTensor) -> Written:
 
 @rule(activation.linear)
 def linear(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """A product and a sum."""
+    """Return a product and a sum."""
     alpha, beta = (np.array(_option(node, name), np.float32) for name in ("alpha", "beta"))
     product = body.node("Mul", body.cast(input, "float32"), alpha)
     return body.cast(body.node("Add", product, beta), input.data_type)
@@ -57,7 +57,7 @@ def linear(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
 
 @rule(activation.prelu)
 def prelu(body: Body, node: Node, input: OnnxTensor, slope: OnnxTensor) -> Written:
-    """PRelu, in which the slope broadcasts, but not the input."""
+    """Write PRelu, in which the slope broadcasts, but not the input."""
     if not input.data_type.startswith("float"):
         return body.decomposed(node, {"input": input, "slope": slope})
     wanted = node.outputs[0].shape

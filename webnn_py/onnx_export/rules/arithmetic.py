@@ -49,7 +49,7 @@ def div(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
 
 
 def _unsigned_quotient(body: Body, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
-    """Of uint64 in int64: half of a divided by b, twice, and one more where the rest allows it.
+    """Divide uint64 in int64: half of a divided by b, twice, and one more where the rest allows it.
 
     A divisor of 2⁶³ or more, which is negative there, goes into a once or not at all.
     """

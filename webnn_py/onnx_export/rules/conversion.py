@@ -34,7 +34,7 @@ def cast(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
 
 
 def _where_beyond(body: Body, number: OnnxTensor, end: Array, highest: Array, whole: OnnxTensor) -> OnnxTensor:
-    """The integers, and the highest one where the float is too high."""
+    """Return the integers, and the highest one where the float is too high."""
     is_beyond = body.node("GreaterOrEqual", number, end, data_type=BOOL)
     signed = body.cast(whole, "int64")
     chosen = body.node("Where", is_beyond, highest.view(np.int64), signed, data_type="int64")

@@ -13,7 +13,7 @@ from webnn_py.operators import indexing
 def in_range(
     body: Body, indices: OnnxTensor, sizes: Sequence[int], *, is_coordinates: bool = False
 ) -> OnnxTensor | Array:
-    """Indices in range, in a data type that ONNX takes; of coordinates, with a size for each."""
+    """Return indices in range, in a data type that ONNX takes; of coordinates, with a size for each."""
     highest = np.array(sizes if is_coordinates else sizes[0], np.int64) - 1
     known = body.known(indices)
     data_type = "int64" if is_coordinates or indices.data_type == "uint32" else indices.data_type

@@ -20,5 +20,5 @@ def gemm(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor, c: OnnxTensor | N
 
 @rule(matrix.matmul)
 def matmul(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
-    """MatMul."""
+    """Write MatMul."""
     return widened(body, "MatMul", a, b, native=FLOAT)

@@ -46,7 +46,7 @@ def pad(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
 
 @rule(movement.reverse)
 def reverse(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """A slice that goes backwards."""
+    """Return a slice that goes backwards."""
     axes = range(input.rank) if node.options["axes"] is None else node.options["axes"]
     count = len(axes)
     if count == 0:

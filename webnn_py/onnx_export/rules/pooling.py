@@ -20,7 +20,7 @@ LONG_WINDOW: Final = 64
 
 
 def pooling_attributes(node: Node) -> How | None:
-    """The attributes; None where ONNX cannot, or onnxruntime takes long.
+    """Return ONNX's attributes; None where it has none for these windows, or onnxruntime is slow.
 
     ONNX cannot have a window that lies in the padding wholly, nor padding as long as it; onnxruntime goes over all
     elements of windows that lie in the padding.
@@ -57,13 +57,13 @@ def _attributes(
 
 
 def _needed_end(slide: Slide, size: int) -> int:
-    """The padding after an axis that makes so many windows."""
+    """Return the padding after an axis that makes this number of windows."""
     missing = (size - 1) * slide.stride + slide.reach - slide.size - slide.begin
     return max(slide.end, missing)
 
 
 def _have_elements(slide: Slide, count: int) -> bool:
-    """Return whether any element of each of so many windows lies in the image."""
+    """Return whether each window has an element in the image."""
     if (count - 1) * slide.stride - slide.begin >= slide.size:
         return False
     beginning_before = min(count, -(-slide.begin // slide.stride))
@@ -87,7 +87,7 @@ rules(_pooled, {pooling.average_pool2d: "AveragePool", pooling.l2_pool2d: "LpPoo
 
 @rule(pooling.max_pool2d)
 def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """MaxPool, and NaN, which onnxruntime passes over, where the mean is NaN of what is not negative."""
+    """Write MaxPool, and NaN, which onnxruntime skips, where the mean of what is not negative is NaN."""
     how = pooling_attributes(node)
     layout = node.options["layout"]
     if how is None or input.data_type not in ("float32", "float16", "int8", "uint8"):

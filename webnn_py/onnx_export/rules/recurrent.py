@@ -24,7 +24,7 @@ def _cell(body: Body, node: Node, operator: str, *operands: OnnxTensor) -> Writt
 
 
 def _network(body: Body, node: Node, operator: str, *given: OnnxTensor) -> Written:
-    """Write a network: the last states and, if somebody wants them, the hidden states of all steps.
+    """Write a network: the last states and, if they are wanted, the hidden states of all steps.
 
     Attributes with ONNX's default are left out: onnxruntime is faster then. An LSTM with peepholes is decomposed, as
     ONNX's output gate sees the new cell state, WebNN's the old one.
@@ -64,7 +64,7 @@ rules(_network, {recurrent.gru: "GRU", recurrent.lstm: "LSTM"})
 
 
 def _in_order(body: Body, x: OnnxTensor, size: int, layout: str, order: str) -> OnnxTensor:
-    """Weights or biases with the gates in ONNX's order."""
+    """Return weights or biases with the gates in ONNX's order."""
     if layout == order:
         return x
     places = np.concatenate([np.arange(size) + layout.index(gate) * size for gate in order])

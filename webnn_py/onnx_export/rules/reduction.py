@@ -30,7 +30,7 @@ def _reduce(body: Body, operator: str, x: OnnxTensor, node: Node, *, is_twin: bo
 
 
 def _reduction(operator: str, of_one: OfOne, of_integers: OfRows | None = None) -> Rule:
-    """The rule of a reduction; without axes, ONNX has none that does so with each element.
+    """Return the rule of a reduction; without axes, ONNX has none that does so with each element.
 
     Args:
         operator: ONNX's.
@@ -66,13 +66,13 @@ def _of_rows(body: Body, node: Node, x: OnnxTensor, combine: OfRows) -> OnnxTens
 
 
 def _sum(body: Body, rows: OnnxTensor, count: int) -> OnnxTensor:
-    """A product with ones: onnxruntime 1.31 adds integers up as floats, which do not wrap around, and round."""
+    """Return a product with ones: onnxruntime 1.31 adds integers up as floats, which do not wrap around, and round."""
     ones = body.node("Expand", np.array(1, np.int64), shape(count, 1))
     return body.node("MatMul", rows, ones)
 
 
 def _product(body: Body, rows: OnnxTensor, count: int) -> OnnxTensor:
-    """One half times the other, until there is one element; it multiplies integers as floats, too."""
+    """Multiply one half by the other, until there is one element: onnxruntime multiplies integers as floats, too."""
     while count > 1:
         half = count // 2
         low, high = (
@@ -111,7 +111,7 @@ for _operator, _name, _single, _rows in (
 
 
 def _extreme(body: Body, node: Node, operator: str, input: OnnxTensor) -> OnnxTensor:
-    """The extreme; NaN, which onnxruntime passes over, where the sum is NaN of what is not negative."""
+    """Write the extreme; NaN, which onnxruntime skips, where the sum of what is not negative is NaN."""
     if not _axes(node):
         return body.node("Identity", input)
     if input.data_type.startswith("uint") and input.data_type != "uint8":
@@ -131,7 +131,7 @@ rules(_extreme, {reduction.reduce_max: "ReduceMax", reduction.reduce_min: "Reduc
 
 
 def _place(body: Body, node: Node, operator: str, input: OnnxTensor) -> OnnxTensor:
-    """The first place of the extreme, or of NaN."""
+    """Return the first place of the extreme, or of NaN."""
     how: dict[str, Any] = {"axis": node.options["axis"], "keepdims": int(node.options["keep_dimensions"])}
     wanted = node.outputs[0].data_type
     if input.data_type.startswith("float"):
@@ -153,7 +153,7 @@ rules(_place, {reduction.arg_min: "ArgMin", reduction.arg_max: "ArgMax"})
 
 @rule(reduction.cumulative_sum)
 def cumulative_sum(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """CumSum."""
+    """Write CumSum."""
     how: dict[str, Any] = {"exclusive": int(node.options["exclusive"]), "reverse": int(node.options["reversed"])}
     axis = np.array(node.options["axis"], np.int64)
     if input.data_type in COMPUTED:

@@ -70,7 +70,7 @@ def _kind(operator: str, domain: str, version: int | None) -> OperatorKind:
 
 
 def is_computed(node: NodeProto, values: Sequence[Value | None], opsets: Mapping[str, int]) -> bool:
-    """Return whether :func:`results_of` computes a node of such values, rather than drawing it."""
+    """Return whether :func:`results_of` computes a node with these inputs, rather than drawing it."""
     kind = kind_of(node, opsets)
     return kind.is_folded and not kind.is_drawn_first and not any(isinstance(value, MLOperand) for value in values)
 
@@ -121,7 +121,7 @@ def _computed(
     opsets: Mapping[str, int],
     context: ConversionContext,
 ) -> Results:
-    """The results of a node without a rule, whose inputs must be known."""
+    """Return the results of a node without a rule, whose inputs must be known."""
     if kind.is_folded:
         known = [context.known(value) for value in values]
         if all(item is not None or value is None for item, value in zip(known, values, strict=True)):

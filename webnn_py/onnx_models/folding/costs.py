@@ -47,14 +47,14 @@ class FoldedNode:
     outputs: int
 
     def input(self, index: int, name: str) -> StaticValue:
-        """An input that the operator needs."""
+        """Return an input that the operator needs."""
         value = self.inputs[index] if index < len(self.inputs) else None
         if value is None:
             raise Refused(f"input {name} is missing; it is needed")
         return value
 
     def integers(self, name: str, index: int) -> tuple[int, ...]:
-        """Those that are an attribute in some versions of the operator, in others an input."""
+        """Return integers that are an attribute in some versions of the operator, in others an input."""
         if name in self.attributes:
             return tuple(map(int, self.attributes[name]))
         return integers(f"input {name}", self.input(index, name))
@@ -76,7 +76,7 @@ INDEX: Final = 8
 
 
 def _broadcast(node: FoldedNode) -> FoldingCost:
-    """One element for each of the inputs' common shape."""
+    """Return the cost of one element for each of the inputs' common shape."""
     return FoldingCost(math.prod(np.broadcast_shapes(*(value.shape for value in node.present))) * node.width)
 
 
@@ -216,7 +216,7 @@ def _window(node: FoldedNode) -> FoldingCost:
 
 
 def _mel_weights(node: FoldedNode) -> FoldingCost:
-    """Two of the bins' elements in each row, at most, are gone through one by one for each column."""
+    """Return the cost, where at most two elements of each row are computed one by one for each column."""
     names = enumerate(("num_mel_bins", "dft_length"))
     bins, length = (max(0, whole(f"input {name}", node.input(index, name))) for index, name in names)
     count = bins * (length // 2 + 1)

@@ -1,4 +1,4 @@
-"""Tensors without elements: WebNN has none, but what has no elements is known, whatever it is computed from."""
+"""Tensors without elements: WebNN has none, but such a result is static, even if its inputs are not."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -23,7 +23,7 @@ def empty_results(
     opsets: Mapping[str, int],
     expenses: Expenses,
 ) -> Sequence[StaticValue | None] | None:
-    """The results of a node with an empty input, if they are empty, too: then no element of the others matters.
+    """Return the results of a node with an empty input, if they are empty, too: then no element of the others matters.
 
     Returns:
         None if there is no empty input, or something else comes out.

@@ -24,7 +24,7 @@ NOT_NUMBERS: Final = "OSTU"
 """Numpy's kinds of data types that are texts or objects: a sum of texts is as long as both."""
 
 MOST_KEPT: Final = 1024
-"""Of so many bytes nodes may be whose evaluators are kept, and with what they are given and give, whose results are."""
+"""The most bytes of a node whose evaluator is kept, and, with inputs and outputs, of one whose results are kept."""
 
 UNCHANGED: Final = frozenset({"Identity"})
 """Of those, the ones that give their input."""
@@ -73,7 +73,7 @@ def fold(
                 results = _results(plain.encoded, tuple(opsets.items()), given)
     except Refused:
         raise
-    except Exception as error:  # the implementation raises whatever numpy raises
+    except Exception as error:  # the implementation raises all that numpy raises
         worded = shortened(str(error) or type(error).__name__)
         raise NotComputed(f"it cannot be computed while building: {worded}") from error
     outputs, spent = _outputs(node, results, known)
@@ -130,7 +130,7 @@ def _plain_node(node: NodeProto, inputs: Sequence[StaticValue | None]) -> _Plain
 
 @lru_cache(1024)
 def _decoded(encoded: bytes, present: tuple[bool, ...]) -> _PlainNode:
-    """Read a node, of which these inputs are there; those of a loop's body are the same at each iteration."""
+    """Read a node with the inputs that are present; in a loop's body it is the same at each iteration."""
     node = NodeProto.FromString(encoded)
     outputs = [f"o{index}" if name else "" for index, name in enumerate(node.output)]
     plain = NodeProto(
@@ -164,7 +164,7 @@ class _Kept:
         self.cost, self.bytes, self.results = cost, spent, results
 
     def spent_again(self, expenses: Expenses) -> list[StaticValue | None]:
-        """Return the results, for which as much is spent as if they were computed anew.
+        """Return the results, and spend what computing them again would cost.
 
         Raises:
             Refused: so much is not left.

@@ -1,4 +1,4 @@
-"""External data: tensors whose data lie in files next to the model's, read and written.
+"""External data: tensors whose data are in files next to the model's, read and written.
 
 What is read lies inside the model's folder and is as long as the shape says, or is not read at all.
 """
@@ -28,7 +28,7 @@ ALIGNMENT: Final = 4096
 
 
 def is_external(tensor: TensorProto) -> bool:
-    """Return whether a tensor's data lie in another file."""
+    """Return whether a tensor's data are in another file."""
     return bool(tensor.data_location == TensorProto.EXTERNAL)
 
 
@@ -125,7 +125,7 @@ def _place(tensor: TensorProto, root: Path, sizes: dict[Path, int]) -> tuple[Pat
 
 
 def _inside(subject: str, location: str, root: Path) -> Path:
-    """The file that a location means, inside the folder in whatever system's notation, also behind links."""
+    """Return the file at a location inside the folder, in any system's notation, links resolved."""
     posix, windows = PurePosixPath(location), PureWindowsPath(location)
     if not location or "\0" in location:
         raise InvalidModelError(f"{subject} has its data in another file, {worded(location)}, which is no name of one")

@@ -42,7 +42,7 @@ def called_name(node: NodeProto) -> FunctionName:
 
 
 def functions_of(model: ModelProto) -> dict[FunctionName, FunctionProto]:
-    """The model's functions by name.
+    """Return the model's functions by name.
 
     Raises:
         InvalidModelError: two have the same.
@@ -144,13 +144,13 @@ def _too_deep(depth: int) -> str:
 
 
 def call_attributes(function: FunctionProto, node: NodeProto) -> dict[str, AttributeProto]:
-    """The attributes of a function at a call: those given, else the function's defaults."""
+    """Return the attributes of a function at a call: those given, else the function's defaults."""
     declared = {*function.attribute, *(item.name for item in function.attribute_proto)}
     return {item.name: item for item in (*function.attribute_proto, *node.attribute) if item.name in declared}
 
 
 def with_attributes(node: NodeProto, attributes: Mapping[str, AttributeProto], expenses: Expenses) -> NodeProto:
-    """A node of a function's body, with what its attributes refer to; those that the call has not are absent.
+    """Return a node of a function's body, with what its attributes refer to; those that the call has not are absent.
 
     Raises:
         Refused: the copies take more bytes than are left.

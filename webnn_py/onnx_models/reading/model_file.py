@@ -32,7 +32,7 @@ from webnn_py.onnx_models.reading.tensors import check_tensor
 HIGHEST_VERSION: Final = 2**31 - 1
 
 SMALLEST_KEPT: Final = 4096
-"""Raw data of so many bytes are copied again when they are needed."""
+"""Raw data of at most this many bytes are not kept, but copied again when they are needed."""
 
 
 @attrs.frozen
@@ -134,7 +134,7 @@ def _checked(proto: ModelProto, limits: ModelLimits) -> tuple[list[TensorProto],
 
 
 def _checked_data(proto: ModelProto, tensors: Iterable[TensorProto]) -> dict[str, bytes]:
-    """Check the data of tensors; return those of the graph's larger initializers, which are read anyhow."""
+    """Check the data of tensors; return the graph's larger initializers' data."""
     weights = {id(tensor) for tensor in proto.graph.initializer}
     kept: dict[str, bytes] = {}
     for tensor in tensors:
@@ -153,7 +153,7 @@ def _check_names(kind: str, names: list[str]) -> None:
 
 
 def _messages(message: Message) -> Iterator[Any]:
-    """A message and all inside it; none has a text that is not UTF-8."""
+    """Yield a message and all inside it; none has a text that is not UTF-8."""
     pending = [message]
     while pending:
         current = pending.pop()

@@ -65,7 +65,7 @@ def _taken_from_outside(graph: GraphProto) -> set[str]:
 
 
 def _order(nodes: Sequence[NodeProto], uses: Sequence[frozenset[str]]) -> list[int]:
-    """The places of nodes in an order that works: their own if it does, else the nearest to it."""
+    """Return the places of nodes in an order that works: their own if it does, else the nearest to it."""
     makers: dict[str, int] = {}
     for index, node in enumerate(nodes):
         for name in filter(None, node.output):
@@ -94,7 +94,7 @@ def _order(nodes: Sequence[NodeProto], uses: Sequence[frozenset[str]]) -> list[i
 
 
 def _cycle(nodes: Sequence[NodeProto], waiting: Mapping[int, set[int]]) -> str:
-    """The nodes of one cycle among those that wait for each other, in words."""
+    """Return the nodes of one cycle among those that wait for each other, in words."""
     path = [min(waiting)]
     while (needed := min(waiting[path[-1]])) not in path:
         path.append(needed)

@@ -11,7 +11,7 @@ from webnn_py.operators.rules import Refused
 
 
 def stacked(context: ConversionContext, pieces: Sequence[Value], axis: int, name: str) -> Value:
-    """Tensors along a new axis.
+    """Stack tensors along a new axis.
 
     Args:
         context: what to build with.
@@ -37,7 +37,7 @@ def stacked(context: ConversionContext, pieces: Sequence[Value], axis: int, name
 
 
 def joined(context: ConversionContext, pieces: Sequence[Value], axis: int, name: str) -> Value:
-    """Tensors along an axis that they have; those without elements add nothing.
+    """Concatenate tensors along an axis; those without elements add nothing.
 
     Raises:
         Refused: they do not fit together, or there is no such axis.

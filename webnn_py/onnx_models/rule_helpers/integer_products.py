@@ -31,7 +31,7 @@ class Integers:
 
     Attributes:
         integers: the integers.
-        zero_point: theirs; None for 0.
+        zero_point: their zero point; None for 0.
         largest: the greatest magnitude that their differences can have.
         known: both, if they are known.
     """
@@ -82,7 +82,7 @@ class Shifted(Integers):
 
 
 def shifted(context: ConversionContext, x: Value, zero_point: Value | None) -> Shifted:
-    """Integers of 8 bits less a zero point that broadcasts to them."""
+    """Return integers of 8 bits less a zero point that broadcasts to them."""
     both = bytes_of(context, x, zero_point)
     floats = context.cast(both.integers, "float32")
     if both.zero_point is not None:
@@ -91,7 +91,7 @@ def shifted(context: ConversionContext, x: Value, zero_point: Value | None) -> S
 
 
 def bytes_of(context: ConversionContext, x: Value, zero_point: Value | None) -> Integers:
-    """Integers of 8 bits and a zero point that broadcasts to them."""
+    """Return integers of 8 bits and a zero point that broadcasts to them."""
     operand = context.operand(x)
     if operand.data_type not in ("int8", "uint8"):
         refuse("the data type of an integer factor", operand.data_type, "int8 or uint8")
@@ -117,7 +117,7 @@ def _check_zero_point(x: MLOperand, zero_point: MLOperand) -> None:
 
 
 def product(context: ConversionContext, a: Shifted, b: Shifted) -> MLOperand:
-    """The matrix product as int32; both have at least two dimensions."""
+    """Return the matrix product as int32; both have at least two dimensions."""
     if min(a.operand.rank, b.operand.rank) < 2:
         refuse("the ranks of the factors", (a.operand.rank, b.operand.rank), "at least 2")
     ends = b.ends(a.operand.shape[-1], a.largest)
@@ -139,7 +139,7 @@ def convolution(
     groups: int,
     convolved: Callable[[MLOperand, MLOperand], MLOperand],
 ) -> MLOperand:
-    """A convolution as int32.
+    """Return a convolution as int32.
 
     Args:
         context: what to build with.

@@ -16,7 +16,7 @@ from webnn_py.operators.recurrent import MLRecurrentNetworkActivation
 from webnn_py.operators.rules import refuse
 
 OWN: Final[Mapping[str, MLRecurrentNetworkActivation]] = {"relu": "relu", "sigmoid": "sigmoid", "tanh": "tanh"}
-"""Those of WebNN's recurrent operators, by ONNX's names in lower case: ONNX's case does not matter."""
+"""The activations of WebNN's recurrent operators, by ONNX's names in lower case: ONNX ignores case."""
 MUST_BE_GIVEN: Final = math.nan
 CLIPPED: Final = 2
 """The first activations, of gates and of what is new; an LSTM's third, of the cell that is shown, is not clamped."""
@@ -85,7 +85,7 @@ class GateFunctions:
         return [OWN[name] for name in names[0]]
 
     def of_direction(self, index: int) -> list[Activation]:
-        """Return one direction's activations; those of gates clamp what they are given."""
+        """Return one direction's activations; a gate's clamps its input."""
         return [
             partial(self._apply, name, values, None if place >= CLIPPED else self.clip)
             for place, (name, values) in enumerate(self.directions[index])

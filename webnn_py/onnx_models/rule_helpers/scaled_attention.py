@@ -19,7 +19,7 @@ _LOWEST: Final = {"float32": float(np.finfo(np.float32).min), "float16": float(n
 
 
 def lowest(operand: MLOperand) -> float:
-    """The lowest finite number of a float type.
+    """Return the lowest finite number of a float type.
 
     Raises:
         Refused: the operand is of another type.
@@ -103,7 +103,7 @@ def attend(  # noqa: PLR0913 - as many as attention has
 
 
 def _repeated(context: ConversionContext, x: MLOperand, groups: int) -> MLOperand:
-    """Each head so often, one after the other."""
+    """Repeat each head, copies side by side."""
     if groups == 1:
         return x
     batch, heads, length, size = x.shape
@@ -112,7 +112,7 @@ def _repeated(context: ConversionContext, x: MLOperand, groups: int) -> MLOperan
 
 
 def split_heads(context: ConversionContext, x: MLOperand, heads: int) -> MLOperand:
-    """[batch, length, heads · size] as [batch, heads, length, size]."""
+    """Return [batch, length, heads · size] as [batch, heads, length, size]."""
     if heads < 1 or x.rank != 3 or x.shape[2] % heads:
         refuse("the number of heads", heads, f"a divisor of the last dimension of {list(x.shape)}")
     by_head = context.reshape(x, [*x.shape[:2], heads, x.shape[2] // heads])
@@ -120,7 +120,7 @@ def split_heads(context: ConversionContext, x: MLOperand, heads: int) -> MLOpera
 
 
 def joined_heads(context: ConversionContext, x: MLOperand) -> MLOperand:
-    """The reverse of ``split_heads``."""
+    """Return the reverse of ``split_heads``."""
     batch, heads, length, size = x.shape
     return context.reshape(context.transpose(x, permutation=[0, 2, 1, 3]), [batch, length, heads * size])
 
@@ -156,13 +156,13 @@ class Window:
 def window_bias(
     context: ConversionContext, q: MLOperand, keys: int, offset: int | MLOperand, window: Window
 ) -> MLOperand:
-    """A bias that hides the keys that a query does not see.
+    """Return a bias that masks the keys outside each query's window.
 
     Args:
         context: what to build with.
         q: the queries, [batch, heads, queries, size].
         keys: how many there are.
-        offset: how many keys come before the first query; or for each sample so many, [batch].
+        offset: the number of keys before the first query, for all samples or for each, [batch].
         window: what each query sees.
 
     Returns:
@@ -194,7 +194,7 @@ def window_bias(
 
 
 def mask_bias(context: ConversionContext, mask: MLOperand, like: MLOperand, masked: float) -> MLOperand:
-    """A bias that is ``masked`` where a mask is 0."""
+    """Return a bias that is ``masked`` where a mask is 0."""
     hidden = context.equal(mask, context.number(0, mask))
     return context.where(hidden, context.number(masked, like), context.number(0, like))
 

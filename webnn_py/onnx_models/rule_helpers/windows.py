@@ -102,7 +102,7 @@ def counts(slid: Iterable[Slide]) -> tuple[int, ...]:
 
 
 def places_of(slide: Slide, count: int) -> NDArray[np.int64]:
-    """Return the places along an axis of each window's elements, [windows, elements]; some may lie in the padding."""
+    """Return the indices along an axis of each window's elements, [windows, elements]; some may be in the padding."""
     starts = np.arange(count)[:, np.newaxis] * slide.stride - slide.begin
     return starts + np.arange(slide.window) * slide.dilation
 
@@ -149,7 +149,7 @@ def _images(slid: Sequence[Slide]) -> Sequence[Slide]:
 
 
 def spatial_sizes(x: MLOperand) -> tuple[int, ...]:
-    """The lengths of the spatial axes, which come after batch and channels.
+    """Return the lengths of the spatial axes, which come after batch and channels.
 
     Raises:
         Refused: there are none, or more than any rule takes apart.
@@ -160,7 +160,7 @@ def spatial_sizes(x: MLOperand) -> tuple[int, ...]:
 
 
 def given_padding(auto_pad: AutoPad, pads: Sequence[int] | None, axes: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The padding that is given: before and after each axis; none where ``auto_pad`` is to choose.
+    """Return the padding that is given: before and after each axis; none where ``auto_pad`` is to choose.
 
     Raises:
         Refused: padding is given both ways, or negative.
@@ -174,19 +174,19 @@ def given_padding(auto_pad: AutoPad, pads: Sequence[int] | None, axes: int) -> t
 
 
 def shared(totals: Sequence[int], *, more_at_end: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Padding shared between both sides; of an odd number one side has one more."""
+    """Share padding between both sides; of an odd number one side has one more."""
     less = tuple(total // 2 for total in totals)
     more = tuple(total - half for total, half in zip(totals, less, strict=True))
     return (less, more) if more_at_end else (more, less)
 
 
 def as_images(context: ConversionContext, x: MLOperand) -> MLOperand:
-    """A tensor with a single spatial axis gets a height of 1."""
+    """Return a tensor with a single spatial axis gets a height of 1."""
     return context.reshape(x, [*x.shape[:2], 1, *x.shape[2:]]) if x.rank == MAX_SPATIAL_AXES + 1 else x
 
 
 def like(context: ConversionContext, y: MLOperand, x: MLOperand) -> MLOperand:
-    """The height of 1 is taken away again, where ``x`` had none."""
+    """Return the height of 1 is taken away again, where ``x`` had none."""
     return context.reshape(y, [*y.shape[:2], *y.shape[3:]]) if x.rank == MAX_SPATIAL_AXES + 1 else y
 
 

@@ -63,7 +63,7 @@ def call(
         context: what the rule builds with.
 
     Returns:
-        As many results as the node has outputs; None for those that nobody wants.
+        As many results as the node has outputs; None for unused ones.
 
     Raises:
         Refused: the rule refuses, or the node has what the rule does not name.

@@ -67,7 +67,7 @@ def _declared(name: str, opset: int) -> defs.OpSchema:
 
 @cache
 def declared_schema(name: str, version: int) -> defs.OpSchema:
-    """The schema that a rule's signature comes to."""
+    """Return the schema that a rule's signature comes to."""
     rule = RULES[name][version]
     domain, _, operator = name.rpartition(".")
     inputs = [_formal(item, _OPTIONS.Single if item.required else _OPTIONS.Optional) for item in rule.inputs]

@@ -36,14 +36,14 @@ _of_any_number("Sum", arithmetic.add, 6, 8, 13)
 
 @rule("Mean", 6, 8, 13)
 def mean(context: ConversionContext, *data: MLOperand) -> MLOperand:
-    """The mean of any number of tensors."""
+    """Return the mean of any number of tensors."""
     added = reduce(context.add, data)
     return context.div(added, context.number(len(data), added))
 
 
 @rule("Mod", 10, 13, 28)
 def remainder(context: ConversionContext, a: MLOperand, b: MLOperand, *, fmod: bool) -> MLOperand:
-    """The remainder of A divided by B: with the sign of B, or with ``fmod`` that of A."""
+    """Return the remainder of A divided by B: with the sign of B, or with ``fmod`` that of A."""
     zero = context.number(0, a)
     if a.data_type in INTEGER_RANGES:
         quotient = context.div(a, b)  # towards 0
@@ -64,7 +64,7 @@ def remainder(context: ConversionContext, a: MLOperand, b: MLOperand, *, fmod: b
 
 @rule("Pow", 7, 12, 13, 15)
 def power(context: ConversionContext, x: MLOperand, y: Value) -> MLOperand:
-    """A base of one data type to the power of an exponent of another: the result has the base's."""
+    """Return a base of one data type to the power of an exponent of another: the result has the base's."""
     if isinstance(y, np.ndarray):
         is_of_integers = x.data_type in INTEGER_RANGES
         if not (is_of_integers and y.dtype.kind == "f" and np.any(y != np.trunc(y))):  # no power is between integers
@@ -76,7 +76,7 @@ def power(context: ConversionContext, x: MLOperand, y: Value) -> MLOperand:
 
 
 def _floats_cut_off(context: ConversionContext, power: MLOperand, base: MLOperand) -> MLOperand:
-    """Float powers as integers; one that is an integer but for rounding is that one, and not the next lower one."""
+    """Truncate float powers to integers, but round those that differ from an integer by rounding only."""
     nearest = context.round_even(power)
     room = context.mul(context.abs(nearest), context.number(ROUNDING, power))
     is_near = context.lesser_or_equal(context.abs(context.sub(power, nearest)), room)
@@ -84,7 +84,7 @@ def _floats_cut_off(context: ConversionContext, power: MLOperand, base: MLOperan
 
 
 def _exponent(exponent: StaticValue, base: MLOperand) -> StaticValue:
-    """A static exponent in the base's data type; integers have no other powers that are integers."""
+    """Return a static exponent in the base's data type."""
     if exponent.dtype.kind not in "iuf":
         refuse("the data type of input Y", exponent.dtype.name, "a type of integers or floats")
     if base.data_type in INTEGER_RANGES:

@@ -49,7 +49,7 @@ def attention(
     softcap: float,
     softmax_precision: int | None = None,
 ) -> list[MLOperand]:
-    """Attention; each sample may have a number of keys of its own, and each query may see only the keys around it.
+    """Attend; each sample may have its own number of keys, and each query may see only the keys around it.
 
     The softmax is computed in float32, whatever ``softmax_precision`` asks for.
     """

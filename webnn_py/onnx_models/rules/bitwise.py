@@ -1,4 +1,4 @@
-"""Operators on the bits of integers, which WebNN has not: by quotients of powers of 2, exactly."""
+"""Bitwise operators, which WebNN lacks: computed exactly, by quotients of powers of 2."""
 
 import math
 from typing import Any, Final, Literal
@@ -14,7 +14,7 @@ from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
 MOST_BITS: Final = 2**26
-"""So many bits a tensor may be taken apart into: each takes at least a byte on the way."""
+"""The most bits that a tensor is taken apart into: each takes at least a byte."""
 
 
 def _of_bits(onnx_operator: str, operator: Operator[..., Any]) -> None:
@@ -32,7 +32,7 @@ _of_bits("BitwiseXor", logical.logical_xor)
 
 @rule("BitwiseNot", 18)
 def bitwise_not(context: ConversionContext, x: MLOperand) -> MLOperand:
-    """The bits that it has not: what lacks to all of them, which of signed integers are -1."""
+    """Return the complement: all bits, which in a signed integer are -1, minus the integer."""
     lowest, highest = _range(x)
     return context.sub(_constant(context, [-1 if lowest else highest], x), x)
 
@@ -41,7 +41,7 @@ def bitwise_not(context: ConversionContext, x: MLOperand) -> MLOperand:
 def bit_shift(
     context: ConversionContext, x: MLOperand, y: MLOperand, *, direction: Literal["LEFT", "RIGHT"]
 ) -> MLOperand:
-    """The bits moved up or down, as often as Y says: by as many as there are, nothing is left."""
+    """Shift the bits left or right by Y; a shift by all bits or more gives 0."""
     lowest, highest = _range(x)
     if lowest:
         refuse("the data type of input X", x.data_type, "one of unsigned integers")
@@ -73,13 +73,13 @@ def _range(x: MLOperand) -> tuple[int, int]:
 
 
 def _constant(context: ConversionContext, values: list[int], like: MLOperand) -> MLOperand:
-    """Integers of the data type of ``like``; a single one is a scalar."""
+    """Return integers as a constant of the data type of ``like``; a single one as a scalar."""
     array = np.array(values, np.dtype(like.data_type))
     return context.constant(array if len(values) > 1 else array.reshape([]))
 
 
 def _bits(context: ConversionContext, x: MLOperand) -> MLOperand:
-    """Truths along a new last axis, the lowest bit first; a negative integer has those that its complement has not."""
+    """Return the bits along a new last axis, the lowest first; a negative integer has its complement's, inverted."""
     lowest, highest = _range(x)
     count = highest.bit_length()
     bits = math.prod(x.shape) * (count + 1 if lowest else count)
@@ -100,7 +100,7 @@ def _bits(context: ConversionContext, x: MLOperand) -> MLOperand:
 
 
 def _joined(context: ConversionContext, bits: MLOperand, like: MLOperand) -> MLOperand:
-    """The integers that bits along the last axis say; bytes, which WebNN does not add up, by way of int32."""
+    """Return the integers whose bits are along the last axis; bytes, which WebNN does not sum, by way of int32."""
     lowest, highest = _range(like)
     values = [2**bit for bit in range(highest.bit_length())] + ([lowest] if lowest else [])
     added = np.dtype("int32" if like.data_type in ("int8", "uint8") else like.data_type)

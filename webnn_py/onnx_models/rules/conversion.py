@@ -57,7 +57,7 @@ def dequantize(
     block_size: int = 0,
     output_dtype: int = 0,
 ) -> MLOperand:
-    """(x - zero point) · scale, for the whole tensor, along an axis, or by blocks."""
+    """Return (x - zero point) · scale, for the whole tensor, along an axis, or by blocks."""
     y = _dequantized(context, x, scale, zero_point, axis, block_size)
     if not output_dtype:
         return y
@@ -89,7 +89,7 @@ def _is_packable(value: Value) -> TypeGuard[StaticValue]:
 
 
 def packed_in_bytes(elements: StaticValue) -> StaticValue:
-    """Integers of four bits, two in a byte, the first in the lower bits."""
+    """Pack integers of four bits, two in a byte, the first in the lower bits."""
     halves = elements.astype(np.int8).reshape(-1).view(np.uint8) & np.uint8(15)
     if halves.size % 2:
         halves = np.append(halves, np.uint8(0))
@@ -97,7 +97,7 @@ def packed_in_bytes(elements: StaticValue) -> StaticValue:
 
 
 def _widened(context: ConversionContext, value: Value) -> MLOperand:
-    """Known integers of types that WebNN lacks take the next wider one."""
+    """Return known integers of types that WebNN lacks in the next wider one."""
     if not isinstance(value, np.ndarray) or value.dtype.name not in WIDER:
         return context.operand(value)
     wider = np.dtype(WIDER[value.dtype.name])
@@ -118,7 +118,7 @@ def quantize(
     precision: int = 0,
     saturate: bool = True,
 ) -> MLOperand:
-    """X / scale, rounded half to even, plus the zero point, for the whole tensor, along an axis, or by blocks.
+    """Return x / scale, rounded half to even, plus the zero point, for the whole tensor, along an axis, or by blocks.
 
     The division is in the data type of the scale unless ``precision`` asks for another one. ``saturate`` concerns only
     floats of 8 bits.
@@ -172,7 +172,7 @@ def _laid_out(
 
 
 def _scale_shape(x: MLOperand, scale: MLOperand, axis: int, block_size: int) -> tuple[int, ...]:
-    """The shape in which WebNN takes the scale: of the tensor's rank, each dimension a number of blocks."""
+    """Return the shape of WebNN's scale: of the tensor's rank, each dimension a number of blocks."""
     if block_size:
         axis = counted(axis, x.rank)
         if scale.rank != x.rank or scale.shape[axis] * block_size != x.shape[axis]:

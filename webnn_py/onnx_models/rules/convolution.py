@@ -112,7 +112,7 @@ def _conv_transpose_volumes(
     group: int,
     appended: Sequence[int],
 ) -> MLOperand:
-    """Do the same to volumes: each slice to images, and a product with a matrix that adds what meets in one slice."""
+    """Transpose volumes: each slice as images, then a product with a matrix that sums the parts of each slice."""
     depth, channels = slid[0], w.shape[1] * group
     size, reach, new_size = depth.size, depth.window, depth.transposed_size + appended[0]
     if new_size < 1:
@@ -149,7 +149,7 @@ def causal_conv(
     *,
     activation: Literal["none", "silu", "swish"],
 ) -> list[MLOperand | None]:
-    """A convolution of each channel with what came before, and what the next call has to know of it."""
+    """Convolve each channel with its past, and return the state for the next call."""
     if input.rank != 3 or weight.shape[:2] != (input.shape[1], 1) or weight.rank != 3:
         refuse("the shape of the weight", weight.shape, f"[channels, 1, width], for the input {list(input.shape)}")
     before = weight.shape[2] - 1
@@ -174,7 +174,7 @@ def images_of_columns(
     *,
     attributes: WindowAttributes,
 ) -> MLOperand:
-    """Add blocks up to images, where windows would have taken them: the transpose of a convolution with ones."""
+    """Sum blocks into images at their windows' places: the transpose of a convolution with ones."""
     axes, size = len(image_shape), math.prod(block_shape)
     sizes = [*image_shape, *block_shape]
     if input.rank != 3 or not axes or len(block_shape) != axes or min(sizes) < 1 or input.shape[1] % size:

@@ -1,6 +1,6 @@
-"""Operators as they were before opset 7: they broadcast only where an attribute says so, and know training.
+"""Operators of before opset 7: they broadcast only where an attribute says so, and have a training mode.
 
-And some that ONNX gave up, and onnxruntime kept.
+And some that ONNX removed, and onnxruntime kept.
 """
 
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ _binary("Less", logical.lesser, 1)
 
 @rule("PRelu", 1, 6)
 def prelu(context: ConversionContext, x: MLOperand, slope: MLOperand) -> MLOperand:
-    """A slope of its own for negative numbers: one for all, or one a channel."""
+    """Return a slope of its own for negative numbers: one for all, or one a channel."""
     if prod(slope.shape) == 1:
         return context.prelu(x, context.reshape(slope, []))
     if x.rank < 2 or slope.shape != (x.shape[1],):
@@ -125,7 +125,7 @@ def reshape(context: ConversionContext, data: MLOperand, *, shape: Sequence[int]
 def image_scaler(
     context: ConversionContext, x: MLOperand, *, bias: Sequence[float] | None = None, scale: float = 1.0
 ) -> MLOperand:
-    """Images times a scale, plus a bias for each channel: an operator that ONNX gave up, and onnxruntime kept."""
+    """Multiply images by a scale, and add a bias for each channel."""
     if x.rank != 4 or bias is None or len(bias) != x.shape[1]:
         refuse("attribute bias", () if bias is None else tuple(bias), f"one for each channel of {list(x.shape)}")
     shift = context.constant(np.array(bias).reshape(-1, 1, 1).astype(x.data_type))
@@ -136,7 +136,7 @@ def image_scaler(
 def crop(
     context: ConversionContext, x: MLOperand, *, border: Sequence[int] | None = None, scale: Sequence[int] | None = None
 ) -> MLOperand:
-    """A part of images: without borders (left, top, right, bottom), or of a size (height, width) behind these."""
+    """Crop images: by borders (left, top, right, bottom), or to a size (height, width) after the first two."""
     if x.rank != 4 or border is None or len(border) != 4 or (scale is not None and len(scale) != 2):
         refuse("attributes border and scale", f"{border} and {scale}", "four numbers, and none or two, for images")
     left, top, right, bottom = border

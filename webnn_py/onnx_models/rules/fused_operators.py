@@ -1,4 +1,4 @@
-"""Operators that onnxruntime and newer opsets fuse: products with more, normalization with sums, activations."""
+"""Operators that onnxruntime and newer opsets fuse: products, normalization with sums, activations."""
 
 from collections.abc import Sequence
 from typing import Final, Literal
@@ -117,19 +117,19 @@ def gelu(context: ConversionContext, x: MLOperand) -> MLOperand:
 
 @rule("com.microsoft.BiasGelu", 1)
 def bias_gelu(context: ConversionContext, a: MLOperand, b: MLOperand) -> MLOperand:
-    """The Gaussian error linear unit of a sum."""
+    """Return the Gaussian error linear unit of a sum."""
     return context.gelu(context.add(a, b))
 
 
 @rule("com.microsoft.FastGelu", 1)
 def fast_gelu(context: ConversionContext, x: MLOperand, bias: MLOperand | None = None) -> MLOperand:
-    """The Gaussian error linear unit, approximated by tanh, of a sum with a bias."""
+    """Return the Gaussian error linear unit, approximated by tanh, of a sum with a bias."""
     return onnx_gelu(context, x if bias is None else context.add(x, bias), approximate="tanh")
 
 
 @rule("com.microsoft.QuickGelu", 1)
 def quick_gelu(context: ConversionContext, x: MLOperand, *, alpha: float = QUICK_ALPHA) -> MLOperand:
-    """X · sigmoid(alpha · x)."""
+    """Return x · sigmoid(alpha · x)."""
     return context.mul(x, context.sigmoid(context.mul(x, context.number(alpha, x))))
 
 
@@ -137,7 +137,7 @@ def quick_gelu(context: ConversionContext, x: MLOperand, *, alpha: float = QUICK
 def rms_normalization(
     context: ConversionContext, x: MLOperand, scale: MLOperand, *, axis: int, epsilon: float, stash_type: Literal[1]
 ) -> MLOperand:
-    """X over the root of its mean square, over the axes from one on, times a scale."""
+    """Divide by the root of the mean square over the axes from one on, and multiply by a scale."""
     return _root_mean_square(context, x, scale, counted(axis, x.rank), epsilon)[0]
 
 
@@ -151,14 +151,14 @@ def simplified_layer_normalization(
     epsilon: float = 1e-5,
     stash_type: Literal[1] = 1,
 ) -> list[MLOperand]:
-    """RMSNormalization under onnxruntime's name; the second output is one over the root."""
+    """Normalize as RMSNormalization; the second output is the inverse of the root mean square."""
     return list(_root_mean_square(context, x, scale, counted(axis, x.rank), epsilon))
 
 
 def _root_mean_square(
     context: ConversionContext, x: MLOperand, scale: MLOperand, first: int, epsilon: float
 ) -> tuple[MLOperand, MLOperand]:
-    """The normalized tensor, and what it was multiplied by."""
+    """Return the normalized tensor, and the inverse of the root mean square."""
     wide = context.cast(x, "float32")
     square = context.reduce_mean(context.mul(wide, wide), axes=range(first, x.rank), keep_dimensions=True)
     inverse = context.reciprocal(context.sqrt(context.add(square, context.number(epsilon, square))))
@@ -176,7 +176,7 @@ def skip_layer_normalization(
     *,
     epsilon: float = LAYER_EPSILON,
 ) -> list[MLOperand | None]:
-    """Normalize a sum, which is the fourth output; before it stand its mean, and one over its deviation."""
+    """Normalize a sum, which is the fourth output, after its mean and inverse standard deviation."""
     total = _total(context, x, skip, bias)
     y = context.layer_normalization(total, scale=gamma, bias=beta, axes=[total.rank - 1], epsilon=epsilon)
     means = mean_and_inverse(context, total, total.rank - 1, epsilon) if any(context.wanted[1:3]) else [None, None]
@@ -222,7 +222,7 @@ def embed_layer_normalization(
     epsilon: float = LAYER_EPSILON,
     mask_index_type: int = 0,
 ) -> list[MLOperand | None]:
-    """The sum of the embeddings of words, positions and segments, normalized; how long each sample's mask is."""
+    """Return the sum of the embeddings of words, positions and segments, normalized; how long each sample's mask is."""
     for name, item in (("input_ids", input_ids), ("position_embedding", position_embedding)):
         check_rank(f"input {name}", item, 2)
     length = input_ids.shape[1]

@@ -1,4 +1,4 @@
-"""Samples of a tensor at places that are computed: those of grids, and of windows with offsets."""
+"""Sampling a tensor at computed coordinates: of grids, and of windows with offsets."""
 
 import math
 from collections.abc import Sequence
@@ -24,12 +24,12 @@ CUBIC: Final = -0.75
 
 @attrs.frozen
 class _Tap:
-    """One element along an axis that a sample is made of, for each sample [batch, samples].
+    """One element along an axis that contributes to samples [batch, samples].
 
     Attributes:
-        index: which, an int32 within the axis.
-        share: how much of it, or None for all.
-        is_inside: whether it is there, or None where it is always.
+        index: its index, an int32 within the axis.
+        share: its weight, or None for 1.
+        is_inside: whether it is inside the input, or None where it always is.
     """
 
     index: MLOperand
@@ -39,7 +39,7 @@ class _Tap:
 
 @attrs.frozen
 class _SampledAxis:
-    """An axis that samples lie along."""
+    """An axis of the tensor that is sampled."""
 
     context: ConversionContext
     size: int
@@ -67,7 +67,7 @@ class _SampledAxis:
         ]
 
     def _place(self, normalized: MLOperand) -> MLOperand:
-        """The place counted in elements, the first one's middle being 0."""
+        """Return the coordinate in elements, 0 being the middle of the first."""
         context = self.context
         length = self.size - 1 if self.align_corners else self.size
         place = context.mul(
@@ -81,7 +81,7 @@ class _SampledAxis:
         return self._reflected(place) if self.padding == "reflection" else place
 
     def _reflected(self, place: MLOperand) -> MLOperand:
-        """A place beyond the axis, thrown back at its ends as often as needed."""
+        """Reflect a coordinate at the ends of the axis until it is inside."""
         context = self.context
         low, span = (0.0, self.size - 1) if self.align_corners else (-0.5, self.size)
         if span == 0:
@@ -104,7 +104,7 @@ class _SampledAxis:
         return _Tap(context.cast(clamped, "int32"), share, is_inside)
 
     def _cubic(self, ratio: MLOperand) -> list[MLOperand]:
-        """Of elements at -1, 0, 1 and 2, by polynomials of the distance."""
+        """Return the weights of elements at -1, 0, 1 and 2, by polynomials of the distance."""
         one, two = self.context.number(1, ratio), self.context.number(2, ratio)
         outer = (CUBIC, -5 * CUBIC, 8 * CUBIC, -4 * CUBIC)
         inner = (CUBIC + 2, -(CUBIC + 3), 0.0, 1.0)
@@ -134,7 +134,7 @@ def grid_sample(
     mode: Literal["nearest", "linear", "bilinear", "cubic", "bicubic"],
     padding_mode: Literal["zeros", "border", "reflection"],
 ) -> MLOperand:
-    """Interpolate at the places of a grid: each a point of as many numbers from -1 to 1 as there are spatial axes."""
+    """Interpolate at the points of a grid, which have a coordinate from -1 to 1 for each spatial axis."""
     spatial = x.rank - 2
     if not 1 <= spatial <= MOST_AXES:
         refuse("the rank of the input", x.rank, f"from 3 to {MOST_AXES + 2}")
@@ -175,7 +175,7 @@ def _parts(
 def _gathered(
     context: ConversionContext, rows: MLOperand, starts: MLOperand, sizes: Sequence[int], taps: Sequence[_Tap]
 ) -> MLOperand:
-    """The share of one element in each sample: [batch, samples, channels]."""
+    """Return the contribution of one element to each sample: [batch, samples, channels]."""
     batch, samples = taps[0].index.shape
     place = starts
     for axis, tap in enumerate(taps):
@@ -195,7 +195,7 @@ def _gathered(
 
 @rule("AffineGrid", 20)
 def affine_grid(context: ConversionContext, theta: MLOperand, size: Integers, *, align_corners: bool) -> MLOperand:
-    """The grid of places that an affine map gives to the elements of an image, or of a volume."""
+    """Return the grid of places that an affine map gives to the elements of an image, or of a volume."""
     sizes = size[2:]
     if len(sizes) not in (2, 3) or min(sizes) < 1 or theta.shape != (size[0], len(sizes), len(sizes) + 1):
         refuse(
@@ -227,7 +227,7 @@ def deformable_conv(
     kernel_shape: Sequence[int] | None = None,
     offset_group: int,
 ) -> MLOperand:
-    """A convolution over images whose windows' elements are each moved by an offset, and weighted by a mask."""
+    """Return a convolution over images whose windows' elements are each moved by an offset, and weighted by a mask."""
     if x.rank != 4:
         refuse("the rank of the input", x.rank, "4")
     slid = windows(x, w.shape[2:], attributes)
@@ -289,7 +289,7 @@ def align_regions(
     sampling_ratio: int,
     spatial_scale: float,
 ) -> MLOperand:
-    """Images of one size, of regions [left, top, right, bottom]: each element is made of samples in its bin."""
+    """Return images of one size, of regions [left, top, right, bottom]: each element pools the samples in its bin."""
     count = rois.shape[0] if rois.rank else 0
     if x.rank != 4 or rois.shape != (count, 4) or batch_indices.shape != (count,):
         refuse(

@@ -14,7 +14,7 @@ from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
 Reduction = Literal["none", "add", "mul", "max", "min"]
-"""What scattered elements do to those that are there."""
+"""The operation of scattered elements on the elements that are there."""
 
 MOST_COMPARISONS: Final = 2**24
 """Of a place with an update's, for each element of a slice."""
@@ -28,7 +28,7 @@ def gather(context: ConversionContext, data: MLOperand, indices: MLOperand, *, a
 
 @rule("Compress", 9, 11, 28)
 def compress(context: ConversionContext, x: MLOperand, condition: StaticValue, *, axis: int | None = None) -> MLOperand:
-    """Take the slices across an axis, or without one the elements, for which a list of truths says so."""
+    """Select slices across an axis, or without an axis elements, by a list of booleans."""
     if axis is None:
         x, axis = context.reshape(x, [math.prod(x.shape)]), 0
     axis = counted(axis, x.rank)
@@ -42,7 +42,7 @@ def compress(context: ConversionContext, x: MLOperand, condition: StaticValue, *
 
 @rule("GatherElements", 11, 13)
 def gather_elements(context: ConversionContext, data: MLOperand, indices: MLOperand, *, axis: int) -> MLOperand:
-    """Take single elements; what lies beyond the indices, along the other axes, is not looked at."""
+    """Gather single elements; along the other axes, elements beyond the indices' size are ignored."""
     axis = counted(axis, data.rank)
     if indices.rank == data.rank:
         data = _reached(context, data, indices, axis)
@@ -58,7 +58,7 @@ def _reached(context: ConversionContext, data: MLOperand, indices: MLOperand, ax
 
 @rule("GatherND", 11, 12, 13)
 def gather_nd(context: ConversionContext, data: MLOperand, indices: MLOperand, *, batch_dims: int = 0) -> MLOperand:
-    """Take slices of the input at coordinates; along the first ``batch_dims`` axes these are the index's own place."""
+    """Gather slices at coordinates; along the first ``batch_dims`` axes, these are the index's own position."""
     if not batch_dims:
         return context.gather_nd(data, indices)
     if not 0 < batch_dims < min(data.rank, indices.rank):
@@ -76,7 +76,7 @@ def gather_nd(context: ConversionContext, data: MLOperand, indices: MLOperand, *
 def one_hot(
     context: ConversionContext, indices: MLOperand, depth: StaticValue, values: MLOperand, *, axis: int
 ) -> MLOperand:
-    """Values[1] where the place along a new axis is the index, else values[0]; so everywhere, if there is no such."""
+    """Return values[1] where the place along a new axis is the index, else values[0]."""
     length = whole("input depth", depth)
     if length < 1 or values.shape != (2,):
         refuse("input depth and the shape of the values", f"{length} and {list(values.shape)}", "at least 1, and [2]")
@@ -97,7 +97,7 @@ def one_hot(
 def scatter_elements(
     context: ConversionContext, data: MLOperand, indices: MLOperand, updates: MLOperand, *, axis: int
 ) -> MLOperand:
-    """Put single elements where the indices say; what lies beyond the indices, along the other axes, stays."""
+    """Scatter single elements; along the other axes, elements beyond the indices' size stay."""
     axis = counted(axis, data.rank)
     if indices.rank != data.rank:
         return context.scatter_elements(data, indices, updates, axis=axis)
@@ -221,7 +221,7 @@ def scatter_reduced_slices(
 
 
 def _counted_back(context: ConversionContext, indices: MLOperand, size: int) -> MLOperand:
-    """Indices of which negative ones counted from the end, counted from the begin."""
+    """Return indices counted from the start, of which negative ones were counted from the end."""
     is_negative = context.lesser(indices, context.number(0, indices))
     return context.where(is_negative, context.add(indices, context.number(size, indices)), indices)
 
@@ -229,7 +229,7 @@ def _counted_back(context: ConversionContext, indices: MLOperand, size: int) -> 
 def _scattered(
     context: ConversionContext, data: MLOperand, places: MLOperand, updates: MLOperand, reduction: str
 ) -> MLOperand:
-    """Rows [rows, width], each reduced with the updates [count, width] whose place it is, by comparing all."""
+    """Reduce each of the rows [rows, width] with the updates [count, width] at its place, by comparing all places."""
     (rows, width), (count,) = data.shape, places.shape
     _check_comparisons(rows * count * width)
     context.reserve(8 * rows)
@@ -248,7 +248,7 @@ def _check_comparisons(number: int) -> None:
 def _reduced(
     context: ConversionContext, data: MLOperand, is_there: MLOperand, updates: MLOperand, reduction: str
 ) -> MLOperand:
-    """Rows [rows, width], each reduced with those of the updates [count, width] that are there for it."""
+    """Return rows [rows, width], each reduced with its own updates [count, width]."""
     reductions = {
         "add": (0.0, context.reduce_sum, context.add),
         "mul": (1.0, context.reduce_product, context.mul),
@@ -270,7 +270,7 @@ def tensor_scatter(
     axis: int,
     mode: Literal["linear", "circular"],
 ) -> MLOperand:
-    """A cache with new elements along an axis, from a place of each batch's own on; "circular" goes on at the begin."""
+    """Write new elements into a cache along an axis, from an index of each sample on; "circular" wraps around."""
     axis = counted(axis, past_cache.rank)
     size, more = past_cache.shape[axis], update.shape[axis] if update.rank == past_cache.rank else 0
     if axis == 0 or update.shape != (*past_cache.shape[:axis], more, *past_cache.shape[axis + 1 :]) or more > size:

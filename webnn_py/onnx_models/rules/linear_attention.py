@@ -1,4 +1,4 @@
-"""Linear attention: a state of keys times values in place of a cache, token by token."""
+"""Linear attention: a state of keys times values replaces the cache, token by token."""
 
 from typing import Final, Literal
 
@@ -93,7 +93,7 @@ def _width(x: MLOperand, *allowed: int) -> int:
 
 
 def _by_head(context: ConversionContext, x: MLOperand, sizes: list[int]) -> MLOperand:
-    """Of [batch, steps, heads · rows · columns], as float32: [batch, steps, heads, rows, columns]."""
+    """Reshape [batch, steps, heads · rows · columns], as float32, to [batch, steps, heads, rows, columns]."""
     return context.reshape(context.cast(x, "float32"), [*x.shape[:2], *sizes])
 
 
@@ -106,7 +106,7 @@ def _next_state(
     *,
     has_decay: bool,
 ) -> MLOperand:
-    """The state, which decays, with a key times a value; with a beta, times what the value is more than is there."""
+    """Return the decayed state plus a key times a value; with a beta, times the value's difference from the state."""
     if has_decay:
         decay, *factors = factors
         state = context.mul(state, decay)

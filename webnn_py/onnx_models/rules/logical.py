@@ -22,7 +22,7 @@ one_to_one("IsNaN", logical.is_nan, 9, 13, 20)
 
 @rule("IsInf", 10, 20)
 def is_inf(context: ConversionContext, x: MLOperand, *, detect_negative: bool, detect_positive: bool) -> MLOperand:
-    """1 where the element is infinite, of either sign or of one."""
+    """Return 1 where the element is infinite, of either sign or of one."""
     if detect_negative and detect_positive:
         return context.is_infinite(x)
     if detect_negative or detect_positive:

@@ -1,4 +1,4 @@
-"""Losses of classification: what a classifier's scores cost, the right classes being known."""
+"""Losses of classification."""
 
 from typing import Literal
 
@@ -21,7 +21,7 @@ def negative_log_likelihood(
     ignore_index: int | None = None,
     reduction: Reduction,
 ) -> MLOperand:
-    """The logarithm of the right class's probability, negated; the classes lie along axis 1."""
+    """Return the negated logarithm of the right class's probability; the classes are along axis 1."""
     if input.rank < 2 or (input.shape[0], *input.shape[2:]) != target.shape:
         refuse("the shape of the target", target.shape, f"that of the input {list(input.shape)} without axis 1")
     if weight is not None and weight.shape != (input.shape[1],):

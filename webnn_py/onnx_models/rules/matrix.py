@@ -17,14 +17,14 @@ from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import broadcast, refuse
 
 LARGEST_DETERMINANT: Final = 8
-"""Of so many rows; of n rows there are 2**n minors."""
+"""The most rows; n rows have 2**n minors."""
 MOST_PRODUCTS: Final = 2**24
 """Of integers, which are all there at once."""
 
 
 @rule("MatMul", 1, 9, 13)
 def matmul(context: ConversionContext, a: MLOperand, b: MLOperand) -> MLOperand:
-    """A product of matrices, as numpy has it: a vector is a row on the left, a column on the right."""
+    """Multiply matrices, as numpy does: a vector is a row on the left, a column on the right."""
     left = context.reshape(a, [1, *a.shape]) if a.rank == 1 else a
     right = context.reshape(b, [*b.shape, 1]) if b.rank == 1 else b
     product = _of_integers(context, left, right) if a.data_type in INTEGER_RANGES else context.matmul(left, right)
@@ -39,7 +39,7 @@ def of_vectors(context: ConversionContext, product: MLOperand, a: Sequence[int],
 
 
 def _of_integers(context: ConversionContext, a: MLOperand, b: MLOperand) -> MLOperand:
-    """A product of matrices of integers, which WebNN's own does not take: all products of elements, added up."""
+    """Return a product of matrices of integers, which WebNN's own does not take: all products of elements, added up."""
     rows = context.reshape(a, [*a.shape, 1])
     columns = context.reshape(b, [*b.shape[:-2], 1, *b.shape[-2:]])
     shape = broadcast(rows.shape, columns.shape, ("the first factor", "the second"))
@@ -89,7 +89,7 @@ def eye_like(context: ConversionContext, input: MLOperand, *, dtype: int | None 
 
 @rule("Det", 11, 22)
 def determinant(context: ConversionContext, x: MLOperand) -> MLOperand:
-    """The determinants of matrices, from those of their lowest rows up: each row times the minors below it."""
+    """Compute the determinants of matrices from the lowest row up: each row times the minors below it."""
     size = x.shape[-1] if x.rank >= 2 else 0
     if not 1 <= size <= LARGEST_DETERMINANT or x.shape[-2] != size:
         refuse("the shape of the input", x.shape, f"[..., n, n], n from 1 to {LARGEST_DETERMINANT}")

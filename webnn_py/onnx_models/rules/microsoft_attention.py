@@ -1,4 +1,4 @@
-"""Attention and rotary embedding as onnxruntime has them."""
+"""Attention and rotary embedding of onnxruntime's domain."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -132,7 +132,7 @@ def _attended(
 def _masks(
     context: ConversionContext, mask: MLOperand | None, q: MLOperand, keys: int, masked: float
 ) -> list[MLOperand]:
-    """The bias that a mask comes to: ends of samples, and their starts behind these, or 0 for each key not seen."""
+    """Return a mask as biases: the mask has ends of samples, and maybe their starts, or 0 for each hidden key."""
     if mask is None:
         return []
     batch, queries = q.shape[0], q.shape[2]
@@ -205,7 +205,7 @@ def _unpacked(
     bias: MLOperand | None,
     heads: int,
 ) -> list[MLOperand]:
-    """Queries, keys and values as [batch, heads, length, size]."""
+    """Return queries, keys and values as [batch, heads, length, size]."""
     if key is not None and key.rank == 4:
         if bias is not None or value is None:
             refuse("inputs bias and value", "not both right", "absent and given, where the key is split into heads")
@@ -265,7 +265,7 @@ def group_query_attention(
     softcap: float = 0.0,
     v_quant_type: Literal["NONE"] = "NONE",
 ) -> list[MLOperand]:
-    """Attention to what came before, of more heads of queries than of keys."""
+    """Attend to a cache and new keys, with more heads of queries than of keys."""
     if local_window_size == 0 or local_window_size < -1:
         refuse("attribute local_window_size", local_window_size, "-1 for all keys, or at least 1")
     check_rank("input query", query, 3)
@@ -307,7 +307,7 @@ def group_query_attention(
 def _of_positions(
     context: ConversionContext, cache: MLOperand, positions: MLOperand | None, start: int, count: int
 ) -> MLOperand:
-    """The cosines or sines of positions, [batch or 1, length, half]."""
+    """Return the cosines or sines of positions, [batch or 1, length, half]."""
     check_rank("a cache", cache, 2)
     if positions is not None:
         return context.gather(cache, positions, axis=0)
@@ -315,7 +315,7 @@ def _of_positions(
 
 
 def _into_buffer(context: ConversionContext, past: MLOperand | None, x: MLOperand, total: int) -> MLOperand:
-    """The past with what is new at the end of ``total``; a longer past keeps its length."""
+    """Return the past with new elements at the end of ``total``; a longer past keeps its length."""
     before = total - x.shape[2]
     length = 0 if past is None else past.shape[2]
     if not 0 <= before <= length:

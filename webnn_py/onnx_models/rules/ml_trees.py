@@ -24,7 +24,7 @@ from webnn_py.operators.rules import Refused, refuse
 from webnn_py.operators.tree_ensembles import COMPARISONS, LEAF, TREE_ENSEMBLE, Integers, Trees
 
 DEEPEST: Final = 256
-"""Of so many levels trees may be; each costs a dozen operators."""
+"""The most levels of a tree; each costs a dozen operators."""
 
 MODES: Final[Mapping[str, int]] = {
     "BRANCH_LEQ": COMPARISONS.index("lesser_or_equal"),
@@ -200,7 +200,7 @@ def tree_regressor(
     target_treeids: Sequence[int] = (),
     target_weights: Sequence[float] = (),
 ) -> MLOperand:
-    """The sum of the leaves' weights over the trees, or their mean, least or greatest."""
+    """Return the sum of the leaves' weights over the trees, or their mean, least or greatest."""
     if n_targets < 1 or (n_targets == 1 and post_transform != "NONE"):
         refuse("attributes n_targets and post_transform", [n_targets, post_transform], "NONE for one target")
     if base_values and len(base_values) != n_targets:
@@ -230,7 +230,7 @@ def tree_classifier(
     nodes: NodeAttributes,
     post_transform: Transform = "NONE",
 ) -> tuple[MLOperand | None, MLOperand]:
-    """The sum of the leaves' weights for each class over the trees, and the best class."""
+    """Return the sum of the leaves' weights for each class over the trees, and the best class."""
     count, base = classes_of(classlabels_int64s, classlabels_strings), tuple(base_values or ())
     trees, index = trees_of(nodes)
     weights, says = leaves_of(context, index, class_treeids, class_nodeids, class_ids, class_weights, count)
@@ -269,7 +269,7 @@ def _of_both_sides(
     *,
     is_probability: bool,
 ) -> tuple[MLOperand, MLOperand]:
-    """The scores of two classes by the weights of the second, and its own as they were.
+    """Return the scores of two classes by the weights of the second, and its own as they were.
 
     Unless something is added to a probability, the trees sum up both, 1 - x or -x and x, rounded as if subtracted.
     """
@@ -287,7 +287,7 @@ def _of_both_sides(
 def _best_label(
     context: ConversionContext, scores: MLOperand, labels: tuple[Sequence[int], Sequence[str]]
 ) -> MLOperand | None:
-    """The label of the greatest score."""
+    """Return the label of the greatest score."""
     if context.wanted[0] and scores.shape[1] == 2:
         raise RefusedWithWayOut(
             "of two classes that have weights of their own each, onnxruntime's label is not that of the greater",

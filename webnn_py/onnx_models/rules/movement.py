@@ -67,7 +67,7 @@ def slice_(
     axes: Integers | None = None,
     steps: Integers | None = None,
 ) -> Value:
-    """Slice as Python does; where steps are negative, slice forwards what lies reversed. What is empty is known."""
+    """Slice as Python does; negative steps slice the reversed tensor. An empty result is static."""
     steps = steps or (1,) * len(starts)
     axes = counted_all(range(len(starts)) if axes is None else axes, data.rank)
     if not len(starts) == len(ends) == len(axes) == len(steps):
@@ -126,7 +126,7 @@ def _reshaped(context: ConversionContext, data: MLOperand, shape: Sequence[int])
 
 @rule("Flatten", 1, 9, 11, 13, 21, 23, 24, 25)
 def flatten(context: ConversionContext, data: MLOperand, *, axis: int) -> MLOperand:
-    """A matrix: the axes before ``axis`` are its rows."""
+    """Return a matrix: the axes before ``axis`` are its rows."""
     first = data.rank if axis == data.rank else counted(axis, data.rank)
     return _reshaped(context, data, [math.prod(data.shape[:first]), math.prod(data.shape[first:])])
 
@@ -172,13 +172,13 @@ def triangular(context: ConversionContext, data: MLOperand, k: Integer = 0, *, u
 
 @rule("Shape", 1, 13, 15, 19, 21, 23, 24, 25)
 def shape_of(context: ConversionContext, data: MLOperand, *, start: int = 0, end: int | None = None) -> StaticValue:
-    """The shape, or a part of it, which is static."""
+    """Return the shape, or a part of it, which is static."""
     return np.array(data.shape[start:end], np.int64)
 
 
 @rule("Size", 1, 13, 19, 21, 23, 24, 25)
 def size_of(context: ConversionContext, data: MLOperand) -> StaticValue:
-    """The number of elements, which is static."""
+    """Return the number of elements, which is static."""
     return np.array(math.prod(data.shape), np.int64)
 
 

@@ -76,7 +76,7 @@ def layer_normalization(
 
 
 def mean_and_inverse(context: ConversionContext, x: MLOperand, first: int, epsilon: float) -> list[MLOperand]:
-    """The means over the axes from one on, and the inverse standard deviations, in float32."""
+    """Return the means over the axes from one on, and the inverse standard deviations, in float32."""
     axes = range(first, x.rank)
     wide = context.cast(x, "float32")
     mean, _, variance = _moments(context, wide, axes)
@@ -91,7 +91,7 @@ def _moments(context: ConversionContext, x: MLOperand, axes: Sequence[int]) -> t
 
 
 def _expanded(context: ConversionContext, parameter: MLOperand, shape: tuple[int, ...]) -> MLOperand:
-    """ONNX lets parameters broadcast, WebNN does not."""
+    """Expand a parameter, which broadcasts in ONNX, but not in WebNN."""
     return parameter if parameter.shape == shape else context.expand(parameter, shape)
 
 
@@ -129,7 +129,7 @@ def group_normalization_of_groups(
 
 
 def _normalized_groups(context: ConversionContext, x: MLOperand, num_groups: int, epsilon: float) -> MLOperand:
-    """Groups, normalized: [batch, groups, elements of a group]."""
+    """Return normalized groups: [batch, groups, elements of a group]."""
     if x.rank < 3 or num_groups < 1 or x.shape[1] % num_groups:
         refuse("attribute num_groups", num_groups, f"a divisor of the number of channels of {list(x.shape)}")
     groups = context.reshape(x, [x.shape[0], num_groups, math.prod(x.shape[1:]) // num_groups])
@@ -140,7 +140,7 @@ def _normalized_groups(context: ConversionContext, x: MLOperand, num_groups: int
 def local_response_normalization(
     context: ConversionContext, x: MLOperand, *, alpha: float, beta: float, bias: float, size: int
 ) -> MLOperand:
-    """X / (bias + alpha · the mean of squares over ``size`` channels around) to the power of beta."""
+    """Return x / (bias + alpha · the mean of squares over ``size`` channels around) to the power of beta."""
     if x.rank < 3 or size < 1:
         refuse("the rank of the input and attribute size", f"{x.rank} and {size}", "at least 3, and at least 1")
     squares = context.reshape(context.mul(x, x), [x.shape[0], 1, x.shape[1], math.prod(x.shape[2:])])

@@ -170,19 +170,19 @@ def _pooled(context: ConversionContext, kind: str, x: MLOperand, slid: Sequence[
 
 @rule("GlobalAveragePool", 1, 22)
 def global_average_pool(context: ConversionContext, x: MLOperand) -> MLOperand:
-    """The mean over all spatial axes, however many."""
+    """Return the mean over all spatial axes, however many."""
     return context.reduce_mean(x, axes=range(2, x.rank), keep_dimensions=True)
 
 
 @rule("GlobalMaxPool", 1, 22)
 def global_max_pool(context: ConversionContext, x: MLOperand) -> MLOperand:
-    """The greatest over all spatial axes, however many."""
+    """Return the greatest over all spatial axes, however many."""
     return context.reduce_max(x, axes=range(2, x.rank), keep_dimensions=True)
 
 
 @rule("GlobalLpPool", 2, 22)
 def global_lp_pool(context: ConversionContext, x: MLOperand, *, p: int) -> MLOperand:
-    """The norm over all spatial axes: the root of the sum of powers."""
+    """Return the norm over all spatial axes: the root of the sum of powers."""
     if p < 1:
         refuse("attribute p", p, "at least 1")
     axes = range(2, x.rank)

@@ -1,4 +1,4 @@
-"""Quantized products: sums of integers, exactly, and what scales and quantizes them."""
+"""Quantized products: exact sums of integers, which are scaled and quantized."""
 
 import math
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from webnn_py.operators.rules import refuse
 
 @rule("DynamicQuantizeLinear", 11)
 def dynamic_quantize(context: ConversionContext, x: MLOperand) -> list[MLOperand]:
-    """Quantize to uint8 by the range of the elements, into which 0 is taken."""
+    """Quantize to uint8 by the range of the elements and 0."""
     return context.composite(DYNAMIC_QUANTIZE, {"input": x})
 
 
@@ -35,7 +35,7 @@ def matmul_integer(
     a_zero_point: Value | None = None,
     b_zero_point: Value | None = None,
 ) -> MLOperand:
-    """A product of matrices of 8-bit integers less their zero points, as int32."""
+    """Return a product of matrices of 8-bit integers less their zero points, as int32."""
     rows, columns = a.shape, b.shape
     if not rows or not columns:
         refuse("the shape of a factor", [], "that of a vector or of matrices")
@@ -53,7 +53,7 @@ def _per_row(context: ConversionContext, zero_point: Value | None) -> Value | No
 
 
 def _spread(context: ConversionContext, values: Value, rank: int) -> Value:
-    """Return a list as a tensor whose first axis it lies along."""
+    """Return a list as a tensor of a rank, along the first axis."""
     return _reshaped(context, values, [math.prod(values.shape)] + [1] * (rank - 1))
 
 
@@ -94,7 +94,7 @@ def qlinear_matmul(
     y_scale: MLOperand,
     y_zero_point: MLOperand,
 ) -> MLOperand:
-    """A product of quantized matrices, quantized."""
+    """Return a product of quantized matrices, quantized."""
     y = matmul_integer(context, a, b, a_zero_point, b_zero_point)
     scales = [_by_rows(context, a_scale), b_scale]
     return _requantized(context, y, scales, y_scale, y_zero_point)
@@ -118,7 +118,7 @@ def _requantized(
     y_scale: MLOperand,
     zero_point: MLOperand,
 ) -> MLOperand:
-    """Sums of integers in steps of the factors' scales, in steps of the output's: as a whole, or by rows.
+    """Convert sums of integers from the factors' scales to the output's, one for all or one for each row.
 
     The scales make one factor first, as onnxruntime has it: otherwise what lies between two steps may be rounded to
     the other one.
@@ -169,7 +169,7 @@ def dynamic_quantize_matmul(
     b_zero_point: Value | None = None,
     bias: MLOperand | None = None,
 ) -> MLOperand:
-    """A product with a quantized matrix; the first factor is quantized by its own range on the way."""
+    """Return a product with a quantized matrix; the first factor is quantized by its own range on the way."""
     quantized, scale, zero_point = dynamic_quantize(context, a)
     return matmul_integer_to_float(context, quantized, b, scale, b_scale, zero_point, b_zero_point, bias)
 
@@ -185,7 +185,7 @@ def matmul_integer_to_float(
     b_zero_point: Value | None = None,
     bias: MLOperand | None = None,
 ) -> MLOperand:
-    """A product of quantized matrices as float, plus a bias."""
+    """Return a product of quantized matrices as float, plus a bias."""
     y = _scaled(context, matmul_integer(context, a, b, a_zero_point, b_zero_point), context.mul(a_scale, b_scale))
     return y if bias is None else context.add(y, bias)
 
@@ -236,7 +236,7 @@ def matmul_nbits(
     block_size: int,
     weight_prepacked: Literal[0] = 0,
 ) -> MLOperand:
-    """A product with a matrix of weights of a few bits, with a scale for each block of a column.
+    """Return a product with a matrix of weights of a few bits, with a scale for each block of a column.
 
     ``accuracy_level`` allows coarser arithmetic, which is not made use of.
     """
@@ -278,7 +278,7 @@ def _of_four_bits(
 
 
 def _unpacked(packed: StaticValue, bits: int, rows: int, columns: int) -> StaticValue:
-    """Rows of integers of a few bits, the first in the lowest bits of a byte; each row starts a byte."""
+    """Unpack rows of integers of a few bits, the first in the lowest bits of a byte; each row starts a byte."""
     _check_packed(packed, bits, rows, columns)
     flat = packed.reshape(rows, -1)
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
@@ -306,6 +306,6 @@ def _with_float_points(
 def _times_columns(
     context: ConversionContext, a: MLOperand, matrix: MLOperand, bias: MLOperand | None, length: int
 ) -> MLOperand:
-    """A · matrix, which has its columns as rows, with some more elements at their ends."""
+    """Multiply A by a transposed matrix, of which each row may have padding at its end."""
     y = matmul(context, a, context.transpose(cut(context, matrix, 1, 0, length)))
     return y if bias is None else context.add(y, bias)

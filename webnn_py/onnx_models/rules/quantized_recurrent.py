@@ -1,4 +1,4 @@
-"""Recurrent networks of quantized weights, of which each step quantizes the state by its own range."""
+"""Recurrent networks of quantized weights; each step quantizes the state by its range."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
@@ -94,7 +94,7 @@ def _check_shapes(name: str, given: Sequence[Value], shape: tuple[int, int, int]
 def _factor(
     context: ConversionContext, name: str, weights: Sequence[Value]
 ) -> tuple[Mapping[str, MLOperand], Sequence[int]]:
-    """Weights, zero point and scale of one direction as operands, and where their rows are cut."""
+    """Return weights, zero point and scale of one direction as operands, and where their rows are cut."""
     matrix, zero_point, scale = weights
     factor = bytes_of(context, matrix, zero_point)
     operands = {name: factor.integers, f"{name}_scale": context.operand(scale)}
@@ -104,7 +104,7 @@ def _factor(
 
 
 def _at(context: ConversionContext, value: Value, index: int) -> Value:
-    """The part of one direction."""
+    """Return the part of one direction."""
     if isinstance(value, np.ndarray):
         part: StaticValue = np.asarray(value[index])
         return part
@@ -113,7 +113,7 @@ def _at(context: ConversionContext, value: Value, index: int) -> Value:
 
 
 def _split(context: ConversionContext, values: Value | None, count: int) -> list[Value] | None:
-    """The parts of all directions; each has a multiple of the hidden units."""
+    """Return the parts of all directions; each has a multiple of the hidden units."""
     if values is None:
         return None
     if len(values.shape) != 2 or values.shape[0] < count:  # as which it is refused

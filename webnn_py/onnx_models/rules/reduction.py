@@ -17,7 +17,7 @@ from webnn_py.operators.operand import MLOperand
 LEAVES_SINGLE_ELEMENTS = ("ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
 """Reductions that leave an element as it is when they reduce nothing else with it."""
 OF_FLOATS = (reduction.reduce_l2, reduction.reduce_mean)
-"""Reductions that WebNN has of floats only, and that are integers of integers when they are cut off."""
+"""Reductions that WebNN has for floats only; those of integers are truncated to integers."""
 
 
 def _reduction(name: str, operator: Operator[..., Any], *versions: int) -> None:
@@ -41,7 +41,7 @@ def _reduction(name: str, operator: Operator[..., Any], *versions: int) -> None:
 
 
 def _alone(context: ConversionContext, name: str, data: MLOperand) -> MLOperand:
-    """Each element reduced by itself."""
+    """Reduce each element by itself."""
     if name in LEAVES_SINGLE_ELEMENTS:
         return data
     if name == "ReduceSumSquare":
@@ -95,12 +95,12 @@ _arg_reduction("ArgMin", reduction.arg_min)
 def cumulative_product(
     context: ConversionContext, x: MLOperand, axis: Integer, *, exclusive: bool, reverse: bool
 ) -> MLOperand:
-    """Products of the elements up to each: of twice as many at each step."""
+    """Compute cumulative products, over twice as many elements at each step."""
     along = counted(axis, x.rank)
     size = x.shape[along]
 
     def shifted(value: MLOperand, by: int) -> MLOperand:
-        """The elements before, or with ``reverse`` after; ones where there are none."""
+        """Shift elements forward, or with ``reverse`` backward, and fill with ones."""
         ones, none = [by if other == along else 0 for other in range(x.rank)], [0] * x.rank
         padded = context.pad(value, none if reverse else ones, ones if reverse else none, value=1)
         return context.slice(padded, ones if reverse else none, x.shape)
@@ -117,5 +117,5 @@ def cumulative_product(
 def cumulative_sum(
     context: ConversionContext, x: MLOperand, axis: Integer, *, exclusive: bool, reverse: bool
 ) -> MLOperand:
-    """Sums of the elements up to each, along an axis."""
+    """Compute cumulative sums along an axis."""
     return context.cumulative_sum(x, counted(axis, x.rank), exclusive=exclusive, reversed=reverse)

@@ -1,4 +1,4 @@
-"""Resizing. WebNN knows one rule of coordinates, half_pixel, along two axes of four; what it lacks is composed."""
+"""Resizing. WebNN has one rule of coordinates, half_pixel, along two axes of four; others are composed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Policy = Literal["stretch", "not_larger", "not_smaller"]
 Coordinates = NDArray[np.float64]
 
 LARGEST_SCALE = 2**31
-"""No axis is so long."""
+"""Longer than any axis."""
 
 BYTES_AN_ELEMENT = 128
 """The bytes that computing the coordinates of one new element takes."""
@@ -86,7 +86,7 @@ class ResizedAxis:
     region: tuple[float, float] = (0.0, 1.0)
 
     def old(self, places: Coordinates) -> Coordinates:
-        """Return new places in the old coordinates; as integers as far as possible, so that ties are ties."""
+        """Return new places in the old coordinates; with integer arithmetic where possible, so that ties are exact."""
         exact = math.isclose(self.step * self.new_size, self.size, rel_tol=1e-6)
         return places * self.size / self.new_size if exact else places * self.step
 
@@ -109,14 +109,14 @@ class ResizedAxis:
         return coordinates[transformation]
 
     def _in_region(self, places: Coordinates) -> Coordinates:
-        """From one end of the region to the other; of a single element, in its middle."""
+        """Return coordinates from one end of the region to the other; of a single element, its middle."""
         begin, end = self.region
         if self.new_size == 1:
             return np.array([(begin + end) / 2 * (self.size - 1)])
         return (begin + places * (end - begin) / (self.new_size - 1)) * (self.size - 1)
 
     def nearest(self, coordinates: Coordinates, rounding: str) -> NDArray[np.int64]:
-        """The old element that is nearest to each coordinate."""
+        """Return the old element that is nearest to each coordinate."""
         rounded = {
             "ceil": np.ceil(coordinates),
             "floor": np.floor(coordinates),
@@ -302,7 +302,7 @@ def _is_resample(x: MLOperand, changed: AxisPlaces, webnn: AxisPlaces) -> bool:
 
 
 def _mixed(context: ConversionContext, x: MLOperand, axis: int, weights: StaticValue) -> MLOperand:
-    """A product with a matrix [new, old] along an axis."""
+    """Return a product with a matrix [new, old] along an axis."""
     before, after = x.shape[:axis], x.shape[axis + 1 :]
     if not after:
         return context.matmul(x, context.constant(weights.T.copy()))
@@ -313,7 +313,7 @@ def _mixed(context: ConversionContext, x: MLOperand, axis: int, weights: StaticV
 def _with_outside(
     context: ConversionContext, y: MLOperand, stretches: Sequence[ResizedAxis], manner: Manner
 ) -> MLOperand:
-    """Put a number where a coordinate lies beyond the input."""
+    """Replace elements whose coordinate is outside the input by a number."""
     for stretch in stretches:
         places = stretch.coordinates(manner.transformation)
         outside = (places < 0) | (places > stretch.size - 1)
@@ -324,7 +324,7 @@ def _with_outside(
 
 
 def _own(stretch: ResizedAxis) -> ResizedAxis:
-    """WebNN looks at sizes only."""
+    """Return the axis as WebNN resizes it: by its sizes only."""
     return attrs.evolve(stretch, step=stretch.size / stretch.new_size)
 
 

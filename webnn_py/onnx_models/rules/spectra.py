@@ -21,7 +21,7 @@ def transform(
     inverse: bool,
     onesided: bool,
 ) -> MLOperand:
-    """The discrete Fourier transform along an axis; the last axis has real and imaginary parts, or only real ones."""
+    """Compute the discrete Fourier transform along an axis; the last axis has real parts, and maybe imaginary ones."""
     along = counted(axis, input.rank)
     if along == input.rank - 1 or input.shape[-1] not in (1, 2):
         refuse("the shape of the input and the axis", f"{list(input.shape)}, {along}", "[..., 1 or 2], another axis")
@@ -47,7 +47,7 @@ def transform_of_frames(
     *,
     onesided: bool,
 ) -> MLOperand:
-    """The transforms of frames of a signal [batch, length, 1 or 2], each times a window."""
+    """Return the transforms of frames of a signal [batch, length, 1 or 2], each times a window."""
     if signal.rank == 2:
         signal = context.reshape(signal, [*signal.shape, 1])
     if signal.rank != 3 or signal.shape[-1] not in (1, 2):
@@ -68,7 +68,7 @@ def transform_of_frames(
 
 
 def _transformed(context: ConversionContext, x: MLOperand, length: int, *, inverse: bool, onesided: bool) -> MLOperand:
-    """The transform along the axis before the last one, of so many elements: cut off there, or zeros behind them."""
+    """Transform along the axis before the last, cut off or padded with zeros to a length."""
     *batch, size, parts = x.shape
     real = inverse and onesided
     bins = length if real or not onesided else length // 2 + 1
@@ -80,7 +80,7 @@ def _transformed(context: ConversionContext, x: MLOperand, length: int, *, inver
 
 
 def _matrix(size: int, length: int, bins: int, *, inverse: bool) -> StaticValue:
-    """The weights [size, real and imaginary, bins, real and imaginary]."""
+    """Return the weights [size, real and imaginary, bins, real and imaginary]."""
     used = min(size, length)
     angles = _angles(used, length, bins)
     cosines, sines = np.cos(angles), np.sin(angles) if inverse else -np.sin(angles)
@@ -92,7 +92,7 @@ def _matrix(size: int, length: int, bins: int, *, inverse: bool) -> StaticValue:
 
 
 def _real_matrix(size: int, length: int) -> StaticValue:
-    """The way back from a one-sided transform, whose other bins are conjugates: [size, real and imaginary, length]."""
+    """Return the weights of the inverse of a one-sided transform: [size, real and imaginary, length]."""
     used = min(size, length // 2 + 1)
     angles = _angles(used, length, length)
     shares = np.array([1 if 2 * index in (0, length) else 2 for index in range(used)])[:, np.newaxis] / length
@@ -103,6 +103,6 @@ def _real_matrix(size: int, length: int) -> StaticValue:
 
 
 def _angles(size: int, length: int, bins: int) -> StaticValue:
-    """In whole turns as far as possible, so that they are exact."""
+    """Return angles that are reduced to one turn exactly."""
     turns: StaticValue = np.outer(np.arange(size), np.arange(bins)) % length / length
     return 2 * np.pi * turns

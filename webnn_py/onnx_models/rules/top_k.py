@@ -13,7 +13,7 @@ from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
 SHORTEST_BLOCK: Final = 128
-"""So many elements are compared with each other at once; longer axes are cut into blocks."""
+"""The fewest elements compared with each other at once; longer axes are cut into blocks."""
 MOST_COMPARISONS: Final = 2**26
 
 
@@ -21,7 +21,7 @@ MOST_COMPARISONS: Final = 2**26
 def top_k(
     context: ConversionContext, x: MLOperand, k: Integer, *, axis: int, largest: bool = True, sorted: bool = True
 ) -> list[MLOperand]:
-    """The greatest or least elements along an axis, in order, and where they are; of equals, the first come first.
+    """Return the greatest or least elements along an axis, in order, and their indices; of equals, the first first.
 
     They are in order where ``sorted`` is 0 as well.
     """
@@ -45,7 +45,7 @@ def top_k(
 
 
 def _top_of_rows(context: ConversionContext, rows: MLOperand, k: int, *, largest: bool) -> tuple[MLOperand, MLOperand]:
-    """Values and places: those of each block's greatest elements, as long as that makes rows much shorter."""
+    """Return values and places, block by block as long as that makes rows much shorter."""
     count, size = rows.shape
     block = max(SHORTEST_BLOCK, 4 * k)
     if count * size * min(block, size) > MOST_COMPARISONS:
@@ -64,7 +64,7 @@ def _top_of_rows(context: ConversionContext, rows: MLOperand, k: int, *, largest
 
 
 def _ranked(context: ConversionContext, rows: MLOperand, k: int, *, largest: bool) -> tuple[MLOperand, MLOperand]:
-    """An element's rank is how many come before it: those that are greater, and equal ones that stand before it."""
+    """Rank each element by the number of greater elements, and of equal ones before it."""
     count, size = rows.shape
     context.reserve(2 * size * size + 4 * k)
     compare = context.greater if largest else context.lesser

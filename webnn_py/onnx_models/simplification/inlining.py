@@ -1,4 +1,4 @@
-"""Other names for values: those of an ``If``'s branch that takes the node's place must not be the graph's."""
+"""Rename values: an ``If``'s branch that replaces the node must not have names of the graph."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def inlined(node: NodeProto, branch: GraphProto, taken: set[str]) -> tuple[list[
 
 
 def renamed(node: NodeProto, new_names: Mapping[str, str]) -> NodeProto:
-    """A copy of a node that uses and defines other names, in its inner graphs too."""
+    """Return a copy of a node that uses and defines other names, in its inner graphs too."""
     copy = NodeProto()
     copy.CopyFrom(node)
     copy.input[:] = [new_names.get(name, name) for name in node.input]
