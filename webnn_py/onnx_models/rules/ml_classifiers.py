@@ -67,16 +67,18 @@ def label_of_two(
 
 
 def label_of(
-    context: ConversionContext, index: MLOperand, ints: Sequence[int], strings: Sequence[str]
+    context: ConversionContext, scores: MLOperand, ints: Sequence[int], strings: Sequence[str]
 ) -> MLOperand | None:
-    """Return the labels of classes by index; None if they are not wanted.
+    """Return the label of the greatest score of each row; None if the output of labels is not wanted.
 
     Raises:
-        Refused: they are wanted, and strings.
+        Refused: it is wanted, and the labels are strings.
     """
     if not _are_wanted(context, strings):
         return None
-    return context.gather(context.constant(np.array(ints, np.int64)), index)
+    if [*ints] == [*range(len(ints))]:  # as scikit-learn's usually are
+        return context.arg_max(scores, 1, output_data_type="int64")
+    return context.gather(context.constant(np.array(ints, np.int64)), context.arg_max(scores, 1))
 
 
 def _are_wanted(context: ConversionContext, strings: Sequence[str]) -> bool:
@@ -122,7 +124,7 @@ def linear_classifier(
     scores = context.add(product, context.constant(np.array(added, np.float32)))
     labels = classlabels_ints or (), classlabels_strings or ()
     if len(added) > 1:
-        return label_of(context, context.arg_max(scores, 1), *labels), transformed(context, scores, post_transform)
+        return label_of(context, scores, *labels), transformed(context, scores, post_transform)
     label = label_of_two(context, scores, 0, *labels)
     return label, both_sides(context, scores, post_transform, is_probability=True)
 
@@ -139,4 +141,4 @@ def zip_map(
     count = classes_of(classlabels_int64s, classlabels_strings)
     if not x.rank or x.shape[-1] != count:
         refuse("the shape of the input", list(x.shape), f"rows of {count}, one for each label")
-    return context.identity(x)
+    return x

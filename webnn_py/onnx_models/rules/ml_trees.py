@@ -293,4 +293,4 @@ def _best_label(
             "of two classes that have weights of their own each, onnxruntime's label is not that of the greater",
             "leave the output of labels out, by outputs",
         )
-    return label_of(context, context.arg_max(scores, 1), *labels)
+    return label_of(context, scores, *labels)
