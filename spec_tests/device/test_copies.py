@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 import pytest
-import trio
 
 from spec_tests.support.buffers import constant, filled, zeroed
 from spec_tests.support.cells import cells
@@ -185,19 +184,6 @@ async def test_what_a_copy_needs_may_be_destroyed_behind_it(context):
 # --- failures ------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=["at once", "awaited"])
-def fail(request, device):
-    """Make the next such step fail."""
-
-    def fail_next(step, error):
-        device.failing[step] = error
-        if request.param == "awaited":
-            device.waiting[step] = trio.Event()
-            device.waiting[step].set()
-
-    return fail_next
-
-
 @pytest.mark.parametrize("method", ["copy", "clear"])
 async def test_a_failed_copy_is_told_by_the_next_read_of_its_destination(context, fail, method):
     source, target = await filled(context, [1, 2]), await filled(context, [3, 4])
@@ -221,18 +207,15 @@ async def test_a_copy_of_a_buffer_without_data_leaves_its_destination_without_an
     assert device.log == ["write"]
 
 
-@pytest.mark.parametrize("begins", ["at once", "awaited"])
-async def test_only_a_whole_copy_gives_a_marked_destination_data_again(device, context, begins):
+async def test_only_a_whole_copy_gives_a_failed_destination_data_again(device, context, begin):
     source, target = await filled(context, [1, 2]), await filled(context, [3, 4])
     await context.drain()
-    device.failing["write"] = RuntimeError("the bus is down")
 
-    def begin(step):
-        if begins == "awaited":
-            device.waiting[step] = trio.Event()
-            device.waiting[step].set()
+    def fail_to_write():
+        device.failing["write"] = RuntimeError("the bus is down")
+        context.write_buffer(target, np.ones(2, np.float32))
 
-    context.write_buffer(target, np.ones(2, np.float32))
+    fail_to_write()
     begin("copy")
     context.copy_buffer(source, target, count=1)
     with pytest.raises(UnknownError, match="the bus is down"):
@@ -240,8 +223,7 @@ async def test_only_a_whole_copy_gives_a_marked_destination_data_again(device, c
     begin("copy")
     context.copy_buffer(source, target)
     np.testing.assert_array_equal(await context.read_buffer(target), [1, 2])
-    device.failing["write"] = RuntimeError("down again")
-    context.write_buffer(target, np.ones(2, np.float32))
+    fail_to_write()
     begin("clear")
     context.clear_buffer(target)
     np.testing.assert_array_equal(await context.read_buffer(target), [0, 0])
