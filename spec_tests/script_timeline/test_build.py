@@ -1,4 +1,4 @@
-"""``build()``: what becomes of the drawing: names, outputs, inputs that nothing needs, and constants."""
+"""``build()`` makes a graph of a drawing: names, outputs, inputs that no output needs, and constants."""
 
 import types
 
@@ -36,11 +36,12 @@ async def builder(context):
         (lambda d: {"y": d.y, "x": d.x}, r"outputs\['x'\] is an input; use identity\(\)"),
         (lambda d: {"c": d.builder.constant(ONES)}, r"outputs\['c'\] is a constant; use identity\(\)"),
         (lambda d: {"c": d.builder.constant(1, data_type="int8")}, r"outputs\['c'\] is a constant"),
+        (lambda d: {"c": d.builder.constant(d.buffer)}, r"outputs\['c'\] is a constant; use identity\(\)"),
     ],
 )
 async def test_outputs_are_refused_and_the_builder_stays_usable(context, builder, outputs, words):
     x = builder.input("x", **F32)
-    drawn = types.SimpleNamespace(builder=builder, x=x, y=builder.add(x, x))
+    drawn = types.SimpleNamespace(builder=builder, x=x, y=builder.add(x, x), buffer=await constant(context, [1, 2]))
     await assert_refused("build", lambda: builder.build(outputs(drawn)), TypeError, rf"^build\(\): {words}")
     assert await run(context, await builder.build({"z": builder.add(drawn.y, x)}), x=[1, 2]) == {"z": [3, 6]}
 
@@ -129,7 +130,7 @@ async def test_an_output_may_have_the_name_of_an_input(context, builder):
     assert await run(context, graph, x=[1, 2]) == {"x": [2, 4]}
 
 
-async def test_one_of_several_results_may_be_an_output_alone(context, builder):
+async def test_a_single_result_of_several_may_be_an_output(context, builder):
     x = builder.input("x", data_type="float32", shape=[6])
     parts = builder.split(x, 3)
     graph = await builder.build({"middle": parts[1]})
@@ -200,7 +201,7 @@ async def test_a_large_graph_is_built_and_run(context, builder):
     assert x.shape == (1,)
 
 
-async def test_a_diamond_of_shared_operands_is_computed_once_each(context, builder):
+async def test_a_shared_operand_is_computed_once(context, builder):
     y = builder.input("x", data_type="int64", shape=[1])
     for _ in range(60):
         y = builder.add(y, y)
