@@ -1,5 +1,8 @@
 """The device timeline is first in, first out; ``drain()`` waits for what is queued and for its promises."""
 
+from contextlib import asynccontextmanager
+from functools import partial
+
 import numpy as np
 import pytest
 import trio
@@ -57,7 +60,7 @@ async def test_promises_of_different_kinds_settle_in_the_order_of_the_calls(ml, 
     promises = [
         context.read_buffer(buffer),
         context.create_buffer(data_type="int8", shape=[1]),
-        build_graph_promise(context),
+        build_add_number(context, 1, [1]),
         context.read_buffer(buffer, out=np.ones(1, np.float32)),
     ]
     await quiet(context)
@@ -66,10 +69,6 @@ async def test_promises_of_different_kinds_settle_in_the_order_of_the_calls(ml, 
         assert await ml.script_timeline.step() == 1
         states = [promise.state for promise in promises]
         assert states == ["fulfilled"] * settled + ["pending"] * (4 - settled)
-
-
-def build_graph_promise(context):
-    return build_add_number(context, 1, [1])
 
 
 async def test_drain_of_an_empty_timeline_returns(context):
@@ -83,7 +82,7 @@ async def test_after_drain_every_promise_is_settled(device, context):
     device.failing["compile"] = RuntimeError("no")
     promises = [
         context.read_buffer(buffer),
-        build_graph_promise(context),
+        build_add_number(context, 1, [1]),
         context.create_buffer(data_type="int8", shape=[1]),
     ]
     await context.drain()
@@ -92,22 +91,31 @@ async def test_after_drain_every_promise_is_settled(device, context):
         await promises[1]
 
 
-async def test_drain_waits_for_an_operation_that_runs(device, context):
-    buffer = await zeroed(context, [2])
-    finish = device.waiting["read"] = trio.Event()
-    promise = context.read_buffer(buffer)
+@asynccontextmanager
+async def drained(context, promise, quiet):
+    """Drain a context while the block runs, at whose end the promise is settled; yield a check that it still waits."""
     states = []
 
     async def drain():
         await context.drain()
         states.append(promise.state)
 
+    async def waits():
+        await quiet()
+        assert states == []
+
     async with trio.open_nursery() as nursery:
         nursery.start_soon(drain)
-        await device.quiet()
-        assert states == []
-        finish.set()
+        yield waits
     assert states == ["fulfilled"]
+
+
+async def test_drain_waits_for_an_operation_that_runs(device, context):
+    buffer = await zeroed(context, [2])
+    finish = device.waiting["read"] = trio.Event()
+    async with drained(context, context.read_buffer(buffer), device.quiet) as waits:
+        await waits()
+        finish.set()
 
 
 @pytest.mark.parametrize("which", ["device timeline", "script timeline", "both timelines"])
@@ -120,20 +128,10 @@ async def test_drain_waits_until_another_task_resumes_what_is_paused(ml, context
     ]
     for timeline in paused:
         timeline.pause()
-    promise = context.read_buffer(buffer)
-    states = []
-
-    async def drain():
-        await context.drain()
-        states.append(promise.state)
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(drain)
+    async with drained(context, context.read_buffer(buffer), partial(quiet, context)) as waits:
         for timeline in paused:
-            await quiet(context)
-            assert states == []
+            await waits()
             timeline.resume()
-    assert states == ["fulfilled"]
 
 
 async def test_drain_does_not_wait_for_what_is_enqueued_later(context):
