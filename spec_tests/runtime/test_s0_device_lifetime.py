@@ -7,24 +7,16 @@ import trio
 from spec_tests.support import depth
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.onnx_programs import add, sum_and_difference
-from spec_tests.support.runtime import built, live, lose
+from spec_tests.support.runtime import assert_adds, built, live, lose
 from webnn_py import InvalidStateError
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.runtime import Environment
 
 
-@pytest.fixture
-def contexts(opener, monkeypatch):
-    """The contexts that were opened."""
-    opener.watch(monkeypatch)
-    return opener.contexts
-
-
 async def test_s0_1_create_and_release_again_and_again(env, x):
     for number in range(5):
         session = await env.create_session(add(number))
-        results = await session.run({"x": x})
-        np.testing.assert_array_equal(results["y"].data, x + number)
+        await assert_adds(session, x, number)
         await session.release()
         assert env.device is None
 
@@ -121,11 +113,9 @@ async def test_s0_8_after_a_loss_the_next_session_has_a_fresh_device(env, x):
         await first.run({"x": x})
     second = await env.create_session(add(5))
     assert env.device.context is not lost
-    results = await second.run({"x": x})
-    np.testing.assert_array_equal(results["y"].data, x + 5)
+    await assert_adds(second, x, 5)
     await first.release()
-    results = await second.run({"x": x})
-    np.testing.assert_array_equal(results["y"].data, x + 5)
+    await assert_adds(second, x, 5)
     await second.release()
 
 
@@ -134,16 +124,14 @@ async def test_s0_8_after_a_gpu_is_gone_the_next_session_has_a_fresh_one(ml, x):
     async with Environment(ml, "wgpu") as env:
         for number in range(2):
             session = await env.create_session(add(number))
-            results = await session.run({"x": x})
-            np.testing.assert_array_equal(results["y"].data, x + number)
+            await assert_adds(session, x, number)
             context = env.device.context
             context._device.backend.device.destroy()
             await context.lost
             assert env.device is None
             await session.release()
         async with await env.create_session(add(7)) as session:
-            results = await session.run({"x": x})
-            np.testing.assert_array_equal(results["y"].data, x + 7)
+            await assert_adds(session, x, 7)
 
 
 async def test_s0_9_a_late_loss_does_not_wipe_a_newer_device(env):
@@ -167,8 +155,7 @@ async def test_s0_10_a_create_that_races_with_a_loss_sees_through_it(env, x):
     second = await env.create_session(add(3))
     assert lost.lost.state == "fulfilled"
     assert env.device.context is not lost
-    results = await second.run({"x": x})
-    np.testing.assert_array_equal(results["y"].data, x + 3)
+    await assert_adds(second, x, 3)
     await first.release()
     await second.release()
 
@@ -179,8 +166,7 @@ async def test_s0_10_a_create_that_races_with_the_last_release_gets_a_living_dev
         nursery.start_soon(first.release)
         second = await env.create_session(add(3))
         assert env.device.context.lost.state == "pending"
-        results = await second.run({"x": x})
-    np.testing.assert_array_equal(results["y"].data, x + 3)
+        await assert_adds(second, x, 3)
     await second.release()
 
 
@@ -213,16 +199,14 @@ async def test_s0_11_a_users_gpu_device_is_used_and_never_destroyed(ml, shared_g
         for number in range(2):
             async with await env.create_session(add(number)) as session:
                 assert env.device.context._device.backend.device is shared_gpu
-                results = await session.run({"x": x})
-                np.testing.assert_array_equal(results["y"].data, x + number)
+                await assert_adds(session, x, number)
 
 
 async def test_s0_11_a_users_graph_is_run_and_stays_the_users(context, ml, x):
     graph = await built(context, number=4)
     async with Environment(ml, context=context) as env:
         async with await env.create_session(graph) as session:
-            results = await session.run({"x": x})
-            np.testing.assert_array_equal(results["y"].data, x + 4)
+            await assert_adds(session, x, 4)
         async with await env.create_session(graph) as session:
             await session.run({"x": x})
     graph.destroy()

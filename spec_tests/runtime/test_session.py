@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from spec_tests.support.onnx_programs import add, product, program, sum_and_difference
-from spec_tests.support.runtime import built, live
+from spec_tests.support.runtime import assert_adds, built, live
 from webnn_py.onnx_models import OnnxModel, UnsupportedModelError
 from webnn_py.runtime import Environment, Tensor, TensorDescriptor
 from webnn_py.runtime.runs import Plan
@@ -39,7 +39,7 @@ async def test_a_model_comes_as_bytes_path_or_loaded(env, tmp_path, kind, x):
         assert dict(session.input_descriptors) == {"x": TensorDescriptor("float32", (2, 3))}
         assert dict(session.output_descriptors) == {"y": TensorDescriptor("float32", (2, 3))}
         assert repr(session) == "<InferenceSession (x: float32 [2, 3]) -> (y: float32 [2, 3])>"
-        np.testing.assert_array_equal((await session.run({"x": x}))["y"].data, x + 1)
+        await assert_adds(session, x)
 
 
 async def test_a_graph_is_built_on_the_device_that_the_environment_opens(env, x):
@@ -47,7 +47,7 @@ async def test_a_graph_is_built_on_the_device_that_the_environment_opens(env, x)
     assert device is env.device
     graph = await built(device.context)
     async with await env.create_session(graph) as session:
-        np.testing.assert_array_equal((await session.run({"x": x}))["y"].data, x + 1)
+        await assert_adds(session, x)
         assert await env.open_device() is device
     assert env.device is device
     graph.destroy()
@@ -83,7 +83,7 @@ async def test_without_onnx_a_model_file_says_what_is_missing(env, monkeypatch, 
     with pytest.raises(ImportError, match=r"create_session\(\): ONNX models need more: pip install .*onnx"):
         await env.create_session(add())
     async with Environment(ml, context=context) as own, await own.create_session(graph) as session:
-        np.testing.assert_array_equal((await session.run({"x": x}))["y"].data, x + 1)
+        await assert_adds(session, x)
     graph.destroy()
 
 
@@ -199,7 +199,7 @@ async def test_an_input_with_its_own_value_may_have_another(env, x):
     for options, added in (({}, 1), ({"input_values": {"w": np.float32([5])}}, 5)):
         async with await env.create_session(proto.SerializeToString(), **options) as session:
             assert session.input_names == ("x",)
-            np.testing.assert_array_equal((await session.run({"x": x}))["y"].data, x + added)
+            await assert_adds(session, x, added)
 
 
 async def test_a_feed_without_elements_is_taken_where_it_is_only_joined(env):

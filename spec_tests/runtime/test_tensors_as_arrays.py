@@ -233,8 +233,6 @@ async def test_a_tensor_is_no_sequence_of_tensors_nor_of_names(env, x):
     async with await env.create_session(add()) as session:
         with pytest.raises(TypeError, match=r"run\(\): fetches is Tensor; it must be a list of outputs' names"):
             await session.run({"x": x}, first)
-    first.dispose()
-    second.dispose()
 
 
 def test_a_blocking_tensor_is_no_sequence_of_tensors(blocking_env, x):
