@@ -5,9 +5,9 @@ import signal
 import subprocess
 import sys
 
-import attrs
 import pytest
 
+from spec_tests.javascript.conftest import Ended
 from spec_tests.support.cells import Cells
 from spec_tests.support.scripts import both_engines
 from webnn_py import cli
@@ -30,13 +30,6 @@ HUNGRY = {
 }
 
 
-@attrs.frozen
-class Ended:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
 def command(path, engine, *options):
     return [sys.executable, "-m", "webnn_py", "js", str(path), "--engine", engine, "--backend", "numpy", *options]
 
@@ -57,8 +50,7 @@ def run(capsys, monkeypatch):
     monkeypatch.setattr(javascript_program, "GRACE_SECONDS", 3600)
 
     def in_this_process(path, engine, *options):
-        status = cli.main(command(path, engine, *options)[3:])
-        return Ended(status, *capsys.readouterr())
+        return Ended(cli.main(command(path, engine, *options)[3:]), *capsys.readouterr())
 
     return in_this_process
 
@@ -166,7 +158,7 @@ def test_an_unhandled_rejection_is_told_and_ends_with_status_1(run, program, sou
 @both_engines
 def test_a_rejection_that_is_handled_before_the_task_ends_is_none(run, program, engine):
     source = "const p = Promise.reject(1); Promise.resolve().then(() => p.catch(() => console.log('handled')));"
-    assert run(program(source), engine) == Ended(0, "handled\n", "")
+    assert run(program(source), engine) == (0, "handled\n", "")
 
 
 # --- files ---------------------------------------------------------------------------------------------------------
@@ -257,7 +249,7 @@ def test_a_program_in_the_folder_imports_from_where_it_lies(run, tmp_path, engin
     source = "const {name} = await import('../a.mjs'); console.log(name, import.meta.url, location.href);"
     (tmp_path / "source" / "main.mjs").write_text(source, encoding="utf-8")
     ended = run(tmp_path / "source" / "main.mjs", engine, "--files", str(tmp_path))
-    assert ended == Ended(0, "a file:///source/main.mjs file:///source/main.mjs\n", "")
+    assert ended == (0, "a file:///source/main.mjs file:///source/main.mjs\n", "")
 
 
 PRIVATE = "abc123secret"

@@ -2,33 +2,27 @@
 
 import ast
 import asyncio
-import importlib.util
 import json
 import signal
 import subprocess
 import sys
 import warnings
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
 import trio
 
+from spec_tests.support.examples import EXAMPLES, load_example
 from spec_tests.support.onnx_programs import product
 from spec_tests.support.runtime import interrupt_when_it_waits
 from webnn_py import OperationError
 from webnn_py.runtime.loop_thread import LoopThread
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
-
 
 @pytest.fixture
 def example():
-    specification = importlib.util.spec_from_file_location("from_asyncio", EXAMPLES / "from_asyncio.py")
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
+    return load_example("from_asyncio")
 
 
 @pytest.fixture

@@ -63,15 +63,6 @@ async def test_s3_3_an_output_lands_in_the_users_gpu_buffer(gpu_env, shared_gpu,
     buffer.destroy()
 
 
-async def test_s3_3_an_output_lands_in_a_tensor_that_was_there(env, x):
-    target = await env.create_tensor(data_type="float32", dims=[2, 3])
-    async with await env.create_session(add()) as session:
-        for number in range(3):
-            results = await session.run({"x": x + number}, {"y": target})
-            assert results == {"y": target}
-            np.testing.assert_array_equal(await target.get_data(), x + number + 1)
-
-
 async def test_s3_4_all_outputs_stay_on_the_device_if_asked_for(env, backend, x):
     async with await env.create_session(sum_and_difference(), preferred_output_location="gpu-buffer") as session:
         results = await session.run({"a": x, "b": x})
