@@ -1,4 +1,4 @@
-"""The page of a trace as a browser shows it: what is drawn, said and asked for, by pointer, fingers and keys."""
+"""The page of a trace in a browser: its drawing, texts and requests, by pointer, fingers and keys."""
 
 import json
 import time
@@ -36,13 +36,13 @@ def open_page(browser, tmp_path):
 
 
 def items(document, **wanted):
-    """How the page finds the first item of a trace with such properties."""
+    """Return the expression of the first item of a trace with these properties."""
     tests = " && ".join(f"item.{name} === {json.dumps(value)}" for name, value in wanted.items())
     return f"timeline.state.trace.items.find((item) => {tests})"
 
 
 def middle_of(browser, item):
-    """Where an item is drawn, in the page's pixels."""
+    """Return the middle of an item, in pixels of the page."""
     return browser.run(f"""(() => {{
         const place = timeline.placeOf({item});
         const corner = document.getElementById('canvas').getBoundingClientRect();
@@ -78,16 +78,8 @@ def test_every_event_has_its_lane(browser, open_page):
 
 def test_a_context_that_was_destroyed_is_no_fault(browser, open_page):
     name = "lost: destroy() was called on the context"
-    lost = {
-        "ph": "i",
-        "pid": 1,
-        "tid": 1,
-        "cat": "context",
-        "name": name,
-        "ts": 5,
-        "s": "p",
-        "args": {"destroyed": True},
-    }
+    place = {"ph": "i", "pid": 1, "tid": 1, "ts": 5, "s": "p"}
+    lost = {**place, "cat": "context", "name": name, "args": {"destroyed": True}}
     named = {"ph": "M", "pid": 1, "ts": 0, "name": "process_name", "args": {"name": "context 1: numpy"}}
     open_page({"displayTimeUnit": "ms", "otherData": {}, "traceEvents": [named, lost]})
     assert browser.run("timeline.state.trace.items.map((item) => [item.name, item.bad, item.lane.name])") == [
