@@ -15,22 +15,6 @@ from webnn_py.timelines import timeline as timelines
 from webnn_py.timelines.device_timeline import DeviceOperation
 
 
-async def test_the_event_loop_goes_on_while_a_step_waits(device, context):
-    buffer = await zeroed(context, [2])
-    finish = device.waiting["write"] = trio.Event()
-    context.write_buffer(buffer, np.ones(2, np.float32))
-    promise = context.read_buffer(buffer)
-    await device.quiet()
-
-    for _ in range(100):
-        await trio.lowlevel.checkpoint()
-    assert promise.state == "pending"
-    assert context.statistics().queued_operations == 2
-
-    finish.set()
-    np.testing.assert_array_equal(await promise, [1, 1])
-
-
 @attrs.define
 class SlowClock:
     """Each call advances by a tenth of the time after which a timeline lets other tasks run."""

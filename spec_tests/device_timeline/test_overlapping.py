@@ -5,7 +5,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from spec_tests.device_timeline.test_order_and_drain import drained
+from spec_tests.device_timeline.test_drain import drained
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number
 from spec_tests.support.fake_device import FakeDevice

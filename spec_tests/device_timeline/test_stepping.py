@@ -106,44 +106,6 @@ async def test_resume_runs_queued_and_later_operations(timeline, times):
     assert log == list("abcdef")
 
 
-async def test_statistics_count_what_waits_and_what_is_done_at_every_stage(timeline):
-    def look():
-        statistics = timeline.statistics()
-        return statistics.queued_operations, statistics.done - before
-
-    before = timeline.statistics().done
-    timeline.pause()
-    stages = [look()]
-    enqueue_names(timeline, [], "abc")
-    stages.append(look())
-    await timeline.step(2)
-    stages.append(look())
-    enqueue_names(timeline, [], "d")
-    stages.append(look())
-    timeline.resume()
-    await wait_all_tasks_blocked()
-    stages.append(look())
-
-    assert stages == [(0, 0), (3, 0), (1, 2), (2, 2), (0, 4)]
-
-
-async def test_the_operation_that_runs_while_the_timeline_is_paused_finishes_and_no_other_begins(device, context):
-    buffer = await zeroed(context, [2])
-    finish = device.waiting["write"] = trio.Event()
-    context.write_buffer(buffer, np.ones(2, np.float32))
-    promise = context.read_buffer(buffer)
-    await device.quiet()
-
-    context.device_timeline.pause()
-    finish.set()
-    await device.quiet()
-
-    assert device.log == ["allocate", "write"]
-    assert promise.state == "pending"
-    context.device_timeline.resume()
-    np.testing.assert_array_equal(await promise, [1, 1])
-
-
 async def test_a_step_waits_for_the_operation_that_runs_and_does_not_count_it(device, context):
     buffer = await zeroed(context, [2])
     finish = device.waiting["write"] = trio.Event()
@@ -211,22 +173,6 @@ async def test_a_cancelled_step_leaves_the_rest_to_the_next_step(device, context
 
     assert device.log == ["allocate", "write"]
     assert await context.device_timeline.step(5) == 2
-
-
-async def test_after_a_step_the_promises_of_its_operations_are_settled(ml, context):
-    buffer = await zeroed(context, [2])
-    context.device_timeline.pause()
-    promises = [context.read_buffer(buffer) for _ in range(3)]
-
-    await context.device_timeline.step(2)
-
-    assert [promise.state for promise in promises] == ["fulfilled", "fulfilled", "pending"]
-
-    ml.script_timeline.pause()
-    await context.device_timeline.step()
-    assert promises[2].state == "pending", "a paused script timeline settles nothing by itself"
-    await ml.script_timeline.step()
-    assert promises[2].state == "fulfilled"
 
 
 async def test_queued_bytes_are_those_of_user_data_in_operations_that_have_not_finished(device, context):

@@ -5,7 +5,6 @@ import pytest
 
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import (
-    build_add_number,
     build_add_one,
     run,
 )
@@ -65,27 +64,6 @@ async def test_three_buffers_rotate_through_a_chain_of_dispatches_without_a_wait
 
     np.testing.assert_array_equal(await context.read_buffer(newer), [20365011074])
     np.testing.assert_array_equal(await context.read_buffer(older), [12586269025])
-
-
-async def test_interleaved_graphs_and_buffers_give_the_results_of_single_dispatches(context, rng):
-    addends = [1, 3, 10, 100]
-    graphs = [await build_add_number(context, addend, [3], "int32") for addend in addends]
-    expected = [np.full(3, index, np.int32) for index in range(5)]
-    buffers = [await filled(context, values, "int32") for values in expected]
-
-    reads = []
-    for _ in range(200):
-        which = rng.integers(len(graphs))
-        source, target = rng.choice(len(buffers), 2, replace=False)
-        context.dispatch(graphs[which], {"x": buffers[source]}, {"y": buffers[target]})
-        expected[target] = expected[source] + addends[which]
-        if rng.random() < 0.3:
-            looked_at = rng.integers(len(buffers))
-            reads.append((context.read_buffer(buffers[looked_at]), expected[looked_at]))
-
-    assert len(reads) > 30
-    for promise, values in reads:
-        np.testing.assert_array_equal(await promise, values)
 
 
 async def test_destroying_a_buffer_rejects_all_its_pending_reads_at_once(context):
