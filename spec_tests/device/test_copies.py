@@ -1,4 +1,4 @@
-"""``copy_buffer()`` and ``clear_buffer()``: bytes that stay on the device."""
+"""``copy_buffer()`` and ``clear_buffer()`` change buffers on the device, without the host."""
 
 import re
 
@@ -15,7 +15,7 @@ from webnn_py.device.backend import Copies
 
 @pytest.fixture(params=["its own copies", "through the host"])
 def way(request, backend, monkeypatch):
-    """How a device copies: as it can itself, or as one of another package that cannot."""
+    """Let a device copy itself, or through the host as one that cannot."""
     if request.param == "through the host":
         monkeypatch.setattr("webnn_py.device.device.Copies", NeverOffered)
     return request.param
@@ -31,7 +31,7 @@ def counting(size, data_type, start=1):
     return (np.arange(start, start + size) % 120).astype(data_type)
 
 
-# --- what is copied ------------------------------------------------------------------------------------------------
+# --- copies --------------------------------------------------------------------------------------------------------
 
 
 @cells("data_type", DATA_TYPES)
@@ -174,7 +174,7 @@ async def test_copies_run_in_their_turn(context):
     np.testing.assert_array_equal(await context.read_buffer(c), [9, 9, 9])
 
 
-async def test_what_a_copy_needs_may_be_destroyed_behind_it(context):
+async def test_the_source_of_a_copy_may_be_destroyed_after_the_call(context):
     source, target = await filled(context, [1, 2, 3], "int8"), await zeroed(context, [4], "int8")
     context.copy_buffer(source, target, source_offset=1)
     source.destroy()
@@ -185,7 +185,7 @@ async def test_what_a_copy_needs_may_be_destroyed_behind_it(context):
 
 
 @pytest.mark.parametrize("method", ["copy", "clear"])
-async def test_a_failed_copy_is_told_by_the_next_read_of_its_destination(context, fail, method):
+async def test_a_failed_copy_rejects_the_next_read_of_its_destination(context, fail, method):
     source, target = await filled(context, [1, 2]), await filled(context, [3, 4])
     fail(method, RuntimeError("the bus is down"))
     context.copy_buffer(source, target) if method == "copy" else context.clear_buffer(target)
@@ -294,7 +294,7 @@ async def test_a_copy_that_does_not_fit_is_refused_before_anything_is_enqueued(m
     np.testing.assert_array_equal(await context.read_buffer(there["other"]), [5] * 6)
 
 
-async def test_a_clear_of_what_may_not_be_cleared_is_refused(ml, options, context):
+async def test_a_clear_of_a_wrong_buffer_is_refused(ml, options, context):
     fixed, gone = await constant(context, [1]), await zeroed(context, [1])
     gone.destroy()
     foreign = await zeroed(await ml.create_context(**options), [1])
