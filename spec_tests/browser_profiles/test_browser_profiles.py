@@ -75,7 +75,7 @@ def calls(name, limits):
 
 
 def within(limits, described):
-    """Whether a data type and a shape are within one row of limits."""
+    """Return whether a data type and a shape are within one row of limits."""
     ranks = limits["rank_range"]
     return described.data_type in limits["data_types"] and ranks["min"] <= len(described.shape) <= ranks["max"]
 
@@ -291,7 +291,7 @@ def tables_text(**changes):
 
 
 def limits_of_browser():
-    """What the browser of the table gives, made from the table."""
+    """Make the limits that the browser of the table reports."""
     rows = table()
 
     def row(text):

@@ -19,7 +19,7 @@ async def test_one_condition_chooses_for_many_elements(context):
 
 
 async def test_a_quotient_is_rounded_to_float32_before_it_is_quantized(context):
-    """The quotients are an odd number of 25 bits, and lie midway between two integers: float32 has neither."""
+    """The quotients are an odd number of 25 bits, and midway between two integers: float32 has neither."""
     x, scale = np.float32([2.4892652e7, 1843, -1843, 3.5]), np.float16([0.1]).astype(np.float32)
     expected = np.rint(x / scale).astype(np.int32) + 3
     assert expected[1] == 18434 + 3
@@ -33,7 +33,7 @@ async def test_a_quotient_is_rounded_to_float32_before_it_is_quantized(context):
 @pytest.mark.parametrize("is_constant", [True, False], ids=["a constant filter", "a given filter"])
 @pytest.mark.parametrize("sizes", [("nhwc", 6, 2, 1), ("nchw", 4, 4, 3), ("nchw", 3, 1, 1)])
 async def test_padding_is_multiplied_by_a_filter_that_is_not_finite(context, sizes, is_constant):
-    """0 · Infinity is NaN, also in windows where only such an element lies outside the image.
+    """0 · Infinity is NaN, also in windows where only such an element is outside the image.
 
     In small images compilers know some products with padding, and take them for 0 where they cannot know the filter.
     """

@@ -1,4 +1,4 @@
-"""What each leniency of the compatibility mode changes; without the mode the specification of June 2026 holds."""
+"""Each leniency of the compatibility mode changes one behaviour of the specification of June 2026."""
 
 import attrs
 import pytest
@@ -81,7 +81,7 @@ NEEDS_OLDER_IDL = {"symmetric_padding", "max_tensor_byte_length"}
 
 
 async def outcomes(bodies, engine, compatibility):
-    """What each body comes to, by its name, in one realm."""
+    """Run bodies in one realm, and return their results by name."""
     programs = {
         name: f"""{{ {BEGIN}
           (async () => {{

@@ -24,7 +24,7 @@ async function run(body) {
 
 
 async def outcomes(bodies, engine):
-    """What each body comes to, by its name, in one realm."""
+    """Run bodies in one realm, and return their results by name."""
     programs = {
         name: f"{{ {SCENE}\nrun(async (builder, context, x) => {{ {body} }}); }}" for name, body in bodies.items()
     }

@@ -1,4 +1,4 @@
-"""What a script finds besides the API."""
+"""The globals of a script besides the API."""
 
 import re
 

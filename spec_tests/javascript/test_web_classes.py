@@ -1,4 +1,4 @@
-"""What programs use of the web and engines lack, in both engines alike."""
+"""Classes of the web that programs use and engines lack are alike in both engines."""
 
 import json
 

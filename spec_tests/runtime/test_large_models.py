@@ -1,4 +1,4 @@
-"""Drawing a large model: other tasks run, progress is told, and it can be cancelled."""
+"""Large models are drawn in steps that report their progress, let other tasks run and can be cancelled."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What numpy, Python and importers of DLPack make of tensors: of those on the host, on the device, and disposed of."""
+"""Tensors on the host are arrays for numpy, Python and DLPack; the others name the call that gives their data."""
 
 import operator
 

@@ -5,7 +5,7 @@ import pytest
 import trio
 
 from spec_tests.support.buffers import constant, filled, zeroed
-from spec_tests.support.drawing import build_add_number, build_add_one
+from spec_tests.support.drawing import build_add_one
 from spec_tests.support.releases import assert_nothing_lives
 from spec_tests.support.scene import ONES
 from spec_tests.support.watched_device import WatchedDevice
@@ -154,17 +154,6 @@ async def test_other_contexts_go_on(ml, elsewhere, context, lose):
     assert "stop" not in other_device.log
 
 
-async def test_other_buffers_and_graphs_of_the_context_go_on(context):
-    graphs = [await build_add_number(context, number, [2]) for number in (1, 2)]
-    x, y, bystander = [await filled(context, [value] * 2) for value in (1, 0, 9)]
-    read = context.read_buffer(bystander)
-    graphs[0].destroy()
-    x.destroy()
-    context.dispatch(graphs[1], {"x": bystander}, {"y": y})
-    np.testing.assert_array_equal(await read, [9, 9])
-    np.testing.assert_array_equal(await context.read_buffer(y), [11, 11])
-
-
 # --- loss ------------------------------------------------------------------------------------------------------------
 
 
@@ -225,22 +214,3 @@ async def test_a_failure_before_the_loss_is_reported_as_a_failure(ml, context, d
     with pytest.raises(UnknownError, match="no answer"):
         await created
     assert (await context.lost).message.startswith(device.reason)
-
-
-async def test_the_paused_timeline_of_a_lost_context_is_stepped_through_its_releases(context, device):
-    first, second = await zeroed(context, [2]), await zeroed(context, [2])
-    device.log.clear()
-    context.device_timeline.pause()
-    context.write_buffer(first, ONES)
-    context.write_buffer(second, ONES)
-    context.destroy()
-
-    assert context.statistics().queued_operations == 4
-    assert await context.device_timeline.step(2) == 2
-    assert (device.log, context.statistics().live_buffers) == (["stop"], 2), "lost writes are dropped"
-    assert await context.device_timeline.step() == 1
-    assert (device.log, context.statistics().live_buffers) == (["stop", "free"], 1)
-    assert await context.device_timeline.step(5) == 1
-    await device.quiet()
-    assert (device.log, context.statistics().live_buffers) == (["stop", "free", "free", "close"], 0)
-    assert context.device_timeline.ended

@@ -98,27 +98,6 @@ async def test_every_await_gets_the_same_object(context):
     assert await promise is await promise
 
 
-@settlements()
-async def test_a_cancelled_await_ends_alone(settle):
-    promise, answers = MLPromise._create(), {}
-
-    async def wait(name, scope):
-        with scope:
-            answers[name] = await outcome(promise)
-
-    scopes = [trio.CancelScope() for _ in range(3)]
-    async with trio.open_nursery() as nursery:
-        for name, scope in enumerate(scopes):
-            nursery.start_soon(wait, name, scope)
-        await wait_all_tasks_blocked()
-        scopes[1].cancel()
-        await wait_all_tasks_blocked()
-        assert scopes[1].cancelled_caught
-        assert promise.state == "pending"
-        settle(promise)
-    assert answers.keys() == {0, 2}
-
-
 async def test_an_await_in_a_cancelled_scope_is_cancelled_even_if_the_promise_is_settled(context):
     promise = context.read_buffer(await filled(context, [1, 2]))
     await promise

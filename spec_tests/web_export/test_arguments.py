@@ -87,7 +87,7 @@ def every_kind_of_argument(builder):
 
 
 def a_classifier(builder):
-    """What a small network for pictures looks like: convolutions with a shortcut, a mean, classes in float16."""
+    """Draw a small network for pictures: convolutions with a shortcut, a mean, and classes in float16."""
     x = builder.input("pixels", data_type="float32", shape=[1, 3, 16, 16])
 
     def convolved(value, channels, **options):

@@ -1,4 +1,4 @@
-"""The module of a saved graph: what a program does with it, and what TypeScript is told of it."""
+"""The module of a saved graph runs it in programs, and declares its types for TypeScript."""
 
 import pytest
 import trio

@@ -1,4 +1,4 @@
-"""Convolutions whose windows all lie in the padding along one axis give the bias, or zeros."""
+"""Convolutions whose windows are all in the padding along one axis give the bias, or zeros."""
 
 import numpy as np
 
