@@ -60,7 +60,7 @@ def test_a_script_sees_the_browsers_api(end_of, engine):
     assert end_of(PROGRAM, "--engine", engine, "--browser", CHROMIUM) == (0, IN_CHROMIUM, "")
 
 
-def test_portability_tells_what_would_fail_and_refuses_nothing(end_of):
+def test_portability_lists_failures_and_refuses_nothing(end_of):
     status, out, err = end_of(PROGRAM, "--portability", "--json")
     assert status == 0
     assert err.startswith("true nchw\nclamp float32\n")
@@ -103,7 +103,7 @@ def test_a_browsers_own_refusals_are_no_portability(end_of):
     assert end.value.code == 2
 
 
-def test_portability_says_when_nothing_fails(end_of):
+def test_portability_reports_that_nothing_fails(end_of):
     status, out, _ = end_of("await navigator.ml.createContext()", "--portability")
     assert status == 0
     assert out.splitlines()[1].split() == [CHROMIUM, "all", "of", "it", "no"]

@@ -142,7 +142,7 @@ def options(engine):
 
 @both_engines
 @pytest.mark.parametrize("case", PIECES)
-def test_what_a_program_makes_the_host_hold_is_refused_at_the_limit(end_of, case, engine):
+def test_memory_that_a_program_takes_in_the_host_is_refused_at_the_limit(end_of, case, engine):
     source, most = PIECES[case]
     ended = end_of(BEGIN + source, *options(engine))
     assert (ended.returncode, ended.stderr) == (0, "")
@@ -153,14 +153,14 @@ def test_what_a_program_makes_the_host_hold_is_refused_at_the_limit(end_of, case
 
 @both_engines
 @pytest.mark.parametrize("case", ["tensors", "constant tensors", "graphs"])
-def test_what_is_destroyed_leaves_room_again(end_of, case, engine):
+def test_destroyed_things_leave_room(end_of, case, engine):
     ended = end_of(BEGIN + PIECES[case][0] + AFTERWARDS, *options(engine))
     assert (ended.returncode, ended.stderr, ended.stdout.splitlines()[1:]) == (0, "", ["3 4"])
 
 
 @both_engines
 @pytest.mark.parametrize("case", SMALL)
-def test_much_that_is_small_is_refused_at_the_limit(end_of, case, engine):
+def test_many_small_things_are_refused_at_the_limit(end_of, case, engine):
     ended = end_of(BEGIN.replace("[piece]", "[1]").replace(PIECE, "1") + MANY + SMALL[case], *options(engine))
     assert (ended.returncode, ended.stderr) == (0, "")
     count, name, _ = ended.stdout.splitlines()[-1].split(maxsplit=2)
@@ -169,7 +169,7 @@ def test_much_that_is_small_is_refused_at_the_limit(end_of, case, engine):
 
 
 @both_engines
-def test_what_has_been_done_leaves_room_again(end_of, engine):
+def test_finished_work_leaves_room(end_of, engine):
     source = (
         BEGIN
         + BUILD
@@ -236,13 +236,13 @@ await builder.build({y: builder.add(builder.sin(builder.expand(one, [2 ** 28])),
 
 @on_linux
 @both_engines
-def test_what_cannot_be_refused_ends_the_program_with_a_message(tmp_path, engine):
+def test_memory_that_cannot_be_refused_ends_the_program_with_a_message(tmp_path, engine):
     _, status, out, err = most_resident(tmp_path, engine, UNFORESEEN)
     words = f"webnn-py js: {tmp_path / 'program.mjs'} was ended: it used up {LIMIT_MIB} MiB, its memory limit\n"
     assert (status, out, err) == (1, "begun\n", words)
 
 
-async def test_timers_that_are_cancelled_are_forgotten():
+async def test_cancelled_timers_are_released():
     timers = Timers(None, None)
     for timer in range(10 * MOST_CANCELLED):
         timers.start(timer, 1e6)

@@ -11,7 +11,7 @@ from webnn_py import InvalidStateError
 from webnn_py.runtime import Environment
 
 
-async def test_drawing_a_large_model_tells_its_progress_and_lets_other_tasks_run(env):
+async def test_drawing_a_large_model_reports_its_progress_and_lets_other_tasks_run(env):
     told, ticks = [], 0
     done = trio.Event()
 
@@ -65,7 +65,7 @@ async def test_closing_while_a_device_is_being_opened_ends_it(ml, options, opene
     assert context.lost.state == "fulfilled"
 
 
-async def test_opening_that_nobody_waits_for_any_more_is_ended(ml, options, opener, monkeypatch):
+async def test_opening_a_device_ends_when_every_caller_is_cancelled(ml, options, opener, monkeypatch):
     opener.watch(monkeypatch)
     async with Environment(ml, **options) as env:
         with trio.CancelScope() as scope:

@@ -69,7 +69,7 @@ async def plus(a, *, b):
 # --- answers and errors ----------------------------------------------------------------------------------------------
 
 
-def test_a_call_gives_what_the_function_returns(loop):
+def test_a_call_returns_the_result_of_the_function(loop):
     assert loop.run(plus, 1, b=2) == 3
     assert loop.run_sync(divmod, 7, 2) == (3, 1)
     assert loop.run_sync(threading.current_thread) is not threading.current_thread()
@@ -84,7 +84,7 @@ def test_a_call_has_the_context_variables_of_its_caller(loop):
 @pytest.mark.parametrize(
     "error", [OperationError("own"), ExceptionGroup("own group", [ValueError("own")]), SystemExit(3)], ids=type
 )
-def test_an_error_is_raised_as_it_is(loop, error):
+def test_an_error_is_raised_unchanged(loop, error):
     async def fail():
         await trio.lowlevel.checkpoint()
         raise error
@@ -93,13 +93,13 @@ def test_an_error_is_raised_as_it_is(loop, error):
         loop.run(fail)
     assert caught.value is error
     frames = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
-    assert frames[0] == "test_an_error_is_raised_as_it_is"
+    assert frames[0] == "test_an_error_is_raised_unchanged"
     assert frames[-1] == "fail"
     assert len(frames) <= 6, frames
     assert loop.run(plus, 1, b=2) == 3
 
 
-def test_an_error_does_not_keep_what_the_call_was_given(loop):
+def test_an_error_does_not_keep_the_arguments_of_the_call(loop):
     class Feed:
         collected = threading.Event()
 
@@ -175,7 +175,7 @@ def test_an_interrupt_cancels_the_call_and_nothing_else(loop):
 
 
 @needs_signals
-def test_an_interrupt_waits_for_what_cannot_be_cancelled(loop):
+def test_an_interrupt_waits_for_a_shielded_call(loop):
     finished = []
 
     async def finish():
@@ -289,7 +289,7 @@ def test_interrupts_at_any_moment_end_the_call_alone():
     assert not LoopThread.running, seed
 
 
-def test_no_wait_is_so_long_that_an_interrupt_just_before_it_is_lost():
+def test_waits_are_short_so_that_no_interrupt_before_them_is_lost():
     call, waits = loop_thread._Call(trio.sleep_forever), []
 
     def acquire(timeout):
@@ -303,7 +303,7 @@ def test_no_wait_is_so_long_that_an_interrupt_just_before_it_is_lost():
 
 
 @needs_signals
-def test_an_interrupted_wait_for_the_end_is_no_end(opened):
+def test_an_interrupted_wait_for_the_end_does_not_end_the_loop(opened):
     loop, resource = opened
 
     async def interrupt_the_wait():
@@ -378,7 +378,7 @@ def test_a_finaliser_closes_without_waiting(opened):
     assert resource.closed.is_set()
 
 
-def test_a_call_behind_the_end_is_refused(opened):
+def test_a_call_after_the_end_is_refused(opened):
     loop, resource = opened
     close(loop, resource)
     with pytest.raises(InvalidStateError, match="environment is closed"):

@@ -43,7 +43,7 @@ def test_asyncio_has_trio_as_a_guest(example, batches):
         np.testing.assert_array_equal(result, batch @ example.WEIGHTS)
 
 
-def test_what_the_guest_raises_comes_out_in_asyncio(example):
+def test_an_error_of_the_guest_is_raised_in_asyncio(example):
     async def fail():
         await trio.lowlevel.checkpoint()
         raise OperationError("own")

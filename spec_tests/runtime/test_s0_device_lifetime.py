@@ -196,7 +196,7 @@ async def test_s0_11_a_graph_of_another_context_is_refused(context, env):
     assert env.sessions == ()
 
 
-async def test_s0_12_releasing_twice_is_harmless_and_a_released_session_says_so(env, x):
+async def test_s0_12_releasing_twice_is_harmless_and_a_released_session_refuses(env, x):
     session = await env.create_session(add())
     await session.release()
     await session.release()
@@ -230,7 +230,7 @@ async def test_many_rounds_leave_memory_where_it_was(pytestconfig, ml, options, 
         assert env.statistics().host_copies == 2 * rounds
 
 
-async def test_s0_6_contexts_that_ended_are_forgotten_though_nobody_asks_for_statistics(env, x):
+async def test_s0_6_ended_contexts_are_forgotten_without_a_call_of_statistics(env, x):
     for number in range(5):
         async with await env.create_session(add(number)) as session:
             await session.run({"x": x})

@@ -31,7 +31,7 @@ async def test_s1_1_and_2_copies_need_no_session_and_no_registration(env, x):
     np.testing.assert_array_equal(await tensor.get_data(release=True), x + 5)
 
 
-async def test_s1_3_the_context_is_opened_if_there_is_none_and_shared_if_there_is(env, contexts, x):
+async def test_s1_3_the_context_is_opened_once_and_shared(env, contexts, x):
     (tensor,) = await on_device(env, x)
     assert len(contexts) == 1
     async with await env.create_session(add()) as session:
@@ -62,9 +62,7 @@ async def test_s1_5_the_context_is_always_number_0(env, x):
         dispose(tensor)
 
 
-async def test_s1_6_first_copies_that_race_open_one_context_and_later_ones_wait_for_nobody(
-    env, contexts, x, monkeypatch
-):
+async def test_s1_6_concurrent_first_copies_open_one_context_and_later_ones_do_not_wait(env, contexts, x, monkeypatch):
     tensors = []
 
     async def copy(number):
@@ -99,7 +97,7 @@ async def test_s1_7_copies_refer_to_the_context_from_their_first_use_to_the_end(
     assert contexts[0].lost.state == "fulfilled"
 
 
-async def test_s1_8_the_environment_says_whether_a_context_is_there(env, x):
+async def test_s1_8_has_context_is_true_while_a_context_is_open(env, x):
     assert not env.has_context(0)
     await on_device(env, x)
     assert env.has_context(0)
@@ -218,7 +216,7 @@ async def test_s1_12_tensors_of_another_environment_are_refused(ml, env, options
         dispose(foreign, own)
 
 
-async def test_s1_13_the_end_comes_to_copies_then_sessions_then_the_context(ml, options, monkeypatch, x):
+async def test_s1_13_closing_ends_copies_then_sessions_then_the_context(ml, options, monkeypatch, x):
     env = Environment(ml, **options)
     order = []
     session = await env.create_session(add())
@@ -245,7 +243,7 @@ async def test_s1_13_the_end_comes_to_copies_then_sessions_then_the_context(ml, 
     tensor.dispose()
 
 
-async def test_s1_14_giving_a_reference_up_twice_is_an_ordinary_error(env):
+async def test_s1_14_releasing_a_reference_twice_is_refused(env):
     hold = await env._owner.acquire("test")
     other = await env._owner.acquire("test")
     hold.release()
@@ -286,7 +284,7 @@ async def test_s1_15_failures_are_raised_and_leave_nothing_behind(env, x, monkey
     np.testing.assert_array_equal(await tensor.get_data(release=True), x)
 
 
-async def test_s1_16_a_captured_run_sees_what_is_copied_in_between(env, x):
+async def test_s1_16_a_captured_run_sees_copies_before_it(env, x):
     source, target = await on_device(env, x, x * 0)
     async with await env.create_session(add(), enable_graph_capture=True) as session:
         for number in range(4):
@@ -321,7 +319,7 @@ async def test_s1_17_tensors_are_cast_on_the_device(env):
     dispose(tensor, integers, halves, again, out)
 
 
-async def test_s1_18_a_captured_run_and_other_tensors_do_not_get_into_each_others_way(env, x):
+async def test_s1_18_a_captured_run_and_other_tensors_are_independent(env, x):
     source, target = await on_device(env, x, x * 0)
     other = await env.create_session(add(7))
     async with await env.create_session(add(), enable_graph_capture=True) as session:

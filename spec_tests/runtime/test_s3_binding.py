@@ -36,7 +36,7 @@ async def test_s3_1_arrays_in_arrays_out(env, x):
 
 
 @needs_adapter
-async def test_s3_2_an_input_lies_in_the_users_gpu_buffer(gpu_env, shared_gpu, x):
+async def test_s3_2_an_input_is_the_users_gpu_buffer(gpu_env, shared_gpu, x):
     buffer = gpu_buffer(shared_gpu, x)
     tensor = Tensor.from_gpu_buffer(buffer, data_type="float32", dims=[2, 3])
     async with await gpu_env.create_session(add(), preferred_output_location="gpu-buffer") as session:
@@ -49,7 +49,7 @@ async def test_s3_2_an_input_lies_in_the_users_gpu_buffer(gpu_env, shared_gpu, x
 
 
 @needs_adapter
-async def test_s3_3_an_output_lands_in_the_users_gpu_buffer(gpu_env, shared_gpu, x):
+async def test_s3_3_an_output_is_written_to_the_users_gpu_buffer(gpu_env, shared_gpu, x):
     buffer = gpu_buffer(shared_gpu)
     tensor = Tensor.from_gpu_buffer(buffer, data_type="float32", dims=[2, 3])
     async with await gpu_env.create_session(add()) as session:
@@ -134,7 +134,7 @@ async def test_s3_8_get_data_downloads_and_releases_if_asked_for(env, x):
         await tensor.get_data()
 
 
-async def test_s3_9_a_disposed_tensor_is_of_no_use(env, x):
+async def test_s3_9_every_use_of_a_disposed_tensor_is_refused(env, x):
     session = await env.create_session(add())
     for tensor in (await env.create_tensor(x), Tensor(x)):
         tensor.dispose()
@@ -193,7 +193,7 @@ async def test_s3_11_outputs_on_the_device_are_their_users_and_the_rest_is_the_s
     assert live(env.statistics()) == (0, 0)
 
 
-async def test_s3_11_a_tensor_that_nobody_disposed_of_is_let_go_with_a_warning(ml, options, backend, x):
+async def test_s3_11_a_tensor_that_was_never_disposed_of_is_released_with_a_warning(ml, options, backend, x):
     env = Environment(ml, **options)
     tensor = await env.create_tensor(x)
     await env.drain()

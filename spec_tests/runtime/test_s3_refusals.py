@@ -143,7 +143,7 @@ async def test_s3_16_a_gpu_buffer_is_refused_by_a_device_that_is_no_gpu(ml, shar
 
 
 @needs_adapter
-async def test_s3_16_a_users_gpu_buffer_becomes_the_environments_when_it_is_copied(gpu_env, shared_gpu, x):
+async def test_s3_16_a_users_gpu_buffer_is_bound_to_the_environment_by_a_copy(gpu_env, shared_gpu, x):
     tensor = Tensor.from_gpu_buffer(gpu_buffer(shared_gpu), dims=[2, 3])
     own = await gpu_env.create_tensor(x)
     await tensor.copy_from(own)

@@ -282,7 +282,7 @@ async def test_a_bad_request_is_refused_and_the_server_goes_on(env, case):
         assert (status, answer["inputs"][0]["shape"]) == (200, [-1, 4])
 
 
-async def test_head_and_options_have_no_body_and_405_tells_what_is_allowed(env):
+async def test_head_and_options_have_no_body_and_405_lists_the_allowed_methods(env):
     async with serving(env) as (_, connect):
         client = await connect()
         for target in ("/v2/models/model", "/v2/health/ready"):
@@ -521,7 +521,7 @@ def test_integers_that_do_not_fit_are_refused(data_type, number):
         example.arrays_of(inference([number], [1], datatype=data_type))
 
 
-def test_an_answer_written_slice_by_slice_is_what_json_writes(monkeypatch):
+def test_an_answer_written_slice_by_slice_is_the_same_json(monkeypatch):
     monkeypatch.setattr(example, "SLICE", 3)
     arrays = {"a": np.arange(8, dtype=np.int64).reshape(2, 4), "b": np.float32([[0.1], [math.nan], [-math.inf]])}
     answer = json.loads(example.encoded("it's", arrays), parse_constant=refuse)

@@ -194,7 +194,7 @@ async def test_an_input_with_its_own_value_may_have_another(env, x):
             await assert_adds(session, x, added)
 
 
-async def test_a_feed_without_elements_is_taken_where_it_is_only_joined(env):
+async def test_a_feed_without_elements_is_accepted_where_it_is_only_joined(env):
     """As the first past of a key-value cache."""
     kind = ("float32", ["n", 4])
     nodes = [("Concat", ["past", "x"], ["y"], {"axis": 0})]

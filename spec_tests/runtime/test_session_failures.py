@@ -34,7 +34,7 @@ async def test_a_cancelled_run_leaves_the_session_usable(env, x):
 
 
 @pytest.mark.filterwarnings("error:.* was never destroyed:ResourceWarning")
-async def test_a_run_cancelled_while_it_makes_its_graph_leaves_the_session_usable(env):
+async def test_a_run_cancelled_while_its_graph_is_built_leaves_the_session_usable(env):
     async with await env.create_session(product(W)) as session:
         context = env.device.context
         await session.run({"x": rows(1)})

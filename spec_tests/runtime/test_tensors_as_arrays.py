@@ -74,7 +74,7 @@ def test_a_data_type_that_needs_a_copy_is_refused_where_none_is_allowed(form):
 
 
 @FORMS
-def test_booleans_and_read_only_arrays_stay_what_they_are(form):
+def test_booleans_and_read_only_arrays_keep_their_properties(form):
     flags = np.array([True, False])
     assert (form(flags).dtype, form(flags)[0]) == (np.uint8, 1)
     assert np.shares_memory(np.asarray(form(flags)), flags)
@@ -151,7 +151,7 @@ def test_tensors_are_keys_by_their_identity(form):
 
 @FORMS
 @ALL_USES
-def test_a_disposed_tensor_says_so(form, use):
+def test_a_disposed_tensor_refuses(form, use):
     tensor = form(np.ones(3, np.float32))
     tensor.dispose()
     with pytest.raises(InvalidStateError, match=r"<Tensor float32 \[3\] cpu, disposed> was disposed of"):
@@ -213,7 +213,7 @@ def test_a_blocking_tensor_on_the_device_names_the_method(blocking_env, use):
     tensor.dispose()
 
 
-async def test_a_tensor_says_where_it_lies(env, backend, x):
+async def test_a_tensor_has_its_location(env, backend, x):
     on_device = device_location(backend)
     for preferred in ("gpu-buffer", "ml-tensor", {"y": "gpu-buffer"}, {"y": "ml-tensor"}):
         async with await env.create_session(add(), preferred_output_location=preferred) as session:

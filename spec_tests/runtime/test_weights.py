@@ -64,7 +64,7 @@ async def test_a_further_session_takes_no_further_weights_and_the_last_one_gives
     assert live(env.statistics()) == (0, 0)
 
 
-async def test_weights_of_equal_shape_are_told_apart_by_their_bytes(env):
+async def test_weights_of_equal_shape_differ_by_their_bytes(env):
     one = await env.create_session(product(WEIGHTS))
     other = await env.create_session(product(-2 * WEIGHTS))
     for _ in range(2):

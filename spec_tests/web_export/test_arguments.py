@@ -161,7 +161,7 @@ def test_long_constants_of_equal_bytes_are_saved_once_and_begin_at_multiples_of_
     assert np.frombuffer(weights[64:], "<f4").tolist() == [2] * 9
 
 
-def test_what_is_as_the_specification_has_it_by_default_is_not_said(saved):
+def test_defaults_of_the_specification_are_left_out(saved):
     async def draw(_context, builder):
         x = builder.input("x", data_type="float32", shape=[2, 2])
         return {"y": builder.gemm(x, x, alpha=1, beta=1.0, a_transpose=False, b_transpose=True)}
