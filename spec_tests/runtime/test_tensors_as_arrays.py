@@ -263,16 +263,6 @@ async def test_an_operand_is_no_array(context, use):
     builder.destroy()
 
 
-@cells("use", [np.asarray, np.argmax, np.from_dlpack, list, len, float, int, lambda it: it[0]])
-async def test_a_promise_is_no_array(context, use):
-    buffer = await context.create_buffer(data_type="float32", shape=[3], readable=True)
-    promise = context.read_buffer(buffer)
-    with pytest.raises(TypeError, match=r"read_buffer\(\) is a promise: forgot await\?"):
-        use(promise)
-    await promise
-    buffer.destroy()
-
-
 async def test_a_tensor_on_the_host_can_be_written_to_a_buffer(context):
     buffer = await context.create_buffer(data_type="float32", shape=[3], readable=True, writable=True)
     context.write_buffer(buffer, Tensor(np.arange(3, dtype=np.float32)))

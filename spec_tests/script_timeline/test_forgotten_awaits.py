@@ -44,8 +44,11 @@ BUFFER_USES = {
     "a call": lambda _context, promise: promise(),
     "a loop": lambda _context, promise: list(promise),
     "a length": lambda _context, promise: len(promise),
-    "asarray": lambda _context, promise: np.asarray(promise),
     "arithmetic": lambda _context, promise: np.add(promise, 1),
+    **{
+        use.__name__: lambda _context, promise, use=use: use(promise)
+        for use in (np.asarray, np.argmax, np.from_dlpack, float, int)
+    },
 }
 
 

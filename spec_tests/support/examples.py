@@ -1,6 +1,7 @@
 """The examples as modules."""
 
 import importlib.util
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -15,3 +16,10 @@ def load_example(name: str) -> ModuleType:
     sys.modules[name] = module
     specification.loader.exec_module(module)
     return module
+
+
+def output(*arguments: object) -> str:
+    """Run Python with these arguments, such as the path of an example, and return what it printed."""
+    run = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
