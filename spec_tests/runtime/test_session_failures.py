@@ -7,16 +7,11 @@ import pytest
 import trio
 import trio.testing
 
+from spec_tests.runtime.test_session import W, rows
 from spec_tests.support.onnx_programs import add, product, sum_and_difference
 from spec_tests.support.runtime import assert_adds, live, lose, refused_while_pending
 from webnn_py import InvalidStateError, OperationError, UnknownError
 from webnn_py.runtime import Environment
-
-W = np.arange(12, dtype=np.float32).reshape(4, 3)
-
-
-def rows(count):
-    return np.arange(count * 4, dtype=np.float32).reshape(count, 4) % 7
 
 
 async def test_a_cancelled_run_leaves_the_session_usable(env, x):
