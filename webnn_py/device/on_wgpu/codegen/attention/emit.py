@@ -101,7 +101,7 @@ def _emit_sum(
             "}",
         ]
     lines += [f"let inverse = {inverse('highest', 'total')};", *factor, "finish(four, sum * factor);"]
-    main, workgroups = vec4_entry_point(rows * shape.columns, "\n".join(f"  {line}" for line in lines))
+    main, workgroups = vec4_entry_point(rows * shape.columns, lines)
     reads = [(parts[0], "sums", "vec4<f32>"), (parts[1], "totals_of", "vec2<f32>")]
     reads += [(buffer, name, kind) for (buffer, kind), name in arrays.items()]
     lowering.emit(finish.kernel(f"{label} (sum)", reads, [POWER], main, workgroups))

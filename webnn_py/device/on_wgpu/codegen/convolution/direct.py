@@ -309,7 +309,7 @@ def _emit(
 ) -> None:
     """The kernel that runs ``lines`` for every vec4 of ``count``."""
     element = lowering.element(conv.images)
-    main, workgroups = vec4_entry_point(count, "\n".join(f"  {line}" for line in lines))
+    main, workgroups = vec4_entry_point(count, lines)
     kind = element.vec4 if read_vec4s else element.one
     reads = [
         (lowering.place(conv.images).buffer, "images", kind),
