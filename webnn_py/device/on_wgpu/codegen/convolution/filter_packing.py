@@ -1,4 +1,4 @@
-"""The filters of transposed convolutions, ordered by phases."""
+"""Packing of the filters of transposed convolutions by phase."""
 
 from __future__ import annotations
 

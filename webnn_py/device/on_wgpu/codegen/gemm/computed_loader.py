@@ -26,7 +26,7 @@ class ComputedLoader(MatrixLoader):
     lowering: Lowering = attrs.field(kw_only=True, eq=False, repr=False)
     node: Node = attrs.field(kw_only=True, eq=False)
 
-    def written(self, name: str, scalar: str) -> tuple[list[Binding], str]:
+    def own_bindings(self, name: str, scalar: str) -> tuple[list[Binding], str]:
         """Return the bindings, and the functions, of which ``name_at(i)`` is called."""
         function = ElementwiseFunction.of(self.lowering, self.node, is_stored=False)
         operands = BoundOperands(self.lowering, f"{name}_b")
