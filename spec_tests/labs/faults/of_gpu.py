@@ -49,7 +49,7 @@ def gpu_extreme_loses_nan(extreme, kind, function):
     return attrs.evolve(combiner, finish=lambda variables: [variables[0]])
 
 
-@FAULTS.at(f"{CODEGEN}.reduction.combiners.place_of_extreme", CASES, only="wgpu and arg_m")
+@FAULTS.at(f"{CODEGEN}.reduction.combiners.index_of_extreme", CASES, only="wgpu and arg_m")
 def gpu_last_of_equal_extremes(place, kind, index_kind, *, highest):
     combiner = place(kind, index_kind, highest=highest)
 
