@@ -34,7 +34,7 @@ def operand(node: Node, name: str) -> Value:
 
 
 def position(moving: MovementKernel, indices: Value, at: str, size: int) -> str:
-    """Where the index number ``at`` points on an axis."""
+    """Return the place on an axis that the index number ``at`` selects."""
     return f"position_{compute_type(indices.descriptor.data_type)}({moving.number(indices, at)}, {size}u)"
 
 
@@ -99,23 +99,23 @@ class ElementIndices:
 
     @property
     def updates(self) -> int:
-        """How many are selected."""
+        """Return the number of selected elements."""
         return self.indices.descriptor.element_count
 
     def row(self, moving: MovementKernel, number: str) -> str:
-        """The number of the element that the index of a number selects."""
+        """Return the number of the element that the index of a number selects."""
         outer = f"{number} / {self.count * self.below}u * {self.size}u"
         found = position(moving, self.indices, number, self.size)
         return f"({outer} + {found}) * {self.below}u + {number} % {self.below}u"
 
     def candidates(self) -> list[str]:
-        """The numbers of the indices that may select the element ``row``."""
+        """Return the numbers of the indices that may select the element ``row``."""
         outer = f"row / {self.size * self.below}u * {self.count * self.below}u"
         return [f"({outer} + {index * self.below}u + row % {self.below}u)" for index in range(self.count)]
 
     @property
     def sought(self) -> int:
-        """How many indices may select one element."""
+        """Return the most indices that may select one element."""
         return self.count
 
 
@@ -141,11 +141,11 @@ class CoordinateIndices:
 
     @property
     def updates(self) -> int:
-        """How many are selected."""
+        """Return the number of selected elements."""
         return self.indices.descriptor.element_count // len(self.sizes)
 
     def row(self, moving: MovementKernel, number: str) -> str:
-        """The number of the slice that the coordinates of a number select."""
+        """Return the number of the slice that the coordinates of a number select."""
         length = len(self.sizes)
         found = [
             f"{position(moving, self.indices, f'{number} * {length}u + {axis}u', size)} * {stride}u"
@@ -154,12 +154,12 @@ class CoordinateIndices:
         return " + ".join(found)
 
     def candidates(self) -> list[str]:
-        """The numbers of the coordinates that may select the slice ``row``."""
+        """Return the numbers of the coordinates that may select the slice ``row``."""
         return [f"{number}u" for number in range(self.updates)]
 
     @property
     def sought(self) -> int:
-        """How many coordinates may select one slice."""
+        """Return the most coordinates that may select one slice."""
         return self.updates
 
 

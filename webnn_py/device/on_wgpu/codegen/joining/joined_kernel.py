@@ -152,7 +152,7 @@ class JoinedKernel:
 
     @property
     def fits(self) -> bool:
-        """Whether the kernel is within its limits of buffers, workgroup memory and source length."""
+        """True if the kernel is within its limits of buffers, workgroup memory and source length."""
         return len(self._names) <= self._buffers and self._room >= 0 and len(self._source()) <= MOST_TEXT
 
     def kernel(self) -> Kernel:
@@ -203,7 +203,7 @@ class JoinedKernel:
 
     @property
     def _reads_written(self) -> bool:
-        """Whether a step reads a buffer, not workgroup memory, that another step writes."""
+        """True if a step reads a buffer, not workgroup memory, that another step writes."""
         kept = self._places.keys()
         return any(
             buffer in self._written and buffer not in kept for kernel in self._kernels for buffer in kernel.reads

@@ -11,7 +11,6 @@ from webnn_py.device.on_wgpu.codegen.joining.views import Kind, common
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.kernel import Kernel
-from webnn_py.device.on_wgpu.records.variants import KernelVariant
 
 LEAST_STEPS: Final = 8
 """The fewest kernels that are joined: shorter runs keep sources that other graphs share."""
@@ -44,9 +43,7 @@ def _longest(
     while count >= LEAST_STEPS:
         joining = JoinedKernel(kernels[begin : begin + count], steps[:count], lifetimes, begin, features)
         if joining.fits:
-            if KernelVariant.KERNEL_JOINING.is_on:
-                return count, joining
-            break
+            return count, joining
         count = min(count - 1, count * 3 // 4)
     return max(1, len(steps)), None
 

@@ -70,7 +70,7 @@ class KernelStep:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all invocations of a workgroup have to run it, as it has barriers or subgroup operations."""
+        """True if all invocations of a workgroup have to run it, as it has barriers or subgroup operations."""
         return "Barrier()" in self._text or "subgroup" in self._text
 
     def function(self, number: int, names: Mapping[str, str], views: Mapping[str, View]) -> str:

@@ -55,7 +55,7 @@ class PoolingShape:
 
     @property
     def is_inside(self) -> bool:
-        """Whether no window has taps out of bounds."""
+        """True if no window has taps out of bounds."""
         return all(
             not slide.begin and (size - 1) * slide.stride + slide.reach <= slide.size
             for slide, size in zip(self.slides, self.sizes[1:], strict=True)

@@ -34,7 +34,7 @@ class Cell:
 
     @property
     def is_gru(self) -> bool:
-        """Whether it is a GRU cell, not an LSTM cell."""
+        """True if it is a GRU cell, not an LSTM cell."""
         return len(self.layout) == 3
 
     @property
