@@ -17,7 +17,7 @@ from webnn_py.browser_profiles.reading import read
 from webnn_py.browser_profiles.rules import RULES
 from webnn_py.browser_profiles.writing import limits_text, main
 from webnn_py.descriptors import DATA_TYPES, MLOperandDescriptor
-from webnn_py.operators.declaration import SPEC_NAMES
+from webnn_py.operators.declaration import spec_name_of
 from webnn_py.operators.registry import OPERATORS
 from webnn_py.script.builder import drawing_of
 
@@ -55,7 +55,7 @@ async def test_the_reported_limits_are_those_of_the_table(context):
             data_types, _, ranks = allowed.partition(", ")
             lowest, highest = map(int, ranks.split(" to "))
             for operand in operands.split():
-                (member,) = [m for m in limits[name] if SPEC_NAMES.get(m, m) == operand]
+                (member,) = [m for m in limits[name] if spec_name_of(m) == operand]
                 said = limits[name][member]
                 assert set(said["data_types"]) == set(data_types.split()) & set(DATA_TYPES), (name, operand)
                 assert said["rank_range"] == {"min": lowest, "max": highest}, (name, operand)

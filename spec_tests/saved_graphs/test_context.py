@@ -125,7 +125,7 @@ def forbid_drawing(monkeypatch, options):
 
     monkeypatch.setattr(Operator, "infer", forbidden)
     if "gpu_device" in options:
-        monkeypatch.setattr("webnn_py.device.on_wgpu.runtime.executable.GraphLowering.run", forbidden)
+        monkeypatch.setattr("webnn_py.device.on_wgpu.lowering.GraphLowering.run", forbidden)
 
 
 async def test_every_operator_can_be_saved_with_all_its_options(ml, backend, folder):

@@ -296,7 +296,7 @@ def test_the_cost_of_timing_is_subtracted_from_each_kernel():
     assert [kernel.seconds for kernel in profile.kernels] == pytest.approx([0.003, 0.0005, 0.0001])
     assert str(profile).splitlines()[2:4] == [
         "kernels take 3.60 ms of 8.70 ms by the GPU's clock, 51.4% of a dispatch in a row",
-        "timing makes a kernel 2.00 ms longer, which is taken off",
+        "timing makes a kernel 2.00 ms longer, which is subtracted",
     ]
 
 
