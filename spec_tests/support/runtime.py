@@ -19,28 +19,6 @@ from webnn_py.runtime.loop_thread import LoopThread
 USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 
 
-class Opener:
-    """Counts the contexts that environments open, by standing in for ``ML.create_context``.
-
-    Attributes:
-        contexts: all that were opened, in order.
-    """
-
-    def __init__(self, ml, options):
-        self.options = options
-        self.contexts = []
-        self._ml = ml
-        self._create = ml.create_context
-
-    def watch(self, monkeypatch):
-        def create_context(_ml, **options):
-            promise = self._create(**options)
-            promise._on_settled(lambda: self.contexts.append(promise._outcome))
-            return promise
-
-        monkeypatch.setattr(type(self._ml), "create_context", create_context)
-
-
 def lose(context, message="the driver crashed"):
     """Have the device report its loss, which takes effect in its turn on the script timeline."""
     context._device.backend.lost(message)
