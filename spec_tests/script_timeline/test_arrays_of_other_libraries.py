@@ -93,11 +93,6 @@ LIBRARIES = {
 }
 
 
-@pytest.fixture(params=WAYS_IN)
-def way_in(request):
-    return request.param
-
-
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_data_of_every_protocol_arrive_bit_by_bit(context, way_in, protocol):
     for data_type in DATA_TYPES:

@@ -11,12 +11,10 @@ import trio
 
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number, build_sum_and_difference
+from spec_tests.support.scene import F32, ONES
 from spec_tests.support.watched_device import WatchedDevice, quiet
 from webnn_py import MLGraphBuilder, UnknownError, open_ml
 from webnn_py.saved_graphs.folder import GraphFolder
-
-F32 = {"data_type": "float32", "shape": [2]}
-ONES = np.ones(2, np.float32)
 
 
 @pytest.fixture
