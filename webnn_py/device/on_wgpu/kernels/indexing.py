@@ -201,7 +201,7 @@ def last_updates(lowering: Lowering, result: Output, places: ElementIndices | Co
     """A table of words: for each slice of the output, the number of its last update, counted from 1; 0 for none."""
     rows = result.descriptor.element_count // places.inner
     table = lowering.scratch(MLOperandDescriptor("uint32", (rows,)))
-    main, workgroups = vec4_entry_point(rows, "  o[four] = vec4<u32>();")
+    main, workgroups = vec4_entry_point(rows, ["o[four] = vec4<u32>();"])
     declared = declare([], [(table, "o", "vec4<u32>")])
     lowering.emit(Kernel("scatter clear", declared + main, (), (table,), workgroups))
     moving = MovementKernel(lowering, result, [], 1)
@@ -209,6 +209,6 @@ def last_updates(lowering: Lowering, result: Output, places: ElementIndices | Co
         f"if (i + {k}u < {places.updates}u) {{ atomicMax(&o[row_of(i + {k}u)], i + {k + 1}u); }}" for k in range(WIDTH)
     ]
     moving.define(f"fn row_of(i: u32) -> u32 {{ return {places.row(moving, 'i')}; }}")
-    main, workgroups = vec4_entry_point(places.updates, "\n".join(f"  {line}" for line in lines))
+    main, workgroups = vec4_entry_point(places.updates, lines)
     moving.finish("scatter find", main, workgroups, {"o": table}, "atomic<u32>")
     return table

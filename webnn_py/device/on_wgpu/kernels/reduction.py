@@ -9,9 +9,9 @@ from webnn_py.device.on_wgpu.codegen.reduction.combiners import (
     SUM_SCALE,
     Combiner,
     extreme,
-    folding,
+    fold,
+    index_of_extreme,
     log_sum_exp,
-    place_of_extreme,
     root_of_squares,
     scaled_sum,
 )
@@ -49,9 +49,9 @@ def _kind(node: Node, lowering: Lowering) -> str:
 
 
 COMBINERS: Mapping[Operator[..., Any], Callable[[str], Combiner]] = {
-    reduction.reduce_sum: lambda kind: folding(kind, "+", 0),
-    reduction.reduce_product: lambda kind: folding(kind, "*", 1),
-    reduction.reduce_sum_square: lambda kind: folding(kind, "+", 0, ("({0} * {0})",)),
+    reduction.reduce_sum: lambda kind: fold(kind, "+", 0),
+    reduction.reduce_product: lambda kind: fold(kind, "*", 1),
+    reduction.reduce_sum_square: lambda kind: fold(kind, "+", 0, ("({0} * {0})",)),
     reduction.reduce_max: lambda kind: extreme(kind, "max"),
     reduction.reduce_min: lambda kind: extreme(kind, "min"),
 }
@@ -70,7 +70,7 @@ for _operator in COMBINERS:
 def reduce_l1(node: Node, lowering: Lowering) -> None:
     kind = _kind(node, lowering)
     absolute = "{}" if kind in ("u32", "u64") else "abs({})"
-    _reduce(node, lowering, folding(kind, "+", 0, (absolute,)), node.options["axes"])
+    _reduce(node, lowering, fold(kind, "+", 0, (absolute,)), node.options["axes"])
 
 
 @kernels(reduction.reduce_mean, fuses="input")
@@ -78,7 +78,7 @@ def reduce_mean(node: Node, lowering: Lowering) -> None:
     operand, result = node.operand("input"), node.outputs[0]
     count = literal(operand.element_count / result.element_count, "f32")
     if operand.data_type == "float16":
-        how = folding("f32", "+", 0, finish=lambda variables: f"{variables[0]} / {count}")
+        how = fold("f32", "+", 0, finish=lambda variables: f"{variables[0]} / {count}")
     else:
         how = scaled_sum(f"{{}} / {count}", f"{{}} / {count} * {literal(2.0**SUM_SCALE, 'f32')}")
     _reduce(node, lowering, how, node.options["axes"])
@@ -87,7 +87,7 @@ def reduce_mean(node: Node, lowering: Lowering) -> None:
 @kernels(reduction.reduce_log_sum, fuses="input")
 def reduce_log_sum(node: Node, lowering: Lowering) -> None:
     if node.operand("input").data_type == "float16":
-        how = folding("f32", "+", 0, finish=lambda variables: f"log_f32({variables[0]})")
+        how = fold("f32", "+", 0, finish=lambda variables: f"log_f32({variables[0]})")
     else:
         how = scaled_sum("log_f32({})", f"(log_f32({{}}) - log_f32({literal(2.0**-SUM_SCALE, 'f32')}))")
     _reduce(node, lowering, how, node.options["axes"])
@@ -96,7 +96,7 @@ def reduce_log_sum(node: Node, lowering: Lowering) -> None:
 @kernels(reduction.reduce_l2, fuses="input")
 def reduce_l2(node: Node, lowering: Lowering) -> None:
     if node.operand("input").data_type == "float16":
-        how = folding("f32", "+", 0, ("({0} * {0})",), lambda variables: f"sqrt({variables[0]})")
+        how = fold("f32", "+", 0, ("({0} * {0})",), lambda variables: f"sqrt({variables[0]})")
     else:
         how = root_of_squares()
     _reduce(node, lowering, how, node.options["axes"])
@@ -110,7 +110,7 @@ def reduce_log_sum_exp(node: Node, lowering: Lowering) -> None:
 
 def _arg(node: Node, lowering: Lowering, *, highest: bool) -> None:
     index_kind = lowering.element(node.results[0]).compute
-    how = place_of_extreme(_kind(node, lowering), index_kind, highest=highest)
+    how = index_of_extreme(_kind(node, lowering), index_kind, highest=highest)
     _reduce(node, lowering, how, [node.options["axis"]])
 
 
@@ -134,7 +134,7 @@ def cumulative_sum(node: Node, lowering: Lowering) -> None:
         f"{node.operator.spec_name} {operand.data_type}",
         operand,
         ReductionRows(shape, (node.options["axis"],)),
-        folding(operand.element.compute, "+", 0),
+        fold(operand.element.compute, "+", 0),
         target,
         exclusive=node.options["exclusive"],
         reversed=node.options["reversed"],
