@@ -21,13 +21,13 @@ test_concat = compared(
 
 
 test_split = compared(
-    node("Split", [2, 11], X, outputs=2, wanted=(0, 1), axis=2),
-    node("Split", [2, 11], X, outputs=2, wanted=(0, 1), axis=1, split=[1, 2]),
+    node("Split", [2, 11], X, outputs=2, axis=2),
+    node("Split", [2, 11], X, outputs=2, axis=1, split=[1, 2]),
     node("Split", 11, X, outputs=2, wanted=(1,), axis=-1),
-    node("Split", 13, X, outputs=2, wanted=(0, 1), axis=2),
-    node("Split", [13, 18], X, given(1, 2), known=(1,), outputs=2, wanted=(0, 1), axis=-2),
-    node("Split", 18, X, outputs=2, wanted=(0, 1), num_outputs=2),
-    node("Split", 18, X, outputs=2, wanted=(0, 1), axis=1, num_outputs=2),
+    node("Split", 13, X, outputs=2, axis=2),
+    node("Split", [13, 18], X, given(1, 2), known=(1,), outputs=2, axis=-2),
+    node("Split", 18, X, outputs=2, num_outputs=2),
+    node("Split", 18, X, outputs=2, axis=1, num_outputs=2),
     node("Split", 18, IMAGE, outputs=3, wanted=(0, 2), axis=1, num_outputs=3),
 )
 
