@@ -111,10 +111,15 @@ def make_model(nodes, inputs, outputs, initializers=None, *, opset):
     return model.SerializeToString()
 
 
-def parsed(text, *, inputs="float[3,4] x", opset=16):
-    """Return a model in bytes, from ONNX's text: "(outputs) <initializers> { nodes }"."""
-    header = f'<ir_version: 8, opset_import: ["": {opset}]>'
-    return parser.parse_model(f"{header} g ({inputs}) => {text}").SerializeToString()
+def parsed(text, *functions, inputs="float[3,4] x", opset=16):
+    """Return a model in bytes, from ONNX's text: "(outputs) <initializers> { nodes }".
+
+    Functions of the domain "own" are texts as well; "<" begins one that names its domain and operator sets.
+    """
+    opsets = f'opset_import: ["": {opset}, "own": 1]'
+    bodies = [item if item[0] == "<" else f'<domain: "own", {opsets}> {item}' for item in functions]
+    graph = f"<ir_version: 8, {opsets}> g ({inputs}) => {text}"
+    return parser.parse_model("\n".join([graph, *bodies])).SerializeToString()
 
 
 def expected(case):
