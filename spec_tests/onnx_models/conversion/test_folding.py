@@ -3,7 +3,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from spec_tests.onnx_models.single_node import assert_same, make_model, run, run_onnxruntime
+from spec_tests.onnx_models.single_node import assert_same, int64s, make_model, run, run_onnxruntime
 from webnn_py import MLGraphBuilder
 from webnn_py.device.plan import split_constant
 from webnn_py.graph import Constant, Graph
@@ -33,10 +33,6 @@ def drawn(context, model, **options):
     return Graph.reaching({name: builder._values[operand] for name, operand in outputs.items()})
 
 
-def integers(*values):
-    return np.array(values, np.int64)
-
-
 SHAPE_CHAIN = make(
     ("Shape", "x", "s", {}),
     ("Cast", "s", "s32", {"to": 6}),
@@ -47,8 +43,8 @@ SHAPE_CHAIN = make(
     ("Cast", "wanted32", "wanted", {"to": 7}),
     ("Transpose", "x", "t", {"perm": [0, 2, 1]}),
     ("Reshape", "t wanted", "y", {}),
-    zero=integers(0),
-    one=integers(1),
+    zero=int64s(0),
+    one=int64s(1),
     two=np.array(2),
     minus1=np.array([-1], np.int32),
 )
@@ -81,7 +77,7 @@ async def test_what_depends_on_known_values_only_is_known(context, nodes):
     model = make(
         *nodes,
         ("Add", "x c", "y", {}),
-        four=integers(4),
+        four=int64s(4),
         zero24=np.array(0),
         step24=np.array(24),
         step6=np.array(6),
@@ -150,7 +146,7 @@ async def test_what_is_known_is_computed_by_the_opset_s_version(context, opset):
         ("ReduceSum", f"v{axes}", "c", {**by_attribute, "keepdims": 0}),
         ("Add", "x c", "y", {}),
     )
-    model = make(*nodes, opset=opset, w=X[0, 0], zero=integers(0))
+    model = make(*nodes, opset=opset, w=X[0, 0], zero=int64s(0))
     assert [node.operator.name for node in drawn(context, model).nodes] == ["add"]
     assert_same(await run(context, model, {"x": X}), run_onnxruntime(model, {"x": X}))
 
@@ -169,7 +165,7 @@ async def test_random_numbers_are_not_constants(context):
 
 
 async def test_what_cannot_be_computed_while_drawing_says_why(context):
-    model = make(("Reshape", "w five", "c", {}), ("Add", "x c", "y", {}), w=X, five=integers(5))
+    model = make(("Reshape", "w five", "c", {}), ("Add", "x c", "y", {}), w=X, five=int64s(5))
     with pytest.raises(UnsupportedModelError, match=r"\(Reshape, opset 15\): input shape is \[5\]; it must be"):
         drawn(context, model)
 

@@ -5,7 +5,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from spec_tests.onnx_models.single_node import make_model, run
+from spec_tests.onnx_models.single_node import int64s, make_model, run
 from spec_tests.support.cells import cells
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import InvalidModelError, OnnxModel, UnsupportedModelError
@@ -141,10 +141,6 @@ def node(operator, *inputs, **attributes):
     return helper.make_node(operator, list(inputs), ["y"], name="n", **attributes)
 
 
-def integers(*values):
-    return np.array(values, np.int64)
-
-
 CONVERTING = [
     (model_of(choice("y"), c=TRUE), "it has 0 graphs called then_branch; it must have one"),
     (model_of(choice("y", then_branch=TWO), c=TRUE), "its then_branch has 0 inputs and 2 outputs; it must have none"),
@@ -171,7 +167,7 @@ CONVERTING = [
     (model_of(node("Max")), "it has no inputs; it must have at least 1"),
     (model_of(node("Mean")), "it has no inputs; it must have at least 1"),
     (model_of(node("Split", "x", num_outputs=0)), "attribute num_outputs is 0; it must be 1, as many as the outputs"),
-    (model_of(node("Split", "x", "s"), s=integers(1, 2)), "the length of split is 2; it must be 1, as many as the"),
+    (model_of(node("Split", "x", "s"), s=int64s(1, 2)), "the length of split is 2; it must be 1, as many as the"),
     (model_of(node("Trilu", "x", "k"), k=np.array(np.nan)), "input k is float64 []; it must be a single integer"),
     (model_of(node("CumSum", "x", "k"), k=np.array(np.inf)), "input axis is float64 []; it must be a single integer"),
     (
@@ -187,12 +183,12 @@ CONVERTING = [
         "scales is [nan, nan, nan, nan]; it must",
     ),
     (
-        model_of(node("Resize", "x", "", "", "k"), k=integers(1, 1, -1, 1)),
+        model_of(node("Resize", "x", "", "", "k"), k=int64s(1, 1, -1, 1)),
         "sizes is [1, 1, -1, 1]; it must be at least",
     ),
     (model_of(node("ConvTranspose", "x", "x", output_padding=[1])), "attribute output_padding is [1]; it must be of l"),
     (
-        model_of(node("ReduceSum", "x", "k"), k=integers(*range(10**5))),
+        model_of(node("ReduceSum", "x", "k"), k=int64s(*range(10**5))),
         "the number of axes is 100000; it must be at mo",
     ),
     (model_of(node("Pow", "x", "k"), k=np.array(1j)), "the data type of input Y is complex128; it must be a type of"),
@@ -206,7 +202,7 @@ CONVERTING = [
     (model_of(node("Constant")), "it has 0 attributes; it must have one, its value"),
     (model_of(node("Constant", value_string="a")), "its attribute value_string is not supported"),
     (model_of(node("Range", "k", "k", "k"), k=np.array(0)), "inputs start, limit and delta is [0, 0, 0]; it must be"),
-    (model_of(node("Tile", "k", "k"), k=integers(-1)), "input repeats is [-1]; it must be at least 0 everywhere"),
+    (model_of(node("Tile", "k", "k"), k=int64s(-1)), "input repeats is [-1]; it must be at least 0 everywhere"),
     (model_of(node("Gather", "x", "k"), k=np.array(1.5)), "the data type of a value is float64; it must be"),
 ]
 
