@@ -116,7 +116,7 @@ def parsed(text, *functions, inputs="float[3,4] x", opset=16):
 
     Functions of the domain "own" are texts as well; "<" begins one that names its domain and operator sets.
     """
-    opsets = f'opset_import: ["": {opset}, "own": 1]'
+    opsets = f'opset_import: ["": {opset}]' if not functions else f'opset_import: ["": {opset}, "own": 1]'
     bodies = [item if item[0] == "<" else f'<domain: "own", {opsets}> {item}' for item in functions]
     graph = f"<ir_version: 8, {opsets}> g ({inputs}) => {text}"
     return parser.parse_model("\n".join([graph, *bodies])).SerializeToString()
