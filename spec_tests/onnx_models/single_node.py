@@ -111,15 +111,18 @@ def make_model(nodes, inputs, outputs, initializers=None, *, opset):
     return model.SerializeToString()
 
 
-def parsed(text, *functions, inputs="float[3,4] x", opset=16):
+def parsed(text, *functions, inputs="float[3,4] x", opset=16, **initializers):
     """Return a model in bytes, from ONNX's text: "(outputs) <initializers> { nodes }".
 
     Functions of the domain "own" are texts as well; "<" begins one that names its domain and operator sets.
     """
-    opsets = f'opset_import: ["": {opset}]' if not functions else f'opset_import: ["": {opset}, "own": 1]'
+    domains = [f'"{name}": 1' for name in ("own", "com.microsoft") if f" {name}." in text]
+    opsets = "opset_import: [" + ", ".join([f'"": {opset}', *domains]) + "]"
     bodies = [item if item[0] == "<" else f'<domain: "own", {opsets}> {item}' for item in functions]
-    graph = f"<ir_version: 8, {opsets}> g ({inputs}) => {text}"
-    return parser.parse_model("\n".join([graph, *bodies])).SerializeToString()
+    graph = f"<ir_version: {8 if opset < 19 else 10}, {opsets}> g ({inputs}) => {text}"
+    model = parser.parse_model("\n".join([graph, *bodies]))
+    model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in initializers.items())
+    return model.SerializeToString()
 
 
 def expected(case):
