@@ -263,7 +263,7 @@ def each(*groups: Iterable[Case]):
 
 
 def refused(*rows: tuple[list[Case], str]):
-    """Return a test that each case is refused with the text beside it."""
+    """Return a test that each case is refused with the text of its row."""
 
     async def test(context, refused_case, text):
         (case,) = refused_case

@@ -199,14 +199,14 @@ def test_a_weight_that_only_a_branch_shared_is_transposed():
 
 
 def with_a_strange_node(text):
-    """Return a model whose first node's operator is of a domain that nobody knows."""
+    """Return a model whose first node's operator is of an unknown domain."""
     model = onnx.load_model_from_string(made(text, "float[100] x"))
     model.graph.node[0].op_type, model.graph.node[0].domain = "Strange", "elsewhere"
     model.opset_import.append(helper.make_opsetid("elsewhere", 2))
     return model
 
 
-def test_operators_that_nobody_knows_stay():
+def test_unknown_operators_stay():
     model = with_a_strange_node("(int64[1] y) { a = Neg <size = 3> (x)  y = Shape (a) }")
     result = simplify(read_model(model.SerializeToString(), ModelLimits()), {}, {})
     assert operators(result) == ["Strange", "Shape"]

@@ -1,4 +1,4 @@
-"""What is written from templates and in place is what ``onnx.helper`` makes."""
+"""Nodes and tensors that are written from templates and in place are those that ``onnx.helper`` makes."""
 
 import numpy as np
 import pytest

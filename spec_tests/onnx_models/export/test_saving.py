@@ -65,7 +65,7 @@ async def test_weights_stand_in_the_file_or_beside_it(builder, tmp_path, externa
 
 
 async def test_sizes_of_many_parts_stand_in_the_file(builder, tmp_path):
-    """Onnxruntime infers shapes before it reads what lies beside the file."""
+    """Onnxruntime infers shapes before it reads external data."""
     rows = np.arange(1200, dtype=np.float32).reshape(600, 2)
     x = builder.input("x", data_type="float32", shape=rows.shape)
     backwards = builder.concat(builder.split(x, 600, axis=0)[::-1], axis=0)

@@ -1,4 +1,4 @@
-"""What a model may cost: told before it is spent, and named."""
+"""The limits of a model: estimated before they are exceeded, with the node that would exceed them."""
 
 import tracemalloc
 

@@ -1,4 +1,4 @@
-"""Refusals of a whole model: what is told of its versions, of many problems, of its inputs and outputs."""
+"""Refusals of a whole model: of its versions, many problems, inputs and outputs."""
 
 import numpy as np
 import onnx
