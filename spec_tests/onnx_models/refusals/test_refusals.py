@@ -199,7 +199,7 @@ test_a_refusal_names_node_operator_opset_and_what_is_wrong = refused(
     ),
     (ml("Scaler", X, scale=[1.0, 2.0]), "the length of attribute scale is 2; it must be 1 or 4"),
     (ml("Normalizer", X, norm="L1"), "the rank of the input is 3; it must be 1 or 2"),
-    (ml("Normalizer", X[0], norm="L3"), "attribute norm is L3; it must be MAX, L1, L2"),
+    (ml("Normalizer", X[0], norm="L3"), "attribute norm is L3; it must be MAX, L1 or L2"),
     (
         ml("LinearRegressor", X[0], coefficients=[1.0, 2.0], targets=1),
         "the coefficients is 2; it must be 1 times the features of the input [3, 4]",

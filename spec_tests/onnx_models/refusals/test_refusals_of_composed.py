@@ -85,7 +85,7 @@ test_a_refusal_says_what_is_wrong = refused(
     (node("LRN", 13, X, size=0), "the rank of the input and attribute size is 3 and 0; it must be at least 3, and at"),
     (
         node("ScatterND", 16, X, int64s([0]), X[:1], reduction="sum"),
-        "attribute reduction is sum; it must be none, add, mul, max, min",
+        "attribute reduction is sum; it must be none, add, mul, max or min",
     ),
     (
         node("ScatterND", 16, X, int64s([[0]]), X[:1], reduction="add"),

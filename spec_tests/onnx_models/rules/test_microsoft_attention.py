@@ -146,7 +146,7 @@ test_unsupported_masks_and_lengths_are_refused = refused(
     ),
     (grouped(BUFFER, (np.int32([4]), TOTAL[1])), "input seqlens_k is [4]; it must be 6 everywhere, the total"),
     (grouped(BUFFER, TOTAL, local_window_size=0), "attribute local_window_size is 0; it must be -1 for all keys, or"),
-    (grouped(BUFFER, TOTAL, kv_cache_bit_width=8), "is 0, 0, 8, NONE and NONE; it must be 0, 0, 0, NONE and NONE"),
+    (grouped(BUFFER, TOTAL, kv_cache_bit_width=8), "attribute kv_cache_bit_width is 8; it must be 0"),
     (
         attention(None, PAST, None, np.int32(4)),
         "input past_sequence_length is given; it must be absent: it is that of a buffer",

@@ -19,6 +19,7 @@ test_classes_are_scored_and_the_best_has_its_label = compared(
     *(classifier(**classes, post_transform=item) for classes in (THREE, TWO) for item in TRANSFORMS),
     classifier(np.array([[3, -7]]), **THREE),
     classifier(**{**THREE, "coefficients": THREE["coefficients"] * 2}),
+    classifier(**{**THREE, "classlabels_ints": [0, 1, 2]}),
     classifier(X[0], **TWO, multi_class=1),
     ml("ZipMap", X, classlabels_int64s=[4, 9], oracle=[X]),  # a tensor, where onnxruntime has a list of dicts
 )
@@ -41,6 +42,15 @@ async def test_scores_are_computed_without_labels_that_are_strings(context):
     (ours,) = await run(context, written.SerializeToString(), {"x": X})
     np.testing.assert_allclose(ours, [[item["no"], item["yes"]] for item in maps], rtol=1e-6)
     assert set(model.outputs) == {"label", "map"}
+
+
+async def test_scores_and_their_map_may_both_be_outputs(context):
+    nodes = [
+        helper.make_node("LinearClassifier", ["x"], ["label", "scores"], domain="ai.onnx.ml", **THREE),
+        helper.make_node("ZipMap", ["scores"], ["map"], domain="ai.onnx.ml", classlabels_int64s=[4, 9, -6]),
+    ]
+    scores, mapped = await run(context, make_model(nodes, {"x": X}, ["scores", "map"], opset=18), {"x": X})
+    np.testing.assert_array_equal(scores, mapped)
 
 
 STRINGS = {"coefficients": [1.0, 0.5], "intercepts": [0.1], "classlabels_strings": ["a", "b"]}
