@@ -44,7 +44,7 @@ def test_inputs_with_a_value_of_their_own_are_overridable():
     ],
     ids=["its own", "a value", "an input"],
 )
-async def test_an_overridable_input_has_what_the_caller_says(context, given, names, w):
+async def test_an_overridable_input_has_the_caller_s_value(context, given, names, w):
     builder = MLGraphBuilder(context)
     OnnxModel.load(OVERRIDABLE).convert(builder, **given)
     assert builder._input_names == set(names)
@@ -52,7 +52,7 @@ async def test_an_overridable_input_has_what_the_caller_says(context, given, nam
     assert_same(await run(context, OVERRIDABLE, feeds, **given), run_onnxruntime(OVERRIDABLE, feeds))
 
 
-async def test_a_wrong_name_is_told_with_the_inputs_but_not_all_weights(context):
+async def test_a_wrong_name_is_refused_with_the_inputs_but_not_all_weights(context):
     text = r"input_values names \['v'\]; the model's inputs are \['x'\], and 1 with values of their own"
     with pytest.raises(ValueError, match=text):
         OnnxModel.load(OVERRIDABLE).convert(MLGraphBuilder(context), input_values={"v": X})
@@ -113,7 +113,7 @@ def test_models_are_made_by_load_only():
 
 
 @pytest.mark.parametrize("data", [b"", b"\x00\x01\x02", b"GIF89a", b"plain text, nothing else", bytes(64)])
-def test_what_is_no_model_is_refused(data, tmp_path):
+def test_files_that_are_no_models_are_refused(data, tmp_path):
     path = tmp_path / "model.onnx"
     path.write_bytes(data)
     with pytest.raises(InvalidModelError, match=r"model\.onnx .*ONNX model"):
@@ -123,7 +123,7 @@ def test_what_is_no_model_is_refused(data, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["model.json", "model.onnxtxt", "model"])
-def test_a_model_is_read_as_protobuf_whatever_its_file_is_called(name, tmp_path):
+def test_a_model_is_read_as_protobuf_under_any_file_name(name, tmp_path):
     (tmp_path / name).write_bytes(relu_model())
     assert list(OnnxModel.load(tmp_path / name).inputs) == ["x"]
     (tmp_path / name).write_text('{"graph": {}}', encoding="utf-8")

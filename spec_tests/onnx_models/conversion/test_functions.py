@@ -70,7 +70,7 @@ async def test_a_body_has_its_own_meaning(context, data, expected):
     assert_same(await run(context, data, {"x": X}), [expected])
 
 
-async def test_overloads_are_told_apart(context):
+async def test_overloads_are_distinguished(context):
     bodies = ["F (a) => (b) { b = Neg (a) }", "F (a) => (b) { b = Relu (a) }"]
     proto = onnx.load_model_from_string(model("m = own.F (x)  y = own.F (m)", *bodies))
     proto.functions[1].overload = proto.graph.node[0].overload = "other"

@@ -182,7 +182,7 @@ async def test_each_input_and_attribute_counts_or_is_refused(ml, operator, versi
 
 
 @pytest.mark.parametrize(("operator", "name"), ALWAYS_REFUSED)
-async def test_what_is_not_supported_is_refused_and_not_ignored(ml, operator, name):
+async def test_unsupported_inputs_and_attributes_are_refused(ml, operator, name):
     value = ALWAYS_REFUSED[operator, name]
     for case in [case for (item, _), cases in cases_of_rules().items() if item == operator for case in cases]:
         schema = declared(operator, case.version)

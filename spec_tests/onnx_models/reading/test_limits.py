@@ -67,7 +67,7 @@ def test_the_hungriest_model_is_small():
 
 
 @pytest.mark.parametrize("case", LARGE, ids=str)
-async def test_what_would_be_large_is_refused_before_it_is_made(context, case):
+async def test_large_values_are_refused_before_they_are_made(context, case):
     model = OnnxModel.load(case.model())
     builder = MLGraphBuilder(context)
     tracemalloc.start()
@@ -90,7 +90,7 @@ def folded_cases():
 
 
 @cells("operator", sorted({case.operator for case in folded_cases()}))
-def test_an_estimate_is_at_least_what_the_outputs_take(operator):
+def test_an_estimate_is_at_least_the_size_of_the_outputs(operator):
     compared = 0
     for case in (item for item in folded_cases() if item.operator == operator):
         proto = onnx.load_model_from_string(case.model())
@@ -156,7 +156,7 @@ async def test_seconds_are_limited_and_the_node_is_named(context):
         model.convert(MLGraphBuilder(context))
 
 
-async def test_what_is_computed_one_by_one_is_told_before_in_seconds(context):
+async def test_the_seconds_of_slow_operators_are_estimated(context):
     model = OnnxModel.load(chain([("Erf", ["w"])], w=np.zeros(1_000_000, np.float32)), limits=ModelLimits(seconds=2))
     with pytest.raises(UnsupportedModelError, match=r"node 'n0' \(Erf, opset 14\): it takes up to 5 seconds"):
         model.convert(MLGraphBuilder(context))

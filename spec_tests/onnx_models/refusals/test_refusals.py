@@ -27,7 +27,7 @@ def resized(*, data=IMAGE, **attributes):
     return node("Resize", 13, data, None, None, int64s(1, 2, 8, 8), known=[3], **attributes)
 
 
-test_a_refusal_names_node_operator_opset_and_what_is_wrong = refused(
+test_a_refusal_names_node_operator_opset_and_reason = refused(
     # what is missing altogether
     (node("NonZero", 13, X), "the operator is not supported, unless all its inputs are known while building"),
     (node("SpaceToDepth", 28, IMAGE, blocksize=2, mode="ABC"), "attribute mode is ABC; it must be DCR or CRD"),

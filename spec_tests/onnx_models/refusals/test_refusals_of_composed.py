@@ -24,7 +24,7 @@ def rnn(activations):
     return node("RNN", 14, STEPS, *(item[:, :4] for item in WEIGHTS), hidden_size=4, activations=activations)
 
 
-test_a_refusal_says_what_is_wrong = refused(
+test_composed_operators_are_refused_with_the_reason = refused(
     (node("Einsum", 12, X, X, equation="a+b"), "attribute equation is a+b; it must be letters and at most one ... for"),
     (node("Einsum", 12, X, X, equation="abc->a"), "attribute equation is abc->a; it must be of 2 terms, as many as"),
     (

@@ -31,7 +31,7 @@ async def test_unknown_versions_of_operators_are_refused(context, operator, opse
     assert text in str(refusal(context, model))
 
 
-async def test_every_problem_is_told(context):
+async def test_every_problem_is_reported(context):
     nodes = [
         helper.make_node("NonZero", ["x"], ["a"], name="first"),
         helper.make_node("Relu", ["a"], ["b"], name="waits"),
@@ -55,7 +55,7 @@ async def test_every_problem_is_told(context):
     assert "input 'z': the data type is float64; it must be bool or one of float32" in str(error)
 
 
-async def test_problems_of_one_kind_are_told_in_one_line(context):
+async def test_problems_of_one_kind_are_one_line(context):
     nodes = [
         *(helper.make_node("NonZero", ["x"], [f"a{index}"], name=f"n{index}") for index in range(107)),
         *(helper.make_node("Reshape", ["x", "s"], [f"b{index}"], name=f"r{index}") for index in range(2)),

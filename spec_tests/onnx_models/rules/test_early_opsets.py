@@ -64,7 +64,7 @@ test_other_operators = compared(
 )
 
 
-test_what_they_cannot_do_is_refused = refused(
+test_unsupported_uses_are_refused = refused(
     (node("Add", 6, X, ROWS), "the shapes of the inputs is [2, 3, 3, 4] and [3, 4]; it must be the same where"),
     (node("Add", 6, X, ROWS, broadcast=1, axis=1), "the shape of input B is [3, 4]; it must be that of"),
     (node("PRelu", 6, X, OTHER), "the shape of the slope is [2, 3, 3, 4]; it must be [1], or that of the channels"),
@@ -77,7 +77,7 @@ test_what_they_cannot_do_is_refused = refused(
 )
 
 
-async def test_what_webnn_cannot_draw_is_not_left_to_the_reference(context):
+async def test_early_broadcasting_is_not_left_to_the_reference(context):
     """Which broadcasts as today, whatever the attributes say."""
     known = {"a": SQUARE.astype(np.float64), "b": CHANNELS.astype(np.float64)}
     nodes = [
@@ -90,7 +90,7 @@ async def test_what_webnn_cannot_draw_is_not_left_to_the_reference(context):
         model.convert(MLGraphBuilder(context))
 
 
-test_what_onnx_gave_up = compared(
+test_operators_that_onnx_removed = compared(
     node("ImageScaler", 1, X, scale=0.5, bias=[1.0, 2.0, 3.0], oracle=[X / 2 + np.float32([[[1]], [[2]], [[3]]])]),
     node("ImageScaler", 1, X, bias=[1.0, 2.0, 3.0], oracle=[X + np.float32([[[1]], [[2]], [[3]]])]),
     node("Affine", 1, X, alpha=0.5, beta=2.0, oracle=[X / 2 + 2]),

@@ -79,7 +79,7 @@ test_scattering_with_a_reduction = compared(
 
 
 # Feature by feature: comparing all nodes element by element would be 64 times as many comparisons, and too many.
-test_what_edges_bring_is_gathered_at_nodes_feature_by_feature = compared(
+test_edges_are_gathered_at_nodes_feature_by_feature = compared(
     *(
         node(
             "ScatterElements", 18, np.zeros([64, 64], np.float32), GRAPH, GRAPH.astype(np.float32), reduction=reduction

@@ -31,7 +31,7 @@ test_linear_attention = compared(
 )
 
 
-test_what_does_not_fit_is_refused = refused(
+test_inputs_that_do_not_fit_are_refused = refused(
     (case("gated"), "whether decay and beta are given is [False, False]; it must be (True, False) where"),
     (case("delta", STATE, None, floats(BATCH, STEPS, 3)), "the width of decay or beta is 3; it must be 1 or 2"),
     (case("linear", STATE[:1]), "the shape of input past_state is [1, 2, 4, 5]; it must be [2, 2, 4, 5]"),

@@ -102,7 +102,7 @@ def grouped(past, total, *more, new=NEW, known=(5, 6), **options):
 LONG = floats(2, 2, 4, 16), floats(2, 2, 4, 16)
 
 
-test_attention_to_what_came_before = compared(
+test_attention_to_a_past = compared(
     grouped((None, None), FIRST),
     grouped(NOTHING, FIRST, known=(3, 4, 5, 6)),
     grouped(BEFORE, TOTAL, COS, SIN, np.array([[5, 0, 2]]), wanted=(0,), do_rotary=1),

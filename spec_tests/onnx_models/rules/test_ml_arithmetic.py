@@ -8,7 +8,7 @@ COUNTS = np.arange(-6, 6).reshape(3, 4)
 PLACES = np.array([2, 0, 2])
 
 
-test_what_comes_before_a_network = compared(
+test_preprocessing = compared(
     ml("Scaler", X, offset=[1.0, 2.0, 3.0, 4.0], scale=[0.5, 2.0, 3.0, 4.0]),
     ml("Scaler", COUNTS, offset=[1.0], scale=[0.5]),
     *(ml("Normalizer", item, norm=norm) for norm in ("MAX", "L1", "L2") for item in (X, COUNTS)),
@@ -17,7 +17,7 @@ test_what_comes_before_a_network = compared(
 )
 
 
-test_what_comes_behind = compared(
+test_regression_and_selection = compared(
     ml("LinearRegressor", X, coefficients=np.arange(8.0).tolist(), intercepts=[1.0, 2.0], targets=2),
     ml("LinearRegressor", X, coefficients=[1.0, 2.0, 3.0, 4.0]),
     ml("ArrayFeatureExtractor", X, PLACES, known=(1,)),

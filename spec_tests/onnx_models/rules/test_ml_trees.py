@@ -95,7 +95,7 @@ test_rows_get_the_class_of_the_leaves_that_they_come_to = compared(
 )
 
 
-test_what_leaves_say_is_summed_up_over_the_trees = compared(
+test_weights_of_leaves_are_summed_over_the_trees = compared(
     *(regressor(X, TARGETS, targets=2, aggregate_function=item) for item in ("SUM", "AVERAGE", "MIN", "MAX")),
     regressor(X, TARGETS, targets=2, base_values=[1.0, -2.0], post_transform="SOFTMAX"),
     regressor(X, TARGET),
@@ -121,7 +121,7 @@ async def test_nodes_stand_in_any_order(context, ml):
     assert_same(found, run_onnxruntime(case.model(), case.feeds))
 
 
-async def test_what_looks_at_no_feature_has_no_input(context):
+async def test_trees_without_features_have_no_input(context):
     builder = MLGraphBuilder(context)
     graph = await builder.build(OnnxModel.load(regressor(X, LONE_LEAF, LONE)[0].model()).convert(builder))
     assert not graph.input_descriptors

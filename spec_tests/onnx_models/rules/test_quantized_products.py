@@ -90,7 +90,7 @@ HALVES = [(scale.astype(np.float16), point) for scale, point in (LEFT, RIGHT, RE
 OF_THE_GEMM = FIFTIETH, np.int8(0), np.arange(4, dtype=np.int32) * 99, *scaled(0.3, 50)
 
 
-test_what_is_quantized_is_within_one_step = compared(
+test_quantized_results_are_within_one_step = compared(
     node("DynamicQuantizeLinear", 11, floats(3, 7), outputs=3),
     node("DynamicQuantizeLinear", 11, floats(3, 7) + 4, outputs=3),
     node("DynamicQuantizeLinear", 11, np.zeros([2], np.float32), outputs=3),

@@ -34,7 +34,7 @@ test_element_by_element = compared(
 )
 
 
-test_what_passes_its_operand_on = compared(
+test_operators_that_return_their_operand = compared(
     node("Identity", [1, 13, 14, 16, 19, 21, 23, 24, 25], X),
     node("Dropout", [7, 10], X, ratio=0.3),
     node("Dropout", [12, 13, 22], X),
