@@ -6,6 +6,10 @@ floats = Random(10, 0.5, 2).floats
 
 
 IMAGE, SEQUENCE, FEATURES = floats(2, 4, 5, 6), floats(2, 4, 7), floats(3, 4)
+CHANNELS = IMAGE[0, :, 0, 0].copy()
+COLUMN = CHANNELS[:, None, None]
+NORMALIZED = (IMAGE - COLUMN) / np.sqrt(COLUMN + np.float32(1e-5)) * COLUMN + COLUMN
+BEFORE_OPSET_7 = {"is_test": 1, "oracle": [NORMALIZED], "relative": 1e-4}
 
 
 def batch_normalization(versions, data, **options):
@@ -15,6 +19,8 @@ def batch_normalization(versions, data, **options):
 test_batch_normalization = compared(
     *(batch_normalization([7, 9, 14, 15], data, known=(1, 2, 3, 4)) for data in (IMAGE, SEQUENCE, FEATURES)),
     batch_normalization([7, 9, 14, 15], IMAGE, epsilon=0.1, momentum=0.5),
+    node("BatchNormalization", 6, IMAGE, *[CHANNELS] * 4, **BEFORE_OPSET_7),
+    node("BatchNormalization", 1, IMAGE, *[CHANNELS] * 4, consumed_inputs=[0] * 5, **BEFORE_OPSET_7),
 )
 
 
