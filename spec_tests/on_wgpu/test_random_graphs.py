@@ -32,7 +32,7 @@ def data_types():
 
 
 async def run(program):
-    """What is wrong with each output in each round."""
+    """Return the differences of each output in each round."""
     async with open_ml() as ml:
         gpu = await ml.create_context(backend="wgpu")
         numpy = await ml.create_context(backend="numpy")
