@@ -116,7 +116,7 @@ def test_this_repository_gets_the_labels_that_magika_gives(trained, oracle, exac
 
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 1023, 1024, 1025, 2048, 4095, 4096, 4097, 8192, 9000])
 @pytest.mark.parametrize("blanks", ["", "  \n", " " * 5000])
-def test_sizes_around_the_limits_of_what_is_read(size, blanks, tmp_path, trained, oracle):
+def test_files_of_sizes_near_the_limits_are_read_alike(size, blanks, tmp_path, trained, oracle):
     text = "".join(chr(33 + index % 90) for index in range(size))
     path = tmp_path / "text"
     path.write_text(blanks + text + blanks, encoding="utf-8")
@@ -146,7 +146,7 @@ async def test_raw_scores_are_those_of_onnxruntime(numpy_context, files, trained
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
-def test_what_is_no_plain_file_gets_the_label_that_magika_gives(tmp_path, trained, oracle, exact):
+def test_other_than_plain_files_get_the_label_that_magika_gives(tmp_path, trained, oracle, exact):
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_text("def f():\n    return [x for x in range(10)]\n" * 5, encoding="utf-8")
     (tmp_path / "link").symlink_to(tmp_path / "file")
@@ -163,7 +163,7 @@ def test_a_link_to_nothing_is_a_missing_file(tmp_path, trained, oracle, exact):
     assert identified.label == str(oracle.identify_path(tmp_path / "link").status)
 
 
-def test_a_file_that_may_not_be_read_is_told_as_magika_tells_it(tmp_path, trained, monkeypatch):
+def test_a_file_without_permission_has_magika_s_status(tmp_path, trained, monkeypatch):
     def refuse(self, mode):
         raise PermissionError(self)
 
@@ -191,7 +191,7 @@ def run_command(*arguments):
     )
 
 
-def test_the_command_prints_a_table_and_what_ran_it(tmp_path):
+def test_the_command_prints_a_table_and_the_device(tmp_path):
     (tmp_path / "page.html").write_text("<!DOCTYPE html><html><body><p>hello</p></body></html>" * 5, encoding="utf-8")
     (tmp_path / "empty").touch()
     run = run_command("--backend", "numpy", tmp_path)
@@ -203,7 +203,7 @@ def test_the_command_prints_a_table_and_what_ran_it(tmp_path):
     assert last.startswith("2 files, identified on numpy (")
 
 
-def test_a_missing_file_is_told_and_the_others_are_done(tmp_path, capsys):
+def test_a_missing_file_is_reported_and_the_others_are_identified(tmp_path, capsys):
     (tmp_path / "empty").touch()
     assert example.main([str(tmp_path / "missing"), str(tmp_path / "empty")]) == 1
     told = capsys.readouterr()
@@ -213,14 +213,14 @@ def test_a_missing_file_is_told_and_the_others_are_done(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("arguments", [[], ["--unknown", "file"]])
-def test_wrong_usage_is_told(arguments, capsys):
+def test_wrong_usage_is_refused(arguments, capsys):
     with pytest.raises(SystemExit) as ended:
         example.main(arguments)
     assert ended.value.code == 2
     assert "usage: identify_files.py" in capsys.readouterr().err
 
 
-def test_without_the_extra_the_command_says_what_to_install(monkeypatch, capsys):
+def test_without_the_extra_the_command_names_it(monkeypatch, capsys):
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     assert example.main([str(EXAMPLE)]) == 1
     assert "pip install '.[examples]'" in capsys.readouterr().err

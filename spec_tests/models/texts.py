@@ -5,66 +5,15 @@ import json
 TEXTS = {
     "program.py": """#!/usr/bin/env python3
 import sys
-from dataclasses import dataclass
-
-
-@dataclass
-class Point:
-    x: float
-    y: float
-
-    def distance(self, other: "Point") -> float:
-        return ((self.x - other.x) ** 2 + (self.y - other.y) ** 2) ** 0.5
 
 
 def main() -> int:
-    points = [Point(float(a), float(a) ** 2) for a in sys.argv[1:]]
-    print(max(p.distance(Point(0, 0)) for p in points))
+    print(max(float(argument) ** 2 for argument in sys.argv[1:]))
     return 0
 
 
 if __name__ == "__main__":
     raise SystemExit(main())
-""",
-    "program.c": """#include <stdio.h>
-#include <stdlib.h>
-
-static int gcd(int a, int b) {
-    while (b != 0) {
-        int rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-int main(int argc, char **argv) {
-    if (argc < 3) {
-        fprintf(stderr, "usage: %s A B\\n", argv[0]);
-        return EXIT_FAILURE;
-    }
-    printf("%d\\n", gcd(atoi(argv[1]), atoi(argv[2])));
-    return EXIT_SUCCESS;
-}
-""",
-    "program.cpp": """#include <iostream>
-#include <vector>
-#include <algorithm>
-
-template <typename T>
-class Stack {
-public:
-    void push(const T& item) { items_.push_back(item); }
-    T pop() { T last = items_.back(); items_.pop_back(); return last; }
-private:
-    std::vector<T> items_;
-};
-
-int main() {
-    Stack<std::string> stack;
-    stack.push("hello");
-    std::cout << stack.pop() << std::endl;
-}
 """,
     "data.json": json.dumps(
         {"name": "example", "numbers": [1, 2, 3.5], "nested": {"yes": True, "none": None}}, indent=2
@@ -99,22 +48,6 @@ document.addEventListener('click', (event) => {
   console.log(`clicked ${event.target.id}`);
 });
 module.exports = { load };
-""",
-    "script.ts": """import { Injectable } from '@angular/core';
-
-interface User {
-  readonly id: number;
-  name?: string;
-}
-
-@Injectable()
-export class UserService {
-  private users: Map<number, User> = new Map();
-
-  find(id: number): User | undefined {
-    return this.users.get(id);
-  }
-}
 """,
     "README.md": """# An example
 
@@ -190,21 +123,6 @@ for file in "$@"; do
 done
 export PATH="$HOME/bin:$PATH"
 """,
-    "Makefile": """CC = gcc
-CFLAGS = -O2 -Wall
-
-all: program
-
-program: main.o util.o
-\t$(CC) $(CFLAGS) -o $@ $^
-
-%.o: %.c
-\t$(CC) $(CFLAGS) -c $<
-
-.PHONY: clean
-clean:
-\trm -f *.o program
-""",
     "Dockerfile": """FROM python:3.12-slim
 WORKDIR /app
 COPY requirements.txt .
@@ -212,73 +130,6 @@ RUN pip install --no-cache-dir -r requirements.txt
 COPY . .
 EXPOSE 8000
 CMD ["python", "-m", "app"]
-""",
-    "Program.java": """package org.example;
-
-import java.util.ArrayList;
-import java.util.List;
-
-public class Program {
-    private final List<String> names = new ArrayList<>();
-
-    public static void main(String[] args) {
-        Program program = new Program();
-        program.names.add("hello");
-        System.out.println(program.names);
-    }
-}
-""",
-    "program.rs": """use std::collections::HashMap;
-
-#[derive(Debug, Clone)]
-struct Item { name: String, count: u32 }
-
-impl Item {
-    fn new(name: &str) -> Self { Item { name: name.to_string(), count: 0 } }
-}
-
-fn main() {
-    let mut items: HashMap<String, Item> = HashMap::new();
-    items.insert("a".into(), Item::new("a"));
-    if let Some(item) = items.get_mut("a") { item.count += 1; }
-    println!("{:?}", items);
-}
-""",
-    "program.go": """package main
-
-import (
-\t"fmt"
-\t"net/http"
-)
-
-type Handler struct{ count int }
-
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-\th.count++
-\tfmt.Fprintf(w, "hello %d", h.count)
-}
-
-func main() {
-\tif err := http.ListenAndServe(":8080", &Handler{}); err != nil {
-\t\tpanic(err)
-\t}
-}
-""",
-    "program.rb": """require 'json'
-
-class Greeter
-  attr_reader :name
-
-  def initialize(name)
-    @name = name
-  end
-
-  def greet
-    puts "Hello, #{@name}!"
-  end
-end
-
-Greeter.new('world').greet if __FILE__ == $PROGRAM_NAME
 """,
     "page.php": """<?php
 declare(strict_types=1);
@@ -291,20 +142,6 @@ class User {
 }
 
 echo (new User($_GET['name'] ?? 'world'))->greet();
-""",
-    "paper.tex": r"""\documentclass{article}
-\usepackage{amsmath}
-\title{An example}
-\author{Nobody}
-\begin{document}
-\maketitle
-\section{Introduction}
-Let $f(x) = x^2$. Then
-\begin{equation}
-  \int_0^1 f(x)\,dx = \frac{1}{3}.
-\end{equation}
-See \cite{someone}.
-\end{document}
 """,
     "program.lua": """local Account = {}
 Account.__index = Account

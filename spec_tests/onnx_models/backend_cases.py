@@ -27,12 +27,12 @@ OFFLINE = ("node", "simple", "pytorch-converted", "pytorch-operator")
 """The kinds of tests that are in the package; the others download models."""
 
 ROUNDING = 1e-6
-"""What sums in float32 may be away from 0, relative to the greatest of them."""
+"""The tolerance near 0 of sums in float32, relative to the greatest of them."""
 
 WAYS = ("run", "rest known", "known", "narrowed")
 
 NARROWED = 1e-5
-"""The relative tolerance, at least, of what was computed in float32 instead of float64."""
+"""The least relative tolerance of float64 computed in float32."""
 
 
 @attrs.frozen(eq=False)
@@ -56,11 +56,11 @@ class BackendCase:
 
 @attrs.frozen
 class Outcome:
-    """What became of a test.
+    """The outcome of a test.
 
     Attributes:
         way: how it was run, "" if it was refused in every way.
-        wrong: what is wrong, or why it was refused; "" where all is as it should be.
+        wrong: the difference or the reason of the refusal; "" where the test passes.
     """
 
     way: str
@@ -74,7 +74,7 @@ class Outcome:
 
 @cache
 def backend_cases():
-    """All tests that are in the package, by name; takes seconds."""
+    """Return all tests that are in the package, by name; takes seconds."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # what they compute their expectations with overflows
         tests = [test for kind in OFFLINE for test in load_model_tests(kind=kind)]
@@ -99,7 +99,7 @@ def _plain(value):
 
 
 def _read(path):
-    """A tensor; of sequences, which no model here may have, none."""
+    """Return a tensor; None for a sequence, which no model here may have."""
     try:
         return numpy_helper.to_array(onnx.load_tensor(path))
     except (ValueError, TypeError):
@@ -122,7 +122,7 @@ async def outcome(context, case):
 
 
 async def _wrong(context, case, way):
-    """What is wrong with the outputs, "" if nothing is."""
+    """Return how the outputs differ from those of the test, "" if they do not."""
     is_narrowed = way == "narrowed"
     loaded = OnnxModel.load(case.source, narrow_float64=is_narrowed)
     if is_narrowed:
@@ -143,10 +143,10 @@ async def _wrong(context, case, way):
 
 
 def _narrowed(value):
-    """An array, its float64 as float32.
+    """Return an array with float32 in place of float64.
 
     Raises:
-        ValueError: that cannot hold it.
+        ValueError: float32 cannot hold a value.
     """
     array = np.asarray(value)
     if array.dtype != np.float64:
@@ -170,7 +170,7 @@ async def _computed(context, loaded, arrays, known):
 
 
 def _difference(case, ours, theirs):
-    """How two arrays differ, in words; booleans are uint8 here."""
+    """Return how two arrays differ, in words; booleans are uint8 here."""
     theirs = np.asarray(theirs)
     if theirs.dtype == np.bool_:
         theirs = theirs.astype(np.uint8)

@@ -39,7 +39,7 @@ class Case:
         attributes: its attributes.
         version: the version of the operator.
         outputs: how many outputs it has.
-        wanted: the indices of the outputs that are outputs of the model.
+        wanted: the indices of the outputs that are outputs of the model; all of them if None.
         oracle: "onnxruntime", or where that lacks the operator, "reference", an older version of equal meaning, or
             the outputs.
         relative: the relative tolerance.
@@ -52,7 +52,7 @@ class Case:
     attributes: dict
     version: int
     outputs: int = 1
-    wanted: tuple = (0,)
+    wanted: tuple | None = None
     oracle: str = "onnxruntime"
     relative: float = 1e-5
     absolute: float = 1e-6
@@ -70,7 +70,8 @@ class Case:
         node = helper.make_node(operator, names, outputs, name="the node", domain=domain, **self.attributes)
         arrays = {name: item for name, item in zip(names, self.inputs, strict=True) if name}
         initializers = {names[index]: self.inputs[index] for index in self.known}
-        return make_model([node], arrays, [outputs[index] for index in self.wanted], initializers, opset=self.opset)
+        wanted = outputs if self.wanted is None else [outputs[index] for index in self.wanted]
+        return make_model([node], arrays, wanted, initializers, opset=self.opset)
 
     @property
     def opset(self):
@@ -90,7 +91,7 @@ class Case:
 
 
 def make_model(nodes, inputs, outputs, initializers=None, *, opset):
-    """A model in bytes; shapes and types of outputs are left to whoever runs it."""
+    """Return a model in bytes; the shapes and types of its outputs are left open."""
     initializers = initializers or {}
     graph = helper.make_graph(
         list(nodes),
@@ -110,14 +111,22 @@ def make_model(nodes, inputs, outputs, initializers=None, *, opset):
     return model.SerializeToString()
 
 
-def parsed(text, *, inputs="float[3,4] x", opset=16):
-    """A model in bytes, from ONNX's text: "(outputs) <initializers> { nodes }"."""
-    header = f'<ir_version: 8, opset_import: ["": {opset}]>'
-    return parser.parse_model(f"{header} g ({inputs}) => {text}").SerializeToString()
+def parsed(text, *functions, inputs="float[3,4] x", opset=16, **initializers):
+    """Return a model in bytes, from ONNX's text: "(outputs) <initializers> { nodes }".
+
+    Functions of the domain "own" are texts as well; "<" begins one that names its domain and operator sets.
+    """
+    domains = [f'"{name}": 1' for name in ("own", "com.microsoft") if f" {name}." in text]
+    opsets = "opset_import: [" + ", ".join([f'"": {opset}', *domains]) + "]"
+    bodies = [item if item[0] == "<" else f'<domain: "own", {opsets}> {item}' for item in functions]
+    graph = f"<ir_version: {8 if opset < 19 else 10}, {opsets}> g ({inputs}) => {text}"
+    model = parser.parse_model("\n".join([graph, *bodies]))
+    model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in initializers.items())
+    return model.SerializeToString()
 
 
 def expected(case):
-    """What the oracle says."""
+    """Return the outputs that the oracle of a case gives."""
     if isinstance(case.oracle, list):
         return case.oracle
     if case.oracle == "reference":
@@ -128,7 +137,7 @@ def expected(case):
 
 
 def seven_bits(weights):
-    """Half of each int8, whose products with uint8 onnxruntime sums right anywhere.
+    """Return half of each int8: onnxruntime sums their products with uint8 correctly on every processor.
 
     Where a processor has no VNNI, it adds two of them in 16 bits, which saturate: 2 · 255 · 127 does, 2 · 255 · 64 does
     not. The full range is compared with exact sums (``test_integer_products_are_exact``).
@@ -142,7 +151,7 @@ def run_onnxruntime(model, feeds):
 
 
 async def run(context, model, feeds, **options):
-    """Import a model, run it, and return its outputs in order; nothing is left of it in the context."""
+    """Import a model, run it, and return its outputs in order; then free what it holds in the context."""
     loaded = model if isinstance(model, OnnxModel) else OnnxModel.load(model)
     builder = MLGraphBuilder(context)
     outputs = await compute_graph(context, await builder.build(loaded.convert(builder, **options)), feeds)
@@ -150,7 +159,7 @@ async def run(context, model, feeds, **options):
 
 
 def assert_same(actual, wanted, *, relative=1e-5, absolute=1e-6):
-    """Shapes and types are the same, booleans being uint8; floats are close, integers equal."""
+    """Assert that shapes and types are the same, booleans being uint8, floats close and integers equal."""
     assert len(actual) == len(wanted)
     plain = [item.astype(np.uint8) if item.dtype == np.bool_ else item for item in wanted]
     for ours, theirs in zip(actual, plain, strict=True):
@@ -170,7 +179,7 @@ async def check(context, case):
 
 
 async def check_steps(context, case):
-    """Likewise, but bytes may lie one step apart: a float on the way may be rounded otherwise."""
+    """Run a case both ways; bytes may differ by one, where a float on the way is rounded otherwise."""
     actual, wanted = await run(context, case.model(), case.feeds), expected(case)
     for ours, theirs in zip(actual, wanted, strict=True):
         if theirs.dtype.itemsize > 1:
@@ -184,7 +193,7 @@ async def check_steps(context, case):
 
 
 def assert_refused(context, case, text):
-    """A case is refused for one reason, with a text that names its node, operator and opset."""
+    """Assert that a case is refused for one reason, in a text that names its node, operator and opset."""
     with pytest.raises(UnsupportedModelError, match=re.escape(text)) as caught:
         OnnxModel.load(case.model()).convert(MLGraphBuilder(context))
     (problem,) = caught.value.problems
@@ -194,24 +203,58 @@ def assert_refused(context, case, text):
     assert str(caught.value) == f"the model cannot be converted:\n  {problem}"
 
 
-def node(operator, versions, *inputs, known=(), outputs=1, wanted=(0,), oracle="onnxruntime", **attributes):
-    """Cases of one node, one for each version of its operator; tolerances stand among the attributes."""
+def node(operator, versions, *inputs, known=(), outputs=1, wanted=None, oracle="onnxruntime", **attributes):
+    """Return cases of one node, one for each version of its operator; tolerances stand among the attributes."""
     tolerances = {name: attributes.pop(name) for name in ("relative", "absolute") if name in attributes}
+    inputs = tuple(None if item is None else np.asarray(item) for item in inputs)
+    given = {"inputs": inputs, "known": tuple(known), "outputs": outputs, "wanted": wanted, "oracle": oracle}
     versions = [versions] if isinstance(versions, int) else versions
     return [
-        Case(
-            operator=operator,
-            inputs=inputs,
-            known=tuple(known),
-            attributes=attributes,
-            version=version,
-            outputs=outputs,
-            wanted=tuple(wanted),
-            oracle=oracle,
-            **tolerances,
-        )
-        for version in versions
+        Case(operator=operator, version=version, attributes=attributes, **given, **tolerances) for version in versions
     ]
+
+
+def microsoft(operator, *inputs, **given):
+    """Return the case of one of onnxruntime's own operators."""
+    return node(f"{MICROSOFT}{operator}", 1, *inputs, **given)
+
+
+def ml(operator, *inputs, **given):
+    """Return the case of an operator of classical machine learning."""
+    return node(f"ai.onnx.ml.{operator}", 1, *inputs, **given)
+
+
+class Random:
+    """Random arrays, the same in each process."""
+
+    def __init__(self, seed, low=-1.0, high=1.0):
+        self.rng, self._low, self._high = np.random.default_rng(seed), low, high
+
+    def floats(self, *shape, dtype=np.float32):
+        return self.rng.uniform(self._low, self._high, shape).astype(dtype)
+
+    def integers(self, dtype, *shape):
+        """Return integers of the whole range of a type."""
+        limits = np.iinfo(dtype)
+        return self.rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+
+
+def int64s(*values):
+    return np.array(values, np.int64)
+
+
+def scaled(scale, zero_point, data_type=np.uint8):
+    """Return a scale and a zero point."""
+    return np.float32(scale), data_type(zero_point)
+
+
+def compared(*groups: Iterable[Case], by=check):
+    """Return a test that compares each case of the groups with its oracle."""
+
+    async def test(context, case):
+        await by(context, case)
+
+    return each(*groups)(test)
 
 
 def each(*groups: Iterable[Case]):
@@ -219,10 +262,11 @@ def each(*groups: Iterable[Case]):
     return cells("case", [case for group in groups for case in group], ids=str)
 
 
-def compared(*groups: Iterable[Case]):
-    """Return a test that compares each case of the groups with its oracle."""
+def refused(*rows: tuple[list[Case], str]):
+    """Return a test that each case is refused with the text of its row."""
 
-    async def test(context, case):
-        await check(context, case)
+    async def test(context, refused_case, text):
+        (case,) = refused_case
+        assert_refused(context, case, text)
 
-    return each(*groups)(test)
+    return cells(("refused_case", "text"), rows, ids=[f"{case.operator}: {text}"[:80] for (case,), text in rows])(test)

@@ -2,44 +2,35 @@ import attrs
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
-from spec_tests.onnx_models.single_node import assert_same, make_model, node, run, run_onnxruntime
+from spec_tests.onnx_models.single_node import assert_same, make_model, node, parsed, run, run_onnxruntime
+from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import InvalidModelError, OnnxModel, TensorInfo, UnsupportedModelError
 
 X = np.array([[1, -2, 3]], np.float32)
 
 
-def relu_model(shape=("batch", 3), element_type=TensorProto.FLOAT):
-    graph = helper.make_graph(
-        [helper.make_node("Relu", ["x"], ["y"])],
-        "graph",
-        [helper.make_tensor_value_info("x", element_type, shape)],
-        [helper.make_tensor_value_info("y", element_type, shape)],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)]).SerializeToString()
+def relu_model(shape="batch, 3"):
+    return parsed(f"(float[{shape}] y) {{ y = Relu (x) }}", inputs=f"float[{shape}] x", opset=14)
+
+
+SUM = parsed("(float[1,3] y) { y = Add (a, b) }", inputs="float[1,3] a, float[1,3] b")
 
 
 def test_a_model_says_its_inputs_and_outputs():
-    model = OnnxModel.load(relu_model(["batch", 3, None]))
+    model = OnnxModel.load(relu_model("batch, 3, ?"))
     assert dict(model.inputs) == {"x": TensorInfo("float32", ("batch", 3, "?"))}
     assert dict(model.outputs) == {"y": TensorInfo("float32", ("batch", 3, "?"))}
     assert repr(model) == "<OnnxModel (x: float32 ['batch', 3, '?']) -> (y: float32 ['batch', 3, '?'])>"
 
 
-def overridable_model():
-    """x + w, where w has a value of its own, 1, -2, 3, and is an input."""
-    proto = onnx.load_model_from_string(
-        make_model([helper.make_node("Add", ["x", "w"], ["y"])], {"x": X}, ["y"], opset=14)
-    )
-    proto.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [3]))
-    proto.graph.initializer.append(numpy_helper.from_array(X[0], "w"))
-    return proto.SerializeToString()
+OVERRIDABLE = parsed("(float[1,3] y) { y = Add (x, w) }", inputs="float[1,3] x, float[3] w = {1, -2, 3}")
 
 
 def test_inputs_with_a_value_of_their_own_are_overridable():
-    model = OnnxModel.load(overridable_model())
+    model = OnnxModel.load(OVERRIDABLE)
     assert list(model.inputs) == ["x"]
     assert dict(model.overridable) == {"w": TensorInfo("float32", (3,))}
 
@@ -53,22 +44,22 @@ def test_inputs_with_a_value_of_their_own_are_overridable():
     ],
     ids=["its own", "a value", "an input"],
 )
-async def test_an_overridable_input_has_what_the_caller_says(context, given, names, w):
+async def test_an_overridable_input_has_the_caller_s_value(context, given, names, w):
     builder = MLGraphBuilder(context)
-    OnnxModel.load(overridable_model()).convert(builder, **given)
+    OnnxModel.load(OVERRIDABLE).convert(builder, **given)
     assert builder._input_names == set(names)
     feeds = {"x": X, "w": w}
-    assert_same(await run(context, overridable_model(), feeds, **given), run_onnxruntime(overridable_model(), feeds))
+    assert_same(await run(context, OVERRIDABLE, feeds, **given), run_onnxruntime(OVERRIDABLE, feeds))
 
 
-async def test_a_wrong_name_is_told_with_the_inputs_but_not_all_weights(context):
+async def test_a_wrong_name_is_refused_with_the_inputs_but_not_all_weights(context):
     text = r"input_values names \['v'\]; the model's inputs are \['x'\], and 1 with values of their own"
     with pytest.raises(ValueError, match=text):
-        OnnxModel.load(overridable_model()).convert(MLGraphBuilder(context), input_values={"v": X})
+        OnnxModel.load(OVERRIDABLE).convert(MLGraphBuilder(context), input_values={"v": X})
 
 
 async def test_all_conversions_of_a_model_know_its_own_values(context):
-    model = OnnxModel.load(overridable_model())
+    model = OnnxModel.load(OVERRIDABLE)
     model.convert(MLGraphBuilder(context), input_values={"w": X[0] * 7})
     builder = MLGraphBuilder(context)
     (y,) = model.convert(builder).values()
@@ -90,7 +81,7 @@ def test_a_model_tells_its_metadata():
         "model_version": 3,
         "ir_version": 8,
         "opsets": {"": 14, "own": 2},
-        "graph_name": "graph",
+        "graph_name": "g",
         "doc_string": "of the graph",
         "properties": {"labels": "cat,dog", "": "no name"},
     }
@@ -110,7 +101,10 @@ def test_booleans_are_uint8_and_unknown_ranks_have_no_shape():
 
 
 def test_sizes_below_1_are_open():
-    assert OnnxModel.load(relu_model([-1, 0, 3])).inputs["x"].shape == ("?", "?", 3)
+    proto = onnx.load_model_from_string(relu_model("1, 1, 3"))
+    for dimension, size in zip(proto.graph.input[0].type.tensor_type.shape.dim, (-1, 0, 3), strict=True):
+        dimension.dim_value = size
+    assert OnnxModel.load(proto.SerializeToString()).inputs["x"].shape == ("?", "?", 3)
 
 
 def test_models_are_made_by_load_only():
@@ -119,7 +113,7 @@ def test_models_are_made_by_load_only():
 
 
 @pytest.mark.parametrize("data", [b"", b"\x00\x01\x02", b"GIF89a", b"plain text, nothing else", bytes(64)])
-def test_what_is_no_model_is_refused(data, tmp_path):
+def test_files_that_are_no_models_are_refused(data, tmp_path):
     path = tmp_path / "model.onnx"
     path.write_bytes(data)
     with pytest.raises(InvalidModelError, match=r"model\.onnx .*ONNX model"):
@@ -129,7 +123,7 @@ def test_what_is_no_model_is_refused(data, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["model.json", "model.onnxtxt", "model"])
-def test_a_model_is_read_as_protobuf_whatever_its_file_is_called(name, tmp_path):
+def test_a_model_is_read_as_protobuf_under_any_file_name(name, tmp_path):
     (tmp_path / name).write_bytes(relu_model())
     assert list(OnnxModel.load(tmp_path / name).inputs) == ["x"]
     (tmp_path / name).write_text('{"graph": {}}', encoding="utf-8")
@@ -175,53 +169,34 @@ async def test_shapes_and_values_that_do_not_fit_are_refused(context, shapes, va
 
 
 async def test_frozen_inputs_are_constants(context):
-    model = OnnxModel.load(make_model([helper.make_node("Add", ["a", "b"], ["y"])], {"a": X, "b": X}, ["y"], opset=14))
     builder = MLGraphBuilder(context)
-    graph = await builder.build(model.convert(builder, input_values={"b": X}))
+    graph = await builder.build(OnnxModel.load(SUM).convert(builder, input_values={"b": X}))
     assert list(graph.input_descriptors) == ["a"]
     graph.destroy()
 
 
 async def test_a_frozen_input_is_copied(context):
-    b = X.copy()
-    model = make_model([helper.make_node("Add", ["a", "b"], ["y"])], {"a": X, "b": X}, ["y"], opset=14)
-    loaded = OnnxModel.load(model)
-    builder = MLGraphBuilder(context)
-    outputs = loaded.convert(builder, input_values={"b": b})
+    b, builder = X.copy(), MLGraphBuilder(context)
+    outputs = OnnxModel.load(SUM).convert(builder, input_values={"b": b})
     b[...] = 0
-    graph = await builder.build(outputs)
-    (a, y) = [
-        await context.create_buffer(data_type="float32", shape=[1, 3], writable=True, readable=True) for _ in "ay"
-    ]
-    context.write_buffer(a, X)
-    context.dispatch(graph, {"a": a}, {"y": y})
-    assert_same([await context.read_buffer(y)], [X + X])
-    context.destroy()
+    assert_same([(await compute(context, builder, {"a": X}, outputs))["y"]], [X + X])
 
 
 async def test_outputs_that_are_inputs_or_known_are_computed(context):
-    nodes = [
-        helper.make_node("Identity", ["x"], ["same"]),
-        helper.make_node("Shape", ["x"], ["shape"]),
-        helper.make_node("Cast", ["w"], ["truths"], to=TensorProto.BOOL),
-    ]
-    model = make_model(nodes, {"x": X, "w": X}, ["same", "shape", "truths", "w"], {"w": X}, opset=14)
+    text = """(float[1,3] same, int64[2] shape, bool[1,3] truths, float[1,3] w) <float[1,3] w = {1, -2, 3}>
+      { same = Identity (x)  shape = Shape (x)  truths = Cast <to = 9> (w) }"""
+    model = parsed(text, inputs="float[1,3] x")
     assert_same(await run(context, model, {"x": X}), [X, np.array([1, 3]), X != 0, X])
 
 
 async def test_an_output_may_have_two_names(context):
-    nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Identity", ["a"], ["b"])]
-    model = make_model(nodes, {"x": X}, ["a", "b"], opset=14)
+    model = parsed("(float[1,3] a, float[1,3] b) { a = Relu (x)  b = Identity (a) }", inputs="float[1,3] x")
     assert_same(await run(context, model, {"x": X}), [np.maximum(X, 0)] * 2)
 
 
 async def test_of_the_outputs_some_may_be_wanted(context):
-    nodes = [
-        helper.make_node("Relu", ["x"], ["a"]),
-        helper.make_node("RandomNormalLike", ["x"], ["b"]),
-        helper.make_node("Add", ["z", "a"], ["c"]),
-    ]
-    model = OnnxModel.load(make_model(nodes, {"x": X, "z": X}, ["a", "b", "c"], opset=14))
+    text = "(float[1,3] a, float[1,3] b, float[1,3] c) { a = Relu (x)  b = RandomNormalLike (x)  c = Add (z, a) }"
+    model = OnnxModel.load(parsed(text, inputs="float[1,3] x, float[1,3] z"))
     builder = MLGraphBuilder(context)
     assert list(model.convert(builder, outputs=["a"])) == ["a"]
     assert builder._input_names == {"x"}
@@ -239,58 +214,22 @@ async def test_inputs_that_nothing_needs_are_left_out(context):
     assert_same(await run(context, model, {"x": X}), [np.maximum(X, 0)])
 
 
-def two_branches(condition):
-    """Relu of x + w, or its negative: w and x come from outside the branches."""
-    w = numpy_helper.from_array(X, "w")
-    branches = [
-        helper.make_graph(nodes, "branch", [], [onnx.ValueInfoProto(name=output)], [])
-        for nodes, output in (
-            ([helper.make_node("Add", ["x", "w"], ["s"]), helper.make_node("Relu", ["s"], ["r"])], "r"),
-            ([helper.make_node("Neg", ["x"], ["n"])], "n"),
-        )
-    ]
-    graph = helper.make_graph(
-        [helper.make_node("If", ["c"], ["y"], name="choice", then_branch=branches[0], else_branch=branches[1])],
-        "graph",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 3])],
-        [w] + ([] if condition is None else [numpy_helper.from_array(np.array(condition), "c")]),
-    )
-    if condition is None:
-        graph.input.append(helper.make_tensor_value_info("c", TensorProto.BOOL, []))
-    opsets = [helper.make_opsetid("", 16)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+BRANCHES = """(float[1,3] y) <float[1,3] w = {1, -2, 3}> {
+  y = If (c) <then_branch = t () => (float[1,3] r) { s = Add (x, w)  r = Relu (s) },
+    else_branch = e () => (float[1,3] n) { n = Neg (x) }>
+}"""
+"""Relu of x + w, or the negative of x; w and x come from outside the branches."""
 
 
 @pytest.mark.parametrize("condition", [True, False])
 async def test_a_known_condition_chooses_its_branch(context, condition):
-    model = two_branches(condition)
+    model = parsed(BRANCHES.replace("<", f"<bool c = {{{int(condition)}}}, ", 1), inputs="float[1,3] x")
     assert_same(await run(context, model, {"x": X}), run_onnxruntime(model, {"x": X}))
 
 
 async def test_a_frozen_condition_chooses_its_branch(context):
-    values = {"c": np.array(False)}
-    assert_same(await run(context, two_branches(None), {"x": X}, input_values=values), [-X])
-
-
-async def test_functions_of_the_model_are_inlined(context):
-    twice = helper.make_function(
-        "own",
-        "Twice",
-        ["a"],
-        ["b"],
-        [helper.make_node("Add", ["a", "a"], ["b"])],
-        [helper.make_opsetid("", 14)],
-    )
-    graph = helper.make_graph(
-        [helper.make_node("Twice", ["x"], ["y"], domain="own")],
-        "graph",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 3])],
-    )
-    opsets = [helper.make_opsetid("", 14), helper.make_opsetid("own", 1)]
-    model = helper.make_model(graph, opset_imports=opsets, functions=[twice], ir_version=8)
-    assert_same(await run(context, model.SerializeToString(), {"x": X}), [X + X])
+    model = parsed(BRANCHES, inputs="float[1,3] x, bool c")
+    assert_same(await run(context, model, {"x": X}, input_values={"c": np.array(False)}), [-X])
 
 
 async def test_a_broken_model_is_refused(context):

@@ -15,7 +15,7 @@ X = {"bytes": np.random.default_rng(1).integers(0, 256, [1, 2048]).astype(np.int
 
 
 class OneInput(CalibrationDataReader):
-    """What the ranges of a static quantization are taken from."""
+    """The input that a static quantization takes ranges from."""
 
     def __init__(self):
         self._inputs = iter([X])

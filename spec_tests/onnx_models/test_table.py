@@ -39,7 +39,7 @@ OWN, FOREIGN = (sorted(item for item in REGISTERED if defs.has(item[0]) is is_ow
 
 
 @cells(("operator", "version"), OWN)
-def test_rules_take_what_onnx_declares(operator, version):
+def test_rules_agree_with_the_declarations_of_onnx(operator, version):
     schema = defs.get_schema(operator, version, "")
     declared = RULES[operator][version]
     assert schema.since_version == version
@@ -56,7 +56,7 @@ NEW_IN_1_32 = {"k_norm_epsilon", "q_norm_epsilon"}
 
 
 @cells(("operator", "version"), FOREIGN)
-def test_rules_of_operators_that_onnx_lacks_declare_what_onnxruntime_does(operator, version):
+def test_rules_of_other_operators_agree_with_the_declarations_of_onnxruntime(operator, version):
     versions = {
         (f"{item.domain}.{item.name}".lstrip("."), item.since_version): item for item in get_all_operator_schema()
     }
@@ -85,7 +85,7 @@ def test_a_version_has_one_rule():
         rule("Add", 14)(example)
 
 
-def test_a_signature_says_what_a_rule_takes():
+def test_a_signature_declares_a_rule():
     def example(
         context: ConversionContext, x: MLOperand, w: MLOperand | None = None, *, axis: int, alpha: float = 2.0
     ) -> MLOperand:

@@ -1,7 +1,7 @@
-"""Other values for the inputs and attributes of a node, and what they change here and in onnxruntime.
+"""Other values for the inputs and attributes of a node, and the changes that they make here and in onnxruntime.
 
-What a rule takes and does not look at is a result that is silently wrong: so each input and each attribute must change
-the result as it changes onnxruntime's, or be refused.
+A rule that ignores an input or attribute gives silently wrong results: so each must change the result as it changes
+onnxruntime's, or be refused.
 """
 
 import concurrent.futures
@@ -103,7 +103,7 @@ UNLIKE = {
 
 @attrs.frozen
 class Declared:
-    """What an operator takes.
+    """The inputs and attributes of an operator.
 
     Attributes:
         inputs: the names of its inputs; of one that may come any number of times, once.
@@ -115,7 +115,7 @@ class Declared:
 
 
 def declared(operator, version):
-    """What ONNX, or onnxruntime for operators that ONNX lacks, says that an operator takes."""
+    """Return the inputs and attributes that ONNX declares, or onnxruntime for operators that ONNX lacks."""
     if defs.has(operator):
         schema = defs.get_schema(operator, version, "")
         return Declared(
@@ -134,7 +134,7 @@ def declared(operator, version):
 
 
 def other_arrays(array):
-    """Arrays in place of an input: of the same shape and data type, and indices within the same range."""
+    """Return arrays in place of an input: of the same shape and data type, and indices within the same range."""
     if array.dtype == np.bool_:
         others = [~array]
     elif array.dtype.kind == "f":
@@ -155,7 +155,7 @@ def other_arrays(array):
 
 
 def other_values(name, kind, given):
-    """Values in place of an attribute, of the type that ONNX calls ``kind``."""
+    """Return values in place of an attribute, of the type that ONNX calls ``kind``."""
     if name in VALUES:
         others = VALUES[name]
     elif name in FLAGS:
@@ -172,7 +172,7 @@ def other_values(name, kind, given):
 
 
 def changed_inputs(cases, index):
-    """Cases, the same with another value of an input or without it, and the index of the input."""
+    """Yield each case, the case with another value of an input or without it, and the index of the input."""
     for case in cases:
         given = case.inputs[index] if index < len(case.inputs) else None
         if given is None:
@@ -184,33 +184,33 @@ def changed_inputs(cases, index):
 
 
 def changed_attributes(cases, name, kind):
-    """Cases, the same with another value of an attribute, and None."""
+    """Yield each case, the case with another value of an attribute, and None."""
     for case in cases:
         for other in other_values(name, kind, case.attributes.get(name)):
             yield case, attrs.evolve(case, attributes={**case.attributes, name: other}), None
 
 
 def is_exempt(operator, name):
-    """Whether an input or an attribute changes nothing anywhere, or cannot be compared."""
+    """Return whether an input or an attribute changes nothing anywhere, or cannot be compared."""
     return not {(None, name), (operator, name)}.isdisjoint({*WITHOUT_INFLUENCE, *UNLIKE})
 
 
 class Oracle:
-    """What the oracles of cases say, from a process of its own: onnxruntime dies of some nodes."""
+    """The results of cases' oracles, from a process of its own: some nodes make onnxruntime crash."""
 
     def __init__(self):
         self._process = None
-        self._said = {}
+        self._results = {}
 
     def results(self, case):
-        """The results of a case; None where its oracle fails, or the case has its results written down."""
+        """Return the results of a case; None where its oracle fails, or is a list of results."""
         if isinstance(case.oracle, list):
             return None
-        if id(case) not in self._said:  # with the case, whose id no other can have then
-            self._said[id(case)] = case, self._asked(case)
-        return self._said[id(case)][1]
+        if id(case) not in self._results:  # with the case, whose id no other can have then
+            self._results[id(case)] = case, self._from_process(case)
+        return self._results[id(case)][1]
 
-    def _asked(self, case):
+    def _from_process(self, case):
         if self._process is None:
             self._process = concurrent.futures.ProcessPoolExecutor(1, mp_context=_processes())
         try:
@@ -239,7 +239,7 @@ def _processes():
 
 
 async def here(ml, case):
-    """What comes out here; None where it is refused."""
+    """Return the results of a case here; None where it is refused."""
     context = await ml.create_context(backend="numpy")
     try:
         return await run(context, case.model(), case.feeds)
@@ -248,7 +248,7 @@ async def here(ml, case):
 
 
 def is_same(ours, theirs):
-    """Whether results have the same shapes and values, NaN being equal to NaN."""
+    """Return whether results have the same shapes and values, NaN being equal to NaN."""
     return len(ours) == len(theirs) and all(
         (a.shape, a.dtype) == (b.shape, b.dtype) and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
         for a, b in zip(ours, theirs, strict=True)
@@ -256,7 +256,7 @@ def is_same(ours, theirs):
 
 
 def is_near(case, ours, theirs):
-    """Whether results agree within a case's tolerances; a tenth of bytes may be a step apart."""
+    """Return whether results agree within a case's tolerances; a tenth of bytes may be a step apart."""
     if len(ours) != len(theirs):
         return False
     for mine, other in zip(ours, theirs, strict=True):

@@ -38,7 +38,7 @@ async def test_the_condition_chooses_while_the_graph_runs(context, c):
     await check(context, data, c=c, d=not c)
 
 
-async def test_what_both_branches_know_alike_is_still_known(context):
+async def test_equal_known_values_of_both_branches_stay_known(context):
     branches = [
         f"""(int64[2] {name}s, float[3,4] {name}) {{
           {name} = {operator} (x)

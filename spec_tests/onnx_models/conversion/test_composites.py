@@ -113,7 +113,7 @@ async def test_a_saved_model_computes_the_same(ml, tmp_path):
         np.testing.assert_allclose(found[name], array, rtol=0, atol=5e-3)
 
 
-async def test_what_makes_numbers_that_are_not_finite_is_looked_for_within(ml):
+async def test_the_operator_of_a_composite_that_gives_infinity_is_found(ml):
     model = network(w=np.full((1, SIZE, 4 * UNITS), 127, np.int8))
     found = []
     for context in await contexts(ml):
@@ -155,7 +155,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-async def test_what_its_operators_refuse_is_refused_in_the_same_words(ml, case):
+async def test_a_composite_is_refused_in_the_words_of_its_operators(ml, case):
     model = network(**REFUSED[case])
     texts = []
     for context in await contexts(ml):
@@ -165,7 +165,7 @@ async def test_what_its_operators_refuse_is_refused_in_the_same_words(ml, case):
     assert texts[0] == texts[1]
 
 
-async def test_what_its_operators_take_and_it_does_not_is_drawn_in_them(ml):
+async def test_a_network_that_only_its_operators_accept_is_drawn_as_operators(ml):
     model = network(b=np.ones((1, 2), np.float32))  # a bias that is broadcast
     results = []
     for context in await contexts(ml):
@@ -188,7 +188,7 @@ async def test_each_column_may_have_a_scale_of_its_own(ml):
         np.testing.assert_allclose(array, results[1][1][name], rtol=0, atol=5e-3)
 
 
-async def test_what_it_makes_of_constants_is_known_while_building(ml):
+async def test_a_composite_of_constants_is_known_while_building(ml):
     model = onnx.load_from_string(network(inputs=()))
     nodes = [
         helper.make_node("ReduceMax", ["yh"], ["most"], keepdims=0),
@@ -204,7 +204,7 @@ async def test_what_it_makes_of_constants_is_known_while_building(ml):
     assert outputs["scales"].shape == (1,)
 
 
-async def test_what_browsers_would_refuse_is_told_of_operators_that_they_have(ml):
+async def test_reports_for_browsers_name_operators_that_browsers_have(ml):
     ml._watching = WatchedProfiles(PortabilityReport([find("chromium-153-litert")]))
     context = await ml.create_context(backend="onnxruntime")
     assert NAME not in operators(*drawn(context, network()))

@@ -173,7 +173,7 @@ async def test_a_body_may_end_a_loop_that_has_no_condition(context):
     assert_same(run_onnxruntime(data, {"x": X}), [3 * X])
 
 
-async def test_what_no_iteration_gives_is_empty(context):
+async def test_a_loop_without_iterations_gives_empty_tensors(context):
     text = """(float[3,4] y) <int64 zero = {0}, bool yes = {1}> {
       same, none = Loop (zero, yes, x) <body = b (int64 i, bool c, float[3,4] a) => (bool c, float[3,4] n, float[4] r)
       {

@@ -86,7 +86,7 @@ def problems(context, data):
 
 
 @pytest.mark.parametrize(("nodes", "text"), REFUSED, ids=[text[:70] for _, text in REFUSED])
-async def test_what_cannot_be_unrolled_is_refused(context, nodes, text):
+async def test_control_flow_that_cannot_be_unrolled_is_refused(context, nodes, text):
     (problem,) = problems(context, model(nodes))
     assert problem.partition(" (")[0].startswith("node ")
     assert text in problem
@@ -114,7 +114,7 @@ async def test_a_scan_of_a_batch_that_cannot_be_unrolled_is_refused(context, inp
     assert text in problem
 
 
-async def test_a_problem_in_a_body_is_told_once_and_nothing_behind_it(context):
+async def test_a_problem_in_a_body_is_reported_once_without_those_that_follow(context):
     body = """(int64 i, bool c, float[3,4] a) => (bool c, float[3,4] n)
     { d = RandomNormalLike (x)  e = Add (a, d)  k = Elu <gamma = 2.0> (x)  n = Add (e, k) }"""
     nodes = f"{loop('four, yes, x', outputs='z', body=body)}  {loop('four, yes, z', body=body)}"
@@ -131,7 +131,7 @@ async def test_a_problem_in_a_body_is_told_once_and_nothing_behind_it(context):
     "nodes",
     ["c = RandomNormalLike (x)  y = If (c) <{}>", "c = RandomNormalLike (x)  y = Loop (c, yes, x) <body = b {}>"],
 )
-async def test_what_hangs_on_a_refusal_is_not_blamed(context, nodes):
+async def test_nodes_that_depend_on_a_refused_node_are_not_reported(context, nodes):
     branches = """then_branch = t () => (float[3,4] p) { p = Exp (x) },
     else_branch = e () => (float[3,4] q) { q = Neg (x) }"""
     body = "(int64 i, bool d, float[3,4] a) => (bool d, float[3,4] n) { n = Exp (a) }"

@@ -70,7 +70,7 @@ async def test_an_input_without_elements_has_a_type_that_can_be(context):
 
 
 @pytest.mark.parametrize("kind", ["string", "bfloat16"])
-async def test_a_type_that_webnn_lacks_is_said_before_shapes_are_asked_for(context, kind):
+async def test_a_type_that_webnn_lacks_is_refused_before_an_open_shape(context, kind):
     text = "(float[n] y, float[n] z) { y = Relu (x) z = CastLike (s, x) }"
     model = OnnxModel.load(parsed(text, inputs=f"float[n] x, {kind}[n] s"))
     with pytest.raises(UnsupportedModelError, match=f"input 's': the data type is {kind}; ") as caught:
@@ -80,7 +80,7 @@ async def test_a_type_that_webnn_lacks_is_said_before_shapes_are_asked_for(conte
         model.convert(MLGraphBuilder(context), outputs=["y"])
 
 
-async def test_an_input_that_is_no_tensor_is_said_before_shapes_are_asked_for(context):
+async def test_an_input_that_is_no_tensor_is_refused_before_an_open_shape(context):
     model = OnnxModel.load(parsed("(float[n] y) { y = SequenceAt (s, x) }", inputs="seq(float[n]) s, int64 x"))
     with pytest.raises(UnsupportedModelError, match="input 's': it is no tensor; an input of the graph must be one"):
         model.convert(MLGraphBuilder(context))

@@ -3,7 +3,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from spec_tests.onnx_models.single_node import assert_same, make_model, run, run_onnxruntime
+from spec_tests.onnx_models.single_node import assert_same, int64s, make_model, run, run_onnxruntime
 from webnn_py import MLGraphBuilder
 from webnn_py.device.plan import split_constant
 from webnn_py.graph import Constant, Graph
@@ -33,10 +33,6 @@ def drawn(context, model, **options):
     return Graph.reaching({name: builder._values[operand] for name, operand in outputs.items()})
 
 
-def integers(*values):
-    return np.array(values, np.int64)
-
-
 SHAPE_CHAIN = make(
     ("Shape", "x", "s", {}),
     ("Cast", "s", "s32", {"to": 6}),
@@ -47,8 +43,8 @@ SHAPE_CHAIN = make(
     ("Cast", "wanted32", "wanted", {"to": 7}),
     ("Transpose", "x", "t", {"perm": [0, 2, 1]}),
     ("Reshape", "t wanted", "y", {}),
-    zero=integers(0),
-    one=integers(1),
+    zero=int64s(0),
+    one=int64s(1),
     two=np.array(2),
     minus1=np.array([-1], np.int32),
 )
@@ -77,11 +73,11 @@ async def test_of_a_chain_of_shapes_nothing_is_left(context):
     ],
     ids=lambda nodes: "+".join(node[0] for node in nodes),
 )
-async def test_what_depends_on_known_values_only_is_known(context, nodes):
+async def test_values_of_known_inputs_are_known(context, nodes):
     model = make(
         *nodes,
         ("Add", "x c", "y", {}),
-        four=integers(4),
+        four=int64s(4),
         zero24=np.array(0),
         step24=np.array(24),
         step6=np.array(6),
@@ -129,7 +125,7 @@ async def test_types_that_webnn_lacks_are_allowed_where_they_are_known(context):
     assert [node.operator.name for node in drawn(context, model).nodes] == ["add"]
 
 
-async def test_what_is_drawn_has_the_node_s_name(context):
+async def test_operators_have_the_name_of_their_node(context):
     nodes = [
         helper.make_node("Relu", ["x"], ["a"], name="first"),
         helper.make_node("Gelu", ["a"], ["y"], approximate="tanh"),
@@ -140,7 +136,7 @@ async def test_what_is_drawn_has_the_node_s_name(context):
 
 
 @pytest.mark.parametrize("opset", [11, 13])
-async def test_what_is_known_is_computed_by_the_opset_s_version(context, opset):
+async def test_known_values_are_computed_by_the_opset_s_version(context, opset):
     by_attribute = {"axes": [0]} if opset < 13 else {}
     axes = "" if opset < 13 else " zero"
     nodes = (
@@ -150,7 +146,7 @@ async def test_what_is_known_is_computed_by_the_opset_s_version(context, opset):
         ("ReduceSum", f"v{axes}", "c", {**by_attribute, "keepdims": 0}),
         ("Add", "x c", "y", {}),
     )
-    model = make(*nodes, opset=opset, w=X[0, 0], zero=integers(0))
+    model = make(*nodes, opset=opset, w=X[0, 0], zero=int64s(0))
     assert [node.operator.name for node in drawn(context, model).nodes] == ["add"]
     assert_same(await run(context, model, {"x": X}), run_onnxruntime(model, {"x": X}))
 
@@ -168,8 +164,8 @@ async def test_random_numbers_are_not_constants(context):
         drawn(context, model)
 
 
-async def test_what_cannot_be_computed_while_drawing_says_why(context):
-    model = make(("Reshape", "w five", "c", {}), ("Add", "x c", "y", {}), w=X, five=integers(5))
+async def test_a_known_value_that_cannot_be_computed_is_refused_with_the_reason(context):
+    model = make(("Reshape", "w five", "c", {}), ("Add", "x c", "y", {}), w=X, five=int64s(5))
     with pytest.raises(UnsupportedModelError, match=r"\(Reshape, opset 15\): input shape is \[5\]; it must be"):
         drawn(context, model)
 
@@ -191,19 +187,19 @@ async def test_a_shape_may_come_from_operators_that_are_drawn(context, opset):
     assert_same(await run(context, model, {"x": X}), [X.reshape(4, 6)])
 
 
-async def test_what_has_no_rule_is_computed_from_what_is_drawn(context):
+async def test_a_node_without_a_rule_is_computed_from_drawn_operators(context):
     nodes = (QUANTIZED_SHAPE[0], ("NonZero", "f", "n", {}), ("Cast", "n", "c", {"to": 1}), ("Add", "x c", "y", {}))
     model = make(*nodes, opset=13, q=np.array([0, 0, 7], np.int8), s=KNOWN["s"])
     assert_same(await run(context, model, {"x": X}), [X + 2])
 
 
-async def test_what_depends_on_an_input_is_no_shape(context):
+async def test_a_value_of_an_input_is_no_shape(context):
     nodes = (("QuantizeLinear", "x s", "q", {}), ("DequantizeLinear", "q s", "f", {}), ("NonZero", "f", "y", {}))
     with pytest.raises(UnsupportedModelError, match="the operator is not supported, unless"):
         drawn(context, make(*nodes, opset=13, s=KNOWN["s"]))
 
 
-async def test_what_the_reference_cannot_compute_is_drawn(context, monkeypatch):
+async def test_nodes_that_the_reference_cannot_compute_are_drawn(context, monkeypatch):
     def fails(*_):
         raise RuntimeError("No implementation")
 
@@ -214,7 +210,7 @@ async def test_what_the_reference_cannot_compute_is_drawn(context, monkeypatch):
         drawn(context, make(("NonZero", "w", "c", {}), ("Cast", "c", "f", {"to": 1}), ("Add", "x f", "y", {}), w=X))
 
 
-async def test_what_cannot_be_drawn_is_computed(context):
+async def test_nodes_that_cannot_be_drawn_are_computed(context):
     weights = np.array([1, 2, -4, 0.5], np.float32)
     eighths = onnx.helper.make_tensor("w", onnx.TensorProto.FLOAT8E4M3FN, [4], weights)
     proto = onnx.load_model_from_string(make(("DequantizeLinear", "w s", "f", {}), ("Add", "x f", "y", {}), opset=21))

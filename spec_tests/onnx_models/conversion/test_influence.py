@@ -62,7 +62,7 @@ def oracle():
 
 @functools.cache
 def cases_of_rules():
-    """The cases of each operator by the function of their rule, whatever their version."""
+    """Return the cases of each operator by the function of their rule, whatever their version."""
     cases = {}
     for category in CATEGORIES:
         for case in cases_of(category):
@@ -72,7 +72,7 @@ def cases_of_rules():
 
 
 def first_versions():
-    """Each rule once, by its operator and the first of its versions."""
+    """Return each rule once, by its operator and the first of its versions."""
     seen = {}
     for operator, version in sorted(REGISTERED):
         seen.setdefault((operator, RULES[operator][version].function), (operator, version))
@@ -80,22 +80,22 @@ def first_versions():
 
 
 def toggled(case, index):
-    """The case with an input that is known given when the graph runs, or the other way round."""
+    """Return the case with a known input given when the graph runs, or the other way round."""
     return attrs.evolve(case, known=tuple(sorted({*case.known} ^ {index})))
 
 
 async def compared(ml, case, base, theirs, changed):
-    """What a change of a case comes to.
+    """Return the effect of a change of a case.
 
     Args:
         ml: where to run it.
         case: the case.
-        base: what the oracle says of it; None where the case has its results written down.
-        theirs: likewise of the changed case.
-        changed: it.
+        base: the results of its oracle; None where the oracle is a list of results.
+        theirs: the results of the oracle of the changed case.
+        changed: the changed case.
 
     Returns:
-        "used", "refused", "nothing" where it changes nothing there, "refused without need"; or what is wrong.
+        "used", "refused", "nothing" where the oracle's results stay the same, "refused without need", or "wrong: …".
     """
     mine = await here(ml, changed)
     if base is None:  # nobody says what comes out, only that it must be something else
@@ -110,7 +110,7 @@ async def compared(ml, case, base, theirs, changed):
 
 
 async def outcome(ml, oracle, case, changed, index=None):
-    """What a change of a case comes to; of the input ``index`` that is used, both as it is known and as it is not."""
+    """Return the effect of a change of a case; an input ``index`` that is used is tried both known and unknown."""
     if isinstance(case.oracle, list):
         return await compared(ml, case, None, None, changed)
     base, theirs = oracle.results(case), oracle.results(changed)
@@ -124,11 +124,11 @@ async def outcome(ml, oracle, case, changed, index=None):
 
 
 async def influence(ml, oracle, changes):
-    """What changes of one parameter come to, together: the first that is wrong or used, or "refused", or "nothing".
+    """Return the effect of all changes of one parameter: the first that is wrong or used, or "refused", or "nothing".
 
     Args:
         ml: where to run them.
-        oracle: what it is compared with.
+        oracle: gives the results to compare with.
         changes: cases, the same changed, and the index of the changed input or None.
     """
     seen = set()
@@ -143,7 +143,7 @@ async def influence(ml, oracle, changes):
 
 
 async def is_needed(ml, oracle, case, name):
-    """Whether without an attribute that a case has the node means nothing, or something else."""
+    """Return whether the node is invalid or gives something else without an attribute of the case."""
     rest = {key: value for key, value in case.attributes.items() if key != name}
     changed = attrs.evolve(case, attributes=rest)
     if isinstance(case.oracle, list):
@@ -153,7 +153,7 @@ async def is_needed(ml, oracle, case, name):
 
 
 def parameters_of(operator, version):
-    """The inputs and attributes that a rule takes, and the operator has: their names, and index or type."""
+    """Yield the inputs and attributes that a rule takes and the operator has: their names, and index or type."""
     rule, schema = RULES[operator][version], declared(operator, version)
     for index, name in enumerate(schema.inputs):
         if index < len(rule.inputs) or rule.variadic is not None:
@@ -182,7 +182,7 @@ async def test_each_input_and_attribute_counts_or_is_refused(ml, operator, versi
 
 
 @pytest.mark.parametrize(("operator", "name"), ALWAYS_REFUSED)
-async def test_what_is_not_supported_is_refused_and_not_ignored(ml, operator, name):
+async def test_unsupported_inputs_and_attributes_are_refused(ml, operator, name):
     value = ALWAYS_REFUSED[operator, name]
     for case in [case for (item, _), cases in cases_of_rules().items() if item == operator for case in cases]:
         schema = declared(operator, case.version)

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
-from spec_tests.onnx_models.single_node import make_model, run, run_onnxruntime
+from spec_tests.onnx_models.single_node import parsed, run, run_onnxruntime
 from spec_tests.support.backends import BACKENDS
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import OnnxModel, UnsupportedModelError
@@ -18,36 +18,23 @@ LEAST_SAME = 0.98
 """Of all elements, how many are the same: devices may divide otherwise in the last place, and a tie is rounded then."""
 
 
-def model(data_type, point, *, moved=(), scale=0.7, opset=21, domain="", takes=("scale", "point"), **attributes):
-    """Quantize, move, and take back; and the same of the opposite, which is not moved."""
-    quantize, dequantize = (
-        lambda x, y, kind=kind, **more: helper.make_node(f"{kind}Linear", [x, *takes], [y], domain=domain, **more)
-        for kind in ("Quantize", "Dequantize")
-    )
-    names = [f"moved{index}" for index in range(len(moved) + 1)]
-    nodes = [
-        quantize("x", names[0], **attributes),
-        *(
-            helper.make_node(operator, [source, *inputs], [target], **options)
-            for (operator, inputs, options), source, target in zip(moved, names, names[1:], strict=False)
-        ),
-        dequantize(names[-1], "y", **{name: item for name, item in attributes.items() if name == "axis"}),
-        helper.make_node("Neg", ["x"], ["opposite"]),
-        quantize("opposite", "steps", **attributes),
-        dequantize("steps", "z", **{name: item for name, item in attributes.items() if name == "axis"}),
-    ]
-    known = {
-        "scale": np.array(scale, np.float32),
-        "point": np.full(np.shape(scale), point, data_type),
-        "shape": np.array([4, -1], np.int64),
-        "axes": np.array([0], np.int64),
-    }
-    used = {name for node in nodes for name in node.input}
-    known = {name: array for name, array in known.items() if name in used}
-    return make_model(nodes, {"x": X}, ["y", "z"], known, opset=opset)
+def model(data_type, point, *, moved="", scale=0.7, opset=21, domain="", takes="scale, point", **attributes):
+    """Return a model that quantizes, moves, and dequantizes; and the same of the opposite, which is not moved."""
+    quantized = "" if not attributes else f"<{', '.join(f'{name} = {item}' for name, item in attributes.items())}>"
+    axis = f"<axis = {attributes['axis']}>" if "axis" in attributes else ""
+    text = f"""(float[a,b,c] y, float[3,4,6] z) <int64[2] shape = {{4, -1}}, int64[1] axes = {{0}}> {{
+      q = {domain}QuantizeLinear {quantized} (x, {takes})
+      {moved or "moved = Identity (q)"}
+      y = {domain}DequantizeLinear {axis} (moved, {takes})
+      opposite = Neg (x)
+      steps = {domain}QuantizeLinear {quantized} (opposite, {takes})
+      z = {domain}DequantizeLinear {axis} (steps, {takes})
+    }}"""
+    known = {"scale": np.array(scale, np.float32), "point": np.full(np.shape(scale), point, data_type)}
+    return parsed(text, inputs="float[3,4,6] x", opset=opset, **{name: known[name] for name in takes.split(", ")})
 
 
-MOVED = [("Transpose", [], {"perm": [1, 0, 2]}), ("Reshape", ["shape"], {}), ("Unsqueeze", ["axes"], {})]
+MOVED = "t = Transpose <perm = [1, 0, 2]> (q)  r = Reshape (t, shape)  moved = Unsqueeze (r, axes)"
 SHORT = {"signed": TensorProto.INT16, "unsigned": TensorProto.UINT16}
 
 
@@ -70,7 +57,7 @@ async def test_they_are_moved_and_taken_back(context, kind, backend):
     "written",
     [
         {"scale": PER_AXIS, "axis": 1},
-        {"scale": PER_AXIS, "axis": 1, "opset": 17, "domain": "com.microsoft"},
+        {"scale": PER_AXIS, "axis": 1, "opset": 17, "domain": "com.microsoft."},
         {"opset": 25},
     ],
     ids=["axis", "before opset 21", "newest"],
@@ -84,43 +71,38 @@ async def test_every_way_of_writing_it_is_read(context, kind, written):
 
 @pytest.mark.parametrize("kind", COUNTS)
 async def test_the_type_may_be_asked_for_without_a_zero_point(context, kind):
-    made = model(*COUNTS[kind], takes=["scale"], output_dtype=SHORT[kind])
+    made = model(*COUNTS[kind], takes="scale", output_dtype=SHORT[kind])
     check_steps(await run(context, made, {"x": X}), run_onnxruntime(made, {"x": X}), 0.7)
 
 
-def refusal(context, *nodes, outputs=("y",)):
-    known = {"scale": np.array(0.7, np.float32), "point": np.array(7, np.int16), "other": np.array(7, np.uint16)}
-    used = {name for node in nodes for name in node.input}
-    known = {name: array for name, array in known.items() if name in used}
+def refusal(context, node):
+    known = "float scale = {0.7}"
+    text = f"(float[3,4,6] y) <{known}> {{ q = QuantizeLinear (x, scale, point)  {node} }}"
+    model = parsed(text, inputs="float[3,4,6] x", opset=21, point=np.int16(7), other=np.uint16(7))
     with pytest.raises(UnsupportedModelError) as caught:
-        OnnxModel.load(make_model(nodes, {"x": X}, outputs, known, opset=21)).convert(MLGraphBuilder(context))
+        OnnxModel.load(model).convert(MLGraphBuilder(context))
     return str(caught.value)
 
 
-QUANTIZE = helper.make_node("QuantizeLinear", ["x", "scale", "point"], ["q"])
 OTHERS = {
-    "an operator that computes": (helper.make_node("Max", ["q", "q"], ["y"]), "an input is int16, which WebNN lacks"),
+    "an operator that computes": ("y = Max (q, q)", "an input is int16, which WebNN lacks"),
     "a zero point of another type": (
-        helper.make_node("DequantizeLinear", ["q", "scale", "other"], ["y"]),
+        "y = DequantizeLinear (q, scale, other)",
         "the data type of input x_zero_point is uint16; it must be int16",
     ),
     "another type that is asked for": (
-        helper.make_node("QuantizeLinear", ["x", "scale", "other"], ["y"], output_dtype=TensorProto.INT16),
+        f"y = QuantizeLinear <output_dtype = {TensorProto.INT16}> (x, scale, other)",
         "attribute output_dtype is int16; it must be uint16, that of the zero point",
     ),
     "a type that does not exist": (
-        helper.make_node("QuantizeLinear", ["x", "scale", "other"], ["y"], output_dtype=99),
+        "y = QuantizeLinear <output_dtype = 99> (x, scale, other)",
         "attribute output_dtype is type 99; it must be uint16, that of the zero point",
     ),
+    "an output": ("y = Identity (q)", "output 'y': it is int16, which WebNN lacks; leave it out, by outputs"),
 }
 
 
 @pytest.mark.parametrize("case", OTHERS)
-async def test_what_would_see_that_they_are_wider_is_refused(context, case):
+async def test_uses_that_would_show_that_they_are_wider_are_refused(context, case):
     node, words = OTHERS[case]
-    assert words in refusal(context, QUANTIZE, node)
-
-
-async def test_they_are_no_outputs(context):
-    told = refusal(context, QUANTIZE, helper.make_node("Identity", ["q"], ["y"]))
-    assert "output 'y': it is int16, which WebNN lacks; leave it out, by outputs" in told
+    assert words in refusal(context, node)

@@ -90,7 +90,7 @@ def problem(context, nodes, *, outputs="float[3,4] y", **limits):
 
 
 @pytest.mark.parametrize(("nodes", "text"), REFUSED, ids=[text[:60] for _, text in REFUSED])
-async def test_what_a_sequence_cannot_be_asked_is_refused(context, nodes, text):
+async def test_invalid_uses_of_sequences_are_refused(context, nodes, text):
     assert text in problem(context, nodes)
 
 

@@ -1,4 +1,4 @@
-"""Conversion in steps: other tasks run, the caller is told how far it is, and may stop it."""
+"""Conversion in steps: other tasks run, the caller sees its progress, and may stop it."""
 
 import numpy as np
 import pytest

@@ -19,7 +19,7 @@ OPTIONS.intra_op_num_threads = 1
 
 
 def run(model, feeds):
-    """The outputs of a model by name, computed by onnxruntime."""
+    """Return the outputs of a model by name, computed by onnxruntime."""
     session = onnxruntime.InferenceSession(model.SerializeToString(), OPTIONS, providers=["CPUExecutionProvider"])
     names = [item.name for item in session.get_outputs()]
     needed = {item.name for item in session.get_inputs()}
@@ -28,13 +28,13 @@ def run(model, feeds):
 
 
 def read_back(context, model):
-    """What a model draws."""
+    """Return a builder and the outputs that a model draws in it."""
     builder = MLGraphBuilder(context)
     return builder, OnnxModel.load(model.SerializeToString()).convert(builder)
 
 
 def described(outputs, *, labels=True):
-    """A drawing as text, a line a node: two are the same if their texts are."""
+    """Return a drawing as text, a line a node: two are the same if their texts are."""
     graph = drawing_of("described", outputs)
     names = {value: name for name, value in graph.inputs.items()}
 
@@ -52,7 +52,7 @@ def described(outputs, *, labels=True):
 
 
 def operators_of(outputs, *, constant=True):
-    """The names of a drawing's operators; also of nodes that depend on constants only, unless said otherwise."""
+    """Return the names of a drawing's operators; unless ``constant``, without nodes that depend on constants only."""
     nodes = drawing_of("operators_of", outputs).nodes
     varying = set()
     for node in nodes:
@@ -62,14 +62,14 @@ def operators_of(outputs, *, constant=True):
 
 
 def written_again(context, model):
-    """The drawing of a model, and the model of that drawing."""
+    """Return the drawing of a model as text, the model of that drawing, and its builder."""
     builder, outputs = read_back(context, model)
     again = to_model(outputs)
     return described(outputs), again, builder
 
 
 def draw_cases(context, file, cases, *, constants):
-    """All cases in one drawing: the builder, what to give its inputs, and the outputs of each case, by their names."""
+    """Draw all cases as one; return the builder, the arrays of its inputs, and the outputs of each case, by name."""
     builder, feeds, outputs = MLGraphBuilder(context), {}, {}
 
     def operand(tensor, name):
@@ -93,5 +93,5 @@ def draw_cases(context, file, cases, *, constants):
 
 
 def listed(kind):
-    """The exceptions of a kind in the list."""
+    """Return the exceptions of a kind in the list."""
     return tomllib.loads(LISTED.read_text(encoding="utf-8"))[kind]

@@ -44,7 +44,7 @@ def what_is_wrong(got, case, operator):
 
 
 @EVERY_FILE
-async def test_onnxruntime_computes_what_the_oracle_says(pytestconfig, ml, file):
+async def test_onnxruntime_agrees_with_the_oracle(pytestconfig, ml, file):
     cases = chosen(pytestconfig, file)
     context = await ml.create_context(backend="numpy")
     _builder, feeds, outputs = draw_cases(context, file, cases, constants=True)

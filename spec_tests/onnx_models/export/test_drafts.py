@@ -1,4 +1,4 @@
-"""What is written from templates and in place is what ``onnx.helper`` makes."""
+"""Nodes and tensors that are written from templates and in place are those that ``onnx.helper`` makes."""
 
 import numpy as np
 import pytest
@@ -58,7 +58,7 @@ def test_a_node_is_the_one_that_the_helper_makes(attributes):
 
 
 @pytest.mark.parametrize("pair", EQUAL_IN_PYTHON, ids=str)
-def test_attributes_that_compare_equal_stay_what_they_are(pair):
+def test_attributes_that_compare_equal_keep_their_types(pair):
     for attributes in pair:
         draft = OnnxNode("Op", ["x"], ["y"], attributes_of(attributes))
         assert written(draft) == made(draft, attributes), attributes

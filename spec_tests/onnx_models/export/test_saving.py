@@ -32,7 +32,7 @@ def scaled(builder, weights=None, **options):
     return {"y": builder.mul(x, builder.constant(weights), **options)}
 
 
-async def test_a_model_says_where_it_is_from_and_what_was_said_of_it(builder, tmp_path):
+async def test_a_saved_model_has_its_producer_and_metadata(builder, tmp_path):
     save(scaled(builder), tmp_path / "model.onnx", metadata={"author": "nobody"})
     model = OnnxModel.load(tmp_path / "model.onnx")
     assert (model.metadata.producer_name, model.metadata.producer_version) == ("webnn_py", webnn_py.__version__)
@@ -65,7 +65,7 @@ async def test_weights_stand_in_the_file_or_beside_it(builder, tmp_path, externa
 
 
 async def test_sizes_of_many_parts_stand_in_the_file(builder, tmp_path):
-    """Onnxruntime infers shapes before it reads what lies beside the file."""
+    """Onnxruntime infers shapes before it reads external data."""
     rows = np.arange(1200, dtype=np.float32).reshape(600, 2)
     x = builder.input("x", data_type="float32", shape=rows.shape)
     backwards = builder.concat(builder.split(x, 600, axis=0)[::-1], axis=0)
@@ -156,7 +156,7 @@ async def test_quantization_in_blocks_takes_a_newer_opset(builder):
 # --- refusals --------------------------------------------------------------------------------------------------------
 
 
-async def test_what_is_built_can_no_longer_be_saved(builder):
+async def test_a_built_graph_can_no_longer_be_saved(builder):
     outputs = scaled(builder)
     await builder.build(outputs)
     with pytest.raises(InvalidStateError, match=r"save\(\): the builder has built its graph"):

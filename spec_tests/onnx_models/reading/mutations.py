@@ -17,7 +17,7 @@ LIKELY = (onnx.AttributeProto, onnx.NodeProto, TensorProto, onnx.TensorShapeProt
 
 
 def mutated_bytes(data, rng, protected):
-    """Bytes with one to three places changed, seldom cut out or added; few of them within ``protected`` ranges."""
+    """Return bytes with one to three places changed, seldom cut out or added; few of them in ``protected`` ranges."""
     changed = bytearray(data)
     for _ in range(rng.integers(1, 4)):
         if not changed:
@@ -45,7 +45,7 @@ def mutated_bytes(data, rng, protected):
 
 
 def weights_in(data, proto):
-    """Where long weights lie among the bytes of a model: [begin, end] of each."""
+    """Return the begin and end of each long weight among the bytes of a model."""
     ranges = []
     for tensor in proto.graph.initializer:
         if len(tensor.raw_data) > MOST_BYTES:
@@ -62,7 +62,7 @@ def _outside(position, protected, rng):
 
 
 def mutated_structure(proto, rng):
-    """A model with one to three of its fields changed."""
+    """Return a model with one to three of its fields changed."""
     changed = copy.deepcopy(proto)
     texts = [*TEXTS, *_names(changed)]
     for _ in range(rng.integers(1, 4)):
@@ -129,7 +129,7 @@ def _change_repeated(values, field, rng, texts, messages):
 
 
 def _donor(field, rng, messages):
-    """A copy of a message of the field's type from elsewhere in the model, or an empty one."""
+    """Return a copy of a message of the field's type from elsewhere in the model, or an empty one."""
     same = list(islice((item for item in messages if item.DESCRIPTOR is field.message_type), 1000))
     if not same or rng.random() < 0.05:
         return getattr(onnx, field.message_type.name)() if hasattr(onnx, field.message_type.name) else None
@@ -156,7 +156,7 @@ def _scalar(message, field, rng, texts):
 
 
 def _numbers(old, rng, size):
-    """The bytes of integers or floats of a size, one of which has become another."""
+    """Return the bytes of integers or floats of a size, one of which has become another."""
     if len(old) < size:
         return old
     position = size * int(rng.integers(len(old) // size))

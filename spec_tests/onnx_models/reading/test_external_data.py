@@ -5,33 +5,39 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from spec_tests.onnx_models.single_node import assert_same, make_model, run
+from spec_tests.onnx_models.single_node import assert_same, parsed, run
 from webnn_py.onnx_models import InvalidModelError, ModelLimits, OnnxModel, UnsupportedModelError
 
 X = np.arange(8, dtype=np.float32)
 
 
+PLAIN = numpy_helper.from_array(X, "w")
+
+
 def external(name="w", location="data.bin", dims=(8,), data_type=TensorProto.FLOAT, **entries):
-    """A tensor that says that its data lie elsewhere."""
+    """Return a tensor whose data are in another file."""
     tensor = TensorProto(name=name, dims=dims, data_type=data_type, data_location=TensorProto.EXTERNAL)
     for key, value in {"location": location, **entries}.items():
         tensor.external_data.add(key=key, value=str(value))
     return tensor
 
 
-def adding(tensor):
-    """A model that adds a tensor to its input."""
-    proto = onnx.load_model_from_string(
-        make_model([helper.make_node("Add", ["x", "w"], ["y"])], {"x": X}, ["y"], opset=14)
-    )
-    proto.graph.initializer.append(tensor)
+def adding(*tensors, node=None, function=None):
+    """Return a model that adds the first tensor to its input, with one more node or function."""
+    proto = onnx.load_model_from_string(parsed("(float[8] y) { y = Add (x, w) }", inputs="float[8] x", opset=14))
+    proto.graph.initializer.extend(tensors)
+    proto.graph.node.extend([] if node is None else [node])
+    proto.functions.extend([] if function is None else [function])
     return proto
 
 
+def constant(**attributes):
+    return helper.make_node("Constant", [], ["c"], **attributes)
+
+
 def branch(tensor):
-    graph = helper.make_graph(
-        [helper.make_node("Identity", ["w"], ["b"])], "branch", [], [onnx.ValueInfoProto(name="b")], [tensor]
-    )
+    nodes, outputs = [helper.make_node("Identity", ["w"], ["b"])], [onnx.ValueInfoProto(name="b")]
+    graph = helper.make_graph(nodes, "branch", [], outputs, [tensor])
     return helper.make_node("If", ["c"], ["k"], then_branch=graph, else_branch=graph)
 
 
@@ -40,83 +46,56 @@ def sparse(tensor):
     return onnx.SparseTensorProto(values=tensor, indices=indices, dims=[100])
 
 
-def in_a_function(tensor):
-    proto = adding(numpy_helper.from_array(X, "w"))
-    constant = helper.make_node("Constant", [], ["c"])
-    constant.attribute.append(helper.make_attribute("value", tensor))
-    proto.functions.append(helper.make_function("own", "F", [], ["c"], [constant], [helper.make_opsetid("", 14)]))
-    return proto
-
-
-def in_a_default_of_a_function(tensor):
-    proto = in_a_function(numpy_helper.from_array(X))
-    proto.functions[0].attribute_proto.append(helper.make_attribute("value", tensor))
-    return proto
-
-
-def in_an_attribute(tensor):
-    proto = adding(numpy_helper.from_array(X, "w"))
-    proto.graph.node.insert(0, helper.make_node("Constant", [], ["k"], value=tensor))
-    return proto
-
-
-def in_a_list_of_an_attribute(tensor):
-    proto = adding(numpy_helper.from_array(X, "w"))
-    proto.graph.node[0].attribute.append(helper.make_attribute("tensors", [tensor]))
-    return proto
-
-
-def in_a_branch(tensor):
-    proto = adding(numpy_helper.from_array(X, "w"))
-    proto.graph.initializer.append(numpy_helper.from_array(np.array(True), "c"))
-    proto.graph.node.insert(0, branch(tensor))
-    return proto
+def function(tensor, **defaults):
+    protos = [helper.make_attribute(name, value) for name, value in defaults.items()]
+    opsets = [helper.make_opsetid("", 14)]
+    return helper.make_function("own", "F", [], ["c"], [constant(value=tensor)], opsets, attribute_protos=protos)
 
 
 def in_a_sparse_initializer(tensor):
-    proto = adding(numpy_helper.from_array(X, "w"))
+    proto = adding(PLAIN)
     proto.graph.sparse_initializer.append(sparse(tensor))
     return proto
 
 
-def in_a_sparse_attribute(tensor):
-    proto = adding(numpy_helper.from_array(X, "w"))
-    proto.graph.node.insert(0, helper.make_node("Constant", [], ["k"], sparse_value=sparse(tensor)))
-    return proto
-
-
-def in_what_training_needs(tensor):
-    proto = adding(numpy_helper.from_array(X, "w"))
+def in_training_information(tensor):
+    proto = adding(PLAIN)
     proto.training_info.add().initialization.initializer.append(tensor)
     return proto
 
 
-PLACES = [
-    adding,
-    in_an_attribute,
-    in_a_list_of_an_attribute,
-    in_a_branch,
-    in_a_function,
-    in_a_default_of_a_function,
-    in_a_sparse_initializer,
-    in_a_sparse_attribute,
-    in_what_training_needs,
-]
+PLACES = {
+    "an initializer": adding,
+    "an attribute": lambda tensor: adding(PLAIN, node=constant(value=tensor)),
+    "a list of an attribute": lambda tensor: adding(PLAIN, node=constant(tensors=[tensor])),
+    "a branch": lambda tensor: adding(PLAIN, numpy_helper.from_array(np.array(True), "c"), node=branch(tensor)),
+    "a function": lambda tensor: adding(PLAIN, function=function(tensor)),
+    "a default of a function": lambda tensor: adding(PLAIN, function=function(PLAIN, value=tensor)),
+    "a sparse initializer": in_a_sparse_initializer,
+    "a sparse attribute": lambda tensor: adding(PLAIN, node=constant(sparse_value=sparse(tensor))),
+    "training information": in_training_information,
+}
+
+
+def written(folder, proto, *, has_data=True):
+    """Write a model, and where ``has_data`` the file that it refers to; return the model's path."""
+    if has_data:
+        (folder / "data.bin").write_bytes(X.tobytes())
+    (folder / "model.onnx").write_bytes(proto.SerializeToString())
+    return folder / "model.onnx"
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_bytes_never_read_a_file(place, tmp_path, monkeypatch):
-    (tmp_path / "data.bin").write_bytes(X.tobytes())
+    path = written(tmp_path, PLACES[place](external()))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidModelError, match="bytes given refer to data in other files, as tensor 'w' does"):
-        OnnxModel.load(place(external()).SerializeToString())
+        OnnxModel.load(path.read_bytes())
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_data_of_a_file_are_read_wherever_a_tensor_stands(place, tmp_path, monkeypatch):
-    (tmp_path / "data.bin").write_bytes(X.tobytes())
-    (tmp_path / "model.onnx").write_bytes(place(external()).SerializeToString())
-    OnnxModel.load(tmp_path / "model.onnx")
+    OnnxModel.load(written(tmp_path, PLACES[place](external())))
     monkeypatch.chdir(tmp_path)
     OnnxModel.load("model.onnx")
 
@@ -124,9 +103,8 @@ def test_data_of_a_file_are_read_wherever_a_tensor_stands(place, tmp_path, monke
 async def test_a_part_of_a_file_is_read(context, tmp_path):
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "data.bin").write_bytes(bytes(12) + X.tobytes() + bytes(5))
-    tensor = external(location="inner/data.bin", offset=12, length=32)
-    (tmp_path / "model.onnx").write_bytes(adding(tensor).SerializeToString())
-    assert_same(await run(context, tmp_path / "model.onnx", {"x": X}), [X + X])
+    path = written(tmp_path, adding(external(location="inner/data.bin", offset=12, length=32)), has_data=False)
+    assert_same(await run(context, path, {"x": X}), [X + X])
 
 
 @pytest.mark.parametrize(
@@ -162,12 +140,11 @@ def test_data_outside_the_folder_or_of_another_length_are_refused(tensor, text, 
     folder = tmp_path / "model"
     folder.mkdir()
     (tmp_path / "secret.bin").write_bytes(X.tobytes())
-    (folder / "data.bin").write_bytes(X.tobytes())
     (folder / "out.bin").symlink_to(tmp_path / "secret.bin")
     (folder / "out").symlink_to(tmp_path)
-    (folder / "model.onnx").write_bytes(adding(tensor).SerializeToString())
+    path = written(folder, adding(tensor))
     with pytest.raises(InvalidModelError) as caught:
-        OnnxModel.load(folder / "model.onnx")
+        OnnxModel.load(path)
     assert text in str(caught.value)
     assert len(str(caught.value)) < 1000
 
@@ -175,36 +152,33 @@ def test_data_outside_the_folder_or_of_another_length_are_refused(tensor, text, 
 async def test_a_link_inside_the_folder_is_followed(context, tmp_path):
     (tmp_path / "real.bin").write_bytes(X.tobytes())
     (tmp_path / "data.bin").symlink_to("real.bin")
-    (tmp_path / "model.onnx").write_bytes(adding(external()).SerializeToString())
-    assert_same(await run(context, tmp_path / "model.onnx", {"x": X}), [X + X])
+    path = written(tmp_path, adding(external()), has_data=False)
+    assert_same(await run(context, path, {"x": X}), [X + X])
 
 
 def test_a_link_to_itself_is_refused(tmp_path):
     (tmp_path / "data.bin").symlink_to("data.bin")
-    (tmp_path / "model.onnx").write_bytes(adding(external()).SerializeToString())
+    path = written(tmp_path, adding(external()), has_data=False)
     with pytest.raises((InvalidModelError, OSError), match=r"data\.bin"):
-        OnnxModel.load(tmp_path / "model.onnx")
+        OnnxModel.load(path)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a POSIX system's")
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "data.bin")
-    (tmp_path / "model.onnx").write_bytes(adding(external()).SerializeToString())
+    path = written(tmp_path, adding(external()), has_data=False)
     with pytest.raises(InvalidModelError, match="which is no regular file"):
-        OnnxModel.load(tmp_path / "model.onnx")
+        OnnxModel.load(path)
 
 
 def test_a_missing_data_file_is_an_os_error(tmp_path):
-    (tmp_path / "model.onnx").write_bytes(adding(external()).SerializeToString())
+    path = written(tmp_path, adding(external()), has_data=False)
     with pytest.raises(FileNotFoundError, match=r"data\.bin"):
-        OnnxModel.load(tmp_path / "model.onnx")
+        OnnxModel.load(path)
 
 
 def test_the_same_data_read_again_and_again_are_limited(tmp_path):
-    proto = adding(external())
-    proto.graph.initializer.extend(external(f"w{index}") for index in range(99))
-    (tmp_path / "data.bin").write_bytes(X.tobytes())
-    (tmp_path / "model.onnx").write_bytes(proto.SerializeToString())
-    OnnxModel.load(tmp_path / "model.onnx", limits=ModelLimits(bytes=3200))
+    path = written(tmp_path, adding(external(), *(external(f"w{index}") for index in range(99))))
+    OnnxModel.load(path, limits=ModelLimits(bytes=3200))
     with pytest.raises(UnsupportedModelError, match=r"tensor 'w98': it takes up to 32 bytes beside 3,168 so far"):
-        OnnxModel.load(tmp_path / "model.onnx", limits=ModelLimits(bytes=3199))
+        OnnxModel.load(path, limits=ModelLimits(bytes=3199))

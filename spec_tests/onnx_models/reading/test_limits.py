@@ -1,4 +1,4 @@
-"""What a model may cost: told before it is spent, and named."""
+"""The limits of a model: estimated before they are exceeded, with the node that would exceed them."""
 
 import tracemalloc
 
@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from spec_tests.onnx_models import test_table
-from spec_tests.onnx_models.single_node import assert_same, make_model, node, run
+from spec_tests.onnx_models.single_node import assert_same, int64s, make_model, node, parsed, run
 from spec_tests.support.cells import cells
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import InvalidModelError, ModelLimits, OnnxModel, UnsupportedModelError
@@ -20,10 +20,6 @@ LITTLE = 8 << 20
 HUGE = 2**29
 
 
-def integers(*values):
-    return np.array(values, np.int64)
-
-
 def known(operator, version, *inputs, **attributes):
     """A node whose inputs are all known."""
     present = [index for index, item in enumerate(inputs) if item is not None]
@@ -31,35 +27,35 @@ def known(operator, version, *inputs, **attributes):
 
 
 LARGE = [
-    known("ConstantOfShape", 9, integers(HUGE)),
-    known("ConstantOfShape", 9, integers(2**40, 0, 2**40), integers()),
-    known("Expand", 13, X, integers(HUGE, 1, 3)),
-    known("Tile", 13, X, integers(HUGE, 2)),
+    known("ConstantOfShape", 9, int64s(HUGE)),
+    known("ConstantOfShape", 9, int64s(2**40, 0, 2**40), int64s()),
+    known("Expand", 13, X, int64s(HUGE, 1, 3)),
+    known("Tile", 13, X, int64s(HUGE, 2)),
     known("Range", 11, np.array(0), np.array(HUGE), np.array(1)),
     known("Range", 11, np.array(0.0), np.array(1e300), np.array(1e-300)),
-    known("Pad", 13, X, integers(0, HUGE, 0, HUGE)),
-    known("Pad", 18, X, integers(HUGE, HUGE), None, integers(-1), mode="reflect"),
-    known("OneHot", 11, integers(1), np.array(HUGE), X[0, :2]),
+    known("Pad", 13, X, int64s(0, HUGE, 0, HUGE)),
+    known("Pad", 18, X, int64s(HUGE, HUGE), None, int64s(-1), mode="reflect"),
+    known("OneHot", 11, int64s(1), np.array(HUGE), X[0, :2]),
     known("EyeLike", 9, np.zeros(30_000, np.float32)),
     known("Gather", 13, np.zeros([1, 100_000], np.float32), np.zeros(10_000, np.int64)),
     known("GatherND", 13, np.zeros([1, 100_000], np.float32), np.zeros([10_000, 1], np.int64)),
-    known("TopK", 11, X, integers(HUGE), outputs=2),
+    known("TopK", 11, X, int64s(HUGE), outputs=2),
     known("Einsum", 12, np.zeros(30_000, np.float32), np.zeros(30_000, np.float32), equation="i,j->ij"),
     known("Einsum", 12, np.zeros(30_000, np.float32), np.zeros(30_000, np.float32), equation="i,j->"),
     known("HannWindow", 17, np.array(HUGE)),
     known("MelWeightMatrix", 17, np.array(9), np.array(HUGE), np.array(8000), X[0, 0], X[0, 2]),
     known("Add", 14, np.zeros([30_000, 1], np.float32), np.zeros(30_000, np.float32)),
-    known("GatherElements", 13, X[0], integers(2**62)),
-    node("Resize", 13, X, None, None, integers(1, 2**40), known=[3])[0],
+    known("GatherElements", 13, X[0], int64s(2**62)),
+    node("Resize", 13, X, None, None, int64s(1, 2**40), known=[3])[0],
     node("Resize", 13, X, None, np.array([1, 1e30], np.float32), known=[2])[0],
-    node("Resize", 13, np.zeros([1, 30_000], np.float32), None, None, integers(1, 60_000), known=[3], mode="linear")[0],
+    node("Resize", 13, np.zeros([1, 30_000], np.float32), None, None, int64s(1, 60_000), known=[3], mode="linear")[0],
     node("Split", 18, X, axis=1, num_outputs=2**60)[0],
-    node("OneHot", 11, integers(1), np.array(HUGE), X[0, :2], known=[1])[0],
-    node("Pad", 19, X, integers(0, HUGE, 0, HUGE), known=[1], mode="wrap")[0],
+    node("OneHot", 11, int64s(1), np.array(HUGE), X[0, :2], known=[1])[0],
+    node("Pad", 19, X, int64s(0, HUGE, 0, HUGE), known=[1], mode="wrap")[0],
     node("DFT", 17, np.zeros([1, 30_000, 1], np.float32), np.array(HUGE), known=[1])[0],
     node("STFT", 17, np.zeros([1, 30_000, 1], np.float32), np.array(1), None, np.array(9_000), known=[1, 3])[0],
-    node("AffineGrid", 20, np.zeros([1, 2, 3], np.float32), integers(1, 1, 30_000, 30_000), known=[1])[0],
-    node("Col2Im", 18, np.zeros([1, 90_000, 1], np.float32), integers(300, 300), integers(300, 300), known=[1, 2])[0],
+    node("AffineGrid", 20, np.zeros([1, 2, 3], np.float32), int64s(1, 1, 30_000, 30_000), known=[1])[0],
+    node("Col2Im", 18, np.zeros([1, 90_000, 1], np.float32), int64s(300, 300), int64s(300, 300), known=[1, 2])[0],
     node(
         "Conv", 11, np.zeros([1, 1, 3, 1, 1], np.float32), np.zeros([1, 1, 3, 1, 1], np.float32), pads=[2**28, 0, 0] * 2
     )[0],
@@ -71,7 +67,7 @@ def test_the_hungriest_model_is_small():
 
 
 @pytest.mark.parametrize("case", LARGE, ids=str)
-async def test_what_would_be_large_is_refused_before_it_is_made(context, case):
+async def test_large_values_are_refused_before_they_are_made(context, case):
     model = OnnxModel.load(case.model())
     builder = MLGraphBuilder(context)
     tracemalloc.start()
@@ -94,7 +90,7 @@ def folded_cases():
 
 
 @cells("operator", sorted({case.operator for case in folded_cases()}))
-def test_an_estimate_is_at_least_what_the_outputs_take(operator):
+def test_an_estimate_is_at_least_the_size_of_the_outputs(operator):
     compared = 0
     for case in (item for item in folded_cases() if item.operator == operator):
         proto = onnx.load_model_from_string(case.model())
@@ -142,7 +138,7 @@ async def test_a_view_of_known_data_costs_nothing(context):
     operators = [("Identity", ["w"]), *[("Transpose", ["{}"])] * 40, ("Reshape", ["{}", "s"]), ("Identity", ["{}"])]
     w = np.zeros([1000, 250], np.float32)
     nodes = chain(
-        [*operators, ("Slice", ["{}", "nought", "three"])], w=w, s=integers(-1), nought=integers(0), three=integers(3)
+        [*operators, ("Slice", ["{}", "nought", "three"])], w=w, s=int64s(-1), nought=int64s(0), three=int64s(3)
     )
     OnnxModel.load(nodes, limits=ModelLimits(bytes=100)).convert(MLGraphBuilder(context))
 
@@ -160,37 +156,29 @@ async def test_seconds_are_limited_and_the_node_is_named(context):
         model.convert(MLGraphBuilder(context))
 
 
-async def test_what_is_computed_one_by_one_is_told_before_in_seconds(context):
+async def test_the_seconds_of_slow_operators_are_estimated(context):
     model = OnnxModel.load(chain([("Erf", ["w"])], w=np.zeros(1_000_000, np.float32)), limits=ModelLimits(seconds=2))
     with pytest.raises(UnsupportedModelError, match=r"node 'n0' \(Erf, opset 14\): it takes up to 5 seconds"):
         model.convert(MLGraphBuilder(context))
 
 
-def doubling_functions(count):
-    """Each function calls the one before it twice."""
-    opsets = [helper.make_opsetid("", 14), helper.make_opsetid("own", 1)]
-    functions = [helper.make_function("own", "F0", ["a"], ["b"], [helper.make_node("Neg", ["a"], ["b"])], opsets)]
-    for index in range(1, count):
-        calls = [
-            helper.make_node(f"F{index - 1}", [before], [after], domain="own", name=f"call of F{index - 1}")
-            for before, after in ("am", "mb")
-        ]
-        functions.append(helper.make_function("own", f"F{index}", ["a"], ["b"], calls, opsets))
-    return calling(functions, f"F{count - 1}")
+def calling(name, *functions):
+    """Return a model that calls a function of x."""
+    return parsed(f"(float[1,3] y) {{ [top] y = own.{name} (x) }}", *functions, inputs="float[1,3] x", opset=14)
 
 
-def calling(functions, name):
-    """A model that calls a function of x."""
-    proto = onnx.load_model_from_string(
-        make_model([helper.make_node(name, ["x"], ["y"], domain="own", name="top")], {"x": X}, ["y"], opset=14)
-    )
-    proto.opset_import.append(helper.make_opsetid("own", 1))
-    proto.functions.extend(functions)
-    return proto
+def nested_functions(count, body="m = own.{0} (a)  b = own.{0} (m)"):
+    """Return a model of functions, each of which calls the one before it, twice unless ``body`` is another."""
+    bodies = ["b = Neg (a)", *(body.format(f"F{index}") for index in range(count - 1))]
+    functions = [f"F{index} (a) => (b) {{ {nodes} }}" for index, nodes in enumerate(bodies)]
+    return calling(f"F{count - 1}", *functions)
+
+
+ONE_CALL = "b = own.{0} (a)"
 
 
 async def test_functions_are_counted_at_each_call(context):
-    data = doubling_functions(5).SerializeToString()
+    data = nested_functions(5)
     assert_same(await run(context, data, {"x": X}), [X])
     OnnxModel.load(data, limits=ModelLimits(nodes=47))
     with pytest.raises(UnsupportedModelError, match=r"node 'top' \('F4'\): .* has 47 nodes; limits\.nodes allows 46"):
@@ -200,45 +188,27 @@ async def test_functions_are_counted_at_each_call(context):
 @pytest.mark.parametrize("count", [25, 60])
 def test_functions_that_would_never_end_are_refused_at_once(count):
     with pytest.raises(UnsupportedModelError, match=r"node 'top' .* has [\d,]+ nodes; limits\.nodes allows 100,000"):
-        OnnxModel.load(doubling_functions(count).SerializeToString())
+        OnnxModel.load(nested_functions(count))
 
 
 @pytest.mark.parametrize("count", [66, 500])
 def test_functions_too_deep_in_each_other_are_refused(count):
-    proto = doubling_functions(count)
-    for function in proto.functions[1:]:
-        del function.node[1]
-        function.node[0].output[0] = "b"
-    with pytest.raises(
-        UnsupportedModelError, match=r"functions and inner graphs stand \d+ deep in each other; at most 64"
-    ):
-        OnnxModel.load(proto.SerializeToString())
+    text = r"functions and inner graphs stand \d+ deep in each other; at most 64"
+    with pytest.raises(UnsupportedModelError, match=text):
+        OnnxModel.load(nested_functions(count, ONE_CALL))
 
 
 async def test_functions_as_deep_as_allowed_are_converted(context):
-    proto = doubling_functions(63)
-    for function in proto.functions[1:]:
-        del function.node[1]
-        function.node[0].output[0] = "b"
-    assert_same(await run(context, proto.SerializeToString(), {"x": X}), [-X])
+    assert_same(await run(context, nested_functions(63, ONE_CALL), {"x": X}), [-X])
 
 
 @pytest.mark.parametrize("length", [1, 2, 5])
 def test_functions_that_call_themselves_are_refused(length):
-    opsets = [helper.make_opsetid("own", 1)]
     functions = [
-        helper.make_function(
-            "own",
-            f"F{index}",
-            ["a"],
-            ["b"],
-            [helper.make_node(f"F{(index + 1) % length}", ["a"], ["b"], domain="own", name=f"in F{index}")],
-            opsets,
-        )
-        for index in range(length)
+        f"F{index} (a) => (b) {{ [in_{index}] b = own.F{(index + 1) % length} (a) }}" for index in range(length)
     ]
-    with pytest.raises(InvalidModelError, match=rf"the function 'F0' calls itself, in node 'in F{length - 1}'"):
-        OnnxModel.load(calling(functions, "F0").SerializeToString())
+    with pytest.raises(InvalidModelError, match=rf"the function 'F0' calls itself, in node 'in_{length - 1}'"):
+        OnnxModel.load(calling("F0", *functions))
 
 
 def test_nodes_are_limited():

@@ -1,4 +1,4 @@
-"""Models from strangers: whatever is changed in a real one, only the documented errors come, soon, and take little."""
+"""Models from strangers: changes of a real one cause documented errors only, soon, and with little memory."""
 
 import time
 import tracemalloc
@@ -55,7 +55,7 @@ def model_of(case):
 
 
 def outcome(context, data):
-    """What becomes of a mutation: "converted", or the documented error's name; anything else is a failure."""
+    """Return "converted", or the name of the documented error; anything else is a failure."""
     try:
         convert(context, data)
     except (InvalidModelError, UnsupportedModelError) as error:
@@ -69,7 +69,7 @@ def outcome(context, data):
 
 
 def outcome_in_time(context, data, which):
-    """Likewise, and it takes no long time either."""
+    """Return the outcome of a mutation, which must not take long."""
     started = time.thread_time()
     try:
         result = outcome(context, data)

@@ -3,7 +3,6 @@
 import itertools
 
 import numpy as np
-import onnx
 import pytest
 from onnx import helper
 
@@ -51,13 +50,9 @@ async def test_nodes_of_inner_graphs_may_too(context):
 
 
 async def test_nodes_of_functions_may_too(context):
-    proto = onnx.load_model_from_string(
-        make_model([helper.make_node("F", ["x"], ["y"], domain="own")], {"x": X}, ["y"], opset=14)
-    )
-    proto.opset_import.append(helper.make_opsetid("own", 1))
-    body = [node("Exp", "m", "r"), node("Neg", "x", "m")]
-    proto.functions.append(helper.make_function("own", "F", ["x"], ["r"], body, [helper.make_opsetid("", 14)]))
-    assert_same(await run(context, proto.SerializeToString(), {"x": X}), [np.exp(-X)])
+    body = "F (x) => (r) { r = Exp (m)  m = Neg (x) }"
+    data = parsed("(float[1,3] y) { y = own.F (x) }", body, inputs="float[1,3] x")
+    assert_same(await run(context, data, {"x": X}), [np.exp(-X)])
 
 
 @pytest.mark.parametrize(

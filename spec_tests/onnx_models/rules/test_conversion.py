@@ -31,69 +31,47 @@ test_casts = compared(
 )
 
 
-def scale(*values):
-    return np.array(values, np.float32)
-
-
 QUANTIZED = np.arange(24, dtype=np.int8).reshape(2, 3, 4) - 9
 UNQUANTIZED = np.linspace(-20, 20, 24, dtype=np.float32).reshape(2, 3, 4)
-POINTS = np.array([1, -2, 3], np.int8)
+MAGNITUDES = np.abs(UNQUANTIZED)
+HALF, POINT = np.float32(0.5), np.int8(3)
+OF_ROWS = np.float32([0.5, 1, 2]), np.int8([1, -2, 3])
+DEQUANTIZED = [(QUANTIZED * np.float32(0.3)).astype(np.float16)]
+ALL, FROM_13, FROM_21, NEW = [10, 13, 19, 21, 23], [13, 19, 21, 23], [21, 23], [24, 25]
+
+
+def quantize(versions, *inputs, x=UNQUANTIZED, **options):
+    return node("QuantizeLinear", versions, x, *inputs, **options)
+
+
+def dequantize(versions, *inputs, x=QUANTIZED, **options):
+    return node("DequantizeLinear", versions, x, *inputs, **options)
 
 
 test_quantization = compared(
-    node(
-        "DequantizeLinear", [10, 13, 19, 21, 23], QUANTIZED, np.array(0.5, np.float32), np.array(3, np.int8), known=(1,)
+    dequantize(ALL, HALF, POINT, known=(1,)),
+    dequantize(ALL, HALF, x=QUANTIZED.astype(np.int32), known=(1,)),
+    *(
+        cases
+        for kind in (quantize, dequantize)
+        for cases in (
+            kind(FROM_13, *OF_ROWS, known=(1, 2)),
+            kind(FROM_13, np.float32([0.5, 2]), axis=0),
+            kind(NEW, *OF_ROWS, known=(1, 2)),
+            kind(28, *OF_ROWS, known=(1, 2), oracle="reference"),
+        )
     ),
-    node("DequantizeLinear", [10, 13, 19, 21, 23], QUANTIZED.astype(np.int32), np.array(0.5, np.float32), known=(1,)),
-    node("DequantizeLinear", [13, 19, 21, 23], QUANTIZED, scale(0.5, 1, 2), POINTS, known=(1, 2)),
-    node("DequantizeLinear", [13, 19, 21, 23], QUANTIZED, scale(0.5, 2), axis=0),
-    node("DequantizeLinear", [13, 19, 21, 23], QUANTIZED, scale(0.5, 1, 2, 4), axis=-1),
-    node("DequantizeLinear", [24, 25], QUANTIZED, scale(0.5, 1, 2), POINTS, known=(1, 2)),
-    node("DequantizeLinear", 28, QUANTIZED, scale(0.5, 1, 2), POINTS, known=(1, 2), oracle="reference"),
-    node("QuantizeLinear", [24, 25], UNQUANTIZED, scale(0.5, 1, 2), POINTS, known=(1, 2)),
-    node("QuantizeLinear", 28, UNQUANTIZED, scale(0.5, 1, 2), POINTS, known=(1, 2), oracle="reference"),
-    node("DequantizeLinear", [21, 23], QUANTIZED, UNQUANTIZED[:, :, :2].copy(), known=(1,), axis=2, block_size=2),
-    node(
-        "DequantizeLinear",
-        [21, 23],
-        QUANTIZED,
-        np.abs(UNQUANTIZED[:, :, :2]),
-        QUANTIZED[:, :, 2:],
-        known=(1, 2),
-        axis=-1,
-        block_size=3,
-    ),
-    node("QuantizeLinear", [21, 23], UNQUANTIZED, np.abs(UNQUANTIZED[:, :2]), known=(1,), axis=1, block_size=2),
-    node(
-        "QuantizeLinear",
-        [10, 13, 19, 21, 23],
-        UNQUANTIZED,
-        np.array(0.5, np.float32),
-        np.array(3, np.int8),
-        known=(1, 2),
-    ),
-    node("QuantizeLinear", [10, 13, 19, 21, 23], UNQUANTIZED, np.array(0.5, np.float32), known=(1,)),
-    node("QuantizeLinear", [13, 19, 21, 23], UNQUANTIZED, scale(0.5, 1, 2), POINTS, known=(1, 2)),
-    node("QuantizeLinear", [13, 19, 21, 23], UNQUANTIZED, scale(0.5, 2), axis=0),
-    node("QuantizeLinear", [21, 23], UNQUANTIZED, np.abs(UNQUANTIZED[:, :, :2]), known=(1,), axis=2, block_size=2),
-    node("QuantizeLinear", [21, 23], UNQUANTIZED, np.array(0.5, np.float32), output_dtype=TensorProto.INT8),
-    node(
-        "QuantizeLinear",
-        23,
-        UNQUANTIZED.astype(np.float16),
-        np.array(0.3, np.float16),
-        precision=TensorProto.FLOAT,
-        oracle="reference",
-    ),
-    node("QuantizeLinear", 13, UNQUANTIZED.astype(np.int32), np.array(0.3, np.float32), oracle="reference"),
-    node(
-        "DequantizeLinear",
-        23,
-        QUANTIZED,
-        np.array(0.3, np.float32),
-        output_dtype=TensorProto.FLOAT16,
-        oracle=[(QUANTIZED * np.float32(0.3)).astype(np.float16)],
-    ),
+    dequantize(FROM_13, np.float32([0.5, 1, 2, 4]), axis=-1),
+    dequantize(FROM_21, UNQUANTIZED[:, :, :2].copy(), known=(1,), axis=2, block_size=2),
+    dequantize(FROM_21, MAGNITUDES[:, :, :2], QUANTIZED[:, :, 2:], known=(1, 2), axis=-1, block_size=3),
+    quantize(FROM_21, MAGNITUDES[:, :2], known=(1,), axis=1, block_size=2),
+    quantize(ALL, HALF, POINT, known=(1, 2)),
+    quantize(ALL, HALF, known=(1,)),
+    quantize(FROM_21, MAGNITUDES[:, :, :2], known=(1,), axis=2, block_size=2),
+    quantize(FROM_21, HALF, output_dtype=TensorProto.INT8),
+    quantize(23, np.float16(0.3), x=UNQUANTIZED.astype(np.float16), precision=TensorProto.FLOAT, oracle="reference"),
+    quantize(13, np.float32(0.3), x=UNQUANTIZED.astype(np.int32), oracle="reference"),
+    dequantize(23, np.float32(0.3), output_dtype=TensorProto.FLOAT16, oracle=DEQUANTIZED),
 )
 
 
@@ -112,24 +90,12 @@ async def test_a_known_scale_gets_its_axes_while_building(context):
     assert (x.tolist(), y.tolist()) == ([1, 3], [[0.5, 2]])
 
 
-NARROW = [
-    ("int4", [-8, 7, 3], 2),
-    ("uint4", [0, 15, 3], 8),
-    ("int16", [-300, 300, 9], -7),
-    ("uint16", [0, 65535, 9], 7),
-]
+NARROW = {"int4": ([-8, 7, 3], 2), "uint4": ([0, 15, 3], 8), "int16": ([-300, 300, 9], -7), "uint16": ([0, 65535], 7)}
 
 
-test_known_integers_of_types_that_webnn_lacks = compared(
-    *(
-        node(
-            "DequantizeLinear",
-            [21, 23],
-            np.array([values], helper.tensor_dtype_to_np_dtype(getattr(TensorProto, name.upper()))),
-            np.array(0.5, np.float32),
-            np.array(point, helper.tensor_dtype_to_np_dtype(getattr(TensorProto, name.upper()))),
-            known=(0, 2),
-        )
-        for name, values, point in NARROW
-    ),
-)
+def known_values(name, values, point):
+    kind = helper.tensor_dtype_to_np_dtype(getattr(TensorProto, name.upper()))
+    return dequantize([21, 23], HALF, np.array(point, kind), x=np.array([values], kind), known=(0, 2))
+
+
+test_known_integers_of_types_that_webnn_lacks = compared(*(known_values(name, *NARROW[name]) for name in NARROW))

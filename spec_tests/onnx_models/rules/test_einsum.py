@@ -1,12 +1,8 @@
 import numpy as np
 
-from spec_tests.onnx_models.single_node import compared, node
+from spec_tests.onnx_models.single_node import Random, compared, node
 
-rng = np.random.default_rng(18)
-
-
-def floats(*shape):
-    return rng.uniform(-1, 1, shape).astype(np.float32)
+floats = Random(18).floats
 
 
 EQUATIONS = [

@@ -2,10 +2,19 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from spec_tests.onnx_models.single_node import assert_same, compared, make_model, node, run, run_onnxruntime
+from spec_tests.onnx_models.single_node import (
+    Random,
+    assert_same,
+    compared,
+    make_model,
+    microsoft,
+    node,
+    run,
+    run_onnxruntime,
+)
 from spec_tests.support.backends import BACKENDS, on_each
 
-rng = np.random.default_rng(5)
+floats = Random(5).floats
 
 
 pytestmark = pytest.mark.sampled(5)
@@ -14,72 +23,56 @@ pytestmark = pytest.mark.sampled(5)
 backend = on_each(BACKENDS)
 
 
-def floats(*shape):
-    return rng.uniform(-1, 1, shape).astype(np.float32)
-
-
 X, GAMMA = floats(2, 3, 4), floats(4)
 IMAGES, FILTERS = floats(1, 2, 5, 5), floats(3, 2, 3, 3)
-MS = "com.microsoft."
 IDS = np.array([[1, 0, 3], [2, 2, 1]], np.int32)
+SKIPPED, WORDS, SCALES = floats(2, 3, 4), (floats(5, 8), floats(4, 8)), (floats(8), floats(8))
 
 
 test_products_with_more = compared(
-    node(f"{MS}FusedMatMul", 1, X, floats(2, 4, 5), alpha=0.5),
-    node(f"{MS}FusedMatMul", 1, X, floats(2, 3, 5), alpha=0.5, transA=1),
-    node(f"{MS}FusedMatMul", 1, X, floats(5, 4), transB=1),
-    node(f"{MS}FusedMatMul", 1, floats(3, 2, 4), floats(4, 2, 5), transBatchA=1, transBatchB=1),
-    node(f"{MS}FusedMatMul", 1, floats(4, 2, 3), floats(5, 2, 4), transBatchA=1, transBatchB=1, transA=1, transB=1),
-    node(f"{MS}TransposeMatMul", 1, X, floats(2, 5, 4), transB=1),
-    node(f"{MS}TransposeMatMul", 1, floats(2, 4, 3), floats(2, 4, 5), transA=1),
-    node(f"{MS}FusedGemm", 1, floats(4, 3), floats(4, 5), transA=1, activation="HardSigmoid", activation_alpha=0.3,
+    microsoft("FusedMatMul", X, floats(2, 4, 5), alpha=0.5),
+    microsoft("FusedMatMul", X, floats(2, 3, 5), alpha=0.5, transA=1),
+    microsoft("FusedMatMul", X, floats(5, 4), transB=1),
+    microsoft("FusedMatMul", floats(3, 2, 4), floats(4, 2, 5), transBatchA=1, transBatchB=1),
+    microsoft("FusedMatMul", floats(4, 2, 3), floats(5, 2, 4), transBatchA=1, transBatchB=1, transA=1, transB=1),
+    microsoft("TransposeMatMul", X, floats(2, 5, 4), transB=1),
+    microsoft("TransposeMatMul", floats(2, 4, 3), floats(2, 4, 5), transA=1),
+    microsoft("FusedGemm", floats(4, 3), floats(4, 5), transA=1, activation="HardSigmoid", activation_alpha=0.3,
          activation_beta=0.4),
-    node(f"{MS}FusedGemm", 1, X[0], floats(5, 4), floats(5), transB=1, alpha=0.5, beta=2.0, activation="Relu"),
-    node(
-        f"{MS}FusedGemm", 1, X[0], floats(4, 5), activation="LeakyRelu", activation_alpha=0.3, activation_beta=0.0
+    microsoft("FusedGemm", X[0], floats(5, 4), floats(5), transB=1, alpha=0.5, beta=2.0, activation="Relu"),
+    microsoft(
+        "FusedGemm", X[0], floats(4, 5), activation="LeakyRelu", activation_alpha=0.3, activation_beta=0.0
     ),
-    node(f"{MS}FusedConv", 1, floats(1, 4, 5, 5), floats(6, 2, 3, 3), activation="Relu", group=2),
-    node(f"{MS}FusedConv", 1, IMAGES, FILTERS, floats(3), activation="Relu", pads=[1, 1, 1, 1]),
-    node(f"{MS}FusedConv", 1, IMAGES, FILTERS, floats(3), floats(1, 3, 3, 3), activation="Tanh"),
-    node(f"{MS}FusedConv", 1, IMAGES, FILTERS, activation="Clip", activation_params=[-0.5, 0.5]),
-    node(f"{MS}FusedConv", 1, IMAGES, FILTERS, activation="HardSigmoid", activation_params=[0.3, 0.4]),
+    microsoft("FusedConv", floats(1, 4, 5, 5), floats(6, 2, 3, 3), activation="Relu", group=2),
+    microsoft("FusedConv", IMAGES, FILTERS, floats(3), activation="Relu", pads=[1, 1, 1, 1]),
+    microsoft("FusedConv", IMAGES, FILTERS, floats(3), floats(1, 3, 3, 3), activation="Tanh"),
+    microsoft("FusedConv", IMAGES, FILTERS, activation="Clip", activation_params=[-0.5, 0.5]),
+    microsoft("FusedConv", IMAGES, FILTERS, activation="HardSigmoid", activation_params=[0.3, 0.4]),
 )  # fmt: skip
 
 
 test_activations = compared(
-    node(f"{MS}Gelu", 1, X),
-    node(f"{MS}BiasGelu", 1, X, GAMMA),
-    node(f"{MS}FastGelu", 1, X),
-    node(f"{MS}FastGelu", 1, X, GAMMA),
-    node(f"{MS}QuickGelu", 1, X),
-    node(f"{MS}QuickGelu", 1, X, alpha=2.0),
+    microsoft("Gelu", X),
+    microsoft("BiasGelu", X, GAMMA),
+    microsoft("FastGelu", X),
+    microsoft("FastGelu", X, GAMMA),
+    microsoft("QuickGelu", X),
+    microsoft("QuickGelu", X, alpha=2.0),
 )
 
 
 test_normalization = compared(
     node("RMSNormalization", 23, X, GAMMA),
     node("RMSNormalization", 23, X, floats(3, 4), axis=1, epsilon=0.1),
-    node("SimplifiedLayerNormalization", 1, X, GAMMA, axis=-1, epsilon=0.01, stash_type=1, outputs=2, wanted=(0, 1)),
-    node(f"{MS}SkipLayerNormalization", 1, X, floats(2, 3, 4), GAMMA, epsilon=0.01),
-    node(
-        f"{MS}SkipLayerNormalization", 1, X, floats(2, 3, 4), GAMMA, floats(4), floats(4), outputs=4, wanted=(0, 3)
-    ),
-    node(
-        f"{MS}SkipLayerNormalization", 1, X, floats(2, 3, 4), GAMMA, outputs=4, wanted=(0, 1, 2, 3), epsilon=0.01
-    ),
-    node(f"{MS}SkipSimplifiedLayerNormalization", 1, X, floats(2, 3, 4), GAMMA),
-    node(
-        f"{MS}SkipSimplifiedLayerNormalization", 1, X, floats(2, 3, 4), GAMMA, floats(4), outputs=4, wanted=(0, 3)
-    ),
-    node(
-        f"{MS}EmbedLayerNormalization", 1, IDS, IDS // 2, floats(5, 8), floats(4, 8), floats(2, 8), floats(8),
-        floats(8), np.array([[1, 1, 0], [1, 1, 1]], np.int32), outputs=3, wanted=(0, 1, 2),
-    ),
-    node(
-        f"{MS}EmbedLayerNormalization", 1, IDS, None, floats(5, 8), floats(4, 8), None, floats(8), floats(8), None,
-        IDS, outputs=2, wanted=(0, 1),
-    ),
-)  # fmt: skip
+    node("SimplifiedLayerNormalization", 1, X, GAMMA, axis=-1, epsilon=0.01, stash_type=1, outputs=2),
+    microsoft("SkipLayerNormalization", X, SKIPPED, GAMMA, epsilon=0.01),
+    microsoft("SkipLayerNormalization", X, SKIPPED, GAMMA, floats(4), floats(4), outputs=4, wanted=(0, 3)),
+    microsoft("SkipLayerNormalization", X, SKIPPED, GAMMA, outputs=4, epsilon=0.01),
+    microsoft("SkipSimplifiedLayerNormalization", X, SKIPPED, GAMMA),
+    microsoft("SkipSimplifiedLayerNormalization", X, SKIPPED, GAMMA, floats(4), outputs=4, wanted=(0, 3)),
+    microsoft("EmbedLayerNormalization", IDS, IDS // 2, *WORDS, floats(2, 8), *SCALES, np.int32(IDS > 0), outputs=3),
+    microsoft("EmbedLayerNormalization", IDS, None, *WORDS, None, *SCALES, None, IDS, outputs=2),
+)
 
 
 async def test_layer_normalization_may_stand_in_an_older_opset(context):

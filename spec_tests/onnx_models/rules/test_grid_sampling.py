@@ -1,16 +1,10 @@
 import numpy as np
 
-from spec_tests.onnx_models.single_node import compared, node
+from spec_tests.onnx_models.single_node import Random, compared, node
 
-rng = np.random.default_rng(17)
-
-
-def floats(*shape, low=-1.0, high=1.0):
-    return rng.uniform(low, high, shape).astype(np.float32)
-
-
-IMAGE, GRID = floats(2, 3, 5, 6), floats(2, 4, 7, 2, low=-1.6, high=1.6)
-VOLUME, PLACES = floats(2, 2, 3, 4, 5), floats(2, 3, 2, 4, 3, low=-1.6, high=1.6)
+floats, beyond = Random(17).floats, Random(18, -1.6, 1.6).floats
+IMAGE, GRID = floats(2, 3, 5, 6), beyond(2, 4, 7, 2)
+VOLUME, PLACES = floats(2, 2, 3, 4, 5), beyond(2, 3, 2, 4, 3)
 PADDING = ("zeros", "border", "reflection")
 
 
@@ -47,66 +41,36 @@ test_grids_of_affine_maps = compared(
 
 
 SMALL = floats(2, 4, 4, 5)
+MOVES = {"group": 2, "offset_group": 2, "pads": [1, 0, 1, 1], "strides": [2, 2], "dilations": [1, 1]}
+
+
+def deformed(versions, *inputs, **options):
+    return node("DeformConv", versions, SMALL, *inputs, oracle="reference", absolute=1e-5, **options)
 
 
 test_windows_with_offsets = compared(
-    node("DeformConv", [19, 22], SMALL, floats(3, 4, 2, 2), floats(2, 8, 3, 4), oracle="reference", absolute=1e-5),
-    node(
-        "DeformConv",
-        19,
-        SMALL,
-        floats(3, 4, 2, 2),
-        floats(2, 8, 2, 3),
-        dilations=[2, 2],
-        oracle="reference",
-        absolute=1e-5,
-    ),
-    node(
-        "DeformConv",
-        [19, 22],
-        SMALL,
-        floats(6, 2, 2, 3),
-        floats(2, 24, 3, 2, low=-2.0, high=2.0),
-        floats(6),
-        floats(2, 12, 3, 2),
-        group=2,
-        offset_group=2,
-        pads=[1, 0, 1, 1],
-        strides=[2, 2],
-        dilations=[1, 1],
-        oracle="reference",
-        absolute=1e-5,
-    ),
+    deformed([19, 22], floats(3, 4, 2, 2), floats(2, 8, 3, 4)),
+    deformed(19, floats(3, 4, 2, 2), floats(2, 8, 2, 3), dilations=[2, 2]),
+    deformed([19, 22], floats(6, 2, 2, 3), beyond(2, 24, 3, 2), floats(6), floats(2, 12, 3, 2), **MOVES),
 )
 
 
 REGIONS = np.array([[0, 0, 4, 3], [1, 0.5, 9, 9], [-2, -3, 1, 2], [2, 2, 2.2, 2.1]], np.float32)
-IMAGES = np.array([0, 1, 0, 1])
+OUTPUT = {"output_height": 2, "output_width": 3, "sampling_ratio": 2, "spatial_scale": 0.75, "absolute": 1e-5}
+
+
+def aligned(version, **options):
+    return node("RoiAlign", version, IMAGE, REGIONS, np.array([0, 1, 0, 1]), **OUTPUT, **options)
 
 
 test_regions_aligned = compared(
     *(
-        node(
-            "RoiAlign",
-            version,
-            IMAGE,
-            REGIONS,
-            IMAGES,
-            mode=mode,
-            output_height=2,
-            output_width=3,
-            sampling_ratio=2,
-            spatial_scale=0.75,
-            absolute=1e-5,
-            oracle=16 if version == 22 else "onnxruntime",
-            **attributes,
-        )
+        cases
         for mode in ("avg", "max")
-        for version, attributes in (
-            (10, {}),
-            (16, {}),
-            (16, {"coordinate_transformation_mode": "output_half_pixel"}),
-            (22, {}),
+        for cases in (
+            aligned([10, 16], mode=mode),
+            aligned(16, mode=mode, coordinate_transformation_mode="output_half_pixel"),
+            aligned(22, mode=mode, oracle=16),
         )
     )
 )

@@ -1,6 +1,6 @@
 import numpy as np
 
-from spec_tests.onnx_models.single_node import check, compared, each, node
+from spec_tests.onnx_models.single_node import compared, node
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 OTHERS = np.arange(40, dtype=np.float32).reshape(2, 5, 4) % 7 * 5
@@ -54,48 +54,32 @@ test_reversing_sequences = compared(
 )
 
 
+VERSIONS_OF_REDUCTIONS = {"add": [16, 18], "mul": [16, 18], "max": 18, "min": 18}
+
+
 test_scattering_with_a_reduction = compared(
     *(
-        node(
-            "ScatterElements",
-            version,
-            X[0].astype(dtype),
-            indices([[2, 0, 1, -1]] * 2),
-            X[0, 1:].astype(dtype),
-            reduction=reduction,
+        cases
+        for reduction, versions in VERSIONS_OF_REDUCTIONS.items()
+        for x in (X, X.astype(np.int32))
+        for cases in (
+            node("ScatterElements", versions, x[0], indices([[2, 0, 1, -1]] * 2), x[0, 1:], reduction=reduction),
+            node("ScatterND", versions, x, indices([[1, 2], [0, -3], [1, 2]]), x[0] + 1, reduction=reduction),
         )
-        for version, reductions in ((16, ("add", "mul")), (18, ("add", "mul", "max", "min")))
-        for reduction in reductions
-        for dtype in (np.float32, np.int32)
     ),
     node("ScatterElements", 18, X[0], indices([[1, 1], [-1, 0]]), -X[0, :2, :2], axis=1, reduction="add"),
-    node("ScatterElements", 18, X, indices(np.arange(40).reshape(2, 5, 4) % 3), OTHERS, axis=1, reduction="add"),
-    node(
-        "ScatterElements",
-        18,
-        X,
-        indices(np.arange(18).reshape(2, 3, 3) % 4),
-        OTHERS[:, :3, :3],
-        axis=-1,
-        reduction="max",
-    ),
     *(
-        node(
-            "ScatterND",
-            version,
-            X.astype(dtype),
-            indices([[1, 2], [0, -3], [1, 2]]),
-            X[0].astype(dtype) + 1,
-            reduction=reduction,
+        node("ScatterElements", 18, X, indices(np.arange(others.size).reshape(others.shape) % size), others, **options)
+        for others, size, options in (
+            (OTHERS, 3, {"axis": 1, "reduction": "add"}),
+            (OTHERS[:, :3, :3], 4, {"axis": -1, "reduction": "max"}),
         )
-        for version, reductions in ((16, ("add", "mul")), (18, ("add", "mul", "max", "min")))
-        for reduction in reductions
-        for dtype in (np.float32, np.int32)
     ),
 )
 
 
-@each(
+# Feature by feature: comparing all nodes element by element would be 64 times as many comparisons, and too many.
+test_edges_are_gathered_at_nodes_feature_by_feature = compared(
     *(
         node(
             "ScatterElements", 18, np.zeros([64, 64], np.float32), GRAPH, GRAPH.astype(np.float32), reduction=reduction
@@ -103,25 +87,13 @@ test_scattering_with_a_reduction = compared(
         for reduction in ("add", "max")
     )
 )
-async def test_what_edges_bring_is_gathered_at_nodes_feature_by_feature(context, case):
-    """Not element by element of all nodes: that would be 64 times as many comparisons, and too many."""
-    await check(context, case)
+
+
+CHOSEN = indices([[0, -1], [3, 7]]), np.array(4), np.array([2, 5], np.float32)
 
 
 test_one_hot = compared(
-    *(
-        node(
-            "OneHot",
-            versions,
-            indices([[0, -1], [3, 7]]),
-            np.array(4),
-            np.array([2, 5], np.float32),
-            known=(1,),
-            **attributes,
-        )
-        for versions in ([9], [11])
-        for attributes in ({}, {"axis": 0}, {"axis": -2})
-    ),
+    *(node("OneHot", [9, 11], *CHOSEN, known=(1,), **attributes) for attributes in ({}, {"axis": 0}, {"axis": -2})),
     node("OneHot", 28, indices([1, 0], np.int32), np.array(3), np.array([2, 5]), known=(1,), oracle="reference"),
 )
 

@@ -27,7 +27,7 @@ test_logic = compared(
 )
 
 
-test_what_kind_of_float = compared(
+test_classification_of_floats = compared(
     node("IsNaN", [9, 13, 20], A),
     node("IsInf", [10, 20], B),
     node("IsInf", [10, 20], A - 1, detect_negative=0),

@@ -1,13 +1,9 @@
-import numpy as np
 from onnx import TensorProto
 
-from spec_tests.onnx_models.single_node import compared, node
+from spec_tests.onnx_models.single_node import Random, compared, node
 
-rng = np.random.default_rng(6)
-
-
-def floats(*shape):
-    return rng.uniform(-1, 1, shape).astype(np.float32)
+random = Random(6)
+floats = random.floats
 
 
 SHAPES = [
@@ -26,7 +22,7 @@ test_matmul = compared(
     *(node("MatMul", [1, 9, 13], floats(*a), floats(*b)) for a, b in SHAPES),
     node("MatMul", 13, floats(3, 4), floats(4, 5), known=(1,)),
     *(
-        node("MatMul", 13, rng.integers(0, 9, a).astype(name), rng.integers(0, 9, b).astype(name))
+        node("MatMul", 13, random.rng.integers(0, 9, a).astype(name), random.rng.integers(0, 9, b).astype(name))
         for (a, b), name in zip(SHAPES[2:6], ("int32", "int64", "uint32", "uint64"), strict=True)
     ),
 )

@@ -1,25 +1,25 @@
 import numpy as np
 
-from spec_tests.onnx_models.single_node import compared, node
+from spec_tests.onnx_models.single_node import Random, compared, ml
 
-X = np.random.default_rng(9).uniform(-2, 2, [3, 4]).astype(np.float32)
+X = Random(9, -2, 2).floats(3, 4)
 X[1] = 0
 COUNTS = np.arange(-6, 6).reshape(3, 4)
 PLACES = np.array([2, 0, 2])
 
 
-test_what_comes_before_a_network = compared(
-    node("ai.onnx.ml.Scaler", 1, X, offset=[1.0, 2.0, 3.0, 4.0], scale=[0.5, 2.0, 3.0, 4.0]),
-    node("ai.onnx.ml.Scaler", 1, COUNTS, offset=[1.0], scale=[0.5]),
-    *(node("ai.onnx.ml.Normalizer", 1, item, norm=norm) for norm in ("MAX", "L1", "L2") for item in (X, COUNTS)),
-    node("ai.onnx.ml.Normalizer", 1, X[0]),
-    node("ai.onnx.ml.Binarizer", 1, X, threshold=0.5),
+test_preprocessing = compared(
+    ml("Scaler", X, offset=[1.0, 2.0, 3.0, 4.0], scale=[0.5, 2.0, 3.0, 4.0]),
+    ml("Scaler", COUNTS, offset=[1.0], scale=[0.5]),
+    *(ml("Normalizer", item, norm=norm) for norm in ("MAX", "L1", "L2") for item in (X, COUNTS)),
+    ml("Normalizer", X[0]),
+    ml("Binarizer", X, threshold=0.5),
 )
 
 
-test_what_comes_behind = compared(
-    node("ai.onnx.ml.LinearRegressor", 1, X, coefficients=np.arange(8.0).tolist(), intercepts=[1.0, 2.0], targets=2),
-    node("ai.onnx.ml.LinearRegressor", 1, X, coefficients=[1.0, 2.0, 3.0, 4.0]),
-    node("ai.onnx.ml.ArrayFeatureExtractor", 1, X, PLACES, known=(1,)),
-    node("ai.onnx.ml.ArrayFeatureExtractor", 1, COUNTS, PLACES),
+test_regression_and_selection = compared(
+    ml("LinearRegressor", X, coefficients=np.arange(8.0).tolist(), intercepts=[1.0, 2.0], targets=2),
+    ml("LinearRegressor", X, coefficients=[1.0, 2.0, 3.0, 4.0]),
+    ml("ArrayFeatureExtractor", X, PLACES, known=(1,)),
+    ml("ArrayFeatureExtractor", COUNTS, PLACES),
 )

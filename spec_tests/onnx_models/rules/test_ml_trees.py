@@ -2,15 +2,7 @@ import numpy as np
 import pytest
 
 from spec_tests.onnx_models.export.exporting import operators_of
-from spec_tests.onnx_models.single_node import (
-    assert_refused,
-    assert_same,
-    check,
-    compared,
-    node,
-    run,
-    run_onnxruntime,
-)
+from spec_tests.onnx_models.single_node import assert_same, check, compared, ml, refused, run, run_onnxruntime
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.onnx_models.rules.ml_trees import DEEPEST
@@ -18,7 +10,7 @@ from webnn_py.operators import tree_ensembles
 from webnn_py.operators.tree_ensembles import MOST_PRODUCTS
 
 X = np.array([[-1.5, 0.2], [0.0, 0.1], [0.3, np.nan], [2, 0.4]], np.float32)
-BOTH = {"outputs": 2, "wanted": (0, 1)}
+BOTH = {"outputs": 2}
 LEAVES = [(0, 2), (0, 3), (0, 4), (1, 1), (1, 2)]
 """The leaves' trees and numbers."""
 NODES = {
@@ -37,7 +29,7 @@ TRANSFORMS = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO")
 
 @pytest.fixture(scope="module", params=["numpy", "onnxruntime"])
 def backend(request):
-    """What draws trees in operators, and what takes them whole."""
+    """Return a device that draws trees as operators, and one that takes them whole."""
     return request.param
 
 
@@ -47,7 +39,7 @@ def _most_products(request, monkeypatch):
 
 
 def weighted(prefix, *weights):
-    """The attributes of weights: for each class, of each leaf; None for leaves that say nothing of it."""
+    """Return the attributes of weights: for each class, of each leaf; None where a leaf has no weight."""
     items = [
         (*leaf, place, weight)
         for place, column in enumerate(weights)
@@ -59,7 +51,7 @@ def weighted(prefix, *weights):
 
 
 def first_leaves(weights):
-    """The attributes of the weights of the first tree's leaves."""
+    """Return the attributes of the weights of the first tree's leaves."""
     return {name: values[:3] for name, values in weights.items()}
 
 
@@ -74,6 +66,8 @@ MIXED = weighted("class", [-0.3, 0.4, -0.2, -0.2, 0.5])
 THREE = weighted("class", [-0.3, -0.4, None, None, None], [None, None, -0.2, -0.1, None], [0.2, None, -0.5, -0.4, -0.6])
 TARGETS = weighted("target", [0.1, 0.4, 0.3, 0.2, 0.5], [1.0, 2.0, 3.0, -4.0, 5.0])
 TARGET = weighted("target", [0.1, 0.4, 0.3, 0.2, 0.5])
+INCOMPLETE = weighted("target", [0.1, None, 0.3, 0.2, 0.5])
+ALIKE = weighted("class", *[[0.1, 0.2, 0.3, 0.4, 0.5]] * 2)
 SPARSE = weighted("target", [0.1, None, 0.3, None, 0.5], [None, 2.0, None, -4.0, 5.0])
 LONE = {name: values[2:3] for name, values in NODES.items()}
 LONE_LEAF = {name: values[:1] for name, values in TARGET.items()}
@@ -81,11 +75,11 @@ LONE_LEAF = {name: values[:1] for name, values in TARGET.items()}
 
 
 def classifier(x, weights, labels, nodes=NODES, **attributes):
-    return node("ai.onnx.ml.TreeEnsembleClassifier", 1, x, **nodes, **weights, classlabels_int64s=labels, **attributes)
+    return ml("TreeEnsembleClassifier", x, **nodes, **weights, classlabels_int64s=labels, **attributes)
 
 
 def regressor(x, weights, nodes=NODES, *, targets=1, **attributes):
-    return node("ai.onnx.ml.TreeEnsembleRegressor", 1, x, **nodes, **weights, n_targets=targets, **attributes)
+    return ml("TreeEnsembleRegressor", x, **nodes, **weights, n_targets=targets, **attributes)
 
 
 test_rows_get_the_class_of_the_leaves_that_they_come_to = compared(
@@ -96,12 +90,12 @@ test_rows_get_the_class_of_the_leaves_that_they_come_to = compared(
     classifier(X, MIXED, [3, 8], **BOTH, base_values=[0.0]),
     *(classifier(X, THREE, [3, 8, -2], **BOTH, post_transform=item) for item in TRANSFORMS),
     classifier(X, THREE, [3, 8, -2], **BOTH, base_values=[0.2, 0.4, 0.0]),
-    classifier(X, weighted("class", *[[0.1, 0.2, 0.3, 0.4, 0.5]] * 2), [3, 8], outputs=2, wanted=(1,)),
+    classifier(X, ALIKE, [3, 8], outputs=2, wanted=(1,)),
     classifier(np.array([[-1, 1], [2, 0]]), ONE, [3, 8], **BOTH),
 )
 
 
-test_what_leaves_say_is_summed_up_over_the_trees = compared(
+test_weights_of_leaves_are_summed_over_the_trees = compared(
     *(regressor(X, TARGETS, targets=2, aggregate_function=item) for item in ("SUM", "AVERAGE", "MIN", "MAX")),
     regressor(X, TARGETS, targets=2, base_values=[1.0, -2.0], post_transform="SOFTMAX"),
     regressor(X, TARGET),
@@ -127,7 +121,7 @@ async def test_nodes_stand_in_any_order(context, ml):
     assert_same(found, run_onnxruntime(case.model(), case.feeds))
 
 
-async def test_what_looks_at_no_feature_has_no_input(context):
+async def test_trees_without_features_have_no_input(context):
     builder = MLGraphBuilder(context)
     graph = await builder.build(OnnxModel.load(regressor(X, LONE_LEAF, LONE)[0].model()).convert(builder))
     assert not graph.input_descriptors
@@ -144,13 +138,13 @@ async def test_trees_are_one_node_for_a_device_that_takes_them_so(ml):
 
 
 def operators(context, cases):
-    """How many operators the first case becomes."""
+    """Return the number of operators that the first case becomes."""
     model, builder = OnnxModel.load(cases[0].model()), MLGraphBuilder(context)
     return len(operators_of(model.convert(builder)))
 
 
 def chain(levels):
-    """A tree of so many levels, each with a leaf."""
+    """Return a tree with a leaf at each of its levels."""
     count = 2 * levels + 1
     branches = range(0, count - 1, 2)
     leaves = [item for item in range(count) if item not in branches]
@@ -199,67 +193,45 @@ async def test_trees_are_filled_up_to_the_largest(context, monkeypatch):
     assert operators(context, regressor(X, TARGET)) > at_once
 
 
-@pytest.mark.parametrize(
-    ("case", "text"),
-    [
-        (regressor(X, TARGET, {**NODES, "nodes_values": [0.0]}), "the lengths of the attributes of nodes is [1, 8]"),
-        (regressor(X, TARGET, modes("BRANCH_IN")), "attribute nodes_modes is BRANCH_IN; it must be BRANCH_LEQ"),
-        (regressor(X, TARGET, {**NODES, "nodes_nodeids": [0, 1, 2, 3, 4, 0, 1, 1]}), "the same number"),
-        (regressor(X, TARGET, {**NODES, "nodes_truenodeids": [9, 3, 0, 0, 0, 1, 0, 0]}), "tree 0 has no node 9"),
+def changed(**attributes):
+    """Return the case of the regression trees with other attributes of nodes."""
+    return regressor(X, TARGET, {**NODES, **{f"nodes_{name}": values for name, values in attributes.items()}})
+
+
+NO_TREES = "the nodes are no trees: more than one leads to a node"
+LACKS_WEIGHTS = "its leaves do not all have a weight for each target; for MIN they must"
+
+
+test_malformed_trees_are_refused = refused(
+    (changed(values=[0.0]), "the lengths of the attributes of nodes is [1, 8]"),
+    (regressor(X, TARGET, modes("BRANCH_IN")), "attribute nodes_modes is BRANCH_IN; it must be BRANCH_LEQ"),
+    (changed(nodeids=[0, 1, 2, 3, 4, 0, 1, 1]), "the same number"),
+    (changed(truenodeids=[9, 3, 0, 0, 0, 1, 0, 0]), "tree 0 has no node 9"),
+    (changed(truenodeids=[2, 2, 0, 0, 0, 1, 0, 0]), NO_TREES),
+    (changed(truenodeids=[2, 1, 0, 0, 0, 1, 0, 0]), NO_TREES),
+    (changed(treeids=[0] * 5 + [5] * 3), "tree 1 has no node 1, which has a weight"),
+    (changed(modes=["LEAF", *NODES["nodes_modes"][1:]]), "the number of roots is 4; it must be 2, one for each tree"),
+    (regressor(X, {}, chain(DEEPEST + 1)), f"the depth of a tree is more than {DEEPEST}"),
+    (
+        regressor(X, {**TARGET, "target_weights": [1.0]}),
+        "the lengths of the attributes of weights is [5, 5, 5, 1]; it must be the same",
+    ),
+    (regressor(X, TARGET, base_values=[1.0, 2.0]), "the length of attribute base_values is 2; it must be 1, one for"),
+    (regressor(X, TARGETS), "an id of a class or target is 1; it must be from 0 to 0"),
+    (regressor(X[:, :1], TARGET), "a feature that a node looks at is 1; it must be from 0 to 0"),
+    *(
         (
-            regressor(X, TARGET, {**NODES, "nodes_truenodeids": [2, 2, 0, 0, 0, 1, 0, 0]}),
-            "the nodes are no trees: more than one leads to a node",
-        ),
-        (
-            regressor(X, TARGET, {**NODES, "nodes_truenodeids": [2, 1, 0, 0, 0, 1, 0, 0]}),
-            "the nodes are no trees: more than one leads to a node",
-        ),
-        (
-            regressor(X, TARGET, {**NODES, "nodes_treeids": [0] * 5 + [5] * 3}),
-            "tree 1 has no node 1, which has a weight",
-        ),
-        (
-            regressor(X, TARGET, {**NODES, "nodes_modes": ["LEAF", *NODES["nodes_modes"][1:]]}),
-            "the number of roots is 4; it must be 2, one for each tree",
-        ),
-        (regressor(X, {}, chain(DEEPEST + 1)), f"the depth of a tree is more than {DEEPEST}"),
-        (
-            regressor(X, {**TARGET, "target_weights": [1.0]}),
-            "the lengths of the attributes of weights is [5, 5, 5, 1]; it must be the same",
-        ),
-        (
-            regressor(X, TARGET, base_values=[1.0, 2.0]),
-            "the length of attribute base_values is 2; it must be 1, one for",
-        ),
-        (regressor(X, TARGETS), "an id of a class or target is 1; it must be from 0 to 0"),
-        (regressor(X[:, :1], TARGET), "a feature that a node looks at is 1; it must be from 0 to 0"),
-        (
-            regressor(X, TARGET, {**NODES, "nodes_featureids": [2**32, *NODES["nodes_featureids"][1:]]}),
-            "a feature that a node looks at is 4294967296; it must be from 0 to 1",
-        ),
-        (
-            regressor(X, TARGET, {**NODES, "nodes_featureids": [-1, *NODES["nodes_featureids"][1:]]}),
-            "a feature that a node looks at is -1; it must be from 0 to 1",
-        ),
-        (
-            regressor(X, {**TARGET, "target_ids": [0, 0, -1, 0, 0]}),
-            "an id of a class or target is -1; it must be from 0 to 0",
-        ),
-        (classifier(X, ONE, [3, 8], post_transform="PROBIT"), "attribute post_transform is PROBIT; it must be NONE"),
-        (regressor(X, TARGET, post_transform="LOGISTIC"), "is [1, 'LOGISTIC']; it must be NONE"),
-        (regressor(X, TARGET, aggregate_function="MEDIAN"), "aggregate_function is MEDIAN; it must be SUM"),
-        (
-            regressor(X, weighted("target", [0.1, None, 0.3, 0.2, 0.5]), aggregate_function="MIN"),
-            "its leaves do not all have a weight for each target; for MIN they must",
-        ),
-        (classifier(X, ONE, [3, 8], **BOTH, base_values=[0.1, 0.2]), "base_values is 2; it must be that of the scores"),
-        (classifier(X, ONE, [3], **BOTH), "the labels and the classes with weights is [1, 0]"),
-        (
-            classifier(X, weighted("class", *[[0.1, 0.2, 0.3, 0.4, 0.5]] * 2), [3, 8], **BOTH),
-            "onnxruntime's label is not that of the greater",
-        ),
-    ],
-    ids=lambda item: item[:30] if isinstance(item, str) else "",
+            changed(featureids=[feature, *NODES["nodes_featureids"][1:]]),
+            f"a feature that a node looks at is {feature}; it must be from 0 to 1",
+        )
+        for feature in (2**32, -1)
+    ),
+    (regressor(X, {**TARGET, "target_ids": [0, 0, -1, 0, 0]}), "an id of a class or target is -1; it must be from 0"),
+    (classifier(X, ONE, [3, 8], post_transform="PROBIT"), "attribute post_transform is PROBIT; it must be NONE"),
+    (regressor(X, TARGET, post_transform="LOGISTIC"), "is [1, 'LOGISTIC']; it must be NONE"),
+    (regressor(X, TARGET, aggregate_function="MEDIAN"), "aggregate_function is MEDIAN; it must be SUM"),
+    (regressor(X, INCOMPLETE, aggregate_function="MIN"), LACKS_WEIGHTS),
+    (classifier(X, ONE, [3, 8], **BOTH, base_values=[0.1, 0.2]), "base_values is 2; it must be that of the scores"),
+    (classifier(X, ONE, [3], **BOTH), "the labels and the classes with weights is [1, 0]"),
+    (classifier(X, ALIKE, [3, 8], **BOTH), "onnxruntime's label is not that of the greater"),
 )
-async def test_what_is_no_tree_is_refused(context, case, text):
-    assert_refused(context, case[0], text)

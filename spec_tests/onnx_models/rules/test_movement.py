@@ -1,14 +1,10 @@
 import numpy as np
 
-from spec_tests.onnx_models.single_node import assert_same, compared, each, node, run
+from spec_tests.onnx_models.single_node import assert_same, compared, each, int64s, node, run
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 IMAGE = np.arange(2 * 8 * 4 * 6, dtype=np.float32).reshape(2, 8, 4, 6)
 SMALLEST, LARGEST = -(2**63), 2**63 - 1
-
-
-def given(*values):
-    return np.array(values, np.int64)
 
 
 test_concat = compared(
@@ -21,13 +17,13 @@ test_concat = compared(
 
 
 test_split = compared(
-    node("Split", [2, 11], X, outputs=2, wanted=(0, 1), axis=2),
-    node("Split", [2, 11], X, outputs=2, wanted=(0, 1), axis=1, split=[1, 2]),
+    node("Split", [2, 11], X, outputs=2, axis=2),
+    node("Split", [2, 11], X, outputs=2, axis=1, split=[1, 2]),
     node("Split", 11, X, outputs=2, wanted=(1,), axis=-1),
-    node("Split", 13, X, outputs=2, wanted=(0, 1), axis=2),
-    node("Split", [13, 18], X, given(1, 2), known=(1,), outputs=2, wanted=(0, 1), axis=-2),
-    node("Split", 18, X, outputs=2, wanted=(0, 1), num_outputs=2),
-    node("Split", 18, X, outputs=2, wanted=(0, 1), axis=1, num_outputs=2),
+    node("Split", 13, X, outputs=2, axis=2),
+    node("Split", [13, 18], X, int64s(1, 2), known=(1,), outputs=2, axis=-2),
+    node("Split", 18, X, outputs=2, num_outputs=2),
+    node("Split", 18, X, outputs=2, axis=1, num_outputs=2),
     node("Split", 18, IMAGE, outputs=3, wanted=(0, 2), axis=1, num_outputs=3),
 )
 
@@ -38,18 +34,18 @@ test_slice = compared(
     *(
         node("Slice", [10, 11, 13], X, *inputs, known=range(1, len(inputs) + 1))
         for inputs in (
-            (given(0, 1), given(2, 3)),
-            (given(1), given(-1), given(2)),
-            (given(-1000), given(1000), given(1)),
-            (given(SMALLEST), given(LARGEST), given(0)),
-            (given(0, 1), given(2, LARGEST), given(0, 2), given(1, 2)),
-            (given(-1), given(SMALLEST), given(2), given(-1)),
-            (given(LARGEST), given(SMALLEST), given(2), given(-3)),
-            (given(2, 3), given(0, 0), given(1, 2), given(-1, -2)),
-            (given(-1, 1), given(-1000, 3), given(1, 2), given(-2, 1)),
+            (int64s(0, 1), int64s(2, 3)),
+            (int64s(1), int64s(-1), int64s(2)),
+            (int64s(-1000), int64s(1000), int64s(1)),
+            (int64s(SMALLEST), int64s(LARGEST), int64s(0)),
+            (int64s(0, 1), int64s(2, LARGEST), int64s(0, 2), int64s(1, 2)),
+            (int64s(-1), int64s(SMALLEST), int64s(2), int64s(-1)),
+            (int64s(LARGEST), int64s(SMALLEST), int64s(2), int64s(-3)),
+            (int64s(2, 3), int64s(0, 0), int64s(1, 2), int64s(-1, -2)),
+            (int64s(-1, 1), int64s(-1000, 3), int64s(1, 2), int64s(-2, 1)),
         )
     ),
-    node("Slice", [11, 13], X, given(1), given(3), given(-1), known=(1, 2, 3)),
+    node("Slice", [11, 13], X, int64s(1), int64s(3), int64s(-1), known=(1, 2, 3)),
     node("Slice", 13, X, *(np.array([value], np.int32) for value in (3, -9, 2, -1)), known=(1, 2, 3, 4)),
 )
 
@@ -62,11 +58,11 @@ test_transpose = compared(
 
 test_reshape = compared(
     *(
-        node("Reshape", [5, 13, 14, 19, 21, 23, 24, 25], X, given(*shape), known=(1,))
+        node("Reshape", [5, 13, 14, 19, 21, 23, 24, 25], X, int64s(*shape), known=(1,))
         for shape in ([6, 4], [0, -1], [-1], [0, 0, 2, -1], [2, 3, 4])
     ),
-    node("Reshape", [14, 19, 21, 23, 24, 25], X, given(-1, 8), known=(1,), allowzero=1),
-    node("Reshape", 13, X[:1, :1, :1], given(), known=(1,)),
+    node("Reshape", [14, 19, 21, 23, 24, 25], X, int64s(-1, 8), known=(1,), allowzero=1),
+    node("Reshape", 13, X[:1, :1, :1], int64s(), known=(1,)),
     *(node("Flatten", [1, 9, 11, 13, 21, 23, 24, 25], X, axis=axis) for axis in (0, 1, 2, 3)),
     node("Flatten", [11, 13, 21], X, axis=-1),
     node("Flatten", 13, X),
@@ -81,19 +77,19 @@ test_axes_of_size_1 = compared(
     node("Squeeze", [1, 11], ONES, axes=[3]),
     node("Squeeze", 11, ONES, axes=[-4]),
     node("Squeeze", [13, 21, 23, 24, 25], ONES),
-    node("Squeeze", [13, 21, 23, 24, 25], ONES, given(-2, 1), known=(1,)),
+    node("Squeeze", [13, 21, 23, 24, 25], ONES, int64s(-2, 1), known=(1,)),
     node("Unsqueeze", [1, 11], X, axes=[0, 4]),
     node("Unsqueeze", 11, X, axes=[-1]),
-    node("Unsqueeze", [13, 21, 23, 24, 25], X, given(-1, 1), known=(1,)),
-    node("Unsqueeze", 13, np.array(5, np.float32), given(0), known=(1,)),
+    node("Unsqueeze", [13, 21, 23, 24, 25], X, int64s(-1, 1), known=(1,)),
+    node("Unsqueeze", 13, np.array(5, np.float32), int64s(0), known=(1,)),
 )
 
 
 test_repetition = compared(
-    node("Expand", [8, 13], X[:, :1], given(2, 3, 4), known=(1,)),
-    node("Expand", [8, 13], X, given(3, 1), known=(1,)),
-    node("Expand", [8, 13], X[:, :1], given(5, 1, 3, 1), known=(1,)),
-    node("Tile", [6, 13], X, given(1, 2, 3), known=(1,)),
+    node("Expand", [8, 13], X[:, :1], int64s(2, 3, 4), known=(1,)),
+    node("Expand", [8, 13], X, int64s(3, 1), known=(1,)),
+    node("Expand", [8, 13], X[:, :1], int64s(5, 1, 3, 1), known=(1,)),
+    node("Tile", [6, 13], X, int64s(1, 2, 3), known=(1,)),
 )
 
 
@@ -124,40 +120,40 @@ test_blocks_of_pixels = compared(
 
 
 FIVE = np.array(5, np.float32)
-PADS = given(0, 1, 2, 1, 0, 3)
+PADS = int64s(0, 1, 2, 1, 0, 3)
 
 
 test_pad = compared(
     *(node("Pad", 2, X, pads=[0, 1, 2, 0, 0, 1], mode=mode) for mode in ("constant", "edge", "reflect")),
     node("Pad", 2, X, pads=PADS.tolist(), value=5.0),
     *(node("Pad", [11, 13, 18, 19, 21, 23, 24, 25], X, PADS, known=(1,), mode=mode) for mode in ("constant", "edge")),
-    node("Pad", [11, 13, 18, 19, 21, 23, 24, 25], X, given(0, 1, 2, 1, 0, 3), FIVE, known=(1, 2)),
-    node("Pad", [11, 13, 18, 19], X, given(1, 2, 3, 0, 1, 2), known=(1,), mode="reflect"),
-    node("Pad", [11, 13, 18, 25], X, given(0, 1, 2, 1, -1, 3), FIVE, known=(1,)),
-    node("Pad", 18, X, given(0, 1, 2, 1, 0, 3), FIVE, known=(1,), mode="edge"),
-    node("Pad", [11, 13, 18], X, given(0, -1, 2, -1, 0, -3), FIVE, known=(1, 2)),
-    node("Pad", 13, X, given(0, -1, 0, -1, 0, -2), known=(1,)),
-    node("Pad", [18, 21], X, given(0, -1, 2, -1, 0, 1), known=(1,), mode="edge"),
-    node("Pad", [19, 23], X, given(1, 4, 2, 0, 1, 9), known=(1,), mode="wrap"),
-    node("Pad", 24, X, given(0, 0, 3, 1, 0, 0), known=(1,), mode="wrap"),
-    node("CenterCropPad", 18, X, given(5, 2, 4), known=(1,), oracle="reference"),
-    node("CenterCropPad", 18, X, given(7, 1), known=(1,), axes=[-1, 1], oracle="reference"),
-    node("Pad", [18, 19, 21, 23], X, given(1, -1, 2, 0), None, given(2, 0), known=(1, 3)),
-    node("Pad", [18, 19], X, given(2, 1), FIVE, given(-1), known=(1, 2, 3)),
-    node("Pad", 13, X.astype(np.int32), given(1, 0, 0, 0, 0, 1), np.array(7, np.int32), known=(1, 2)),
+    node("Pad", [11, 13, 18, 19, 21, 23, 24, 25], X, PADS, FIVE, known=(1, 2)),
+    node("Pad", [11, 13, 18, 19], X, int64s(1, 2, 3, 0, 1, 2), known=(1,), mode="reflect"),
+    node("Pad", [11, 13, 18, 25], X, int64s(0, 1, 2, 1, -1, 3), FIVE, known=(1,)),
+    node("Pad", 18, X, PADS, FIVE, known=(1,), mode="edge"),
+    node("Pad", [11, 13, 18], X, int64s(0, -1, 2, -1, 0, -3), FIVE, known=(1, 2)),
+    node("Pad", 13, X, int64s(0, -1, 0, -1, 0, -2), known=(1,)),
+    node("Pad", [18, 21], X, int64s(0, -1, 2, -1, 0, 1), known=(1,), mode="edge"),
+    node("Pad", [19, 23], X, int64s(1, 4, 2, 0, 1, 9), known=(1,), mode="wrap"),
+    node("Pad", 24, X, int64s(0, 0, 3, 1, 0, 0), known=(1,), mode="wrap"),
+    node("CenterCropPad", 18, X, int64s(5, 2, 4), known=(1,), oracle="reference"),
+    node("CenterCropPad", 18, X, int64s(7, 1), known=(1,), axes=[-1, 1], oracle="reference"),
+    node("Pad", [18, 19, 21, 23], X, int64s(1, -1, 2, 0), None, int64s(2, 0), known=(1, 3)),
+    node("Pad", [18, 19], X, int64s(2, 1), FIVE, int64s(-1), known=(1, 2, 3)),
+    node("Pad", 13, X.astype(np.int32), int64s(1, 0, 0, 0, 0, 1), np.array(7, np.int32), known=(1, 2)),
 )
 
 
 @each(
     *(
-        node("Slice", 13, X[0, 0], given(start), given(end), given(0), given(step), known=(1, 2, 3, 4))
+        node("Slice", 13, X[0, 0], int64s(start), int64s(end), int64s(0), int64s(step), known=(1, 2, 3, 4))
         for step in (-3, -2, -1, 1, 2, 3)
         for start in (-9, -4, -1, 0, 2, 4)
         for end in (-9, -4, -1, 0, 2, 4)
         if X[0, 0, start:end:step].size
     ),
 )
-async def test_slices_take_what_python_takes(context, case):
+async def test_slices_agree_with_python(context, case):
     actual = await run(context, case.model(), case.feeds)
     start, end, _, step = (int(item[0]) for item in case.inputs[1:])
     assert_same(actual, [X[0, 0, start:end:step]])

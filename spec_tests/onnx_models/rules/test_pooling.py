@@ -1,12 +1,10 @@
 import numpy as np
 
-from spec_tests.onnx_models.single_node import compared, node
+from spec_tests.onnx_models.single_node import Random, compared, node
 
-rng = np.random.default_rng(9)
-IMAGE = rng.uniform(-1, 1, [2, 3, 9, 8]).astype(np.float32)
-SEQUENCE = rng.uniform(-1, 1, [2, 3, 11]).astype(np.float32)
-VOLUME = rng.uniform(-1, 1, [2, 3, 4, 5, 6]).astype(np.float32)
-ANY_RANK = rng.uniform(-1, 1, [2, 3, 2, 3, 4]).astype(np.float32)
+floats = Random(9).floats
+IMAGE, SEQUENCE = floats(2, 3, 9, 8), floats(2, 3, 11)
+VOLUME, ANY_RANK = floats(2, 3, 4, 5, 6), floats(2, 3, 2, 3, 4)
 ALL = (("MaxPool", [1, 8, 10, 11, 12, 22]), ("AveragePool", [7, 10, 11, 19, 22]), ("LpPool", [2, 11, 18, 22]))
 
 
@@ -28,6 +26,9 @@ test_windows_over_two_axes = compared(
 )
 
 
+APART = {"kernel_shape": [2, 2, 2], "dilations": [2, 1, 2], "strides": [1, 2, 2], "ceil_mode": 1}
+
+
 test_windows_over_three_axes = compared(
     *(
         node(operator, versions, VOLUME, **attributes)
@@ -38,12 +39,7 @@ test_windows_over_three_axes = compared(
             {"kernel_shape": [2, 3, 2], "strides": [2, 2, 1], "auto_pad": "SAME_UPPER"},
         )
     ),
-    *(
-        node(
-            operator, versions[-1:], VOLUME, kernel_shape=[2, 2, 2], dilations=[2, 1, 2], strides=[1, 2, 2], ceil_mode=1
-        )
-        for operator, versions in ALL
-    ),
+    *(node(operator, versions[-1:], VOLUME, **APART) for operator, versions in ALL),
     node("AveragePool", [19, 22], VOLUME, kernel_shape=[2, 2, 3], pads=[1, 0, 1, 0, 1, 2], count_include_pad=1),
 )
 
@@ -115,7 +111,7 @@ test_all_spatial_axes = compared(
 
 test_places_of_the_greatest = compared(
     *(
-        node("MaxPool", versions, data, outputs=2, wanted=(0, 1), **attributes)
+        node("MaxPool", versions, data, outputs=2, **attributes)
         for data, versions, attributes in (
             (IMAGE, [8, 10, 11, 12, 22], {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1]}),
             (IMAGE, [8, 12], {"kernel_shape": [2, 2], "storage_order": 1}),
@@ -132,19 +128,13 @@ PLACES = np.array([[[[5, 7], [13, 15]]]])
 OF_PLACES = np.array([[[[1, 2], [3, 4]]]], np.float32)
 
 
+def put_back(version, *inputs, **options):
+    return node("MaxUnpool", version, OF_PLACES, *inputs, kernel_shape=[2, 2], strides=[2, 2], **options)
+
+
 test_elements_put_back = compared(
-    node("MaxUnpool", [9, 11], OF_PLACES, PLACES, kernel_shape=[2, 2], strides=[2, 2]),
-    node("MaxUnpool", 11, OF_PLACES, PLACES % 4, kernel_shape=[2, 2], strides=[2, 2], pads=[0, 0, 1, 1]),
-    node("MaxUnpool", 22, OF_PLACES, PLACES, kernel_shape=[2, 2], strides=[2, 2], oracle="reference"),
-    node(
-        "MaxUnpool",
-        11,
-        OF_PLACES,
-        PLACES,
-        np.array([1, 1, 5, 6]),
-        known=(2,),
-        kernel_shape=[2, 2],
-        strides=[2, 2],
-        oracle="reference",
-    ),
+    put_back([9, 11], PLACES),
+    put_back(11, PLACES % 4, pads=[0, 0, 1, 1]),
+    put_back(22, PLACES, oracle="reference"),
+    put_back(11, PLACES, np.array([1, 1, 5, 6]), known=(2,), oracle="reference"),
 )

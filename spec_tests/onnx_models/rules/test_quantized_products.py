@@ -5,20 +5,23 @@ import pytest
 from onnx import helper
 
 from spec_tests.onnx_models.single_node import (
+    Random,
     assert_same,
     check_steps,
     compared,
-    each,
     make_model,
+    microsoft,
     node,
     run,
+    scaled,
     seven_bits,
 )
 from spec_tests.support.backends import BACKENDS, on_each
 from spec_tests.support.depth import amount
 from webnn_py.onnx_models.rule_helpers.integer_products import EXACT, bounds
 
-rng = np.random.default_rng(3)
+random = Random(3)
+floats, of_type = random.floats, random.integers
 
 
 pytestmark = pytest.mark.sampled(5)
@@ -27,152 +30,106 @@ pytestmark = pytest.mark.sampled(5)
 backend = on_each(BACKENDS)
 
 
-def of_bytes(data_type, *shape):
-    limits = np.iinfo(data_type)
-    return rng.integers(limits.min, limits.max, shape, data_type, endpoint=True)
+def largest(*shape):
+    """Return bytes at the end of the range that is farther from their zero points below."""
+    return np.full(shape, 255, np.uint8)
 
 
-def floats(*shape):
-    return rng.uniform(-1, 1, shape).astype(np.float32)
-
-
-def scale(*values):
-    return np.array(values, np.float32)
-
-
-def step(value):
-    return np.array(value, np.float32)
-
-
-def point(value, data_type="uint8"):
-    return np.array(value, data_type)
-
-
-def largest(data_type, *shape):
-    """All at the end of the range that lies farther from their zero points below."""
-    return np.full(shape, np.iinfo(data_type).max, data_type)
-
-
-ROWS, COLUMNS = of_bytes("uint8", 2, 3, 5), seven_bits(of_bytes("int8", 5, 4))
-LONG, TALL = largest("uint8", 2, 1000), largest("uint8", 1000, 3)
-IMAGES, FILTERS = of_bytes("uint8", 2, 4, 5, 6), of_bytes("uint8", 6, 2, 3, 3)
-MANY, DEEP = largest("uint8", 1, 80, 4, 4), largest("uint8", 2, 40, 3, 3)
+ROWS, COLUMNS = of_type("uint8", 2, 3, 5), seven_bits(of_type("int8", 5, 4))
+LONG, TALL = largest(2, 1000), largest(1000, 3)
+IMAGES, FILTERS = of_type("uint8", 2, 4, 5, 6), of_type("uint8", 6, 2, 3, 3)
+MANY, DEEP = largest(1, 80, 4, 4), largest(2, 40, 3, 3)
+OF_COLUMNS = np.float32([0.1, 0.2, 0.3, 0.1])
+TENTH, FIFTIETH = np.float32(0.1), np.float32(0.02)
 
 
 test_sums_of_integers = compared(
     node("MatMulInteger", 10, ROWS, COLUMNS),
-    node("MatMulInteger", 10, ROWS, COLUMNS, point(100), point(-3, "int8"), known=(1, 3)),
-    node("MatMulInteger", 10, ROWS, COLUMNS, point(100), np.array([1, -2, 3, 4], np.int8), known=(1, 2, 3)),
+    node("MatMulInteger", 10, ROWS, COLUMNS, np.uint8(100), np.int8(-3), known=(1, 3)),
+    node("MatMulInteger", 10, ROWS, COLUMNS, np.uint8(100), np.int8([1, -2, 3, 4]), known=(1, 2, 3)),
     node("MatMulInteger", 10, ROWS[0, 0], COLUMNS),
     node("MatMulInteger", 10, ROWS, COLUMNS[:, 0].copy()),
-    node("MatMulInteger", 10, LONG, TALL, point(0), point(0)),
-    node("MatMulInteger", 10, LONG, TALL, point(255), point(0), known=(1, 3)),
+    node("MatMulInteger", 10, LONG, TALL, np.uint8(0), np.uint8(0)),
+    node("MatMulInteger", 10, LONG, TALL, np.uint8(255), np.uint8(0), known=(1, 3)),
     node("MatMulInteger", 10, LONG, TALL, known=(1,)),
-    node("ConvInteger", 10, IMAGES, FILTERS, point(7), point(200), known=(1,), group=2, pads=[1, 0, 1, 2]),
-    node("ConvInteger", 10, MANY, DEEP, point(0), group=2),
+    node("ConvInteger", 10, IMAGES, FILTERS, np.uint8(7), np.uint8(200), known=(1,), group=2, pads=[1, 0, 1, 2]),
+    node("ConvInteger", 10, MANY, DEEP, np.uint8(0), group=2),
     node("ConvInteger", 10, MANY, DEEP, known=(1,), group=2, strides=[2, 1]),
     node("ConvInteger", 10, IMAGES[:, :, 0].copy(), FILTERS[:, :, 0].copy(), group=2, auto_pad="SAME_LOWER"),
 )
 
 
+OF_FILTERS = np.uint8([1, 0, 255, 3, 4, 5])
+
+
 test_zero_points_of_rows_and_filters = compared(
-    node("MatMulInteger", 10, ROWS[0], COLUMNS, np.array([[1], [2], [250]], np.uint8), oracle="reference"),
-    node(
-        "ConvInteger",
-        10,
-        IMAGES,
-        FILTERS,
-        point(7),
-        np.array([1, 0, 255, 3, 4, 5], np.uint8),
-        known=(1, 3),
-        group=2,
-        oracle="reference",
-    ),
+    node("MatMulInteger", 10, ROWS[0], COLUMNS, np.uint8([[1], [2], [250]]), oracle="reference"),
+    node("ConvInteger", 10, IMAGES, FILTERS, np.uint8(7), OF_FILTERS, known=(1, 3), group=2, oracle="reference"),
 )
 
 
 async def test_a_list_of_zero_points_is_one_for_each_row(context):
-    (case,) = node("MatMulInteger", 10, ROWS[0], COLUMNS, np.array([1, 2, 250], np.uint8))
+    (case,) = node("MatMulInteger", 10, ROWS[0], COLUMNS, np.uint8([1, 2, 250]))
     product = (ROWS[0].astype(np.int32) - [[1], [2], [250]]) @ COLUMNS.astype(np.int32)
     assert_same(await run(context, case.model(), case.feeds), [product.astype(np.int32)])
 
 
-@each(
-    node("DynamicQuantizeLinear", 11, floats(3, 7), outputs=3, wanted=(0, 1, 2)),
-    node("DynamicQuantizeLinear", 11, floats(3, 7) + 4, outputs=3, wanted=(0, 1, 2)),
-    node("DynamicQuantizeLinear", 11, np.zeros([2], np.float32), outputs=3, wanted=(0, 1, 2)),
-    node(
-        "QLinearMatMul", [10, 21], ROWS, scale(0.02), point(100), COLUMNS, scale(0.1), point(-3, "int8"), scale(0.9),
-        point(128), known=(3, 4, 5),
-    ),
-    node(
-        "QLinearMatMul", 21, ROWS, scale(0.02).astype(np.float16), point(100), COLUMNS, scale(0.1).astype(np.float16),
-        point(-3, "int8"), scale(0.9).astype(np.float16), point(128), oracle="reference",
-    ),
-    node(
-        "QLinearMatMul", 21, ROWS, step(0.02), point(100), COLUMNS, scale(0.1, 0.2, 0.3, 0.1),
-        np.array([1, -2, 3, 4], np.int8), step(0.9), point(128), known=(3, 4, 5),
-    ),
-    node(
-        "QLinearConv", 10, IMAGES, step(0.1), point(7), FILTERS, step(0.02), point(200), step(0.5),
-        point(3), np.arange(6, dtype=np.int32) * 999, known=(3, 4, 5, 8), group=2, pads=[1, 1, 1, 1],
-    ),
-    node(
-        "QLinearConv", 10, IMAGES, step(0.1), point(7), seven_bits(FILTERS.view(np.int8)),
-        scale(0.02, 0.1, 0.2, 0.05, 0.01, 0.3), np.zeros(6, np.int8), step(0.9), point(100), group=2,
-        known=(3, 4, 5),
-    ),
-    node(
-        "com.microsoft.QGemm", 1, ROWS[0], step(0.1), point(7), COLUMNS, step(0.02), point(0, "int8"),
-        np.arange(4, dtype=np.int32) * 99, step(0.3), point(50), alpha=1.5,
-    ),
-)  # fmt: skip
-async def test_what_is_quantized_is_within_one_step(context, case):
-    await check_steps(context, case)
+def product(*scales_and_points, versions=21, **options):
+    left, right, result = scales_and_points
+    return node("QLinearMatMul", versions, ROWS, *left, COLUMNS, *right, *result, **options)
+
+
+def convolution(*inputs, filters, known, **options):
+    return node("QLinearConv", 10, IMAGES, TENTH, np.uint8(7), filters, *inputs, group=2, known=known, **options)
+
+
+BIAS = np.arange(6, dtype=np.int32) * 999
+PER_FILTER = np.float32([0.02, 0.1, 0.2, 0.05, 0.01, 0.3]), np.zeros(6, np.int8)
+LEFT, RIGHT, RESULT = scaled([0.02], 100), scaled([0.1], -3, np.int8), scaled([0.9], 128)
+HALVES = [(scale.astype(np.float16), point) for scale, point in (LEFT, RIGHT, RESULT)]
+OF_THE_GEMM = FIFTIETH, np.int8(0), np.arange(4, dtype=np.int32) * 99, *scaled(0.3, 50)
+
+
+test_quantized_results_are_within_one_step = compared(
+    node("DynamicQuantizeLinear", 11, floats(3, 7), outputs=3),
+    node("DynamicQuantizeLinear", 11, floats(3, 7) + 4, outputs=3),
+    node("DynamicQuantizeLinear", 11, np.zeros([2], np.float32), outputs=3),
+    product(LEFT, RIGHT, RESULT, versions=[10, 21], known=(3, 4, 5)),
+    product(*HALVES, oracle="reference"),
+    product(scaled(0.02, 100), (OF_COLUMNS, np.int8([1, -2, 3, 4])), scaled(0.9, 128), known=(3, 4, 5)),
+    convolution(*scaled(0.02, 200), *scaled(0.5, 3), BIAS, filters=FILTERS, known=(3, 4, 5, 8), pads=[1, 1, 1, 1]),
+    convolution(*PER_FILTER, *scaled(0.9, 100), filters=seven_bits(FILTERS.view(np.int8)), known=(3, 4, 5)),
+    microsoft("QGemm", ROWS[0], *scaled(0.1, 7), COLUMNS, *OF_THE_GEMM, alpha=1.5),
+    by=check_steps,
+)
 
 
 test_products_as_floats = compared(
-    node(
-        "com.microsoft.MatMulIntegerToFloat", 1, ROWS, COLUMNS, step(0.1), step(0.02), point(100),
-        point(-3, "int8"), floats(4),
-    ),
-    node(
-        "com.microsoft.MatMulIntegerToFloat", 1, ROWS, COLUMNS, step(0.1), scale(0.1, 0.2, 0.3, 0.1), known=(1,)
-    ),
-    node(
-        "com.microsoft.DynamicQuantizeMatMul", 1, floats(3, 5), COLUMNS, step(0.02), point(-3, "int8"), floats(4)
-    ),
-    node(
-        "com.microsoft.QGemm", 1, ROWS[0], step(0.1), point(7), COLUMNS.T.copy(), scale(0.1, 0.2, 0.3, 0.1),
-        np.zeros(4, np.int8), transB=1,
-    ),
-    node(
-        "com.microsoft.QGemm", 1, ROWS[0].T.copy(), step(0.1), point(7), COLUMNS, step(0.02), point(0, "int8"),
-        transA=1,
-    ),
-)  # fmt: skip
+    microsoft("MatMulIntegerToFloat", ROWS, COLUMNS, TENTH, FIFTIETH, np.uint8(100), np.int8(-3), floats(4)),
+    microsoft("MatMulIntegerToFloat", ROWS, COLUMNS, TENTH, OF_COLUMNS, known=(1,)),
+    microsoft("DynamicQuantizeMatMul", floats(3, 5), COLUMNS, FIFTIETH, np.int8(-3), floats(4)),
+    microsoft("QGemm", ROWS[0], *scaled(0.1, 7), COLUMNS.T.copy(), OF_COLUMNS, np.zeros(4, np.int8), transB=1),
+    microsoft("QGemm", ROWS[0].T.copy(), *scaled(0.1, 7), COLUMNS, FIFTIETH, np.int8(0), transA=1),
+)
 
 
-def packed(bits, *shape):
-    return rng.integers(0, 256, shape, np.uint8)
+def few_bits(x, *inputs, **sizes):
+    return microsoft("MatMulNBits", x, *inputs, N=5, K=x.shape[-1], **sizes)
+
+
+BLOCKS = {"known": (1, 2, 3), "block_size": 16, "absolute": 1e-4}
 
 
 test_weights_of_a_few_bits = compared(
     *(
-        node(
-            "com.microsoft.MatMulNBits", 1, floats(2, 3, 64), packed(bits, 5, 2, 32 * bits // 8), floats(5, 2),
-            known=(1, 2), K=64, N=5, bits=bits, block_size=32, absolute=1e-3,
+        few_bits(
+            floats(2, 3, 64), of_type("uint8", 5, 2, 32 * bits // 8), floats(5, 2), known=(1, 2), bits=bits,
+            block_size=32, absolute=1e-3,
         )
         for bits in (4, 8)
     ),
-    node(
-        "com.microsoft.MatMulNBits", 1, floats(3, 48), packed(4, 5, 3, 8), floats(5, 3), packed(4, 5, 2), None,
-        floats(5), known=(1, 2, 3), K=48, N=5, block_size=16, absolute=1e-4,
-    ),
-    node(
-        "com.microsoft.MatMulNBits", 1, floats(3, 40), packed(4, 5, 3, 8), floats(5, 3),
-        floats(5, 3), known=(1, 2, 3), K=40, N=5, block_size=16, absolute=1e-4,
-    ),
+    few_bits(floats(3, 48), of_type("uint8", 5, 3, 8), floats(5, 3), of_type("uint8", 5, 2), None, floats(5), **BLOCKS),
+    few_bits(floats(3, 40), of_type("uint8", 5, 3, 8), floats(5, 3), floats(5, 3), **BLOCKS),
 )  # fmt: skip
 
 
@@ -180,7 +137,7 @@ PRODUCTS = {"quick": 6, "full": 20, "thorough": 200}
 
 
 def random_product(chosen):
-    """Two factors with their zero points, anything of which may be known."""
+    """Return two factors and their zero points."""
     kinds = chosen.choice(["int8", "uint8"], 2)
     rows, inner, columns = int(chosen.integers(1, 5)), int(chosen.integers(1, 1200)), int(chosen.integers(1, 5))
     limits = [np.iinfo(kind) for kind in kinds]

@@ -1,24 +1,24 @@
 import numpy as np
 
-from spec_tests.onnx_models.single_node import assert_refused, compared, node
+from spec_tests.onnx_models.single_node import Random, compared, node, refused
 
-rng = np.random.default_rng(11)
 STEPS, BATCH, FEATURES, HIDDEN = 5, 2, 3, 4
-X = rng.uniform(-1, 1, [STEPS, BATCH, FEATURES]).astype(np.float32)
+floats = Random(11, -0.7, 0.7).floats
+X = floats(STEPS, BATCH, FEATURES)
+BATCH_FIRST = X.swapaxes(0, 1).copy()
 VERSIONS = [7, 14, 22]
-LENGTHS = np.full(BATCH, STEPS, np.int32)
+LENGTHS, OWN = np.full(BATCH, STEPS, np.int32), np.array([3, 5], np.int32)
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+EACH_DIRECTION = (("forward", 1), ("reverse", 1), ("bidirectional", 2))
+BOTH = {"direction": "bidirectional"}
 
 
-def floats(*shape):
-    return rng.uniform(-0.7, 0.7, shape).astype(np.float32)
-
-
-def parameters(gates, directions=1):
-    return (
-        floats(directions, gates * HIDDEN, FEATURES),
-        floats(directions, gates * HIDDEN, HIDDEN),
-        floats(directions, 2 * gates * HIDDEN),
-    )
+def network(operator, versions, *more, x=X, parts=3, **options):
+    """Return cases of a network with the first ``parts`` of weights, recurrent weights and biases, and more inputs."""
+    directions, size = 2 if options.get("direction") == "bidirectional" else 1, GATES[operator] * HIDDEN
+    weights = floats(directions, size, FEATURES), floats(directions, size, HIDDEN), floats(directions, 2 * size)
+    inputs = *weights[:parts], *[None] * (3 - parts if more else 0), *more
+    return node(operator, versions, x, *inputs, hidden_size=HIDDEN, outputs=3 if operator == "LSTM" else 2, **options)
 
 
 def state(directions=1):
@@ -26,275 +26,91 @@ def state(directions=1):
 
 
 test_lstm = compared(
-    node("LSTM", VERSIONS, X, *parameters(4)[:2], hidden_size=HIDDEN, outputs=3, wanted=(0, 1, 2)),
-    node("LSTM", VERSIONS, X, *parameters(4), known=(1, 2, 3), hidden_size=HIDDEN, outputs=3, wanted=(1,)),
-    node(
-        "LSTM",
-        VERSIONS,
-        X,
-        *parameters(4),
-        LENGTHS,
-        state(),
-        state(),
-        known=(1, 2, 3, 4),
-        hidden_size=HIDDEN,
-        direction="reverse",
-        outputs=3,
-        wanted=(0, 1, 2),
+    network("LSTM", VERSIONS, parts=2),
+    network("LSTM", VERSIONS, known=(1, 2, 3), wanted=(1,)),
+    network("LSTM", VERSIONS, LENGTHS, state(), state(), known=(1, 2, 3, 4), direction="reverse"),
+    network(
+        "LSTM", VERSIONS, None, state(2), state(2), np.zeros([2, 3 * HIDDEN], np.float32), known=(1, 2, 3, 7),
+        wanted=(0, 2), **BOTH,
     ),
-    node(
-        "LSTM",
-        VERSIONS,
-        X,
-        *parameters(4, 2),
-        None,
-        state(2),
-        state(2),
-        np.zeros([2, 3 * HIDDEN], np.float32),
-        known=(1, 2, 3, 7),
-        hidden_size=HIDDEN,
-        direction="bidirectional",
-        outputs=3,
-        wanted=(0, 2),
-    ),
-    node("LSTM", 14, X, *parameters(4), hidden_size=HIDDEN, activations=["Sigmoid", "Relu", "Tanh"], outputs=1),
-)
+    network("LSTM", 14, activations=["Sigmoid", "Relu", "Tanh"]),
+)  # fmt: skip
 
 
 test_gru = compared(
     *(
-        node(
-            "GRU",
-            VERSIONS,
-            X,
-            *parameters(3, 2 if direction == "bidirectional" else 1),
-            LENGTHS,
-            state(2 if direction == "bidirectional" else 1),
-            known=(1, 2, 3, 4),
-            hidden_size=HIDDEN,
-            direction=direction,
-            linear_before_reset=linear_before_reset,
-            outputs=2,
-            wanted=(0, 1),
+        network(
+            "GRU", VERSIONS, LENGTHS, state(count), known=(1, 2, 3, 4), direction=way, linear_before_reset=is_before
         )
-        for direction in ("forward", "reverse", "bidirectional")
-        for linear_before_reset in (0, 1)
+        for way, count in EACH_DIRECTION
+        for is_before in (0, 1)
     ),
-    node("GRU", VERSIONS, X, *parameters(3)[:2], hidden_size=HIDDEN, outputs=2, wanted=(1,)),
-    node(
-        "GRU",
-        14,
-        X,
-        *parameters(3, 2),
-        hidden_size=HIDDEN,
-        direction="bidirectional",
-        activations=["Sigmoid", "Relu"] * 2,
-        outputs=2,
-        wanted=(0, 1),
-    ),
+    network("GRU", VERSIONS, parts=2, wanted=(1,)),
+    network("GRU", 14, activations=["Sigmoid", "Relu"] * 2, **BOTH),
 )
 
 
-PEEPHOLES = floats(1, 3 * HIDDEN)
-OWN = np.array([3, 5], np.int32)
-
-
 test_lstm_with_peepholes_or_own_lengths = compared(
-    node(
-        "LSTM",
-        VERSIONS,
-        X,
-        *parameters(4),
-        None,
-        None,
-        None,
-        PEEPHOLES,
-        hidden_size=HIDDEN,
-        outputs=3,
-        wanted=(0, 1, 2),
-    ),
-    node(
-        "LSTM",
-        14,
-        X,
-        *parameters(4, 2),
-        OWN,
-        state(2),
-        state(2),
-        floats(2, 3 * HIDDEN),
-        known=(4, 7),
-        hidden_size=HIDDEN,
-        direction="bidirectional",
-        outputs=3,
-        wanted=(0, 1, 2),
-    ),
-    node(
-        "LSTM",
-        14,
-        X,
-        *parameters(4),
-        OWN,
-        known=(4,),
-        hidden_size=HIDDEN,
-        direction="reverse",
-        outputs=3,
-        wanted=(0, 1, 2),
-    ),
+    network("LSTM", VERSIONS, None, None, None, floats(1, 3 * HIDDEN)),
+    network("LSTM", 14, OWN, state(2), state(2), floats(2, 3 * HIDDEN), known=(4, 7), **BOTH),
+    network("LSTM", 14, OWN, known=(4,), direction="reverse"),
 )
 
 
 test_rnn = compared(
     *(
-        node(
-            "RNN",
-            VERSIONS,
-            X,
-            *parameters(1, 2 if direction == "bidirectional" else 1),
-            *more,
-            known=known,
-            hidden_size=HIDDEN,
-            direction=direction,
-            outputs=2,
-            wanted=(0, 1),
-        )
-        for direction in ("forward", "reverse", "bidirectional")
-        for more, known in (((), ()), ((OWN, state(2 if direction == "bidirectional" else 1)), (4,)))
+        network("RNN", VERSIONS, *more, known=known, direction=way)
+        for way, count in EACH_DIRECTION
+        for more, known in (((), ()), ((OWN, state(count)), (4,)))
     ),
-    node("RNN", 14, X, *parameters(1)[:2], hidden_size=HIDDEN, activations=["Relu"], outputs=2, wanted=(1,)),
+    network("RNN", 14, parts=2, activations=["Relu"], wanted=(1,)),
 )
 
 
 test_gru_with_own_lengths = compared(
     *(
-        node(
-            "GRU",
-            14,
-            X,
-            *parameters(3, 2 if direction == "bidirectional" else 1)[:parts],
-            *more,
-            known=(4,) if direction == "reverse" else (),
-            hidden_size=HIDDEN,
-            direction=direction,
-            linear_before_reset=linear_before_reset,
-            outputs=2,
-            wanted=(0, 1),
-        )
-        for linear_before_reset in (0, 1)
-        for direction, parts, more in (
-            ("forward", 2, (None, OWN)),
-            ("reverse", 3, (OWN,)),
-            ("bidirectional", 3, (OWN, state(2))),
+        network("GRU", 14, *more, parts=parts, known=known, direction=way, linear_before_reset=is_before)
+        for is_before in (0, 1)
+        for way, parts, more, known in (
+            ("forward", 2, (OWN,), ()),
+            ("reverse", 3, (OWN,), (4,)),
+            ("bidirectional", 3, (OWN, state(2)), ()),
         )
     ),
 )
 
 
 test_lengths_may_be_an_input_of_the_graph = compared(
-    node(
-        "LSTM",
-        22,
-        X,
-        *parameters(4, 2),
-        OWN,
-        hidden_size=HIDDEN,
-        direction="bidirectional",
-        outputs=3,
-        wanted=(0, 1, 2),
-    ),
-    node("RNN", 22, X, *parameters(1), OWN, hidden_size=HIDDEN, direction="reverse", outputs=2, wanted=(0, 1)),
+    network("LSTM", 22, OWN, **BOTH),
+    network("RNN", 22, OWN, direction="reverse"),
 )
+
+
+ACTIVATIONS = ["Sigmoid", "HardSigmoid", "Tanh", "Softsign", "ScaledTanh", "Elu"]
 
 
 test_clips_and_any_activations = compared(
-    node(
-        "LSTM",
-        14,
-        X,
-        *parameters(4, 2),
-        None,
-        state(2),
-        state(2),
-        clip=0.3,
-        hidden_size=HIDDEN,
-        direction="bidirectional",
-        activations=["Sigmoid", "HardSigmoid", "Tanh", "Softsign", "ScaledTanh", "Elu"],
-        activation_alpha=[0.3, 0.8, 0.6],
-        activation_beta=[0.4, 0.7],
-        outputs=3,
-        wanted=(0, 1, 2),
+    network(
+        "LSTM", 14, None, state(2), state(2), clip=0.3, activations=ACTIVATIONS, activation_alpha=[0.3, 0.8, 0.6],
+        activation_beta=[0.4, 0.7], **BOTH,
     ),
-    node("LSTM", 22, X, *parameters(4), hidden_size=HIDDEN, input_forget=1, outputs=3, wanted=(0, 1, 2)),
-    node(
-        "GRU",
-        22,
-        X,
-        *parameters(3),
-        clip=0.4,
-        hidden_size=HIDDEN,
-        activations=["ThresholdedRelu", "Affine"],
-        activation_alpha=[0.1, 0.5],
+    network("LSTM", 22, input_forget=1),
+    network(
+        "GRU", 22, clip=0.4, activations=["ThresholdedRelu", "Affine"], activation_alpha=[0.1, 0.5],
         activation_beta=[0.2],
-        outputs=2,
-        wanted=(0, 1),
     ),
-    node(
-        "RNN",
-        22,
-        X,
-        *parameters(1, 2),
-        hidden_size=HIDDEN,
-        direction="bidirectional",
-        activations=["LeakyRelu", "HardSigmoid"],
-        outputs=2,
-        wanted=(0, 1),
-    ),
-    node("RNN", 22, X, *parameters(1), hidden_size=HIDDEN, activations=["Sigmoid"], clip=0.5, outputs=2, wanted=(1,)),
+    network("RNN", 22, activations=["LeakyRelu", "HardSigmoid"], **BOTH),
+    network("RNN", 22, activations=["Sigmoid"], clip=0.5, wanted=(1,)),
+)  # fmt: skip
+
+
+test_one_length_for_each_of_the_batch_is_needed = refused(
+    (network("GRU", 22, OWN[:1]), "the shape of input sequence_lens is [1]; it must be [2]")
 )
 
 
-async def test_one_length_for_each_of_the_batch_is_needed(context):
-    (case,) = node("GRU", 22, X, *parameters(3), OWN[:1], hidden_size=HIDDEN, outputs=2)
-    assert_refused(context, case, "the shape of input sequence_lens is [1]; it must be [2]")
-
-
-BATCH_FIRST = X.swapaxes(0, 1).copy()
-
-
 test_the_batch_as_the_first_axis = compared(
-    node(
-        "LSTM",
-        [14, 22],
-        BATCH_FIRST,
-        *parameters(4)[:2],
-        hidden_size=HIDDEN,
-        layout=1,
-        outputs=3,
-        wanted=(0, 1, 2),
-        oracle="reference",
-    ),
-    node(
-        "GRU",
-        [14, 22],
-        BATCH_FIRST,
-        *parameters(3)[:2],
-        hidden_size=HIDDEN,
-        layout=1,
-        linear_before_reset=1,
-        outputs=2,
-        wanted=(0, 1),
-        oracle="reference",
-    ),
-    node(
-        "RNN",
-        [14, 22],
-        BATCH_FIRST,
-        *parameters(1),
-        None,
-        floats(BATCH, 1, HIDDEN),
-        hidden_size=HIDDEN,
-        layout=1,
-        outputs=2,
-        wanted=(0, 1),
-        oracle="reference",
-    ),
+    network("LSTM", [14, 22], x=BATCH_FIRST, parts=2, layout=1, oracle="reference"),
+    network("GRU", [14, 22], x=BATCH_FIRST, parts=2, layout=1, linear_before_reset=1, oracle="reference"),
+    network("RNN", [14, 22], None, floats(BATCH, 1, HIDDEN), x=BATCH_FIRST, layout=1, oracle="reference"),
 )

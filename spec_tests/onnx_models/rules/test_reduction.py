@@ -1,10 +1,10 @@
 import numpy as np
 
-from spec_tests.onnx_models.single_node import compared, node
+from spec_tests.onnx_models.single_node import Random, compared, int64s, node
 
-rng = np.random.default_rng(5)
-X = rng.uniform(0.5, 2, [2, 3, 4]).astype(np.float32)
-INTEGERS = rng.integers(-5, 5, [2, 3, 4]).astype(np.int32)
+random = Random(5, 0.5, 2)
+X = random.floats(2, 3, 4)
+INTEGERS = random.rng.integers(-5, 5, [2, 3, 4]).astype(np.int32)
 AT_13 = ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean", "ReduceProd", "ReduceSumSquare")
 EXTREMES = ("ReduceMax", "ReduceMin")
 BY_ATTRIBUTE = {
@@ -14,10 +14,6 @@ BY_ATTRIBUTE = {
 }
 BY_INPUT = {**dict.fromkeys(AT_13, (18,)), **dict.fromkeys(EXTREMES, (18, 20)), "ReduceSum": (13,)}
 NOTHING = np.array([], np.int64)
-
-
-def axes(*values):
-    return np.array(values, np.int64)
 
 
 test_axes_as_an_attribute = compared(
@@ -35,7 +31,7 @@ test_axes_as_an_input = compared(
     *(
         node(operator, versions, X, given, known=(1,), keepdims=keepdims)
         for operator, versions in BY_INPUT.items()
-        for given, keepdims in ((axes(1), 0), (axes(0, -1), 1), (NOTHING, 1))
+        for given, keepdims in ((int64s(1), 0), (int64s(0, -1), 1), (NOTHING, 1))
     ),
     *(
         node(operator, BY_INPUT[operator], X, NOTHING, known=(1,), noop_with_empty_axes=1)
@@ -46,15 +42,15 @@ test_axes_as_an_input = compared(
         for operator, computed in (("ReduceL1", np.abs), ("ReduceL2", np.abs), ("ReduceSumSquare", np.square))
     ),
     node("ReduceLogSum", 18, X, NOTHING, known=(1,), noop_with_empty_axes=1, oracle=[np.log(X)]),
-    node("ReduceSum", 13, X, axes(1), known=(1,), noop_with_empty_axes=1),
+    node("ReduceSum", 13, X, int64s(1), known=(1,), noop_with_empty_axes=1),
     *(
-        node(operator, 18, INTEGERS, axes(1), known=(1,))
+        node(operator, 18, INTEGERS, int64s(1), known=(1,))
         for operator in (*EXTREMES, "ReduceProd", "ReduceMean", "ReduceL2")
     ),
-    *(node(operator, 20, INTEGERS > 0, axes(1), known=(1,)) for operator in EXTREMES),
-    node("ReduceSum", 13, INTEGERS.astype(np.int64), axes(1), known=(1,)),
+    *(node(operator, 20, INTEGERS > 0, int64s(1), known=(1,)) for operator in EXTREMES),
+    node("ReduceSum", 13, INTEGERS.astype(np.int64), int64s(1), known=(1,)),
     *(
-        node(operator, 28, X, axes(0, -1), known=(1,), oracle="reference")
+        node(operator, 28, X, int64s(0, -1), known=(1,), oracle="reference")
         for operator in ("ReduceLogSum", "ReduceLogSumExp")
     ),
 )
