@@ -141,7 +141,7 @@ class Program:
         return results
 
 
-def what_is_wrong(value, got, expected, device="the GPU"):
+def what_is_wrong(value, got, expected, device):
     """In words, how two devices' results contradict what is known of a value; empty when they do not."""
     known = value.known
     kind = np.float64 if bounds.is_float(value.data_type) else object  # integers of 64 bits, without rounding
