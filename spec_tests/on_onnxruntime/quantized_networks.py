@@ -2,8 +2,8 @@
 
 from onnx import helper
 
-from spec_tests.onnx_models.single_node import make_model
 from spec_tests.support.computing import compute
+from spec_tests.support.onnx_programs import make_model
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import OnnxModel
 

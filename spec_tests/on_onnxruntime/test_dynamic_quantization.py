@@ -12,7 +12,7 @@ from webnn_py.onnx_models import OnnxModel
 
 pytest.importorskip("onnxruntime")
 
-from spec_tests.onnx_models.single_node import make_model
+from spec_tests.support.onnx_programs import make_model
 
 RNG = np.random.default_rng(29)
 NAN, INF, TINY = math.nan, math.inf, float(np.finfo(np.float32).smallest_subnormal)

@@ -12,7 +12,7 @@ onnxruntime = pytest.importorskip("onnxruntime")
 
 import onnx  # noqa: E402 - an extra
 
-from spec_tests.onnx_models.single_node import make_model  # noqa: E402 - an extra
+from spec_tests.support.onnx_programs import make_model  # noqa: E402 - an extra
 from webnn_py.onnx_models import OnnxModel  # noqa: E402 - an extra
 from webnn_py.operators.composites import dynamically_quantized  # noqa: E402 - an extra
 

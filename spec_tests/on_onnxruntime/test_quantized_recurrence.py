@@ -10,7 +10,7 @@ pytest.importorskip("onnxruntime")
 
 from spec_tests.on_onnxruntime.both import assert_same, on_both
 from spec_tests.on_onnxruntime.quantized_networks import ENDS, Weights, computed, of_one
-from spec_tests.onnx_models.single_node import make_model
+from spec_tests.support.onnx_programs import make_model
 
 STEPS, BATCH, SIZE, UNITS = 5, 2, 6, 4
 STEP = 5e-3
