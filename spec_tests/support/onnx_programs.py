@@ -11,6 +11,7 @@ TYPES = {
     "int32": TensorProto.INT32,
     "int8": TensorProto.INT8,
     "bool": TensorProto.BOOL,
+    "string": TensorProto.STRING,
 }
 
 
@@ -47,7 +48,9 @@ def program(nodes, inputs, outputs, weights=None, opset=17):
         [helper.make_tensor_value_info(name, TYPES[kind], shape) for name, (kind, shape) in outputs.items()],
         [numpy_helper.from_array(array, name) for name, array in (weights or {}).items()],
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]).SerializeToString()
+    opsets = [helper.make_opsetid("", opset)]
+    opsets += [helper.make_opsetid(domain, 1) for domain in sorted({node.domain for node in graph.node} - {""})]
+    return helper.make_model(graph, opset_imports=opsets).SerializeToString()
 
 
 def add(number=1.0, shape=(2, 3)):

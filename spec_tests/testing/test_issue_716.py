@@ -9,6 +9,7 @@ import trio
 
 from spec_tests.support.buffers import constant, filled, zeroed
 from spec_tests.support.drawing import build_add_buffer, build_add_one
+from spec_tests.testing.actions import destroy, destroy_context, dispatch, read
 from webnn_py import DestroyedBufferError, InvalidStateError
 from webnn_py.testing import interleavings
 
@@ -19,22 +20,6 @@ class Case:
 
     actions: object
     holds: object
-
-
-def read(s):
-    return s.context.read_buffer(s.x)
-
-
-def destroy(s):
-    s.x.destroy()
-
-
-def destroy_context(s):
-    s.context.destroy()
-
-
-def dispatch(s):
-    s.context.dispatch(s.graph, {"x": s.x}, {"y": s.y})
 
 
 def is_answered(ended, values):

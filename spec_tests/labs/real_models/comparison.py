@@ -11,6 +11,7 @@ from onnx import helper, numpy_helper
 import webnn_py
 from spec_tests.labs.real_models.contents import content
 from spec_tests.labs.real_models.exact import exactly
+from spec_tests.support.computing import compute_graph
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import OnnxModel
 
@@ -89,7 +90,7 @@ async def compared(model, path, backend):
         shapes = {name: value.shape for name, value in feeds.items() if name not in known}
         outputs = loaded.convert(builder, shapes, {name: feeds[name] for name in known})
         seconds = time.thread_time() - began
-        ours = await run_graph(context, await builder.build(outputs), feeds)
+        ours = await compute_graph(context, await builder.build(outputs), feeds)
     assert ours.keys() == wanted.keys(), sorted(ours.keys() ^ wanted.keys())
     from_exact = None
     if model.exact:
@@ -128,21 +129,6 @@ def difference(ours, theirs):
     return float(apart / largest) if largest else float(apart)
 
 
-async def run_graph(context, graph, feeds):
-    inputs, outputs = {}, {}
-    for name, descriptor in graph.input_descriptors.items():
-        inputs[name] = await context.create_buffer(
-            data_type=descriptor.data_type, shape=descriptor.shape, writable=True
-        )
-        context.write_buffer(inputs[name], feeds[name].astype(descriptor.data_type))
-    for name, descriptor in graph.output_descriptors.items():
-        outputs[name] = await context.create_buffer(
-            data_type=descriptor.data_type, shape=descriptor.shape, readable=True
-        )
-    context.dispatch(graph, inputs, outputs)
-    return {name: await context.read_buffer(buffer) for name, buffer in outputs.items()}
-
-
 def _count(graph):
     inner = [item.g for node in graph.node for item in node.attribute if item.HasField("g")]
     return len(graph.node) + sum(map(_count, inner))
@@ -157,7 +143,7 @@ async def compared_apart(model, path, backend):
         context = await ml.create_context(backend=backend)
         builder = MLGraphBuilder(context)
         outputs = OnnxModel.load(taken.SerializeToString(), **model.options).convert(builder)
-        ours = await run_graph(context, await builder.build(outputs), given)
+        ours = await compute_graph(context, await builder.build(outputs), given)
     return _told(ours, wanted)
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import onnx
 
 import webnn_py
-from spec_tests.labs.real_models.comparison import feeds_of, results_of, run_graph, session_of
+from spec_tests.labs.real_models.comparison import feeds_of, results_of, session_of
 from spec_tests.labs.real_models.questions import QUESTIONS, question
+from spec_tests.support.computing import run_graph
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import OnnxModel
 
