@@ -2,22 +2,30 @@
 
 import itertools
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from math import ceil, floor
 from typing import Any
 
 import numpy as np
 
-from spec_tests.operators.oracle import Constant, case, extremes, generator, rounded, spread, write
+from spec_tests.operators.oracle import (
+    Cases,
+    Constant,
+    Options,
+    case,
+    extremes,
+    generator,
+    rounded,
+    spread,
+    unique,
+    write,
+)
 
 ORACLE = f"Python {platform.python_version()}'s fractions, rounded once by numpy {np.__version__}"
 DATA_TYPES = ("float32", "float16", "uint8", "int8")
 BYTES = ("uint8", "int8")
 LINEAR = {"float32": {"ulp": 4}, "float16": {"ulp": 1}}
-
-Cases = list[dict[str, Any]]
-Options = Mapping[str, Any]
 
 
 def place(index: int, size: int, new_size: int) -> Fraction:
@@ -146,7 +154,7 @@ def resample_cases() -> Cases:
     expected = nearest(signed, [1, 1, 6, 6])
     options = {"scales": [2, 2]}
     collected.cases.append(case("a constant", {"input": Constant(signed)}, expected, options=options))
-    return list({case["name"]: case for case in collected.cases}.values())
+    return unique(collected.cases)
 
 
 def main() -> None:
