@@ -119,7 +119,7 @@ class MLBufferDescriptor(MLOperandDescriptor):
 
 
 def stored(descriptor: MLOperandDescriptor) -> MLOperandDescriptor:
-    """Return the descriptor in memory: the same, or that of the bytes that elements of four bits lie in."""
+    """Return the descriptor in memory: the same, or that of the bytes that hold elements of four bits."""
     if descriptor.data_type not in FOUR_BITS:
         return descriptor
     return MLOperandDescriptor("uint8", (descriptor.byte_length,))
@@ -188,7 +188,7 @@ def unsigned_long(value: object, lowest: int = 0, highest: int = MAX_UNSIGNED_LO
 
 
 def size_or_axis(value: object, lowest: int = 0, highest: int = MAX_UNSIGNED_LONG) -> int:
-    """Likewise; a number below 0, which infers a size or counts axes from the end elsewhere, is told to do neither."""
+    """Convert ``value`` to a size or an axis, neither of which may be negative, as some libraries allow."""
     return unsigned_long(
         value, lowest, highest, "; a size is at least 1 and never inferred, and no axis counts from the end"
     )

@@ -44,7 +44,7 @@ class Input(Value):
 
 @final
 class ContentKey:
-    """Tells arrays of the same bytes, by a digest that is made when two look alike or somebody asks for it.
+    """Recognizes arrays of the same bytes, by a digest that is computed when two look alike or when it is asked for.
 
     Args:
         array: contiguous; its bytes never change.
@@ -105,7 +105,7 @@ class Output(Value):
 
 @frozen(eq=False)
 class Node:
-    """One operator at work.
+    """One use of an operator.
 
     Attributes:
         operator: the declaration.

@@ -89,7 +89,7 @@ def words_of(error: Exception) -> str:
 
 
 def plain(text: str) -> str:
-    """The characters of a text, of which a class derived from ``str`` may tell other things."""
+    """Return the characters of a text, whatever methods a class derived from ``str`` overrides."""
     return str.__str__(text)
 
 

@@ -20,12 +20,12 @@ from webnn_py.operators.rules import Refused
 
 
 def is_dynamic(graph: Graph) -> bool:
-    """Whether a shape has a size that is known at dispatch only: then one of an input has."""
+    """Return whether a shape has a size that is known at dispatch only: then one of an input has."""
     return any(has_size(value.descriptor.shape) for value in graph.inputs.values())
 
 
 def is_dynamic_node(node: Node) -> bool:
-    """Whether what a node does depends on such a size."""
+    """Return whether what a node does depends on such a size."""
     descriptors = (*(value.descriptor for value in node.inputs), *node.outputs)
     return any(has_size(d.shape) for d in descriptors) or any(map(has_size, node.options.values()))
 
@@ -218,5 +218,5 @@ def with_constants(graph: Graph, replace: Callable[[Constant], Constant]) -> Gra
 
 
 def without_data(graph: Graph) -> Graph:
-    """The same graph with constants that have no bytes: what shapes are told from."""
+    """Return the same graph with constants without bytes, which is enough to infer shapes."""
     return with_constants(graph, lambda constant: Constant(constant.descriptor, None))

@@ -24,7 +24,7 @@ class TrioRun:
     __slots__ = ("_seen", "_token", "thread", "watch")
 
     def __init__(self, call: str) -> None:
-        """Look at the run in which ``call`` is made.
+        """Note the trio run in which ``call`` is made.
 
         Raises:
             RuntimeError: there is none.
@@ -36,7 +36,7 @@ class TrioRun:
         self.watch: CallWatch | None = None
 
     def check(self, call: str) -> Task:
-        """Refuse a call that is made in another thread, in another run or in none; else tell ``watch`` of it.
+        """Refuse a call from another thread, another trio run or none; otherwise tell ``watch`` about it.
 
         Returns:
             The task that calls.

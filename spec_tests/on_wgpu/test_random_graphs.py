@@ -12,14 +12,11 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.random_graphs.comparing import SETTINGS, assert_same
 from spec_tests.support.random_graphs.programs import CATEGORIES, programs
 from webnn_py import open_ml
 from webnn_py.device.on_wgpu import backend
 from webnn_py.device.on_wgpu.backend import features_of
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 
 @cache

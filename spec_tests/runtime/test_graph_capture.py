@@ -59,7 +59,6 @@ async def test_a_captured_run_may_make_its_outputs_once(env, x):
             await session.run({"a": source, "b": other})
         first["d"].dispose()
         other.dispose()
-    source.dispose()
 
 
 async def test_a_captured_run_of_some_outputs_is_not_one_of_all(env, x):
@@ -72,5 +71,3 @@ async def test_a_captured_run_of_some_outputs_is_not_one_of_all(env, x):
         with pytest.raises(TypeError, match=r"fetches has \['s', 'd'\]; the captured run has \['d'\]"):
             await session.run({"a": source, "b": other})
         np.testing.assert_array_equal(await first["d"].get_data(release=True), -x)
-    source.dispose()
-    other.dispose()

@@ -1,4 +1,4 @@
-"""Writes the limits of a profile's table from what the browser tells of itself.
+"""Write the limits of a profile's table from what the browser reports about itself.
 
 In the browser's console, on a page of http://localhost or https::
 

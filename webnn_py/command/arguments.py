@@ -145,7 +145,11 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     run.add_argument("--labels", type=Path, metavar="FILE", help="class names, one per line: print the top classes")
     run.add_argument("--top", type=positive, metavar="N", help="with --labels: number of top classes (default: 5)")
     _add_pictures(run.add_argument_group("pictures"))
-    _add_sounds(run.add_argument_group("sounds"))
+    sounds = run.add_argument_group("sounds")
+    sounds.add_argument(
+        "--rate", type=positive, metavar="HZ", help="the model's sample rate; files with another rate are refused"
+    )
+    sounds.add_argument("--resample", action="store_true", help="with --rate: convert such files instead")
     add_general(run)
 
 
@@ -163,13 +167,6 @@ def _add_pictures(group: "argparse._ArgumentGroup") -> None:
         "--fit", choices=["crop", "stretch", "pad"], help="how to fit a picture to the model's size (default: crop)"
     )
     group.add_argument("--layout", choices=["nchw", "nhwc"], help="needed where the input's shape does not show it")
-
-
-def _add_sounds(group: "argparse._ArgumentGroup") -> None:
-    group.add_argument(
-        "--rate", type=positive, metavar="HZ", help="the model's sample rate; files with another rate are refused"
-    )
-    group.add_argument("--resample", action="store_true", help="with --rate: convert such files instead")
 
 
 def positive(text: str) -> int:

@@ -13,9 +13,9 @@ import attrs
 import numpy as np
 
 from webnn_py.command.failures import BadInputError
-from webnn_py.command.loading import check_regular, unreadable
+from webnn_py.command.loading import opened
 from webnn_py.descriptors import DATA_TYPES
-from webnn_py.message_text import shown, words_of
+from webnn_py.message_text import shown
 
 if TYPE_CHECKING:
     from numpy.lib.npyio import NpzFile
@@ -26,8 +26,6 @@ Array = np.ndarray[Any, Any]
 
 MOST_TOLD: Final = 3
 """So many inputs are named in a line."""
-
-_DAMAGED: Final = "cannot be read as an array and may be cut, or another kind of file"
 
 UNNAMED: Final = "?"
 """A dimension that is open and has no name."""
@@ -148,16 +146,6 @@ def named(option: str, texts: Iterable[str], allowed: Iterable[str], what: str) 
     return found
 
 
-def frozen_values(texts: Iterable[str], inputs: Mapping[str, DeclaredInput]) -> dict[str, Array]:
-    """The values of ``--value``, by the input's name.
-
-    Raises:
-        BadInputError: one does not fit its input.
-    """
-    given = named("--value", texts, inputs, "the model's inputs are")
-    return {name: _frozen(inputs[name], text) for name, text in given.items()}
-
-
 def _frozen(declared: DeclaredInput, text: str) -> Array:
     if text.endswith(".npy"):
         return checked(declared, loaded(Path(text)), f"--value {declared.name}={text}")
@@ -211,18 +199,9 @@ def opened_arrays(path: Path) -> Iterator[Array | NpzFile]:
     Raises:
         BadInputError: it cannot be read.
     """
-    check_regular(path)
-    try:
-        with path.open("rb") as file:  # given a path, numpy leaves a file that it cannot read open
-            yield np.load(file, allow_pickle=False)
-    except BadInputError:
-        raise
-    except OSError as error:
-        if error.errno is not None:
-            raise BadInputError(unreadable(path, error)) from error
-        raise BadInputError(f"{path} {_DAMAGED}: {words_of(error)}") from error
-    except Exception as error:  # numpy and zipfile have a dozen for what is damaged
-        raise BadInputError(f"{path} {_DAMAGED}: {words_of(error)}") from error
+    # Given a path, numpy leaves a file that it cannot read open.
+    with opened(path, "an array and may be cut, or another kind of file") as file:
+        yield np.load(file, allow_pickle=False)
 
 
 def checked(declared: DeclaredInput, value: Array, what: str) -> Array:
@@ -440,21 +419,17 @@ class AskedInputs:
         texts = [*options.input, *options.value, *options.shape] if may_override else []
         overridden = [name for name in model.overridable if any(text.startswith(f"{name}=") for text in texts)]
         inputs = declared_inputs(model, overridden)
-        frozen = frozen_values(options.value, inputs)
+        values = named("--value", options.value, inputs, "the model's inputs are")
+        frozen = {name: _frozen(inputs[name], text) for name, text in values.items()}
         shapes = Shapes(inputs, options.shape)
         for name, value in frozen.items():
             shapes.bind(name, value.shape, f"--value {name}")
         return cls({name: item for name, item in inputs.items() if name not in frozen}, frozen, shapes)
 
 
-def as_options(said: Iterable[str]) -> str:
-    """Return the options with which a user can give the same."""
-    return " ".join(f"--shape {shlex.quote(text)}" for text in said)
-
-
-def as_values(said: Iterable[str]) -> str:
-    """Return the options that freeze inputs so."""
-    return " ".join(f"--value {shlex.quote(text)}" for text in said)
+def as_options(name: str, values: Iterable[str]) -> list[str]:
+    """Return an option that may be repeated as a user types it, with each value."""
+    return [f"{name} {shlex.quote(text)}" for text in values]
 
 
 def _usual(shape: Sequence[int | str] | None) -> tuple[tuple[int, ...], tuple[Role, ...]]:

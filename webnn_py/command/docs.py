@@ -1,4 +1,4 @@
-"""``webnn-py docs``: where the documentation lies."""
+"""``webnn-py docs``: where the documentation is."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ COMMANDS: Final = ("run", "info", "convert", "devices", "completion", "docs")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the command that was asked for, and return its status.
+    """Run the requested command, and return its status.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed.

@@ -45,7 +45,7 @@ MOST_GROUPS: Final = 12
 
 @attrs.frozen(eq=False)
 class ModelReport:
-    """Findings about a model.
+    """What was found out about a model.
 
     Attributes:
         path: the model's.
@@ -86,7 +86,7 @@ class ModelReport:
 
 
 def info(options: argparse.Namespace) -> int:
-    """Tell what a model is.
+    """Describe a model.
 
     Raises:
         BadInputError: there is no such model, or shapes or values do not fit it.
@@ -101,7 +101,8 @@ def info(options: argparse.Namespace) -> int:
 
     asked = AskedInputs.of(model, options)
     contents = contents_of(model._proto)
-    portability = _portability(options.browser)
+    browsers = [find(name) for name in NAMES if name in options.browser or "all" in options.browser]
+    portability = PortabilityReport(browsers)
     tried = trio.run(_tried, load_model(options.model, narrow=options.narrow), asked, options, portability)
     found, picture = tried.found, tried.picture
     try:
@@ -135,11 +136,6 @@ def info(options: argparse.Namespace) -> int:
             f"--graph {options.graph}: nothing is drawn, since not all of the model can be imported"
         )
     return 0
-
-
-def _portability(names: list[str]) -> PortabilityReport:
-    """The report that browsers' names ask for, still empty."""
-    return PortabilityReport(find(name) for name in NAMES if name in names or "all" in names)
 
 
 @attrs.frozen(eq=False)

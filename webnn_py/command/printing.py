@@ -11,7 +11,7 @@ from webnn_py.message_text import visible
 
 
 def print_lines(lines: Iterable[str], stream: TextIO | None = None) -> None:
-    """Print lines, each of them one line of a terminal, whatever characters its words have.
+    """Print lines, each on one line of the terminal, whatever characters it contains.
 
     Args:
         lines: the lines, without line ends.
@@ -25,7 +25,7 @@ def print_lines(lines: Iterable[str], stream: TextIO | None = None) -> None:
 
 
 def print_json(document: Mapping[str, Any]) -> None:
-    """Print a JSON object in ASCII without control characters: JSON itself lets DEL stand as it is.
+    """Print a JSON object in ASCII without control characters; JSON itself does not escape DEL.
 
     Raises:
         OutputClosedError: nobody reads what is printed.

@@ -11,7 +11,7 @@ import numpy as np
 
 from webnn_py.command.declared import Array
 from webnn_py.command.failures import BadInputError
-from webnn_py.command.loading import check_regular, unreadable
+from webnn_py.command.loading import opened
 
 if TYPE_CHECKING:
     from webnn_py import GraphProfile, NonFinite
@@ -75,13 +75,8 @@ def read_labels(path: Path) -> list[str]:
     Raises:
         BadInputError: the file cannot be read.
     """
-    check_regular(path)
-    try:
-        return path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise BadInputError(unreadable(path, error)) from error
-    except UnicodeDecodeError as error:
-        raise BadInputError(f"{path} is no text in UTF-8: {error.reason}") from error
+    with opened(path, "text in UTF-8") as file:
+        return file.read().decode().splitlines()
 
 
 def top_classes(outputs: Mapping[str, Array], labels: Sequence[str], top: int) -> dict[str, list[list[ScoredClass]]]:
@@ -143,7 +138,7 @@ class Times:
 
 @attrs.frozen
 class Looks:
-    """Findings of the options that look into a graph.
+    """The results of the options that inspect a graph.
 
     Attributes:
         profile: where the time goes; None if it was not asked for.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from webnn_py.command.declared import Array, DeclaredInput
 from webnn_py.command.failures import BadInputError
-from webnn_py.command.loading import check_regular, unreadable
+from webnn_py.command.loading import opened
 
 SUFFIXES: Final = frozenset({".wav"})
 
@@ -127,18 +127,12 @@ class _Format:
 
 
 def _decoded(path: Path) -> Sound:
-    check_regular(path)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise BadInputError(unreadable(path, error)) from error
-    if data[:4] != b"RIFF" or data[8:12] != b"WAVE":
-        raise BadInputError(f"{path} is no .wav file")
-    try:
+    with opened(path, "a .wav file") as file:
+        data = file.read()
+        if data[:4] != b"RIFF" or data[8:12] != b"WAVE":
+            raise BadInputError(f"{path} is no .wav file")
         found, body = _chunks(data)
         samples = _samples(found, body)
-    except ValueError as error:
-        raise BadInputError(f"{path} cannot be read as a .wav file: {error}") from error
     if not len(samples):
         raise BadInputError(f"{path} has no samples")
     return Sound(samples, found.rate, found.channels)

@@ -42,7 +42,7 @@ class ConstantStatistics:
 
     @classmethod
     def of(cls, data: Array, descriptor: MLOperandDescriptor) -> Self:
-        """Look at all elements.
+        """Compute the statistics of all elements.
 
         Args:
             data: the host's copy of the constant; elements of four bits lie two in a byte.

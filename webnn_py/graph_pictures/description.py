@@ -103,7 +103,9 @@ class GraphDescription:
         inputs = tuple(map(number, sketch.inputs))
         operators = []
         read, made = iter(sketch.operands), iter(sketch.results)
-        for index, (operator, label, drawn, names, options, outputs) in enumerate(_in_sixes(sketch.nodes)):
+        for index, (operator, label, drawn, names, options, outputs) in enumerate(
+            zip(*[iter(sketch.nodes)] * 6, strict=True)
+        ):
             operands = tuple([(name, number(next(read))) for name in names])
             first = len(values)
             for port, descriptor in enumerate(outputs):
@@ -122,7 +124,7 @@ class GraphDescription:
         ] == [(operator.operator, operator.operands) for operator in other.operators]
 
     def constants_of(self, graph: Graph) -> dict[int, np.ndarray[Any, Any]]:
-        """The elements of the described graph's constants that lie on the host, by the index of the value."""
+        """Return the elements of the constants on the host, by the index of the value."""
         return {
             index: value.data
             for operator, node in zip(self.operators, graph.nodes, strict=True)
@@ -137,7 +139,7 @@ Leaf = tuple[MLOperandDescriptor, str | float | None]
 
 @attrs.frozen(eq=False)
 class Sketch:
-    """The material of a description: every build keeps a sketch, few are asked for a description.
+    """The raw material of a description: every build keeps a sketch, but few descriptions are requested.
 
     Values are told apart by numbers that are theirs alone while the graph is there, as they are had without looking
     anything up.
@@ -179,10 +181,6 @@ class Sketch:
             tuple(map(id, graph.inputs.values())),
             tuple((name, id(value)) for name, value in graph.outputs.items()),
         )
-
-
-def _in_sixes(items: list[Any]) -> Iterator[tuple[Any, ...]]:
-    return zip(*[iter(items)] * 6, strict=True)
 
 
 def _parameters(node: Node) -> tuple[str, ...]:

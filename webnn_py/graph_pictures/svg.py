@@ -246,7 +246,7 @@ def _moved(pieces: Sequence[Piece], left: float, top: float) -> Iterator[Piece]:
 
 
 def _whole_frames(scene: Scene) -> tuple[list[Frame], list[str]]:
-    """The frames that can be drawn as one box each, and the keys of boxes and frames in an order that wires follow.
+    """Return the frames that can be drawn as one box each, and the keys of boxes and frames in topological order.
 
     What leaves a frame must not come back into it by way of others; a frame of which that is so is left out.
     """

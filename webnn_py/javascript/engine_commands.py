@@ -85,7 +85,7 @@ def node(limits: Limits) -> Command:
 
 
 def bound_growth(process: int, count: int) -> None:
-    """Have the operating system bound what a process allocates from now on, where it can do so (Linux).
+    """Limit the memory that a process can allocate from now on, where the operating system can (Linux).
 
     V8 bounds its heap by itself, but not what buffers hold; and it reserves so much at its start that only what is
     added says anything. A process that has ended meanwhile holds nothing, and needs no bound.

@@ -37,7 +37,7 @@ class Services(Protocol):
 
 
 class Host:
-    """Takes the messages of one realm.
+    """Handles the messages of one realm.
 
     Args:
         api: what calls mean.
@@ -221,7 +221,7 @@ def _source(at: Mapping[str, str]) -> Source:
 
 
 def _devices(graph: MLGraph) -> tuple[str, ...] | None:
-    """Return the events of graphs: those of the emulated browser, else of the device; None if nobody asked."""
+    """Return the events of graphs: those of the emulated browser, else of the device; None if not enabled."""
     rules = graph._context._browser
     if rules is not None and rules.enforced is not None and rules.enforced.graph_devices is not None:
         return rules.enforced.graph_devices

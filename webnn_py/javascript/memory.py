@@ -119,7 +119,7 @@ class MemoryAccount:
         return kept
 
     def hold(self, count: int, this: object, result: object) -> None:
-        """Count what a call has made: until its promise is settled, from when on its context counts it.
+        """Count what a call has made until its promise is settled; from then on its context counts it.
 
         What a builder is given counts as long as the builder has it.
         """

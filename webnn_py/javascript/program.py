@@ -78,7 +78,7 @@ class Program:
 
     @property
     def name(self) -> str:
-        """The program's own name, from which its imports start: its path from ``files`` if it lies there."""
+        """The program's own name, from which its imports start: its path relative to ``files`` if it is there."""
         return (None if self.files is None else Folder(self.files).name_of(self.path)) or self.path.name
 
     def source(self) -> str:
@@ -109,7 +109,7 @@ class CommandLineWorld:
         self.failed = False
 
     def log(self, level: str, text: str) -> None:
-        """Write a line; what nobody caught goes to the standard error and makes the program fail."""
+        """Write a line; an uncaught error goes to the standard error and makes the program fail."""
         uncaught = level in {"uncaught", "unhandled"}
         self.failed = self.failed or uncaught
         start = {"uncaught": "Uncaught ", "unhandled": "Unhandled rejection: "}.get(level, "")
@@ -127,7 +127,7 @@ class CommandLineWorld:
         return None if data is None else memoryview(data)
 
     def module(self, specifier: str, referrer: str, most: int | None) -> tuple[str, memoryview]:
-        """The program itself, or a file of the folder that was given whose name is a module's.
+        """Return the program itself, or the module of this name in the given folder.
 
         Raises:
             TypeError: there is none, no folder was given, or it has more than ``most`` bytes.

@@ -1,4 +1,4 @@
-"""quickjs-ng as a process: reads what to do, does it, says that it is done; meanwhile scripts call the host.
+"""quickjs-ng as a process: it reads commands, carries them out and confirms them; scripts call the host in between.
 
 Run by its path with the path of the library and a memory limit in bytes (0: none); never imported, and it imports
 nothing of the package. The library is that of the package quickjs-ng, called through its C API: the package's own

@@ -224,7 +224,7 @@ class Session:
 
     @enable_ki_protection
     async def idle(self) -> None:
-        """Wait until nothing waits.
+        """Wait until nothing is pending.
 
         Raises:
             EngineError: the engine died.

@@ -9,7 +9,7 @@ CLOSED: Final = frozenset({errno.EPIPE, errno.EBADF, errno.EINVAL, errno.EIO})
 
 
 class OutputClosedError(Exception):
-    """Nobody reads what is printed any more, or it cannot be written: there is no use in going on."""
+    """The output is closed or cannot be written: there is no point in continuing."""
 
 
 class OutputFailedError(OutputClosedError):

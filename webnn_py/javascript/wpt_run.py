@@ -72,7 +72,7 @@ class WindowWorld:
         self.complete = trio.Event()
 
     def log(self, level: str, text: str) -> None:
-        """Keep what was said; an exception outside of tests makes the file an error, as the harness itself says."""
+        """Keep a message; an exception outside of tests makes the file an error, as in the harness itself."""
         self.result.log.append(f"{level}: {text}")
 
     def fetch(self, url: str, most: int | None) -> memoryview | None:
@@ -89,7 +89,7 @@ class WindowWorld:
         return memoryview(file.read_bytes()) if file.is_file() else None
 
     def module(self, specifier: str, referrer: str, most: int | None) -> tuple[str, memoryview]:
-        """A module of the checkout.
+        """Return a module of the checkout.
 
         Raises:
             TypeError: there is none.

@@ -53,7 +53,7 @@ class Answer:
 
 @attrs.define
 class Tracing:
-    """The sizes for which questions are answered, and the answers that had to be noted.
+    """The sizes for which questions are answered, and the answers that depend on them.
 
     Attributes:
         sizes: of all names.

@@ -162,7 +162,7 @@ class SymbolicSize:
     __floor__ = __trunc__ = __ceil__
 
     def bit_length(self) -> int:
-        """The number of binary digits; so many have all sizes in a range, which is what is asked."""
+        """Return the number of binary digits, by questions that all sizes of one such range answer alike."""
         bits = 0
         while self >= 1 << bits:
             bits += 1
@@ -327,13 +327,10 @@ def _sum(terms: Iterable[tuple[tuple[Atom, ...], int]]) -> Any:
     kept = [(atoms, coefficient) for atoms, coefficient in coefficients.items() if coefficient]
     if not kept or kept == [((), coefficients.get(()))]:
         return coefficients.get((), 0)
-    size = SymbolicSize(tuple(sorted(kept, key=_place_in_text)))
+    # Names first, the number last.
+    kept.sort(key=lambda term: (not term[0], [(atom.kind != "name", atom.code) for atom in term[0]]))
+    size = SymbolicSize(tuple(kept))
     return size.low if size.low == size.high else size
-
-
-def _place_in_text(term: tuple[tuple[Atom, ...], int]) -> Any:
-    """Names first, the number last."""
-    return not term[0], [(atom.kind != "name", atom.code) for atom in term[0]]
 
 
 def _bounds(terms: Terms) -> tuple[int, int]:
@@ -368,7 +365,8 @@ def _quotient(left: Any, right: Any) -> tuple[Any, Any]:
     if type(rounded) is int:
         return whole + rounded, rest - rounded * right
     text, code = text.replace("//", "%"), f"({code_of(rest)}) % ({code_of(right)})"
-    remainder = _of_atom(Atom(code, text, "%", (rest, right), *_remainder_bounds(right)))
+    low, high = _ends(right)
+    remainder = _of_atom(Atom(code, text, "%", (rest, right), min(low + 1, 0), max(high - 1, 0)))
     return whole + rounded, remainder
 
 
@@ -376,11 +374,6 @@ def _quotient_bounds(left: Any, right: Any) -> tuple[int, int]:
     lows, rights = (_ends(left), [end for end in _ends(right) if end])
     corners = [a // b for a in lows for b in rights]
     return min(corners), max(corners)
-
-
-def _remainder_bounds(right: Any) -> tuple[int, int]:
-    low, high = _ends(right)
-    return min(low + 1, 0), max(high - 1, 0)
 
 
 def _ends(value: Any) -> tuple[int, int]:

@@ -36,7 +36,7 @@ def rough(number: Any) -> int:
 
 
 def values_of(item: Any, sizes: Sizes) -> Any:
-    """Likewise of all sizes in tuples and lists."""
+    """Return the values of all sizes in tuples and lists."""
     if isinstance(item, (tuple, list)):
         return type(item)(values_of(part, sizes) for part in item)
     return value_of(item, sizes)

@@ -43,7 +43,7 @@ def cast_number(value: float, data_type: MLOperandDataType) -> int | float:
 
 
 def _nearest_float(value: float, *, precision: int, lowest_unit: int, end: int) -> float:
-    """Round to a binary format in one step: by way of binary64, large ints would round twice.
+    """Round to a binary format in one step: large ints would round twice if they passed through binary64.
 
     Args:
         value: what to round.

@@ -14,9 +14,10 @@ results.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, Final, Generic, ParamSpec, TypedDict, TypeVar, Unpack, cast, get_type_hints
+from typing import Any, Final, Generic, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, cast, get_type_hints
 
 import attrs
 
@@ -29,38 +30,16 @@ from webnn_py.operators.operand import MLOperand
 P = ParamSpec("P")
 OutputT = TypeVar("OutputT", MLOperandDescriptor, list[MLOperandDescriptor])
 
-SPEC_NAMES: Mapping[str, str] = {
-    "a_transpose": "aTranspose",
-    "b_transpose": "bTranspose",
-    "beginning_padding": "beginningPadding",
-    "cell_state": "cellState",
-    "data_type": "dataType",
-    "ending_padding": "endingPadding",
-    "false_value": "falseValue",
-    "filter_layout": "filterLayout",
-    "hidden_size": "hiddenSize",
-    "hidden_state": "hiddenState",
-    "initial_cell_state": "initialCellState",
-    "initial_hidden_state": "initialHiddenState",
-    "input_layout": "inputLayout",
-    "keep_dimensions": "keepDimensions",
-    "max_value": "maxValue",
-    "min_value": "minValue",
-    "new_shape": "newShape",
-    "output_data_type": "outputDataType",
-    "output_padding": "outputPadding",
-    "output_shape_rounding": "outputShapeRounding",
-    "output_sizes": "outputSizes",
-    "peephole_weight": "peepholeWeight",
-    "recurrent_bias": "recurrentBias",
-    "recurrent_weight": "recurrentWeight",
-    "reset_after": "resetAfter",
-    "return_sequence": "returnSequence",
-    "true_value": "trueValue",
-    "window_dimensions": "windowDimensions",
-    "zero_point": "zeroPoint",
-}
-"""The IDL's names of parameters and operands where Python's differ."""
+
+def spec_name_of(name: str) -> str:
+    """Return the IDL's name of a parameter or an operand."""
+    first, *others = name.split("_")
+    return first + "".join(map(str.title, others))
+
+
+def python_name_of(spec_name: str) -> str:
+    """Return the Python name of an operator, a parameter or an operand of the IDL."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z][a-z0-9])", "_", spec_name).lower()
 
 
 @attrs.frozen
@@ -115,7 +94,7 @@ class Arguments:
 
 
 class Facts(TypedDict, total=False):
-    """Facts about what an operator computes, whatever its options are; passes and devices decide by them.
+    """Facts about what an operator computes, whatever its options; passes and devices rely on them.
 
     They hold up to rounding. Those about magnitudes and ranges hold for finite operands.
 
@@ -164,10 +143,11 @@ class Operator(Generic[P, OutputT]):
         function: Callable[P, OutputT],
         spec_name: str,
         limits: LimitsRow,
+        summary: str = "",
         **facts: Unpack[Facts],
     ) -> None:
         self.function: Callable[P, OutputT] = function
-        self.name = function.__name__.rstrip("_")
+        self.name = python_name_of(spec_name) if summary else function.__name__.rstrip("_")
         self.spec_name = spec_name
         self.category = function.__module__.rpartition(".")[2]
         self.limits = limits
@@ -179,7 +159,8 @@ class Operator(Generic[P, OutputT]):
         self.is_no_larger = facts.get("no_larger", False) or self.is_average
         self.result_range = (0, 1) if self.is_boolean else facts.get("result_range")
         self._propagates_nan = facts.get("propagates_nan", False)
-        self.__doc__ = function.__doc__
+        first, separator, rest = inspect.cleandoc(function.__doc__ or "").partition("\n")
+        self.__doc__ = (summary or first) + separator + rest
         self.__wrapped__: Callable[P, OutputT] = function
 
     def __repr__(self) -> str:
@@ -205,7 +186,7 @@ class Operator(Generic[P, OutputT]):
             required = declared.default is inspect.Parameter.empty
             parameters[name] = Parameter(
                 name=name,
-                spec_name=SPEC_NAMES.get(name, name),
+                spec_name=spec_name_of(name),
                 convert=convert,
                 optional=optional,
                 required=required,
@@ -221,7 +202,7 @@ class Operator(Generic[P, OutputT]):
 
     @cached_property
     def selected_operands(self) -> tuple[str, ...]:
-        """The operands of which each element of the output is an element; none where that cannot be said."""
+        """Return the operands from which each element of the output is taken; none where that is not known."""
         return self.operand_names if self._selects is True else self._selects or ()
 
     @cached_property
@@ -297,16 +278,41 @@ DECLARED: dict[str, Operator[..., Any]] = {}
 """What has been declared so far, by Python name; ``registry`` has it complete."""
 
 
+class _Declare(Protocol[P, OutputT]):
+    def __call__(
+        self, spec_name: str, limits: LimitsRow, summary: str, /, **facts: Unpack[Facts]
+    ) -> Operator[P, OutputT]: ...
+
+
+def family(**shared: Unpack[Facts]) -> Callable[[Callable[P, OutputT]], _Declare[P, OutputT]]:
+    """Make a function that declares operators which have the decorated function and the given facts in common.
+
+    Each has a name, a limits row and a summary, in place of the first line of the shared docstring, and may have other
+    facts.
+    """
+
+    def decorate(function: Callable[P, OutputT]) -> _Declare[P, OutputT]:
+        def declare(spec_name: str, limits: LimitsRow, summary: str, /, **facts: Unpack[Facts]) -> Operator[P, OutputT]:
+            return _entered(Operator(function, spec_name, limits, summary, **(shared | facts)))
+
+        return declare
+
+    return decorate
+
+
 def operator(
     spec_name: str, limits: LimitsRow, **facts: Unpack[Facts]
 ) -> Callable[[Callable[P, OutputT]], Operator[P, OutputT]]:
     """Declare an operator; see the module's docstring."""
 
     def declare(function: Callable[P, OutputT]) -> Operator[P, OutputT]:
-        declared = Operator(function, spec_name, limits, **facts)
-        if declared.name in DECLARED:
-            raise RuntimeError(f"{declared.name} is declared twice")
-        DECLARED[declared.name] = declared
-        return declared
+        return _entered(Operator(function, spec_name, limits, **facts))
 
     return declare
+
+
+def _entered(declared: Operator[P, OutputT]) -> Operator[P, OutputT]:
+    if declared.name in DECLARED:
+        raise RuntimeError(f"{declared.name} is declared twice")
+    DECLARED[declared.name] = declared
+    return declared

@@ -96,7 +96,7 @@ class Documentation:
 
 
 def documentation(operator: Operator[..., Any]) -> Documentation:
-    """Everything that is to be said of an operator."""
+    """The documentation of an operator."""
     summary, arguments, returns = written(operator)
     operands = [name for name in operator.limits if name in operator.signature.parameters]
     element_wise = not returns
@@ -111,7 +111,7 @@ def documentation(operator: Operator[..., Any]) -> Documentation:
 
 def written(operator: Operator[..., Any]) -> tuple[str, dict[str, str], str]:
     """Return the parts of a declaration's docstring: the summary, the arguments, and the returns."""
-    text = inspect.cleandoc(operator.function.__doc__ or "")
+    text = inspect.cleandoc(operator.__doc__ or "")
     summary, *rest = re.split(r"^(Args|Returns):\n", text, flags=re.MULTILINE)
     parts = dict(zip(rest[::2], map(textwrap.dedent, rest[1::2]), strict=True))
     entries = re.split(r"^(\w+): ", parts.get("Args", ""), flags=re.MULTILINE)[1:]

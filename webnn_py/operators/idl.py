@@ -136,22 +136,13 @@ def enumeration(allowed: tuple[str, ...]) -> Callable[[object], str]:
     return convert
 
 
-def _enumerations(allowed: tuple[str, ...]) -> Converter:
-    convert_one = enumeration(allowed)
-    return lambda values: sequence_of(values, convert_one, f"{', '.join(allowed)}")
-
-
-def _count_or_list(value: object) -> int | tuple[int, ...]:
-    return unsigned_longs(value) if isinstance(value, Iterable) else size_or_axis(value)
-
-
 _CONVERTERS: dict[object, Converter] = {
     MLOperand: operand,
     Sequence[MLOperand]: operands,
     int: size_or_axis,
     Long: long,
     Sequence[int]: unsigned_longs,
-    int | Sequence[int]: _count_or_list,
+    int | Sequence[int]: lambda value: unsigned_longs(value) if isinstance(value, Iterable) else size_or_axis(value),
     float: double,
     MLNumber: ml_number,
     Sequence[float]: floats,
@@ -173,5 +164,6 @@ def converter(annotation: object) -> tuple[Converter, bool]:
     if get_origin(annotation) is Literal:
         return enumeration(get_args(annotation)), optional
     if get_origin(annotation) is Sequence and get_origin(get_args(annotation)[0]) is Literal:
-        return _enumerations(get_args(get_args(annotation)[0])), optional
+        allowed = get_args(get_args(annotation)[0])
+        return lambda values: sequence_of(values, enumeration(allowed), ", ".join(allowed)), optional
     raise NotImplementedError(f"no Web IDL type is known for the annotation {annotation!r}")

@@ -85,14 +85,11 @@ def _broadcasts(x: int, y: int) -> bool:
     return _is_one(x) or _is_one(y) or x == y or x == 1 or y == 1
 
 
-def _broadcasts_to(size: int, wanted: int) -> bool:
-    return _is_one(size) or size in (wanted, 1)
-
-
 def check_broadcast_to(name: str, shape: Sequence[int], target: Sequence[int]) -> None:
     """Refuse a shape that does not broadcast, unidirectionally, to ``target``."""
     padded = (1,) * (len(target) - len(shape)) + tuple(shape)
-    if len(shape) > len(target) or not all(map(_broadcasts_to, padded, target)):
+    fits = (_is_one(size) or size in (wanted, 1) for size, wanted in zip(padded, target, strict=False))
+    if len(shape) > len(target) or not all(fits):
         refuse(f"the shape of {name}", tuple(shape), f"broadcastable to {listed(target)}")
 
 

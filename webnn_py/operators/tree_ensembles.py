@@ -175,7 +175,7 @@ class Questions:
 
 @attrs.frozen(eq=False)
 class Paths:
-    """The answers that lead to each leaf; nothing leads to padding of trees that are smaller than others.
+    """Return the answers that lead to each leaf; none lead to the padding of smaller trees.
 
     Attributes:
         branches: of each tree, the indices of its branches.
@@ -191,7 +191,7 @@ class Paths:
 
 
 def paths_of(trees: Trees, rows: int) -> Paths | None:
-    """The ways through all trees; None where these are too large for so many rows."""
+    """Return the paths through all trees; None where they are too large for so many rows."""
     walks: list[Walk] = []
     for root in trees.roots:
         walk = _walk(trees, int(root), MOST_PRODUCTS // (rows * len(trees.roots)))

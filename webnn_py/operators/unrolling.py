@@ -1,5 +1,5 @@
 # ruff: noqa: D103 - the functions are documented where the operators are declared
-"""The recurrent operators said in terms of others: the emulations of the specification, for all options.
+"""The recurrent operators expressed by others: the emulations of the specification, for all options.
 
 A network becomes its cell, step after step; all its steps share one matrix product of the input and the weight. See
 :mod:`webnn_py.operators.decompositions`.

@@ -53,7 +53,7 @@ class Slide:
         return (self.size - 1) * self.stride + self.reach - self.begin - self.end
 
     def part(self, number: int) -> range:
-        """Return the places of the axis that a window has, in order; none where it lies in the padding."""
+        """Return the indices along the axis that a window covers, in order; none where it is in the padding."""
         first = number * self.stride - self.begin
         begin = min(max(-(first // self.dilation), 0), self.window)
         end = min(max(-((first - self.size) // self.dilation), begin), self.window)

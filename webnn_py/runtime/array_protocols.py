@@ -13,7 +13,7 @@ from webnn_py.device.backend import HostArray
 
 
 class ArrayProtocols(NDArrayOperatorsMixin):
-    """Conversions, operators, indexing and iteration by way of numpy. A mixin of the tensors.
+    """Conversions, operators, indexing and iteration through numpy: a mixin of the tensors.
 
     Each raises ``TypeError`` for a tensor on the device, whose message names the call that brings its elements to the
     host, and ``InvalidStateError`` for one that was disposed of. Results share the tensor's memory wherever numpy's do,

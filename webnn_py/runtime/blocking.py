@@ -14,7 +14,6 @@ import weakref
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from functools import partial, wraps
-from types import TracebackType
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, Unpack, final, overload
 
 import numpy as np
@@ -131,7 +130,7 @@ class BlockingTensor(ArrayProtocols):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The elements' dtype in numpy, or that of the bytes that elements of four bits lie in."""
+        """The elements' dtype in numpy, or that of the bytes that hold elements of four bits."""
         return self._async.dtype
 
     @property
@@ -151,7 +150,7 @@ class BlockingTensor(ArrayProtocols):
 
     @property
     def disposed(self) -> bool:
-        """Whether it was disposed of."""
+        """Return whether it was disposed of."""
         return self._async.disposed
 
     @property
@@ -247,7 +246,7 @@ class BlockingSession(_OnLoop[runtime.InferenceSession]):
 
     @property
     def released(self) -> bool:
-        """Whether it was released."""
+        """Return whether it was released."""
         return self._async.released
 
     def run(
@@ -263,7 +262,7 @@ class BlockingSession(_OnLoop[runtime.InferenceSession]):
         }
 
     def profile(self, feeds: Mapping[str, Any], *, repeat: int = 10) -> GraphProfile:
-        """Tell where the time of a run goes; see :meth:`webnn_py.runtime.InferenceSession.profile`."""
+        """Report where the time of a run goes; see :meth:`webnn_py.runtime.InferenceSession.profile`."""
         return self._loop.run(self._async.profile, _given(feeds), repeat=repeat)
 
     def check_finite(self, feeds: Mapping[str, Any]) -> NonFinite | None:
@@ -278,9 +277,7 @@ class BlockingSession(_OnLoop[runtime.InferenceSession]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.release()
 
     def __del__(self) -> None:
@@ -355,7 +352,7 @@ class BlockingEnvironment(_OnLoop[runtime.Environment]):
     open_device = _blocking(runtime.Environment.open_device, _as_it_is)
 
     def has_context(self, id: int = 0) -> bool:
-        """Whether the context of this number is open; an environment has number 0 alone."""
+        """Return whether the context of this number is open; an environment has number 0 alone."""
         return self._async.has_context(id)
 
     @property
@@ -371,7 +368,7 @@ class BlockingEnvironment(_OnLoop[runtime.Environment]):
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed, by :meth:`close` or the end of the program."""
+        """Return whether it was closed, by :meth:`close` or the end of the program."""
         return self._async.closed
 
     def statistics(self) -> EnvironmentStatistics:
@@ -437,9 +434,7 @@ class BlockingEnvironment(_OnLoop[runtime.Environment]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def __del__(self) -> None:

@@ -75,7 +75,7 @@ class CapturedRun:
         )
 
     def is_repeated_by(self, feeds: object, fetches: object) -> bool:
-        """Whether the arguments of a run are the tensors of this one, and alive; False also where that takes longer."""
+        """Return whether the arguments of a run are this one's tensors, alive; False also if that takes longer."""
         if fetches is None:
             fetches = {}
         return (

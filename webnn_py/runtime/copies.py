@@ -64,7 +64,7 @@ class ElementRange:
 
     @property
     def overlaps(self) -> bool:
-        """Whether the ranges would overlap, were they of one tensor."""
+        """Return whether the ranges would overlap, were they of one tensor."""
         return abs(self.source_offset - self.destination_offset) < self.count
 
 

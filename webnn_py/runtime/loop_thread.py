@@ -84,7 +84,7 @@ class LoopThread:
 
     @classmethod
     def shared(cls) -> LoopThread:
-        """The process's one loop, started if there is none."""
+        """Return the process's only loop, started if necessary."""
         with cls._starting:
             if cls._shared is None or not cls._shared.is_usable():
                 cls._shared = cls()
@@ -155,7 +155,7 @@ class LoopThread:
         self._thread.join()
 
     def is_usable(self) -> bool:
-        """Whether calls can be made in this process, as far as can be known."""
+        """Return whether calls can be made in this process, as far as can be known."""
         return self._process == os.getpid() and self._nursery is not None
 
     def _check_caller(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import trio
@@ -30,46 +30,16 @@ Progress = Callable[[int, int], None]
 """Called with the number of nodes that are converted, and of all."""
 
 
-class Model(Protocol):
-    """A model, ready for a session.
-
-    Attributes:
-        inputs: its inputs by name, frozen ones left out.
-        outputs: its outputs by name.
-        sizes: the sizes of symbolic dimensions that are known.
-    """
-
-    inputs: Mapping[str, TensorDescriptor]
-    outputs: Mapping[str, TensorDescriptor]
-    sizes: Mapping[str, int]
-
-    async def graph(
-        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
-    ) -> MLGraph:
-        """A graph for these shapes of inputs that are left open."""
-
-    async def check_finite(
-        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], feeds: Mapping[str, HostArray]
-    ) -> NonFinite | None:
-        """Find where NaN and infinities come from, for these shapes of inputs that are left open."""
-
-    def release(self, graph: MLGraph) -> None:
-        """A graph that :meth:`graph` gave is needed no more."""
-
-
 @final
 class BuiltGraph:
     """A user's graph: it stays the user's, and is not destroyed."""
 
-    inputs: Mapping[str, TensorDescriptor]
-    outputs: Mapping[str, TensorDescriptor]
-    sizes: Mapping[str, int]
+    sizes: Mapping[str, int] = {}
 
     def __init__(self, graph: MLGraph) -> None:
         self._graph = graph
         self.inputs = {name: TensorDescriptor(d.data_type, d.shape) for name, d in graph.input_descriptors.items()}
         self.outputs = {name: TensorDescriptor(d.data_type, d.shape) for name, d in graph.output_descriptors.items()}
-        self.sizes = {}
 
     async def graph(
         self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
@@ -94,7 +64,7 @@ class BuiltGraph:
     async def check_finite(
         self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], feeds: Mapping[str, HostArray]
     ) -> NonFinite | None:
-        """Nothing.
+        """Refuse.
 
         Raises:
             NotSupportedError: always.
@@ -106,16 +76,18 @@ class BuiltGraph:
         )
 
     def release(self, graph: MLGraph) -> None:
-        """Nothing: the graph is the user's."""
+        """Do nothing: the graph is the user's."""
 
 
 @final
 class OnnxSource:
-    """An ONNX model, with values for some of its inputs, and sizes for some of its dimensions."""
+    """An ONNX model, with values for some of its inputs, and sizes for some of its dimensions.
 
-    inputs: Mapping[str, TensorDescriptor]
-    outputs: Mapping[str, TensorDescriptor]
-    sizes: Mapping[str, int]
+    Attributes:
+        inputs: its inputs by name, frozen ones left out.
+        outputs: its outputs by name.
+        sizes: the sizes of symbolic dimensions that are known.
+    """
 
     def __init__(
         self,
@@ -200,6 +172,10 @@ class OnnxSource:
     def release(self, graph: MLGraph) -> None:
         """Destroy it."""
         graph.destroy()
+
+
+Model = BuiltGraph | OnnxSource
+"""A model, ready for a session."""
 
 
 async def load_model(

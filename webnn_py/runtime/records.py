@@ -69,7 +69,7 @@ class TensorDescriptor:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether every dimension is known."""
+        """Return whether every dimension is known."""
         return self.shape is not None and len(self.fixed_shape) == len(self.shape)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Any, Final, Self, final, get_args
 
 import attrs
@@ -113,7 +113,7 @@ class InferenceSession(Handle):
 
     @property
     def released(self) -> bool:
-        """Whether it was released."""
+        """Return whether it was released."""
         return self._released
 
     # --- running ---------------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ class InferenceSession(Handle):
 
     async def _prepare(self) -> None:
         """Make the graph, if the model says all shapes."""
-        if not self._expected.has_open_shapes:
+        if not self._expected.open:
             async with self._line:
                 await self._plan((), {})
 
@@ -229,7 +229,7 @@ class InferenceSession(Handle):
     # --- looking into it -------------------------------------------------------------------------------------
 
     async def profile(self, feeds: Feeds, *, repeat: int = 10) -> GraphProfile:
-        """Tell where the time of a run goes, kernel by kernel: :meth:`webnn_py.MLGraph.profile` of the graph for feeds.
+        """Report where a run spends its time, by kernel: :meth:`webnn_py.MLGraph.profile` of the graph for feeds.
 
         The graph is made if there is none for their shapes. Runs wait meanwhile, and their buffers are not touched.
 
@@ -275,7 +275,7 @@ class InferenceSession(Handle):
             return await self._model.check_finite(self._opened, shapes, arrays)
 
     async def _brought(self, method: str, feeds: Feeds) -> tuple[Mapping[str, tuple[int, ...]], dict[str, HostArray]]:
-        """Check feeds, and bring those that lie on the device to the host.
+        """Check feeds, and copy those on the device to the host.
 
         Returns:
             The shapes of the inputs that the model leaves open, and all feeds as arrays.
@@ -294,7 +294,7 @@ class InferenceSession(Handle):
 
     @asynccontextmanager
     async def _while_pending(self, method: str) -> AsyncIterator[None]:
-        """Tell the end of the session from other wrong states."""
+        """Distinguish a released session from other invalid states."""
         try:
             yield
         except InvalidStateError:
@@ -332,9 +332,7 @@ class InferenceSession(Handle):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         await self.release()
 
     def _check_usable(self, method: str, when: str = "") -> None:

@@ -74,44 +74,40 @@ class Tensor(ArrayProtocols):
     _hold: ContextReference | None
 
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
-        self._clear()
         array = host_array("Tensor()", array)
-        self._array = array
-        self._descriptor = operand_descriptor(array.dtype.name, array.shape)
-        self._disposed = False
+        self._fill(operand_descriptor(array.dtype.name, array.shape), array=array)
 
-    def _clear(self) -> None:
-        self._array = None
-        self._buffer = None
-        self._disposed = True  # until it is complete
-        self._gpu_buffer = None
-        self._hold = None
+    def _fill(
+        self,
+        descriptor: MLOperandDescriptor,
+        *,
+        array: HostArray | None = None,
+        buffer: MLBuffer | None = None,
+        hold: ContextReference | None = None,
+        gpu_buffer: Any = None,
+    ) -> Self:
+        self._array = array
+        self._buffer = buffer
+        self._descriptor = descriptor
+        self._disposed = False
+        self._gpu_buffer = gpu_buffer
+        self._hold = hold
         self._is_release_wanted = False
-        self._label = ""
+        self._label = "" if buffer is None else buffer.label
         self._lent = None
         self._readers = 0
+        return self
 
     @classmethod
     def _on_host(cls, array: HostArray, descriptor: MLOperandDescriptor) -> Self:
         """A tensor of an array that is known to be of this data type and shape."""
-        self = cls.__new__(cls)
-        self._clear()
-        self._array = array
-        self._descriptor = descriptor
-        self._disposed = False
-        return self
+        return cls.__new__(cls)._fill(descriptor, array=array)
 
     @classmethod
     def _on_device(cls, buffer: MLBuffer, hold: ContextReference) -> Self:
         """A tensor that owns a buffer of a context, and refers to that context."""
-        self = cls.__new__(cls)
-        self._clear()
-        self._buffer = buffer
-        self._hold = hold
-        self._label = buffer.label
-        self._descriptor = MLOperandDescriptor(buffer.data_type, buffer.shape)
-        self._disposed = False
-        return self
+        descriptor = MLOperandDescriptor(buffer.data_type, buffer.shape)
+        return cls.__new__(cls)._fill(descriptor, buffer=buffer, hold=hold)
 
     @classmethod
     def from_gpu_buffer(
@@ -143,12 +139,7 @@ class Tensor(ArrayProtocols):
                 f"from_gpu_buffer(): the GPU buffer has {size} bytes; {descriptor} takes {descriptor.byte_length}, and "
                 f"GPU buffers of tensors have a multiple of {GPU_BUFFER_GRAIN}: it must have at least {needed}"
             )
-        self = cls.__new__(cls)
-        self._clear()
-        self._gpu_buffer = gpu_buffer
-        self._descriptor = descriptor
-        self._disposed = False
-        return self
+        return cls.__new__(cls)._fill(descriptor, gpu_buffer=gpu_buffer)
 
     # --- what it is ------------------------------------------------------------------------------------------
 
@@ -166,7 +157,7 @@ class Tensor(ArrayProtocols):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The elements' dtype in numpy, or that of the bytes that elements of four bits lie in."""
+        """The elements' dtype in numpy, or that of the bytes that hold elements of four bits."""
         return np.dtype(stored(self._descriptor).data_type)
 
     @property
@@ -186,7 +177,7 @@ class Tensor(ArrayProtocols):
 
     @property
     def disposed(self) -> bool:
-        """Whether it was disposed of."""
+        """Return whether it was disposed of."""
         return self._disposed
 
     @property
@@ -236,13 +227,13 @@ class Tensor(ArrayProtocols):
                 raise NotSupportedError(
                     f"gpu_buffer: {self!r} lies on the device {backend.info.name}; only WebGPU has GPU buffers"
                 )
-            self._lent = backend.lend(buffer._storage, _nothing, _never)
+            self._lent = backend.lend(buffer._storage, _nothing, lambda: False)
         return self._lent
 
     # --- data ------------------------------------------------------------------------------------------------
 
     async def get_data(self, release: bool = False) -> HostArray:  # noqa: FBT001, FBT002 - as in ONNX Runtime
-        """The data as an array: of a tensor on the host its own, else a copy that the caller owns.
+        """Return the data as an array: its own for a tensor on the host, else a copy that the caller owns.
 
         Args:
             release: whether to dispose of the tensor when the data have come; with calls that overlap, when those of
@@ -431,8 +422,4 @@ def _let_go(buffer: MLBuffer | None, hold: ContextReference) -> None:
 
 
 def _nothing() -> None:
-    """A view that is given back is waited for by nobody."""
-
-
-def _never() -> bool:
-    return False
+    """Do nothing when a view is given back, since nothing waits for it."""

@@ -48,7 +48,7 @@ class GraphFolder:
     most_bytes: int = MOST_BYTES
 
     def keys(self, device: str) -> list[str]:
-        """The keys of the graphs that can be loaded for a device, as far as their labels tell, in order.
+        """Return the keys of the graphs that can be loaded for a device, judging by their labels, in order.
 
         Raises:
             OSError: the folder cannot be read.
@@ -179,7 +179,7 @@ class GraphFolder:
         return secret
 
     def _secret_made(self) -> bytes:
-        """Return the secret, made if there is none; of two processes that make one at once, one wins for both."""
+        """Return the secret, made if there is none; if two processes make one at once, both use the same."""
         with suppress(FileNotFoundError):
             return self._secret()
         handle, name = tempfile.mkstemp(UNFINISHED, dir=self.path)  # for this user alone

@@ -1,4 +1,4 @@
-"""A saved graph's file: what it is, then JSON, then bytes; nobody makes one who does not know the folder's secret.
+"""A saved graph's file: a header, then JSON, then bytes, sealed with the folder's secret.
 
 ::
 

@@ -57,17 +57,17 @@ class MLBuffer(NoArray, Handle, HasHandle):
 
     @property
     def readable(self) -> bool:
-        """Whether :meth:`MLContext.read_buffer` may read it."""
+        """Return whether :meth:`MLContext.read_buffer` may read it."""
         return self._descriptor.readable
 
     @property
     def writable(self) -> bool:
-        """Whether :meth:`MLContext.write_buffer` may write it."""
+        """Return whether :meth:`MLContext.write_buffer` may write it."""
         return self._descriptor.writable
 
     @property
     def constant(self) -> bool:
-        """Whether it is a constant, to be used by :meth:`MLGraphBuilder.constant` only."""
+        """Return whether it is a constant, to be used by :meth:`MLGraphBuilder.constant` only."""
         return self._descriptor.constant
 
     @property

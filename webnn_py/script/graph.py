@@ -77,7 +77,7 @@ class MLGraph(Handle, HasHandle):
 
     @classmethod
     def _create_empty(cls, context: ContextInterface, label: str = "") -> Self:
-        """A graph that is still being loaded, which nobody has seen."""
+        """A graph that is still being loaded and is not yet visible to the script."""
         self = cls.__new__(cls)
         self._context = context
         self._destroyed = False
@@ -169,7 +169,7 @@ class MLGraph(Handle, HasHandle):
 
     @enable_ki_protection
     def profile(self, feeds: Mapping[str, object], *, repeat: int = 10) -> MLPromise[GraphProfile]:
-        """Run the graph by itself and tell where the time goes, kernel by kernel. Not in the specification.
+        """Run the graph by itself and report where the time goes, kernel by kernel. Not in the specification.
 
         It makes its own buffers and releases them. Nothing else runs on the context meanwhile.
 

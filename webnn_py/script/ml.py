@@ -520,7 +520,7 @@ class open_ml:  # noqa: N801 - used like a function
 
 @enable_ki_protection
 async def _undisturbed(nursery: trio.Nursery, async_fn: Callable[[], Awaitable[None]]) -> None:
-    """Run ``async_fn`` to its end, whatever is cancelled or interrupted meanwhile.
+    """Run ``async_fn`` to its end, even if the caller is cancelled or interrupted.
 
     An interrupt goes to the program's main task, at whatever it waits for, shields or not. So the work is done in a
     task of its own, and what the caller waits for takes no interrupt: trio keeps that one for later.

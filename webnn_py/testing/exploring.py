@@ -33,7 +33,7 @@ Arrive = Callable[[Execution, Sequence[str]], str | None]
 def interleavings(
     program: Program, script_actions: ScriptActions, *, check: Check | None = None, most_orders: int = 1000
 ) -> Report:
-    """Run a small program in every order that its script and its devices may take.
+    """Run a small program in every order in which its script and its devices may run.
 
     ``program`` sets the scene, on timelines that run. Then all timelines are paused, and one step is taken after the
     other: an action of the script begins, or goes on after it has waited; a device does its next operation; the script

@@ -24,7 +24,7 @@ The next one begins when it is done; with ``InFlight``, it begins at once, and o
 
 @attrs.define(eq=False, repr=False)
 class DeviceOperation(Operation):
-    """An entry of the device timeline; afterwards one of the script timeline, if there is somebody to tell.
+    """An entry of the device timeline, and then, if anything awaits it, of the script timeline.
 
     Attributes:
         kind: the method that asked for it, for eyes.
@@ -226,7 +226,7 @@ class DeviceTimeline(Timeline[DeviceOperation]):
         return ran
 
     async def drain(self) -> None:
-        """Wait until every operation that is queued now has finished and its promise is settled.
+        """Wait until every operation queued so far has finished and its promise is settled.
 
         A timeline that is paused, be it this one or the script timeline, must be resumed or stepped meanwhile.
         """

@@ -110,7 +110,7 @@ class MLPromise(Promised, Generic[T]):
         return self._settle("fulfilled", value)
 
     def _reject(self, error: Exception, *, is_reported: bool = False) -> bool:
-        """Reject the promise; False when it was settled before.
+        """Reject the promise; return False if it was already settled.
 
         Args:
             error: what it is rejected with.

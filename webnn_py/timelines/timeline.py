@@ -103,7 +103,7 @@ class Timeline(Generic[EntryT]):
         return False
 
     def _reads(self, entry: EntryT) -> bool:
-        """Whether an entry only reads what others have made."""
+        """Return whether an entry only reads what others have made."""
         return False
 
     # --- the queue -------------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ class Timeline(Generic[EntryT]):
 
     @property
     def ended(self) -> bool:
-        """Whether the task that drains it has ended."""
+        """Return whether the task that drains it has ended."""
         return self._ended
 
     @enable_ki_protection  # trio.Event.wait() has none: an interrupted task would be woken as if it still waited
@@ -246,7 +246,7 @@ class Timeline(Generic[EntryT]):
 
     @property
     def paused(self) -> bool:
-        """Whether entries run only by :meth:`step`."""
+        """Return whether entries run only by :meth:`step`."""
         return self._permits is not None
 
     @enable_ki_protection

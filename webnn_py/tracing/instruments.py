@@ -116,7 +116,7 @@ class Instruments:
     """The instruments of an ``open_ml()`` block."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
-        """Make it with nobody to tell; ``changed``, a method that is not kept alive, is called when that changes."""
+        """Start without instruments; ``changed``, a method that is not kept alive, is called when that changes."""
         self._changed = weakref.WeakMethod(changed)
         self._instruments: dict[int, object] = {}
         self.methods: dict[str, _Methods] = dict.fromkeys(HOOKS, ())
@@ -138,7 +138,7 @@ class Instruments:
 
     @property
     def wants_kernels(self) -> bool:
-        """Whether one of them has the hook for kernels."""
+        """Return whether one of them has the hook for kernels."""
         return bool(self.methods["kernels"])
 
     def add(self, instrument: object) -> bool:

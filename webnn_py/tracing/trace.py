@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import perf_counter_ns
-from types import TracebackType
 from typing import Any, Final, Protocol, Self, final
 
 import attrs
@@ -86,9 +85,7 @@ class Trace:
         return self
 
     @enable_ki_protection
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._ended_ns = perf_counter_ns()
         with suppress(KeyError):  # it may have been removed by hand
             self._watched.remove_instrument(self)
@@ -145,7 +142,7 @@ class Trace:
 
     @property
     def is_cut(self) -> bool:
-        """Whether more than ``most_events`` have happened, of which the first were forgotten."""
+        """Return whether more than ``most_events`` have happened, of which the first were forgotten."""
         return len(self._events()) > self._most_events
 
     @property

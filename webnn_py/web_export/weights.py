@@ -24,7 +24,7 @@ LARGEST_FILE: Final = 2**31 - 1
 
 
 class WeightsFile:
-    """The file of weights, laid out as constants are come to; those of equal bytes stand there once."""
+    """The file of weights, in the order in which constants are reached; equal bytes are written once."""
 
     def __init__(self) -> None:
         self._places: dict[bytes, int] = {}

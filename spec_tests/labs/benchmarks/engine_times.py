@@ -2,6 +2,7 @@
 
 import gc
 import statistics
+from functools import partial
 from itertools import cycle
 from time import process_time
 
@@ -62,7 +63,8 @@ def _turns(inputs, outputs, state):
 def itself(model, feeds, state=NO_STATE):
     """Make onnxruntime's session, with bound inputs and outputs; return what runs it, and the seconds that it took.
 
-    A model with state has two bindings that take turns, on the same memory.
+    A model with state has two bindings that take turns, on the same memory; one with outputs that are no tensors runs
+    without.
     """
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
@@ -71,6 +73,8 @@ def itself(model, feeds, state=NO_STATE):
     began = process_time()
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     seconds = process_time() - began
+    if not all(item.type.startswith("tensor") for item in session.get_outputs()):  # a map, say, which cannot be bound
+        return partial(session.run, None, feeds), seconds
     bound = {name: array.copy() for name, array in feeds.items()}
     inputs = {name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in bound.items()}
     kept = {out: onnxruntime.OrtValue.ortvalue_from_numpy(bound[into].copy()) for out, into in state.items()}

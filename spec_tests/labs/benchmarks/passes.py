@@ -15,13 +15,14 @@ from time import perf_counter, process_time
 import numpy as np
 import trio
 
+from spec_tests.labs.benchmarks.effective_passes import effective_passes
 from spec_tests.labs.benchmarks.engine_listed_models import for_each, parser_of_listed
 from spec_tests.labs.benchmarks.engine_times import contender
 from spec_tests.labs.benchmarks.measure import as_text, head, row, seconds_of
 from spec_tests.labs.benchmarks.numpy_routines import ROUTINES, routines_left_out
 from webnn_py.device.on_numpy.passes import pipeline as numpy_pipeline
 from webnn_py.device.on_onnxruntime.passes import pipeline as onnxruntime_pipeline
-from webnn_py.rewriting.passes import PassManager, passes_left_out
+from webnn_py.rewriting.passes import passes_left_out
 
 LEAST_RUNS = 7
 OPTIONAL = {
@@ -29,26 +30,6 @@ OPTIONAL = {
     "numpy": (*numpy_pipeline.PASSES.optional, *ROUTINES),
 }
 """The names that are left out, by device."""
-
-
-class Watched:
-    """Notes the passes that change what is built, while it is entered."""
-
-    def __enter__(self):
-        self.names, self._run = set(), PassManager.run
-
-        def run(passes, graph, context):
-            made, reports = self._run(passes, graph, context)
-            for report in reports:
-                shared = {one.rule for one in report.applied} if len(report.names) > 1 else set(report.names)
-                self.names |= shared & set(report.names) if report.is_changed else set()
-            return made, reports
-
-        PassManager.run = run
-        return self
-
-    def __exit__(self, *_):
-        PassManager.run = self._run
 
 
 async def ratios_of(context, draw, feed, optional, seconds):
@@ -61,9 +42,9 @@ async def ratios_of(context, draw, feed, optional, seconds):
         with passes_left_out(*names), routines_left_out(*names):
             return await contender(context, drawn, feeds)
 
-    with Watched() as watched:
+    with effective_passes() as changing:
         await built()
-    variants = [(), *((name,) for name in optional if name in watched.names or name in ROUTINES)]
+    variants = [(), *((name,) for name in optional if name in changing or name in ROUTINES)]
     if len(variants) == 1:
         return None
     made = [await built(*names) for names in variants]

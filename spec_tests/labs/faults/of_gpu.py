@@ -70,9 +70,9 @@ def gpu_last_step_of_a_gemv_is_left_out(steps, plan):
     return max(1, steps(plan) - 1)
 
 
-@FAULTS.at(f"{CODEGEN}.convolution.winograd.of_products", f"{GPU}/test_winograd.py")
-def gpu_winograd_results_change_places(of_products, products):
-    return of_products(products)[::-1]
+@FAULTS.at(f"{CODEGEN}.convolution.winograd.transform_products", f"{GPU}/test_winograd.py")
+def gpu_winograd_results_change_places(transform, products):
+    return transform(products)[::-1]
 
 
 @FAULTS.at(f"{CODEGEN}.recurrence.problem.Recurrence.time", f"{GPU}/test_recurrence.py")

@@ -26,7 +26,7 @@ def number(builder: Builder, value: MLNumber, like: MLOperand) -> MLOperand:
 def along(
     builder: Builder, values: Sequence[float], axis: int, rank: int, data_type: MLOperandDataType = "int32"
 ) -> MLOperand:
-    """A constant whose ``values`` lie along one of ``rank`` axes; it broadcasts along the others."""
+    """Return a constant whose ``values`` are along one of ``rank`` axes; it broadcasts along the others."""
     shape = [len(values) if index == axis else 1 for index in range(rank)]
     data = array(_CODES[data_type], values).tobytes()
     return builder.constant(data, data_type=data_type, shape=shape)

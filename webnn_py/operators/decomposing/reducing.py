@@ -86,10 +86,6 @@ def cumulative_sum(
 # --- reductions --------------------------------------------------------------------------------------------------
 
 
-def _reduced_count(input: MLOperand, axes: Sequence[int] | None) -> int:
-    return math.prod(input.shape if axes is None else (input.shape[axis] for axis in axes))
-
-
 def scale_for(builder: Builder, greatest: MLOperand, *, squares: bool) -> MLOperand:
     """A power of two for each sum, by its greatest magnitude: it keeps the sum, or that of the squares, in range."""
     one, small = number(builder, 1, greatest), number(builder, 2.0**-80 if squares else 2.0**-40, greatest)
@@ -116,7 +112,8 @@ def reduce_mean(
 ) -> MLOperand:
     scaled, scale = _scaled(builder, input, axes, squares=False)
     total = builder.reduce_sum(scaled, axes=axes, keep_dimensions=keep_dimensions)
-    mean = builder.div(total, number(builder, _reduced_count(input, axes), input))
+    count = math.prod(input.shape if axes is None else (input.shape[axis] for axis in axes))
+    mean = builder.div(total, number(builder, count, input))
     return builder.div(mean, builder.reshape(scale, mean.shape))
 
 

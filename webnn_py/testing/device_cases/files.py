@@ -34,7 +34,7 @@ SMALLEST_NORMAL: Final = float(np.finfo(np.float32).smallest_normal)
 
 @attrs.frozen(slots=False, eq=False)
 class Case:
-    """One call of one operator, with the results that it must have; arrays are decoded when they are first looked at.
+    """One call of one operator, with the results that it must have; arrays are decoded on first use.
 
     Attributes:
         category: of the operator, such as ``"arithmetic"``.
@@ -117,7 +117,7 @@ class Case:
                 raise AssertionError(f"{self} ({drawn}): output {index}: {wrong}")
 
     def _operands(self) -> list[tuple[str, dict[str, Any]]]:
-        """The parameter and the tensor of each operand, sequences laid flat."""
+        """Return the parameter and the tensor of each operand, sequences flattened."""
         return [
             (parameter, tensor)
             for parameter, given in self.inputs.items()

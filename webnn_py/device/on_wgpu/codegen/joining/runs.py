@@ -11,7 +11,6 @@ from webnn_py.device.on_wgpu.codegen.joining.views import Kind, common
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.kernel import Kernel
-from webnn_py.device.on_wgpu.records.variants import KernelVariant
 
 LEAST_STEPS: Final = 8
 """Fewer kernels are not joined: they keep a text that other graphs have, too."""
@@ -50,7 +49,7 @@ def _longest(
     while count >= LEAST_STEPS:
         joining = JoinedKernel(kernels[begin : begin + count], steps[:count], uses, begin, features)
         if joining.fits:
-            return (joining, count) if KernelVariant.KERNEL_JOINING.is_on else None
+            return joining, count
         count = min(count - 1, count * 3 // 4)
     return None
 

@@ -76,7 +76,7 @@ def _beginning(network: Recurrence, buffers: RecurrenceBuffers, states: Buffer, 
             value = f"select(0.0, {name}[{place}], j % {width}u < {hidden}u)"
         at = f"{index * _size(network)}u + j"
         lines.append(f"for (var j = i; j < i + {WIDTH}u; j++) {{ states[{at}] = {value}; }}")
-    main, workgroups = vec4_entry_point(_size(network), indented(lines, 2))
+    main, workgroups = vec4_entry_point(_size(network), lines)
     writes = [(states, "states", "f32"), (number, "number", "u32")]
     return kernel_of(f"{network.label} (beginning)", reads, writes, main, workgroups)
 
@@ -89,7 +89,7 @@ def _end(network: Recurrence, buffers: RecurrenceBuffers, states: Buffer) -> Ker
     for index, (_, name, _) in enumerate(writes):
         at = f"{index * _size(network)}u + j / {hidden}u * {_width(network)}u + j % {hidden}u"
         lines.append(f"for (var j = i; j < min(i + {WIDTH}u, {count}u); j++) {{ {name}[j] = states[{at}]; }}")
-    main, workgroups = vec4_entry_point(count, indented(lines, 2))
+    main, workgroups = vec4_entry_point(count, lines)
     return kernel_of(f"{network.label} (end)", [(states, "states", "f32")], writes, main, workgroups)
 
 
