@@ -38,7 +38,7 @@ def models(monkeypatch):
 
 @pytest.fixture
 def written(models):
-    """How often each operator of ONNX is in the models of which sessions are made."""
+    """Count the operators of ONNX in the models of which sessions are made."""
     return models.operators
 
 

@@ -52,7 +52,7 @@ def filled(*values, rest=0.0):
 
 
 def ties():
-    """Steps of exactly 1 / 8, and all that lies between two of them."""
+    """Draw multiples of 1 / 8, and values between two of them."""
     steps = np.arange(-100, 156, 2, dtype=np.float32)
     steps[-1] = 155
     return ((steps + np.float32(0.5) * (np.abs(steps) < 90)) / 8).reshape(SHAPE)

@@ -1,4 +1,4 @@
-"""What onnxruntime would find as it optimizes is written as it would be then, with the bits of what was drawn."""
+"""Models are written as onnxruntime's optimizations would leave them, with the same bits as the drawn graph."""
 
 import numpy as np
 import pytest

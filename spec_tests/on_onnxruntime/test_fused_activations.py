@@ -43,7 +43,7 @@ def weights(b):
 
 
 def added(b, x, *shape, first=False):
-    """What is added to a convolution of 16 filters without a bias."""
+    """Draw summands of a convolution of 16 filters without a bias."""
     filters = b.constant(np.random.default_rng(5).normal(size=(16, 16, 3, 3)).astype(np.float32))
     operands = b.conv2d(x, filters), b.constant(np.random.default_rng(6).normal(size=shape).astype(np.float32))
     return b.add(*operands[::-1]) if first else b.add(*operands)

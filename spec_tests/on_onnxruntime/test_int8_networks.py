@@ -132,7 +132,7 @@ STEPS, BATCH, SIZE, UNITS = 6, 2, 22, 20
 
 
 def weights(seed, directions=1, size=SIZE, units=UNITS, *, loud=(6, 4), columns=False, zero_point=None):
-    """Draw the inputs of a network, of whose weights so many first rows are too loud."""
+    """Draw the inputs of a network; this many first rows of its weights are too large."""
     rng = np.random.default_rng(seed)
     gates, shape = 4 * units, (directions, 4 * units) if columns else (directions,)
     arrays = {

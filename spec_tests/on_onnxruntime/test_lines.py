@@ -1,4 +1,4 @@
-"""Convolutions of lines are drawn between reshapes; what lies between two of them is computed in the images' shape."""
+"""1-D convolutions are written between reshapes; operators between two of them are computed in the 2-D shape."""
 
 import numpy as np
 import pytest

@@ -46,7 +46,7 @@ def step_of(b, part, matrices, states, summand):
 
 
 def network(b, parts, *, weights=(W, R), state=STATE, summands=None, change=None, back=None, cell=None):
-    """All hidden states, and all cells, of steps that are drawn one after the other.
+    """Draw steps one after the other; return all hidden states and all cells.
 
     Args:
         b: the builder.

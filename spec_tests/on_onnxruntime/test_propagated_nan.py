@@ -15,7 +15,7 @@ pytest.importorskip("onnxruntime")
 
 
 async def computed(context, name, arguments, operand, feeds):
-    """What an operator makes of gelu of one operand, which onnxruntime's Gelu makes NaN of -Infinity."""
+    """Draw an operator of gelu, where onnxruntime's Gelu makes NaN of -Infinity."""
     builder = MLGraphBuilder(context)
     drawn = draw_operands(builder, arguments)
     if isinstance(drawn[operand], list):

@@ -91,7 +91,7 @@ APART = {
 
 @pytest.fixture
 def node_counts(monkeypatch):
-    """How many nodes the graphs that are run quickly have."""
+    """Collect the numbers of nodes before and after the folding of convolutions."""
     counts, run = [], PassManager.run
 
     def observed(passes, graph, context):

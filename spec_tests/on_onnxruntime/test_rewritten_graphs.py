@@ -198,7 +198,7 @@ async def test_reshapes_are_joined_and_moved_behind_what_takes_any_shape(context
 
 
 def window(b, x, filters, *, shape=(2, 3, 1, 4), **options):
-    """What a convolution makes of each matrix as a whole."""
+    """Draw a convolution that spans each matrix as a whole."""
     given = b.constant(filters) if isinstance(filters, np.ndarray) else filters
     return b.softmax(b.reshape(b.conv2d(b.reshape(b.relu(x), shape), given, **options), [2, 6]), 1)
 
@@ -247,7 +247,7 @@ async def test_a_convolution_of_one_window_with_few_filters_is_a_product(context
 
 
 def narrow(channels, size, **options):
-    """A convolution of small images of so many channels, which are made of the matrices."""
+    """Draw a convolution of small images of this many channels, reshaped from the matrices."""
 
     def draw(b, x):
         images = b.expand(b.reshape(x, [2, 1, 3, 4]), [2, channels, 3, 4])

@@ -1,4 +1,4 @@
-"""Numbers beside tensors whose last axis has one element are written with as many axes, and mean the same."""
+"""Scalars beside tensors whose last axis has one element are written with as many axes, and mean the same."""
 
 import numpy as np
 import onnx

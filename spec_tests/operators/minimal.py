@@ -159,7 +159,7 @@ def source(operator: Operator[..., Any], operand: str, relation: str) -> str:
 
 
 def minimal(name: str, *, data_type: Mapping[str, str] | None = None, rank: Ranks | None = None) -> Arguments:
-    """The arguments of a right call.
+    """Return the arguments of a correct call.
 
     Args:
         name: the operator's Python name.
@@ -209,7 +209,7 @@ def draw_operands(builder: MLGraphBuilder, arguments: Mapping[str, Any], prefix:
 
 
 def outputs_of(drawn: MLOperand | list[MLOperand]) -> dict[str, MLOperand]:
-    """What a method returned, as the outputs of a graph."""
+    """Name the results of a method as the outputs of a graph."""
     return {f"output{i}": operand for i, operand in enumerate(drawn if isinstance(drawn, list) else [drawn])}
 
 

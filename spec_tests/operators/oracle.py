@@ -1,4 +1,4 @@
-"""What the categories' ``make_cases.py`` share: seeds, typical values, and writing the files.
+"""Helpers of the categories' ``make_cases.py``: seeds, typical values, and writing the files.
 
 Expectations come from an independent oracle, never from the kernels. A generator is run by hand, from anywhere::
 

@@ -1,4 +1,4 @@
-"""What a declaration does not allow is refused with the right error, which names operator, label and argument.
+"""Arguments that a declaration forbids raise the right error, which names operator, label and argument.
 
 The bad arguments are generated from the declarations; after all refusals the builder still builds a right graph.
 """
@@ -85,7 +85,7 @@ class Bench:
         return getattr(self.builder, self.name)(**(self.right | {"label": LABEL} | changes))
 
     def attempt(self, **changes: object) -> tuple[MLOperand | list[MLOperand] | None, str]:
-        """What the call gives, or None and the text of the refusal."""
+        """Return the result of the call, or None and the text of the error."""
         try:
             return self.call(**changes), ""
         except TypeError as error:

@@ -62,7 +62,7 @@ def test_there_are_as_many_orders_as_by_hand(program, actions, orders):
 
 
 def extensions(steps, before):
-    """How many orders of ``steps`` keep to the pairs ``before``: a count of its own, by what is left."""
+    """Count the orders of ``steps`` that keep to the pairs ``before``, independently, by recursion."""
     counts = {frozenset(): 1}
 
     def count(left):

@@ -1,4 +1,4 @@
-"""What webnn issue 716 came to, held in every order of the script's and the devices' steps, on every device."""
+"""The resolution of webnn issue 716, in every order of the script's and the devices' steps, on every device."""
 
 from types import SimpleNamespace
 

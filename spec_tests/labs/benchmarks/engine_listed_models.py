@@ -1,4 +1,4 @@
-"""All listed real models on the onnxruntime device, or on numpy, beside onnxruntime itself.
+"""Measure all listed real models on the onnxruntime device, or on numpy, beside onnxruntime itself.
 
 ``python -m spec_tests.labs.benchmarks.engine_listed_models [WORD…]``: those of
 ``spec_tests/labs/real_models/models.toml`` whose file or package has a word in its name, downloaded into ``--folder``

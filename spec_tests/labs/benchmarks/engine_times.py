@@ -21,7 +21,7 @@ NO_STATE = {}
 
 @attrs.frozen
 class Effort:
-    """How often a model is built, and how long it runs.
+    """The number of builds of a model, and the time for its runs.
 
     Attributes:
         builds: how often on either side.

@@ -19,7 +19,7 @@ FLOAT32_AND_16 = ("float32", "float16")
 
 @attrs.frozen
 class Goal:
-    """A goal: so many units a second, so many times a peer's speed, or so few seconds."""
+    """A goal: a rate in units a second, a multiple of a peer's speed, or a time."""
 
     rate: float | None = None
     ratio: float | None = None
@@ -71,7 +71,7 @@ class Case:
 
     @property
     def takes_milliseconds(self) -> bool:
-        """Whether one run takes a large GPU so long that twenty are enough to time."""
+        """Return whether one run takes a large GPU so long that twenty are enough to time."""
         return self.flops > 2e10
 
     @property
@@ -83,7 +83,7 @@ class Case:
 
     @property
     def amount(self) -> float:
-        """What one run does, in :attr:`unit`."""
+        """The work of one run, in :attr:`unit`."""
         return self.byte_length / 1e9 if self.is_bound_by_memory else self.flops / 1e12
 
     @property

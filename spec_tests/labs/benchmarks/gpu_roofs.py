@@ -1,4 +1,4 @@
-"""Single operators on a GPU beside its roof: ``python -m spec_tests.labs.benchmarks.gpu_roofs [WORD…]``.
+"""Measure single operators on a GPU beside its peak: ``python -m spec_tests.labs.benchmarks.gpu_roofs [WORD…]``.
 
 The roof is what the device copies and multiplies at that moment, by webnn_py: an operator takes at least the larger of
 its bytes by the one rate and its operations by the other. Each is timed in a graph of several of its kind, which have

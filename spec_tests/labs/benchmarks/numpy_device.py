@@ -1,4 +1,4 @@
-"""Graphs on the numpy device, with plain numpy and onnxruntime on two threads beside them, and what contexts cost."""
+"""Measure graphs on the numpy device beside plain numpy and onnxruntime, on two threads, and the cost of contexts."""
 
 import gc
 import sys

@@ -18,7 +18,7 @@ from webnn_py.onnx_models import OnnxModel
 
 @attrs.frozen
 class Result:
-    """How a model did.
+    """The comparison of a model.
 
     Attributes:
         nodes: how many it has, those of its branches and bodies counted.
@@ -37,7 +37,7 @@ class Result:
 
 @attrs.frozen
 class Apart:
-    """How the nodes of a model did, each given what onnxruntime computed before it.
+    """The comparison of a model's nodes, each given what onnxruntime computed before it.
 
     Attributes:
         compared: how many outputs.
@@ -62,7 +62,7 @@ def session_of(model, level=onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL):
 
 
 def feeds_of(model, session):
-    """What a listed model is given: all inputs, and which of them are known."""
+    """Return the inputs of a listed model, and which of them are known."""
     given = {item.name: content(model.inputs[item.name], item.type) for item in session.get_inputs()}
     return {name: value for name, (value, _) in given.items()}, {name for name, (_, known) in given.items() if known}
 
@@ -107,7 +107,7 @@ def farthest(ours, theirs):
 
 
 def from_itself(model, path):
-    """How far onnxruntime with its optimizations is from itself without; the farthest of its levels."""
+    """Return the largest distance of onnxruntime with optimizations, at any level, from itself without."""
     session = session_of(str(path))
     feeds, _ = feeds_of(model, session)
     plain = results_of(session, feeds)
@@ -119,7 +119,7 @@ def from_itself(model, path):
 
 
 def difference(ours, theirs):
-    """How far an output is from another, relative to its largest value; infinite where a shape or a NaN differs."""
+    """Return the distance of two outputs, relative to the largest value; infinite where a shape or a NaN differs."""
     ours, theirs = ours.astype(np.float64), np.asarray(theirs).astype(np.float64)
     if ours.shape != theirs.shape or not np.array_equal(np.isfinite(ours), np.isfinite(theirs)):
         return np.inf
@@ -148,7 +148,7 @@ async def compared_apart(model, path, backend):
 
 
 def all_values(proto, model, asked=None):
-    """What each node of a listed model gives in onnxruntime, and what it is given, by name; and what is known.
+    """Return the results of a listed model's nodes in onnxruntime and their inputs, by name; and what is known.
 
     Args:
         proto: the model, without branches.

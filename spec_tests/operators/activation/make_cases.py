@@ -141,7 +141,7 @@ OPTIONS: dict[str, list[Options]] = {
 
 
 def tolerances_of(ulp: int) -> dict[str, Mapping[str, object]]:
-    """float32 so far off, float16 only where the value before rounding lies between two."""
+    """Return tolerances: this many ULP for float32; 1 for float16, where the value before rounding is a tie."""
     return {"float32": {"ulp": ulp}, "float16": {"ulp": min(ulp, 1)}}
 
 

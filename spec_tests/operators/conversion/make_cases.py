@@ -64,7 +64,7 @@ def saturated(number: float, target: str) -> int:
 
 
 def nearest(number: int, target: str) -> np.floating:
-    """The nearest float, ties to even, by way of exact fractions."""
+    """Return the nearest float, ties to even, by exact fractions."""
     near = rounded(np.float64(number), target)[()]
     if not np.isfinite(near):
         return near

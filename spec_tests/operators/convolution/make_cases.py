@@ -81,7 +81,7 @@ def made(
     bias: np.ndarray | None = None,
     constants: str = "",
 ) -> dict[str, Any]:
-    """One case of images in nchw and a filter in the first layout; they are laid out as the options say."""
+    """Return a case of images in nchw and a filter in the first layout, laid out as the options say."""
     with_bias = None if bias is None else wide(bias)
     output = ORACLES[operator](wide(images), wide(filter_), with_bias, options)
     layout = options.get("input_layout", "nchw")

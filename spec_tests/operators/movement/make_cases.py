@@ -51,7 +51,7 @@ def back(tensor: torch.Tensor, like: np.ndarray) -> np.ndarray:
 
 
 def moved(function: Callable[..., torch.Tensor], *arrays: np.ndarray) -> np.ndarray:
-    """What a function of torch makes of arrays of one data type."""
+    """Return the result of a function of torch for arrays of one data type."""
     return back(function(*[bits(array) for array in arrays]), arrays[0])
 
 

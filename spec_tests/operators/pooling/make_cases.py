@@ -86,7 +86,7 @@ class Collector:
         self.cases: Cases = []
 
     def add(self, name: str, images: np.ndarray, options: Options | None = None, *, constant: bool = False) -> None:
-        """A case of images in nchw, which are laid out as the options say."""
+        """Return a case of images in nchw, laid out as the options say."""
         options = options or {}
         data_type = images.dtype.name
         expected = pooled(OPERATORS[self.operator], images, options)

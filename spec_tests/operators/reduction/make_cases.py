@@ -214,7 +214,7 @@ def special_values(data_type: str) -> np.ndarray:
 
 
 def first_of(values: Sequence[float], choose: Callable[[Sequence[float]], float]) -> int:
-    """Where the first NaN is, or else the first of those that are what ``choose`` chooses."""
+    """Return the index of the first NaN, or else of the first element that ``choose`` chooses."""
     for index, value in enumerate(values):
         if value != value:  # noqa: PLR0124 - NaN
             return index

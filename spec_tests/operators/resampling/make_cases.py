@@ -1,4 +1,4 @@
-"""Make the cases of resample2d: Python's fractions say exactly where each new element lies."""
+"""Make the cases of resample2d; Python's fractions give the exact position of each new element."""
 
 import itertools
 import platform
@@ -29,13 +29,13 @@ LINEAR = {"float32": {"ulp": 4}, "float16": {"ulp": 1}}
 
 
 def place(index: int, size: int, new_size: int) -> Fraction:
-    """Where the middle of a new element lies among the middles of the old ones."""
+    """Return the position of a new element's center among the centers of the old ones."""
     middle = Fraction(2 * index + 1, 2) * Fraction(size, new_size) - Fraction(1, 2)
     return min(max(middle, Fraction(0)), Fraction(size - 1))
 
 
 def neighbors(where: Fraction) -> list[tuple[int, Fraction]]:
-    """The old elements that a place lies between, or the one that it is, with their weights."""
+    """Return the old elements around a position, or the one at it, with their weights."""
     below = floor(where)
     weight = where - below
     return [(below, 1 - weight), (below + 1, weight)] if weight else [(below, Fraction(1))]

@@ -159,7 +159,7 @@ def what_is_wrong(value, got, expected, device):
 
 
 def outside_of(known: Known, array):
-    """What is no number, or beyond what can be: a mistake in what is known, or in a device."""
+    """Describe the first value that is NaN or out of bounds: a mistake in the bounds, or in a device."""
     slack = known.error + 1e-3 * known.most
     inside = (array >= known.low - slack) & (array <= known.high + slack)
     if bool(np.all(inside)):
