@@ -141,7 +141,7 @@ def operand_data_type(value: object) -> MLOperandDataType:
 
 
 def converted(name: str, convert: Callable[[object], T], value: object) -> T:
-    """The argument ``name``, converted; whatever goes wrong, it is refused by its name.
+    """Return the argument ``name``, converted; whatever goes wrong, it is refused by its name.
 
     Args:
         name: the argument, for the message.
@@ -275,7 +275,7 @@ def operand_descriptor(
 
 
 def check_dimensions(descriptor: MLOperandDescriptor, *, max_rank: int, max_byte_length: int) -> str | None:
-    """The spec's "check dimensions": what is wrong with ``descriptor``, or None."""
+    """Return the spec's "check dimensions": what is wrong with ``descriptor``, or None."""
     if descriptor.rank > max_rank:
         return f"rank is {descriptor.rank}; it must be at most {max_rank}"
     shape = descriptor.shape

@@ -27,7 +27,7 @@ class UnreportedError:
         Args:
             words: what has failed, and how.
             line: of the call that failed, if that is known.
-            is_missed: whether somebody should have asked for it; it may become so.
+            is_missed: whether it should have been asked for; this may change.
         """
         self._words = words
         self._line = line
@@ -49,6 +49,6 @@ class UnreportedError:
 
 
 def line_number(code: CodeType, instruction: int) -> int:
-    """The number of the line that an instruction belongs to."""
+    """Return the number of the line that an instruction belongs to."""
     lines = (line for start, end, line in code.co_lines() if start <= instruction < end)
     return next(lines, None) or code.co_firstlineno

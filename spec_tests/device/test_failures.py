@@ -5,10 +5,10 @@ import pytest
 
 from spec_tests.support.buffers import constant, filled, zeroed
 from spec_tests.support.drawing import build_add_buffer, build_add_number, build_add_one, build_sum_and_difference, run
+from spec_tests.support.scene import ONES
 from webnn_py import OperationError, UnknownError
 
 BROKEN = RuntimeError("the bus is down")
-ONES = np.ones(2, np.float32)
 
 
 async def test_a_failed_write_rejects_every_read_until_a_write_succeeds(context, fail, begin):

@@ -13,12 +13,6 @@ from spec_tests.support.watched_device import quiet
 from webnn_py import OperationError
 
 
-async def test_drain_of_an_empty_timeline_returns(context):
-    await context.drain()
-    await context.drain()
-    assert context.statistics().queued_operations == 0
-
-
 async def test_after_drain_every_promise_is_settled(device, context):
     buffer = await zeroed(context, [2])
     device.failing["compile"] = RuntimeError("no")
@@ -122,11 +116,3 @@ async def test_drain_of_one_context_does_not_wait_for_another(ml, context, optio
     await context.drain()
 
     assert (promise.state, waiting.state) == ("fulfilled", "pending")
-
-
-async def test_drain_of_a_lost_context_waits_for_its_releases(device, context):
-    await zeroed(context, [2])
-    context.destroy()
-    await context.drain()
-    assert context.statistics().live_bytes == 0
-    await context.drain()

@@ -21,7 +21,7 @@ from spec_tests.support.player import Player
 from spec_tests.support.watched_device import WatchedDevice
 from webnn_py import open_ml
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*nobody (awaited|was told):RuntimeWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.*(never awaited|not reported):RuntimeWarning")
 
 
 class SpoilingDevice(FakeDevice):

@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 import numpy as np
 import pytest
 
-from spec_tests.support.runtime import Opener
 from webnn_py.runtime import Environment
 
 pytest.importorskip("onnx")
@@ -28,15 +27,17 @@ async def opened(ml, **options):
 
 
 @pytest.fixture
-def opener(ml, options):
-    return Opener(ml, options)
-
-
-@pytest.fixture
-def contexts(opener, monkeypatch):
+def contexts(ml, monkeypatch):
     """Return the list of contexts that environments open."""
-    opener.watch(monkeypatch)
-    return opener.contexts
+    create, found = ml.create_context, []
+
+    def create_context(_ml, **options):
+        promise = create(**options)
+        promise._on_settled(lambda: found.append(promise._outcome))
+        return promise
+
+    monkeypatch.setattr(type(ml), "create_context", create_context)
+    return found
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from spec_tests.support.onnx_programs import add, chain, product, sum_and_differ
 from spec_tests.support.runtime import (
     device_location,
     interrupt,
+    interrupt_often,
     interrupt_when_it_waits,
-    interrupted_often,
     loops_that_have_not_ended,
 )
 from webnn_py import InvalidStateError, runtime
@@ -251,8 +251,7 @@ def test_interrupts_at_any_moment_leave_nothing(request, options, x):
             for _ in range(300):
                 np.testing.assert_array_equal(session.run({"x": x})["y"].data, x + 1, err_msg=f"seed {seed}")
 
-    with interrupted_often(seed, wanted, 3e-2) as run:
-        run(program)
+    interrupt_often(program, seed=seed, count=wanted, longest=3e-2)
     assert environments, seed
     last = environments.pop()
     last.close()

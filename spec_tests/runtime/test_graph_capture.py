@@ -13,9 +13,9 @@ async def test_a_captured_run_is_run_again_on_its_tensors_alone(env, x):
     target = await env.create_tensor(data_type="float32", dims=[2, 3])
     session = await env.create_session(add(), enable_graph_capture=True)
     for feeds, fetches, words in (
-        ({"x": x}, {"y": target}, "input 'x' lies on the host; with enable_graph_capture"),
-        ({"x": source}, None, "output 'y' lies on the host"),
-        ({"x": source}, {"y": x.copy()}, "output 'y' lies on the host"),
+        ({"x": x}, {"y": target}, "input 'x' is on the host; with enable_graph_capture"),
+        ({"x": source}, None, "output 'y' is on the host"),
+        ({"x": source}, {"y": x.copy()}, "output 'y' is on the host"),
     ):
         with pytest.raises(TypeError, match=rf"run\(\): {words}"):
             await session.run(feeds, fetches)

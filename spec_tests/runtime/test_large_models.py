@@ -45,8 +45,7 @@ async def test_drawing_a_large_model_can_be_cancelled(env, x):
         await assert_adds(session, x)
 
 
-async def test_closing_while_a_device_is_being_opened_ends_it(ml, options, opener, monkeypatch):
-    opener.watch(monkeypatch)
+async def test_closing_while_a_device_is_being_opened_ends_it(ml, options, contexts):
     env = Environment(ml, **options)
 
     async def create():
@@ -61,12 +60,11 @@ async def test_closing_while_a_device_is_being_opened_ends_it(ml, options, opene
         await env.close()
         ml.script_timeline.resume()
     assert env.device is None
-    (context,) = opener.contexts
+    (context,) = contexts
     assert context.lost.state == "fulfilled"
 
 
-async def test_opening_a_device_ends_when_every_caller_is_cancelled(ml, options, opener, monkeypatch):
-    opener.watch(monkeypatch)
+async def test_opening_a_device_ends_when_every_caller_is_cancelled(ml, options, contexts):
     async with Environment(ml, **options) as env:
         with trio.CancelScope() as scope:
             scope.cancel()
@@ -80,5 +78,5 @@ async def test_opening_a_device_ends_when_every_caller_is_cancelled(ml, options,
         while env._owner._opening is not None:
             await trio.lowlevel.checkpoint()
         assert env.device is None
-    for context in opener.contexts:
+    for context in contexts:
         assert context.lost.state == "fulfilled"

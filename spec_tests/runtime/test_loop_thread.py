@@ -16,7 +16,7 @@ import pytest
 import trio
 import trio.testing
 
-from spec_tests.support.runtime import interrupt, interrupted_often, loops_that_have_not_ended
+from spec_tests.support.runtime import interrupt, interrupt_often, loops_that_have_not_ended
 from webnn_py import InvalidStateError, OperationError
 from webnn_py.runtime import loop_thread
 from webnn_py.runtime.loop_thread import LoopThread
@@ -280,8 +280,7 @@ def test_interrupts_at_any_moment_end_the_call_alone():
         finally:
             close(loop, resource)
 
-    with interrupted_often(seed, 300, 1e-2) as run:
-        run(round_of_calls)
+    interrupt_often(round_of_calls, seed=seed, count=300, longest=1e-2)
     for loop in loops_that_have_not_ended():
         for resource in list(loop._open):  # the interrupt struck before close() began
             loop.run(loop.close, resource)

@@ -104,7 +104,7 @@ async def test_s3_6_the_gpu_buffer_of_a_tensor_is_its_memory(gpu_env, shared_gpu
 
 
 async def test_s3_6_only_webgpu_has_gpu_buffers(ml, numpy_context, x):
-    with pytest.raises(InvalidStateError, match=r"gpu_buffer: <Tensor .* lies on the host"):
+    with pytest.raises(InvalidStateError, match=r"gpu_buffer: <Tensor .* is on the host"):
         Tensor(x).gpu_buffer  # noqa: B018 - reading it is the test
     async with Environment(ml, backend="numpy") as env:
         tensor = await env.create_tensor(x)

@@ -77,9 +77,9 @@ async def refusals(env, x):
             feeds,
             {"s": whole[:2], "d": whole[1:]},
             TypeError,
-            "'d' lies where output 's' does",
+            "'d' overlaps output 's'",
         ),
-        "an array in and out": ({"a": x, "b": whole[:2]}, {"s": whole[1:]}, TypeError, "'s' lies where input 'b' does"),
+        "an array in and out": ({"a": x, "b": whole[:2]}, {"s": whole[1:]}, TypeError, "'s' overlaps input 'b'"),
         "read-only": (feeds, {"s": read_only}, TypeError, "output 's' is an array that is read-only"),
         "strided": (feeds, {"s": np.zeros((2, 6), np.float32)[:, ::2]}, TypeError, "an array that is not contiguous"),
     }
@@ -107,9 +107,9 @@ async def test_s3_16_a_tensor_of_another_environment_is_refused(ml, env, options
     async with Environment(ml, **options) as other:
         foreign = await other.create_tensor(x)
         async with await env.create_session(add()) as session:
-            with pytest.raises(TypeError, match=r"run\(\): input 'x' lies on the device of another environment"):
+            with pytest.raises(TypeError, match=r"run\(\): input 'x' is on the device of another environment"):
                 await session.run({"x": foreign})
-            with pytest.raises(TypeError, match=r"run\(\): output 'y' lies on the device of another environment"):
+            with pytest.raises(TypeError, match=r"run\(\): output 'y' is on the device of another environment"):
                 await session.run({"x": x}, {"y": foreign})
             await assert_adds(session, x)
         foreign.dispose()

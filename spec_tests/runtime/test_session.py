@@ -53,16 +53,6 @@ async def test_a_graph_is_built_on_the_device_that_the_environment_opens(env, x)
     graph.destroy()
 
 
-async def test_draining_waits_for_the_device(env, x):
-    await env.drain()
-    assert env.device is None
-    async with await env.create_session(add(), preferred_output_location="gpu-buffer") as session:
-        result = (await session.run({"x": x}))["y"]
-        await env.drain()
-        assert env.device.context.device_timeline.queued_operations == 0
-        result.dispose()
-
-
 async def test_a_wrong_model_is_refused_and_leaves_nothing(env, tmp_path):
     unsupported = program([("NonZero", ["x"], ["y"], {})], {"x": ("float32", [2])}, {"y": ("int32", [1, 2])})
     for model, error, words in (

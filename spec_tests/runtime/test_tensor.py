@@ -59,7 +59,7 @@ async def test_tensors_on_the_device_are_neither_copied_nor_pickled(env, x):
 
 async def test_a_tensor_on_the_device_has_no_data_at_hand(env, x):
     tensor = await env.create_tensor(x)
-    with pytest.raises(InvalidStateError, match=r"data: <Tensor .*> lies on the device; array = await"):
+    with pytest.raises(InvalidStateError, match=r"data: <Tensor .*> is on the device; array = await"):
         tensor.data  # noqa: B018 - reading it is the test
     tensor.dispose()
     with pytest.raises(InvalidStateError, match=r"data: <Tensor .*disposed> was disposed of"):

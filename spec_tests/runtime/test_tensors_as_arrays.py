@@ -189,7 +189,7 @@ def test_outputs_of_a_blocking_session_are_arrays(options, x):
 async def test_a_tensor_on_the_device_names_the_await(env, use):
     tensor = await env.create_tensor(np.ones(3, np.float32))
     assert (tensor.shape, tensor.dtype) == ((3,), np.float32)
-    with pytest.raises(TypeError, match=r"lies on the device; array = await tensor.get_data\(\) brings its elements"):
+    with pytest.raises(TypeError, match=r"is on the device; array = await tensor.get_data\(\) brings its elements"):
         use(tensor)
     np.testing.assert_array_equal(await tensor.get_data(), 1)
     tensor.dispose()
@@ -206,9 +206,9 @@ def blocking_env(options):
 @ALL_USES
 def test_a_blocking_tensor_on_the_device_names_the_method(blocking_env, use):
     tensor = blocking_env.create_tensor(np.ones(3, np.float32))
-    with pytest.raises(TypeError, match=r"lies on the device; array = tensor.get_data\(\) brings its elements"):
+    with pytest.raises(TypeError, match=r"is on the device; array = tensor.get_data\(\) brings its elements"):
         use(tensor)
-    with pytest.raises(InvalidStateError, match=r"data: .* lies on the device; array = tensor.get_data\(\) brings"):
+    with pytest.raises(InvalidStateError, match=r"data: .* is on the device; array = tensor.get_data\(\) brings"):
         tensor.data  # noqa: B018 - reading it is the test
     tensor.dispose()
 

@@ -116,14 +116,16 @@ async def test_promises_of_another_run_of_trio_are_refused(context):
 
 
 async def test_cancelling_ends_the_wait_alone():
-    promises = [MLPromise._create("read_buffer()") for _ in range(2)]
-    with trio.move_on_after(0) as scope:
-        await MLPromise.all(promises)
-    assert scope.cancelled_caught
-    assert [promise._waiters for promise in promises] == [{}, {}]
-    for number, promise in enumerate(promises):
-        promise._resolve(number)
-    assert await MLPromise.all(promises) == [0, 1]
+    promises = [MLPromise._create("read_buffer()") for _ in range(3)]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(MLPromise.all, promises)
+        await wait_all_tasks_blocked()
+        promises[0]._resolve(0)
+        nursery.cancel_scope.cancel()
+    assert [promise._waiters for promise in promises] == [None, {}, {}]
+    for number in (1, 2):
+        promises[number]._resolve(number)
+    assert await MLPromise.all(promises) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("given", [[3], ["ab"], [np.zeros(3)]], ids=str)

@@ -93,11 +93,6 @@ LIBRARIES = {
 }
 
 
-@pytest.fixture(params=WAYS_IN)
-def way_in(request):
-    return request.param
-
-
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_data_of_every_protocol_arrive_bit_by_bit(context, way_in, protocol):
     for data_type in DATA_TYPES:
@@ -162,7 +157,7 @@ REFUSED = {
     "objects, as of values that are missing": (lambda: Converts(np.array([1.0, None, 2.0], object)), "data are object"),
     "the memory of a GPU": (
         lambda: Dlpack(np.zeros((2, 3), np.float32), CUDA),
-        "Dlpack, which does not export them: they lie on a device of DLPack's type 2; copy them to the CPU",
+        "Dlpack, which does not export them: they are on a device of DLPack's type 2; copy them to the CPU",
     ),
     "the memory of a GPU whose library says what to do": (
         lambda: OnGpu(np.zeros((2, 3), np.float32)),

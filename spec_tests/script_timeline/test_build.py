@@ -7,16 +7,8 @@ import pytest
 
 from spec_tests.support.buffers import constant, filled, zeroed
 from spec_tests.support.drawing import build_add_one, run
-from spec_tests.support.scene import ONES, assert_refused
-from webnn_py import DestroyedBufferError, MLGraphBuilder, MLOperandDescriptor
-
-F32 = {"data_type": "float32", "shape": [2]}
-
-
-@pytest.fixture
-async def builder(context):
-    return MLGraphBuilder(context)
-
+from spec_tests.support.scene import F32, ONES, assert_refused
+from webnn_py import DestroyedBufferError, MLOperandDescriptor
 
 # --- what is refused, after which the builder is as it was -----------------------------------------------------------
 

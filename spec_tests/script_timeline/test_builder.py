@@ -7,7 +7,7 @@ import pytest
 
 from spec_tests.support.buffers import constant, filled, zeroed
 from spec_tests.support.drawing import run
-from spec_tests.support.scene import ONES
+from spec_tests.support.scene import F32, ONES
 from webnn_py import (
     InvalidStateError,
     MLGraphBuilder,
@@ -15,13 +15,6 @@ from webnn_py import (
     OperationError,
 )
 from webnn_py.descriptors import DATA_TYPES
-
-F32 = {"data_type": "float32", "shape": [2]}
-
-
-@pytest.fixture
-async def builder(context):
-    return MLGraphBuilder(context)
 
 
 @pytest.mark.parametrize("context", [None, "context", 1, object()], ids=["None", "a string", "a number", "an object"])

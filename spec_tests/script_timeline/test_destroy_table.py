@@ -7,10 +7,8 @@ from spec_tests.support.buffers import constant, filled, zeroed
 from spec_tests.support.drawing import build_add_buffer, build_add_number, build_add_one, build_sum_and_difference
 from spec_tests.support.in_flight import RUNNING, SAID, STAGES, WAITING, InFlight, stages
 from spec_tests.support.releases import assert_nothing_lives
-from spec_tests.support.scene import ONES
+from spec_tests.support.scene import F32, ONES
 from webnn_py import DestroyedBufferError, InvalidStateError
-
-F32 = {"data_type": "float32", "shape": [2]}
 
 
 @pytest.fixture

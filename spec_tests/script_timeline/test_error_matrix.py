@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from spec_tests.support.cells import cells
-from spec_tests.support.scene import ONES, assert_refused, assert_works, set_scene
+from spec_tests.support.scene import F32, ONES, assert_refused, assert_works, set_scene
 from spec_tests.support.watched_device import REASONS, WatchedDevice
 from webnn_py import (
     DestroyedBufferError,
@@ -19,8 +19,6 @@ from webnn_py import (
     SecurityError,
     open_ml,
 )
-
-F32 = {"data_type": "float32", "shape": [2]}
 
 
 class Cell(NamedTuple):
@@ -36,11 +34,6 @@ def refusals(*rows, each_alone=False):
     given = [Cell(*row) for row in rows]
     decorate = pytest.mark.parametrize if each_alone else cells
     return decorate("cell", given, ids=[f"{cell.method}, {cell.what}" for cell in given])
-
-
-@pytest.fixture
-async def scene(ml, options):
-    return await set_scene(ml, options)
 
 
 async def assert_refused_and_harmless(scene, cell):

@@ -5,7 +5,6 @@ import re
 import threading
 
 import attrs
-import numpy as np
 import pytest
 import trio
 
@@ -13,11 +12,9 @@ from spec_tests.support.backends import HAS_ADAPTER
 from spec_tests.support.buffers import filled
 from spec_tests.support.cells import cells
 from spec_tests.support.drawing import build_add_one
+from spec_tests.support.scene import F32, ONES
 from webnn_py import MLGraphBuilder, open_ml
 from webnn_py.distribution import page
-
-ONES = np.ones(2, np.float32)
-F32 = {"data_type": "float32", "shape": [2]}
 
 
 @attrs.frozen

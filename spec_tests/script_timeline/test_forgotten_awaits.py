@@ -8,10 +8,8 @@ import pytest
 from spec_tests.support.backends import HAS_ADAPTER
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number
+from spec_tests.support.scene import F32, ONES
 from webnn_py import MLGraphBuilder, MLPromise, open_ml
-
-F32 = {"data_type": "float32", "shape": [2]}
-ONES = np.ones(2, np.float32)
 
 
 async def raised_by(call):

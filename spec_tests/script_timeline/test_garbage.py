@@ -13,11 +13,9 @@ import trio
 from spec_tests.support.buffers import constant, filled, zeroed
 from spec_tests.support.drawing import build_add_buffer, build_add_number, build_add_one
 from spec_tests.support.releases import assert_nothing_lives
-from spec_tests.support.scene import ONES
+from spec_tests.support.scene import F32, ONES
 from spec_tests.support.watched_device import quiet
 from webnn_py import MLGraphBuilder, OperationError, UnknownError, open_ml
-
-F32 = {"data_type": "float32", "shape": [2]}
 
 
 def dropped(kind="MLBuffer"):

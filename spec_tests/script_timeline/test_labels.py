@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 from spec_tests.support.drawing import build_add_one
+from spec_tests.support.scene import F32, ONES
 from spec_tests.support.trace_format import check_document, of_phase
 from webnn_py import DestroyedBufferError, InvalidStateError, MLGraphBuilder, OperationError, UnknownError
-
-F32 = {"data_type": "float32", "shape": [2]}
-ONES = np.ones(2, np.float32)
 
 
 async def labelled(context, label="weights"):

@@ -61,12 +61,6 @@ async def test_leaving_after_everything_was_destroyed_does_nothing_more(options)
     assert "destroy()" in (await context.lost).message
 
 
-async def test_leaving_an_unused_block():
-    async with open_ml() as ml:
-        pass
-    assert ml.script_timeline.ended
-
-
 @pytest.mark.parametrize(
     "error",
     [
@@ -294,10 +288,6 @@ async def test_hints_never_fail_and_accelerated_is_the_given_value(ml, power_pre
     context = await ml.create_context(power_preference=power_preference, accelerated=accelerated, backend="numpy")
     assert context.accelerated is accelerated
     assert context.backend.name == "numpy"
-
-
-async def test_accelerated_is_true_by_default(context):
-    assert context.accelerated is True
 
 
 async def test_the_backend_names_the_device_that_the_context_runs_on(context, backend):

@@ -190,7 +190,7 @@ async def test_a_rejection_of_a_destroyed_buffer_keeps_its_type_in_every_copy(co
 # --- what a promise and the other handles are not --------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore:UnknownError that nobody awaited:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:UnknownError that was never awaited:RuntimeWarning")
 @settlements()
 def test_a_promise_is_neither_true_nor_false(settle):
     promise = MLPromise._create()

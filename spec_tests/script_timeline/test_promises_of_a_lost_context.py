@@ -9,12 +9,11 @@ import trio
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number, build_add_one
 from spec_tests.support.releases import assert_nothing_lives
-from spec_tests.support.scene import ONES
+from spec_tests.support.scene import F32, ONES
 from spec_tests.support.watched_device import WatchedDevice
 from webnn_py import InvalidStateError, MLContext, MLGraph, MLGraphBuilder, open_ml
 from webnn_py.device.backend import Lends, TimesKernels
 
-F32 = {"data_type": "float32", "shape": [2]}
 FEEDS = {"x": ONES}
 OUT = np.full(2, 9, np.float32)
 

@@ -54,11 +54,6 @@ METHODS = {
 }
 
 
-@pytest.fixture
-async def scene(ml, options):
-    return await set_scene(ml, options)
-
-
 @cells("method", METHODS)
 @cells("what", BAD)
 async def test_a_wrong_descriptor_is_refused(ml, options, method, what):

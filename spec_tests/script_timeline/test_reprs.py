@@ -72,7 +72,7 @@ async def test_the_repr_of_a_promise_has_its_call(numpy_context):
     assert repr(creation) == "<MLPromise of create_buffer() fulfilled>"
 
 
-@pytest.mark.filterwarnings("ignore:UnknownError that nobody awaited:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:UnknownError that was never awaited:RuntimeWarning")
 @pytest.mark.parametrize("words", ["no\nroom " * 1000, "", "\n"], ids=["long", "empty", "blank"])
 async def test_the_repr_of_a_promise_has_the_error_on_one_short_line(words):
     promise = MLPromise._create("read_buffer()")

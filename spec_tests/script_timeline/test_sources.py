@@ -17,12 +17,6 @@ from spec_tests.support.watched_device import quiet
 from webnn_py import open_ml
 from webnn_py.descriptors import DATA_TYPES
 
-
-@pytest.fixture(params=WAYS_IN)
-def way_in(request):
-    return request.param
-
-
 # --- accepted --------------------------------------------------------------------------------------------------------
 
 

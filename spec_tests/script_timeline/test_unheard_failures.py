@@ -11,12 +11,10 @@ import trio
 
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number, build_sum_and_difference
+from spec_tests.support.scene import F32, ONES
 from spec_tests.support.watched_device import WatchedDevice, quiet
 from webnn_py import MLGraphBuilder, UnknownError, open_ml
 from webnn_py.saved_graphs.folder import GraphFolder
-
-F32 = {"data_type": "float32", "shape": [2]}
-ONES = np.ones(2, np.float32)
 
 
 @pytest.fixture
@@ -49,15 +47,15 @@ def _no_other_warnings():
 
 UNHEARD = {
     "allocate": (
-        "UnknownError that nobody awaited: create_buffer() failed on the device: cable cut",
+        "UnknownError that was never awaited: create_buffer() failed on the device: cable cut",
         lambda context, _buffer, _builder, _x: context.create_buffer(**F32),
     ),
     "read": (
-        "UnknownError that nobody awaited: read_buffer() failed on the device: cable cut",
+        "UnknownError that was never awaited: read_buffer() failed on the device: cable cut",
         lambda context, buffer, _builder, _x: context.read_buffer(buffer, out=np.empty(2, np.float32)),
     ),
     "compile": (
-        "OperationError that nobody awaited: build(): the graph cannot be compiled: cable cut",
+        "OperationError that was never awaited: build(): the graph cannot be compiled: cable cut",
         lambda _context, _buffer, builder, x: builder.build({"y": builder.add(x, x)}),
     ),
 }
@@ -118,7 +116,7 @@ async def test_a_failure_after_a_cancelled_await_warns(context, device, heard):
     del promise
     await settle(context)
     ((message, _line),) = heard()
-    assert message == "UnknownError that nobody awaited: create_buffer() failed on the device: no room"
+    assert message == "UnknownError that was never awaited: create_buffer() failed on the device: no room"
 
 
 async def test_a_rejection_by_destroy_does_not_warn(context, heard):
@@ -170,7 +168,7 @@ async def test_a_refused_call_that_nobody_awaits_warns(context, heard, method):
     error, call = REFUSED[method]
     call(context, graph)
     ((words, line),) = heard()
-    assert words.startswith(f"{error} that nobody awaited: {method}(): ")
+    assert words.startswith(f"{error} that was never awaited: {method}(): ")
     assert f".{method}(" in line
 
 
@@ -180,8 +178,8 @@ async def test_a_refused_build_that_nobody_awaits_warns(context, heard):
     builder.check_finite({}, {})  # and this
     reason = "outputs is empty; a graph needs at least one"
     assert heard() == [
-        (f"TypeError that nobody awaited: build(): {reason}", "builder.build({})  # this line"),
-        (f"TypeError that nobody awaited: check_finite(): {reason}", "builder.check_finite({}, {})  # and this"),
+        (f"TypeError that was never awaited: build(): {reason}", "builder.build({})  # this line"),
+        (f"TypeError that was never awaited: check_finite(): {reason}", "builder.check_finite({}, {})  # and this"),
     ]
 
 
@@ -202,7 +200,7 @@ async def test_an_out_that_changes_during_the_read_warns(context, heard):
     context.device_timeline.resume()
     await settle(context)
     ((words, line),) = heard()
-    assert words.startswith("TypeError that nobody awaited: read_buffer(): out changed while the read was pending")
+    assert words.startswith("TypeError that was never awaited: read_buffer(): out changed while the read was pending")
     assert line == "context.read_buffer(buffer, out=out)  # this line"
 
 
@@ -217,18 +215,18 @@ async def test_a_file_that_cannot_be_removed_warns_though_the_context_is_destroy
         context.destroy()
         await settle(context)
     assert [text for text, _ in heard()] == [
-        "UnknownError that nobody awaited: delete_graph() failed on the device: read-only"
+        "UnknownError that was never awaited: delete_graph() failed on the device: read-only"
     ]
 
 
 # --- writes and dispatches -------------------------------------------------------------------------------------------
 
 FAILED_WRITE = (
-    "write_buffer() failed: cable cut; nobody was told, since nothing that it should have written was read",
+    "write_buffer() failed: cable cut; this was not reported, since nothing that it should have written was read",
     "context.write_buffer(buffer, ONES)  # this line",
 )
 FAILED_DISPATCH = (
-    "dispatch() failed: kernel panic; nobody was told, since nothing that it should have written was read",
+    "dispatch() failed: kernel panic; this was not reported, since nothing that it should have written was read",
     "context.dispatch(graph, inputs, outputs)  # this line",
 )
 

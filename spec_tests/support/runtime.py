@@ -4,7 +4,7 @@ import gc
 import random
 import signal
 import threading
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 
 import numpy as np
 import pytest
@@ -17,28 +17,6 @@ from webnn_py.runtime import Tensor
 from webnn_py.runtime.loop_thread import LoopThread
 
 USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
-
-
-class Opener:
-    """Counts the contexts that environments open, by standing in for ``ML.create_context``.
-
-    Attributes:
-        contexts: all that were opened, in order.
-    """
-
-    def __init__(self, ml, options):
-        self.options = options
-        self.contexts = []
-        self._ml = ml
-        self._create = ml.create_context
-
-    def watch(self, monkeypatch):
-        def create_context(_ml, **options):
-            promise = self._create(**options)
-            promise._on_settled(lambda: self.contexts.append(promise._outcome))
-            return promise
-
-        monkeypatch.setattr(type(self._ml), "create_context", create_context)
 
 
 def lose(context, message="the driver crashed"):
@@ -117,13 +95,12 @@ async def assert_adds(session, x, number=1):
     np.testing.assert_array_equal((await session.run({"x": x}))["y"].data, x + number)
 
 
-@contextmanager
-def interrupted_often(seed, count, longest):
-    """Return what runs a program until a timer has interrupted it ``count`` times, each time at a random moment."""
+def interrupt_often(program, *, seed, count, longest):
+    """Run a program again and again until a timer has interrupted it ``count`` times, each at a random moment."""
     chance = random.Random(seed)  # noqa: S311 - no secret
-
-    def run(program):
-        interrupted = 0
+    interrupted = 0
+    previous = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
         while interrupted < count:
             try:
                 signal.setitimer(signal.ITIMER_REAL, chance.uniform(1e-5, longest))
@@ -131,10 +108,6 @@ def interrupted_often(seed, count, longest):
                 signal.setitimer(signal.ITIMER_REAL, 0)
             except KeyboardInterrupt:
                 interrupted += 1
-
-    previous = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    try:
-        yield run
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)

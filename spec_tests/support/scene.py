@@ -13,6 +13,7 @@ from webnn_py import ML, MLBuffer, MLContext, MLGraph, MLGraphBuilder, MLOperand
 PROMISES = ("create_context", "create_buffer", "create_constant_buffer", "read_buffer", "build")
 """The methods that the IDL types ``Promise``: they reject, the others raise."""
 
+F32 = {"data_type": "float32", "shape": [2]}
 ONES = np.ones(2, np.float32)
 
 
@@ -51,7 +52,7 @@ async def set_scene(ml: ML, options: dict[str, object], elsewhere: dict[str, obj
     context = await ml.create_context(**options)
     other = await ml.create_context(**(options if elsewhere is None else elsewhere))
     builder, foreign_builder = MLGraphBuilder(context), MLGraphBuilder(context)
-    x, foreign_x = (b.input("x", data_type="float32", shape=[2]) for b in (builder, foreign_builder))
+    x, foreign_x = (b.input("x", **F32) for b in (builder, foreign_builder))
     scene = Scene(
         ml=ml,
         options=options,
@@ -60,7 +61,7 @@ async def set_scene(ml: ML, options: dict[str, object], elsewhere: dict[str, obj
         graph=await build_add_number(context, 1, [2]),
         x=await filled(context, [1, 2]),
         y=await zeroed(context, [2]),
-        flagless=await context.create_buffer(data_type="float32", shape=[2]),
+        flagless=await context.create_buffer(**F32),
         constant=await constant(context, [1, 1]),
         destroyed=await zeroed(context, [2]),
         destroyed_constant=await constant(context, [1, 1]),

@@ -1,17 +1,14 @@
 """A trace has the method, reason, line and arguments of refused calls."""
 
-import numpy as np
 import pytest
 import trio
 
 from spec_tests.support.buffers import constant, filled, zeroed
 from spec_tests.support.drawing import build_add_one
+from spec_tests.support.scene import F32, ONES
 from spec_tests.support.trace_format import check_document, of_phase
 from webnn_py import InvalidStateError, MLGraphBuilder
 from webnn_py.tracing import Instrument
-
-F32 = {"data_type": "float32", "shape": [2]}
-ONES = np.ones(2, np.float32)
 
 
 class Scene:

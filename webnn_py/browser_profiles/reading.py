@@ -30,7 +30,7 @@ def find(name: str) -> BrowserProfile:
 
 
 def read(name: str, text: str) -> BrowserProfile:
-    """A profile of a table's text.
+    """Return a profile of a table's text.
 
     Raises:
         KeyError: a member is missing, or an operator, operand or rule is unknown.

@@ -128,7 +128,7 @@ RULES: Final[Mapping[str, BrowserRule]] = {
 
 
 def rules_of(names: Any) -> Mapping[str, tuple[BrowserRule, ...]]:
-    """The rules of some names, by the operator that they are about.
+    """Return the rules of some names, by the operator that they are about.
 
     Raises:
         KeyError: there is no rule of a name.

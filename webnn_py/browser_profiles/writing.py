@@ -33,7 +33,7 @@ compatibility = []
 
 
 def limits_text(limits: Mapping[str, Any]) -> str:
-    """The lines of a table that limits make.
+    """Return the lines of a table that limits make.
 
     Args:
         limits: ``MLOpSupportLimits``, of the JSON that the browser gives.

@@ -27,7 +27,7 @@ class OneLineParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """End the program with status 2."""
-        self.exit(2, visible(f"{self.prog}: {message} (--help tells more)") + "\n")
+        self.exit(2, visible(f"{self.prog}: {message} (see --help)") + "\n")
 
 
 def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -170,7 +170,7 @@ def _add_pictures(group: "argparse._ArgumentGroup") -> None:
 
 
 def positive(text: str) -> int:
-    """A whole number from 1."""
+    """Return a whole number from 1."""
     try:
         number = int(text)
     except ValueError:
@@ -181,7 +181,7 @@ def positive(text: str) -> int:
 
 
 def amount(text: str) -> float:
-    """A number from 0."""
+    """Return a number from 0."""
     number = _finite(text)
     if number < 0:
         raise argparse.ArgumentTypeError(f"{text!r} must be a number from 0")

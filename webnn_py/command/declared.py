@@ -63,7 +63,7 @@ class DeclaredInput:
     Attributes:
         name: its name.
         type_name: the element type, by numpy's name; ``bool`` for booleans, which WebNN has as ``uint8``.
-        shape: the dimensions; a string is symbolic, "?" one without a name. None when not even the rank is said.
+        shape: the dimensions; a string is symbolic, "?" one without a name. None when not even the rank is known.
     """
 
     name: str
@@ -88,17 +88,17 @@ class DeclaredInput:
 
 
 def worded_type(type_name: str, shape: Sequence[int | str] | None) -> str:
-    """A type and a shape as the command writes them: ``float32 [1, 3, height, width]``."""
+    """Return a type and a shape as the command writes them: ``float32 [1, 3, height, width]``."""
     return f"{type_name} {'of any shape' if shape is None else worded_shape(shape)}"
 
 
 def worded_shape(shape: Sequence[int | str]) -> str:
-    """A shape as the command writes it: ``[1, 3, height, width]``."""
+    """Return a shape as the command writes it: ``[1, 3, height, width]``."""
     return f"[{', '.join(map(str, shape))}]"
 
 
 def declared_inputs(model: OnnxModel, overridden: Iterable[str] = ()) -> dict[str, DeclaredInput]:
-    """The inputs of a model by name, and with them those of these names that have a value of their own."""
+    """Return the inputs of a model by name, and with them those of these names that have a value of their own."""
     from webnn_py.onnx_models.reading.element_types import type_name  # noqa: PLC0415 - an extra
 
     types = {item.name: item.type.tensor_type.elem_type for item in model._proto.graph.input}
@@ -114,7 +114,7 @@ def declared_inputs(model: OnnxModel, overridden: Iterable[str] = ()) -> dict[st
 
 
 def asked_outputs(model: OnnxModel, names: Sequence[str]) -> list[str]:
-    """The outputs that ``--output`` names; all of them where it is not given.
+    """Return the outputs that ``--output`` names; all of them where it is not given.
 
     Raises:
         BadInputError: the model has no such output.
@@ -166,7 +166,7 @@ def _frozen(declared: DeclaredInput, text: str) -> Array:
 
 
 def parsed_number(text: str) -> float:
-    """A number; a whole one exactly, however large.
+    """Return a number; a whole one exactly, however large.
 
     Raises:
         ValueError: it is none.
@@ -181,7 +181,7 @@ def parsed_number(text: str) -> float:
 
 
 def loaded(path: Path) -> Array:
-    """An array of a .npy file.
+    """Return an array of a .npy file.
 
     Raises:
         BadInputError: it cannot be read.
@@ -205,7 +205,7 @@ def opened_arrays(path: Path) -> Iterator[Array | NpzFile]:
 
 
 def checked(declared: DeclaredInput, value: Array, what: str) -> Array:
-    """An array of the input's type and of a shape that fits.
+    """Return an array of the input's type and of a shape that fits.
 
     Raises:
         BadInputError: its numbers are not of that type, or its shape does not fit.
@@ -312,7 +312,7 @@ class Shapes:
         return tuple(self._sizes.get(size, (size,))[0] if isinstance(size, str) else size for size in declared)
 
     def fixed(self, name: str) -> tuple[int, ...] | None:
-        """The shape of an input, if it is known wholly."""
+        """Return the shape of an input, if it is known wholly."""
         shape = self.of(name)
         sizes = tuple(size for size in shape or () if isinstance(size, int))
         return sizes if shape is not None and len(sizes) == len(shape) else None
@@ -360,7 +360,7 @@ class Shapes:
         return list(said)
 
     def all_fixed(self, names: Iterable[str], advice: Advice) -> dict[str, tuple[int, ...]]:
-        """The shapes of inputs.
+        """Return the shapes of inputs.
 
         Args:
             names: of the inputs.

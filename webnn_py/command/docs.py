@@ -49,6 +49,6 @@ def _found(name: str, pages: dict[str, Path]) -> Path:
 
 
 def _title(path: Path) -> str:
-    """The first heading; of a page that has none, nothing."""
+    """Return the first heading; of a page that has none, nothing."""
     lines = path.read_text(encoding="utf-8").splitlines()
     return next((line.removeprefix("# ") for line in lines if line.startswith("# ")), "")

@@ -24,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed.
-        OutputClosedError: nobody reads what it prints.
+        OutputClosedError: its output is closed.
     """
     module = import_module(f"webnn_py.command.{options.command}")
     command = cast("Command", getattr(module, options.command))

@@ -85,7 +85,7 @@ def make_feeds(
 
 
 def _sources(texts: Iterable[str], inputs: Mapping[str, DeclaredInput]) -> dict[str, str]:
-    """The source of each input that was named."""
+    """Return the source of each input that was named."""
     sources: dict[str, str] = {}
     for text in texts:
         name = next((name for name in inputs if text.startswith(f"{name}=")), None)

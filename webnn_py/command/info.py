@@ -40,7 +40,7 @@ LONGEST_LINE: Final = 160
 """Of what the file says of itself; JSON has all."""
 
 MOST_GROUPS: Final = 12
-"""So many kinds of problems are told; JSON has all."""
+"""The most kinds of problems that are listed; JSON has all."""
 
 
 @attrs.frozen(eq=False)
@@ -56,7 +56,7 @@ class ModelReport:
         device: where it was tried.
         found: the sizes and values at which it was tried.
         missing: what cannot be imported.
-        intermediate_bytes: what values that are computed take when it runs, about; None if that cannot be told.
+        intermediate_bytes: what values that are computed take when it runs, about; None if that is unknown.
         unsized: the first value whose shape is not known, if that is why.
         narrow: the types that narrower ones stood for when it was tried.
         portability: what of it would fail in the browsers that were asked for; None if none was, or nothing runs.
@@ -205,7 +205,7 @@ def _as_text(report: ModelReport) -> Iterator[str]:
     yield from _wrapped(f"{name} {count}" for name, count in contents.operators.items())
     if report.intermediate_bytes is None:
         yield (
-            f"memory      parameters {in_bytes(contents.parameter_bytes)}; what values take is not told, since "
+            f"memory      parameters {in_bytes(contents.parameter_bytes)}; the memory of values is unknown, since "
             f"the shape of {shown(report.unsized)} is not known before the model runs"
         )
     else:

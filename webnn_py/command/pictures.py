@@ -66,7 +66,7 @@ class PictureShape:
 def read_picture(
     path: Path, declared: DeclaredInput, shape: Sequence[int | str] | None, options: argparse.Namespace
 ) -> tuple[Array, str]:
-    """A picture for an input, and what was done to it.
+    """Return a picture for an input, and what was done to it.
 
     Args:
         path: the file.
@@ -122,7 +122,7 @@ def _known(size: int | str) -> int | None:
 
 
 def _opened(path: Path, mode: str) -> Any:
-    """The picture the right way up, in a mode of Pillow's."""
+    """Return the picture the right way up, in a mode of Pillow's."""
     pillow = needed("PIL.Image", "reading pictures")
     operations = needed("PIL.ImageOps", "reading pictures")
     with opened(path, "a picture and may be cut") as file:
@@ -133,7 +133,7 @@ def _opened(path: Path, mode: str) -> Any:
 
 
 def _fitted(picture: Any, size: tuple[int, int], fit: str) -> Any:
-    """The picture in another size: cut at two sides, stretched, or with black at two sides."""
+    """Return the picture in another size: cut at two sides, stretched, or with black at two sides."""
     if picture.size == size:
         return picture
     pillow = needed("PIL.Image", "reading pictures")
@@ -147,7 +147,7 @@ def _fitted(picture: Any, size: tuple[int, int], fit: str) -> Any:
 def _preprocessed(
     pixels: Array, declared: DeclaredInput, options: argparse.Namespace
 ) -> tuple[str, np.ndarray[Any, Any]]:
-    """The pixels as numbers of the input's type, and what that is called."""
+    """Return the pixels as numbers of the input's type, and what that is called."""
     name = options.preprocess or ("0-1" if declared.dtype.kind == "f" else "raw")
     chosen = NAMED[name]
     given = {key: getattr(options, key) for key in ("scale", "mean", "std") if getattr(options, key) is not None}

@@ -18,7 +18,7 @@ def print_lines(lines: Iterable[str], stream: TextIO | None = None) -> None:
         stream: where to; the standard output by default.
 
     Raises:
-        OutputClosedError: nobody reads what is printed.
+        OutputClosedError: the output is closed.
     """
     for line in lines:
         say(visible(line), stream)
@@ -28,7 +28,7 @@ def print_json(document: Mapping[str, Any]) -> None:
     """Print a JSON object in ASCII without control characters; JSON itself does not escape DEL.
 
     Raises:
-        OutputClosedError: nobody reads what is printed.
+        OutputClosedError: the output is closed.
         ValueError: it has a NaN or an infinity, which JSON lacks.
     """
     say(json.dumps(document, indent=2, allow_nan=False).replace("\x7f", "\\u007f"))

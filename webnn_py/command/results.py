@@ -45,7 +45,7 @@ class OutputSummary:
 
 
 def summary(name: str, array: Array) -> OutputSummary:
-    """An output in a few numbers."""
+    """Return an output in a few numbers."""
     finite = array[np.isfinite(array)].astype(np.float64)
     nans = int(np.isnan(array).sum())
     return OutputSummary(
@@ -70,7 +70,7 @@ class ScoredClass:
 
 
 def read_labels(path: Path) -> list[str]:
-    """The names of classes, one a line.
+    """Return the names of classes, one a line.
 
     Raises:
         BadInputError: the file cannot be read.
@@ -80,7 +80,7 @@ def read_labels(path: Path) -> list[str]:
 
 
 def top_classes(outputs: Mapping[str, Array], labels: Sequence[str], top: int) -> dict[str, list[list[ScoredClass]]]:
-    """The highest scores of each output that has one for each label, as many lists as it has rows.
+    """Return the highest scores of each output that has one for each label, as many lists as it has rows.
 
     Raises:
         BadInputError: no output has.
@@ -163,7 +163,7 @@ class Looks:
             yield from str(self.profile).splitlines()[1:]
 
     def as_json(self) -> dict[str, Any]:
-        """The same for ``--json``, of what was asked for."""
+        """Return the same for ``--json``, of what was asked for."""
         told: dict[str, Any] = {}
         if self.is_checked:
             told["first_non_finite"] = None if self.first_non_finite is None else self.first_non_finite.as_dict()

@@ -70,7 +70,7 @@ class Finished:
         times: how long the parts took.
         classes: the top classes of outputs that have a score for each label.
         differences: from onnxruntime's outputs; None if they were not asked for.
-        looks: what looks into the graph have told.
+        looks: the results of the options that inspect the graph.
         narrow: the types that narrower ones stood for.
     """
 

@@ -56,7 +56,7 @@ class FoundSizes:
     Attributes:
         shapes: the shapes of all inputs that are not frozen.
         frozen: the values of those that are.
-        said: the options ``--shape`` that say what was found, without their name.
+        said: the options ``--shape`` that express what was found, without their name.
         values: the same for ``--value``: inputs that were frozen so that shapes and conditions are known.
         builder: what it was drawn with.
         outputs: the operands that were drawn; None when it failed.

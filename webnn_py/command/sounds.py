@@ -92,7 +92,7 @@ def read_sound(
 
 
 def _shape_for(declared: DeclaredInput, shape: Sequence[int | str] | None, samples: int) -> tuple[int, ...]:
-    """The input's shape: all dimensions but one are 1, and that one is the time."""
+    """Return the input's shape: all dimensions but one are 1, and that one is the time."""
     if shape is None:
         return (1, samples)
     open_axes = [axis for axis, size in enumerate(shape) if isinstance(size, str)]
@@ -106,7 +106,7 @@ def _shape_for(declared: DeclaredInput, shape: Sequence[int | str] | None, sampl
 
 
 def resampled(samples: Samples, rate: int, new_rate: int) -> Samples:
-    """The same sound at another rate, by its spectrum: what the new rate cannot have is left out."""
+    """Return the same sound at another rate, by its spectrum: what the new rate cannot have is left out."""
     length = max(1, round(len(samples) * new_rate / rate))
     spectrum = np.fft.rfft(samples)
     kept = min(len(spectrum), length // 2 + 1)

@@ -44,7 +44,7 @@ class DrawnOperator:
         operator: its declaration.
         label: what the script calls it, or "".
         place: its place in the order of drawing, by which a device's plan names it.
-        operands: the parameter and the index of the value, sequences laid flat.
+        operands: the parameter and the index of the value, sequences flattened.
         options: every argument that is no operand.
         results: the indices of what comes out.
     """
@@ -57,7 +57,7 @@ class DrawnOperator:
     results: tuple[int, ...]
 
     def options_given(self) -> Iterator[str]:
-        """The options that are not the defaults, as text."""
+        """Yield the options that are not the defaults, as text."""
         for name, value in self.options.items():
             default = self.operator.parameters[name].default
             if value is None or value == default or (isinstance(value, tuple) and list(value) == default):
@@ -141,15 +141,14 @@ Leaf = tuple[MLOperandDescriptor, str | float | None]
 class Sketch:
     """The raw material of a description: every build keeps a sketch, but few descriptions are requested.
 
-    Values are told apart by numbers that are theirs alone while the graph is there, as they are had without looking
-    anything up.
+    Values are identified by numbers that are unique while the graph exists and need no lookup: their ``id()``.
 
     Attributes:
         leaves: inputs and constants, by their numbers.
-        nodes: of each node the operator, its label, the places of drawing, the parameters of its operands, options and
-            outputs, one after the other: objects for each, the collector of garbage would look at time and again.
+        nodes: for each node its operator, label, places of drawing, parameters of operands, options and outputs, in one
+            flat list: the garbage collector would traverse an object for each repeatedly.
         operands: the numbers of all their operands, one operator's after the other's.
-        results: likewise of all that they give.
+        results: those of all their results, in the same way.
         inputs: the numbers of the graph's inputs.
         outputs: the graph's outputs: name and number.
     """
@@ -184,7 +183,7 @@ class Sketch:
 
 
 def _parameters(node: Node) -> tuple[str, ...]:
-    """The parameter of each operand; of a sequence of them for each."""
+    """Return the parameter of each operand; of a sequence of them for each."""
     names = node.operator.operand_names
     if len(names) == len(node.inputs):  # as of nearly all; to look at the operands takes longer
         return names

@@ -83,7 +83,7 @@ def js(options: argparse.Namespace) -> int:
 
 
 def _first(errors: BaseException) -> BaseException:
-    """The first exception of a group, however deep."""
+    """Return the first exception of a group, however deep."""
     return _first(errors.exceptions[0]) if isinstance(errors, BaseExceptionGroup) else errors
 
 
@@ -113,7 +113,7 @@ def wpt(options: argparse.Namespace) -> int:
 
 
 def _find(options: argparse.Namespace) -> list[checkout.TestFile]:
-    """The files to run: what is given of newer files, and of the checkout what those do not replace.
+    """Return the files to run: what is given of newer files, and of the checkout what those do not replace.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -164,7 +164,7 @@ def _api(options: argparse.Namespace, root: Path) -> tuple[str, dict[str, Any]]:
 
 
 def _mode(name: str, idl: str) -> Compatibility:
-    """The compatibility mode; left to itself, the one that the age of the checkout's IDL asks for."""
+    """Return the compatibility mode; left to itself, the one that the age of the checkout's IDL asks for."""
     if name != AUTO:
         return MODES[name]
     return WPT_2025_03 if "roundingType" in idl and "outputShapeRounding" not in idl else WPT_2026
@@ -210,7 +210,7 @@ def _facts(settings: Settings, options: argparse.Namespace) -> dict[str, str]:
 
 
 def _revision(root: Path) -> str:
-    """The commit of the checkout, or its folder if it has none of its own."""
+    """Return the commit of the checkout, or its folder if it has none of its own."""
     if not (root / ".git").exists():
         return root.name
     answer = subprocess.run(  # noqa: S603 - a fixed command line

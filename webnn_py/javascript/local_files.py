@@ -14,7 +14,7 @@ class Folder:
     path: Path
 
     def find(self, reference: str, base: str = "") -> str:
-        """The name, from the folder and with forward slashes, that a reference in the file ``base`` means.
+        """Return the name, from the folder and with forward slashes, that a reference in the file ``base`` means.
 
         Raises:
             TypeError: it is no local file, or leaves the folder.

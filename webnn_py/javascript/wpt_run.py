@@ -56,7 +56,7 @@ class Settings:
         return newer if newer is not None and newer.is_file() else self.root / path
 
     def trace(self, test: TestFile) -> Path | None:
-        """The file for the trace of a test file: its name with what a file's may not have replaced."""
+        """Return the file for the trace of a test file: its name with what a file's may not have replaced."""
         return None if self.traces is None else self.traces / f"{re.sub('[^A-Za-z0-9.-]+', '_', test.id)}.json"
 
 
@@ -76,7 +76,7 @@ class WindowWorld:
         self.result.log.append(f"{level}: {text}")
 
     def fetch(self, url: str, most: int | None) -> memoryview | None:
-        """A file of the checkout."""
+        """Return a file of the checkout."""
         try:
             path = resolve(self._test.path, url)
         except ValueError as error:

@@ -28,7 +28,7 @@ SOFTMAX: LimitsRow = input_and_output(FLOATS, rank=(1, MAX_RANK), keeps_rank=Tru
 def clamp_bounds(
     data_type: MLOperandDataType, min_value: float | None, max_value: float | None
 ) -> tuple[int | float, int | float]:
-    """The bounds of ``clamp`` as numbers of the data type: a bound that is absent, or NaN, bounds nothing."""
+    """Return the bounds of ``clamp`` as numbers of the data type: a bound that is absent, or NaN, bounds nothing."""
     lowest = -math.inf if min_value is None or min_value != min_value else min_value  # noqa: PLR0124 - NaN
     highest = math.inf if max_value is None or max_value != max_value else max_value  # noqa: PLR0124 - NaN
     return cast_number(lowest, data_type), cast_number(highest, data_type)

@@ -154,7 +154,7 @@ def step_by_step(
 def _step(
     builder: Builder, gates: Sequence[MLOperand], cell: MLOperand, peepholes: Sequence[MLOperand]
 ) -> tuple[MLOperand, MLOperand]:
-    """The next state of hidden units and cells; the output gate sees the new cells."""
+    """Return the next state of hidden units and cells; the output gate sees the new cells."""
     input_, output_gate, forget, candidate = gates
     if peepholes:
         input_ = builder.add(input_, builder.mul(peepholes[0], cell))
@@ -189,7 +189,7 @@ class _Factor:
         return cls(parts, scale)
 
     def times(self, builder: Builder, x: MLOperand) -> MLOperand:
-        """The product of what is quantized by its range and these."""
+        """Return the product of what is quantized by its range and these."""
         integers, scale, zero_point = dynamically_quantized(builder, x)
         floats = builder.sub(builder.cast(integers, "float32"), builder.cast(zero_point, "float32"))
         products = [

@@ -32,7 +32,7 @@ CONV: LimitsRow = {
 
 
 def filter_shape(shape: Sequence[int], layout: str) -> tuple[int, int, int, int]:
-    """A filter's output channels, input channels, height and width."""
+    """Return a filter's output channels, input channels, height and width."""
     o, i, h, w = (shape[layout.index(axis)] for axis in "oihw")
     return o, i, h, w
 

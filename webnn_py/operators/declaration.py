@@ -56,7 +56,7 @@ class Parameter:
 
 
 NO_OPTIONS: Final[Mapping[str, object]] = {}
-"""Those of most operators of graphs: one object, which is not looked for in memory time and again."""
+"""Those of most operators of graphs: one object, which need not be found in memory each time."""
 
 
 @attrs.frozen
@@ -74,7 +74,7 @@ class Arguments:
     label: str
 
     def each_operand(self) -> Iterator[tuple[str, str, MLOperand]]:
-        """Every operand, as (parameter, the name to show, operand)."""
+        """Yield every operand, as (parameter, the name to show, operand)."""
         for name, operand in self.operands.items():
             if isinstance(operand, tuple):
                 for index, item in enumerate(operand):
@@ -83,11 +83,11 @@ class Arguments:
                 yield name, name, operand
 
     def operand(self, name: str) -> MLOperand:
-        """The operand called ``name``, which is there and no sequence."""
+        """Return the operand called ``name``, which is there and no sequence."""
         return cast("MLOperand", self.operands[name])
 
     def options(self) -> Mapping[str, object]:
-        """The arguments that are no operands: numbers, lists, enumerations, flags."""
+        """Return the arguments that are no operands: numbers, lists, enumerations, flags."""
         if len(self.values) == len(self.operands):
             return NO_OPTIONS
         return {name: value for name, value in self.values.items() if name not in self.operands}
@@ -104,11 +104,11 @@ class Facts(TypedDict, total=False):
         commutative: its two operands may change places.
         boolean: all elements of the output are 0 or 1.
         selects: the operands of which each element of the output is an element; True for all.
-        averages: each element of the output lies between the least and the greatest element of all operands.
+        averages: each element of the output is between the least and the greatest element of all operands.
         no_larger: no element of the output is larger in magnitude than the largest element of all operands.
         result_range: the lowest and highest number that the output may have.
         propagates_nan: the operands of which one NaN makes an element of the output NaN; True for all. Convolutions do
-            so for what lies in one of their windows.
+            so for the elements of one of their windows.
     """
 
     elementwise: bool
@@ -132,7 +132,7 @@ class Operator(Generic[P, OutputT]):
         is_elementwise: whether elements are computed from those in their place alone; see ``Facts``.
         is_commutative: whether its two operands may change places.
         is_boolean: whether all elements of the output are 0 or 1.
-        is_average: whether elements of the output lie between those of the operands; also where they are selected.
+        is_average: whether elements of the output are between those of the operands; also where they are selected.
         is_no_larger: whether the output is no larger in magnitude than the operands; also of averages.
         result_range: the range of its output's elements, if that is known for all operands.
         function: the declared function; its body is the shape rule.
@@ -168,17 +168,17 @@ class Operator(Generic[P, OutputT]):
 
     @cached_property
     def signature(self) -> inspect.Signature:
-        """The method's signature, without ``self``."""
+        """Return the method's signature, without ``self``."""
         return inspect.signature(self.function)
 
     @cached_property
     def hints(self) -> Mapping[str, Any]:
-        """The annotations, resolved."""
+        """Return the annotations, resolved."""
         return get_type_hints(self.function, include_extras=True)
 
     @cached_property
     def parameters(self) -> Mapping[str, Parameter]:
-        """The parameters by name, ``label`` last."""
+        """Return the parameters by name, ``label`` last."""
         hints = self.hints
         parameters = {}
         for name, declared in self.signature.parameters.items():
@@ -197,7 +197,7 @@ class Operator(Generic[P, OutputT]):
 
     @cached_property
     def operand_names(self) -> tuple[str, ...]:
-        """The parameters that are operands, or sequences of operands."""
+        """Return the parameters that are operands, or sequences of operands."""
         return tuple(name for name, parameter in self.parameters.items() if parameter.is_operand)
 
     @cached_property
@@ -207,7 +207,7 @@ class Operator(Generic[P, OutputT]):
 
     @cached_property
     def nan_operands(self) -> tuple[str, ...]:
-        """The operands of which one NaN makes an element of the output NaN."""
+        """Return the operands of which one NaN makes an element of the output NaN."""
         return self.operand_names if self._propagates_nan is True else self._propagates_nan or ()
 
     @cached_property
@@ -221,7 +221,7 @@ class Operator(Generic[P, OutputT]):
 
     @cached_property
     def output_limits(self) -> tuple[str, ...]:
-        """The rows of the limits that speak of outputs."""
+        """Return the rows of the limits that speak of outputs."""
         return tuple(name for name in self.limits if name not in self.parameters)
 
     def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Arguments:
@@ -275,7 +275,7 @@ class Operator(Generic[P, OutputT]):
 
 
 DECLARED: dict[str, Operator[..., Any]] = {}
-"""What has been declared so far, by Python name; ``registry`` has it complete."""
+"""What has been declared so far, by Python name; ``registry`` has all of it."""
 
 
 class _Declare(Protocol[P, OutputT]):

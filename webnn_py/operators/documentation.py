@@ -96,7 +96,7 @@ class Documentation:
 
 
 def documentation(operator: Operator[..., Any]) -> Documentation:
-    """The documentation of an operator."""
+    """Return the documentation of an operator."""
     summary, arguments, returns = written(operator)
     operands = [name for name in operator.limits if name in operator.signature.parameters]
     element_wise = not returns
@@ -120,7 +120,7 @@ def written(operator: Operator[..., Any]) -> tuple[str, dict[str, str], str]:
 
 
 def section(operator: Operator[..., Any]) -> Section:
-    """The section of the specification that describes the operator."""
+    """Return the section of the specification that describes the operator."""
     name = operator.spec_name
     title, anchor = name, ANCHORS.get(name, name.lower())
     if operator.category in SHARED_SECTIONS and name != "where":

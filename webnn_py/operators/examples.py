@@ -162,7 +162,7 @@ def _data_type(
 
 
 def _variations(operator: Operator[..., Any]) -> Iterator[tuple[str, Any]]:
-    """Each flag the other way, each value of an enumeration, and what else makes a difference."""
+    """Yield each flag the other way, each value of an enumeration, and what else makes a difference."""
     for name, parameter in operator.parameters.items():
         annotation = operator.hints[name]
         if parameter.convert is idl.boolean:
@@ -174,7 +174,7 @@ def _variations(operator: Operator[..., Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _varied(operator: Operator[..., Any], full: Example, name: str, value: Any) -> Iterator[Example]:
-    """The call with an option, and what has to change with it."""
+    """Yield the call with an option, and what has to change with it."""
     varied = full | {name: value}
     if name == "activations":
         count = 2 if operator.name.startswith("gru") else 3

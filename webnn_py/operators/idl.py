@@ -101,7 +101,7 @@ def usv_string(value: object) -> str:
 
 
 def operand(value: object) -> MLOperand:
-    """An ``MLOperand``; whose it is, is checked later."""
+    """Return an ``MLOperand``; whose it is, is checked later."""
     if type(value) is not MLOperand:
         raise TypeError(f"is {shown(value)}; it must be an MLOperand{forgotten_await(value)}")
     return value
@@ -126,7 +126,7 @@ def _binary32(value: object) -> float:
 
 
 def enumeration(allowed: tuple[str, ...]) -> Callable[[object], str]:
-    """The conversion to one of some strings."""
+    """Return the conversion to one of some strings."""
 
     def convert(value: object) -> str:
         if isinstance(value, str) and plain(value) in allowed:
@@ -153,7 +153,7 @@ _CONVERTERS: dict[object, Converter] = {
 
 
 def converter(annotation: object) -> tuple[Converter, bool]:
-    """The conversion that ``annotation`` names, and whether the argument may be absent (None)."""
+    """Return the conversion that ``annotation`` names, and whether the argument may be absent (None)."""
     optional = False
     if get_origin(annotation) in (Union, types.UnionType) and type(None) in get_args(annotation):
         optional = True

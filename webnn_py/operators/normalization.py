@@ -34,7 +34,7 @@ LAYER: LimitsRow = {
 
 
 def layer_axes(axes: Sequence[int] | None, rank: int) -> tuple[int, ...]:
-    """The axes that layer normalization reduces: all but the first when not given."""
+    """Return the axes that layer normalization reduces: all but the first when not given."""
     return tuple(range(1, rank)) if axes is None else tuple(axes)
 
 

@@ -75,7 +75,7 @@ average_pool2d = _pooling(
     POOL,
     """The mean of each window's elements.
 
-Padding does not count: the sum is divided by the number of elements that lie in the image; the mean of none is 0.
+Padding does not count: the sum is divided by the number of elements within the image; the mean of none is 0.
 """,
     averages=True,
 )
@@ -97,7 +97,7 @@ Padding does not count; the greatest of no elements is the lowest value of the d
 
 
 def pooled_sizes(windows: tuple[Slide, Slide], rounding: RoundingType, wanted: Sequence[int] | None) -> tuple[int, int]:
-    """The output's height and width."""
+    """Return the output's height and width."""
     floor = tuple(math.floor(slide.output_size) for slide in windows)
     ceil = tuple(math.ceil(slide.output_size) for slide in windows)
     if wanted is not None and tuple(wanted) not in (floor, ceil):

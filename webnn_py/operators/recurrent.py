@@ -75,7 +75,7 @@ LSTM_CELL = _ranks(
 
 
 def direction_count(direction: MLRecurrentNetworkDirection) -> int:
-    """The number of directions that a network processes."""
+    """Return the number of directions that a network processes."""
     return 2 if direction == "both" else 1
 
 

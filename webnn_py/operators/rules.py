@@ -20,12 +20,12 @@ def refuse(subject: str, given: object, allowed: str) -> NoReturn:
 
 
 def same(operand: MLOperand) -> MLOperandDescriptor:
-    """An output of the operand's own data type and shape."""
+    """Return an output of the operand's own data type and shape."""
     return MLOperandDescriptor(operand.data_type, operand.shape)
 
 
 def output(data_type: MLOperandDataType, shape: Iterable[int]) -> MLOperandDescriptor:
-    """An output of the given data type and shape."""
+    """Return an output of the given data type and shape."""
     return MLOperandDescriptor(data_type, tuple(shape))
 
 
@@ -94,7 +94,7 @@ def check_broadcast_to(name: str, shape: Sequence[int], target: Sequence[int]) -
 
 
 def reduced_shape(operand: MLOperand, axes: Sequence[int] | None, *, keep_dimensions: bool) -> tuple[int, ...]:
-    """The spec's "calculate reduction output shape"."""
+    """Return the spec's "calculate reduction output shape"."""
     if axes is None:
         axes = range(operand.rank)
     check_axes(axes, operand)
@@ -104,13 +104,13 @@ def reduced_shape(operand: MLOperand, axes: Sequence[int] | None, *, keep_dimens
 
 
 def conv_output_size(size: int, window: int, begin: int, end: int, stride: int, dilation: int) -> float:
-    """The spec's "calculate conv output size", not yet rounded."""
+    """Return the spec's "calculate conv output size", not yet rounded."""
     effective = (window - 1) * dilation + 1
     return (size - effective + begin + end) / stride + 1
 
 
 def floor_or_refuse(name: str, size: float) -> int:
-    """An output size rounded down; refused when nothing is left."""
+    """Return an output size rounded down; refused when nothing is left."""
     rounded = math.floor(size)
     if rounded < 1:
         refuse(name, rounded, "at least 1")

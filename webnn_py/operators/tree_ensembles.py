@@ -1,6 +1,6 @@
 """Ensembles of decision trees: as one node, or as rows descend them.
 
-That is a level at a time, or, of small trees, all comparisons of a tree at once.
+This takes one level at a time or, for small trees, all comparisons of a tree at once.
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ def _constant(builder: Builder, array: npt.NDArray[Any]) -> MLOperand:
 
 
 def _descended(builder: Builder, trees: Trees, input: MLOperand) -> MLOperand:
-    """The leaf of each row and tree, a level at a time."""
+    """Return the leaf of each row and tree, a level at a time."""
     place = _constant(builder, np.tile(trees.roots, [input.shape[0], 1]))
     features = _constant(builder, trees.features)
     questions = Questions.of(builder, trees, np.arange(len(trees.features), dtype=np.int32))

@@ -23,14 +23,14 @@ class ArrayProtocols(NDArrayOperatorsMixin):
     __slots__ = ()
 
     def _elements(self, method: str) -> HostArray:
-        """The array of a tensor on the host."""
+        """Return the array of a tensor on the host."""
         raise NotImplementedError
 
     def numpy(self) -> HostArray:
         """Return the array of a tensor on the host, which shares its memory.
 
         Raises:
-            TypeError: it lies on the device.
+            TypeError: it is on the device.
             InvalidStateError: it was disposed of.
         """
         return self._elements("numpy()")

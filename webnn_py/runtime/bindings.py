@@ -86,7 +86,7 @@ class ExpectedInputs:
         return value.data if value.location == "cpu" else value
 
     def shapes_of(self, feeds: Mapping[str, Feed]) -> dict[str, tuple[int, ...]]:
-        """The shapes of the inputs that the model leaves open.
+        """Return the shapes of the inputs that the model leaves open.
 
         Raises:
             TypeError: a rank or a size is not the model's, or one name stands for two sizes.
@@ -204,7 +204,7 @@ def check_distinct(feeds: Mapping[str, Feed], targets: Mapping[str, Feed]) -> No
     """Refuse overlapping memory; only arrays that are read may be given twice.
 
     Raises:
-        TypeError: a tensor is given twice, or an output lies where something else does.
+        TypeError: a tensor is given twice, or an output overlaps something else.
     """
     tensors: dict[int, str] = {}
     arrays: list[tuple[str, HostArray]] = []
@@ -218,9 +218,7 @@ def check_distinct(feeds: Mapping[str, Feed], targets: Mapping[str, Feed]) -> No
                 if kind == "output":
                     for other, array in arrays:
                         if np.may_share_memory(place, array):
-                            raise TypeError(
-                                f"run(): output {name!r} lies where {other} does; each needs a place of its own"
-                            )
+                            raise TypeError(f"run(): output {name!r} overlaps {other}; each needs memory of its own")
                 arrays.append((f"{kind} {name!r}", place))
 
 
@@ -229,7 +227,7 @@ def check_places(what: str, places: Mapping[str, Feed], opened: OpenContext) -> 
 
     Raises:
         InvalidStateError: one was disposed of, or its device was lost.
-        TypeError: one lies elsewhere.
+        TypeError: one is elsewhere.
         NotSupportedError: one is a GPU buffer, and the device has none.
     """
     for name, place in places.items():

@@ -115,7 +115,7 @@ class BlockingTensor(ArrayProtocols):
     def from_gpu_buffer(
         cls, gpu_buffer: Any, *, data_type: MLOperandDataTypeLike = "float32", dims: Iterable[int]
     ) -> Self:
-        """A tensor of a user's own ``wgpu.GPUBuffer``; see :meth:`webnn_py.runtime.Tensor.from_gpu_buffer`."""
+        """Return a tensor of a user's own ``wgpu.GPUBuffer``; see :meth:`webnn_py.runtime.Tensor.from_gpu_buffer`."""
         return cls._of(None, runtime.Tensor.from_gpu_buffer(gpu_buffer, data_type=data_type, dims=dims))
 
     @property
@@ -158,7 +158,7 @@ class BlockingTensor(ArrayProtocols):
         """The array of a tensor on the host.
 
         Raises:
-            InvalidStateError: it lies on the device, or was disposed of.
+            InvalidStateError: it is on the device, or was disposed of.
         """
         return self._async._data(GOT)
 
@@ -171,7 +171,7 @@ class BlockingTensor(ArrayProtocols):
         return self._its_loop().run_sync(lambda: self._async.gpu_buffer)
 
     def get_data(self, release: bool = False) -> HostArray:  # noqa: FBT001, FBT002 - as in ONNX Runtime
-        """The data as an array; see :meth:`webnn_py.runtime.Tensor.get_data`."""
+        """Return the data as an array; see :meth:`webnn_py.runtime.Tensor.get_data`."""
         return self._its_loop().run(self._async.get_data, release)
 
     def copy_from(
@@ -208,7 +208,7 @@ class BlockingTensor(ArrayProtocols):
 class BlockingSession(_OnLoop[runtime.InferenceSession]):
     """A model, ready to be run: :class:`webnn_py.runtime.InferenceSession`; made by ``Environment.create_session()``.
 
-    ``with session:`` releases it at the end. One that nobody holds any more is released, too.
+    ``with session:`` releases it at the end. One that is no longer referenced is released, too.
     """
 
     _environment: BlockingEnvironment
@@ -372,7 +372,7 @@ class BlockingEnvironment(_OnLoop[runtime.Environment]):
         return self._async.closed
 
     def statistics(self) -> EnvironmentStatistics:
-        """A frozen look at what lives, and at how often bytes crossed between host and device."""
+        """Return a frozen look at what lives, and at how often bytes crossed between host and device."""
         if self._loop.is_usable():
             with suppress(InvalidStateError):  # it has just ended
                 return self._loop.run_sync(self._async.statistics)

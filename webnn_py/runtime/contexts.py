@@ -47,7 +47,7 @@ class OpenContext:
     Attributes:
         context: the context.
         record: the environment's record of it.
-        location: where tensors on it lie.
+        location: where tensors on it are.
         cast_graphs: graphs of one ``cast`` each, those used last behind; they end with the context.
     """
 
@@ -70,7 +70,7 @@ class OpenContext:
         return ContextReference(self)
 
     def check_usable(self, method: str, what: str) -> None:
-        """Refuse ``what``, which lies on it, when it is lost.
+        """Refuse ``what``, which is on it, when it is lost.
 
         Raises:
             InvalidStateError: it is lost.
@@ -196,7 +196,7 @@ class ContextOwner:
     def _forget(self, lost: OpenContext) -> None:
         if self._current is lost:
             self._current = None
-            self._drop_ended()  # or they would pile up where nobody asks for statistics
+            self._drop_ended()  # or they would pile up if statistics are never requested
             self._former.append(lost.context)
 
     def _drop_ended(self) -> None:

@@ -188,7 +188,7 @@ class Environment:
         return self._closed
 
     def statistics(self) -> EnvironmentStatistics:
-        """A frozen look at what lives, and at how often bytes crossed between host and device."""
+        """Return a frozen look at what lives, and at how often bytes crossed between host and device."""
         return EnvironmentStatistics(len(self._sessions), *self._owner.books())
 
     def trace(self, *, kernels: bool = False, most_events: int = MOST_EVENTS) -> Trace:
@@ -302,7 +302,7 @@ class Environment:
         device has come; on the device it is enqueued.
 
         Raises:
-            TypeError: there are not as many of both, data types or dimensions differ, a tensor lies on another
+            TypeError: there are not as many of both, data types or dimensions differ, a tensor is on another
                 environment's device, or one is written twice, or read and written.
             InvalidStateError: the environment is closed, a tensor was disposed of, or the device was lost.
             UnknownError: what should have written a source failed.
@@ -313,7 +313,7 @@ class Environment:
         """Set all bytes of a tensor to zero, in place.
 
         Raises:
-            TypeError: it is no tensor, or lies on another environment's device.
+            TypeError: it is no tensor, or is on another environment's device.
             InvalidStateError: the environment is closed, the tensor was disposed of, or its device was lost.
         """
         await self._transfer.zero(tensor)

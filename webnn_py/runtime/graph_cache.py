@@ -55,7 +55,7 @@ def _contents(value: np.ndarray[Any, Any]) -> str:
 async def loaded_or_built(context: MLContext, key: str, build: Callable[[], Awaitable[MLGraph]]) -> MLGraph:
     """Load the graph saved under a key; if there is none, build and save it.
 
-    A file that cannot be read or written costs the time that it would have saved, and a ``RuntimeWarning`` tells.
+    A file that cannot be read or written costs the time that it would have saved, and a ``RuntimeWarning`` says so.
     """
     try:
         return await received(context.load_graph(key))

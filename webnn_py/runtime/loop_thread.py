@@ -279,7 +279,7 @@ class _Call(Generic[T]):
             self._settled.acquire(timeout=SECONDS_WITHOUT_INTERRUPT)
 
     def take(self) -> outcome.Outcome[T]:
-        """The answer, for the one who waited; it is not kept, since an error's frames refer to this."""
+        """Return the answer, for the one who waited; it is not kept, since an error's frames refer to this."""
         answer, self._answer = self._answer, _over()
         return _over() if answer is None else answer
 

@@ -44,7 +44,7 @@ class BuiltGraph:
     async def graph(
         self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
     ) -> MLGraph:
-        """The graph itself.
+        """Return the graph itself.
 
         Raises:
             TypeError: it is another context's.
@@ -143,7 +143,7 @@ class OnnxSource:
             builder.destroy()
 
     def _shapes(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-        """The shapes of all inputs, for those of the open ones."""
+        """Return the shapes of all inputs, for those of the open ones."""
         return {**{name: item.fixed_shape for name, item in self.inputs.items() if item.is_fixed}, **shapes}
 
     async def _drawn(
@@ -255,7 +255,7 @@ def _checked_sizes(free_dimensions: Mapping[str, int]) -> dict[str, int]:
 def _sizes(
     declared: Mapping[str, TensorDescriptor], given: Mapping[str, int], values: Mapping[str, np.ndarray[Any, Any]]
 ) -> dict[str, int]:
-    """The sizes that names of dimensions stand for: those given, and those of inputs that have a value."""
+    """Return the sizes that names of dimensions stand for: those given, and those of inputs that have a value."""
     names = {size for item in declared.values() for size in item.shape or () if isinstance(size, str)} - {"?"}
     unknown = given.keys() - names
     if unknown:
@@ -273,7 +273,7 @@ def _sizes(
 
 
 def _sized(item: TensorDescriptor, sizes: Mapping[str, int]) -> TensorDescriptor:
-    """A descriptor with known sizes in the place of their names."""
+    """Return a descriptor with known sizes in the place of their names."""
     if item.shape is None:
         return item
     shape = tuple(sizes.get(size, size) if isinstance(size, str) else size for size in item.shape)
@@ -281,7 +281,7 @@ def _sized(item: TensorDescriptor, sizes: Mapping[str, int]) -> TensorDescriptor
 
 
 def _unknown(option: str, unknown: Iterable[object], there: str, known: Iterable[str]) -> TypeError:
-    """The refusal of an option that has names which the model lacks, or none at all."""
+    """Return the refusal of an option that has names which the model lacks, or none at all."""
     names = sorted(unknown, key=str)
     guess = nearest(names[0], known) if names else ""
     return TypeError(f"create_session(): {option} {listed(names)}; {there} {list(known) or 'none'}{guess}")

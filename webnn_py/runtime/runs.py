@@ -53,7 +53,7 @@ class Plan:
     outputs: dict[str, MLBuffer] = attrs.field(factory=dict)
 
     def missing_inputs(self, request: Request) -> list[str]:
-        """The inputs for which a buffer has to be made."""
+        """Return the inputs for which a buffer has to be made."""
         feeds = request.feeds
         return [
             name
@@ -90,7 +90,7 @@ class Plan:
 
         Raises:
             InvalidStateError: a tensor was disposed of, or its device was lost.
-            TypeError: a place does not fit, or is given twice, or lies on another device.
+            TypeError: a place does not fit, or is given twice, or is on another device.
             NotSupportedError: a place is a GPU buffer, and the device has none.
         """
         targets = request.fetches.targets

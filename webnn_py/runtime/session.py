@@ -136,7 +136,7 @@ class InferenceSession(Handle):
 
         Raises:
             TypeError: a name, data type, shape or device is not the session's, or a place is given twice.
-            InvalidStateError: the session is released, before or meanwhile, the device is lost, or a tensor was
+            InvalidStateError: the session is released, before or during the call, the device is lost, or a tensor was
                 disposed of.
             UnknownError: the device failed. Of outputs that stay on the device, reading them tells.
             UnsupportedModelError, ValueError, OperationError: no graph can be made for shapes seen first here.
@@ -234,13 +234,13 @@ class InferenceSession(Handle):
         The graph is made if there is none for their shapes. Runs wait meanwhile, and their buffers are not touched.
 
         Args:
-            feeds: as for :meth:`run`; what lies on the device is read.
+            feeds: as for :meth:`run`; what is on the device is read.
             repeat: how many runs there are with timings, and how many without, when the device is warm.
 
         Raises:
             TypeError: feeds are not the session's, or ``repeat`` is no integer from 1.
-            NotSupportedError: the device does not tell kernels' times.
-            InvalidStateError: the session is released, before or meanwhile, or the device is lost.
+            NotSupportedError: the device does not report kernels' times.
+            InvalidStateError: the session is released, before or during the call, or the device is lost.
             UnknownError: the device failed.
             UnsupportedModelError, ValueError, OperationError: no graph can be made for shapes seen first here.
         """
@@ -257,7 +257,7 @@ class InferenceSession(Handle):
         The model is converted again for the feeds' shapes, and its nodes are computed without being fused.
 
         Args:
-            feeds: as for :meth:`run`; what lies on the device is read.
+            feeds: as for :meth:`run`; what is on the device is read.
 
         Returns:
             The first node, in the graph's order, that makes a NaN though none of its operands has one, or an infinity
@@ -266,7 +266,7 @@ class InferenceSession(Handle):
         Raises:
             TypeError: feeds are not the session's.
             NotSupportedError: the session is of an ``MLGraph``, which has no nodes any more.
-            InvalidStateError: the session is released, before or meanwhile, or the device is lost.
+            InvalidStateError: the session is released, before or during the call, or the device is lost.
             UnknownError: the device failed.
             UnsupportedModelError, ValueError: the model cannot be converted for these shapes.
         """
@@ -369,7 +369,7 @@ def check_locations(preferred: object) -> None:
 
 
 def outputs_on_device(model: Model, preferred: TensorLocation | Mapping[str, TensorLocation]) -> frozenset[str]:
-    """The outputs that are to stay on the device, by the option ``preferred_output_location``.
+    """Return the outputs that are to stay on the device, by the option ``preferred_output_location``.
 
     Raises:
         TypeError: it names an output that there is not.

@@ -37,7 +37,7 @@ class DataTransfer:
         self._casting = trio.Lock()
 
     async def opened(self, method: str) -> OpenContext:
-        """The context, to which this refers from now on; uses that race get the same.
+        """Return the context, to which this refers from now on; uses that race get the same.
 
         Raises:
             InvalidStateError: the environment is closed.
@@ -104,7 +104,7 @@ class DataTransfer:
     async def create_tensor(
         self, data: HostArray | None, data_type: object, dims: object, label: object = ""
     ) -> Tensor:
-        """A tensor on the device; see :meth:`Environment.create_tensor`."""
+        """Return a tensor on the device; see :meth:`Environment.create_tensor`."""
         if data is not None:
             if data_type is not None or dims is not None:
                 raise TypeError("create_tensor(): the array has its own data type and dimensions; give neither")
@@ -166,7 +166,7 @@ class DataTransfer:
 
 
 async def _cast_graph(opened: OpenContext, tensor: Tensor, data_type: str) -> MLGraph:
-    """A graph of one ``cast``, kept by its context."""
+    """Return a graph of one ``cast``, kept by its context."""
     key = (tensor.data_type, tensor.dims, data_type)
     graphs = opened.cast_graphs
     if key in graphs:

@@ -1,7 +1,7 @@
 """The folder of saved graphs: a file for each device and key.
 
 Any number of processes may use one folder. A file appears at once, by the renaming of a finished one, so that readers
-see the old graph, the new one, or none. What else lies in the folder is left alone. Everything here blocks.
+see the old graph, the new one, or none. Other files in the folder are left alone. Everything here blocks.
 """
 
 from __future__ import annotations
@@ -203,12 +203,12 @@ def _publish(made: Path, target: Path) -> None:
         os.link(made, target)
     except FileExistsError:
         pass
-    except OSError:  # a file system without links: the last one wins, and what others sealed meanwhile is lost
+    except OSError:  # a file system without links: the last one wins, and what others sealed in between is lost
         made.replace(target)
 
 
 def _opened(path: Path) -> BufferedReader:
-    """A regular file, open for reading; a link, or what would make the reader wait, is none.
+    """Return a regular file, open for reading; a link, or what would make the reader wait, is none.
 
     Raises:
         FileNotFoundError: there is no such file.

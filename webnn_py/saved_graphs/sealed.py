@@ -90,7 +90,7 @@ def _offsets(document_length: int, blob_lengths: Sequence[int]) -> Iterator[int]
 
 
 def pack(graph: SavedGraph, key: str, device: str, secret: bytes) -> list[bytes | Bytes]:
-    """The pieces of a file, one after the other."""
+    """Return the pieces of a file, one after the other."""
     document = json.dumps(
         {
             "inputs": [[name, *as_json(descriptor)] for name, descriptor in graph.inputs.items()],

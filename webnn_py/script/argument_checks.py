@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 def unknown(method: str, error: Exception) -> UnknownError:
-    """The ``UnknownError`` that says that ``method`` failed on the device, and why."""
+    """Return the ``UnknownError`` that says that ``method`` failed on the device, and why."""
     if isinstance(error, UnknownError):
         return error
     unknown = UnknownError(f"{method}() failed on the device: {str(error) or type(error).__name__}")
@@ -135,7 +135,7 @@ def check_buffer(context: ContextInterface, method: str, buffer: MLBuffer) -> No
 def storages(
     what: str, buffers: Mapping[str, MLBuffer], descriptors: Mapping[str, MLOperandDescriptor]
 ) -> dict[str, Storage]:
-    """The spec's "validate tensors with descriptors"."""
+    """Return the spec's "validate tensors with descriptors"."""
     if buffers.keys() != descriptors.keys():
         raise TypeError(
             f"dispatch(): {what} are {listed(sorted(buffers))}; the graph's are {listed(sorted(descriptors))}"

@@ -26,7 +26,7 @@ class MLBuffer(NoArray, Handle, HasHandle):
     """
 
     _made_by = "MLContext.create_buffer()"
-    _elements_come_by = "it lies on the device; array = await context.read_buffer(buffer) brings its elements here"
+    _elements_come_by = "it is on the device; array = await context.read_buffer(buffer) brings its elements here"
 
     __slots__ = ("__weakref__", "_context", "_descriptor", "_destroyed", "_pending_reads", "_storage")
     _context: ContextInterface

@@ -119,7 +119,7 @@ def check_target(target: object, descriptor: MLOperandDescriptor) -> HostArray:
 
 
 def exported_array(source: object) -> np.ndarray[Any, Any] | None:
-    """The array that a numpy array is, or that another library's array offers; None for all else.
+    """Return the array that a numpy array is, or that another library's array offers; None for all else.
 
     Memory is not copied where the library can lend it.
 
@@ -145,7 +145,7 @@ def _of_protocol(source: Any) -> np.ndarray[Any, Any] | None:
     if hasattr(source, "__array_interface__") or hasattr(source, "__array__"):
         return np.asarray(source)
     if device is not None:
-        raise BufferError(f"they lie on a device of DLPack's type {int(device[0])}; copy them to the CPU first")
+        raise BufferError(f"they are on a device of DLPack's type {int(device[0])}; copy them to the CPU first")
     return None
 
 

@@ -89,7 +89,7 @@ class MLGraphBuilder(OperatorMethods):
     # --- inputs and constants --------------------------------------------------------------------------------
 
     def input(self, name: str, *, data_type: MLOperandDataTypeLike, shape: Any) -> MLOperand:
-        """A graph input, whose data come with each dispatch (section "input operands").
+        """Return a graph input, whose data come with each dispatch (section "input operands").
 
         Args:
             name: not empty, and not used by another input of this builder.
@@ -133,7 +133,7 @@ class MLGraphBuilder(OperatorMethods):
     @overload
     def constant(self, value: object, *, data_type: MLOperandDataTypeLike, shape: Any) -> MLOperand: ...
     def constant(self, value: object, *, data_type: object = None, shape: Any = None) -> MLOperand:
-        """A constant, in four forms (section "constant operands").
+        """Return a constant, in four forms (section "constant operands").
 
         * ``constant(array)``: an array, numpy's or one that another library exports to numpy.
         * ``constant(data, data_type=…, shape=…)``: any bytes; see :meth:`MLContext.write_buffer`.
@@ -187,7 +187,7 @@ class MLGraphBuilder(OperatorMethods):
         return self._operand(Constant(descriptor, copied), "constant")
 
     def _constant_shared(self, array: HostArray, key: Hashable | None) -> MLOperand:
-        """A constant whose bytes are not copied, and which all graphs of the context keep once.
+        """Return a constant whose bytes are not copied, and which all graphs of the context keep once.
 
         For this package's own callers, who have many graphs of the same weights.
 
@@ -436,12 +436,12 @@ class MLGraphBuilder(OperatorMethods):
 
         Here, and not on a built graph, since that has no nodes any more. The builder stays as it is. The context's
         device computes some nodes at a time, every value an output, so that no node is fused into another; all
-        values are read and looked at. It makes its own buffers and releases them.
+        values are read and checked. It makes its own buffers and releases them.
 
         Args:
             outputs: the operands to compute, as for :meth:`build`.
             feeds: what each input that the outputs need is given, by name, see :meth:`MLContext.write_buffer`; what
-                others are given is not looked at.
+                others are given is not checked.
 
         Returns:
             A promise of the first node, in the order in which they were drawn, that makes a NaN though none of its

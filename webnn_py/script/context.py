@@ -162,9 +162,7 @@ class MLContext(Handle):
         Raises:
             NotSupportedError: the proposal was not asked for.
         """
-        check_asked(
-            "cpu_fallback_active", self._experimental, "device-selection", "context.backend tells where it runs"
-        )
+        check_asked("cpu_fallback_active", self._experimental, "device-selection", "context.backend says where it runs")
         return self._accelerated and not self.accelerated
 
     @enable_ki_protection
@@ -193,7 +191,7 @@ class MLContext(Handle):
                 "query_support()",
                 self._experimental,
                 "device-selection",
-                "op_support_limits() tells what is accepted",
+                "op_support_limits() says what is accepted",
             )
             types = converted(
                 "data_types", lambda value: sequence_of(value, operand_data_type, "data types"), data_types
@@ -533,7 +531,7 @@ class MLContext(Handle):
         """Make a buffer over a ``wgpu.GPUBuffer`` of the context's device, without copying. Not in the specification.
 
         The GPU buffer stays the user's: destroying the ``MLBuffer`` or the context does not destroy it. What uses it
-        after the user has destroyed it, or while it is mapped, fails, which the read of its outputs tells. What the
+        after the user has destroyed it, or while it is mapped, fails, which reading its outputs reports. What the
         user submits before a call of this context comes before it on the GPU; to submit behind it, await ``drain()``.
 
         Args:
@@ -750,7 +748,7 @@ class MLContext(Handle):
 
         Not in the specification.
 
-        It is done also when the context is lost meanwhile, as everything is that lets go of something.
+        It is done even if the context is lost in between, like everything that releases something.
 
         Args:
             key: what it was saved under.
@@ -843,7 +841,7 @@ class MLContext(Handle):
         self._device.is_lost = True
         for buffer in self._buffers:
             if buffer._storage.failure is not None:
-                buffer._storage.failure.mark_reported()  # the loss tells why other steps have failed
+                buffer._storage.failure.mark_reported()  # the loss explains why other steps have failed
         self._ml.script_timeline.enqueue(ScriptTask("lose", partial(self._lose, message)))
 
     @enable_ki_protection

@@ -61,7 +61,7 @@ class Choice:
         return self.info.device_types[0]
 
     async def open(self, request: OpenRequest) -> Backend:
-        """A backend on it."""
+        """Return a backend on it."""
         opened = self.record.open(attrs.evolve(request, options=self.record.converted(self.options)))
         return await opened if isinstance(opened, Awaitable) else opened
 
@@ -88,7 +88,7 @@ def choices(request: OpenRequest) -> list[Choice]:
 
 
 def named(found: Iterable[Choice]) -> dict[str, Choice]:
-    """A name for each: its kind and a number, which say nothing else."""
+    """Return a name for each: its kind and a number, which say nothing else."""
     counts: dict[str, int] = {}
     names = {}
     for choice in found:

@@ -147,14 +147,14 @@ class DimensionNames:
                 return operator.infer(arguments)
         except UnknownSizeError as error:
             raise Refused(
-                f"a size {error}: the shape of its output cannot be said of named dimensions; give it operands of "
-                "fixed sizes, or build a graph for each size"
+                f"a size {error}: the shape of its output cannot be expressed with named dimensions; give it operands "
+                "of fixed sizes, or build a graph for each size"
             ) from None
 
     def resolved(
         self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]
     ) -> tuple[tuple[object, ...], dict[str, object]]:
-        """An operator's arguments, sizes in the place of dimensions' names.
+        """Return an operator's arguments, sizes in the place of dimensions' names.
 
         Raises:
             TypeError: there is no dimension of a name.

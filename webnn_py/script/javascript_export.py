@@ -15,7 +15,7 @@ def save_js(
 ) -> None:
     """Write a builder's graph to a folder, as JavaScript that builds and runs it with ``navigator.ml``.
 
-    ``model.js`` is the module, ``model.d.ts`` tells TypeScript its types, ``weights.bin`` has the constants, and
+    ``model.js`` is the module, ``model.d.ts`` has its types for TypeScript, ``weights.bin`` has the constants, and
     ``index.html`` with ``page.js`` is a page that runs it. The drawing must not be built yet: ``build()`` takes it
     from the builder.
 

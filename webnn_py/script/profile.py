@@ -166,7 +166,7 @@ class GraphProfile:
         return tuple(sorted(sums, key=lambda item: -item.seconds))
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as plain dictionaries, lists, texts and numbers, for JSON."""
+        """Return all of it as plain dictionaries, lists, texts and numbers, for JSON."""
         document: dict[str, Any] = attrs.asdict(self)
         for kernel, plain in zip(self.kernels, document["kernels"], strict=True):
             plain |= {
@@ -244,7 +244,7 @@ def _median(values: Sequence[float]) -> float:
 
 
 def _word(node: KernelNode) -> str:
-    """A node by its operator and label, or, where a device has drawn it in another's place, by that."""
+    """Return a node by its operator and label, or, where a device has drawn it in another's place, by that."""
     if node.label.startswith("in "):
         return node.label.removeprefix("in ")
     return f"{node.operator} [{node.label}]" if node.label else node.operator

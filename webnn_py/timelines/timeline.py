@@ -137,7 +137,7 @@ class Timeline(Generic[EntryT]):
         return len(self._queue) + (self._running is not None) + self._in_flight
 
     def statistics(self) -> TimelineStatistics:
-        """A frozen look at the queue; costs nothing and changes nothing."""
+        """Return a frozen look at the queue; costs nothing and changes nothing."""
         return TimelineStatistics(self.queued_operations, self._queued_bytes, self._done)
 
     @enable_ki_protection
@@ -195,7 +195,7 @@ class Timeline(Generic[EntryT]):
         """Run what waits, in the task that calls and would wait for it, which spares a turn of trio's.
 
         That is what the timeline's own task does in its next turn, which it has been woken for. A step that has to be
-        awaited is left to it, and so is all that comes behind, and everything while somebody steps or watches.
+        awaited is left to it, and so is all that comes behind, and everything while anything steps or watches.
         """
         if not self._is_woken or self._running is not None or self._permits is not None or self.watch is not None:
             return
@@ -297,7 +297,7 @@ class Timeline(Generic[EntryT]):
 
     @enable_ki_protection
     async def wait_until(self, condition: Callable[[], bool]) -> None:
-        """Wait until ``condition``, looked at after each entry, is true."""
+        """Wait until ``condition``, checked after each entry, is true."""
         self.trio_run.check("wait_until()")
         if condition():
             await trio.lowlevel.checkpoint()

@@ -217,11 +217,11 @@ class Operation:
         return copy
 
     def number_of(self, thing: Numbered) -> int:
-        """The number of a device's buffer or graph, for the library itself."""
+        """Return the number of a device's buffer or graph, for the library itself."""
         return self._watch.number_of(thing)
 
     def accesses(self) -> Accesses:
-        """The device's own objects, for the library itself."""
+        """Return the device's own objects, for the library itself."""
         try:
             return self._accesses
         except AttributeError:

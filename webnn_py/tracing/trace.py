@@ -55,7 +55,7 @@ class Trace:
     """Everything that happens on the timelines while it is open; made by :meth:`webnn_py.ML.trace`.
 
     It is a block, ``with ml.trace() as trace``, that can be entered once. Any number may be open at a time. What a
-    trace has taken down can be looked at and saved while it is open, and after. Some work may go on when the calls
+    trace has recorded can be inspected and saved while it is open, and after. Some work may go on when the calls
     that asked for it have returned: ``await context.drain()`` within the block waits for it.
 
     It is an instrument itself; see :class:`webnn_py.tracing.Instrument` for its methods.
@@ -133,7 +133,7 @@ class Trace:
         """A context is lost."""
         self._taken.append(("lost", perf_counter_ns(), None, (context, why), None))
 
-    # --- what has been taken down ------------------------------------------------------------------------------
+    # --- what has been recorded ------------------------------------------------------------------------------
 
     @property
     def events(self) -> tuple[TraceEvent, ...]:

@@ -161,7 +161,7 @@ def _call(start: str, given: list[str], options: Mapping[str, str]) -> list[str]
 
 
 def _declarations(taken: Mapping[str, MLOperandDescriptor], returned: Mapping[str, MLOperandDescriptor]) -> str:
-    """The part of the declarations that is this graph's."""
+    """Return the part of the declarations that is this graph's."""
     return "\n".join(
         [
             "/** What run() takes, in row-major order. */",

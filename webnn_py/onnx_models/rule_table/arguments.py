@@ -170,7 +170,7 @@ def _attributes(rule: Rule, form: Form, given: Mapping[str, object]) -> dict[str
     for name, value in arguments.items():
         if value is REQUIRED:
             raise Refused(f"attribute {name} is missing; it is needed")
-        if name in rule.checks:
+        if name in rule.checks and value is not None:
             arguments[name] = rule.checks[name](value)
     for name, group in rule.groups.items():
         arguments[name] = group(**{field.name: arguments.pop(field.name) for field in attrs.fields(group)})

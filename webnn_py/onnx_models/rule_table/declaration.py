@@ -24,7 +24,7 @@ attribute, with its default and, in the annotation, its type.
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from types import UnionType
+from types import NoneType
 from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import attrs
@@ -164,9 +164,8 @@ def _choice(name: str, allowed: tuple[object, ...], value: object) -> object:
 
 
 def _without_none(annotation: Any) -> object:
-    if isinstance(annotation, UnionType):
-        (annotation,) = (kind for kind in get_args(annotation) if kind is not type(None))
-    return annotation
+    kinds = get_args(annotation)
+    return next(kind for kind in kinds if kind is not NoneType) if NoneType in kinds else annotation
 
 
 def _input_parameter(parameter: inspect.Parameter, annotation: Any) -> InputParameter:

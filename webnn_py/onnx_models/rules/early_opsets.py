@@ -12,7 +12,7 @@ import numpy as np
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_helpers.axes import counted
 from webnn_py.onnx_models.rule_table.declaration import rule
-from webnn_py.onnx_models.rules import matrix, movement, normalization
+from webnn_py.onnx_models.rules import matrix, movement
 from webnn_py.onnx_models.rules.matrix import GemmAttributes
 from webnn_py.operators import arithmetic, logical
 from webnn_py.operators.declaration import Operator
@@ -83,28 +83,6 @@ def gemm(
     if not broadcast and c.shape != shape:
         refuse("the shape of input C", c.shape, f"{list(shape)} where broadcast is 0")
     return matrix.gemm(context, a, b, c, attributes=attributes)
-
-
-@rule("BatchNormalization", 1, 6)
-def batch_normalization(
-    context: ConversionContext,
-    x: MLOperand,
-    scale: MLOperand,
-    b: MLOperand,
-    mean: MLOperand,
-    variance: MLOperand,
-    *,
-    epsilon: float,
-    is_test: bool,
-    momentum: float,
-    spatial: bool,
-) -> list[MLOperand]:
-    """Normalize with given means and variances, one a channel."""
-    if not is_test:
-        refuse("attribute is_test", 0, "1: this version is not supported in training")
-    if not spatial:
-        refuse("attribute spatial", 0, "1")
-    return normalization.batch_normalization(context, x, scale, b, mean, variance, epsilon=epsilon, momentum=momentum)
 
 
 @rule("Dropout", 1, 6)

@@ -12,6 +12,7 @@ import numpy as np
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue
 from webnn_py.onnx_models.rule_helpers.windows import WindowAttributes, counts, places_of, windows
 from webnn_py.onnx_models.rule_table.declaration import Integers, rule
+from webnn_py.onnx_models.rules.unary import polynomial
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 from webnn_py.operators.windows import Slide
@@ -105,23 +106,17 @@ class _SampledAxis:
 
     def _cubic(self, ratio: MLOperand) -> list[MLOperand]:
         """Return the weights of elements at -1, 0, 1 and 2, by polynomials of the distance."""
-        one, two = self.context.number(1, ratio), self.context.number(2, ratio)
+        context = self.context
+        one, two = context.number(1, ratio), context.number(2, ratio)
         outer = (CUBIC, -5 * CUBIC, 8 * CUBIC, -4 * CUBIC)
         inner = (CUBIC + 2, -(CUBIC + 3), 0.0, 1.0)
-        rest = self.context.sub(one, ratio)
+        rest = context.sub(one, ratio)
         return [
-            self._polynomial(self.context.add(ratio, one), outer),
-            self._polynomial(ratio, inner),
-            self._polynomial(rest, inner),
-            self._polynomial(self.context.sub(two, ratio), outer),
+            polynomial(context, context.add(ratio, one), outer),
+            polynomial(context, ratio, inner),
+            polynomial(context, rest, inner),
+            polynomial(context, context.sub(two, ratio), outer),
         ]
-
-    def _polynomial(self, x: MLOperand, coefficients: Sequence[float]) -> MLOperand:
-        context = self.context
-        value = context.number(coefficients[0], x)
-        for coefficient in coefficients[1:]:
-            value = context.add(context.mul(value, x), context.number(coefficient, x))
-        return value
 
 
 @rule("GridSample", 16, 20, 22)

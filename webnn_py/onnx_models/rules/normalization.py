@@ -11,7 +11,7 @@ from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
 
-@rule("BatchNormalization", 7, 9, 14, 15)
+@rule("BatchNormalization", 1, 6, 7, 9, 14, 15)
 def batch_normalization(
     context: ConversionContext,
     x: MLOperand,
@@ -21,10 +21,15 @@ def batch_normalization(
     variance: MLOperand,
     *,
     epsilon: float,
+    is_test: Literal[1] | None = None,
     momentum: float,
+    spatial: Literal[1] | None = None,
     training_mode: bool = False,
 ) -> list[MLOperand]:
-    """Normalize with given means and variances; in training with those of the batch, and update the running ones."""
+    """Normalize with given means and variances; in training with those of the batch, and update the running ones.
+
+    Before opset 7, training is not supported, nor a mean for each element.
+    """
     if not training_mode:
         return [context.batch_normalization(x, mean, variance, scale=scale, bias=b, epsilon=epsilon)]
     reduced = [axis for axis in range(x.rank) if axis != 1]

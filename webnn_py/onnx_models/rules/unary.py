@@ -90,10 +90,16 @@ def inverse_cosine(context: ConversionContext, x: MLOperand) -> MLOperand:
 def _odd_polynomial(context: ConversionContext, x: MLOperand, coefficients: Sequence[float]) -> MLOperand:
     """Return x + x³ · a polynomial of x², its highest coefficient first."""
     square = context.mul(x, x)
+    value = polynomial(context, square, coefficients)
+    return context.add(x, context.mul(context.mul(value, square), x))
+
+
+def polynomial(context: ConversionContext, x: MLOperand, coefficients: Sequence[float]) -> MLOperand:
+    """Return a polynomial of x, its highest coefficient first."""
     value = context.number(coefficients[0], x)
     for coefficient in coefficients[1:]:
-        value = context.add(context.mul(value, square), context.number(coefficient, x))
-    return context.add(x, context.mul(context.mul(value, square), x))
+        value = context.add(context.mul(value, x), context.number(coefficient, x))
+    return value
 
 
 @rule("Asinh", 9, 22)

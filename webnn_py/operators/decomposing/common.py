@@ -19,7 +19,7 @@ _CODES: Final = {"float32": "f", "int32": "i", "int64": "q"}
 
 
 def number(builder: Builder, value: MLNumber, like: MLOperand) -> MLOperand:
-    """A scalar constant of the operand's data type."""
+    """Return a scalar constant of the operand's data type."""
     return builder.constant(value, data_type=like.data_type)
 
 
@@ -33,17 +33,17 @@ def along(
 
 
 def joined(builder: Builder, parts: Sequence[MLOperand], axis: int) -> MLOperand:
-    """The parts one after the other along an axis."""
+    """Return the parts one after the other along an axis."""
     return parts[0] if len(parts) == 1 else builder.concat(parts, axis)
 
 
 def filled(builder: Builder, value: MLNumber, data_type: MLOperandDataType, shape: Sequence[int]) -> MLOperand:
-    """A tensor of one value."""
+    """Return a tensor of one value."""
     return builder.expand(builder.constant(value, data_type=data_type), shape)
 
 
 def padded(builder: Builder, input: MLOperand, axis: int, begin: int, end: int, value: MLNumber) -> MLOperand:
-    """The input with a value repeated before and after its elements along an axis."""
+    """Return the input with a value repeated before and after its elements along an axis."""
     shape = list(input.shape)
     parts = [input]
     for count, place in ((begin, 0), (end, 2)):

@@ -158,7 +158,7 @@ def _placed(
 
 
 def _spread(builder: Builder, images: MLOperand, axis: int, stride: int) -> MLOperand:
-    """The images with zeros between their elements along an axis."""
+    """Return the images with zeros between their elements along an axis."""
     if stride == 1 or images.shape[axis] == 1:
         return images
     before, size, after = images.shape[:axis], images.shape[axis], images.shape[axis + 1 :]

@@ -61,7 +61,7 @@ DRAWERS: Final[Mapping[Drawn, Drawer | None]] = {
     "as_view": as_view,
     "as_part": as_part,
 }
-"""The ways in which every case can be drawn, by name; None: each operand as the case has it."""
+"""The ways in which each case can be built, by name; None: each operand as the case has it."""
 
 
 async def run(

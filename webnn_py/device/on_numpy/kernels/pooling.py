@@ -23,7 +23,7 @@ TILE: Final = 2**18
 
 @attrs.frozen(eq=False)
 class Parts:
-    """The part of each window that lies in the image, along an axis.
+    """The part of each window that is within the image, along an axis.
 
     Attributes:
         starts: the first element of each window in the image.

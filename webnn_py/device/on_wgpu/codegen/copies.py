@@ -128,12 +128,12 @@ class BlockTranspose:
 
     @property
     def whole_vec4s(self) -> bool:
-        """Whether every vec4 of the target is whole and aligned."""
+        """True if every vec4 of the target is whole and aligned."""
         return self.columns % WIDTH == 0
 
     @property
     def aligned(self) -> bool:
-        """Whether the vec4s of the source are aligned."""
+        """True if the vec4s of the source are aligned."""
         strides = [stride for axis, stride in enumerate(self.layout.strides) if axis != self.axis]
         return not any(number % WIDTH for number in (*strides, self.layout.offset))
 

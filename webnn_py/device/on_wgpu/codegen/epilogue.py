@@ -84,7 +84,7 @@ class Epilogue:
 
     @property
     def stores_single_elements(self) -> bool:
-        """Whether no two elements share a word, so that ``finish_one`` can be used."""
+        """True if no two elements share a word, so that ``finish_one`` can be used."""
         return self.output.per_one == 1
 
     def partial_sums(self, sums: Buffer, parts: int, add_up: Callable[[], None]) -> tuple[Output, PartialSums] | None:
@@ -99,7 +99,7 @@ class Epilogue:
 
     @property
     def rounds_totals(self) -> bool:
-        """Whether totals may be rounded to float16 before the epilogue."""
+        """True if totals may be rounded to float16 before the epilogue."""
         return self._lowering.element(self._value).one == "f16" and not self._terms and self._combine is unchanged
 
     def write(self, *, vec4s: bool, is_rounded: bool = False) -> EpilogueCode:
@@ -183,7 +183,7 @@ class EpilogueCode:
 
     @property
     def is_partial(self) -> bool:
-        """Whether the kernel stores partial results, to which another kernel applies the epilogue."""
+        """True if the kernel stores partial results, to which another kernel applies the epilogue."""
         return not self.text
 
     def kernel(

@@ -149,7 +149,7 @@ def _softmax_in_two(node: Node, lowering: Lowering, value: Value, rows: Reductio
 
     statistics = [StoreTarget.between(lowering, "f32", rows.outputs) for _ in range(2)]
     emit_reduction(lowering, f"{label} (sums)", [operand], rows, log_sum_exp(finish), statistics)
-    beside = rows.beside(Layout.dense([rows.shape[axis] for axis in rows.kept]))
+    beside = rows.broadcast(Layout.dense([rows.shape[axis] for axis in rows.kept]))
     emit_pointwise(
         lowering,
         label,

@@ -147,7 +147,7 @@ def _normalize_in_two(
     label = label_of(node, operand, target)
     statistics = [StoreTarget.between(lowering, "f32", rows.outputs) for _ in range(2)]
     emit_reduction(lowering, f"{label} (moments)", [operand], rows, moments(epsilon), statistics)
-    beside = rows.beside(Layout.dense([rows.shape[axis] for axis in rows.kept]))
+    beside = rows.broadcast(Layout.dense([rows.shape[axis] for axis in rows.kept]))
 
     def compute(x: str, mean: str, factor: str, *parameters: str) -> str:
         rest = list(parameters)

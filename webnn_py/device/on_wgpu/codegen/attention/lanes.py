@@ -102,12 +102,12 @@ class LanePlan:
 
     @property
     def has_few_groups(self) -> bool:
-        """Whether there are too few workgroups, so that smaller ones are better."""
+        """True if there are too few workgroups, so that smaller ones are better."""
         return self.groups < (UNITS if self.shape.rows <= MOST_VECTORS or self.keeps_much else 2 * UNITS)
 
     @property
     def is_direct(self) -> bool:
-        """Whether keys and values are loaded from their buffers without staging, as each is used once."""
+        """True if keys and values are loaded from their buffers without staging, as each is used once."""
         return self.places == 1
 
     @property
@@ -194,7 +194,7 @@ class LanePlan:
 
     @property
     def keeps_much(self) -> bool:
-        """Whether register use limits occupancy to few subgroups."""
+        """True if register use limits occupancy to few subgroups."""
         return self.each * self.each_depth >= MUCH_KEPT
 
     def fits(self, features: Features) -> bool:

@@ -102,7 +102,7 @@ class ScoreTerm:
 
     @property
     def has_vec4s(self) -> bool:
-        """Whether four keys are an aligned vec4."""
+        """True if four keys are an aligned vec4."""
         numbers = [self.batches.offset]
         for layout in (self.batches, self.rows):
             numbers += [stride for size, stride in zip(layout.shape, layout.strides, strict=True) if size > 1]
@@ -115,7 +115,7 @@ class ScoreTerm:
 
     @property
     def is_same_for_rows(self) -> bool:
-        """Whether all rows of a batch share the same elements."""
+        """True if all rows of a batch share the same elements."""
         return self.rows.is_single
 
     def loads(self, array: str, variable: str, row: str, key: str = "key") -> tuple[list[str], list[str]]:

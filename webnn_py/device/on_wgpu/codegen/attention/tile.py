@@ -84,7 +84,7 @@ class AttentionTile:
 
     @property
     def is_direct(self) -> bool:
-        """Whether keys and values are loaded from their buffers without staging, as each is used once."""
+        """True if keys and values are loaded from their buffers without staging, as each is used once."""
         return self.down == 1
 
 

@@ -95,7 +95,7 @@ class ConvolutionShape:
 
     @property
     def is_pointwise(self) -> bool:
-        """Whether it is 1 × 1 with stride 1 and without padding."""
+        """True if it is 1 × 1 with stride 1 and without padding."""
         return all(slide.window == slide.stride == 1 and not slide.begin and not slide.end for slide in self.slides)
 
     @property

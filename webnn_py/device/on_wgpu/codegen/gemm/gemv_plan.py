@@ -105,7 +105,7 @@ class GemvPlan:
 
     @property
     def is_along(self) -> bool:
-        """Whether adjacent invocations have adjacent inner indices."""
+        """True if adjacent invocations have adjacent inner indices."""
         return self.matrix.follows_inner
 
     @property
@@ -135,6 +135,6 @@ class GemvPlan:
 
     @property
     def stores_vec4s(self) -> bool:
-        """Whether the output is stored by whole vec4s."""
+        """True if the output is stored by whole vec4s."""
         are_adjacent = self.per_group % WIDTH == 0 if self.is_along else self.unit % WIDTH == 0
         return self.vectors_are_rows and self.product.vec4s and are_adjacent

@@ -45,7 +45,7 @@ class WindowAxis:
 
     @property
     def is_inside(self) -> bool:
-        """Whether no window is out of bounds and all have equally many taps."""
+        """True if no window is out of bounds and all have equally many taps."""
         reach = (self.taps - 1) * self.step
         first, last = min(self.begins), max(self.begins) + (self.outputs - 1) * self.stride
         return first + min(reach, 0) >= 0 and last + max(reach, 0) < self.size and min(self.counts) == self.taps

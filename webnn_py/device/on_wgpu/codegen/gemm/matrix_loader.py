@@ -50,7 +50,7 @@ class MatrixLoader(OperandLoader):
 
     @cached_property
     def can_transpose(self) -> bool:
-        """Whether vec4s can be loaded along the inner axis."""
+        """True if vec4s can be loaded along the inner axis."""
         aligned = _whole_vec4s(self.batches) and (self.outer_stride % WIDTH == 0 or self.outer == 1)
         return aligned and self.inner_axis.vec4s() is not None
 

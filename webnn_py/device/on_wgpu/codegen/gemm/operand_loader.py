@@ -47,12 +47,12 @@ class OperandLoader(ABC):
     @property
     @abstractmethod
     def pattern(self) -> LoadPattern:
-        """How elements are loaded."""
+        """The way in which elements are loaded."""
 
     @property
     @abstractmethod
     def follows_inner(self) -> bool:
-        """Whether loads coalesce along the inner axis."""
+        """True if loads coalesce along the inner axis."""
 
     def functions(self, name: str, scalar: str, array: str) -> str:
         """Return the functions that load from the binding ``array``."""

@@ -33,7 +33,7 @@ class GemmProblem:
 
     @property
     def is_native_float16(self) -> bool:
-        """Whether the shader loads both operands as f16."""
+        """True if the shader loads both operands as f16."""
         return self.left.element.one == self.right.element.one == "f16"
 
     def upright(self) -> GemmProblem:

@@ -51,7 +51,7 @@ class SharedMemoryTile:
 
     @property
     def is_transposed(self) -> bool:
-        """Whether an invocation loads 4 × 4 blocks and transposes them."""
+        """True if an invocation loads 4 × 4 blocks and transposes them."""
         return self.loader.pattern == "transposed"
 
     @property

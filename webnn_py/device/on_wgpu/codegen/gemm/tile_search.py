@@ -72,7 +72,7 @@ class Extent:
 
     @property
     def is_large(self) -> bool:
-        """Whether it is a large product of two matrices."""
+        """True if it is a large product of two matrices."""
         is_one = self.sides == "matrices" and self.batch == 1
         return is_one and min(self.rows, self.columns) >= LARGE_SIDE and self.products >= LARGE_PRODUCT
 
