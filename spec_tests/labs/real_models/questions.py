@@ -66,7 +66,7 @@ def line(shape, number, folder):
 
 
 def turned_line(shape, number, folder):
-    """Draw digits, of which every second is upside down."""
+    """A sentence as in :func:`line`; every second one is upside down."""
     written = drawn(SENTENCES[number // 2], shape[2], folder)
     written = ImageOps.flip(ImageOps.mirror(written)) if number % 2 else written
     return _planes(_fitted(written, shape[3], shape[2]), shape)
@@ -104,7 +104,7 @@ def face(shape, number, _):
 
 
 def small_face(shape, number, _):
-    """Likewise, red, green, blue, from -1 to 1."""
+    """The drawn faces in red, green, blue, from -1 to 1."""
     return (face(shape, number, None)[:, ::-1] - 127) / 128
 
 

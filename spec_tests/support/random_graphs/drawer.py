@@ -267,7 +267,7 @@ def is_good(value, *, exact=False):
 
 
 def usual_data(data_type):
-    """Draw bounds of sources: short floats, and some of full precision."""
+    """Return usual bounds of sources: short floats, and some of full precision."""
     if is_float(data_type):
         # Products of those of float16 are exact in float32, and then rounded.
         return Known(-4, 4, 2.0**-3), Known(-4, 4, 2.0**-20 if data_type == "float32" else 2.0**-7)
