@@ -126,7 +126,7 @@ def flops_of(kernels):
 
 async def test_kernels_may_need_several_query_sets(gpu_builder, monkeypatch):
     monkeypatch.setattr(timestamps, "MOST_KERNELS", 16)
-    monkeypatch.setattr(executable, "joined", lambda kernels, _features: kernels)
+    monkeypatch.setattr(executable.WgpuGraph, "_joins", False)
     context, builder = gpu_builder
     value = builder.input("x", data_type="float32", shape=X.shape)
     for _ in range(35):

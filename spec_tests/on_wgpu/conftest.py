@@ -1,4 +1,4 @@
-"""What tests of the GPU share."""
+"""Fixtures of the GPU's tests."""
 
 from pathlib import Path
 
@@ -66,10 +66,19 @@ def apart(monkeypatch):
 
 
 @pytest.fixture
-def measured_gpu(monkeypatch):
+def change_features(monkeypatch):
+    """A function that changes the features of the adapter, as contexts that are created later see them."""
+
+    def change(**features):
+        monkeypatch.setattr(wgpu_backend, "features_of", lambda device: attrs.evolve(features_of(device), **features))
+
+    return change
+
+
+@pytest.fixture
+def measured_gpu(change_features):
     """Make the adapter pass for the GPU on which tiles were measured."""
-    measured = {"gpu": "hopper", "max_workgroup_storage": 32768}
-    monkeypatch.setattr(wgpu_backend, "features_of", lambda device: attrs.evolve(features_of(device), **measured))
+    change_features(gpu="hopper", max_workgroup_storage=32768)
 
 
 @pytest.fixture
@@ -86,7 +95,7 @@ def all_products_large(measured_gpu, monkeypatch):
 
 @pytest.fixture
 def check_kernels(ml, compiled):
-    """Checks that a drawing of X takes so many kernels on the GPU, and that they compute what numpy does."""
+    """Checks the number of kernels of a drawing of X on the GPU, and their results against numpy."""
 
     async def check(draw, kernels):
         await check_both(ml, [X], draw, rtol=1e-5, atol=1e-6)
@@ -101,6 +110,7 @@ async def gpu(ml):
 
 
 @pytest.fixture(params=[{}, {"shader_f16": False, "subgroups": False}], ids=["", "no 16-bit floats and subgroups"])
-def adapter_features(request, monkeypatch):
-    """What the adapter has, and what it may lack: then there are other kernels again."""
-    monkeypatch.setattr(wgpu_backend, "features_of", lambda device: attrs.evolve(features_of(device), **request.param))
+def adapter_features(request, change_features):
+    """The features that are changed: none, or those that an adapter may lack, for which there are other kernels."""
+    change_features(**request.param)
+    return request.param

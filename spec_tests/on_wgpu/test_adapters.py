@@ -5,13 +5,12 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
-import attrs
 import numpy as np
 import pytest
 
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from webnn_py import MLGraphBuilder, NotSupportedError
-from webnn_py.device.on_wgpu import adapters, backend, device_record
+from webnn_py.device.on_wgpu import adapters, device_record
 from webnn_py.device.registry import Suitability
 
 needs_adapter = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
@@ -95,9 +94,8 @@ def test_looking_for_a_gpu_writes_nothing_to_the_terminal(directory):
 
 
 @needs_adapter
-async def test_64_bit_integers_are_refused_everywhere_where_the_adapter_has_none(ml, monkeypatch):
-    features_of = backend.features_of
-    monkeypatch.setattr(backend, "features_of", lambda device: attrs.evolve(features_of(device), shader_int64=False))
+async def test_64_bit_integers_are_refused_everywhere_where_the_adapter_has_none(ml, change_features):
+    change_features(shader_int64=False)
     context = await ml.create_context(backend="wgpu")
     limits = context.op_support_limits()
     assert not {"int64", "uint64"} & set(limits["input"]["data_types"])

@@ -1,4 +1,4 @@
-"""Where intermediates lie on the GPU: in one arena, in ways that WebGPU lets kernels bind."""
+"""The memory of intermediates on the GPU: one arena, bound as WebGPU permits."""
 
 from itertools import pairwise
 from types import SimpleNamespace
@@ -50,7 +50,7 @@ def kernel_lists(draw):
 
 
 def ranges_of(kernel, places):
-    """What a kernel binds; what is no block has a buffer of its own."""
+    """Return the ranges that a kernel binds; buffers that are no blocks have their own memory."""
     return [
         places.get(buffer, BufferRange(buffer, 0, buffer.byte_length)) for buffer in (*kernel.reads, *kernel.writes)
     ]

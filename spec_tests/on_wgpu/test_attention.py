@@ -1,13 +1,10 @@
 """Attention is one kernel, whatever it is drawn of, and computes what the products and the softmax would."""
 
-import attrs
 import numpy as np
 import pytest
 
 from spec_tests.support.both_devices import check_both
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.on_wgpu import backend as wgpu_backend
-from webnn_py.device.on_wgpu.backend import features_of
 from webnn_py.device.on_wgpu.codegen.attention import emit, tile
 from webnn_py.device.on_wgpu.codegen.attention.lanes import LanePlan
 from webnn_py.device.on_wgpu.lowering import LoweringContext, lowered
@@ -214,7 +211,7 @@ DRAWINGS = {
     "element-wise nodes behind, few rows": (and_more, arrays(rows=3, m=(3, 24))),
     "more keys than a tile": (masked, arrays(rows=10, keys=300, m=(10, 300))),
 }
-"""What one kernel computes."""
+"""Drawings that one kernel computes."""
 
 
 @pytest.mark.parametrize(("draw", "given"), DRAWINGS.values(), ids=DRAWINGS)
@@ -232,7 +229,7 @@ PLUS_COPIES = {
     "keys the other way round": (keys_turned_before, turned_keys(arrays()), 2),
     "an output before its mask": (lambda b, q, k, v, m: (plain(b, q, k, v), b.neg(m)), arrays(m=(3,)), 2),
 }
-"""What takes further kernels for other things."""
+"""Drawings that take further kernels, and their number."""
 
 
 @pytest.mark.parametrize(("draw", "given", "kernels"), PLUS_COPIES.values(), ids=PLUS_COPIES)
@@ -334,9 +331,9 @@ async def test_float16_with_a_softmax_in_float32(check):
 
 
 @pytest.fixture
-def _no_subgroups(monkeypatch):
+def _no_subgroups(change_features):
     """As on an adapter that has none."""
-    monkeypatch.setattr(wgpu_backend, "features_of", lambda device: attrs.evolve(features_of(device), subgroups=False))
+    change_features(subgroups=False)
 
 
 @pytest.mark.usefixtures("_no_subgroups")
@@ -401,7 +398,7 @@ def test_the_measured_shapes_are_shared_out_as_is_fastest(sizes, fastest):
 
 
 class Memory:
-    """So many bytes, which nobody has."""
+    """Memory that has a size only."""
 
     def __init__(self, size):
         self.size = size

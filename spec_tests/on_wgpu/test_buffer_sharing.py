@@ -328,7 +328,7 @@ async def test_losing_the_context_calls_lent_buffers_in(gpu):
 
 
 def lent_buffers():
-    """How many wgpu-py has not let go of."""
+    """Return the number of lent buffers that wgpu-py holds."""
     gc.collect()
     return wgpu.GPUBuffer._ot.counts.get("LentBuffer", 0)
 

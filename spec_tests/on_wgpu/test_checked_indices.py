@@ -1,4 +1,4 @@
-"""The check of indices that ``pytest --check-indices`` puts into all kernels finds those that lie outside."""
+"""The check of indices that ``pytest --check-indices`` puts into all kernels finds indices out of range."""
 
 import numpy as np
 import pytest

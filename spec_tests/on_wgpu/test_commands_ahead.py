@@ -1,4 +1,4 @@
-"""What a graph is likely to launch next is encoded while the host waits: it computes the same, and goes with it."""
+"""The next run of a graph is encoded while the host waits, computes the same, and is dropped with the graph."""
 
 import numpy as np
 import pytest

@@ -50,7 +50,7 @@ FIRST = {
     "create_constant_buffer": lambda s: s.gpu.create_constant_buffer(ONES, data_type="float32", shape=[4]),
     "build": lambda s: build_add_number(s.gpu, 7, [3, 5]),
 }
-"""What may touch a device first after it was lost."""
+"""The operations that may be the first on a lost device."""
 
 
 @pytest.mark.parametrize("what", FIRST)

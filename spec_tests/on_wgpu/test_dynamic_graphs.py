@@ -22,7 +22,7 @@ async def ml():
 
 @pytest.fixture
 def graphs(monkeypatch):
-    """What the GPU has compiled."""
+    """The graphs that the GPU has compiled."""
     made = []
     make = DynamicWgpuGraph.__init__
 

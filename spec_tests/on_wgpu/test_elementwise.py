@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from spec_tests.support.backends import BACKENDS
-from spec_tests.support.computing import compute
-from webnn_py import MLGraphBuilder
+from spec_tests.support.both_devices import computed
 
 EXTREMES = {
     "float16": np.array([65504, 2049, 0.1, 1 / 3], np.float16),
@@ -35,27 +34,23 @@ def draw_product(builder, x):
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("draw", [draw_casts, draw_sum, draw_product], ids=["casts", "a convolution", "a product"])
 async def test_float16_between_integers(ml, backend, draw):
-    context = await ml.create_context(backend=backend)
-    builder = MLGraphBuilder(context)
-    x = builder.input("x", data_type="int8", shape=NUMBERS.shape)
-    results = await compute(context, builder, {"x": NUMBERS}, {"y": draw(builder, x)})
-    np.testing.assert_array_equal(results["y"], NUMBERS)
+    np.testing.assert_array_equal(await computed(ml, [NUMBERS], draw, backend), NUMBERS)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("data_type", EXTREMES)
 async def test_a_fused_value_is_narrowed_as_a_stored_one(ml, backend, data_type):
-    context = await ml.create_context(backend=backend)
-    builder = MLGraphBuilder(context)
     x_data, last_data = EXTREMES[data_type], EXTREMES[data_type][-1]
-    x = builder.input("x", data_type=data_type, shape=x_data.shape)
-    last = builder.constant(np.full(4, last_data))
-    outputs = {
-        "quotient": builder.div(builder.mul(x, x), last),
-        "greatest": builder.max(builder.add(x, last), x),
-        "difference": builder.sub(builder.add(x, last), last),
-    }
-    results = await compute(context, builder, {"x": x_data}, outputs)
+
+    def draw(b, x):
+        last = b.constant(np.full(4, last_data))
+        return {
+            "quotient": b.div(b.mul(x, x), last),
+            "greatest": b.max(b.add(x, last), x),
+            "difference": b.sub(b.add(x, last), last),
+        }
+
+    results = await computed(ml, [x_data], draw, backend)
     with np.errstate(over="ignore"):
         quotient = (x_data * x_data / last_data).astype(data_type).astype(np.float64)
         np.testing.assert_allclose(results["quotient"].astype(np.float64), quotient, rtol=1e-3, err_msg="quotient")
@@ -66,21 +61,20 @@ async def test_a_fused_value_is_narrowed_as_a_stored_one(ml, backend, data_type)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("data_type", EXTREMES)
 async def test_what_a_reduction_reads_and_returns_is_narrowed(ml, backend, data_type):
-    context = await ml.create_context(backend=backend)
-    builder = MLGraphBuilder(context)
     data = np.stack([EXTREMES[data_type], EXTREMES[data_type][::-1]])
-    x = builder.input("x", data_type=data_type, shape=data.shape)
     wide, count = ("float32", 4) if data_type == "float16" else ("int32", 1)
-    outputs = {
-        "before": builder.reduce_sum(builder.cast(builder.add(x, x), wide), axes=[1]),
-        "behind": builder.sub(builder.reduce_max(x, axes=[0]), x),
-    }
-    if data_type == "float16":
-        third = builder.constant(np.full(2, 1 / 3, np.float16))
-        outputs["rounded"] = builder.sub(
-            builder.cast(builder.reduce_mean(x, axes=[1]), wide), builder.cast(third, wide)
-        )
-    results = await compute(context, builder, {"x": data}, outputs)
+
+    def draw(b, x):
+        outputs = {
+            "before": b.reduce_sum(b.cast(b.add(x, x), wide), axes=[1]),
+            "behind": b.sub(b.reduce_max(x, axes=[0]), x),
+        }
+        if data_type == "float16":
+            third = b.constant(np.full(2, 1 / 3, np.float16))
+            outputs["rounded"] = b.sub(b.cast(b.reduce_mean(x, axes=[1]), wide), b.cast(third, wide))
+        return outputs
+
+    results = await computed(ml, [data], draw, backend)
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(results["before"], (data + data).astype(wide).sum(1), "before")
         np.testing.assert_array_equal(results["behind"], data.max(0) - data, "behind")

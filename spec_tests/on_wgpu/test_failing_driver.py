@@ -50,7 +50,7 @@ def lost(tmp_path):
 
 @pytest.fixture
 def environment(tmp_path, lost):
-    """Where the one driver of Vulkan's is that which fails."""
+    """The environment variables with which Vulkan has the failing driver only."""
     library = tmp_path / "failing_driver.so"
     source = Path(__file__).parent / "failing_driver.c"
     subprocess.run([COMPILER, "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from spec_tests.support.backends import BACKENDS, HAS_ADAPTER, NO_ADAPTER
-from spec_tests.support.computing import compute
-from webnn_py import MLGraphBuilder
+from spec_tests.support.both_devices import computed
 from webnn_py.device.on_wgpu.lowering import GraphLowering
 
 INNER = 256
@@ -17,28 +16,23 @@ EXACT = INNER / 8
 needs_adapter = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 
-async def product(context, data_type, rows=64, columns=64):
+async def product(ml, data_type, backend, **options):
     """A matrix whose every row is ``TERMS``, times ones."""
-    builder = MLGraphBuilder(context)
-    arrays = {"a": np.tile(TERMS, (rows, 1)).astype(data_type), "b": np.ones((INNER, columns), data_type)}
-    operands = [builder.input(name, data_type=data_type, shape=array.shape) for name, array in arrays.items()]
-    return (await compute(context, builder, arrays, {"y": builder.matmul(*operands)}))["y"]
+    arrays = [np.tile(TERMS, (64, 1)).astype(data_type), np.ones((INNER, 64), data_type)]
+    return await computed(ml, arrays, lambda b, x, y: b.matmul(x, y), backend, **options)
 
 
-async def convolution(context, data_type):
+async def convolution(ml, data_type, backend, **options):
     """Images whose channels are ``TERMS``, summed by a filter of ones."""
-    builder = MLGraphBuilder(context)
     image = np.tile(TERMS.reshape(1, -1, 1, 1), (1, 1, 8, 8)).astype(data_type)
-    x = builder.input("x", data_type=data_type, shape=image.shape)
-    y = builder.conv2d(x, builder.constant(np.ones((64, INNER, 1, 1), data_type)))
-    return (await compute(context, builder, {"x": image}, {"y": y}))["y"]
+    ones = np.ones((64, INNER, 1, 1), data_type)
+    return await computed(ml, [image], lambda b, x: b.conv2d(x, b.constant(ones)), backend, **options)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("compute_sums", [product, convolution])
 async def test_unless_allowed_float16_is_summed_in_float32(ml, backend, compute_sums):
-    context = await ml.create_context(backend=backend)
-    sums = await compute_sums(context, "float16")
+    sums = await compute_sums(ml, "float16", backend)
     assert np.unique(sums).tolist() == [EXACT]
 
 
@@ -49,7 +43,7 @@ async def test_where_allowed_an_adapter_with_float16_sums_in_it(ml, monkeypatch,
     emit = GraphLowering.emit
     monkeypatch.setattr(GraphLowering, "emit", lambda self, kernel: kernels.append(kernel) or emit(self, kernel))
     context = await ml.create_context(backend="wgpu", float16_accumulation=True)
-    sums = await compute_sums(context, "float16")
+    sums = await compute_sums(ml, "float16", "wgpu", float16_accumulation=True)
     # Not by its results: drivers may compute float16 in float32.
     sums_in_float16 = any("var c0_0 = vec4<f16>();" in kernel.source for kernel in kernels)
     assert sums_in_float16 == ("shader-f16" in context.backend.features)
@@ -58,19 +52,15 @@ async def test_where_allowed_an_adapter_with_float16_sums_in_it(ml, monkeypatch,
 
 @needs_adapter
 async def test_allowed_or_not_float32_is_summed_in_float32(ml):
-    context = await ml.create_context(backend="wgpu", float16_accumulation=True)
-    assert np.unique(await product(context, "float32")).tolist() == [EXACT]
+    assert np.unique(await product(ml, "float32", "wgpu", float16_accumulation=True)).tolist() == [EXACT]
 
 
 @needs_adapter
 @pytest.mark.parametrize("size", [(1, 64), (64, 1), (7, 33), (130, 70)])
 async def test_products_of_any_shape_stay_within_what_rounding_every_sum_can_cost(ml, rng, size):
-    context = await ml.create_context(backend="wgpu", float16_accumulation=True)
     rows, columns = size
     a, b = ((rng.integers(-512, 512, shape) / 512).astype(np.float16) for shape in ((rows, INNER), (INNER, columns)))
-    builder = MLGraphBuilder(context)
-    operands = [builder.input(name, data_type="float16", shape=array.shape) for name, array in (("a", a), ("b", b))]
-    y = (await compute(context, builder, {"a": a, "b": b}, {"y": builder.matmul(*operands)}))["y"]
+    y = await computed(ml, [a, b], lambda builder, a, b: builder.matmul(a, b), float16_accumulation=True)
     wide_a, wide_b = a.astype(float), b.astype(float)
     bound = np.abs(wide_a) @ np.abs(wide_b) * INNER * 2.0**-11
     off = np.abs(y - wide_a @ wide_b)

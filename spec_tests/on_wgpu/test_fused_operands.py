@@ -1,17 +1,14 @@
-"""Softmax, normalizations and reductions compute the element-wise nodes before and behind them, however rows lie.
+"""Softmax, normalizations and reductions compute the element-wise nodes before and behind them, in any layout of rows.
 
 Data are small multiples of 1/8, so that what is summed up is exact in any order.
 """
 
 from functools import partial
 
-import attrs
 import numpy as np
 import pytest
 
 from spec_tests.support.both_devices import check_both
-from webnn_py.device.on_wgpu import backend as wgpu_backend
-from webnn_py.device.on_wgpu.backend import features_of
 from webnn_py.device.on_wgpu.lowering import GraphLowering
 
 pytestmark = pytest.mark.sampled(23, full=2)
@@ -36,9 +33,6 @@ TOO_LONG = {
     "side by side": [(40000, 3), 0],
 }
 """Rows that two kernels share."""
-
-WITHOUT = {"": {}, "no 16-bit floats and subgroups": {"shader_f16": False, "subgroups": False}}
-"""Features that an adapter may lack: then there are other kernels again."""
 
 
 def softmax(b, x, axis):
@@ -101,13 +95,6 @@ def draw_both(operator, axis):
     return draw
 
 
-@pytest.fixture(params=WITHOUT.values(), ids=WITHOUT.keys())
-def missing(request, monkeypatch):
-    """What the adapter has not."""
-    monkeypatch.setattr(wgpu_backend, "features_of", lambda device: attrs.evolve(features_of(device), **request.param))
-    return request.param
-
-
 @pytest.fixture
 def check(ml, compiled):
     """Checks that the output of a drawing is what numpy computes, and returns how many kernels it takes."""
@@ -125,10 +112,10 @@ def check(ml, compiled):
 @pytest.mark.parametrize("data_type", ["float32", "float16"])
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("operator", OPERATORS, ids=names_of(OPERATORS))
-async def test_one_kernel_computes_what_is_before_and_behind(check, operator, rows, data_type, missing):
+async def test_one_kernel_computes_what_is_before_and_behind(check, operator, rows, data_type, adapter_features):
     shape, axis = ROWS[rows]
     # Elements that lie packed are stored by vec4s, which rows in single elements do not write.
-    is_packed = data_type == "float16" and "shader_f16" in missing
+    is_packed = data_type == "float16" and "shader_f16" in adapter_features
     in_two = is_packed and rows in IN_SINGLE_ELEMENTS and operator in (softmax, layer_normalization)
     kernels = await check(draw_both(operator, axis), eighths(shape, data_type))
     assert kernels == (3 if in_two else 1)
@@ -171,7 +158,7 @@ async def test_a_reduction_in_two_kernels_computes_what_is_before_in_the_first_a
     assert await check(draw_both(operator, 1), data) == 2
 
 
-@pytest.mark.usefixtures("missing")
+@pytest.mark.usefixtures("adapter_features")
 @pytest.mark.parametrize("data_type", ["int8", "uint8", "float16"])
 @pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS.keys())
 async def test_other_data_types_before_and_behind(check, rows, data_type):
@@ -187,12 +174,10 @@ async def test_other_data_types_before_and_behind(check, rows, data_type):
 
 
 @pytest.fixture
-def few_buffers(monkeypatch):
+def few_buffers(monkeypatch, change_features):
     """The fewest buffers that an adapter lets a kernel bind, and no kernel binds more."""
     most = 8
-    monkeypatch.setattr(
-        wgpu_backend, "features_of", lambda device: attrs.evolve(features_of(device), max_storage_buffers=most)
-    )
+    change_features(max_storage_buffers=most)
     emit = GraphLowering.emit
 
     def emit_checked(lowering, kernel):
@@ -203,7 +188,7 @@ def few_buffers(monkeypatch):
 
 
 def sums(b, x, count, seed):
-    """An operand to which so many others are added."""
+    """Return an operand to which ``count`` others are added."""
     for number in range(count):
         x = b.add(x, b.constant(eighths(tuple(x.shape), "float32", seed + number)))
     return x

@@ -36,7 +36,7 @@ def heads(b, x, axes=(1, 0, 2)):
 
 
 def mix(b, query, key, value):
-    """What attention does with them: three kernels."""
+    """Attention of the three, which takes three kernels."""
     scores = b.softmax(b.matmul(heads(b, query), heads(b, key, (1, 2, 0))), 2)
     return b.matmul(scores, heads(b, value))
 
@@ -130,7 +130,7 @@ def read_in_one_row(b, x):
 
 
 def columns_in_a_batch(b, x):
-    """Where neighbours lie in different matrices; products read copies of such views."""
+    """Views with neighbours in different matrices, which products read copies of."""
     first, second = (
         b.transpose(b.reshape(linear(b, x, 12, seed), [8, 3, 4]), permutation=[2, 0, 1]) for seed in (1, 3)
     )

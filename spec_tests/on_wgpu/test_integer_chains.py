@@ -85,7 +85,7 @@ def whole_range(data_type, rng):
 
 
 def chains_of(names, data_type, turn):
-    """What follows two operators: every third one, by itself and read by kernels of some kind; read by every kind.
+    """Return the chains that begin with two operators: each third one, alone and with a reader; each reader.
 
     No two outputs share an operator, so that each has a kernel of its own; what two read would be stored between.
     """
@@ -99,7 +99,7 @@ def chains_of(names, data_type, turn):
 
 
 async def values_of(context, arrays, chains):
-    """What each chain computes; the n-th operator takes the n-th of the other arrays."""
+    """Return the results of each chain; the n-th operator takes the n-th of the other arrays."""
     builder = MLGraphBuilder(context)
     x, *others = (builder.input(name, data_type=array.dtype.name, shape=array.shape) for name, array in arrays.items())
     outputs = {}

@@ -1,4 +1,4 @@
-"""Runs of small kernels become one: what they compute stays the same, wherever lies what is between them."""
+"""Runs of small kernels become one, and their results stay the same, in whichever memory the intermediates are."""
 
 import attrs
 import numpy as np
@@ -18,7 +18,7 @@ BETWEEN = "var<workgroup> between"
 
 @pytest.fixture
 def room(request, monkeypatch):
-    """How many bytes of the workgroup's memory there are; the kernels that became of a graph's."""
+    """Limits the workgroup's memory to a number of bytes; the joined kernels of the last graph."""
     kernels = []
 
     def join(before, features):

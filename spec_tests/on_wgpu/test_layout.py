@@ -1,4 +1,4 @@
-"""A layout says where elements lie: its WGSL expressions give, for every element, what numpy's view has there."""
+"""The WGSL expressions of a layout give, for every element, that of numpy's view."""
 
 import re
 
@@ -16,7 +16,7 @@ def evaluate(expression, **variables):
 
 
 def elements(layout, source):
-    """What lies where ``layout`` says, one element after the other."""
+    """Return the elements at the places of a layout, in order."""
     count = int(np.prod(layout.shape))
     return [int(source[evaluate(layout.index("i"), i=i)]) for i in range(count)]
 

@@ -1,12 +1,9 @@
 """The parts of a product are added up by the kernel that reads what element-wise nodes make of it, where it can."""
 
-import attrs
 import numpy as np
 import pytest
 
 from spec_tests.support.both_devices import check_both, integers
-from webnn_py.device.on_wgpu import backend as wgpu_backend
-from webnn_py.device.on_wgpu.backend import features_of
 from webnn_py.device.on_wgpu.codegen.gemm import selection, tiled
 from webnn_py.device.on_wgpu.codegen.gemm.tile import GemmTile
 
@@ -63,7 +60,7 @@ READ_OTHERWISE = {
     "as a view": (lambda b, y: b.reduce_sum(b.reshape(y, [6, 120]), axes=[1]), 1),
     "by nothing": (lambda _, y: y, 0),
 }
-"""What reads it, and how many kernels that takes."""
+"""Readers, and the number of kernels that they take."""
 
 
 @pytest.mark.parametrize(("read", "kernels"), READ_OTHERWISE.values(), ids=READ_OTHERWISE)
@@ -78,9 +75,7 @@ async def test_rows_that_one_kernel_cannot_keep_are_added_up_first(ml, compiled)
     assert compiled[-1][0] == 5
 
 
-async def test_more_operands_than_a_kernel_binds_are_added_before_it(ml, compiled, monkeypatch):
-    monkeypatch.setattr(
-        wgpu_backend, "features_of", lambda device: attrs.evolve(features_of(device), max_storage_buffers=5)
-    )
+async def test_more_operands_than_a_kernel_binds_are_added_before_it(ml, compiled, change_features):
+    change_features(max_storage_buffers=5)
     await check_both(ml, operands("float32"), normalized, rtol=1e-5)
     assert compiled[-1][0] == 3

@@ -83,7 +83,7 @@ async def test_contexts_of_one_gpu_device_share_its_pipelines_until_the_last_one
 
 @pytest.fixture
 def compiled(monkeypatch):
-    """What has been compiled, as far as it still lives; compiling takes no time."""
+    """The compiled pipelines that are alive; compiling takes no time."""
     alive = WeakSet()
 
     class Pipeline:

@@ -1,4 +1,4 @@
-"""What is kept to be used again: what was not used for longest goes first, when there is no more room."""
+"""A cache without room drops the values that were not used for longest."""
 
 import numpy as np
 import pytest

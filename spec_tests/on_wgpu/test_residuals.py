@@ -1,4 +1,4 @@
-"""What is added to a product lies in the memory that its sums are stored in: it is read before any is stored."""
+"""The addend of a product is in the memory that the sums are stored in: it is read before any is stored."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from webnn_py.device.on_wgpu.codegen.gemm.tile import GemmTile
 
 
 def with_residual(weight):
-    """relu(x · weight + |x · 1|), both of which lie where the graph's intermediates do."""
+    """relu(x · weight + abs(x · 1)), of two products that are both intermediates."""
 
     def draw(b, x):
         residual = b.abs(b.matmul(x, b.constant(integers(weight.shape, low=0, high=2))))

@@ -2,15 +2,12 @@
 
 import math
 
-import attrs
 import numpy as np
 import pytest
 
 from spec_tests.support.both_devices import computed
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_wgpu import backend
-from webnn_py.device.on_wgpu.backend import features_of
 from webnn_py.device.on_wgpu.codegen.snippets import SNIPPETS
 
 COUNT = 2**16
@@ -84,7 +81,7 @@ HALF_DIVISORS = [2**0.5, 14.0, -3.0, 26.0, 0.1, 2047.0, 1 + 2**-10, 8.0]
 
 
 async def test_quotients_of_float16_constants_are_rounded_to_the_nearest(ml):
-    """Of all numbers, also where they lie half-way between subnormal ones."""
+    """Also quotients half-way between subnormal numbers."""
     x = np.arange(2**16, dtype=np.uint16).view(np.float16)
     divisors = [np.float16(number) for number in HALF_DIVISORS]
     results = await computed(ml, [x], lambda b, x: tuple(b.div(x, b.constant(divisor)) for divisor in divisors))
@@ -122,7 +119,7 @@ async def test_a_prelu_without_slope_is_nan_for_negative_infinity_alone(ml):
 
 
 def near_halves(rng):
-    """All float16, what lies midway between two of them and beside that, and others."""
+    """Return all float16, the numbers midway between two of them, their neighbours, and others."""
     halves = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
     with np.errstate(all="ignore"):
         ties = halves + np.abs(np.spacing(halves.astype(np.float16)).astype(np.float32)) / 2
@@ -135,8 +132,8 @@ def near_halves(rng):
 
 
 @pytest.mark.parametrize("lacking", [{}, {"shader_f16": False}], ids=["with shader-f16", "packed in words"])
-async def test_float16_is_rounded_to_the_nearest(ml, rng, monkeypatch, lacking):
-    monkeypatch.setattr(backend, "features_of", lambda device: attrs.evolve(features_of(device), **lacking))
+async def test_float16_is_rounded_to_the_nearest(ml, rng, change_features, lacking):
+    change_features(**lacking)
     x = near_halves(rng)
     with np.errstate(all="ignore"):
         expected = x.astype(np.float16)

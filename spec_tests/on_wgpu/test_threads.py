@@ -1,4 +1,4 @@
-"""What a GPU context does beside the event loop: waiting for the GPU and building, and one submission at a time."""
+"""Work of a GPU context outside of the event loop: waiting for the GPU and building, with one submission at a time."""
 
 import gc
 import threading
@@ -151,7 +151,7 @@ async def test_what_is_dispatched_before_a_build_has_been_submitted_when_that_be
 
 
 async def test_a_build_submits_in_the_event_loops_thread(gpu, monkeypatch):
-    """Beside another one, a task that destroys the device between a submission's check and itself ends the process."""
+    """A task that destroyed the device between a submission's check and the submission would end the process."""
     queue = gpu._device.backend._queue
     submit, threads = queue._submit, []
 

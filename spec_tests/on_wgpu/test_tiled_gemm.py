@@ -1,4 +1,4 @@
-"""Products in tiles: every tile computes the same, and texts that are kept are what would be written anew."""
+"""Products in tiles: every tile computes the same, and cached texts are those that would be written again."""
 
 import attrs
 import numpy as np

@@ -1,4 +1,4 @@
-"""How a wait for the GPU spends its time, by policy and by what is known of the graph: on a clock of its own."""
+"""Waits for the GPU look and sleep by policy and by the known time of the graph; on a clock of their own."""
 
 from types import SimpleNamespace
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from spec_tests.support.computing import compute
-from webnn_py import MLGraphBuilder
+from spec_tests.support.both_devices import computed
 from webnn_py.device.on_wgpu.codegen.convolution import winograd
 
 BOUND = 2**-20
@@ -24,11 +23,10 @@ def random_case(shape, outputs, padding):
 
 
 async def convolved(ml, images, filter_, bias, padding):
-    context = await ml.create_context(backend="wgpu")
-    builder = MLGraphBuilder(context)
-    x = builder.input("x", data_type="float32", shape=images.shape)
-    y = builder.conv2d(x, builder.constant(filter_), bias=builder.constant(bias), padding=padding)
-    return (await compute(context, builder, {"x": images}, {"y": builder.relu(y)}))["y"]
+    def draw(b, x):
+        return b.relu(b.conv2d(x, b.constant(filter_), bias=b.constant(bias), padding=padding))
+
+    return await computed(ml, [images], draw)
 
 
 def exactly(images, filter_, bias, padding):

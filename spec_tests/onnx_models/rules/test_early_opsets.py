@@ -63,7 +63,7 @@ test_other_operators = compared(
         (node("Add", 6, X, ROWS, broadcast=1, axis=1), "the shape of input B is [3, 4]; it must be that of"),
         (node("PRelu", 6, X, OTHER), "the shape of the slope is [2, 3, 3, 4]; it must be [1], or that of the channels"),
         (node("BatchNormalization", 6, X, *[CHANNELS] * 4), "attribute is_test is 0; it must be 1"),
-        (node("BatchNormalization", 6, X, *[CHANNELS] * 4, is_test=1, spatial=0), "attribute spatial is 0; it must"),
+        (node("BatchNormalization", 6, X, *[CHANNELS] * 4, is_test=1, spatial=0), "attribute spatial is 0; only its"),
         (node("Dropout", 6, X), "attribute is_test is 0; it must be 1"),
     ],
     ids=lambda given: given if isinstance(given, str) else "",

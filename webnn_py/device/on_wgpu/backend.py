@@ -25,7 +25,7 @@ from webnn_py.device.on_wgpu.runtime.buffer_copies import BufferCopies, Span
 from webnn_py.device.on_wgpu.runtime.buffer_sharing import LentBuffer, check_foreign, check_usable
 from webnn_py.device.on_wgpu.runtime.device_loss import DeviceLossWatch, to_nobody
 from webnn_py.device.on_wgpu.runtime.dynamic_executable import DynamicWgpuGraph
-from webnn_py.device.on_wgpu.runtime.executable import WgpuGraph, upload
+from webnn_py.device.on_wgpu.runtime.executable import GraphResources, WgpuGraph, upload
 from webnn_py.device.on_wgpu.runtime.memory import STORAGE, ReadbackPool
 from webnn_py.device.on_wgpu.runtime.native import BufferClear, NativeQueue, Ticket, is_lost
 from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
@@ -89,9 +89,9 @@ class WgpuBackend:
         self._queue = NativeQueue(device)
         self._cached = cached
         self._pipelines = Pipelines.of(device, cached)
+        self._resources = GraphResources(device, self._queue, self._pipelines, self._features, SharedConstants())
         self._staging = ReadbackPool(device)
         self._copies = BufferCopies(device)
-        self._constants = SharedConstants()
         self._compiling = trio.CapacityLimiter(1)
         self._waiting = Waiting(self._queue, waiting, self._pipelines)
         self._copiers = ThreadPoolExecutor(COPYING_THREADS, "webnn-downloads")
@@ -277,8 +277,7 @@ class WgpuBackend:
         return await self.compile(graph, now_and_then(progress))
 
     def _compile(self, graph: Graph, told: Callable[[int, int], None] | None) -> WgpuGraph:
-        shared = self.device, self._queue, self._pipelines, self._features, self._constants
-        return WgpuGraph(graph, *shared, told=told)
+        return WgpuGraph(graph, self._resources, told=told)
 
     @property
     def code_identity(self) -> str:
@@ -297,13 +296,11 @@ class WgpuBackend:
 
     async def load_code(self, code: SavedCode) -> WgpuGraph:
         """Compile the pipelines of kernels that were saved, and upload constants, in a worker thread."""
-        shared = self.device, self._queue, self._pipelines, self._features, self._constants
-        return await self._in_thread(lambda: WgpuGraph.of_saved(from_saved(code), *shared))
+        return await self._in_thread(lambda: WgpuGraph.of_saved(from_saved(code), self._resources))
 
     async def compile_dynamic(self, dynamic: DynamicGraph) -> DynamicWgpuGraph:
         """Compile a graph with named dimensions: one set of kernels for all sizes that are computed alike."""
-        shared = self.device, self._queue, self._pipelines, self._features, self._constants
-        return await self._in_thread(DynamicWgpuGraph, dynamic, *shared)
+        return await self._in_thread(DynamicWgpuGraph, dynamic, self._resources)
 
     async def _dispatch_when_prepared(
         self, compiled: DynamicWgpuGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]

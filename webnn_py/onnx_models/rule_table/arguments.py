@@ -1,6 +1,7 @@
 """Calling a rule: a node's inputs and attributes become the arguments that the rule's signature asks for."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import attrs
@@ -165,16 +166,22 @@ def _attributes(rule: Rule, form: Form, given: Mapping[str, object]) -> dict[str
         if name not in rule.parameters and (name not in defaults or value != defaults[name]) and name != IGNORED:
             only = f"only its default, {defaults[name]!r}, is" if name in defaults else "it is not"
             raise Refused(f"attribute {name} is {worded(value)}; {only} supported")
-    arguments = {**rule.attributes, **{name: defaults[name] for name in rule.attributes if name in defaults}}
-    arguments.update((name, given[name]) for name in rule.attributes if name in given)
-    for name, value in arguments.items():
-        if value is REQUIRED:
-            raise Refused(f"attribute {name} is missing; it is needed")
-        if name in rule.checks and value is not None:
-            arguments[name] = rule.checks[name](value)
-    for name, group in rule.groups.items():
-        arguments[name] = group(**{field.name: arguments.pop(field.name) for field in attrs.fields(group)})
+    arguments = {name: given.get(name, default) for name, default in _own_defaults(rule, form).items()}
+    missing = [name for name, value in arguments.items() if value is REQUIRED]
+    if missing:
+        raise Refused(f"attribute {missing[0]} is missing; it is needed")
+    for name, check in rule.checks.items():
+        if arguments[name] is not None:
+            arguments[name] = check(arguments[name])
+    for name, (group, fields) in rule.groups.items():
+        arguments[name] = group(**{field: arguments.pop(field) for field in fields})
     return arguments
+
+
+@lru_cache(1024)
+def _own_defaults(rule: Rule, form: Form) -> Mapping[str, object]:
+    """Return the attributes that a rule takes, with the operator's defaults, or else its own."""
+    return {name: form.defaults.get(name, value) for name, value in rule.attributes.items()}
 
 
 def _attribute_value(attribute: AttributeProto) -> object:

@@ -81,7 +81,7 @@ class InputParameter:
     default: object = None
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Rule:
     """A rule for converting an operator, in one or more of its versions.
 
@@ -91,7 +91,7 @@ class Rule:
         variadic: what it takes any number of beyond those, or None.
         attributes: the attributes that it takes, with its own defaults, or ``REQUIRED``.
         attribute_types: their annotations, without None.
-        groups: the parameters that take several attributes, with the class that these are the fields of.
+        groups: the parameters that take several attributes, with a class and its fields, which these are.
         parameters: the names of its inputs and attributes.
         checks: what checks attributes, by name, and returns them as the rule takes them.
     """
@@ -101,7 +101,7 @@ class Rule:
     variadic: InputParameter | None
     attributes: Mapping[str, object]
     attribute_types: Mapping[str, object]
-    groups: Mapping[str, type[attrs.AttrsInstance]]
+    groups: Mapping[str, tuple[type[attrs.AttrsInstance], Sequence[str]]]
     parameters: frozenset[str] = attrs.field(init=False)
     checks: Mapping[str, Callable[[object], object]] = attrs.field(init=False)
 
@@ -132,7 +132,7 @@ class Rule:
         variadic: InputParameter | None = None
         attributes: dict[str, object] = {}
         types: dict[str, object] = {}
-        groups: dict[str, type[attrs.AttrsInstance]] = {}
+        groups: dict[str, tuple[type[attrs.AttrsInstance], Sequence[str]]] = {}
         for parameter in list(inspect.signature(function).parameters.values())[1:]:
             name, annotation = parameter.name, hints[parameter.name]
             if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
@@ -140,7 +140,7 @@ class Rule:
             elif parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
                 inputs.append(_input_parameter(parameter, annotation))
             elif attrs.has(annotation):
-                groups[name] = annotation
+                groups[name] = annotation, tuple([field.name for field in attrs.fields(annotation)])
                 for field in attrs.fields(annotation):
                     attributes[field.name] = REQUIRED if field.default is attrs.NOTHING else field.default
                     types[field.name] = _without_none(field.type)

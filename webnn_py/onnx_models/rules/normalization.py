@@ -23,7 +23,6 @@ def batch_normalization(
     epsilon: float,
     is_test: Literal[1] | None = None,
     momentum: float,
-    spatial: Literal[1] | None = None,
     training_mode: bool = False,
 ) -> list[MLOperand]:
     """Normalize with given means and variances; in training with those of the batch, and update the running ones.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from webnn_py.device.on_wgpu.codegen.reduction.combiners import (
     SUM_SCALE,
@@ -23,6 +24,7 @@ from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import kernels
 from webnn_py.graph import Node, Value
 from webnn_py.operators import reduction
+from webnn_py.operators.declaration import Operator
 
 
 def _input(node: Node) -> Value:
@@ -46,14 +48,22 @@ def _kind(node: Node, lowering: Lowering) -> str:
     return lowering.element(_input(node)).compute
 
 
-@kernels(reduction.reduce_sum, fuses="input")
-def reduce_sum(node: Node, lowering: Lowering) -> None:
-    _reduce(node, lowering, fold(_kind(node, lowering), "+", 0), node.options["axes"])
+COMBINERS: Mapping[Operator[..., Any], Callable[[str], Combiner]] = {
+    reduction.reduce_sum: lambda kind: fold(kind, "+", 0),
+    reduction.reduce_product: lambda kind: fold(kind, "*", 1),
+    reduction.reduce_sum_square: lambda kind: fold(kind, "+", 0, ("({0} * {0})",)),
+    reduction.reduce_max: lambda kind: extreme(kind, "max"),
+    reduction.reduce_min: lambda kind: extreme(kind, "min"),
+}
+"""The combiners that depend on the computing type alone."""
 
 
-@kernels(reduction.reduce_product, fuses="input")
-def reduce_product(node: Node, lowering: Lowering) -> None:
-    _reduce(node, lowering, fold(_kind(node, lowering), "*", 1), node.options["axes"])
+def _combine(node: Node, lowering: Lowering) -> None:
+    _reduce(node, lowering, COMBINERS[node.operator](_kind(node, lowering)), node.options["axes"])
+
+
+for _operator in COMBINERS:
+    kernels(_operator, fuses="input")(_combine)
 
 
 @kernels(reduction.reduce_l1, fuses="input")
@@ -61,11 +71,6 @@ def reduce_l1(node: Node, lowering: Lowering) -> None:
     kind = _kind(node, lowering)
     absolute = "{}" if kind in ("u32", "u64") else "abs({})"
     _reduce(node, lowering, fold(kind, "+", 0, (absolute,)), node.options["axes"])
-
-
-@kernels(reduction.reduce_sum_square, fuses="input")
-def reduce_sum_square(node: Node, lowering: Lowering) -> None:
-    _reduce(node, lowering, fold(_kind(node, lowering), "+", 0, ("({0} * {0})",)), node.options["axes"])
 
 
 @kernels(reduction.reduce_mean, fuses="input")
@@ -101,16 +106,6 @@ def reduce_l2(node: Node, lowering: Lowering) -> None:
 def reduce_log_sum_exp(node: Node, lowering: Lowering) -> None:
     how = log_sum_exp(lambda variables: [f"log_f32({variables[1]}) + {variables[0]}"])
     _reduce(node, lowering, how, node.options["axes"])
-
-
-@kernels(reduction.reduce_max, fuses="input")
-def reduce_max(node: Node, lowering: Lowering) -> None:
-    _reduce(node, lowering, extreme(_kind(node, lowering), "max"), node.options["axes"])
-
-
-@kernels(reduction.reduce_min, fuses="input")
-def reduce_min(node: Node, lowering: Lowering) -> None:
-    _reduce(node, lowering, extreme(_kind(node, lowering), "min"), node.options["axes"])
 
 
 def _arg(node: Node, lowering: Lowering, *, highest: bool) -> None:

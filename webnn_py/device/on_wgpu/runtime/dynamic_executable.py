@@ -20,14 +20,12 @@ from webnn_py.device.on_wgpu.codegen.size_uniforms import SizeMarks, UnwritableS
 from webnn_py.device.on_wgpu.lowering import KernelSequence
 from webnn_py.device.on_wgpu.passes.arena import ALIGNMENT, BufferRange
 from webnn_py.device.on_wgpu.records.buffer import padded
-from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.kernel import Kernel
-from webnn_py.device.on_wgpu.runtime.executable import WgpuGraph
+from webnn_py.device.on_wgpu.runtime.executable import GraphResources, WgpuGraph
 from webnn_py.device.on_wgpu.runtime.memory import STORAGE
-from webnn_py.device.on_wgpu.runtime.native import BufferCopy, NativeQueue
-from webnn_py.device.on_wgpu.runtime.pipelines import CompilationError, Pipelines
+from webnn_py.device.on_wgpu.runtime.native import BufferCopy
+from webnn_py.device.on_wgpu.runtime.pipelines import CompilationError
 from webnn_py.device.on_wgpu.runtime.timestamps import TimedLaunches
-from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.graph import Constant, Graph
 from webnn_py.named_sizes.decisions import Sizes, Tracing, UnknownSizeError
 from webnn_py.named_sizes.expressions import SymbolicSize
@@ -75,23 +73,19 @@ class Intermediates:
         return sum(buffer.size for buffer in self._all)
 
 
-Shared = tuple[wgpu.GPUDevice, NativeQueue, Pipelines, Features, SharedConstants]
-"""What variants have in common."""
-
-
 class SizedWgpuGraph(WgpuGraph):
     """A graph of which all sizes are known, in the memory that variants have in common.
 
     Args:
         graph: the graph.
         intermediates: the memory between kernels.
-        shared: what :class:`WgpuGraph` needs besides.
+        resources: what the graphs of a context share.
     """
 
-    def __init__(self, graph: Graph, intermediates: Intermediates, shared: Shared) -> None:
+    def __init__(self, graph: Graph, intermediates: Intermediates, resources: GraphResources) -> None:
         self._intermediates = intermediates
         self._taken = 0
-        super().__init__(graph, *shared)
+        super().__init__(graph, resources)
 
     def allocate(self, byte_length: int, label: str) -> wgpu.GPUBuffer:
         """Memory that lives as long as the graph; that between kernels is there for all variants."""
@@ -108,12 +102,14 @@ class Variant(SizedWgpuGraph):
         dynamic: the graph, with sizes in its shapes.
         tracing: notes what is asked of them.
         intermediates: the memory between kernels.
-        shared: what :class:`WgpuGraph` needs besides.
+        resources: what the graphs of a context share.
     """
 
     _joins = False  # sizes are uniforms of each kernel
 
-    def __init__(self, dynamic: DynamicGraph, tracing: Tracing, intermediates: Intermediates, shared: Shared) -> None:
+    def __init__(
+        self, dynamic: DynamicGraph, tracing: Tracing, intermediates: Intermediates, resources: GraphResources
+    ) -> None:
         self._bounds = [dynamic.names.bounds[place.name] for place in dynamic.names.places]
         self._tables: dict[SizesKey, tuple[BufferCopy | None, list[tuple[int, int, int]]]] = {}
         self._last_key: SizesKey | None = None
@@ -125,7 +121,7 @@ class Variant(SizedWgpuGraph):
         self._uniforms: wgpu.GPUBuffer | None = None
         self.tracing = attrs.evolve(tracing, may_specialize=True, mark=self._marks.mark)
         with self.tracing.active():
-            super().__init__(dynamic.graph, intermediates, shared)
+            super().__init__(dynamic.graph, intermediates, resources)
         self._resized = [step for step in self._steps if has_size(step.kernel.workgroups)]
         of_workgroups = [number for step in self._resized for number in step.kernel.workgroups]
         self._values = values_function([*self._uniform_sizes, *of_workgroups])
@@ -226,22 +222,12 @@ class DynamicWgpuGraph:
 
     Args:
         dynamic: what to compile, first for the largest sizes.
-        device: for it, with its queue and pipelines.
-        features: what kernels may use.
-        constants: those that graphs of the context have in common.
+        resources: what the graphs of a context share.
     """
 
-    def __init__(
-        self,
-        dynamic: DynamicGraph,
-        device: wgpu.GPUDevice,
-        queue: NativeQueue,
-        pipelines: Pipelines,
-        features: Features,
-        constants: SharedConstants,
-    ) -> None:
+    def __init__(self, dynamic: DynamicGraph, resources: GraphResources) -> None:
         self._dynamic = attrs.evolve(dynamic, graph=with_constants(dynamic.graph, _keyed))
-        self._shared: Shared = device, queue, pipelines, features, constants
+        self._resources = resources
         self._variants: list[CompiledVariant] = []
         self._unheld: set[Memory] = set()  # constants in forms that only later variants use
         self._known: dict[SizesKey, CompiledVariant] = {}
@@ -251,7 +237,7 @@ class DynamicWgpuGraph:
         self.seconds: float | None = None  # what a run is known to take, for waiting
         self.ahead = None  # what is launched depends on sizes
         self._intermediates = Intermediates(
-            lambda byte_length, label: device.create_buffer(label=label, size=padded(byte_length), usage=STORAGE)
+            lambda size, label: resources.device.create_buffer(label=label, size=padded(size), usage=STORAGE)
         )
         first = self._compiled(dynamic.names.largest).graph
         self.plan, self.passes = first.plan, first.passes
@@ -304,13 +290,13 @@ class DynamicWgpuGraph:
         if self._dynamic.covers(sizes):
             tracing = Tracing(sizes, answers=dict(self._dynamic.drawing.answers))
             try:
-                variant = Variant(self._dynamic, tracing, self._intermediates, self._shared)
+                variant = Variant(self._dynamic, tracing, self._intermediates, self._resources)
             except (UnwritableSizeError, CompilationError, UnknownSizeError):
                 pass
             else:
                 return CompiledVariant(variant, coverage(variant.tracing), variant.resize)
         exact = dict(sizes)
-        graph = SizedWgpuGraph(self._dynamic.at(sizes).graph, self._intermediates, self._shared)
+        graph = SizedWgpuGraph(self._dynamic.at(sizes).graph, self._intermediates, self._resources)
         return CompiledVariant(graph, lambda other: dict(other) == exact, lambda _sizes: None)
 
     # --- running ---------------------------------------------------------------------------------------------

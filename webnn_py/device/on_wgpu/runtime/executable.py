@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, ClassVar, Final, Self
 
+import attrs
 import numpy as np
 import wgpu
 from numpy.typing import NDArray
@@ -41,14 +42,31 @@ MOST_GROUPS: Final = 64
 """So many bind groups are kept for one kernel's inputs and outputs."""
 
 
+@attrs.frozen(eq=False)
+class GraphResources:
+    """What the graphs of a context share.
+
+    Attributes:
+        device: the device.
+        queue: its queue.
+        pipelines: its pipelines.
+        features: the features that kernels may use.
+        constants: the constants that graphs have in common.
+    """
+
+    device: wgpu.GPUDevice
+    queue: NativeQueue
+    pipelines: Pipelines
+    features: Features
+    constants: SharedConstants
+
+
 class WgpuGraph:
     """A compiled graph.
 
     Args:
         graph: what to compile.
-        device: for it, with its queue and pipelines.
-        features: what kernels may use.
-        constants: those that graphs of the context have in common.
+        resources: what the graphs of a context share.
         fold: whether to fold constants, and to keep those that may be shared for other graphs; False for a graph that
             only computes such constants.
         told: called with the number of kernels that are compiled, and of all, each time there is one more.
@@ -64,17 +82,13 @@ class WgpuGraph:
     def __init__(
         self,
         graph: Graph,
-        device: wgpu.GPUDevice,
-        queue: NativeQueue,
-        pipelines: Pipelines,
-        features: Features,
-        constants: SharedConstants,
+        resources: GraphResources,
         *,
         fold: bool = True,
         told: Callable[[int, int], None] | None = None,
     ) -> None:
         self._told = told
-        self._begin(device, queue, pipelines, features, constants, keeps=fold)
+        self._begin(resources, keeps=fold)
         graph, self.passes = PASSES.run(graph, PassContext(_contents))
         folded, live = split_constant(graph) if fold else ([], list(graph.nodes))
         identities = Identities(graph, folded)
@@ -83,11 +97,11 @@ class WgpuGraph:
         context = LoweringContext(
             known=known, identity_of=identities.of, begin=self._take_written, joins=fold and self._joins
         )
-        lowering, reports = lowered(KernelGroups.of(alive, features), context)
+        lowering, reports = lowered(KernelGroups.of(alive, resources.features), context)
         self.passes += reports
         kernels = self._with_sizes(lowering)
         self._compute(missing)  # while the drivers compile
-        self._memory |= place_blocks(kernels, device.limits["max-buffer-size"], self.allocate)
+        self._memory |= place_blocks(kernels, resources.device.limits["max-buffer-size"], self.allocate)
         intermediates = {item.buffer for buffer, item in self._memory.items() if buffer.kind == "block"}
         prologue = self._missing_forms(lowering.prologue, kernels)
         compiled = self._compiled([*prologue, *kernels])
@@ -101,7 +115,7 @@ class WgpuGraph:
         drawn = [(kernel.label, kernel.drawn) for kernel in kernels]
         self.plan = CompiledPlan.of(drawn, folded, live, (between, constant))
         if fold:
-            constants.enter(self._shared)
+            resources.constants.enter(self._shared)
 
     def _take_written(self, kernels: Sequence[Kernel]) -> None:
         """Begin to compile kernels as soon as they are written; small ones are held back while they may be joined."""
@@ -141,21 +155,11 @@ class WgpuGraph:
         """Return the ranges of a kernel's sizes that are known at dispatch only; there are none here."""
         return ()
 
-    def _begin(
-        self,
-        device: wgpu.GPUDevice,
-        queue: NativeQueue,
-        pipelines: Pipelines,
-        features: Features,
-        constants: SharedConstants,
-        *,
-        keeps: bool,
-    ) -> None:
-        self._device = device
-        self._queue = queue
-        self._pipelines = pipelines
-        self._features = features
-        self._constants = constants
+    def _begin(self, resources: GraphResources, *, keeps: bool) -> None:
+        self._resources = resources
+        self._device = resources.device
+        self._queue = resources.queue
+        self._pipelines = resources.pipelines
         self._keeps = keeps
         self._owned: list[wgpu.GPUBuffer] = []
         self._shared: dict[Identity, Memory] = {}
@@ -165,22 +169,15 @@ class WgpuGraph:
         self._held: list[Kernel] = []
         self._bound: tuple[object, ...] = ()  # names and memory of inputs and outputs that the launches are for
         self._launches: list[Launch] = []
-        self.ahead = CommandsAhead(queue)
+        self.ahead = CommandsAhead(resources.queue)
         self.seconds: float | None = None  # what a run is known to take, for waiting
 
     @classmethod
-    def of_saved(
-        cls,
-        saved: SavedKernels,
-        device: wgpu.GPUDevice,
-        queue: NativeQueue,
-        pipelines: Pipelines,
-        features: Features,
-        constants: SharedConstants,
-    ) -> Self:
+    def of_saved(cls, saved: SavedKernels, resources: GraphResources) -> Self:
         """Return a graph that was compiled before: pipelines are compiled while constants are uploaded and bound."""
         self = cls.__new__(cls)
-        self._begin(device, queue, pipelines, features, constants, keeps=True)
+        self._begin(resources, keeps=True)
+        pipelines, queue = resources.pipelines, resources.queue
         compiling = pipelines.begin(saved.kernels)
         memory = [self._memory_of(plan) for plan in saved.memory]
         self._memory = {
@@ -193,7 +190,7 @@ class WgpuGraph:
                 saved.kernels, pipelines.finished(saved.kernels, compiling, queue.ending), strict=True
             )
         ]
-        constants.enter(self._shared)
+        resources.constants.enter(self._shared)
         return self
 
     def _memory_of(self, plan: MemoryPlan) -> wgpu.GPUBuffer:
@@ -282,8 +279,7 @@ class WgpuGraph:
         outputs = {name: Storage(value.descriptor) for name, value in names.items()}
         for name, value in names.items():
             outputs[name].memory = Memory(missing[value], missing[value].size)
-        shared = self._device, self._queue, self._pipelines, self._features, self._constants
-        computing = WgpuGraph(Graph.reaching(names), *shared, fold=False)
+        computing = WgpuGraph(Graph.reaching(names), self._resources, fold=False)
         computing.run_now(outputs)
         computing.release()
 
@@ -333,7 +329,7 @@ class WgpuGraph:
         if identity is None:
             return self.allocate(byte_length, label), True
         found = self._shared.get(identity)
-        found = self._constants.find(identity) if found is None else found
+        found = self._resources.constants.find(identity) if found is None else found
         if found is not None:
             self._shared[identity] = found
             return found.data, False

@@ -11,7 +11,13 @@ from typing import Final
 
 import attrs
 
-from webnn_py.device.on_wgpu.codegen.attention.tile import LEAST_KEYS, MOST_VECTORS, UNITS, AttentionShape
+from webnn_py.device.on_wgpu.codegen.attention.tile import (
+    LEAST_KEYS,
+    MOST_VECTORS,
+    UNITS,
+    AttentionShape,
+    AttentionTiling,
+)
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.variants import KernelVariant
@@ -57,11 +63,10 @@ KEYS: Final = 32
 
 
 @attrs.frozen
-class LanePlan:
-    """The tiling of a shape.
+class LanePlan(AttentionTiling):
+    """The tiling by lanes.
 
     Attributes:
-        shape: the shape.
         lanes: the lanes that share rows, a power of two.
         each: the rows of a lane, a power of two.
         slices: the number of slices of the keys within a workgroup, a power of two.
@@ -71,7 +76,6 @@ class LanePlan:
         at_once: the keys whose scores a lane computes before it exponentiates them, a multiple of four.
     """
 
-    shape: AttentionShape
     lanes: int
     each: int
     slices: int = 1
@@ -120,16 +124,6 @@ class LanePlan:
     def steps(self) -> int:
         """The number of tiles along the keys."""
         return -(-self.shape.keys // self.keys)
-
-    @property
-    def depth(self) -> int:
-        """The vec4s of a query or key."""
-        return self.shape.size // WIDTH
-
-    @property
-    def columns(self) -> int:
-        """The vec4s of a value."""
-        return self.shape.columns // WIDTH
 
     @property
     def each_depth(self) -> int:

@@ -89,16 +89,35 @@ class AttentionTile:
 
 
 @attrs.frozen
-class AttentionPlan:
-    """The tiling of a shape.
+class AttentionTiling:
+    """The tiling of a shape, by either kind of kernel.
 
     Attributes:
         shape: the shape.
+    """
+
+    shape: AttentionShape
+
+    @property
+    def depth(self) -> int:
+        """The vec4s of a query or key."""
+        return self.shape.size // WIDTH
+
+    @property
+    def columns(self) -> int:
+        """The vec4s of a value."""
+        return self.shape.columns // WIDTH
+
+
+@attrs.frozen
+class AttentionPlan(AttentionTiling):
+    """The tiling without subgroups.
+
+    Attributes:
         tile: the tile of a workgroup.
         splits: the number of parts of the keys, each computed by other workgroups.
     """
 
-    shape: AttentionShape
     tile: AttentionTile
     splits: int = 1
 
@@ -113,19 +132,9 @@ class AttentionPlan:
         return -(-self.shape.keys // self.tile.keys)
 
     @property
-    def depth(self) -> int:
-        """The vec4s of a query or key."""
-        return self.shape.size // WIDTH
-
-    @property
     def row(self) -> int:
         """The row pitch of queries and keys in workgroup memory, in vec4s; odd, to avoid bank conflicts."""
         return self.depth | 1
-
-    @property
-    def columns(self) -> int:
-        """The vec4s of a value."""
-        return self.shape.columns // WIDTH
 
     @property
     def column_threads(self) -> int:

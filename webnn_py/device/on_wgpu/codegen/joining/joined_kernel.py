@@ -30,14 +30,14 @@ Array = tuple[str, Kind, int]
 
 
 @attrs.frozen
-class Lifetimes:
+class BufferLifetimes:
     """The first and the last use of each buffer, by the index of the kernel."""
 
     first: Mapping[Buffer, int]
     last: Mapping[Buffer, int]
 
     @classmethod
-    def of(cls, kernels: Sequence[Kernel]) -> Lifetimes:
+    def of(cls, kernels: Sequence[Kernel]) -> BufferLifetimes:
         """Return the lifetimes of the buffers of kernels."""
         used = [(buffer, number) for number, kernel in enumerate(kernels) for buffer in (*kernel.reads, *kernel.writes)]
         return cls(dict(reversed(used)), dict(used))
@@ -62,7 +62,7 @@ class JoinedKernel:
         self,
         kernels: Sequence[Kernel],
         steps: Sequence[KernelStep],
-        lifetimes: Lifetimes,
+        lifetimes: BufferLifetimes,
         begin: int,
         features: Features,
     ) -> None:
@@ -104,7 +104,7 @@ class JoinedKernel:
             arrays[name] = (f"shared_{kind.word}_{length}_{seen[kind, length]}", kind, length)
         return arrays
 
-    def _write(self, lifetimes: Lifetimes, begin: int) -> None:
+    def _write(self, lifetimes: BufferLifetimes, begin: int) -> None:
         end = begin + len(self._steps)
         idle: dict[tuple[Kind, int], list[str]] = {}
         for number, (kernel, step) in enumerate(zip(self._kernels, self._steps, strict=True), begin):

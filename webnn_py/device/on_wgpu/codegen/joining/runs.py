@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from webnn_py.device.on_wgpu.codegen.joining.joined_kernel import JoinedKernel, Lifetimes
+from webnn_py.device.on_wgpu.codegen.joining.joined_kernel import BufferLifetimes, JoinedKernel
 from webnn_py.device.on_wgpu.codegen.joining.step import KernelStep
 from webnn_py.device.on_wgpu.codegen.joining.views import Kind, common
 from webnn_py.device.on_wgpu.records.buffer import Buffer
@@ -26,7 +26,7 @@ def may_be_joined(kernel: Kernel) -> bool:
 def joined(kernels: Sequence[Kernel], features: Features) -> list[Kernel]:
     """Return the kernels in their order, with runs of small ones as one kernel each."""
     result: list[Kernel] = []
-    lifetimes, begin = Lifetimes.of(kernels), 0
+    lifetimes, begin = BufferLifetimes.of(kernels), 0
     while begin < len(kernels):
         steps = _run(kernels[begin : begin + MOST_STEPS])
         count, joining = _longest(kernels, steps, lifetimes, begin, features)
@@ -36,7 +36,7 @@ def joined(kernels: Sequence[Kernel], features: Features) -> list[Kernel]:
 
 
 def _longest(
-    kernels: Sequence[Kernel], steps: Sequence[KernelStep], lifetimes: Lifetimes, begin: int, features: Features
+    kernels: Sequence[Kernel], steps: Sequence[KernelStep], lifetimes: BufferLifetimes, begin: int, features: Features
 ) -> tuple[int, JoinedKernel | None]:
     """Return the number of kernels that can be joined, and their kernel; None if they stay apart."""
     count = len(steps)

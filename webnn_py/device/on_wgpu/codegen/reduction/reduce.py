@@ -120,41 +120,29 @@ def emit_reduction(
     packed = any(target.element.per_one > 1 for target in targets)
     plan = ReductionPlan.of(rows, rows.view(operands[0].layout), packed=packed)
     if plan.pieces == 1:
-        emit_reduction_pass(lowering, label, operands, rows, reduction, plan, targets)
+        ReductionPass(lowering, label, operands, rows, reduction, plan).emit(targets)
         return
     shape = (plan.pieces, rows.outputs)
     partial = [StoreTarget.between(lowering, kind, plan.pieces * rows.outputs) for kind in reduction.kinds]
-    emit_reduction_pass(lowering, f"{label} (pieces)", operands, rows, reduction.without_finish(), plan, partial)
+    ReductionPass(lowering, f"{label} (pieces)", operands, rows, reduction.without_finish(), plan).emit(partial)
     results = [target.operand(shape) for target in partial]
     emit_reduction(lowering, label, results, ReductionRows(shape, (0,)), reduction.of_partial_results(), targets)
 
 
-def emit_reduction_pass(
-    lowering: Lowering,
-    label: str,
-    operands: Sequence[TensorOperand | FusedOperand],
-    rows: ReductionRows,
-    reduction: Combiner,
-    plan: ReductionPlan,
-    targets: Sequence[StoreTarget],
-) -> None:
-    """Emit one kernel, which reduces pieces of rows; results have the layout [pieces, outputs]."""
-    ReductionPass(KernelWriter(lowering, label), operands, rows, reduction, plan).write(targets)
-
-
 class ReductionPass:
-    """One kernel of a reduction."""
+    """Writes one kernel, which reduces pieces of rows; its results have the layout [pieces, outputs]."""
 
     def __init__(
         self,
-        writer: KernelWriter,
+        lowering: Lowering,
+        label: str,
         operands: Sequence[TensorOperand | FusedOperand],
         rows: ReductionRows,
         reduction: Combiner,
         plan: ReductionPlan,
     ) -> None:
-        self._writer = writer
-        self._readers = [writer.reader(operand, rows, plan.vector) for operand in operands]
+        self._writer = KernelWriter(lowering, label)
+        self._readers = [self._writer.reader(operand, rows, plan.vector) for operand in operands]
         self._reduction = reduction
         self._vector = plan.vector
         self._workgroup = plan.workgroup
@@ -163,7 +151,7 @@ class ReductionPass:
         self._pieces = plan.pieces
         self._sets: list[list[str]] = []
 
-    def write(self, targets: Sequence[StoreTarget]) -> None:
+    def emit(self, targets: Sequence[StoreTarget]) -> None:
         writer, workgroup, reduction = self._writer, self._workgroup, self._reduction
         workgroup.place(writer)
         writer.add(f"let place = group * {workgroup.across}u + x;", f"let output = min(place, {self._outputs - 1}u);")

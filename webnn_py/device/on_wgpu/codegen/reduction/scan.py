@@ -17,8 +17,8 @@ from webnn_py.device.on_wgpu.codegen.reduction.operands import StoreTarget, Tens
 from webnn_py.device.on_wgpu.codegen.reduction.pointwise import emit_pointwise
 from webnn_py.device.on_wgpu.codegen.reduction.reduce import (
     INVOCATIONS,
+    ReductionPass,
     ReductionPlan,
-    emit_reduction_pass,
     power_of_two,
 )
 from webnn_py.device.on_wgpu.codegen.reduction.rows import ReductionRows, VectorAxis, choose_vector, is_interleaved
@@ -155,21 +155,12 @@ class ScanWriter:
         length = self._length // WIDTH if vector == "along" else self._length
         sums = StoreTarget.between(lowering, self._kind, pieces * outputs)
         plan = ReductionPlan(vector, workgroup, length, pieces)
-        emit_reduction_pass(
-            lowering, f"{self._label} (pieces)", [self._operand], self._rows, total.without_finish(), plan, [sums]
-        )
+        label = f"{self._label} (pieces)"
+        ReductionPass(lowering, label, [self._operand], self._rows, total.without_finish(), plan).emit([sums])
         begins = StoreTarget.between(lowering, self._kind, pieces * outputs)
         rows = ReductionRows((pieces, outputs), (0,))
-        emit_scan(
-            lowering,
-            f"{self._label} (pieces)",
-            sums.operand(rows.shape),
-            rows,
-            total,
-            begins,
-            exclusive=True,
-            reversed=False,
-        )
+        carries = sums.operand(rows.shape)
+        emit_scan(lowering, label, carries, rows, total, begins, exclusive=True, reversed=False)
         return begins.operand(rows.shape)
 
     def _begin(self, outputs: list[str]) -> list[str]:
