@@ -11,7 +11,7 @@ from webnn_py import cli
 
 @attrs.frozen
 class Ended:
-    """How a command ended: its status, and what it wrote."""
+    """The result of a command: its status and its output."""
 
     status: int
     out: str

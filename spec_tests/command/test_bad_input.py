@@ -1,4 +1,4 @@
-"""What is wrong is told in one line, with the status 2 for what was given and 1 for what could not be done."""
+"""Errors are reported in one line, with the status 2 for what was given and 1 for what could not be done."""
 
 import os
 import subprocess

@@ -57,7 +57,7 @@ def test_without_documentation_the_command_says_so(command, tmp_path, monkeypatc
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """What a wheel of this checkout installs."""
+    """Return a folder with what a wheel of this checkout installs."""
     folder = tmp_path_factory.mktemp("installed")
     subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder], cwd=ROOT, check=True)
     (wheel,) = folder.glob("*.whl")

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from spec_tests.support.onnx_programs import program
 from webnn_py.device import registry
@@ -268,20 +268,12 @@ def test_a_value_that_has_to_be_known_is_found_where_the_model_compares_it(comma
     same = helper.make_graph(
         [helper.make_node("Identity", ["x"], ["s"])], "same", [], [helper.make_tensor_value_info("s", 1, None)]
     )
-    graph = helper.make_graph(
-        [
-            helper.make_node("Equal", ["rate", "known"], ["is_wide"]),
-            helper.make_node("If", ["is_wide"], ["y"], then_branch=wide, else_branch=same),
-        ],
-        "branches",
-        [
-            helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n"]),
-            helper.make_tensor_value_info("rate", TensorProto.INT64, []),
-        ],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(np.array(16000), "known")],
-    )
-    path = model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    nodes = [
+        ("Equal", ["rate", "known"], ["is_wide"], {}),
+        ("If", ["is_wide"], ["y"], {"then_branch": wide, "else_branch": same}),
+    ]
+    inputs = {"x": ("float32", ["n"]), "rate": ("int64", [])}
+    path = model(program(nodes, inputs, {"y": ("float32", None)}, {"known": np.array(16000)}))
     told = json.loads(command("info", path, "--backend", "numpy", "--json").out)
     assert (told["runs"], told["guessed_values"]) == (True, ["rate=16000"])
     ended = command("run", path, "--backend", "numpy")
@@ -291,14 +283,9 @@ def test_a_value_that_has_to_be_known_is_found_where_the_model_compares_it(comma
 @pytest.mark.parametrize("shape", [["n"], [2], None])
 @pytest.mark.parametrize("names", [["text"], ["number", "text"], ["text", "number"]])
 def test_run_refuses_strings_before_it_asks_for_shapes(command, model, names, shape):
-    kinds = {"text": TensorProto.STRING, "number": TensorProto.FLOAT}
-    graph = helper.make_graph(
-        [helper.make_node("Identity", [name], [f"{name} again"]) for name in names],
-        "strings",
-        [helper.make_tensor_value_info(name, kinds[name], shape) for name in names],
-        [helper.make_tensor_value_info(f"{name} again", kinds[name], shape) for name in names],
-    )
-    path = model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    kinds = {name: ("string" if name == "text" else "float32", shape) for name in names}
+    nodes = [("Identity", [name], [f"{name} again"], {}) for name in names]
+    path = model(program(nodes, kinds, {f"{name} again": kind for name, kind in kinds.items()}))
     ended = command("run", path, "--backend", "numpy")
     reason = "input 'text' is string; WebNN has no tensors of strings, so this cannot run"
     assert (ended.status, ended.err) == (2, f"webnn-py run: {reason}\n")
@@ -325,25 +312,9 @@ def test_memory_that_cannot_be_told_says_why(command, model):
 
 
 def test_numbers_of_forests_and_linear_models_are_parameters(command, model):
-    nodes = [
-        helper.make_node(
-            "LinearRegressor",
-            ["x"],
-            ["y"],
-            domain="ai.onnx.ml",
-            coefficients=[1.0, 2.0, 3.0],
-            intercepts=[0.5],
-            targets=1,
-        )
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "linear",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 1])],
-    )
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
-    path = model(helper.make_model(graph, opset_imports=opsets).SerializeToString())
+    options = {"coefficients": [1.0, 2.0, 3.0], "intercepts": [0.5], "targets": 1, "domain": "ai.onnx.ml"}
+    nodes = [("LinearRegressor", ["x"], ["y"], options)]
+    path = model(program(nodes, {"x": ("float32", [1, 3])}, {"y": ("float32", [1, 1])}))
     assert "parameters  4 (16 bytes)\n" in command("info", path, "--backend", "numpy").out
 
 

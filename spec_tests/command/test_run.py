@@ -5,7 +5,6 @@ import shlex
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
 
 from spec_tests.support.onnx_programs import program
 from webnn_py.command import comparison
@@ -107,16 +106,8 @@ def test_booleans_are_given_and_compared(command, model):
 
 
 def test_a_frozen_input_is_a_constant_and_told_as_one(command, model):
-    graph = helper.make_graph(
-        [helper.make_node("Reshape", ["x", "shape"], ["y"])],
-        "frozen",
-        [
-            helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3]),
-            helper.make_tensor_value_info("shape", TensorProto.INT64, ["rank"]),
-        ],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-    )
-    path = model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    inputs = {"x": ("float32", [2, 3]), "shape": ("int64", ["rank"])}
+    path = model(program([("Reshape", ["x", "shape"], ["y"], {})], inputs, {"y": ("float32", None)}))
     ended = command("run", path, "--value", "shape=3,-1", "--compare", "onnxruntime")
     assert ended.status == 0, ended.err
     assert "frozen: 3, -1" in ended.out
@@ -126,13 +117,8 @@ def test_a_frozen_input_is_a_constant_and_told_as_one(command, model):
 
 @pytest.mark.parametrize("option", ["--input", "--value"])
 def test_whole_numbers_are_taken_exactly(option, command, model, tmp_path):
-    graph = helper.make_graph(
-        [helper.make_node("Add", ["x", "zero"], ["y"])],
-        "exact",
-        [helper.make_tensor_value_info(name, TensorProto.INT64, [2]) for name in ("x", "zero")],
-        [helper.make_tensor_value_info("y", TensorProto.INT64, [2])],
-    )
-    path = model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    kind = ("int64", [2])
+    path = model(program([("Add", ["x", "zero"], ["y"], {})], {"x": kind, "zero": kind}, {"y": kind}))
     saved = tmp_path / "y.npz"
     ended = command(
         "run", path, option, f"x={2**53 + 1}", "--input", "zero=zeros", "--backend", "numpy", "--save-outputs", saved

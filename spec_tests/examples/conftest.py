@@ -11,7 +11,7 @@ EXAMPLES = Path(real_models.__file__).parent
 
 @pytest.fixture(scope="session")
 def real_file():
-    """What gives a file of ``real_models``; each package is asked for once."""
+    """Return a function from a name to a file of ``real_models``; each package is installed once."""
     refused = {}
 
     def get(name):
@@ -28,7 +28,7 @@ def real_file():
 
 @pytest.fixture
 def files_of(real_file):
-    """What gets all files that an example asks for."""
+    """Return a function that fetches all files of an example."""
 
     def get(example):
         text = (EXAMPLES / f"{example}.py").read_text(encoding="utf-8")

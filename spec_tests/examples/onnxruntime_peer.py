@@ -1,4 +1,4 @@
-"""What onnxruntime computes."""
+"""Results of onnxruntime."""
 
 import numpy as np
 import onnxruntime

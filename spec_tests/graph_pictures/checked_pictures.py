@@ -1,4 +1,4 @@
-"""What must hold of the picture of any graph."""
+"""Checks that hold for the picture of any graph."""
 
 from xml.etree import ElementTree as ET
 

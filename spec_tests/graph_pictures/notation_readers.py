@@ -8,7 +8,7 @@ import attrs
 
 @attrs.define
 class Read:
-    """What was read: boxes with their lines and frame, edges with their texts, titles of frames and of all."""
+    """The parsed picture: boxes with their lines and frame, edges with their texts, titles of frames and of all."""
 
     boxes: dict[str, tuple[list[str], str]] = attrs.field(factory=dict)
     edges: list[tuple[str, str, str]] = attrs.field(factory=list)

@@ -12,7 +12,7 @@ READERS = {"mermaid": ("to_mermaid", read_mermaid), "dot": ("to_dot", read_dot)}
 
 @pytest.fixture(params=READERS)
 def read(request):
-    """What writes a picture in a notation and reads it back."""
+    """A writer of pictures in a notation, and its reader."""
     write, reader = READERS[request.param]
     return lambda picture: reader(getattr(picture, write)())
 

@@ -13,7 +13,7 @@ PAGE = (DOCS / "pictures_of_graphs.md").read_text(encoding="utf-8")
 
 
 def without_numbers_of_bytes(text):
-    """What the arena takes depends on the adapter; the first line tells which that is."""
+    """The size of the arena depends on the adapter, which the first line names."""
     return re.sub(r"[\d,]+ bytes", "bytes", text).splitlines()[1:]
 
 

@@ -14,7 +14,7 @@ SIZES = """(() => {
 
 
 def wide(context, branches):
-    """So many branches side by side."""
+    """Draw this many branches side by side."""
     builder = MLGraphBuilder(context)
     x = builder.input("x", data_type="float32", shape=[1, 4])
     weights = builder.constant(np.ones((4, 4), np.float32))

@@ -1,4 +1,4 @@
-"""Reductions of one element, which devices may look at their operand for, are told like all others."""
+"""Reductions of one element, which devices may look at their operand for, are shown like all others."""
 
 import pytest
 

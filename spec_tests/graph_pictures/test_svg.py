@@ -1,4 +1,4 @@
-"""Pictures in SVG: everything is there, nothing lies over anything else, wires lead down to what reads them."""
+"""Pictures in SVG: everything is there, nothing overlaps, wires lead down to their readers."""
 
 import random
 from itertools import combinations

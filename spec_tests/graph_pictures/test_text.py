@@ -29,7 +29,7 @@ operators
 
 
 def fates(text):
-    """What is said of each operator, and the kernels."""
+    """Return the lines on each operator, and the kernels."""
     _, _, rest = text.partition("\noperators\n")
     operators, _, kernels = rest.partition("\nkernels\n")
     columns = [re.split("  +", line.strip()) for line in operators.splitlines()]

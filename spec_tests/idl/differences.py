@@ -1,4 +1,4 @@
-"""Where the declarations say something else than the specification, and why; rendered into ``docs/differences.md``."""
+"""Differences of the declarations from the specification, with reasons; rendered into ``docs/differences.md``."""
 
 DIFFERENCES = {
     ("isNaN", "a", "allowed_types"): "The table says any; the algorithm refuses all but float32 and float16.",

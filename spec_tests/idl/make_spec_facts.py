@@ -1,4 +1,4 @@
-"""Read the specification's source and write the facts that the declarations are held against.
+"""Read the specification's source and write the facts that the declarations are compared with.
 
 ``python spec_tests/idl/make_spec_facts.py PATH/TO/index.bs REVISION PATH/TO/webidl2.js`` rewrites two files:
 ``webnn_py/javascript/specification/api.json``, which is what the IDL says, and ``spec_facts.json`` beside this file,

@@ -1,4 +1,4 @@
-"""What the specification says: its IDL, as the package ships it, and the limits that stand in tables of its text."""
+"""The specification: its IDL, as the package ships it, and the limits that stand in tables of its text."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What tests of convolutions on numpy share."""
+"""Fixtures of tests of convolutions on numpy."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from webnn_py.device.on_numpy.routines import conv_sizes
 
 @pytest.fixture
 def tighten(monkeypatch):
-    """Gives kernels so many bytes of scratch, so that they cut; None for what they usually have."""
+    """Limit the scratch of kernels to this many bytes, so that they split their work; None for the default."""
 
     def to_bytes(byte_length):
         if byte_length is not None:

@@ -1,4 +1,4 @@
-"""Recurrent networks in both directions, which are computed at once, beside one forward for each of them."""
+"""Bidirectional recurrent networks, computed at once, beside one forward network for each direction."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ GATES = {"gru": 3, "lstm": 4}
 
 
 def network(operator, direction, arrays):
-    """What a network gives: its last states, and the hidden state behind each step."""
+    """Return a network's last states, and the hidden state after each step."""
     b = RewriteBuilder()
     operands = {
         name: b.operand(Constant(MLOperandDescriptor(array.dtype.name, array.shape), array))

@@ -1,4 +1,4 @@
-"""Float16 by way of float32: narrowing gives numpy's bits, however the elements lie."""
+"""Float16 computed in float32: narrowing gives numpy's bits, in any memory layout."""
 
 import itertools
 

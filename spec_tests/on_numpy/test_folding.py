@@ -1,4 +1,4 @@
-"""What scales a convolution is in its filter and bias: batch normalizations, factors and summands of constants."""
+"""Batch normalizations, constant factors and summands are folded into a convolution's filter and bias."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The memory of a dispatch on the numpy device: little beside what goes in, comes out, and lies between."""
+"""The memory of a dispatch on the numpy device: little beyond inputs, outputs and intermediates."""
 
 import gc
 import itertools
@@ -71,7 +71,7 @@ def run(graph, compiled_graph):
 
 
 def bytes_needed(graph):
-    """What goes in, what comes out, constants, and the largest two intermediates."""
+    """Return the bytes of inputs, outputs, constants, and the largest two intermediates."""
     outside = {*graph.inputs.values(), *graph.outputs.values()}
     outside |= {value for node in graph.nodes for value in node.inputs if isinstance(value, Constant)}
     between = {value for node in graph.nodes for value in node.results} - outside

@@ -1,4 +1,4 @@
-"""What a kernel of the numpy device raises is reported with operator, label and operands."""
+"""Errors of kernels of the numpy device are reported with operator, label and operands."""
 
 import numpy as np
 import pytest

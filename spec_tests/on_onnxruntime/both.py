@@ -1,17 +1,41 @@
-"""Drawings of one output computed on onnxruntime and on numpy."""
+"""Drawings computed on onnxruntime and on numpy."""
+
+import numpy as np
 
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 
 
+async def computed(context, draw, *feeds):
+    """Return what a drawing computes of inputs called x0, x1, …: one array, or arrays by name."""
+    builder = MLGraphBuilder(context)
+    inputs = {f"x{number}": array for number, array in enumerate(feeds)}
+    operands = [builder.input(name, data_type=array.dtype.name, shape=array.shape) for name, array in inputs.items()]
+    drawn = draw(builder, *operands)
+    if isinstance(drawn, dict):
+        return await compute(context, builder, inputs, drawn)
+    return (await compute(context, builder, inputs, {"y": drawn}))["y"]
+
+
 async def on_both(contexts, draw, *feeds):
-    """What a drawing of one output computes on each of two contexts."""
-    results = []
-    for context in contexts:
-        builder = MLGraphBuilder(context)
-        inputs = {f"x{number}": array for number, array in enumerate(feeds)}
-        operands = [
-            builder.input(name, data_type=array.dtype.name, shape=array.shape) for name, array in inputs.items()
-        ]
-        results.append((await compute(context, builder, inputs, {"y": draw(builder, *operands)}))["y"])
-    return results
+    """Return what a drawing computes on each context."""
+    return [await computed(context, draw, *feeds) for context in contexts]
+
+
+async def assert_both(contexts, draw, *feeds, rtol=0.0, atol=0.0):
+    """Check that a drawing computes the same on two contexts, to the bit or nearly; return what it computes."""
+    got, expected = await on_both(contexts, draw, *feeds)
+    np.testing.assert_allclose(got, expected, rtol=rtol, atol=atol)
+    return got
+
+
+def assert_same(ours, expected, **tolerances):
+    """Check that arrays by name are the same, to the bit or nearly."""
+    assert ours.keys() == expected.keys()
+    for name, array in ours.items():
+        np.testing.assert_allclose(array, expected[name], **({"rtol": 0, "atol": 0} | tolerances), err_msg=name)
+
+
+def assert_written(written, **counts):
+    """Check how often operators of ONNX are in the models that were written."""
+    assert {name: written[name] for name in counts} == counts

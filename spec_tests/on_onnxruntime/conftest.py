@@ -1,4 +1,4 @@
-"""What several files of tests of the onnxruntime device need."""
+"""Fixtures of several files of tests of the onnxruntime device."""
 
 from collections import Counter
 
@@ -10,22 +10,36 @@ async def contexts(ml):
     return await ml.create_context(backend="onnxruntime", threads=1), await ml.create_context(backend="numpy")
 
 
+class Models(list):
+    """The graphs of the models of which sessions are made, and how often each operator of ONNX is in all of them."""
+
+    def __init__(self):
+        super().__init__()
+        self.operators = Counter()
+
+
 @pytest.fixture
-def written(monkeypatch):
-    """How often each operator of ONNX is in the models that were written."""
+def models(monkeypatch):
     import onnx  # noqa: PLC0415 - an extra
 
     from webnn_py.device.on_onnxruntime import engine  # noqa: PLC0415 - an extra
 
-    counts = Counter()
+    models = Models()
 
     class Session(engine.onnxruntime.InferenceSession):
         def __init__(self, model, *arguments, **options):
-            counts.update(node.op_type for node in onnx.load_model_from_string(model).graph.node)
+            models.append(onnx.load_model_from_string(model).graph)
+            models.operators.update(node.op_type for node in models[-1].node)
             super().__init__(model, *arguments, **options)
 
     monkeypatch.setattr(engine.onnxruntime, "InferenceSession", Session)
-    return counts
+    return models
+
+
+@pytest.fixture
+def written(models):
+    """Count the operators of ONNX in the models of which sessions are made."""
+    return models.operators
 
 
 @pytest.fixture
@@ -52,10 +66,5 @@ def exact_runs(monkeypatch):
     from webnn_py.device.on_onnxruntime import executable  # noqa: PLC0415 - an extra
 
     runs, run = [], executable.OnnxruntimeGraph.run_exactly
-
-    def observed(graph):
-        runs.append(graph)
-        run(graph)
-
-    monkeypatch.setattr(executable.OnnxruntimeGraph, "run_exactly", observed)
+    monkeypatch.setattr(executable.OnnxruntimeGraph, "run_exactly", lambda graph: runs.append(graph) or run(graph))
     return runs

@@ -5,8 +5,7 @@ import math
 import attrs
 import numpy as np
 
-from spec_tests.support.computing import compute
-from webnn_py import MLGraphBuilder
+from spec_tests.on_onnxruntime.both import computed
 
 FEEDS = np.random.default_rng(5)
 NAN, INF = math.nan, math.inf
@@ -36,13 +35,8 @@ class Drawing:
         return {"absolute": self.absolute} if self.absolute else {"ulp": self.ulp}
 
     async def compute(self, context):
-        """The output on a context."""
-        builder = MLGraphBuilder(context)
-        inputs = {f"x{number}": array for number, array in enumerate(self.feeds)}
-        operands = [
-            builder.input(name, data_type=array.dtype.name, shape=array.shape) for name, array in inputs.items()
-        ]
-        return (await compute(context, builder, inputs, {"y": self.draw(builder, *operands)}))["y"]
+        """Return the output on a context."""
+        return await computed(context, self.draw, *self.feeds)
 
 
 def f32(*values):

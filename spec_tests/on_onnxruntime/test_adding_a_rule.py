@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spec_tests.on_onnxruntime.both import on_both
+from spec_tests.on_onnxruntime.both import assert_both
 from spec_tests.support.documents import ROOT, blocks_of
 
 pytest.importorskip("onnxruntime")
@@ -43,8 +43,7 @@ def test_its_test_passes(page):
 
 async def test_it_runs_as_one_operator_and_gives_the_same_values(page, contexts, written, monkeypatch):
     monkeypatch.setattr(executable, "PASSES", PassManager(*PASSES.passes, page["MISH_PASS"]))
-    got, expected = await on_both(contexts, page["mish"], X)
-    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+    await assert_both(contexts, page["mish"], X, rtol=1e-5, atol=1e-6)
     assert written["Mish"] == 1
     assert {"Tanh", "Softplus", "Mul"}.isdisjoint(written)
 
@@ -58,6 +57,5 @@ def test_an_operator_of_the_same_name_cannot_be_declared_again(page):
 async def test_an_operator_that_onnx_lacks_is_written_as_it_is_drawn(page, contexts, written, monkeypatch):
     monkeypatch.setattr(executable, "PASSES", PassManager(*PASSES.passes, page["MISH_PASS"]))
     monkeypatch.setattr("webnn_py.onnx_export.writing.ONNX_NAMES", {})
-    got, expected = await on_both(contexts, page["mish"], X)
-    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+    await assert_both(contexts, page["mish"], X, rtol=1e-5, atol=1e-6)
     assert not written["Mish"]

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from spec_tests.on_onnxruntime.both import on_both
-from spec_tests.support.computing import compute
+from spec_tests.on_onnxruntime.both import assert_both, computed, on_both
 from webnn_py import MLGraphBuilder, UnknownError
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -24,8 +23,7 @@ def looked_up(b, indices):
 
 @pytest.mark.parametrize("data_type", WITHIN)
 async def test_indices_in_their_range_are_looked_up_at_once(contexts, written, exact_runs, data_type):
-    got, expected = await on_both(contexts, looked_up, np.array(WITHIN[data_type], data_type))
-    np.testing.assert_array_equal(got, expected)
+    await assert_both(contexts, looked_up, np.array(WITHIN[data_type], data_type))
     assert (written["Gather"], written["Where"], len(exact_runs)) == (1, 0, 0)
 
 
@@ -33,8 +31,7 @@ async def test_indices_in_their_range_are_looked_up_at_once(contexts, written, e
     ("data_type", "index"), [(data_type, index) for data_type, indices in BEYOND.items() for index in indices]
 )
 async def test_an_index_beyond_its_range_is_cut_to_it_in_a_second_run(contexts, exact_runs, capfd, data_type, index):
-    got, expected = await on_both(contexts, looked_up, np.array([1, index, 2], data_type))
-    np.testing.assert_array_equal(got, expected)
+    got = await assert_both(contexts, looked_up, np.array([1, index, 2], data_type))
     np.testing.assert_array_equal(got[1], TABLE[0 if index < 0 else 6])
     assert len(exact_runs) == 1
     assert capfd.readouterr() == ("", "")
@@ -58,8 +55,7 @@ async def test_a_number_that_is_looked_at_and_an_index_out_of_range_are_both_mad
         return b.gather(b.reduce_max(x, axes=[1]), indices)
 
     x = np.array([[1, np.nan], [2, 3]], np.float32)
-    got, expected = await on_both(contexts, draw, x, np.array([0, 1, 5], np.int32))
-    np.testing.assert_array_equal(got, expected)
+    got = await assert_both(contexts, draw, x, np.array([0, 1, 5], np.int32))
     np.testing.assert_array_equal(got, [np.nan, 3, 3])
     assert len(exact_runs) == 1
 
@@ -68,8 +64,7 @@ async def test_constant_indices_are_cut_as_the_model_is_written(contexts, exact_
     def draw(b, x):
         return b.gather(x, b.constant(np.array([-9, 9], np.int32)))
 
-    got, expected = await on_both(contexts, draw, TABLE)
-    np.testing.assert_array_equal(got, expected)
+    await assert_both(contexts, draw, TABLE)
     assert not exact_runs
 
 
@@ -78,10 +73,7 @@ async def test_another_provider_is_not_relied_on(ml, written):
     if not others:
         pytest.skip("onnxruntime has no other provider here")
     context = await ml.create_context(backend="onnxruntime", execution_provider=others[0])
-    builder = MLGraphBuilder(context)
-    x = builder.input("x", data_type="int32", shape=[2])
-    result = await compute(context, builder, {"x": np.array([5, 1], np.int32)}, {"y": looked_up(builder, x)})
-    np.testing.assert_array_equal(result["y"], TABLE[[5, 1]])
+    np.testing.assert_array_equal(await computed(context, looked_up, np.array([5, 1], np.int32)), TABLE[[5, 1]])
     assert written["Where"] == 2
 
 

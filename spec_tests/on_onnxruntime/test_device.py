@@ -160,7 +160,7 @@ def multiplied(builder, size):
 
 
 def repeated(builder, steps):
-    """A network that only tells its last state."""
+    """Draw a network that returns only its last state."""
     x = builder.input("x", data_type="float32", shape=[steps, 1, 2])
     weights = [builder.constant(np.ones((1, 64, 2 if name == "w" else 16), np.float32)) for name in "wr"]
     (y, *_) = builder.lstm(x, *weights, steps=steps, hidden_size=16)

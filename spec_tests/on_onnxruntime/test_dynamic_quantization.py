@@ -1,20 +1,18 @@
 """Dynamic quantization as one node: of every number the same bits as the operators that it is drawn in."""
 
 import math
-from collections import Counter
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
+from spec_tests.on_onnxruntime.both import assert_both
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import OnnxModel
 
-onnxruntime = pytest.importorskip("onnxruntime")
+pytest.importorskip("onnxruntime")
 
-import onnx  # noqa: E402 - an extra
-from onnx import TensorProto, helper, numpy_helper  # noqa: E402 - an extra
-
-from webnn_py.device.on_onnxruntime import engine  # noqa: E402 - an extra
+from spec_tests.support.onnx_programs import make_model
 
 RNG = np.random.default_rng(29)
 NAN, INF, TINY = math.nan, math.inf, float(np.finfo(np.float32).smallest_subnormal)
@@ -27,18 +25,8 @@ CONSTANTS = {
 }
 
 
-@pytest.fixture
-def written(monkeypatch):
-    """How often each operator of ONNX is in each model that was written."""
-    models = []
-
-    class Session(onnxruntime.InferenceSession):
-        def __init__(self, model, *arguments, **options):
-            models.append(Counter(node.op_type for node in onnx.load_model_from_string(model).graph.node))
-            super().__init__(model, *arguments, **options)
-
-    monkeypatch.setattr(engine.onnxruntime, "InferenceSession", Session)
-    return models
+def count(model, operator):
+    return sum(node.op_type == operator for node in model.node)
 
 
 def quantized_product():
@@ -51,21 +39,10 @@ def quantized_product():
         helper.make_node("Mul", ["floats", "scales"], ["scaled"]),
         helper.make_node("Add", ["scaled", "bias"], ["y"]),
     ]
-    results = {
-        "quantized": (TensorProto.UINT8, SHAPE),
-        "scale": (TensorProto.FLOAT, ()),
-        "point": (TensorProto.UINT8, ()),
-        "y": (TensorProto.FLOAT, (4, 5)),
-    }
-    graph = helper.make_graph(
-        nodes,
-        "quantized product",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)],
-        [helper.make_tensor_value_info(name, *what) for name, what in results.items()],
-        [numpy_helper.from_array(array, name) for name, array in CONSTANTS.items()],
+    model = make_model(
+        nodes, {"x": np.zeros(SHAPE, np.float32)}, ["quantized", "scale", "point", "y"], CONSTANTS, opset=20
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
-    return OnnxModel.load(model.SerializeToString())
+    return OnnxModel.load(model)
 
 
 def filled(*values, rest=0.0):
@@ -75,7 +52,7 @@ def filled(*values, rest=0.0):
 
 
 def ties():
-    """Steps of exactly 1 / 8, and all that lies between two of them."""
+    """Draw multiples of 1 / 8, and values between two of them."""
     steps = np.arange(-100, 156, 2, dtype=np.float32)
     steps[-1] = 155
     return ((steps + np.float32(0.5) * (np.abs(steps) < 90)) / 8).reshape(SHAPE)
@@ -110,11 +87,6 @@ OTHERS = {
 }
 
 
-async def graph_of(context, draw):
-    builder = MLGraphBuilder(context)
-    return await builder.build(draw(builder))
-
-
 async def run(context, graph, feed):
     """The outputs of a graph of one input."""
     given = await context.create_buffer(data_type="float32", shape=feed.shape, writable=True)
@@ -127,17 +99,18 @@ async def run(context, graph, feed):
     return {name: await context.read_buffer(target) for name, target in targets.items()}
 
 
-async def test_a_dynamically_quantized_product_is_one_of_every_number(contexts, written, exact_runs):
-    graphs = [await graph_of(context, quantized_product().convert) for context in contexts]
-    (counts,) = written
-    assert (counts["DynamicQuantizeLinear"], counts["MatMulInteger"], counts["QuantizeLinear"]) == (1, 1, 0)
+async def test_a_dynamically_quantized_product_is_one_of_every_number(contexts, models, exact_runs):
+    builders = [MLGraphBuilder(context) for context in contexts]
+    graphs = [await builder.build(quantized_product().convert(builder)) for builder in builders]
+    operators = ("DynamicQuantizeLinear", "MatMulInteger", "QuantizeLinear")
+    assert [count(model, name) for model in models for name in operators] == [1, 1, 0]
     for case, feed in {**USUAL, **OTHERS}.items():
         got, expected = [await run(context, graph, feed) for context, graph in zip(contexts, graphs, strict=True)]
         for name, array in expected.items():
             np.testing.assert_array_equal(got[name], array, f"{name} of {case}")
         assert case in OTHERS or not exact_runs, case
-    assert len(written) == 2
-    assert written[1]["DynamicQuantizeLinear"] == 0
+    assert len(models) == 2
+    assert count(models[1], "DynamicQuantizeLinear") == 0
 
 
 def drawn(b, x, *, of=None, most=255.0, highest=255, first=None, point=None):
@@ -166,13 +139,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_only_what_is_drawn_as_dynamic_quantization_is_written_as_such(contexts, written, case):
-    draw, count = CASES[case]
-    feed = USUAL["normal · 77"]
-
-    def outputs(builder):
-        return {"y": draw(builder, builder.input("x", data_type="float32", shape=SHAPE))}
-
-    got, expected = [await run(context, await graph_of(context, outputs), feed) for context in contexts]
-    np.testing.assert_array_equal(got["y"], expected["y"])
-    assert [counts["DynamicQuantizeLinear"] for counts in written] == [count]
+async def test_only_what_is_drawn_as_dynamic_quantization_is_written_as_such(contexts, models, case):
+    draw, expected = CASES[case]
+    await assert_both(contexts, draw, USUAL["normal · 77"])
+    assert [count(model, "DynamicQuantizeLinear") for model in models] == [expected]

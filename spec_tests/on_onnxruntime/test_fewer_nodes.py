@@ -1,10 +1,9 @@
-"""What onnxruntime would find as it optimizes is written as it would be then, with the bits of what was drawn."""
+"""Models are written as onnxruntime's optimizations would leave them, with the same bits as the drawn graph."""
 
 import numpy as np
 import pytest
 
-from spec_tests.support.computing import compute
-from webnn_py import MLGraphBuilder
+from spec_tests.on_onnxruntime.both import assert_both, assert_written, computed
 
 pytest.importorskip("onnxruntime")
 
@@ -85,18 +84,12 @@ CASES = {
 }
 
 
-async def computed(context, draw, x):
-    builder = MLGraphBuilder(context)
-    operand = builder.input("x", data_type="float32", shape=x.shape)
-    return (await compute(context, builder, {"x": x}, {"y": draw(builder, operand)}))["y"]
-
-
 @pytest.mark.parametrize("case", CASES)
 async def test_fewer_nodes_have_the_bits_of_what_was_drawn(ml, written, case):
     draw, counts = CASES[case]
     context = await ml.create_context(backend="onnxruntime", threads=1)
     fewer = [await computed(context, draw, X)]
-    assert {name: written[name] for name in counts} == counts
+    assert_written(written, **counts)
     fewer.append(await computed(context, draw, spiked()))
     for got, x in zip(fewer, (X, spiked()), strict=True):
         with passes_left_out("stacked-extremes", "equal-nodes", "unused-nodes", "fused-activations"):
@@ -107,8 +100,7 @@ async def test_fewer_nodes_have_the_bits_of_what_was_drawn(ml, written, case):
 @pytest.mark.parametrize("case", CASES)
 async def test_fewer_nodes_mean_what_was_drawn(contexts, case):
     for x in (X,) if "network" in case else (X, spiked()):  # onnxruntime's networks lose NaN
-        got, expected = [await computed(context, CASES[case][0], x) for context in contexts]
-        np.testing.assert_allclose(got, expected, rtol=2e-5, atol=2e-6)
+        await assert_both(contexts, CASES[case][0], x, rtol=2e-5, atol=2e-6)
 
 
 # --- nodes ---------------------------------------------------------------------------------------------------------

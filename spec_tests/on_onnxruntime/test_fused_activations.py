@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
+from spec_tests.on_onnxruntime.both import computed
 from spec_tests.on_onnxruntime.meaning import images, spiked
-from spec_tests.support.computing import compute
-from webnn_py import MLGraphBuilder
 
 pytest.importorskip("onnxruntime")
 
@@ -44,7 +43,7 @@ def weights(b):
 
 
 def added(b, x, *shape, first=False):
-    """What is added to a convolution of 16 filters without a bias."""
+    """Draw summands of a convolution of 16 filters without a bias."""
     filters = b.constant(np.random.default_rng(5).normal(size=(16, 16, 3, 3)).astype(np.float32))
     operands = b.conv2d(x, filters), b.constant(np.random.default_rng(6).normal(size=shape).astype(np.float32))
     return b.add(*operands[::-1]) if first else b.add(*operands)
@@ -85,22 +84,16 @@ CASES = {
 }
 
 
-async def computed(ml, draw, x):
-    context = await ml.create_context(backend="onnxruntime", threads=1)
-    builder = MLGraphBuilder(context)
-    operand = builder.input("x", data_type="float32", shape=x.shape)
-    return await compute(context, builder, {"x": x}, draw(builder, operand))
-
-
 @pytest.mark.parametrize("case", CASES)
 async def test_results_have_the_bits_of_two_nodes(ml, written, case):
     draw, counts = CASES[case]
     x = spiked(images(16, 8), NAN, INF, -INF, -0.0, 1e-45, -3e38)
-    ours = await computed(ml, draw, x)
+    context = await ml.create_context(backend="onnxruntime", threads=1)
+    ours = await computed(context, draw, x)
     kinds = ("Add", "Conv", "FusedConv", "LeakyRelu", "Relu")
     assert {name: written[name] for name in kinds if written[name]} == {name: n for name, n in counts.items() if n}
     with passes_left_out("fused-activations"):
-        apart = await computed(ml, draw, x)
+        apart = await computed(context, draw, x)
     assert ours.keys() == apart.keys()
     for name, array in ours.items():
         np.testing.assert_array_equal(array.view(np.int32), apart[name].view(np.int32))

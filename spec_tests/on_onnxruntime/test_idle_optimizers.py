@@ -13,7 +13,7 @@ idle_optimizers = pytest.importorskip("webnn_py.device.on_onnxruntime.idle_optim
 
 
 def optimized(model, left_out, path):
-    """How many nodes of each operator, and how many constants, onnxruntime makes of a model."""
+    """Count the nodes of each operator, and the constants, of a model that onnxruntime has optimized."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1

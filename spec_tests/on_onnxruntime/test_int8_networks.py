@@ -5,16 +5,16 @@ import onnx
 import pytest
 from onnx import helper
 
-from spec_tests.support.computing import compute
-from webnn_py import MLGraphBuilder, MLOperandDescriptor
+from webnn_py import MLOperandDescriptor
 from webnn_py.device.on_onnxruntime.own_operators.quantized_lstm import QUANTIZED_LSTM
 from webnn_py.device.on_onnxruntime.passes import int8_networks
 from webnn_py.device.on_onnxruntime.passes.int8_row_order import paired
 from webnn_py.graph import Constant, Graph, Input, Node
-from webnn_py.onnx_models import OnnxModel
 
 pytest.importorskip("onnxruntime")
 
+from spec_tests.on_onnxruntime.both import assert_same
+from spec_tests.on_onnxruntime.quantized_networks import ENDS, Weights, computed, of_one
 from spec_tests.onnx_models.single_node import make_model, run_onnxruntime
 
 pytestmark = pytest.mark.usefixtures("without_vnni")
@@ -129,53 +129,34 @@ def test_onnxruntime_adds_such_pairs_exactly(rows, columns):
 
 
 STEPS, BATCH, SIZE, UNITS = 6, 2, 22, 20
-ENDS = "y", "yh", "yc"
 
 
-class Weights:
-    """The inputs of a network by name; as many first rows of its weights as are told are too loud."""
-
-    def __init__(self, seed, directions=1, size=SIZE, units=UNITS, *, loud=(6, 4), columns=False, zero_point=None):
-        rng = np.random.default_rng(seed)
-        gates, shape = 4 * units, (directions, 4 * units) if columns else (directions,)
-        self.units = units
-        self.arrays = {
-            name: np.stack([quiet(rng, rows, gates, count) for _ in range(directions)])
-            for name, rows, count in (("w", size, loud[0]), ("r", units, loud[1]))
-        }
-        self.arrays["b"] = rng.uniform(-1, 1, (directions, 8 * units)).astype(np.float32)
-        for name in "wr":
-            self.arrays[f"{name}s"] = rng.uniform(0.002, 0.006, shape).astype(np.float32)
-            self.arrays[f"{name}z"] = np.zeros(directions, np.int8)
-            if zero_point is not None:
-                shifted = self.arrays[name].astype(np.int16) + zero_point
-                self.arrays[name] = shifted.clip(0, 255).astype(np.uint8)
-                self.arrays[f"{name}z"] = np.full(directions, zero_point, np.uint8)
-
-    def with_states(self, seed):
-        rng = np.random.default_rng(seed)
-        directions = len(self.arrays["w"])
-        self.arrays |= {
-            name: rng.uniform(-1, 1, (directions, BATCH, self.units)).astype(np.float32) for name in ("h", "c")
-        }
-        return self
-
-    def node(self, x, ends=ENDS, prefix="", direction="forward"):
-        names = ["w", "r", "b", "", "h", "c", "", "ws", "wz", "rs", "rz"]
-        given = [prefix + name if name in self.arrays else "" for name in names]
-        options = {"hidden_size": self.units, "direction": direction, "domain": "com.microsoft"}
-        return helper.make_node("DynamicQuantizeLSTM", [x, *given], [prefix + end for end in ends], **options)
-
-    def named(self, prefix=""):
-        return {prefix + name: array for name, array in self.arrays.items()}
+def weights(seed, directions=1, size=SIZE, units=UNITS, *, loud=(6, 4), columns=False, zero_point=None):
+    """Draw the inputs of a network; this many first rows of its weights are too large."""
+    rng = np.random.default_rng(seed)
+    gates, shape = 4 * units, (directions, 4 * units) if columns else (directions,)
+    arrays = {
+        name: np.stack([quiet(rng, rows, gates, count) for _ in range(directions)])
+        for name, rows, count in (("w", size, loud[0]), ("r", units, loud[1]))
+    }
+    arrays["b"] = rng.uniform(-1, 1, (directions, 8 * units)).astype(np.float32)
+    for name in "wr":
+        arrays[f"{name}s"] = rng.uniform(0.002, 0.006, shape).astype(np.float32)
+        arrays[f"{name}z"] = np.zeros(directions, np.int8)
+        if zero_point is not None:
+            arrays[name] = (arrays[name].astype(np.int16) + zero_point).clip(0, 255).astype(np.uint8)
+            arrays[f"{name}z"] = np.full(directions, zero_point, np.uint8)
+    return Weights(units, arrays)
 
 
-def of_one(weights, *, direction="forward", inputs=(), size=SIZE):
-    x = np.random.default_rng(5).uniform(-1, 1, (STEPS, BATCH, size)).astype(np.float32)
-    arrays = {"x": x, **weights.named()}
-    initializers = {name: array for name, array in weights.named().items() if name not in inputs}
-    made = make_model([weights.node("x", direction=direction)], arrays, [*ENDS], initializers, opset=15)
-    return made, {name: arrays[name] for name in ("x", *inputs)}
+def with_states(made, seed):
+    rng, shape = np.random.default_rng(seed), (len(made.arrays["w"]), BATCH, made.units)
+    made.arrays |= {name: rng.uniform(-1, 1, shape).astype(np.float32) for name in ("h", "c")}
+    return made
+
+
+def of_random(made, *, size=SIZE, **options):
+    return of_one(made, np.random.default_rng(5).uniform(-1, 1, (STEPS, BATCH, size)).astype(np.float32), **options)
 
 
 def of_two(first, second, between="first y", direction="bidirectional"):
@@ -195,21 +176,21 @@ def of_two(first, second, between="first y", direction="bidirectional"):
 
 def of_two_orders():
     """Two directions, in which the first element of the input has no partner in common."""
-    weights = Weights(3, 2, size=4, loud=(0, 2))
-    weights.arrays["w"][..., 0] = [127, 63, 63, 0], [127, 63, 0, 63]
-    return weights
+    made = weights(3, 2, size=4, loud=(0, 2))
+    made.arrays["w"][..., 0] = [127, 63, 63, 0], [127, 63, 0, 63]
+    return made
 
 
 def far_from_zero_point():
     """Weights of uint8 one of which, less its zero point, is none of int8."""
-    weights = Weights(8, loud=(0, 0), zero_point=70)
-    weights.arrays["w"][0, 3, 5] = 70 + 128
-    return weights
+    made = weights(8, loud=(0, 0), zero_point=70)
+    made.arrays["w"][0, 3, 5] = 70 + 128
+    return made
 
 
 def of_one_matrix():
     """Two networks of the same weights of the input, of which the units have another order."""
-    first, second = Weights(11, units=64, loud=(4, 4)), Weights(12, units=64, loud=(4, 10))
+    first, second = weights(11, units=64, loud=(4, 4)), weights(12, units=64, loud=(4, 10))
     second.arrays["w"] = first.arrays["w"]
     return of_two(first, second, "x", "forward")
 
@@ -217,60 +198,44 @@ def of_one_matrix():
 INT8, UINT8 = [onnx.TensorProto.INT8], [onnx.TensorProto.UINT8]
 
 NETWORKS = {
-    "as they are": (of_one(Weights(1, loud=(0, 0))), INT8),
-    "of rows of the input in another order": (of_one(Weights(1, loud=(6, 0))), INT8),
-    "of units in another order": (of_one(Weights(1, loud=(0, 6))), INT8),
-    "of both": (of_one(Weights(1)), INT8),
-    "of many rows in another order": (of_one(Weights(1, size=90, units=48, loud=(44, 24)), size=90), INT8),
-    "reverse": (of_one(Weights(2), direction="reverse"), INT8),
-    "in both directions": (of_one(Weights(3, 2), direction="bidirectional"), INT8 * 2),
-    "of an input in two orders": (of_one(of_two_orders(), direction="bidirectional", size=4), INT8 * 2),
-    "of odd sizes": (of_one(Weights(4, size=13, units=11), size=13), INT8),
-    "of a scale for each column": (of_one(Weights(5, columns=True)), INT8),
-    "from states that are given": (of_one(Weights(6).with_states(1), inputs=("h", "c")), INT8),
-    "from other states": (of_one(Weights(6).with_states(1)), INT8),
-    "from a bias that is given": (of_one(Weights(7), inputs=("b",)), INT8),
-    "of uint8 about 128": (of_one(Weights(8, zero_point=128)), INT8),
-    "of uint8 about 70": (of_one(Weights(8, loud=(0, 0), zero_point=70)), INT8),
-    "of uint8 about 0": (of_one(Weights(8, loud=(6, 4), zero_point=0)), INT8),
-    "one behind the other": (of_two(Weights(9, 2), Weights(10, 2, size=2 * UNITS)), INT8 * 4),
+    "as they are": (of_random(weights(1, loud=(0, 0))), INT8),
+    "of rows of the input in another order": (of_random(weights(1, loud=(6, 0))), INT8),
+    "of units in another order": (of_random(weights(1, loud=(0, 6))), INT8),
+    "of both": (of_random(weights(1)), INT8),
+    "of many rows in another order": (of_random(weights(1, size=90, units=48, loud=(44, 24)), size=90), INT8),
+    "reverse": (of_random(weights(2), direction="reverse"), INT8),
+    "in both directions": (of_random(weights(3, 2), direction="bidirectional"), INT8 * 2),
+    "of an input in two orders": (of_random(of_two_orders(), direction="bidirectional", size=4), INT8 * 2),
+    "of odd sizes": (of_random(weights(4, size=13, units=11), size=13), INT8),
+    "of a scale for each column": (of_random(weights(5, columns=True)), INT8),
+    "from states that are given": (of_random(with_states(weights(6), 1), inputs=("h", "c")), INT8),
+    "from other states": (of_random(with_states(weights(6), 1)), INT8),
+    "from a bias that is given": (of_random(weights(7), inputs=("b",)), INT8),
+    "of uint8 about 128": (of_random(weights(8, zero_point=128)), INT8),
+    "of uint8 about 70": (of_random(weights(8, loud=(0, 0), zero_point=70)), INT8),
+    "of uint8 about 0": (of_random(weights(8, loud=(6, 4), zero_point=0)), INT8),
+    "one behind the other": (of_two(weights(9, 2), weights(10, 2, size=2 * UNITS)), INT8 * 4),
     "of the same weights in other orders": (of_one_matrix(), INT8 * 2),
-    "of uint8 beyond int8": (of_one(far_from_zero_point()), UINT8),
-    "of rows of the input that are too loud": (of_one(Weights(1, loud=(SIZE, 0))), UINT8),
-    "of units that are too loud": (of_one(Weights(1, loud=(0, UNITS))), UINT8),
+    "of uint8 beyond int8": (of_random(far_from_zero_point()), UINT8),
+    "of rows of the input that are too loud": (of_random(weights(1, loud=(SIZE, 0))), UINT8),
+    "of units that are too loud": (of_random(weights(1, loud=(0, UNITS))), UINT8),
 }
 """Models, and the data types of the weights of their networks."""
 
 
-@pytest.fixture
-def weights_of(monkeypatch):
-    """The data types of the weights of networks, in the order in which models are written."""
-    from webnn_py.device.on_onnxruntime import engine  # noqa: PLC0415 - an extra
-
+def types_of(models):
+    """Return the data types of the weights of networks, in the order in which models are written, and forget them."""
     found = []
-
-    class Session(engine.onnxruntime.InferenceSession):
-        def __init__(self, model, *arguments, **options):
-            graph = onnx.load_model_from_string(model).graph
-            types = {item.name: item.data_type for item in graph.initializer}
-            nodes = [node for node in graph.node if node.op_type == "DynamicQuantizeLSTM"]
-            found.extend(
-                types[name] for node in nodes for name in {types[name]: name for name in node.input[1:3]}.values()
-            )
-            super().__init__(model, *arguments, **options)
-
-    monkeypatch.setattr(engine.onnxruntime, "InferenceSession", Session)
+    for graph in models:
+        types = {item.name: item.data_type for item in graph.initializer}
+        nodes = [node for node in graph.node if node.op_type == "DynamicQuantizeLSTM"]
+        found += [kind for node in nodes for kind in dict.fromkeys(types[name] for name in node.input[1:3])]
+    models.clear()
     return found
 
 
 def given_up(matrices):
     assert all(matrix.dtype == np.int8 for matrix in matrices)
-
-
-async def computed(ml, model, inputs):
-    context = await ml.create_context(backend="onnxruntime", threads=1)
-    builder = MLGraphBuilder(context)
-    return await compute(context, builder, inputs, OnnxModel.load(model).convert(builder))
 
 
 SPREADS = {
@@ -282,18 +247,15 @@ SPREADS = {
 
 @pytest.mark.parametrize("spread", SPREADS)
 @pytest.mark.parametrize("case", NETWORKS)
-async def test_networks_of_int8_give_what_those_of_uint8_give(ml, weights_of, monkeypatch, case, spread):
+async def test_networks_of_int8_give_what_those_of_uint8_give(ml, models, monkeypatch, case, spread):
     (model, inputs), types = NETWORKS[case]
     inputs = {name: array if name == "b" else SPREADS[spread](array) for name, array in inputs.items()}
     ours = await computed(ml, model, inputs)
-    assert weights_of == types
-    weights_of.clear()
+    assert types_of(models) == types
     monkeypatch.setattr(int8_networks, "paired", given_up)
     expected = await computed(ml, model, inputs)
-    assert set(weights_of) == {onnx.TensorProto.UINT8}
-    assert ours.keys() == expected.keys()
-    for name, array in expected.items():
-        np.testing.assert_array_equal(ours[name], array, err_msg=name)
+    assert set(types_of(models)) == {onnx.TensorProto.UINT8}
+    assert_same(ours, expected)
 
 
 ORDERS = {
@@ -304,22 +266,21 @@ ORDERS = {
 }
 
 
-async def test_with_vnni_weights_stay_as_they_are(ml, weights_of, monkeypatch):
+async def test_with_vnni_weights_stay_as_they_are(ml, models, monkeypatch):
     monkeypatch.setattr(int8_networks, "has_vnni", lambda: True)
     (model, inputs), _ = NETWORKS["of units that are too loud"]
     await computed(ml, model, inputs)
-    assert weights_of == INT8
+    assert types_of(models) == INT8
 
 
 @pytest.mark.parametrize("order", ORDERS)
 async def test_results_are_the_same_in_any_order(ml, monkeypatch, order):
-    first, second = Weights(9, 2, loud=(0, 0), columns=True), Weights(10, 2, size=2 * UNITS, loud=(0, 0))
-    model, inputs = of_two(first.with_states(1), second.with_states(2))
+    first, second = weights(9, 2, loud=(0, 0), columns=True), weights(10, 2, size=2 * UNITS, loud=(0, 0))
+    model, inputs = of_two(with_states(first, 1), with_states(second, 2))
     expected = await computed(ml, model, inputs)
     monkeypatch.setattr(int8_networks, "paired", lambda matrices: ORDERS[order](len(matrices[0])))
     ours = await computed(ml, model, inputs)
-    for name, array in expected.items():
-        np.testing.assert_array_equal(ours[name], array, err_msg=name)
+    assert_same(ours, expected)
 
 
 @pytest.mark.parametrize(("ends", "expected"), [([1100], [1100]), ([900, 1100], [514, 1028, 1100])])

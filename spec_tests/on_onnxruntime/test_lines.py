@@ -1,9 +1,9 @@
-"""Convolutions of lines are drawn between reshapes; what lies between two of them is computed in the images' shape."""
+"""1-D convolutions are written between reshapes; operators between two of them are computed in the 2-D shape."""
 
 import numpy as np
 import pytest
 
-from spec_tests.on_onnxruntime.both import on_both
+from spec_tests.on_onnxruntime.both import assert_both, assert_written, on_both
 
 pytest.importorskip("onnxruntime")
 
@@ -75,8 +75,7 @@ BETWEEN = {
 
 @pytest.mark.parametrize("case", BETWEEN)
 async def test_between_convolutions_of_lines_no_reshape_is_written(contexts, written, case):
-    got, expected = await on_both(contexts, BETWEEN[case], X)
-    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+    await assert_both(contexts, BETWEEN[case], X, rtol=1e-5, atol=1e-5)
     assert (written["Conv"] + written["FusedConv"], written["Reshape"]) == (
         3 if case == "a line that is added" else 2,
         2,
@@ -133,9 +132,8 @@ OTHERS = {
 @pytest.mark.parametrize("case", OTHERS)
 async def test_reshapes_go_where_what_reads_them_takes_both_shapes(contexts, written, case):
     draw, counts = OTHERS[case]
-    got, expected = await on_both(contexts, draw, X)
-    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
-    assert {name: written[name] for name in counts} == counts
+    await assert_both(contexts, draw, X, rtol=1e-5, atol=1e-5)
+    assert_written(written, **counts)
 
 
 async def test_a_normalization_behind_a_convolution_of_lines_is_folded_into_it(contexts, written):
@@ -143,15 +141,13 @@ async def test_a_normalization_behind_a_convolution_of_lines_is_folded_into_it(c
         numbers = [b.constant(np.abs(column).reshape(4) + 0.5) for column in (COLUMN, COLUMN + 1)]
         return b.relu(b.batch_normalization(line(b, x), *numbers, axis=1))
 
-    got, expected = await on_both(contexts, draw, X)
-    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
-    assert (written["FusedConv"], written["Sub"], written["Reshape"]) == (1, 0, 2)
+    await assert_both(contexts, draw, X, rtol=1e-5, atol=1e-5)
+    assert_written(written, FusedConv=1, Sub=0, Reshape=2)
 
 
 async def test_the_factors_of_a_normalization_are_computed_once(contexts, written):
-    got, expected = await on_both(contexts, normalized, X)
-    np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-6)
-    assert (written["Sqrt"], written["Div"], written["Mul"]) == (0, 0, 1)
+    await assert_both(contexts, normalized, X, rtol=1e-6, atol=1e-6)
+    assert_written(written, Sqrt=0, Div=0, Mul=1)
 
 
 async def test_reshaped_filters_are_nothing_that_a_build_computes_at_length(contexts, monkeypatch):
@@ -189,7 +185,7 @@ async def test_the_extreme_of_a_few_stacked_values_is_found_without_the_stack(co
     x = X.copy()
     x[0, 0, 0], x[1, 2, 3], x[1, 3, 7] = np.inf, np.nan, -np.inf
     for fed in (X, x):
-        np.testing.assert_array_equal(*await on_both(contexts, draw, fed))
+        await assert_both(contexts, draw, fed)
     assert (written["Concat"] == 0) == is_found
 
 
@@ -198,5 +194,5 @@ async def test_a_stack_that_others_read_stays(contexts, written):
         stack = b.concat([b.reshape(y, [2, 4, 8, 1]) for y in (x, b.neg(x))], 3)
         return b.sub(stack, b.reduce_max(stack, axes=[3], keep_dimensions=True))
 
-    np.testing.assert_array_equal(*await on_both(contexts, draw, X))
+    await assert_both(contexts, draw, X)
     assert written["Concat"] == 1

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from spec_tests.support.computing import compute
+from spec_tests.on_onnxruntime.both import assert_same, computed
 from webnn_py import MLGraphBuilder, MLOperand
 from webnn_py.script.builder import drawing_of
 
@@ -46,7 +46,7 @@ def step_of(b, part, matrices, states, summand):
 
 
 def network(b, parts, *, weights=(W, R), state=STATE, summands=None, change=None, back=None, cell=None):
-    """All hidden states, and all cells, of steps that are drawn one after the other.
+    """Draw steps one after the other; return all hidden states and all cells.
 
     Args:
         b: the builder.
@@ -178,39 +178,27 @@ LOOPS = {
 """What draws graphs, and how many loops are one node."""
 
 
-async def computed(ml, draw, x=X, *, backend="onnxruntime"):
-    context = await ml.create_context(backend=backend)
-    builder = MLGraphBuilder(context)
-    outputs = draw(builder, builder.input("x", data_type="float32", shape=x.shape))
-    return await compute(context, builder, {"x": x}, outputs)
-
-
-async def check(ml, draw, x=X):
-    """Rolled and as they are drawn, steps give the same bits."""
-    rolled = await computed(ml, draw, x)
+async def check(contexts, draw, x=X):
+    """Check that steps in a loop give the same bits as drawn, and nearly what numpy gives."""
+    rolled = await computed(contexts[0], draw, x)
     with passes_left_out("loops"):
-        drawn = await computed(ml, draw, x)
-    assert rolled.keys() == drawn.keys()
-    for name, array in rolled.items():
-        np.testing.assert_array_equal(array, drawn[name], err_msg=name)
+        assert_same(rolled, await computed(contexts[0], draw, x))
     with np.errstate(all="ignore"):
-        there = await computed(ml, draw, x, backend="numpy")
-    for name, array in rolled.items():
-        np.testing.assert_allclose(array, there[name], rtol=1e-4, atol=1e-5, err_msg=name)
+        assert_same(rolled, await computed(contexts[1], draw, x), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("draw", LOOPS, ids=lambda draw: draw.__name__)
-async def test_the_steps_of_a_loop_are_one_node(ml, monkeypatch, written, draw):
-    await computed(ml, draw)
+async def test_the_steps_of_a_loop_are_one_node(contexts, written, draw):
+    await computed(contexts[0], draw, X)
     assert written["Scan"] == LOOPS[draw]
-    await check(ml, draw)
+    await check(contexts, draw)
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf, 3e38, 1e-44], ids=str)
-async def test_numbers_that_are_not_usual_go_through_a_loop_as_through_its_steps(ml, monkeypatch, number):
+async def test_numbers_that_are_not_usual_go_through_a_loop_as_through_its_steps(contexts, number):
     x = X.copy()
     x[STEPS // 2, 0, 1] = number
-    await check(ml, of_gathered, x)
+    await check(contexts, of_gathered, x)
 
 
 def read_between(b, x):
@@ -292,13 +280,13 @@ NO_LOOPS = [
 
 
 @pytest.mark.parametrize("draw", NO_LOOPS, ids=lambda draw: draw.__name__)
-async def test_steps_that_are_no_loop_stay_as_they_are_drawn(ml, monkeypatch, written, draw):
-    await computed(ml, draw)
+async def test_steps_that_are_no_loop_stay_as_they_are_drawn(contexts, written, draw):
+    await computed(contexts[0], draw, X)
     assert not written["Scan"]
-    await check(ml, draw)
+    await check(contexts, draw)
 
 
-async def test_large_constants_of_each_step_stay_apart(ml, written):
+async def test_large_constants_of_each_step_stay_apart(contexts, written):
     def draw(b, x):
         matrix = b.constant(np.eye(2048, dtype=np.float32)[:UNITS])
         back = b.constant(np.eye(2048, dtype=np.float32)[:, :UNITS])
@@ -313,7 +301,7 @@ async def test_large_constants_of_each_step_stay_apart(ml, written):
             state = b.matmul(b.add(b.matmul(part, matrix), own), back)
         return {"last": state}
 
-    await computed(ml, draw)
+    await computed(contexts[0], draw, X)
     assert not written["Scan"]
 
 

@@ -1,4 +1,4 @@
-"""What onnxruntime does to graphs as a whole leaves the specification's meaning as it is."""
+"""Onnxruntime's optimizations of whole graphs keep the meaning that the specification gives them."""
 
 import attrs
 import numpy as np

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from spec_tests.support.computing import compute
+from spec_tests.on_onnxruntime.both import computed
 from webnn_py import MLGraphBuilder
 
 pytest.importorskip("onnxruntime")
@@ -53,21 +53,15 @@ async def built(context):
     return await builder.build(draw(builder, builder.input("x", data_type="float32", shape=X.shape)))
 
 
-async def computed(context):
-    builder = MLGraphBuilder(context)
-    x = builder.input("x", data_type="float32", shape=X.shape)
-    return await compute(context, builder, {"x": X}, draw(builder, x))
-
-
 async def test_graphs_give_the_same_without_any_of_the_optional_passes(contexts):
     context, numpy_context = contexts
-    expected = await computed(numpy_context)
+    expected = await computed(numpy_context, draw, X)
     chooser = random.Random(31)  # noqa: S311 - for tests
     subsets = [(), OPTIONAL, *((name,) for name in OPTIONAL)]
     subsets += [tuple(chooser.sample(OPTIONAL, chooser.randrange(2, len(OPTIONAL)))) for _ in range(SUBSETS)]
     for names in subsets:
         with passes_left_out(*names):
-            got = await computed(context)
+            got = await computed(context, draw, X)
         for name, array in expected.items():
             # One step of the quantization at most, where a number lies between two.
             tolerance = np.ptp(array) / 200 if name == "z" else 2e-4

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from spec_tests.operators.minimal import draw_operands, minimal, outputs_of
-from spec_tests.operators.test_facts import DRAWS, OPTIONS, feeds_of, tensors
+from spec_tests.operators.minimal import draw_operands, minimal, outputs_of, tensors_of
+from spec_tests.operators.test_facts import DRAWS, OPTIONS, feeds_of
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 from webnn_py.operators.registry import OPERATORS
@@ -15,7 +15,7 @@ pytest.importorskip("onnxruntime")
 
 
 async def computed(context, name, arguments, operand, feeds):
-    """What an operator makes of gelu of one operand, which onnxruntime's Gelu makes NaN of -Infinity."""
+    """Draw an operator of gelu, where onnxruntime's Gelu makes NaN of -Infinity."""
     builder = MLGraphBuilder(context)
     drawn = draw_operands(builder, arguments)
     if isinstance(drawn[operand], list):
@@ -31,7 +31,7 @@ def calls():
         for operand in operator.nan_operands:
             for options in ({}, *OPTIONS.get(name, ())):
                 arguments = minimal(name) | options
-                types = {key.partition("[")[0]: tensor.data_type for key, tensor in tensors(arguments)}
+                types = {key.partition("[")[0]: tensor.data_type for key, tensor in tensors_of(arguments)}
                 if types[operand] == "float32":
                     yield name, operand, arguments
 

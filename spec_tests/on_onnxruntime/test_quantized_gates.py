@@ -5,34 +5,23 @@ import math
 import numpy as np
 import pytest
 
-from spec_tests.on_onnxruntime.both import on_both
-from spec_tests.support.computing import compute
+from spec_tests.on_onnxruntime.both import assert_both, computed
 from webnn_py import MLGraphBuilder
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
 import onnx  # noqa: E402 - an extra
 
-from webnn_py.device.on_onnxruntime import engine  # noqa: E402 - an extra
+from spec_tests.support.onnx_programs import make_model  # noqa: E402 - an extra
 from webnn_py.onnx_models import OnnxModel  # noqa: E402 - an extra
 from webnn_py.operators.composites import dynamically_quantized  # noqa: E402 - an extra
 
 X = np.linspace(-9, 9, 48, dtype=np.float32).reshape(4, 12)
 
 
-@pytest.fixture
-def sigmoids(monkeypatch):
-    """How many Sigmoid each model has that was written."""
-    counts = []
-
-    class Session(onnxruntime.InferenceSession):
-        def __init__(self, model, *arguments, **options):
-            nodes = onnx.load_model_from_string(model).graph.node
-            counts.append(sum(node.op_type == "Sigmoid" for node in nodes))
-            super().__init__(model, *arguments, **options)
-
-    monkeypatch.setattr(engine.onnxruntime, "InferenceSession", Session)
-    return counts
+def sigmoids(models):
+    """Return how many Sigmoid each model has."""
+    return [sum(node.op_type == "Sigmoid" for node in model.node) for model in models]
 
 
 def quantized(b, x):
@@ -60,28 +49,26 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_only_gates_of_what_is_quantized_are_onnxruntimes_own(contexts, sigmoids, case):
+async def test_only_gates_of_what_is_quantized_are_onnxruntimes_own(contexts, models, case):
     draw, count = CASES[case]
-    ours, wanted = await on_both(contexts, draw, X)
-    assert sigmoids == [count]
-    np.testing.assert_allclose(ours, wanted, rtol=1e-5, atol=1e-5)
+    await assert_both(contexts, draw, X, rtol=1e-5, atol=1e-5)
+    assert sigmoids(models) == [count]
 
 
-async def test_a_gate_that_is_an_output_is_exact(contexts, sigmoids):
-    context, _ = contexts
-    builder = MLGraphBuilder(context)
-    x = builder.input("x", data_type="float32", shape=X.shape)
-    gate = builder.sigmoid(x)
-    await compute(context, builder, {"x": X}, {"gate": gate, "y": quantized(builder, builder.mul(x, gate))})
-    assert sigmoids == [0]
+async def test_a_gate_that_is_an_output_is_exact(contexts, models):
+    def draw(b, x):
+        gate = b.sigmoid(x)
+        return {"gate": gate, "y": quantized(b, b.mul(x, gate))}
+
+    await computed(contexts[0], draw, X)
+    assert sigmoids(models) == [0]
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, -1e6])
 async def test_gates_of_special_numbers_are_as_on_numpy(contexts, number):
     feed = X.copy()
     feed[1, 3] = number
-    ours, wanted = await on_both(contexts, CASES["x · sigmoid"][0], feed)
-    np.testing.assert_array_equal(ours, wanted)
+    await assert_both(contexts, CASES["x · sigmoid"][0], feed)
 
 
 def quantized_network():
@@ -102,29 +89,18 @@ def quantized_network():
         ("Cast", ["i"], ["f"], {"to": onnx.TensorProto.FLOAT}),
         ("Mul", ["f", "scale"], ["y"]),
     ]
-    graph = onnx.helper.make_graph(
-        [onnx.helper.make_node(kind, *ends, **dict(*options)) for kind, *ends, options in map(_with_options, nodes)],
-        "network",
-        [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 16])],
-        [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, 8])],
-        [onnx.numpy_helper.from_array(array, name) for name, array in weights.items()],
-    )
-    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=9)
+    nodes = [onnx.helper.make_node(*ends, **dict(*options)) for *ends, options in ((*n[:3], n[3:]) for n in nodes)]
+    return make_model(nodes, {"x": np.zeros((1, 16), np.float32)}, ["y"], weights, opset=18)
 
 
-def _with_options(node):
-    kind, inputs, outputs, *options = node
-    return kind, inputs, outputs, options
-
-
-async def test_gates_of_a_quantized_onnx_model_give_onnxruntimes_own_bits(contexts, sigmoids):
+async def test_gates_of_a_quantized_onnx_model_give_onnxruntimes_own_bits(contexts, models):
     context, _ = contexts
-    data = quantized_network().SerializeToString()
+    data = quantized_network()
     theirs = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
-    sigmoids.clear()
+    models.clear()
     builder = MLGraphBuilder(context)
     graph = await builder.build(OnnxModel.load(data).convert(builder))
-    assert sigmoids == [2]
+    assert sigmoids(models) == [2]
     x = await context.create_buffer(data_type="float32", shape=[1, 16], writable=True)
     y = await context.create_buffer(data_type="float32", shape=[1, 8], readable=True)
     rng = np.random.default_rng(4)

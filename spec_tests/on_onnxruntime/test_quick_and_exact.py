@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from spec_tests.on_onnxruntime.both import on_both
+from spec_tests.on_onnxruntime.both import assert_both, on_both
 from spec_tests.support.buffers import filled, zeroed
 from webnn_py import MLGraphBuilder
 from webnn_py.script.builder import drawing_of
@@ -91,7 +91,7 @@ APART = {
 
 @pytest.fixture
 def node_counts(monkeypatch):
-    """How many nodes the graphs that are run quickly have."""
+    """Collect the numbers of nodes before and after the folding of convolutions."""
     counts, run = [], PassManager.run
 
     def observed(passes, graph, context):
@@ -106,15 +106,13 @@ def node_counts(monkeypatch):
 
 @pytest.mark.parametrize("case", FOLDED)
 async def test_a_scale_is_folded_into_a_convolution(contexts, node_counts, case):
-    got, expected = await on_both(contexts, FOLDED[case], IMAGES)
-    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-5)
+    await assert_both(contexts, FOLDED[case], IMAGES, atol=1e-5)
     assert [before - after for before, after in node_counts] == [1, 1], "on both devices"
 
 
 @pytest.mark.parametrize("case", APART)
 async def test_a_convolution_stays_apart_from_its_normalization(contexts, node_counts, case):
-    got, expected = await on_both(contexts, APART[case], IMAGES)
-    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+    await assert_both(contexts, APART[case], IMAGES, rtol=1e-4, atol=1e-5)
     assert node_counts[0][0] == node_counts[0][1]
 
 
@@ -173,8 +171,7 @@ CHAIN = {
 async def test_usual_and_other_numbers_mean_the_same_as_on_numpy(contexts, exact_runs, case):
     others = (spiked(NAN), spiked(-INF, INF), spiked(1e8, -1e8), spiked(3e38), np.full_like(IMAGES, -INF))
     for feed, is_usual in ((IMAGES, True), *((feed, False) for feed in others)):
-        got, expected = await on_both(contexts, CHAIN[case], feed)
-        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
+        await assert_both(contexts, CHAIN[case], feed, rtol=1e-4, atol=1e-4)
         assert not (is_usual and exact_runs)
 
 
@@ -205,8 +202,7 @@ async def test_nan_is_kept_where_exp_is_summed_up_beside_infinite_numbers(contex
     rows = [[1, NAN, INF], [INF, NAN, 1], [-INF, NAN, -INF], [NAN, 1, -INF], [1, 2, 3], [INF, 1, 2], [-INF] * 3]
     x = np.array(rows, data_type)
     for feed in (x, x[4:]):
-        got, expected = await on_both(contexts, lambda b, x: b.reduce_log_sum_exp(x, **options), feed)
-        np.testing.assert_allclose(got, expected, rtol=1e-3)
+        await assert_both(contexts, lambda b, x: b.reduce_log_sum_exp(x, **options), feed, rtol=1e-3)
 
 
 @pytest.mark.parametrize("place", [0, 1, 2], ids=["no mean", "the second mean", "a mean of another shape"])
@@ -219,8 +215,7 @@ async def test_each_of_several_means_is_noticed(contexts, exact_runs, place):
     feed = IMAGES.copy()
     if place:
         feed[0, (None, 4, 5)[place], :2, :3] = 1e38
-    got, expected = await on_both(contexts, draw, feed)
-    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
+    await assert_both(contexts, draw, feed, rtol=1e-4, atol=1e-4)
     assert len(exact_runs) == bool(place)
 
 
@@ -266,33 +261,30 @@ BOUNDED = {
 }
 
 
+def pools_of(context, draw):
+    """Return a drawing of images, and what is found of its pools."""
+    builder = MLGraphBuilder(context)
+    graph = drawing_of("test", {"y": draw(builder, builder.input("x", data_type="float32", shape=IMAGES.shape))})
+    return graph, FinitePools.of(graph, lambda _node: True, value_ranges(lambda constant: constant.data))
+
+
 @pytest.mark.parametrize("case", BOUNDED)
 async def test_inputs_are_looked_at_instead_of_what_is_finite_if_they_are_small(contexts, case):
     draw, count = BOUNDED[case]
-    builder = MLGraphBuilder(contexts[0])
-    x = builder.input("x", data_type="float32", shape=IMAGES.shape)
-    graph = drawing_of("test", {"y": draw(builder, x)})
-    found = FinitePools.of(graph, lambda _node: True, value_ranges(lambda constant: constant.data))
+    graph, found = pools_of(contexts[0], draw)
     assert len(found.nodes) == count
     assert found.inputs == (frozenset(graph.inputs.values()) if count else frozenset())
 
 
 async def test_integers_are_finite_however_large_inputs_are(contexts):
-    builder = MLGraphBuilder(contexts[0])
-    x = builder.input("x", data_type="float32", shape=IMAGES.shape)
-    integers = builder.cast(widened(builder, x), "int32")
-    graph = drawing_of("test", {"y": pooled(builder, builder.cast(integers, "float32"))})
-    found = FinitePools.of(graph, lambda _node: True, value_ranges(lambda constant: constant.data))
+    _, found = pools_of(contexts[0], lambda b, x: pooled(b, b.cast(b.cast(widened(b, x), "int32"), "float32")))
     assert (len(found.nodes), found.inputs) == (1, frozenset())
 
 
 async def test_inputs_may_be_as_large_as_keeps_everything_finite(contexts):
-    builder = MLGraphBuilder(contexts[0])
-    x = builder.input("x", data_type="float32", shape=IMAGES.shape)
     weights = np.zeros_like(FILTER)
     weights[3, 2, 1, 1] = -MOST / LEAST / 100
-    graph = drawing_of("test", {"y": pooled(builder, widened(builder, x, weights))})
-    found = FinitePools.of(graph, lambda _node: True, value_ranges(lambda constant: constant.data))
+    _, found = pools_of(contexts[0], lambda b, x: pooled(b, widened(b, x, weights)))
     assert LEAST * 100 / 8 < found.largest < LEAST * 100 / 2
 
 
@@ -339,5 +331,4 @@ async def test_sums_of_filters_may_be_too_large_for_float32(contexts):
     def draw(b, x):
         return b.max_pool2d(b.conv2d(x, b.constant(filters), bias=b.constant(bias)), window_dimensions=[2, 2])
 
-    got, expected = await on_both(contexts, draw, np.full((1, 1, 8, 8), 1e-40, np.float32))
-    np.testing.assert_allclose(got, expected, rtol=1e-6)
+    await assert_both(contexts, draw, np.full((1, 1, 8, 8), 1e-40, np.float32), rtol=1e-6)

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from spec_tests.on_onnxruntime.both import on_both
-from spec_tests.support.computing import compute
-from webnn_py import MLGraphBuilder
+from spec_tests.on_onnxruntime.both import assert_both, assert_same, assert_written, on_both
 
 pytest.importorskip("onnxruntime")
 
@@ -22,7 +20,7 @@ def one_of_two_names(builder, x):
 
 
 def an_input_as_it_is(builder, x):
-    return {"a": builder.cast(x, "float32"), "x": builder.neg(x)}
+    return {"a": builder.cast(x, "float32"), "x0": builder.neg(x)}
 
 
 def a_constant_as_it_is(builder, x):
@@ -32,15 +30,7 @@ def a_constant_as_it_is(builder, x):
 
 @pytest.mark.parametrize("draw", [one_of_two_names, an_input_as_it_is, a_constant_as_it_is])
 async def test_an_output_may_be_what_no_operator_makes_for_it_alone(contexts, draw):
-    results = []
-    for context in contexts:
-        builder = MLGraphBuilder(context)
-        x = builder.input("x", data_type="float32", shape=[2, 3, 4])
-        results.append(await compute(context, builder, {"x": X}, draw(builder, x)))
-    ours, expected = results
-    assert ours.keys() == expected.keys()
-    for name, array in expected.items():
-        np.testing.assert_array_equal(ours[name], array)
+    assert_same(*await on_both(contexts, draw, X))
 
 
 # --- reshapes ------------------------------------------------------------------------------------------------------
@@ -200,16 +190,15 @@ RESHAPED = {
 @pytest.mark.parametrize("case", RESHAPED)
 async def test_reshapes_are_joined_and_moved_behind_what_takes_any_shape(contexts, written, case):
     draw, counts = RESHAPED[case]
-    got, expected = await on_both(contexts, draw, X)
-    np.testing.assert_allclose(got, expected, rtol=0, atol=2e-6)
-    assert {name: written[name] for name in counts} == counts
+    await assert_both(contexts, draw, X, atol=2e-6)
+    assert_written(written, **counts)
 
 
 # --- convolutions of one window ------------------------------------------------------------------------------------
 
 
 def window(b, x, filters, *, shape=(2, 3, 1, 4), **options):
-    """What a convolution makes of each matrix as a whole."""
+    """Draw a convolution that spans each matrix as a whole."""
     given = b.constant(filters) if isinstance(filters, np.ndarray) else filters
     return b.softmax(b.reshape(b.conv2d(b.reshape(b.relu(x), shape), given, **options), [2, 6]), 1)
 
@@ -249,8 +238,8 @@ WINDOWS = {
 @pytest.mark.parametrize("case", WINDOWS)
 async def test_a_convolution_of_one_window_with_few_filters_is_a_product(contexts, written, case):
     draw, is_product = WINDOWS[case]
-    got, expected = await on_both(contexts, draw, X.reshape(2, 3, 1, 4) if case == "of images" else X)
-    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-3 if case == "of float16" else 2e-6)
+    x = X.reshape(2, 3, 1, 4) if case == "of images" else X
+    await assert_both(contexts, draw, x, atol=1e-3 if case == "of float16" else 2e-6)
     assert (written["Gemm"], written["Conv"]) == ((1, 0) if is_product else (0, 1))
 
 
@@ -258,7 +247,7 @@ async def test_a_convolution_of_one_window_with_few_filters_is_a_product(context
 
 
 def narrow(channels, size, **options):
-    """A convolution of small images of so many channels, which are made of the matrices."""
+    """Draw a convolution of small images of this many channels, reshaped from the matrices."""
 
     def draw(b, x):
         images = b.expand(b.reshape(x, [2, 1, 3, 4]), [2, channels, 3, 4])
@@ -281,9 +270,8 @@ NARROW = {
 @pytest.mark.parametrize("case", NARROW)
 async def test_small_images_get_channels_of_zeros_which_change_nothing(contexts, written, case):
     draw, count = NARROW[case]
-    got, expected = await on_both(contexts, draw, X)
-    np.testing.assert_allclose(got, expected, rtol=0, atol=2e-6)
-    assert (written["Pad"], written["Conv"]) == (count, 1)
+    await assert_both(contexts, draw, X, atol=2e-6)
+    assert_written(written, Pad=count, Conv=1)
 
 
 async def test_what_is_not_finite_in_an_image_passes_channels_of_zeros(contexts, written):
@@ -346,29 +334,25 @@ AS_FLOATS = {
 async def test_a_product_of_bytes_is_one_of_integers_and_the_same(contexts, written, case):
     x, *others = AS_INTEGERS[case]
     for result in ("int32", "float32"):
-        got, expected = await on_both(contexts, lambda b, x: product(b, x, *others, result=result), x)  # noqa: B023 - at once
-        np.testing.assert_array_equal(got, expected)
-    assert (written["MatMulInteger"], written["MatMul"]) == (2, 0)
+        await assert_both(contexts, lambda b, x, result=result: product(b, x, *others, result=result), x)
+    assert_written(written, MatMulInteger=2, MatMul=0)
 
 
 async def test_products_may_share_their_constants(contexts, written):
     def draw(b, x, y):
         return b.add(*(product(b, operand, None, SIGNED, number(0)) for operand in (x, y)))
 
-    got, expected = await on_both(contexts, draw, UNSIGNED, UNSIGNED[::-1].copy())
-    np.testing.assert_array_equal(got, expected)
+    await assert_both(contexts, draw, UNSIGNED, UNSIGNED[::-1].copy())
     assert written["MatMulInteger"] == 2
 
 
 @pytest.mark.parametrize("case", AS_FLOATS)
 async def test_a_product_that_is_not_known_to_be_exact_in_float32_stays_one_of_floats(contexts, written, case):
     x, *others = AS_FLOATS[case]
-    got, expected = await on_both(contexts, lambda b, x: product(b, x, *others), x)
-    np.testing.assert_array_equal(got, expected)
-    assert (written["MatMulInteger"], written["MatMul"]) == (0, 1)
+    await assert_both(contexts, lambda b, x: product(b, x, *others), x)
+    assert_written(written, MatMulInteger=0, MatMul=1)
 
 
 async def test_a_matrix_that_is_not_constant_stays_one_of_floats(contexts, written):
-    got, expected = await on_both(contexts, lambda b, x, y: product(b, x, None, y, None), UNSIGNED, SIGNED)
-    np.testing.assert_array_equal(got, expected)
+    await assert_both(contexts, lambda b, x, y: product(b, x, None, y, None), UNSIGNED, SIGNED)
     assert written["MatMulInteger"] == 0

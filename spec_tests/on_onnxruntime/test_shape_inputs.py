@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import webnn_py
-from spec_tests.on_onnxruntime.both import on_both
+from spec_tests.on_onnxruntime.both import assert_both
 from spec_tests.operators.cases import load_all
 from spec_tests.operators.exceptions import EXCEPTIONS
 from spec_tests.operators.running import Computed
@@ -80,8 +80,7 @@ DRAWINGS = {
 
 @pytest.mark.parametrize("draw", DRAWINGS.values(), ids=DRAWINGS)
 async def test_there_may_be_more_parts_than_a_short_constant_has_sizes(contexts, draw):
-    on_onnxruntime, on_numpy = await on_both(contexts, draw, X)
-    np.testing.assert_allclose(on_onnxruntime, on_numpy, rtol=1e-5, atol=1e-6)
+    await assert_both(contexts, draw, X, rtol=1e-5, atol=1e-6)
 
 
 async def test_a_saved_graph_of_many_parts_is_run_again(tmp_path):

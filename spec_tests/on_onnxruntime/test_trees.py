@@ -20,7 +20,7 @@ LEAST_DEPTH, DEPTH = 1, 6
 
 
 class Ensemble:
-    """The attributes of a random ensemble; nodes and their numbers stand in a random order.
+    """Return the attributes of a random ensemble; nodes and their numbers stand in a random order.
 
     Args:
         rng: draws all of it.
@@ -74,7 +74,7 @@ class Ensemble:
 
 
 async def on_both(ml, case):
-    """What a model computes on onnxruntime and on numpy."""
+    """Return the results of a model on onnxruntime and on numpy."""
     model, feeds = case.model(), case.feeds
     return [await run(await ml.create_context(backend=backend), model, feeds) for backend in ("onnxruntime", "numpy")]
 

@@ -1,4 +1,4 @@
-"""Buffers that take turns, as those of a state do: each pair is bound once, and read and written where it lies."""
+"""Buffers that alternate, as those of a state do: each pair is bound once, and read and written in place."""
 
 from collections import Counter
 
@@ -26,7 +26,7 @@ async def add(context):
 
 @pytest.fixture
 def bound(monkeypatch):
-    """How often something was bound."""
+    """The number of bindings."""
     counts = Counter()
     for name in ("bind_ortvalue_input", "bind_ortvalue_output"):
         bind = getattr(onnxruntime.IOBinding, name)

@@ -9,10 +9,10 @@ from functools import cache
 import attrs
 import pytest
 import trio
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from spec_tests.support.random_graphs.program import what_is_wrong
+from spec_tests.support.random_graphs.comparing import SETTINGS, assert_same
 from spec_tests.support.random_graphs.programs import CATEGORIES, programs
 from webnn_py import open_ml
 from webnn_py.device.on_wgpu import backend
@@ -31,39 +31,17 @@ def data_types():
     return trio.run(ask)
 
 
-async def run(program):
-    """Return the differences of each output in each round."""
-    async with open_ml() as ml:
-        gpu = await ml.create_context(backend="wgpu")
-        numpy = await ml.create_context(backend="numpy")
-        got, expected = await program.run(gpu), await program.run(numpy)
-        await gpu.drain()
-        assert (gpu.statistics().live_buffers, gpu.statistics().live_bytes) == (0, 0)
-    return [
-        f"y{index}, round {number}: {words}"
-        for number, (ours, theirs) in enumerate(zip(got, expected, strict=True))
-        for index, value in enumerate(program.outputs)
-        if (words := what_is_wrong(value, ours[index], theirs[index]))
-    ]
-
-
 MISSING = [{}, {"shader_f16": False, "subgroups": False}]
 """Without the first, float16 lies packed in words; kernels that use the second have others for what lacks it."""
-
-EXAMPLES = settings().max_examples // 20
-"""For each category at full depth; each graph compiles a dozen kernels."""
 
 
 @pytest.mark.sampled(7)
 @pytest.mark.parametrize("category", CATEGORIES)
-@settings(
-    deadline=None, max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
+@SETTINGS
 @given(data=st.data())
 def test_a_random_graph_gives_the_same_on_both_devices(category, data):
     missing = data.draw(st.sampled_from(MISSING), label="features that the adapter has not")
     program = data.draw(programs(category, data_types), label="program")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(backend, "features_of", lambda device: attrs.evolve(features_of(device), **missing))
-        wrong = trio.run(run, program)
-    assert not wrong, "\n".join(wrong)
+        assert_same(program, "wgpu")

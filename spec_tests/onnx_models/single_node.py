@@ -8,11 +8,12 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import defs, helper, numpy_helper, parser
+from onnx import defs, helper, parser
 from onnx.reference import ReferenceEvaluator
 
 from spec_tests.support.cells import cells
 from spec_tests.support.computing import compute_graph
+from spec_tests.support.onnx_programs import make_model
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import OnnxModel, UnsupportedModelError
 
@@ -88,27 +89,6 @@ class Case:
         return {
             f"x{index}": item for index, item in enumerate(self.inputs) if item is not None and index not in self.known
         }
-
-
-def make_model(nodes, inputs, outputs, initializers=None, *, opset):
-    """Return a model in bytes; the shapes and types of its outputs are left open."""
-    initializers = initializers or {}
-    graph = helper.make_graph(
-        list(nodes),
-        "graph",
-        [
-            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(item.dtype), item.shape)
-            for name, item in inputs.items()
-            if name not in initializers
-        ],
-        [onnx.ValueInfoProto(name=name) for name in outputs],
-        [numpy_helper.from_array(item, name) for name, item in initializers.items()],
-    )
-    opsets = [helper.make_opsetid("", opset)]
-    ir_version = helper.find_min_ir_version_for(opsets)
-    opsets += [helper.make_opsetid(domain, 1) for domain in sorted({item.domain for item in nodes} - {""})]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=ir_version)
-    return model.SerializeToString()
 
 
 def parsed(text, *functions, inputs="float[3,4] x", opset=16, **initializers):

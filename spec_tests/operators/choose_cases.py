@@ -49,7 +49,7 @@ class Pipeline:
 
 
 def measure(files):
-    """What the cases reach, and what compiling them costs, in letters; both by operator, drawer and case."""
+    """Return what the cases reach and the size of their shaders in letters, by operator, drawer and case."""
     reached, costs = defaultdict(set), Counter()
     place = []
     with tempfile.TemporaryDirectory() as folder:
@@ -190,7 +190,7 @@ def _needed(kept, reached, costs):
 
 
 def what_is_missing(files, reached, chosen):
-    """How much all cases reach and the chosen ones do not, by operator and data type."""
+    """Return how much all cases reach that the chosen ones do not, by operator and data type."""
     missing = Counter()
     for group, members in groups(files).items():
         everything = set().union(*(reached[member] for member in members))

@@ -31,7 +31,7 @@ def pytest_addoption(parser):
 
 
 class Choice:
-    """What is computed, for one run of pytest."""
+    """The cases that one run of pytest computes."""
 
     def __init__(self, config):
         self._config = config

@@ -1,4 +1,4 @@
-"""What is about drawing runs on one backend; cases and limits, which are about devices, say that they run on each."""
+"""Tests of drawing run on one backend; those of cases and limits, which concern devices, run on each."""
 
 import pytest
 

@@ -1,12 +1,21 @@
 """The cases that all element-wise operators share: every data type, rank, broadcast and extreme value."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from spec_tests.operators.cases import EXACT
-from spec_tests.operators.oracle import BROADCASTS, SHAPES, Constant, case, extreme_pairs, extremes, generator, spread
+from spec_tests.operators.oracle import (
+    BROADCASTS,
+    SHAPES,
+    Cases,
+    Constant,
+    case,
+    extreme_pairs,
+    extremes,
+    generator,
+    spread,
+)
 
 Tolerances = Mapping[str, Mapping[str, object]]
 """By data type; "exact" where a data type is missing."""
@@ -21,7 +30,7 @@ def binary_cases(
     *,
     tolerances: Tolerances | None = None,
     values: tuple[Values, Values] = (spread, spread),
-) -> list[dict[str, Any]]:
+) -> Cases:
     """Cases of an operator of ``a`` and ``b``.
 
     Args:
@@ -34,9 +43,9 @@ def binary_cases(
     cases = []
 
     def add(name: str, data_type: str, a: np.ndarray, b: np.ndarray, constants: str = "") -> None:
-        inputs = {key: Constant(array) if key in constants else array for key, array in {"a": a, "b": b}.items()}
+        inputs, said = {"a": a, "b": b}, f"{data_type}, {name}"
         tolerance = (tolerances or {}).get(data_type, EXACT)
-        cases.append(case(f"{data_type}, {name}", inputs, compute(a, b), tolerance=tolerance))
+        cases.append(case(said, inputs, compute(a, b), tolerance=tolerance, constants=constants))
 
     def random(data_type: str, a: Sequence[int], b: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         rng = generator(operator, data_type, a, b)
@@ -63,7 +72,7 @@ def unary_cases(
     values: Values = spread,
     parameter: str = "input",
     special: Mapping[str, Mapping[str, np.ndarray]] | None = None,
-) -> list[dict[str, Any]]:
+) -> Cases:
     """Cases of an operator of one operand.
 
     Args:

@@ -4,12 +4,14 @@
 operands are left out unless the call needs them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import attrs
+import numpy as np
 
-from webnn_py import MLGraphBuilder, MLOperand
+from spec_tests.support.computing import compute
+from webnn_py import MLContext, MLGraphBuilder, MLOperand
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.limits import TensorLimits
 from webnn_py.operators.registry import OPERATORS
@@ -157,7 +159,7 @@ def source(operator: Operator[..., Any], operand: str, relation: str) -> str:
 
 
 def minimal(name: str, *, data_type: Mapping[str, str] | None = None, rank: Ranks | None = None) -> Arguments:
-    """The arguments of a right call.
+    """Return the arguments of a correct call.
 
     Args:
         name: the operator's Python name.
@@ -207,5 +209,28 @@ def draw_operands(builder: MLGraphBuilder, arguments: Mapping[str, Any], prefix:
 
 
 def outputs_of(drawn: MLOperand | list[MLOperand]) -> dict[str, MLOperand]:
-    """What a method returned, as the outputs of a graph."""
+    """Name the results of a method as the outputs of a graph."""
     return {f"output{i}": operand for i, operand in enumerate(drawn if isinstance(drawn, list) else [drawn])}
+
+
+def tensors_of(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
+    """Yield the operands of a call, by the names of the inputs that :func:`draw_operands` draws."""
+    for key, value in arguments.items():
+        if isinstance(value, Tensor):
+            yield key, value
+        elif isinstance(value, list):
+            yield from ((f"{key}[{index}]", item) for index, item in enumerate(value) if isinstance(item, Tensor))
+
+
+def filled(arguments: Mapping[str, Any], number: float) -> dict[str, np.ndarray]:
+    """Return an array of one number for every operand."""
+    return {name: np.full(tensor.shape, number, tensor.data_type) for name, tensor in tensors_of(arguments)}
+
+
+async def computed(
+    context: MLContext, name: str, arguments: Mapping[str, Any], feeds: Mapping[str, np.ndarray], **more: Any
+) -> dict[str, np.ndarray]:
+    """Draw one operator, and return what it computes; ``more`` are arguments, too."""
+    builder = MLGraphBuilder(context)
+    drawn = getattr(builder, name)(**draw_operands(builder, arguments), **more)
+    return await compute(context, builder, feeds, outputs_of(drawn))

@@ -1,4 +1,4 @@
-"""What the categories' ``make_cases.py`` share: seeds, typical values, and writing the files.
+"""Helpers of the categories' ``make_cases.py``: seeds, typical values, and writing the files.
 
 Expectations come from an independent oracle, never from the kernels. A generator is run by hand, from anywhere::
 
@@ -19,6 +19,11 @@ import numpy as np
 from spec_tests.operators.cases import EXACT, FLOAT_TYPES, FOLDER, INTEGER_TYPES, encode
 
 ALL_TYPES = FLOAT_TYPES + INTEGER_TYPES
+EITHER_ZERO = {"ulp": 0}
+
+Cases = list[dict[str, Any]]
+Options = Mapping[str, Any]
+
 SIGNED_TYPES = ("float32", "float16", "int64", "int32", "int8")
 
 SHAPES: Sequence[tuple[int, ...]] = ((), (5,), (2, 3), (2, 1, 3), (2, 3, 1, 2), (1, 2, 2, 1, 3))
@@ -108,6 +113,7 @@ def case(
     *,
     options: Mapping[str, object] | None = None,
     tolerance: Mapping[str, object] = EXACT,
+    constants: Sequence[str] = (),
 ) -> dict[str, Any]:
     """One case.
 
@@ -117,23 +123,26 @@ def case(
         expected: the output, or the list of outputs, in the output's data type.
         options: all other arguments, by the method's parameter names; lists, numbers, strings and flags.
         tolerance: {"exact": True}, {"ulp": n} or {"absolute": x}.
+        constants: the names of operands that are drawn as constants.
     """
     outputs = expected if isinstance(expected, list) else [expected]
     return {
         "name": name,
-        "inputs": {parameter: _encode(operand) for parameter, operand in inputs.items()},
+        "inputs": {
+            parameter: _encode(operand, constant=parameter in constants) for parameter, operand in inputs.items()
+        },
         "options": {option: _plain(value) for option, value in (options or {}).items()},
         "expected": [encode(output) for output in outputs],
         "tolerance": dict(tolerance),
     }
 
 
-def _encode(operand: Operand) -> dict[str, Any] | list[dict[str, Any]]:
+def _encode(operand: Operand, *, constant: bool = False) -> dict[str, Any] | list[dict[str, Any]]:
     if isinstance(operand, Constant):
         return encode(operand.array, constant=True)
     if isinstance(operand, (list, tuple)):
         return [_encode(item) for item in operand]
-    return encode(operand)
+    return encode(operand, constant=constant)
 
 
 def _plain(value: Any) -> Any:
@@ -145,6 +154,33 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and (not np.isfinite(value) or (value == 0 and np.signbit(value))):
         return "-0" if value == 0 else str(value)
     return value
+
+
+def unique(cases: Cases) -> Cases:
+    """Return the cases without those whose names are there already."""
+    return list({case["name"]: case for case in cases}.values())
+
+
+def wrap(number: int, data_type: str) -> int:
+    """Return the two's complement of a number in a data type."""
+    limits = np.iinfo(data_type)
+    return (number - int(limits.min)) % 2**limits.bits + int(limits.min)
+
+
+def by_onnxruntime(
+    operator: str, arrays: Mapping[str, np.ndarray], outputs: Sequence[str] = ("y",), **attributes: Any
+) -> list[np.ndarray]:
+    """Return what onnxruntime's operator computes of inputs in this order; "" is no input."""
+    import onnxruntime  # noqa: PLC0415 - most oracles are others
+    from onnx import helper  # noqa: PLC0415 - likewise
+
+    from spec_tests.support.onnx_programs import make_model  # noqa: PLC0415 - likewise
+
+    given = {name: array for name, array in arrays.items() if name}
+    model = make_model([helper.make_node(operator, list(arrays), outputs, **attributes)], given, outputs, opset=21)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(model, options, ["CPUExecutionProvider"]).run(None, given)
 
 
 def write(make_cases: str, operator: str, oracle: str, cases: Iterable[dict[str, Any]]) -> None:

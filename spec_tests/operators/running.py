@@ -28,7 +28,7 @@ Results = dict[str, list[np.ndarray] | Exception]
 
 @attrs.frozen
 class Computed:
-    """What a backend computes of the cases of a file.
+    """The results of a backend for the cases of a file.
 
     Attributes:
         results: by the names of the cases.
@@ -57,7 +57,7 @@ class Computed:
         return cls(trio.run(run), with_zeros, lacks_long_integers(backend), (backend, file.operator) in FLUSHED)
 
     def must_refuse(self, case: Case) -> bool:
-        """Whether a case has numbers that the adapter has not."""
+        """Return whether a case has numbers that the adapter lacks."""
         return self.lacks_long_integers and any(name in json.dumps(case.raw) for name in LONG_INTEGERS)
 
     def what_is_wrong(self, case: Case, expected: list[np.ndarray] | None = None) -> str:
@@ -83,7 +83,7 @@ class Computed:
 
 
 def has_subnormals(case: Case) -> bool:
-    """Whether an operand of a case has subnormal float32 numbers."""
+    """Return whether an operand of a case has subnormal float32 numbers."""
     tensors = [item for given in case.inputs.values() for item in (given if isinstance(given, list) else [given])]
     arrays = [decode(tensor) for tensor in tensors]
     return any(not np.array_equal(with_subnormals_as_zero(array), array, equal_nan=True) for array in arrays)

@@ -1,4 +1,4 @@
-"""What a declaration does not allow is refused with the right error, which names operator, label and argument.
+"""Arguments that a declaration forbids raise the right error, which names operator, label and argument.
 
 The bad arguments are generated from the declarations; after all refusals the builder still builds a right graph.
 """
@@ -10,7 +10,16 @@ import attrs
 import numpy as np
 import pytest
 
-from spec_tests.operators.minimal import Arguments, Tensor, draw_operands, minimal, operand_rows, outputs_of
+from spec_tests.operators.minimal import (
+    Tensor,
+    computed,
+    draw_operands,
+    filled,
+    minimal,
+    operand_rows,
+    outputs_of,
+    tensors_of,
+)
 from spec_tests.support.cells import cells
 from spec_tests.support.computing import compute
 from webnn_py import InvalidStateError, MLContext, MLGraphBuilder, MLOperand
@@ -76,7 +85,7 @@ class Bench:
         return getattr(self.builder, self.name)(**(self.right | {"label": LABEL} | changes))
 
     def attempt(self, **changes: object) -> tuple[MLOperand | list[MLOperand] | None, str]:
-        """What the call gives, or None and the text of the refusal."""
+        """Return the result of the call, or None and the text of the error."""
         try:
             return self.call(**changes), ""
         except TypeError as error:
@@ -101,32 +110,11 @@ class Bench:
     async def still_builds(self, context: MLContext) -> None:
         """The right call builds, and computes what it computes on a builder that refused nothing."""
         arguments = minimal(self.name)
-        fresh = MLGraphBuilder(context)
-        other = getattr(fresh, self.name)(**draw_operands(fresh, arguments))
-        inputs = dict(filled(arguments))
+        inputs = filled(arguments, 1)
         got = await compute(context, self.builder, inputs, outputs_of(self.call()))
-        expected = await compute(context, fresh, inputs, outputs_of(other))
+        expected = await computed(context, self.name, arguments, inputs)
         for output, array in expected.items():
             np.testing.assert_array_equal(got[output], array)
-
-
-def filled(arguments: Arguments) -> Iterator[tuple[str, np.ndarray]]:
-    """Ones for every input that :func:`draw_operands` draws."""
-    for key, value in arguments.items():
-        tensors = {key: value} if isinstance(value, Tensor) else {}
-        if isinstance(value, list):
-            tensors = {f"{key}[{index}]": item for index, item in enumerate(value) if isinstance(item, Tensor)}
-        for name, tensor in tensors.items():
-            yield name, np.ones(tensor.shape, tensor.data_type)
-
-
-def each_operand(arguments: Arguments) -> Iterator[tuple[str, str, Tensor]]:
-    """Every operand of a call: its parameter, the name that messages show, and what it is."""
-    for key, value in arguments.items():
-        if isinstance(value, Tensor):
-            yield key, key, value
-        elif isinstance(value, list):
-            yield from ((key, f"{key}[{index}]", item) for index, item in enumerate(value) if isinstance(item, Tensor))
 
 
 def in_place_of(right: dict[str, Any], shown: str, operand: object) -> dict[str, Any]:
@@ -152,8 +140,8 @@ async def test_wrong_types_are_refused_for_every_parameter(context, name):
 async def test_another_data_type_or_rank_than_that_of_the_operand_it_must_follow_is_refused(context, name):
     bench, operator, arguments = Bench(context, name), OPERATORS[name], minimal(name)
     rows = operand_rows(operator)
-    for key, shown, tensor in each_operand(arguments):
-        row = rows[key]
+    for shown, tensor in tensors_of(arguments):
+        row = rows[shown.partition("[")[0]]
         if row.type_of:
             for data_type in set(row.data_types) - {tensor.data_type}:
                 other = bench.draw(attrs.evolve(tensor, data_type=data_type))
@@ -168,7 +156,7 @@ async def test_another_data_type_or_rank_than_that_of_the_operand_it_must_follow
 async def test_an_operand_of_another_builder_is_refused_wherever_it_stands(context, name):
     bench = Bench(context, name)
     foreign = MLGraphBuilder(context)
-    for _, shown, tensor in each_operand(minimal(name)):
+    for shown, tensor in tensors_of(minimal(name)):
         other = bench.draw(tensor, foreign)
         bench.refuses(f"{shown} belongs to another builder", **in_place_of(bench.right, shown, other))
     await bench.still_builds(context)
@@ -238,7 +226,7 @@ ODD_VALUES: dict[object, list[object]] = {
 def odd_changes(name: str, bench: Bench) -> Iterator[dict[str, Any]]:
     """Changes of one argument each that the shape rule accepts or refuses, but must understand."""
     operator = OPERATORS[name]
-    for _, shown, tensor in each_operand(minimal(name)):
+    for shown, tensor in tensors_of(minimal(name)):
         shapes = [(*tensor.shape, 1), (3, *tensor.shape), tensor.shape[1:]]
         shapes += [
             (*tensor.shape[:axis], size, *tensor.shape[axis + 1 :])
@@ -288,8 +276,6 @@ async def computes(context: MLContext, name: str, changes: dict[str, Any], drawn
             arguments[key] = [Tensor(item.data_type, item.shape) for item in value]
         else:
             arguments[key] = value
-    builder = MLGraphBuilder(context)
-    again = outputs_of(getattr(builder, name)(**draw_operands(builder, arguments), label=LABEL))
-    arrays = await compute(context, builder, dict(filled(arguments)), again)
+    arrays = await computed(context, name, arguments, filled(arguments, 1), label=LABEL)
     for output, array in arrays.items():
         assert (array.dtype.name, array.shape) == (outputs[output].data_type, outputs[output].shape), changes

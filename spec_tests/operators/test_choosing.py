@@ -36,7 +36,7 @@ def test_the_chosen_cases_take_every_branch_that_all_cases_take(pytestconfig):
 
 
 class Config:
-    """What of pytest's configuration says how much is tested."""
+    """The part of pytest's configuration that sets the depth of testing."""
 
     def __init__(self, depth, seed=0, case=None):
         self.option = type("Options", (), {"depth": depth, "seed": seed, "case": case})

@@ -15,14 +15,14 @@ HIGHEST_RANK = 5
 
 
 def tensors_of(name: str, parameter: str) -> Iterator[dict[str, Any]]:
-    """What the cases of an operator give for one operand."""
+    """The values of one operand in the cases of an operator."""
     for case in FILES[name].cases:
         given = case.inputs.get(parameter, [])
         yield from given if isinstance(given, list) else [given]
 
 
 def values_of(name: str, parameter: str) -> list[Any]:
-    """What the cases of an operator give for one argument that is no operand."""
+    """The values of one argument that is no operand in the cases of an operator."""
     return [case.options[parameter] for case in FILES[name].cases if parameter in case.options]
 
 

@@ -24,11 +24,11 @@ class Way:
     sizes: tuple[int, ...]
 
     def drawn(self, size, axis):
-        """What stands in a shape of the dynamic graph."""
+        """Return the dimension in a shape of the dynamic graph."""
         return self.dimension if size == 2 and axis in self.axes else size
 
     def fixed(self, number):
-        """Likewise in that of a graph of fixed sizes."""
+        """Return the dimension in a shape of a graph of fixed sizes."""
         return lambda size, axis: number if size == 2 and axis in self.axes else size
 
 
@@ -75,7 +75,7 @@ def data_of(descriptor, shape):
 
 
 async def check(context, operator, example, way, most=None):
-    """How many sizes of a call have been compared."""
+    """The number of sizes of a call that have been compared."""
     try:
         builder, outputs = drawn(context, operator, example, way.drawn)
     except TypeError:

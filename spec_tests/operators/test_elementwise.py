@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from spec_tests.operators.minimal import Tensor, draw_operands, minimal, operand_rows, outputs_of
+from spec_tests.operators.minimal import computed, draw_operands, minimal, operand_rows, outputs_of, tensors_of
 from spec_tests.support.cells import cells
-from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 from webnn_py.device.on_numpy import backend  # noqa: F401 - fills the table of numpy kernels
 from webnn_py.device.on_numpy import table as numpy_kernels
@@ -28,22 +27,13 @@ def node_of(context, name) -> Node:
     return Graph.reaching({key: builder._values[operand] for key, operand in outputs.items()}).nodes[0]
 
 
-async def run(context, name, inputs) -> np.ndarray:
-    builder = MLGraphBuilder(context)
-    outputs = outputs_of(getattr(builder, name)(**draw_operands(builder, square(name))))
-    return (await compute(context, builder, inputs, outputs))["output0"]
-
-
 @cells("name", ELEMENTWISE)
 async def test_elements_in_another_order_give_the_results_in_that_order(numpy_context, rng, name):
-    arrays = {
-        key: rng.uniform(0, 4, value.shape).astype(value.data_type)
-        for key, value in square(name).items()
-        if isinstance(value, Tensor)
-    }
+    arrays = {key: rng.uniform(0, 4, value.shape).astype(value.data_type) for key, value in tensors_of(square(name))}
     order = np.array([2, 0, 3, 1])
     shuffled = {key: array.reshape(-1)[order].reshape(array.shape) for key, array in arrays.items()}
-    in_order, in_another = [await run(numpy_context, name, inputs) for inputs in (arrays, shuffled)]
+    results = [await computed(numpy_context, name, square(name), inputs) for inputs in (arrays, shuffled)]
+    in_order, in_another = (result["output0"] for result in results)
     assert in_order.size == order.size
     np.testing.assert_array_equal(in_another.reshape(-1), in_order.reshape(-1)[order])
 

@@ -26,7 +26,7 @@ FLOAT32 = ("float32", "int32", "uint8")
 
 
 def without(*names, data_types=DATA_TYPES, max_rank=8, **of_operators):
-    """What the small device can do, but for some operators and data types."""
+    """Return the limits of the small device without some operators and data types."""
 
     def supports(operator):
         if operator.name in names:

@@ -4,9 +4,7 @@ from itertools import product
 
 import numpy as np
 
-from spec_tests.operators.minimal import Tensor, draw_operands, minimal, operand_rows, outputs_of
-from spec_tests.support.computing import compute
-from webnn_py import MLGraphBuilder
+from spec_tests.operators.minimal import computed, minimal, operand_rows, tensors_of
 from webnn_py.operators.registry import OPERATORS
 
 ROUNDING = 1e-5
@@ -70,15 +68,6 @@ def calls(name):
     return [usual | further for further in ({}, *OPTIONS.get(name, ()))]
 
 
-def tensors(arguments):
-    """The operands of a call that :func:`draw_operands` draws, by the names of the inputs."""
-    for key, value in arguments.items():
-        items = value if isinstance(value, list) else [value]
-        for index, item in enumerate(items):
-            if isinstance(item, Tensor):
-                yield (f"{key}[{index}]" if isinstance(value, list) else key), item
-
-
 def feeds_of(arguments, draw, rng):
     """Arrays for the operands; indices are clamped to the axis."""
     with np.errstate(under="ignore"):
@@ -86,14 +75,12 @@ def feeds_of(arguments, draw, rng):
             key: (
                 draw(rng, item.shape) if item.data_type.startswith("float") else rng.integers(0, 4, item.shape)
             ).astype(item.data_type)
-            for key, item in tensors(arguments)
+            for key, item in tensors_of(arguments)
         }
 
 
 async def run(context, name, arguments, feeds):
-    builder = MLGraphBuilder(context)
-    outputs = outputs_of(getattr(builder, name)(**draw_operands(builder, arguments)))
-    results = await compute(context, builder, feeds, outputs)
+    results = await computed(context, name, arguments, feeds)
     return np.concatenate([result.reshape(-1).astype(np.float64) for result in results.values()])
 
 

@@ -246,7 +246,7 @@ async def test_a_product_s_weights_are_never_unpacked_in_memory(on_gpu, rows):
 
 
 def around(builder, weights):
-    """What may stand around weights of four bits, which ``weights()`` draws anew; the results by name."""
+    """Draw graphs around weights of four bits, which ``weights()`` draws anew; return the results by name."""
     x, y = (builder.input(name, data_type="float32", shape=shape) for name, shape in (("x", [5, 96]), ("y", [64, 96])))
     once, twice = weights(), weights()
     seen = builder.transpose(twice)

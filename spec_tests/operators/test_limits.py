@@ -4,10 +4,9 @@ import attrs
 import numpy as np
 import pytest
 
-from spec_tests.operators.minimal import Arguments, Tensor, draw_operands, minimal, operand_rows, outputs_of
+from spec_tests.operators.minimal import Arguments, computed, draw_operands, filled, minimal, operand_rows
 from spec_tests.support.backends import DEVICES
 from spec_tests.support.cells import cells
-from spec_tests.support.computing import compute
 from webnn_py import MLContext, MLGraphBuilder
 from webnn_py.descriptors import DATA_TYPES
 from webnn_py.operators.registry import OPERATORS
@@ -27,16 +26,7 @@ async def context(ml, request):
 
 async def run(context: MLContext, name: str, arguments: Arguments) -> list[np.ndarray]:
     """Draw one operator and compute it, on zeros."""
-    builder = MLGraphBuilder(context)
-    drawn = getattr(builder, name)(**draw_operands(builder, arguments), label=LABEL)
-    tensors = {
-        (key if index is None else f"{key}[{index}]"): tensor
-        for key, value in arguments.items()
-        for index, tensor in (enumerate(value) if isinstance(value, list) else [(None, value)])
-        if isinstance(tensor, Tensor)
-    }
-    inputs = {key: np.zeros(tensor.shape, tensor.data_type) for key, tensor in tensors.items()}
-    return list((await compute(context, builder, inputs, outputs_of(drawn))).values())
+    return list((await computed(context, name, arguments, filled(arguments, 0), label=LABEL)).values())
 
 
 def replaced(arguments: Arguments, operand: str, **changes: object) -> Arguments:

@@ -1,4 +1,4 @@
-"""Value ranges: what graphs compute lies in them, for every operator."""
+"""Value ranges contain the results of graphs, for every operator."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What a context must be able to do, by what its backend tells of the device."""
+"""The requirements that marked tests have of a context, checked against what its backend reports of the device."""
 
 from webnn_py import MLContext
 from webnn_py.descriptors import DATA_TYPES

@@ -1,4 +1,4 @@
-"""What an adapter's own arithmetic does, told by a shader that has nothing of the library."""
+"""The arithmetic of an adapter, measured by a shader that uses nothing of the library."""
 
 from functools import cache
 
@@ -22,7 +22,7 @@ SMALLEST_NORMAL = 2.0**-126
 
 @cache
 def takes_subnormals_for_zero(backend: str) -> bool:
-    """Whether subnormal float32 numbers may be zeros to a backend, as WGSL allows (section "Floating Point Accuracy").
+    """Return whether a backend may flush subnormal float32 numbers, as WGSL allows (section "Floating Point Accuracy").
 
     It asks the adapter that ``create_context(backend="wgpu")`` chooses.
     """
@@ -36,7 +36,7 @@ def takes_subnormals_for_zero(backend: str) -> bool:
 
 @cache
 def lacks_long_integers(backend: str) -> bool:
-    """Whether a backend's adapter has no 64-bit integers; likewise."""
+    """Return whether a backend's adapter has no 64-bit integers."""
     return backend == "wgpu" and "shader-int64" not in adapters.choose("default", software=True).features
 
 

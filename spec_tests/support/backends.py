@@ -10,7 +10,7 @@ from webnn_py.errors import NotSupportedError
 
 
 def is_here(record: registry.DeviceRecord) -> bool:
-    """Whether a context can run on a device."""
+    """Return whether a context can run on a device."""
     try:
         return bool(record.adapters())
     except NotSupportedError:

@@ -1,4 +1,4 @@
-"""Matrices of checks in one test, which checks every cell and reports each one that fails.
+"""Matrices of checks in one test, which checks every cell and reports each failure.
 
 Use :func:`cells` in place of ``pytest.mark.parametrize`` where a test is cheap beside what pytest spends on each test
 that it collects, starts and reports. The cells of a test share its function-scoped fixtures, so a check that ends a

@@ -23,7 +23,7 @@ DIRECTIVE = re.compile(r"^enable .*;$", re.MULTILINE)
 
 
 def with_checks(code, number):
-    """A module's code that stores ``number`` in one buffer more if an index lies outside, and uses 0 instead."""
+    """Return a module's code that stores ``number`` in one buffer more if an index lies outside, and uses 0 instead."""
     buffers, arrays = BUFFER.findall(code), dict(ARRAY.findall(code))
     lengths = {name: f"arrayLength(&{name})" for name in buffers} | {name: f"{size}u" for name, size in arrays.items()}
     checks = "".join(
@@ -58,7 +58,7 @@ def closing_bracket(code, place):
 
 
 class Checks:
-    """What stands around the library's functions: each method is given the function first."""
+    """Wrappers of the library's functions: each method takes the original function first."""
 
     def __init__(self):
         self.flags = {}
@@ -97,7 +97,7 @@ class Checks:
 
 
 def check_indices(patch):
-    """From now on a dispatch fails in which an index lies outside; ``patch`` is pytest's monkeypatch."""
+    """Make each later dispatch fail in which an index lies outside; ``patch`` is pytest's monkeypatch."""
     checks = Checks()
     for owner, name, around in (
         (pipelines, "trusted_module", checks.make_module),
@@ -112,5 +112,5 @@ def check_indices(patch):
 
 
 def with_first(around, function):
-    """What calls ``around`` with a function first; a function itself, which classes bind."""
+    """Return a function that calls ``around`` with ``function`` first; a plain function, which classes bind."""
     return lambda *arguments: around(function, *arguments)

@@ -157,7 +157,7 @@ class Chromium:
         return base64.b64decode(self.ask("Page.captureScreenshot", format="png")["data"])
 
     def complaints(self):
-        """What went wrong in the page: exceptions, what was written to the console, and the log."""
+        """Return the page's errors: exceptions, messages on the console, and entries of the log."""
         names = {"Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"}
         return [event["params"] for event in self.events if event.get("method") in names]
 

@@ -7,7 +7,7 @@ import numpy as np
 from webnn_py import MLContext, MLGraph, MLGraphBuilder, MLOperand
 from webnn_py.testing.device_cases.drawing import compute
 
-__all__ = ["compute", "compute_graph", "result_of"]
+__all__ = ["compute", "compute_graph", "result_of", "run_graph"]
 
 
 async def result_of(context: MLContext, draw: Callable[..., MLOperand], **arrays: np.ndarray) -> np.ndarray:
@@ -21,22 +21,23 @@ async def result_of(context: MLContext, draw: Callable[..., MLOperand], **arrays
 
 async def compute_graph(context: MLContext, graph: MLGraph, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the outputs of a graph for these inputs, cast to its data types; nothing is left in the context."""
-    buffers = []
     try:
-        inputs, outputs = {}, {}
-        for name, descriptor in graph.input_descriptors.items():
-            inputs[name] = await context.create_buffer(
-                data_type=descriptor.data_type, shape=descriptor.shape, writable=True
-            )
-            buffers.append(inputs[name])
-            context.write_buffer(inputs[name], feeds[name].astype(descriptor.data_type))
-        for name, descriptor in graph.output_descriptors.items():
-            outputs[name] = await context.create_buffer(
-                data_type=descriptor.data_type, shape=descriptor.shape, readable=True
-            )
-            buffers.append(outputs[name])
+        return await run_graph(context, graph, feeds)
+    finally:
+        graph.destroy()
+
+
+async def run_graph(context: MLContext, graph: MLGraph, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the outputs of a graph for these inputs, cast to its data types; the graph stays."""
+    inputs, outputs = {}, {}
+    try:
+        for name, item in graph.input_descriptors.items():
+            inputs[name] = await context.create_buffer(data_type=item.data_type, shape=item.shape, writable=True)
+            context.write_buffer(inputs[name], feeds[name].astype(item.data_type))
+        for name, item in graph.output_descriptors.items():
+            outputs[name] = await context.create_buffer(data_type=item.data_type, shape=item.shape, readable=True)
         context.dispatch(graph, inputs, outputs)
         return {name: await context.read_buffer(buffer) for name, buffer in outputs.items()}
     finally:
-        for thing in (*buffers, graph):
-            thing.destroy()
+        for buffer in (*inputs.values(), *outputs.values()):
+            buffer.destroy()

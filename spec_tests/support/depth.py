@@ -1,4 +1,4 @@
-"""How much is tested: ``--depth=quick`` (the default), ``full`` or ``thorough``.
+"""The depth of testing: ``--depth=quick`` (the default), ``full`` or ``thorough``.
 
 Quick leaves out most of what costs most, compiling kernels for software Vulkan. Of a test that is marked
 ``sampled(parts)``, each run has one case in so many, all of those on numpy where it runs on every device: others each
@@ -44,7 +44,7 @@ def amount(config, *, quick, full, thorough):
 
 
 def has_turn(config, position, parts):
-    """Whether what stands at ``position`` of a list is in today's share, one in ``parts``."""
+    """Return whether the item at ``position`` of a list is in today's share, one in ``parts``."""
     return (position + config.option.seed) % parts == 0
 
 

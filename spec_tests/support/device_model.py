@@ -1,4 +1,4 @@
-"""What a context should do, written down a second time and more simply: plain arrays, two lists, no tasks.
+"""A simple reference model of a context: plain arrays, two lists, no tasks.
 
 ``Model`` has the methods of a context. Each acts as the text says its script steps act, and appends its device steps
 to a list; ``turn()`` runs what two timelines would run before both have to wait. A device step is a generator that
@@ -18,7 +18,7 @@ class Injected(Exception):  # noqa: N818 - what a device raised, not an error of
 
 @attrs.define
 class Expected:
-    """What should become of a promise: its state, and a value or the name and a part of the text of its error."""
+    """The expected settlement of a promise: its state, and a value or the name and a part of the text of its error."""
 
     state: str = "pending"
     outcome: object = None
@@ -263,7 +263,7 @@ class Model:
     # --- time ------------------------------------------------------------------------------------------------
 
     def step(self, count):
-        """Let the paused device timeline run so many, and return how many it will run."""
+        """Let the paused device timeline run up to this many steps, and return how many it will run."""
         self.permits = min(count, len(self.device))
         self.stepping = True
         return self.permits

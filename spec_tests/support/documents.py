@@ -67,7 +67,7 @@ class Block:
 
     @property
     def runs_trio(self):
-        """Whether it must be run outside of trio, with the names of its page."""
+        """Return whether it must be run outside of trio, with the names of its page."""
         return RUNS_TRIO.search(self.code) is not None
 
     def printed(self, comment="#"):
@@ -101,7 +101,7 @@ def blocks_of(path):
 
 
 def agree(printed, expected):
-    """Whether lines are those expected, where ``…`` stands for anything."""
+    """Return whether lines are as expected, where ``…`` matches anything."""
     patterns = [".*".join(map(re.escape, line.split("…"))) for line in expected]
     return len(printed) == len(patterns) and all(map(re.fullmatch, patterns, printed))
 

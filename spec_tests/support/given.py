@@ -1,4 +1,4 @@
-"""What only some machines have: a checkout of web-platform-tests, the source of the specification."""
+"""Resources that only some machines have: a checkout of web-platform-tests, the source of the specification."""
 
 import os
 from pathlib import Path

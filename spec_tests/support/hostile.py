@@ -1,4 +1,4 @@
-"""Values that nobody expects for an argument: some lie about themselves, some raise, some are huge or endless."""
+"""Hostile values of arguments: some lie about themselves, some raise, some are huge or endless."""
 
 import itertools
 import numbers
@@ -15,7 +15,7 @@ MUCH = 1_000_000
 
 
 class WillNotError(Exception):
-    """What hostile objects raise; no method of the API may let it out."""
+    """The error that hostile objects raise; no method of the API may let it out."""
 
 
 def _raise(*_args, **_kwargs):

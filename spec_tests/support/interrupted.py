@@ -32,7 +32,7 @@ BUSY_SECONDS = {"numpy": 0.03, "wgpu": 0.2, "onnxruntime": 0.2}
 
 @attrs.define
 class Round:
-    """What is looked at when a round is over."""
+    """What a round leaves behind, for the check after it."""
 
     contexts: list = attrs.Factory(list)
     scripts: list = attrs.Factory(list)
@@ -41,7 +41,7 @@ class Round:
     outcome: str = "returned"
 
     def left(self):
-        """What is left, in words; an empty list after a good round."""
+        """Return what is left over, in words; an empty list after a good round."""
         found = [] if self.outcome == "KeyboardInterrupt" else [f"it ended by {self.outcome}"]
         for context in self.contexts:
             statistics = context.statistics()
@@ -64,7 +64,7 @@ class Interrupter:
         self._threads = []  # kept: when one goes, a callback of a weak reference is called, where an interrupt is lost
 
     def start(self, this_round):
-        """Interrupt the round after up to so many seconds, in one of three rounds thrice."""
+        """Interrupt the round after up to this many seconds; in one of three rounds, interrupt it three times."""
         delays = [self._random.random() * self._within]
         if self._random.random() < 1 / 3:
             delays += [self._random.random() * 0.003 for _ in range(2)]

@@ -1,7 +1,7 @@
 """Small ONNX models for sessions, as the bytes of their files."""
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, ValueInfoProto, helper, numpy_helper
 
 TYPES = {
     "float32": TensorProto.FLOAT,
@@ -11,7 +11,32 @@ TYPES = {
     "int32": TensorProto.INT32,
     "int8": TensorProto.INT8,
     "bool": TensorProto.BOOL,
+    "string": TensorProto.STRING,
 }
+
+
+def make_model(nodes, inputs, outputs, initializers=None, *, opset):
+    """Return a model in bytes, given arrays that its inputs and initializers are like.
+
+    Shapes and types of outputs are left to whoever runs it.
+    """
+    initializers = initializers or {}
+    graph = helper.make_graph(
+        list(nodes),
+        "graph",
+        [
+            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(item.dtype), item.shape)
+            for name, item in inputs.items()
+            if name not in initializers
+        ],
+        [ValueInfoProto(name=name) for name in outputs],
+        [numpy_helper.from_array(item, name) for name, item in initializers.items()],
+    )
+    opsets = [helper.make_opsetid("", opset)]
+    ir_version = helper.find_min_ir_version_for(opsets)
+    opsets += [helper.make_opsetid(domain, 1) for domain in sorted({item.domain for item in nodes} - {""})]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=ir_version)
+    return model.SerializeToString()
 
 
 def program(nodes, inputs, outputs, weights=None, opset=17):
@@ -23,7 +48,9 @@ def program(nodes, inputs, outputs, weights=None, opset=17):
         [helper.make_tensor_value_info(name, TYPES[kind], shape) for name, (kind, shape) in outputs.items()],
         [numpy_helper.from_array(array, name) for name, array in (weights or {}).items()],
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]).SerializeToString()
+    opsets = [helper.make_opsetid("", opset)]
+    opsets += [helper.make_opsetid(domain, 1) for domain in sorted({node.domain for node in graph.node} - {""})]
+    return helper.make_model(graph, opset_imports=opsets).SerializeToString()
 
 
 def add(number=1.0, shape=(2, 3)):

@@ -250,7 +250,7 @@ class Player:
         await self.turn()
 
     async def let_it_be_known(self):
-        """Hold nothing when a GPU is really lost, so that the script is told before anything else runs on it.
+        """Release all operations when a GPU is really lost, so that the script is told before more runs on it.
 
         What fails first on a GPU that is gone depends on what had been collected or compiled by then; what is common
         to everything that may be first has a test of its own.

@@ -1,4 +1,4 @@
-"""A program: the example of many machines on local clusters. Prints JSON.
+"""Run the example of many machines on local clusters, and print JSON.
 
 With a folder: ``predict()`` on three nodes of one processor, where one of two actors dies. With a number of processors,
 too: ``main()`` on one node that has so many.

@@ -160,7 +160,7 @@ def with_everything():
 
 
 def many(events):
-    """About so many events, as of a long run: writes, dispatches of three kernels, and reads, in turns."""
+    """Make about this many events, as of a long run: writes, dispatches of three kernels, and reads, in turns."""
     writer = begun()
     writer.context(1, "wgpu", backend="wgpu", adapter="llvmpipe")
     for number in (1, 2):

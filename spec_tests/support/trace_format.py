@@ -1,4 +1,4 @@
-"""Whether a document is valid in Chrome's trace-event format, as far as this package uses it."""
+"""A check that a document is valid in Chrome's trace-event format, as far as this package uses it."""
 
 import json
 from collections import defaultdict
@@ -39,7 +39,7 @@ def _check_names(events):
 
 
 def _check_nesting(events):
-    """On each lane, two spans are apart or one lies within the other."""
+    """Check that on each lane two spans are disjoint or nested."""
     lanes = defaultdict(list)
     for event in of_phase(events, "X"):
         assert event["dur"] >= 0
@@ -90,7 +90,7 @@ def _check_lifetimes(events):
 
 
 def told(trace):
-    """What has happened to which operation, as "started dispatch"."""
+    """Return the events of operations, as "started dispatch"."""
     return [" ".join(filter(None, (event.what, event.kind))) for event in trace.events]
 
 

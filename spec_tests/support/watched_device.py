@@ -65,7 +65,7 @@ class WatchedDevice:
 
     @property
     def holds(self) -> bool:
-        """Whether a step waits for its event."""
+        """Return whether a step waits for its event."""
         return not all(event.is_set() for event in self._held)
 
     def let_go(self) -> None:
@@ -100,7 +100,7 @@ class WatchedDevice:
 
 
 def destroy_and_log(backend: object) -> None:
-    """What a driver's failure does: the device is gone, and wgpu-py logs it, since it has nobody else to tell."""
+    """Fail as a driver does: the device is lost, and wgpu-py logs it, since it has nobody else to tell."""
     from webnn_py.device.on_wgpu.runtime.device_loss import LOG  # noqa: PLC0415 - imports wgpu
 
     backend.device.destroy()

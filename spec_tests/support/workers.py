@@ -42,7 +42,7 @@ def pytest_xdist_auto_num_workers(config):
 
 
 def cores():
-    """How many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -1,4 +1,4 @@
-"""The conformance cases as other packages use them: all are there, right results pass, wrong ones are told."""
+"""The conformance cases as other packages use them: all are there, right results pass, wrong ones fail."""
 
 import attrs
 import numpy as np

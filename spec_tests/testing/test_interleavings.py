@@ -8,17 +8,11 @@ import pytest
 import trio
 
 from spec_tests.support.buffers import zeroed
+from spec_tests.testing.actions import ONES, create, destroy, destroy_context, one_buffer, read, write
 from webnn_py import InvalidStateError, MLPromise, UnknownError
 from webnn_py.device.device import Device
 from webnn_py.testing import Ended, Outcome, TooManyOrdersError, Violation, interleavings, replay
 from webnn_py.testing.execution import Execution
-
-ONES = np.ones(2, np.float32)
-
-
-async def one_buffer(ml):
-    context = await ml.create_context(backend="numpy")
-    return SimpleNamespace(ml=ml, context=context, x=await zeroed(context, [2]))
 
 
 async def two_contexts(ml):
@@ -26,32 +20,12 @@ async def two_contexts(ml):
     return SimpleNamespace(ml=ml, context=first.context, x=first.x, other=second.context, y=second.x)
 
 
-def write(s):
-    s.context.write_buffer(s.x, ONES)
-
-
 def write_other(s):
     s.other.write_buffer(s.y, ONES)
 
 
-def read(s):
-    return s.context.read_buffer(s.x)
-
-
 def read_other(s):
     return s.other.read_buffer(s.y)
-
-
-def create(s):
-    return s.context.create_buffer(data_type="float32", shape=[2])
-
-
-def destroy(s):
-    s.x.destroy()
-
-
-def destroy_context(s):
-    s.context.destroy()
 
 
 def look(s):
@@ -88,7 +62,7 @@ def test_there_are_as_many_orders_as_by_hand(program, actions, orders):
 
 
 def extensions(steps, before):
-    """How many orders of ``steps`` keep to the pairs ``before``: a count of its own, by what is left."""
+    """Count the orders of ``steps`` that keep to the pairs ``before``, independently, by recursion."""
     counts = {frozenset(): 1}
 
     def count(left):

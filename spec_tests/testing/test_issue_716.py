@@ -1,4 +1,4 @@
-"""What webnn issue 716 came to, held in every order of the script's and the devices' steps, on every device."""
+"""The resolution of webnn issue 716, in every order of the script's and the devices' steps, on every device."""
 
 from types import SimpleNamespace
 
@@ -9,6 +9,7 @@ import trio
 
 from spec_tests.support.buffers import constant, filled, zeroed
 from spec_tests.support.drawing import build_add_buffer, build_add_one
+from spec_tests.testing.actions import destroy, destroy_context, dispatch, read
 from webnn_py import DestroyedBufferError, InvalidStateError
 from webnn_py.testing import interleavings
 
@@ -19,22 +20,6 @@ class Case:
 
     actions: object
     holds: object
-
-
-def read(s):
-    return s.context.read_buffer(s.x)
-
-
-def destroy(s):
-    s.x.destroy()
-
-
-def destroy_context(s):
-    s.context.destroy()
-
-
-def dispatch(s):
-    s.context.dispatch(s.graph, {"x": s.x}, {"y": s.y})
 
 
 def is_answered(ended, values):

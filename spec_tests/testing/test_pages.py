@@ -1,4 +1,4 @@
-"""What the pages on interleavings and on destruction say that their programs print, on every device."""
+"""The programs in the pages on interleavings and on destruction print what the pages say, on every device."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ OPENS_CONTEXT = 'create_context(backend="numpy")'
 
 
 def blocks(page):
-    """The page's programs, each with what it says that it prints; nothing is said of some."""
+    """Return the page's programs, each with its printed output, which some lack."""
     text = (DOCS / page).read_text(encoding="utf-8")
     return re.findall(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", text, re.DOTALL)
 

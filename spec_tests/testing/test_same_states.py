@@ -9,6 +9,7 @@ import numpy as np
 from spec_tests.support import depth
 from spec_tests.support.buffers import zeroed
 from spec_tests.support.drawing import build_add_one
+from spec_tests.testing.actions import create, destroy, destroy_context, dispatch, write
 from webnn_py.testing import TooManyOrdersError, interleavings
 from webnn_py.testing.execution import Execution
 
@@ -34,16 +35,8 @@ def fail_to_write(backend, bad):
     backend.write = write_or_fail
 
 
-def write(s):
-    s.context.write_buffer(s.x, np.array([1, 2], np.float32))
-
-
 def write_what_fails(s):
     s.context.write_buffer(s.x, BAD)
-
-
-def dispatch(s):
-    s.context.dispatch(s.graph, {"x": s.x}, {"y": s.y})
 
 
 def read(s):
@@ -59,24 +52,12 @@ async def wait_for_capacity(s):
     await s.context.wait_for_capacity()
 
 
-def create(s):
-    return s.context.create_buffer(data_type="float32", shape=[2])
-
-
-def destroy_x(s):
-    s.x.destroy()
-
-
 def destroy_y(s):
     s.y.destroy()
 
 
 def destroy_graph(s):
     s.graph.destroy()
-
-
-def destroy_context(s):
-    s.context.destroy()
 
 
 def look(s):
@@ -88,7 +69,7 @@ def state(s):
 
 
 ACTIONS = [write, write_what_fails, dispatch, read, read, wait, wait_for_capacity, create, look, state]
-ENDS = [destroy_x, destroy_y, destroy_graph, destroy_context]
+ENDS = [destroy, destroy_y, destroy_graph, destroy_context]
 
 
 def chosen(random):

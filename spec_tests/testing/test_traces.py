@@ -1,24 +1,9 @@
 """The trace of a violation: of the same order, run once more."""
 
-from types import SimpleNamespace
-
 import pytest
 
-from spec_tests.support.buffers import zeroed
+from spec_tests.testing.actions import destroy, one_buffer, read
 from webnn_py.testing import interleavings
-
-
-async def one_buffer(ml):
-    context = await ml.create_context(backend="numpy")
-    return SimpleNamespace(context=context, x=await zeroed(context, [2]))
-
-
-def read(s):
-    return s.context.read_buffer(s.x)
-
-
-def destroy(s):
-    s.x.destroy()
 
 
 def test_a_violation_has_the_trace_of_its_order():

@@ -1,4 +1,4 @@
-"""Where the WPT vectors are, and what is said when they are not there; hooks of ``spec_tests/conftest.py``."""
+"""The path of the WPT vectors, and the message when they are missing; hooks of ``spec_tests/conftest.py``."""
 
 import os
 from pathlib import Path

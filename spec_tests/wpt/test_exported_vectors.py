@@ -31,7 +31,7 @@ def vectors(pytestconfig):
 
 
 async def results_of(vectors):
-    """What onnxruntime computes of each vector; an error, where it does not."""
+    """Compute each vector by onnxruntime; an error where it fails."""
     results = {}
     async with webnn_py.open_ml() as ml:
         context = await ml.create_context(backend="numpy")
@@ -47,7 +47,7 @@ async def results_of(vectors):
 
 
 def verdict(result, vector):
-    """What is wrong with a result; None when nothing is."""
+    """Return the error of a result, or None."""
     return f"{type(result).__name__}: {result}" if isinstance(result, Exception) else wrong(result, vector)
 
 

@@ -58,7 +58,7 @@ async def test_a_case_is_refused_or_drawn_as_it_says(numpy_context, vector, oper
 
 
 def wrong(builder: MLGraphBuilder, raw: Mapping[str, Any], operator: str) -> str | None:
-    """What is wrong with what happens when the case is drawn; None when nothing is."""
+    """Return the error in drawing a case, or None."""
     outputs = raw.get("outputs", raw.get("output"))
     try:
         drawn = draw(builder, raw, operator)

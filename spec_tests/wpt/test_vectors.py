@@ -39,7 +39,7 @@ def vectors(pytestconfig) -> list[Vector]:
 
 @pytest.fixture(scope="module")
 def verdict_of(request, backend, options):
-    """What is wrong with each case of a file that is tested, None where nothing is; computed once."""
+    """Return the error of each tested case of a file, or None; computed once."""
     tested: dict[str, list[Vector]] = {}
     for item in request.session.items:
         if item.originalname == "test_a_case_computes_what_it_expects" and item.callspec.params["backend"] == backend:
@@ -77,7 +77,7 @@ async def _run(context: MLContext, vector: Vector) -> dict[str, np.ndarray]:
 
 
 def wrong(outputs: dict[str, np.ndarray], vector: Vector) -> str | None:
-    """What is wrong with the outputs of a case; None when nothing is."""
+    """Return the error of a case's outputs, or None."""
     tolerance = {METRICS[vector.raw["tolerance"]["metricType"]]: vector.raw["tolerance"]["value"]}
     for name, tensor in vector.raw["expectedOutputs"].items():
         output, wanted = outputs[name], expected(tensor)

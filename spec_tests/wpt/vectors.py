@@ -98,7 +98,7 @@ def array(tensor: Mapping[str, Any]) -> np.ndarray:
 
 
 def expected(tensor: Mapping[str, Any]) -> np.ndarray:
-    """What is expected: an output's first elements where all of them are one number."""
+    """Return the expected elements of an output: only the first ones where all are one number."""
     if isinstance(tensor["data"], list):
         return array(tensor)
     return array({**tensor, "shape": [min(COMPARED, math.prod(tensor["shape"]))]})

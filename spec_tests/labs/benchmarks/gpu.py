@@ -3,7 +3,7 @@
 ``python -m spec_tests.labs.benchmarks.gpu``
 """
 
-import argparse
+import inspect
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,8 @@ import webnn_py
 from spec_tests.labs.benchmarks import gpu_contenders, gpu_models
 from spec_tests.labs.benchmarks.gpu_cases import CASES, ONNXRUNTIME, TORCH, Goal
 from spec_tests.labs.benchmarks.gpu_small import SMALL
-from spec_tests.labs.benchmarks.measure import OURS, as_text
+from spec_tests.labs.benchmarks.measure import OURS, WORDS, as_text, head, is_wanted, parser
+from spec_tests.labs.benchmarks.measure import row as markdown
 from webnn_py.device.on_wgpu import adapters
 
 CONTENDERS = (OURS, ONNXRUNTIME, TORCH)
@@ -43,11 +44,11 @@ class Row:
     unit: str = ""
 
     def is_met(self) -> bool | None:
-        """Whether the goal is; None where there is none or a peer is missing."""
+        """Return whether the goal is met; None where there is none or a peer is missing."""
         return self.goal and self.goal.is_met(self.seconds, self.amount)
 
     def cells(self) -> list[str]:
-        """What the table shows."""
+        """Return the cells that the table shows."""
         shown = [self._shown(self.seconds.get(contender)) for contender in CONTENDERS]
         verdict = {True: "met", False: "**missed**", None: ""}[self.is_met()]
         return [self.name, *shown, self._goal(), verdict]
@@ -66,17 +67,17 @@ class Row:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Markdown."""
-    lines = [["", *CONTENDERS, "goal", ""], ["---"] * (len(CONTENDERS) + 3), *(row.cells() for row in rows)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    """Return a Markdown table."""
+    return "\n".join([head("", *CONTENDERS, "goal", ""), *(markdown(*row.cells()) for row in rows)])
 
 
-def attempt(name: str, time: Callable, *arguments: object) -> object | None:
-    """What a peer takes, or None where it cannot do it; the reason goes to standard error."""
+async def attempt(name: str, time: Callable, *arguments: object) -> object | None:
+    """Return what a peer takes, or None where it cannot do it; the reason goes to standard error."""
     try:
-        return time(*arguments)
+        taken = time(*arguments)
+        return await taken if inspect.isawaitable(taken) else taken
     except Exception as error:  # noqa: BLE001 - a peer may fail in any way
-        print(f"{time.__name__} {name}: {type(error).__name__}: {error}", file=sys.stderr)
+        print(f"{time.__module__} {name}: {type(error).__name__}: {error}", file=sys.stderr)
         return None
 
 
@@ -86,8 +87,8 @@ async def operator_rows(ml: webnn_py.ML, words: Sequence[str]) -> list[Row]:
         if is_wanted(case.name, words):
             seconds = {
                 OURS: await gpu_contenders.time_ours(ml, case),
-                ONNXRUNTIME: attempt(case.name, gpu_contenders.time_onnxruntime, case),
-                TORCH: attempt(case.name, gpu_contenders.time_torch, case),
+                ONNXRUNTIME: await attempt(case.name, gpu_contenders.time_onnxruntime, case),
+                TORCH: await attempt(case.name, gpu_contenders.time_torch, case),
             }
             rows.append(Row(case.name, seconds, case.goal, case.amount, case.unit))
             print(" | ".join(rows[-1].cells()), flush=True)
@@ -101,27 +102,26 @@ async def model_rows(ml: webnn_py.ML, words: Sequence[str]) -> list[Row]:
             model, shape = make()
             data_type = "float16" if "float16" in name else "float32"
             data = np.random.default_rng(3).standard_normal(shape, np.float32).astype(data_type)
-            ours, result = await gpu_models.time_ours(ml, model, data)
-            theirs = attempt(name, gpu_models.time_onnxruntime, model, data)
-            if theirs is not None:
-                gpu_models.check_agreement(result, theirs[1])
-            rows.append(Row(name, {OURS: ours, ONNXRUNTIME: theirs and theirs[0]}))
-            print(" | ".join(rows[-1].cells()), flush=True)
+            trip, in_a_row, result = await gpu_models.time_ours(ml, model, data)
+            seconds = {OURS: trip}
+            for peer, time in {ONNXRUNTIME: gpu_models.time_onnxruntime, TORCH: gpu_models.time_torch}.items():
+                taken = await attempt(name, time, model, data)
+                seconds[peer] = taken and taken[0]
+                if taken is not None:
+                    gpu_models.check_agreement(result, taken[1])
+            rows += [Row(name, seconds), Row(f"{name}, in a row", {OURS: in_a_row})]
+            print(*(" | ".join(row.cells()) for row in rows[-2:]), sep="\n", flush=True)
     return rows
 
 
 async def small_rows(ml: webnn_py.ML, words: Sequence[str]) -> list[Row]:
     rows = []
-    for time in SMALL:
-        if any(is_wanted(name, words) for name in time.names):
+    for time, goals in SMALL.items():
+        if any(is_wanted(name, words) for name in goals):
             for name, seconds in (await time(ml)).items():
-                rows.append(Row(name, {OURS: seconds}, time.goals.get(name)))
+                rows.append(Row(name, {OURS: seconds}, goals[name]))
                 print(" | ".join(rows[-1].cells()), flush=True)
     return rows
-
-
-def is_wanted(name: str, words: Sequence[str]) -> bool:
-    return not words or any(word in name for word in words)
 
 
 async def measure(words: Sequence[str]) -> list[Row]:
@@ -130,7 +130,7 @@ async def measure(words: Sequence[str]) -> list[Row]:
 
 
 def versions() -> str:
-    """What was measured, in a line."""
+    """Return what is measured, in a line."""
     parts = []
     for name in ("wgpu", "onnxruntime-webgpu", "torch", "numpy"):
         try:
@@ -142,10 +142,10 @@ def versions() -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m spec_tests.labs.benchmarks.gpu", description=__doc__)
-    parser.add_argument("words", nargs="*", help="only what has one of these in its name")
-    parser.add_argument("--json", type=Path, help="also write seconds here")
-    options = parser.parse_args()
+    arguments = parser("gpu", __doc__)
+    arguments.add_argument("words", **WORDS)
+    arguments.add_argument("--json", type=Path, help="also write seconds here")
+    options = arguments.parse_args()
     print(versions(), flush=True)
     rows = trio.run(measure, options.words)
     print(f"\n{table(rows)}\n")

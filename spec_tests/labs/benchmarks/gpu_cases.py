@@ -1,5 +1,6 @@
-"""The single operators that are timed on a GPU, as the builder, ONNX and torch have them, and what is to be reached."""
+"""Single operators of vision and language models, as the builder, ONNX and torch have them, and their goals."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
@@ -11,18 +12,21 @@ from webnn_py import MLGraphBuilder, MLOperand
 
 ONNXRUNTIME = "onnxruntime-webgpu"
 TORCH = "torch"
+PRODUCT = "product"
+CONVOLUTION = "conv2d"
+FLOAT32_AND_16 = ("float32", "float16")
 
 
 @attrs.frozen
 class Goal:
-    """What is to be reached: so many units a second, so many times a peer's speed, or so few seconds."""
+    """A goal: a rate in units a second, a multiple of a peer's speed, or a time."""
 
     rate: float | None = None
     ratio: float | None = None
     seconds: float | None = None
 
     def is_met(self, seconds: Mapping[str, float | None], amount: float) -> bool | None:
-        """Whether it is; None where the peer could not be timed."""
+        """Return whether it is met; None where the peer could not be timed."""
         ours, peer = seconds[OURS], seconds.get(ONNXRUNTIME)
         assert ours is not None
         if self.ratio is not None:
@@ -36,14 +40,15 @@ class Case:
 
     Attributes:
         name: what the table says.
-        shapes: the inputs; the output has the first input's shape, so that onnxruntime can chain it.
+        shapes: of the inputs; those after the first may be constants.
         draw: (builder, operands) → the output.
         node: ONNX operator and attributes; its other inputs are the inputs after the first.
         torch: (torch, tensors) → the output.
-        amount: what one run does, in ``unit``.
-        unit: of the rate: TFLOP or GB a second.
-        goal: what is to be reached.
+        flops: multiplications and additions; 0 if it is bound by memory.
+        output: the elements of the output; those of the first input if it is None.
         data_type: of every input.
+        goal: what is to be reached, if anything; the output then has the first input's shape, so that onnxruntime can
+            chain it.
         float16_accumulation: as ``create_context()`` has it.
         before: element-wise ONNX operators before the node, each of which takes one of the other inputs.
     """
@@ -53,63 +58,107 @@ class Case:
     draw: Callable[..., MLOperand]
     node: tuple[str, dict]
     torch: Callable
-    amount: float
-    unit: str
-    goal: Goal
+    flops: float = 0
+    output: int | None = None
     data_type: str = "float32"
+    goal: Goal | None = None
     float16_accumulation: bool = False
     before: Sequence[str] = ()
 
     @property
     def is_bound_by_memory(self) -> bool:
-        """Whether it moves more than it computes."""
-        return self.unit == "GB/s"
+        return not self.flops
 
     @property
     def takes_milliseconds(self) -> bool:
-        """Whether one run takes a large GPU so long that twenty are enough to time."""
-        return not self.is_bound_by_memory and self.amount > 0.02
+        """Return whether one run takes a large GPU so long that twenty are enough to time."""
+        return self.flops > 2e10
+
+    @property
+    def byte_length(self) -> int:
+        """The bytes that are read and written once."""
+        sizes = [math.prod(shape) for shape in self.shapes]
+        output = sizes[0] if self.output is None else self.output
+        return (sum(sizes) + output) * (2 if self.data_type == "float16" else 4)
+
+    @property
+    def amount(self) -> float:
+        """The work of one run, in :attr:`unit`."""
+        return self.byte_length / 1e9 if self.is_bound_by_memory else self.flops / 1e12
+
+    @property
+    def unit(self) -> str:
+        return "GB/s" if self.is_bound_by_memory else "TFLOP/s"
+
+    def least_seconds(self, byte_rate: float, flop_rate: float) -> float:
+        """Return how long a device takes at least that moves and computes so much a second."""
+        return max(self.byte_length / byte_rate, self.flops / flop_rate)
 
 
-def matmul_case(size: int, goal: Goal, data_type: str = "float32", *, float16_accumulation: bool = False) -> Case:
-    accumulation = " summed in float16" if float16_accumulation else ""
+def product(rows: int, size: int = 4096, data_type: str = "float32", name: str = "", **more: Any) -> Case:
+    """Return the product of some rows and a square matrix."""
     return Case(
-        f"matmul {size}³ {data_type}{accumulation}",
-        [[size, size], [size, size]],
-        lambda builder, a, b: builder.matmul(a, b),
+        name or f"{PRODUCT} {rows} × {size}² {data_type}",
+        [[rows, size], [size, size]],
+        lambda builder, x, w: builder.matmul(x, w),
         ("MatMul", {}),
-        lambda torch, a, b: torch.matmul(a, b),
-        2 * size**3 / 1e12,
-        "TFLOP/s",
-        goal,
+        lambda torch, x, w: torch.matmul(x, w),
+        2 * rows * size**2,
+        rows * size,
         data_type,
-        float16_accumulation,
+        **more,
     )
 
 
-def conv_case(name: str, channels: int, size: int, window: int, groups: int = 1) -> Case:
-    pad = window // 2
-    shapes = [[1, channels, size, size], [channels, channels // groups, window, window]]
-    flops = 2 * channels * (channels // groups) * window**2 * size**2
+def cube(size: int, goal: Goal, data_type: str = "float32", *, float16_accumulation: bool = False) -> Case:
+    name = f"matmul {size}³ {data_type}{' summed in float16' if float16_accumulation else ''}"
+    return product(size, size, data_type, name, goal=goal, float16_accumulation=float16_accumulation)
+
+
+def conv(
+    batch: int,
+    channels: tuple[int, int],
+    size: int,
+    window: int = 3,
+    *,
+    stride: int = 1,
+    groups: int = 1,
+    data_type: str = "float32",
+    name: str = "",
+    goal: Goal | None = None,
+) -> Case:
+    """Return a convolution from channels before to channels after."""
+    before, after = channels
+    pad, out = window // 2, -(-size // stride)
+    inner = before // groups
+    kind = "depthwise" if groups == before else CONVOLUTION
+    flow = f"{before}" if before == after else f"{before}→{after}"
+    stepped = "" if stride == 1 else f" stride {stride}"
     return Case(
-        name,
-        shapes,
-        lambda builder, x, w: builder.conv2d(x, w, padding=[pad] * 4, groups=groups),
-        ("Conv", {"pads": [pad] * 4, "group": groups}),
-        lambda torch, x, w: torch.nn.functional.conv2d(x, w, padding=pad, groups=groups),
-        flops / 1e12,
-        "TFLOP/s",
-        Goal(ratio=1.3),
+        name or f"{kind} {window}×{window}{stepped}, {batch}×{flow}@{size}² {data_type}",
+        [[batch, before, size, size], [after, inner, window, window]],
+        lambda builder, x, w: builder.conv2d(x, w, padding=[pad] * 4, strides=[stride] * 2, groups=groups),
+        ("Conv", {"pads": [pad] * 4, "strides": [stride] * 2, "group": groups}),
+        lambda torch, x, w: torch.nn.functional.conv2d(x, w, stride=stride, padding=pad, groups=groups),
+        2 * batch * after * out**2 * inner * window**2,
+        batch * after * out**2,
+        data_type,
+        goal,
     )
 
 
-def memory_case(name: str, goal: Goal, draw: Callable, node: tuple[str, dict], torch: Callable) -> Case:
-    """16 M floats in and out."""
-    return Case(name, [[4096, 4096]], draw, node, torch, 2 * 4 * 4096**2 / 1e9, "GB/s", goal)
+def square(name: str, channels: int, size: int, window: int, groups: int = 1) -> Case:
+    return conv(1, (channels, channels), size, window, groups=groups, name=name, goal=Goal(ratio=1.3))
+
+
+def memory_case(name: str, rate: float, draw: Callable, node: tuple[str, dict], torch: Callable, **more: Any) -> Case:
+    """Return an operator of 16 M floats in and out."""
+    shapes = more.pop("shapes", [[4096, 4096]])
+    return Case(name, shapes, draw, node, torch, goal=Goal(rate=rate), **more)
 
 
 def attend(builder: MLGraphBuilder, query: MLOperand, key: MLOperand, value: MLOperand) -> MLOperand:
-    """Attention of twelve heads."""
+    """Draw attention of twelve heads."""
     batch, tokens, width = query.shape
     size = width // 12
 
@@ -123,74 +172,123 @@ def attend(builder: MLGraphBuilder, query: MLOperand, key: MLOperand, value: MLO
 
 
 def attend_in_torch(torch: ModuleType, *operands: Any) -> Any:
-    """The same."""
     heads = [x.view(*x.shape[:2], 12, x.shape[2] // 12).transpose(1, 2) for x in operands]
     mixed = torch.nn.functional.scaled_dot_product_attention(*heads)
     return mixed.transpose(1, 2).reshape(operands[0].shape)
 
 
 def attention_case(batch: int, tokens: int, data_type: str) -> Case:
-    """Twelve heads of 64, as in BERT-base."""
+    """Return attention of twelve heads of 64, as in BERT-base."""
     return Case(
         f"attention {batch}×12×{tokens}×64 {data_type}",
         [[batch, tokens, 768]] * 3,
         attend,
         ("MultiHeadAttention", {"num_heads": 12, "domain": "com.microsoft"}),
         attend_in_torch,
-        4 * batch * tokens**2 * 768 / 1e12,
-        "TFLOP/s",
-        Goal(ratio=2),
-        data_type,
+        4 * batch * tokens**2 * 768,
+        data_type=data_type,
+        goal=Goal(ratio=2),
     )
 
 
+def transposed(batch: int, channels: tuple[int, int], size: int, window: int) -> Case:
+    """Return a transposed convolution that doubles height and width."""
+    before, after = channels
+    pad = window // 2 - 1
+    return Case(
+        f"transposed {window}×{window} stride 2, {batch}×{before}→{after}@{size}² float32",
+        [[batch, before, size, size], [before, after, window, window]],
+        lambda builder, x, w: builder.conv_transpose2d(x, w, padding=[pad] * 4, strides=[2, 2]),
+        ("ConvTranspose", {"pads": [pad] * 4, "strides": [2, 2]}),
+        lambda torch, x, w: torch.nn.functional.conv_transpose2d(x, w, stride=2, padding=pad),
+        2 * batch * before * after * size**2 * window**2,
+        batch * after * (2 * size) ** 2,
+    )
+
+
+def pool(kind: str, batch: int, channels: int, size: int, stride: int) -> Case:
+    """Return pooling of windows of 3 × 3."""
+    method, operator = {"max": ("max_pool2d", "MaxPool"), "average": ("average_pool2d", "AveragePool")}[kind]
+    options = {"padding": [1] * 4, "strides": [stride] * 2, "window_dimensions": [3, 3]}
+    out = -(-size // stride)
+    return Case(
+        f"{kind} pooling 3×3 stride {stride}, {batch}×{channels}@{size}² float32",
+        [[batch, channels, size, size]],
+        lambda builder, x: getattr(builder, method)(x, **options),
+        (operator, {"kernel_shape": [3, 3], "pads": [1] * 4, "strides": [stride] * 2}),
+        lambda torch, x: _pool_of(torch, kind)(x, 3, stride, 1),
+        9 * batch * channels * out**2,
+        batch * channels * out**2,
+    )
+
+
+def _pool_of(torch, kind: str) -> Callable:
+    functional = torch.nn.functional
+    return functional.max_pool2d if kind == "max" else functional.avg_pool2d
+
+
 CASES = [
-    matmul_case(4096, Goal(rate=36)),
-    matmul_case(1024, Goal(ratio=1.3)),
-    matmul_case(4096, Goal(rate=36), "float16"),
-    matmul_case(4096, Goal(rate=45), "float16", float16_accumulation=True),
-    conv_case("conv2d 3×3, 64 at 56²", 64, 56, 3),
-    conv_case("conv2d 3×3, 256 at 14²", 256, 14, 3),
-    conv_case("conv2d 1×1, 256 at 56²", 256, 56, 1),
-    conv_case("depthwise 3×3, 256 at 56²", 256, 56, 3, groups=256),
+    cube(4096, Goal(rate=36)),
+    cube(1024, Goal(ratio=1.3)),
+    cube(4096, Goal(rate=36), "float16"),
+    cube(4096, Goal(rate=45), "float16", float16_accumulation=True),
+    square("conv2d 3×3, 64 at 56²", 64, 56, 3),
+    square("conv2d 3×3, 256 at 14²", 256, 14, 3),
+    square("conv2d 1×1, 256 at 56²", 256, 56, 1),
+    square("depthwise 3×3, 256 at 56²", 256, 56, 3, groups=256),
     attention_case(8, 512, "float32"),
     attention_case(8, 512, "float16"),
+    memory_case("sigmoid, 16 M", 3000, lambda b, x: b.sigmoid(x), ("Sigmoid", {}), lambda t, x: t.sigmoid(x)),
     memory_case(
-        "sigmoid, 16 M", Goal(rate=3000), lambda b, x: b.sigmoid(x), ("Sigmoid", {}), lambda t, x: t.sigmoid(x)
+        "softmax 4096²", 2500, lambda b, x: b.softmax(x, 1), ("Softmax", {"axis": 1}), lambda t, x: t.softmax(x, 1)
     ),
     memory_case(
-        "softmax 4096²",
-        Goal(rate=2500),
-        lambda b, x: b.softmax(x, 1),
-        ("Softmax", {"axis": 1}),
-        lambda t, x: t.softmax(x, 1),
-    ),
-    Case(
         "softmax 4096², scaled and masked before",
-        [[4096, 4096], [1], [4096]],
+        2500,
         lambda b, x, s, m: b.softmax(b.add(b.mul(x, s), m), 1),
         ("Softmax", {"axis": 1}),
         lambda t, x, s, m: t.softmax(x * s + m, 1),
-        2 * 4 * 4096**2 / 1e9,
-        "GB/s",
-        Goal(rate=2500),
+        shapes=[[4096, 4096], [1], [4096]],
         before=("Mul", "Add"),
     ),
-    Case(
+    memory_case(
         "layerNormalization 4096²",
-        [[4096, 4096], [4096], [4096]],
+        2500,
         lambda b, x, s, c: b.layer_normalization(x, axes=[1], scale=s, bias=c),
         ("LayerNormalization", {"axis": 1}),
         lambda t, x, s, c: t.nn.functional.layer_norm(x, [4096], s, c),
-        2 * 4 * 4096 * 4096 / 1e9,
-        "GB/s",
-        Goal(rate=2500),
+        shapes=[[4096, 4096], [4096], [4096]],
     ),
     memory_case(
         "transpose 4096²",
-        Goal(rate=1500),
+        1500,
         lambda b, x: b.transpose(x),
         ("Transpose", {"perm": [1, 0]}),
         lambda t, x: t.t(x).contiguous(),
     ),
 ]
+"""Those that have goals."""
+
+IMAGES = ((64, 56), (128, 28), (256, 14), (512, 7))
+"""Channels and sizes of ResNet's 3×3 convolutions."""
+
+ROOF_CASES = [
+    *(product(rows, data_type=data_type) for rows in (1, 8, 16, 64) for data_type in FLOAT32_AND_16),
+    *(conv(batch, (width, width), size) for batch in (1, 16) for width, size in IMAGES),
+    *(conv(16, (width, width), size, data_type="float16") for width, size in IMAGES[:2]),
+    *(conv(16, (width, 4 * width), size, 1) for width, size in IMAGES),
+    *(conv(16, (4 * width, width), size, 1) for width, size in IMAGES),
+    conv(16, (256, 512), 56, 1, stride=2),
+    conv(1, (3, 64), 224, 7, stride=2),
+    conv(16, (3, 64), 224, 7, stride=2),
+    conv(16, (128, 128), 56, 3, stride=2),
+    conv(16, (256, 256), 56, 3, groups=256),
+    conv(16, (256, 256), 56, 5, groups=256),
+    conv(16, (256, 256), 56, 3, stride=2, groups=256),
+    transposed(8, (128, 64), 56, 4),
+    transposed(8, (128, 64), 56, 2),
+    pool("max", 8, 64, 112, 1),
+    pool("max", 8, 64, 112, 2),
+    pool("average", 8, 64, 112, 2),
+]
+"""Those that are compared with what the device does at most."""

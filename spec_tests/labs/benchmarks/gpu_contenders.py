@@ -1,4 +1,4 @@
-"""How long one operator takes: webnn_py, onnxruntime-webgpu and torch.
+"""Timing one operator: webnn_py, onnxruntime-webgpu and torch.
 
 What computes runs in chains, each operator on what the one before returned, by webnn_py as by onnxruntime: a dispatch
 of a single one would take the host longer than the GPU. webnn_py dispatches what is bound by memory again and again,
@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from time import perf_counter
 
 import numpy as np
+from onnx import helper
 
 import webnn_py
 from spec_tests.labs.benchmarks.gpu_cases import Case
+from spec_tests.support.onnx_programs import make_model
 from webnn_py import MLBuffer, MLContext, MLGraphBuilder
 
 REPEATS = 7
@@ -33,21 +35,27 @@ CHAINS = {"memory": (2, 102), "milliseconds": (2, 22), "microseconds": (2, 222)}
 
 
 def kind_of(case: Case) -> str:
-    """How a case is timed."""
+    """Return how a case is timed."""
     if case.is_bound_by_memory:
         return "memory"
     return "milliseconds" if case.takes_milliseconds else "microseconds"
 
 
-async def time_ours(ml: webnn_py.ML, case: Case) -> float:
-    """Seconds of one operator."""
-    context = await ml.create_context(backend="wgpu", float16_accumulation=case.float16_accumulation)
+def feeds_of(case: Case) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(1)
+    return {
+        f"i{index}": (SPREAD * rng.standard_normal(shape, np.float32)).astype(case.data_type)
+        for index, shape in enumerate(case.shapes)
+    }
+
+
+async def time_ours(ml: webnn_py.ML, case: Case) -> float:
+    """Return the seconds of one operator."""
+    context = await ml.create_context(backend="wgpu", float16_accumulation=case.float16_accumulation)
     inputs = {}
-    for index, shape in enumerate(case.shapes):
-        buffer = await context.create_buffer(data_type=case.data_type, shape=shape, writable=True)
-        context.write_buffer(buffer, (SPREAD * rng.standard_normal(shape, np.float32)).astype(case.data_type))
-        inputs[f"i{index}"] = buffer
+    for name, array in feeds_of(case).items():
+        inputs[name] = await context.create_buffer(data_type=case.data_type, shape=array.shape, writable=True)
+        context.write_buffer(inputs[name], array)
     length = 1 if case.is_bound_by_memory else LENGTH
     few, many = DISPATCHES[kind_of(case)]
     medians = await _medians(context, inputs, case, length, (few, many))
@@ -58,7 +66,7 @@ async def time_ours(ml: webnn_py.ML, case: Case) -> float:
 async def _medians(
     context: MLContext, inputs: dict[str, MLBuffer], case: Case, length: int, counts: Sequence[int]
 ) -> list[float]:
-    """Seconds of so many dispatches of a graph of as many operators."""
+    """Return the median seconds of each count of dispatches of a graph of ``length`` operators."""
     builder = MLGraphBuilder(context)
     y, *others = [builder.input(name, data_type=b.data_type, shape=b.shape) for name, b in inputs.items()]
     for _ in range(length):
@@ -77,7 +85,7 @@ async def _medians(
 
 
 def onnxruntime_session(model: bytes, *, optimized: bool):
-    """A session on WebGPU, its graph rewritten first or taken as it is."""
+    """Return a session on WebGPU, its graph rewritten first or taken as it is."""
     import onnxruntime  # noqa: PLC0415 - optional
 
     if "WebGpuExecutionProvider" not in onnxruntime.get_available_providers():
@@ -89,12 +97,8 @@ def onnxruntime_session(model: bytes, *, optimized: bool):
 
 
 def time_onnxruntime(case: Case) -> float:
-    """Seconds of one operator in a chain."""
-    rng = np.random.default_rng(1)
-    feeds = {
-        f"i{index}": (SPREAD * rng.standard_normal(shape, np.float32)).astype(case.data_type)
-        for index, shape in enumerate(case.shapes)
-    }
+    """Return the seconds of one operator in a chain."""
+    feeds = feeds_of(case)
 
     def median(length: int) -> float:
         peer = onnxruntime_session(_chain(case, feeds, length), optimized=False)
@@ -113,10 +117,7 @@ def time_onnxruntime(case: Case) -> float:
 
 
 def _chain(case: Case, feeds: dict[str, np.ndarray], length: int) -> bytes:
-    """An ONNX model of a chain of one operator. Of its last value one number is put out."""
-    from onnx import TensorProto, helper  # noqa: PLC0415 - optional
-
-    kind = {"float32": TensorProto.FLOAT, "float16": TensorProto.FLOAT16}[case.data_type]
+    """Return an ONNX model of a chain of one operator, of whose last value one number is the output."""
     operator, attributes = case.node
     others = [f"i{index}" for index in range(1, len(case.shapes))]
     steps: list[tuple[str, dict, list[str]]] = [
@@ -129,20 +130,11 @@ def _chain(case: Case, feeds: dict[str, np.ndarray], length: int) -> bytes:
         for (name, of_node, more), given, result in zip(steps * length, names, names[1:], strict=False)
     ]
     nodes.append(helper.make_node("ReduceMax", ["last"], ["y"], keepdims=0))
-    graph = helper.make_graph(
-        nodes,
-        "chain",
-        [helper.make_tensor_value_info(name, kind, array.shape) for name, array in feeds.items()],
-        [helper.make_tensor_value_info("y", kind, [])],
-    )
-    model = helper.make_model(
-        graph, opset_imports=[*map(helper.make_opsetid, ("", "com.microsoft"), (17, 1))], ir_version=9
-    )
-    return model.SerializeToString()
+    return make_model(nodes, feeds, ["y"], opset=17)
 
 
 def time_torch(case: Case, count: int = 50) -> float:
-    """Seconds of one operator, by events of the GPU."""
+    """Return the seconds of one operator, by events of the GPU."""
     import torch  # noqa: PLC0415 - optional
 
     kind = {"float32": torch.float32, "float16": torch.float16}[case.data_type]

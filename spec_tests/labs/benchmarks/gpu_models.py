@@ -1,7 +1,7 @@
-"""Whole models on a GPU, from input on the host to result on the host, by webnn_py and by onnxruntime-webgpu.
+"""Whole models on a GPU, from input on the host to result on the host, by webnn_py, onnxruntime-webgpu and torch.
 
-The models have the layers of well-known ones and random weights; both contenders are given the same ONNX file, and have
-to agree.
+The models have the layers of well-known ones and random weights; all contenders are given the same ONNX file, and have
+to agree. webnn_py also dispatches again and again without waiting; torch runs a CUDA graph without TF32.
 """
 
 import statistics
@@ -11,13 +11,22 @@ from time import perf_counter
 
 import attrs
 import numpy as np
+from onnx import helper
 
 import webnn_py
+from spec_tests.labs.benchmarks.built import Built, difference
 from spec_tests.labs.benchmarks.gpu_contenders import onnxruntime_session
+from spec_tests.labs.benchmarks.measure import Contender, seconds_of
+from spec_tests.labs.benchmarks.torch_model import TorchModel
+from spec_tests.support.onnx_programs import make_model
 from webnn_py import MLGraphBuilder
+from webnn_py.onnx_models import OnnxModel
 
-RUNS = 40
-WARM_UP = 10
+RUNS = 31
+WARM_UP = 0.5
+"""Seconds: a GPU that has rested has a fifth of its clock, and keeps it for a quarter of a second."""
+
+IN_A_ROW = 10
 
 
 @attrs.define
@@ -27,42 +36,32 @@ class Network:
     seed: int
     data_type: str = "float32"
     nodes: list = attrs.field(factory=list)
-    weights: list = attrs.field(factory=list)
+    weights: dict = attrs.field(factory=dict)
 
     def node(self, operator: str, *inputs: str, **attributes) -> str:
-        """Add a node; returns its output."""
-        from onnx import helper  # noqa: PLC0415 - optional
-
+        """Add a node; return its output."""
         name = f"v{len(self.nodes)}"
         self.nodes.append(helper.make_node(operator, inputs, [name], **attributes))
         return name
 
     def constant(self, array: np.ndarray) -> str:
         """Add a constant."""
-        from onnx import numpy_helper  # noqa: PLC0415 - optional
-
         name = f"w{len(self.weights)}"
-        self.weights.append(numpy_helper.from_array(array, name))
+        self.weights[name] = array
         return name
 
     def weight(self, *shape: int, inner: int) -> str:
         """Add random weights that keep magnitudes where they sum over ``inner`` products."""
-        rng = np.random.default_rng([self.seed, len(self.weights)])
-        return self.constant((rng.standard_normal(shape) * inner**-0.5).astype(self.data_type))
+        noise = np.random.default_rng([self.seed, len(self.weights)]).standard_normal(2**18 + 1, np.float32)
+        return self.constant(np.resize((noise * inner**-0.5).astype(self.data_type), shape))
 
     def model(self, input_shape: list[int], result: str) -> bytes:
-        """The model with the input ``x``."""
-        from onnx import TensorProto, helper  # noqa: PLC0415 - optional
-
-        kind = {"float32": TensorProto.FLOAT, "float16": TensorProto.FLOAT16}[self.data_type]
-        x = helper.make_tensor_value_info("x", kind, input_shape)
-        y = helper.make_tensor_value_info(result, kind, None)
-        graph = helper.make_graph(self.nodes, "network", [x], [y], self.weights)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
-        return model.SerializeToString()
+        """Return the model with the input ``x``."""
+        x = np.broadcast_to(np.zeros((), self.data_type), input_shape)
+        return make_model(self.nodes, {"x": x, **self.weights}, [result], self.weights, opset=17)
 
     def conv(self, x: str, sizes: tuple[int, int], window: int, stride: int = 1, groups: int = 1) -> str:
-        """A convolution from so many channels to so many, with a bias."""
+        """Add a convolution from channels before to channels after, with a bias."""
         before, after = sizes
         inner = before // groups * window**2
         parameters = self.weight(after, before // groups, window, window, inner=inner), self.weight(after, inner=100)
@@ -70,13 +69,13 @@ class Network:
         return self.node("Conv", x, *parameters, **options)
 
     def linear(self, x: str, before: int, after: int) -> str:
-        """A product with a matrix, and a bias."""
+        """Add a product with a matrix, and a bias."""
         product = self.node("MatMul", x, self.weight(before, after, inner=before))
         return self.node("Add", product, self.weight(after, inner=100))
 
 
 def resnet_18() -> tuple[bytes, list[int]]:
-    """The layers of ResNet-18, batch normalisations folded, for one image of 224 by 224."""
+    """Write the layers of ResNet-18, batch normalisations folded, for one image of 224 by 224."""
     net = Network(18)
     x = net.node("Relu", net.conv("x", (3, 64), 7, 2))
     x = net.node("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
@@ -92,8 +91,27 @@ def resnet_18() -> tuple[bytes, list[int]]:
     return net.model([1, 3, 224, 224], net.linear(x, 512, 1000)), [1, 3, 224, 224]
 
 
+def resnet_50(batch: int, data_type: str = "float32") -> tuple[bytes, list[int]]:
+    """Write the layers of ResNet-50 (strides in the 3×3 convolutions), batch normalisations folded, images of 224²."""
+    net = Network(50, data_type)
+    x = net.node("Relu", net.conv("x", (3, 64), 7, 2))
+    x = net.node("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    channels = 64
+    for width, blocks in ((64, 3), (128, 4), (256, 6), (512, 3)):
+        for block in range(blocks):
+            stride = 2 if block == 0 and width != 64 else 1
+            inner = net.node("Relu", net.conv(x, (channels, width), 1))
+            inner = net.node("Relu", net.conv(inner, (width, width), 3, stride))
+            inner = net.conv(inner, (width, 4 * width), 1)
+            skipped = x if block else net.conv(x, (channels, 4 * width), 1, stride)
+            x, channels = net.node("Relu", net.node("Add", inner, skipped)), 4 * width
+    x = net.node("Flatten", net.node("GlobalAveragePool", x))
+    shape = [batch, 3, 224, 224]
+    return net.model(shape, net.linear(x, 2048, 1000)), shape
+
+
 def mobilenet_v1() -> tuple[bytes, list[int]]:
-    """The layers of MobileNet v1, for one image of 224 by 224."""
+    """Write the layers of MobileNet v1, for one image of 224 by 224."""
     net = Network(1)
     limits = [net.constant(np.float32(limit)) for limit in (0, 6)]
     x, channels = net.node("Clip", net.conv("x", (3, 32), 3, 2), *limits), 32
@@ -108,7 +126,7 @@ def mobilenet_v1() -> tuple[bytes, list[int]]:
 def encoder(
     layers: int = 6, width: int = 384, *, batch: int = 1, tokens: int = 128, data_type: str = "float32"
 ) -> tuple[bytes, list[int]]:
-    """The layers of an encoder of MiniLM's and BERT's kind, for the embeddings of tokens; MiniLM-L6's as it is."""
+    """Write the layers of an encoder like MiniLM and BERT, for the embeddings of tokens; by default MiniLM-L6's."""
     net, heads = Network(6, data_type), 12
     split = net.constant(np.array([batch, tokens, heads, width // heads]))
     merged = net.constant(np.array([batch, tokens, width]))
@@ -135,8 +153,39 @@ def encoder(
     return net.model([batch, tokens, width], x), [batch, tokens, width]
 
 
+def decoder_step(
+    layers: int = 16, width: int = 2048, cached: int = 1024, data_type: str = "float16"
+) -> tuple[bytes, list[int]]:
+    """Write the step of a token through a decoder whose keys and values of the tokens before are known."""
+    net = Network(16, data_type)
+    heads = width // 128
+    split, merged = net.constant(np.array([1, 1, heads, 128])), net.constant(np.array([1, 1, width]))
+    scale = net.constant(np.array(128**-0.5, data_type))
+
+    def normalized(x: str) -> str:
+        parameters = [net.constant(np.full(width, value, data_type)) for value in (1, 0)]
+        return net.node("LayerNormalization", x, *parameters, axis=-1)
+
+    def in_heads(x: str) -> str:
+        projected = net.node("MatMul", x, net.weight(width, width, inner=width))
+        return net.node("Transpose", net.node("Reshape", projected, split), perm=[0, 2, 1, 3])
+
+    x = "x"
+    for _ in range(layers):
+        inner = normalized(x)
+        query, *pair = (in_heads(inner) for _ in range(3))
+        key, value = (net.node("Concat", net.weight(1, heads, cached, 128, inner=1), new, axis=2) for new in pair)
+        scores = net.node("MatMul", query, net.node("Transpose", key, perm=[0, 1, 3, 2]))
+        scores = net.node("Softmax", net.node("Mul", scores, scale), axis=-1)
+        mixed = net.node("Reshape", net.node("Transpose", net.node("MatMul", scores, value), perm=[0, 2, 1, 3]), merged)
+        x = net.node("Add", x, net.node("MatMul", mixed, net.weight(width, width, inner=width)))
+        inner = net.node("Relu", net.linear(normalized(x), width, 4 * width))
+        x = net.node("Add", x, net.linear(inner, 4 * width, width))
+    return net.model([1, 1, width], normalized(x)), [1, 1, width]
+
+
 def recurrent(steps: int = 900, features: int = 128, hidden: int = 32) -> tuple[bytes, list[int]]:
-    """Two layers of bidirectional GRUs over a long sequence, as models of speech have them."""
+    """Write two layers of bidirectional GRUs over a long sequence, as models of speech have them."""
     net = Network(3)
     x, inner = "x", features
     for _ in range(2):
@@ -152,48 +201,54 @@ MODELS: dict[str, Callable[[], tuple[bytes, list[int]]]] = {
     "ResNet-18, 224²": resnet_18,
     "MobileNet v1, 224²": mobilenet_v1,
     "MiniLM-L6 encoder, 128 tokens": encoder,
+    "ResNet-50, batch 1": partial(resnet_50, 1),
+    "ResNet-50, batch 16": partial(resnet_50, 16),
+    "ResNet-50, batch 16, float16": partial(resnet_50, 16, "float16"),
     "BERT-base, 128 tokens": partial(encoder, 12, 768),
     "BERT-base, 8 × 128 tokens": partial(encoder, 12, 768, batch=8),
     "BERT-base, 8 × 128 tokens, float16": partial(encoder, 12, 768, batch=8, data_type="float16"),
+    "decoder step, 16 layers of 2048, float16, cache of 1,024": decoder_step,
     "2 bidirectional GRUs of 32, 900 steps": recurrent,
 }
 
 
-async def time_ours(ml: webnn_py.ML, model: bytes, data: np.ndarray) -> tuple[float, np.ndarray]:
-    """Median seconds of write, dispatch and awaited read, and the result."""
-    from webnn_py.onnx_models import OnnxModel  # noqa: PLC0415 - optional
+async def median_of(run: Contender) -> float:
+    """Return the median seconds of a run, on a GPU that is warm."""
+    samples: list[float] = []
+    warm = perf_counter() + WARM_UP
+    while len(samples) < RUNS:
+        is_warm = perf_counter() > warm
+        seconds = await seconds_of(run)
+        samples += [seconds] * is_warm
+    return statistics.median(samples)
 
+
+async def time_ours(ml: webnn_py.ML, model: bytes, data: np.ndarray) -> tuple[float, float, np.ndarray]:
+    """Return median seconds of write, dispatch and awaited read, and of a dispatch among many; and the result."""
     context = await ml.create_context(backend="wgpu")
     builder = MLGraphBuilder(context)
-    graph = await builder.build(OnnxModel.load(model).convert(builder, {"x": list(data.shape)}))
-    ((name, output),) = graph.output_descriptors.items()
-    x = await context.create_buffer(data_type=data.dtype, shape=data.shape, writable=True)
-    y = await context.create_buffer(data_type=output.data_type, shape=output.shape, readable=True)
-    samples = []
-    for _ in range(RUNS + WARM_UP):
-        started = perf_counter()
-        context.write_buffer(x, data)
-        context.dispatch(graph, {"x": x}, {name: y})
-        result = await context.read_buffer(y)
-        samples.append(perf_counter() - started)
+    outputs = OnnxModel.load(model).convert(builder, {"x": list(data.shape)})
+    built = await Built.of(context, builder, outputs, {"x": data})
+    trip = await median_of(built.trip)
+    rows = [await built.run(IN_A_ROW) / IN_A_ROW for _ in range(4)]
+    (result,) = await built.trip()
     context.destroy()
-    return statistics.median(samples[WARM_UP:]), result
+    return trip, statistics.median(rows[1:]), result
 
 
-def time_onnxruntime(model: bytes, data: np.ndarray) -> tuple[float, np.ndarray]:
-    """Likewise of a run of a session."""
+async def time_onnxruntime(model: bytes, data: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the median seconds of a run of a session, and the result."""
     session = onnxruntime_session(model, optimized=True)
-    samples = []
-    for _ in range(RUNS + WARM_UP):
-        started = perf_counter()
-        (result,) = session.run(None, {"x": data})
-        samples.append(perf_counter() - started)
-    return statistics.median(samples[WARM_UP:]), result
+    return await median_of(lambda: session.run(None, {"x": data})), session.run(None, {"x": data})[0]
+
+
+async def time_torch(model: bytes, data: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the median seconds of a copy to the GPU, a replay of a CUDA graph and a copy back, and the result."""
+    peer = TorchModel(model, data)
+    return await median_of(lambda: peer.run(data)), peer.run(data)
 
 
 def check_agreement(ours: np.ndarray, theirs: np.ndarray) -> None:
     """Raise where two results are not those of the same model."""
-    most = 1e-3 if ours.dtype == np.float32 else 3e-2
-    off = float(np.abs(ours.astype(float) - theirs.astype(float)).max() / np.abs(theirs.astype(float)).max())
-    if not off < most:
+    if not (off := difference(ours, theirs)) < (1e-3 if ours.dtype == np.float32 else 3e-2):
         raise AssertionError(f"the results differ by {off:.2g} of the largest")

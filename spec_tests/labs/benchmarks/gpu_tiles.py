@@ -5,7 +5,6 @@
 For the rates in ``webnn_py/device/on_wgpu/codegen/gemm/tile_tables.py``. A ``*`` stands before the chosen one.
 """
 
-import argparse
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -14,6 +13,7 @@ import trio
 import webnn_py
 from spec_tests.labs.benchmarks.gpu_cases import CASES, Case
 from spec_tests.labs.benchmarks.gpu_contenders import time_ours
+from spec_tests.labs.benchmarks.measure import WORDS, is_wanted, parser
 from webnn_py.device.on_wgpu.codegen.gemm import tiled
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.tile import GemmTile
@@ -31,7 +31,7 @@ CANDIDATES = list(dict.fromkeys([*USUAL_TILES, *LARGE, *(GemmTile(*shape, **way)
 
 @contextmanager
 def always(tile: GemmTile | None) -> Iterator[list[GemmTile]]:
-    """While entered, every product is cut into this tile, or as usual; gives the tiles that were used."""
+    """Cut every product into this tile, or as usual, while entered; give the tiles that are used."""
     choose, used = tiled.choose_work, []
 
     def chosen(product: GemmProblem, features: Features, accumulate: str) -> tuple:
@@ -47,7 +47,7 @@ def always(tile: GemmTile | None) -> Iterator[list[GemmTile]]:
 
 
 def shown(tile: GemmTile) -> str:
-    """A tile in a line."""
+    """Return a tile in a line."""
     ways = {"inner": tile.inner, "slices": tile.slices}
     return f"{tile.rows}×{tile.columns} by {tile.thread_rows}×{tile.thread_columns}, {ways}"
 
@@ -71,15 +71,15 @@ async def main_async(words: Sequence[str], best: int) -> None:
     async with webnn_py.open_ml() as ml:
         for case in CASES:
             is_product = not case.is_bound_by_memory and not {"depthwise", "attention"} & set(case.name.split())
-            if is_product and (not words or any(word in case.name for word in words)):
+            if is_product and is_wanted(case.name, words):
                 await compare(ml, case, best)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m spec_tests.labs.benchmarks.gpu_tiles", description=__doc__)
-    parser.add_argument("words", nargs="*", help="only cases whose names contain one of these")
-    parser.add_argument("--best", type=int, default=8, help="how many tiles to print (default: %(default)s)")
-    options = parser.parse_args()
+    arguments = parser("gpu_tiles", __doc__)
+    arguments.add_argument("words", **WORDS)
+    arguments.add_argument("--best", type=int, default=8, help="how many tiles to print (default: %(default)s)")
+    options = arguments.parse_args()
     trio.run(main_async, options.words, options.best)
 
 

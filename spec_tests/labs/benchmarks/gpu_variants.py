@@ -24,13 +24,22 @@ import numpy as np
 import trio
 
 import webnn_py
+from spec_tests.labs.benchmarks.built import Built, difference
 from spec_tests.labs.benchmarks.effective_passes import effective_passes
 from spec_tests.labs.benchmarks.gpu_cases import CASES, Case
-from spec_tests.labs.benchmarks.gpu_large_models import TypedNetwork, decoder_step, resnet_50
-from spec_tests.labs.benchmarks.gpu_models import encoder, mobilenet_v1, recurrent, resnet_18
+from spec_tests.labs.benchmarks.gpu_models import (
+    WARM_UP,
+    Network,
+    decoder_step,
+    encoder,
+    mobilenet_v1,
+    recurrent,
+    resnet_18,
+    resnet_50,
+)
 from spec_tests.labs.benchmarks.gpu_small import fifty, hundred
-from spec_tests.labs.benchmarks.measure import as_text
-from webnn_py import MLBuffer, MLContext, MLGraph, MLGraphBuilder, MLOperand
+from spec_tests.labs.benchmarks.measure import WORDS, as_text, head, is_wanted, parser, row, seconds_of
+from webnn_py import MLContext, MLGraphBuilder, MLOperand
 from webnn_py.device.on_wgpu.lowering import KERNEL_PASSES
 from webnn_py.device.on_wgpu.passes.pipeline import PASSES
 from webnn_py.device.on_wgpu.records.variants import KernelVariant
@@ -46,10 +55,9 @@ GAIN = 1.05
 
 IN_A_ROW = 8
 LEAST_ROUNDS, MOST_ROUNDS = 7, 60
-WARM_UP = 0.3
-"""Seconds: a GPU that has rested has a fifth of its clock, and keeps it for a quarter of a second."""
 
 Drawing = Callable[[MLGraphBuilder], Mapping[str, MLOperand]]
+Draw = Callable[[MLGraphBuilder, MLOperand], MLOperand]
 
 
 @attrs.frozen
@@ -71,7 +79,7 @@ class Model:
         return cls(lambda builder: loaded.convert(builder, {"x": shape}), noise(shape, data_type))
 
     @classmethod
-    def of_drawing(cls, shape: list[int], draw: Callable[[MLGraphBuilder, MLOperand], MLOperand]) -> "Model":
+    def of_drawing(cls, shape: list[int], draw: Draw) -> "Model":
         def drawn(builder: MLGraphBuilder) -> Mapping[str, MLOperand]:
             return {"y": draw(builder, builder.input("x", data_type="float32", shape=shape))}
 
@@ -100,18 +108,11 @@ def noise(shape: Sequence[int], data_type: str = "float32", inner: float = 1) ->
 # --- models that the other benchmarks do not have ------------------------------------------------------------------
 
 
-class FourBitNetwork(TypedNetwork):
+class FourBitNetwork(Network):
     """A model whose weights have four bits, in blocks of 32."""
 
-    def model(self, input_shape: list[int], result: str) -> bytes:
-        import onnx  # noqa: PLC0415 - optional
-
-        made = onnx.load_model_from_string(super().model(input_shape, result))
-        made.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
-        return made.SerializeToString()
-
     def product(self, x: str, before: int, after: int) -> str:
-        """A product with a matrix of four bits."""
+        """Add a product with a matrix of four bits."""
         bits = np.resize(np.random.default_rng(after).integers(0, 256, 2**18 + 1, np.uint8), (after, before // 32, 16))
         scales = np.full(after * before // 32, 0.2 * before**-0.5, self.data_type)
         sides = [self.constant(bits), self.constant(scales)]
@@ -120,7 +121,7 @@ class FourBitNetwork(TypedNetwork):
 
 
 def four_bit_step(layers: int = 4, width: int = 2048, cached: int = 1024) -> tuple[bytes, list[int]]:
-    """A token through a decoder of 4-bit weights, each four of whose query heads share keys and values."""
+    """Write the step of a token through a decoder of 4-bit weights; four query heads share keys and values."""
     net = FourBitNetwork(4)
     heads = width // 128
     groups = heads // 4
@@ -151,7 +152,7 @@ def four_bit_step(layers: int = 4, width: int = 2048, cached: int = 1024) -> tup
 
 
 def image_decoder(sizes: Sequence[int], builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
-    """Transposed convolutions that double height and width, as decoders of images and segmentations have them."""
+    """Draw transposed convolutions that double height and width, as decoders of images and segmentations have them."""
     for before, after in pairwise(sizes):
         filter_ = builder.constant(noise([before, after, 4, 4], inner=4 * before))
         bias = builder.constant(noise([after]))
@@ -160,7 +161,7 @@ def image_decoder(sizes: Sequence[int], builder: MLGraphBuilder, x: MLOperand) -
 
 
 def channels_last(widths: Sequence[int], builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
-    """Separable convolutions of images whose channels come last, as models of TensorFlow have them."""
+    """Draw separable convolutions of images whose channels come last, as models of TensorFlow have them."""
     layouts = {"input_layout": "nhwc"}
     for index, (before, after) in enumerate(pairwise(widths)):
         window = builder.constant(noise([1, 3, 3, before], inner=9))
@@ -176,7 +177,7 @@ def channels_last(widths: Sequence[int], builder: MLGraphBuilder, x: MLOperand) 
 
 
 def large_windows(blocks: int, builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
-    """Blocks of ConvNeXt: depthwise windows of 7 × 7, then a normalization and products over the channels."""
+    """Draw blocks of ConvNeXt: depthwise windows of 7 × 7, then a normalization and products over the channels."""
     channels = x.shape[1]
     up, down = (
         builder.constant(noise(shape, inner=shape[0])) for shape in ([channels, 4 * channels], [4 * channels, channels])
@@ -191,7 +192,7 @@ def large_windows(blocks: int, builder: MLGraphBuilder, x: MLOperand) -> MLOpera
 
 
 def excited(widths: Sequence[int], builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
-    """Blocks of EfficientNet whose channels come last: depthwise windows of 5 × 5, squeeze and excitation."""
+    """Draw blocks of EfficientNet whose channels come last: depthwise windows of 5 × 5, squeeze and excitation."""
     layout = {"input_layout": "nhwc"}
     for before, after in pairwise(widths):
         window = builder.constant(noise([1, 5, 5, before], inner=25))
@@ -207,7 +208,7 @@ def excited(widths: Sequence[int], builder: MLGraphBuilder, x: MLOperand) -> MLO
 
 
 def gated(layers: int, builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
-    """The products and normalizations of Llama's kind: RMS norms as they are exported, and gated layers."""
+    """Draw the products and normalizations of Llama: RMS norms as they are exported, and gated layers."""
     width = x.shape[1]
 
     def product(x: MLOperand, columns: int) -> MLOperand:
@@ -229,81 +230,93 @@ def gated(layers: int, builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
 
 
 def masked(builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
-    """A softmax that is scaled and masked before, and a mean of squares."""
+    """Draw a softmax that is scaled and masked before, and a mean of squares."""
     mask = builder.constant(noise([x.shape[1]]))
     scaled = builder.add(builder.mul(x, builder.constant(0.125, data_type="float32")), mask)
     return builder.reduce_mean(builder.mul(builder.softmax(scaled, 1), x), axes=[1])
 
 
 def dense(sizes: Sequence[int], builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
-    """Dense layers, as small convolutional networks have them behind their images, and autoencoders."""
+    """Draw dense layers, as small convolutional networks have them behind their images, and autoencoders."""
     for before, after in pairwise(sizes):
         x = builder.relu(builder.matmul(x, builder.constant(noise([before, after], inner=before))))
     return x
 
 
 def linear_vocabulary(builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
-    """The last layer of a language model as a gemm, whose matrix lies as it is shared with the embedding."""
+    """Draw the last layer of a language model as a gemm, whose matrix lies as it is shared with the embedding."""
     matrix = builder.constant(noise([50257, x.shape[1]], inner=x.shape[1]))
     return builder.gemm(x, matrix, b_transpose=True)
 
 
 def vocabulary(builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
-    """The last layer of a language model: a product with a matrix that lies transposed, and a softmax of a long row."""
+    """Draw the last layer of a language model: a product with a transposed matrix, and a softmax of a long row."""
     matrix = builder.constant(noise([50257, x.shape[1]], inner=x.shape[1]))
     return builder.softmax(builder.matmul(x, builder.transpose(matrix)), 1)
 
 
-MODELS: dict[str, Callable[[], Model]] = {
-    "ResNet-50, batch 16": lambda: Model.of_onnx(resnet_50(16), "float32"),
-    "BERT, 4 layers of 768, 8 × 128 tokens": lambda: Model.of_onnx(encoder(4, 768, batch=8), "float32"),
-    "decoder step, 4 layers of 2048, float16": lambda: Model.of_onnx(decoder_step(4), "float16"),
-    "MobileNet v1": lambda: Model.of_onnx(mobilenet_v1(), "float32"),
-    "MiniLM-L6 encoder, 128 tokens": lambda: Model.of_onnx(encoder(), "float32"),
-    "ResNet-50, batch 1": lambda: Model.of_onnx(resnet_50(1), "float32"),
-    "BERT, 4 layers of 768, 8 × 128 tokens, float16": lambda: Model.of_onnx(
-        encoder(4, 768, batch=8, data_type="float16"), "float16"
-    ),
-    "ResNet-50, batch 16, float16": lambda: Model.of_onnx(resnet_50(16, "float16"), "float16"),
-    "decoder step, 4 layers of 2048, 4-bit weights": lambda: Model.of_onnx(four_bit_step(), "float32"),
-    "BERT, 4 layers of 768, 128 tokens": lambda: Model.of_onnx(encoder(4, 768), "float32"),
-    "ResNet-18": lambda: Model.of_onnx(resnet_18(), "float32"),
-    "2 bidirectional GRUs of 32, 60 steps": lambda: Model.of_onnx(recurrent(60), "float32"),
-    "image decoder, 28² to 448²": lambda: Model.of_drawing(
-        [1, 256, 28, 28], partial(image_decoder, (256, 128, 64, 32, 16))
-    ),
-    "channels last, 112²": lambda: Model.of_drawing(
-        [1, 112, 112, 32], partial(channels_last, (32, 64, 128, 128, 256, 256))
-    ),
-    "ConvNeXt, 4 blocks of 96 at 56²": lambda: Model.of_drawing([1, 96, 56, 56], partial(large_windows, 4)),
-    "last layer of GPT-2": lambda: Model.of_drawing([1, 768], vocabulary),
-    "BERT, 4 layers of 768, 16 tokens": lambda: Model.of_onnx(encoder(4, 768, tokens=16), "float32"),
-    "BERT, 4 layers of 768, 48 tokens": lambda: Model.of_onnx(encoder(4, 768, tokens=48), "float32"),
-    "ViT, 4 layers of 768, 197 tokens": lambda: Model.of_onnx(encoder(4, 768, tokens=197), "float32"),
-    "EfficientNet, 3 blocks, channels last, 56²": lambda: Model.of_drawing(
-        [1, 56, 56, 144], partial(excited, (144, 144, 240, 240))
-    ),
-    "Llama, 4 layers of 1024, 64 tokens": lambda: Model.of_drawing([64, 1024], partial(gated, 4)),
-    "Llama, 4 layers of 1024, a token": lambda: Model.of_drawing([1, 1024], partial(gated, 4)),
-    "softmax of 4096², scaled and masked": lambda: Model.of_drawing([4096, 4096], masked),
-    "last layer of GPT-2, as a gemm": lambda: Model.of_drawing([1, 768], linear_vocabulary),
-    "last layer of GPT-2, as a gemm, 2 rows": lambda: Model.of_drawing([2, 768], linear_vocabulary),
-    "dense layers of 50,176, 128 and 10": lambda: Model.of_drawing([1, 50176], partial(dense, (50176, 128, 10))),
-    "dense layers of 16,384, 64 and 16,384": lambda: Model.of_drawing([1, 16384], partial(dense, (16384, 64, 16384))),
-    "100 softmaxes of 16 × 64": lambda: Model.of_drawing([16, 64], hundred),
-    "50 element-wise operators": lambda: Model.of_drawing([1000], fifty),
-    **{f"operator: {case.name}": partial(Model.of_case, case) for case in CASES if not case.float16_accumulation},
+MADE: dict[str, Callable[[], tuple[bytes, list[int]]]] = {
+    "ResNet-50, batch 16": partial(resnet_50, 16),
+    "BERT, 4 layers of 768, 8 × 128 tokens": partial(encoder, 4, 768, batch=8),
+    "decoder step, 4 layers of 2048, float16": partial(decoder_step, 4),
+    "MobileNet v1": mobilenet_v1,
+    "MiniLM-L6 encoder, 128 tokens": encoder,
+    "ResNet-50, batch 1": partial(resnet_50, 1),
+    "BERT, 4 layers of 768, 8 × 128 tokens, float16": partial(encoder, 4, 768, batch=8, data_type="float16"),
+    "ResNet-50, batch 16, float16": partial(resnet_50, 16, "float16"),
+    "decoder step, 4 layers of 2048, 4-bit weights": four_bit_step,
+    "BERT, 4 layers of 768, 128 tokens": partial(encoder, 4, 768),
+    "ResNet-18": resnet_18,
+    "2 bidirectional GRUs of 32, 60 steps": partial(recurrent, 60),
+    "BERT, 4 layers of 768, 16 tokens": partial(encoder, 4, 768, tokens=16),
+    "BERT, 4 layers of 768, 48 tokens": partial(encoder, 4, 768, tokens=48),
+    "ViT, 4 layers of 768, 197 tokens": partial(encoder, 4, 768, tokens=197),
 }
-QUICK: dict[str, Callable[[], Model]] = {
-    "encoder of 96, 32 tokens": lambda: Model.of_onnx(encoder(1, 96, tokens=32), "float32"),
-    "decoder step of 512, float16": lambda: Model.of_onnx(decoder_step(1, 512, 32), "float16"),
-    "decoder step of 512, 4-bit weights": lambda: Model.of_onnx(four_bit_step(1, 512, 31), "float32"),
-    "2 bidirectional GRUs of 8, 4 steps": lambda: Model.of_onnx(recurrent(4, 16, 8), "float32"),
-    "image decoder, 4² to 16²": lambda: Model.of_drawing([1, 16, 4, 4], partial(image_decoder, (16, 8, 8))),
-    "channels last, 8²": lambda: Model.of_drawing([1, 8, 8, 8], partial(channels_last, (8, 16, 16))),
-    "ConvNeXt, a block of 16 at 8²": lambda: Model.of_drawing([1, 16, 8, 8], partial(large_windows, 1)),
-    "100 softmaxes of 16 × 64": lambda: Model.of_drawing([16, 64], hundred),
+DRAWN: dict[str, tuple[list[int], Draw]] = {
+    "image decoder, 28² to 448²": ([1, 256, 28, 28], partial(image_decoder, (256, 128, 64, 32, 16))),
+    "channels last, 112²": ([1, 112, 112, 32], partial(channels_last, (32, 64, 128, 128, 256, 256))),
+    "ConvNeXt, 4 blocks of 96 at 56²": ([1, 96, 56, 56], partial(large_windows, 4)),
+    "last layer of GPT-2": ([1, 768], vocabulary),
+    "EfficientNet, 3 blocks, channels last, 56²": ([1, 56, 56, 144], partial(excited, (144, 144, 240, 240))),
+    "Llama, 4 layers of 1024, 64 tokens": ([64, 1024], partial(gated, 4)),
+    "Llama, 4 layers of 1024, a token": ([1, 1024], partial(gated, 4)),
+    "softmax of 4096², scaled and masked": ([4096, 4096], masked),
+    "last layer of GPT-2, as a gemm": ([1, 768], linear_vocabulary),
+    "last layer of GPT-2, as a gemm, 2 rows": ([2, 768], linear_vocabulary),
+    "dense layers of 50,176, 128 and 10": ([1, 50176], partial(dense, (50176, 128, 10))),
+    "dense layers of 16,384, 64 and 16,384": ([1, 16384], partial(dense, (16384, 64, 16384))),
+    "100 softmaxes of 16 × 64": ([16, 64], hundred),
+    "50 element-wise operators": ([1000], fifty),
 }
+QUICK_MADE: dict[str, Callable[[], tuple[bytes, list[int]]]] = {
+    "encoder of 96, 32 tokens": partial(encoder, 1, 96, tokens=32),
+    "decoder step of 512, float16": partial(decoder_step, 1, 512, 32),
+    "decoder step of 512, 4-bit weights": partial(four_bit_step, 1, 512, 31),
+    "2 bidirectional GRUs of 8, 4 steps": partial(recurrent, 4, 16, 8),
+}
+QUICK_DRAWN: dict[str, tuple[list[int], Draw]] = {
+    "image decoder, 4² to 16²": ([1, 16, 4, 4], partial(image_decoder, (16, 8, 8))),
+    "channels last, 8²": ([1, 8, 8, 8], partial(channels_last, (8, 16, 16))),
+    "ConvNeXt, a block of 16 at 8²": ([1, 16, 8, 8], partial(large_windows, 1)),
+    "100 softmaxes of 16 × 64": ([16, 64], hundred),
+}
+
+
+def models_of(
+    made: Mapping[str, Callable[[], tuple[bytes, list[int]]]], drawn: Mapping[str, tuple[list[int], Draw]]
+) -> dict[str, Callable[[], Model]]:
+    """Return what makes each model."""
+
+    def of_onnx(name: str) -> Model:
+        return Model.of_onnx(made[name](), "float16" if "float16" in name else "float32")
+
+    of_drawings = {name: partial(Model.of_drawing, *given) for name, given in drawn.items()}
+    return {name: partial(of_onnx, name) for name in made} | of_drawings
+
+
+MODELS = models_of(MADE, DRAWN)
+MODELS |= {f"operator: {case.name}": partial(Model.of_case, case) for case in CASES if not case.float16_accumulation}
+QUICK = models_of(QUICK_MADE, QUICK_DRAWN)
 
 
 # --- timing --------------------------------------------------------------------------------------------------------
@@ -337,37 +350,22 @@ class Contender:
         trips: seconds of a write, a dispatch and an awaited read.
     """
 
-    context: MLContext
-    graph: MLGraph
-    x: MLBuffer
-    y: MLBuffer
-    data: np.ndarray
+    built: Built
     rows: list[float] = attrs.field(factory=list)
     trips: list[float] = attrs.field(factory=list)
 
     async def take(self, in_a_row: int) -> None:
         """Time both once."""
-        self.context.write_buffer(self.x, self.data)
-        await self.context.drain()
-        started = perf_counter()
-        for _ in range(in_a_row):
-            self._dispatch()
-        await self.context.drain()
-        self.rows.append((perf_counter() - started) / in_a_row)
+        self.built.write()
+        await self.built.context.drain()
+        self.rows.append(await self.built.run(in_a_row) / in_a_row)
         for _ in range(2):
-            started = perf_counter()
-            await self.result()
-            self.trips.append(perf_counter() - started)
-
-    def _dispatch(self) -> None:
-        ((name, _),) = self.graph.output_descriptors.items()
-        self.context.dispatch(self.graph, {"x": self.x}, {name: self.y})
+            self.trips.append(await seconds_of(self.result))
 
     async def result(self) -> np.ndarray:
         """Make a round trip."""
-        self.context.write_buffer(self.x, self.data)
-        self._dispatch()
-        return np.asarray(await self.context.read_buffer(self.y))
+        (result,) = await self.built.trip()
+        return np.asarray(result)
 
 
 async def built(context: MLContext, model: Model, *left_out: str) -> Contender:
@@ -375,21 +373,11 @@ async def built(context: MLContext, model: Model, *left_out: str) -> Contender:
     builder = MLGraphBuilder(context)
     outputs = model.draw(builder)
     with passes_left_out(*left_out):
-        graph = await builder.build(outputs)
-    ((_, output),) = graph.output_descriptors.items()
-    x = await context.create_buffer(data_type=str(model.data.dtype), shape=model.data.shape, writable=True)
-    y = await context.create_buffer(data_type=output.data_type, shape=output.shape, readable=True)
-    return Contender(context, graph, x, y, model.data)
-
-
-def difference(one: np.ndarray, other: np.ndarray) -> float:
-    """Return the largest difference of two results, as a part of the largest number."""
-    one, other = one.astype(np.float64), other.astype(np.float64)
-    return float(np.abs(one - other).max() / np.abs(other).max())
+        return Contender(await Built.of(context, builder, outputs, {"x": model.data}))
 
 
 async def compared(ml: webnn_py.ML, model: Model, options: argparse.Namespace) -> dict:
-    """Time a model with all variants and without each; returns what goes into the JSON file."""
+    """Time a model with all variants and without each; return what goes into the JSON file."""
     context = await ml.create_context(backend="wgpu")
     with asked() as names:
         whole = await built(context, model)
@@ -414,16 +402,16 @@ async def compared(ml: webnn_py.ML, model: Model, options: argparse.Namespace) -
             await one.take(1 if options.quick else IN_A_ROW)
         rounds += 1
     context.destroy()
-    row, trip = statistics.median(whole.rows), statistics.median(whole.trips)
+    of_row, trip = statistics.median(whole.rows), statistics.median(whole.trips)
     without = {
         name: {
-            "row": statistics.median(one.rows) / row,
+            "row": statistics.median(one.rows) / of_row,
             "trip": statistics.median(one.trips) / trip,
             "difference": off[name],
         }
         for name, one in contenders.items()
     }
-    return {"row": row, "trip": trip, "rounds": rounds, "without": without, "failures": failures}
+    return {"row": of_row, "trip": trip, "rounds": rounds, "without": without, "failures": failures}
 
 
 # --- the tables ----------------------------------------------------------------------------------------------------
@@ -436,17 +424,16 @@ def as_markdown(found: Mapping[str, dict], device: str) -> str:
         for name, ratios in taken["without"].items():
             by_variant.setdefault(name, {})[model] = ratios
     lines = [f"{device}: time without a variant, as a multiple of the time with all (in a row; round trip).", ""]
-    lines += [f"| variant | models | mean | over {GAIN} | largest | where |", "|---|---|---|---|---|---|"]
+    lines += [head("variant", "models", "mean", f"over {GAIN}", "largest", "where")]
     for name in (CONTROL, *VARIANTS):
         if name in by_variant:
-            lines.append(f"| {' | '.join(_cells(name, by_variant[name]))} |")
+            lines.append(row(*_cells(name, by_variant[name])))
     unused = [name for name in VARIANTS if name not in by_variant]
     lines += ["", f"In none of the models: {', '.join(unused) or '–'}.", ""]
-    lines += ["| model | in a row | round trip | rounds | ratios in a row (round trip) |", "|---|---|---|---|---|"]
+    lines += [head("model", "in a row", "round trip", "rounds", "ratios in a row (round trip)")]
     for model, taken in found.items():
         ratios = [f"{name} {one['row']:.2f} ({one['trip']:.2f})" for name, one in taken["without"].items()]
-        times = [as_text(taken["row"]), as_text(taken["trip"]), str(taken["rounds"])]
-        lines.append(f"| {' | '.join([model, *times, ', '.join(ratios)])} |")
+        lines.append(row(model, as_text(taken["row"]), as_text(taken["trip"]), taken["rounds"], ", ".join(ratios)))
     return "\n".join(lines)
 
 
@@ -454,8 +441,8 @@ def _cells(name: str, ratios: Mapping[str, dict]) -> list[str]:
     both = np.array([(one["row"], one["trip"]) for one in ratios.values()])
     means = np.exp(np.log(both).mean(0))
     gains = (both >= GAIN).sum(0)
-    where = [f"{model} {max(row, trip):.2f}" for (model, _), (row, trip) in zip(ratios.items(), both, strict=True)]
-    where = [words for words, (row, trip) in zip(where, both, strict=True) if max(row, trip) >= GAIN]
+    where = [f"{model} {max(one, trip):.2f}" for (model, _), (one, trip) in zip(ratios.items(), both, strict=True)]
+    where = [words for words, pair in zip(where, both, strict=True) if max(pair) >= GAIN]
     pairs = [f"{one:.3f}; {other:.3f}" for one, other in (means, both.max(0))]
     return [name, str(len(both)), pairs[0], f"{gains[0]}; {gains[1]}", pairs[1], "; ".join(where)]
 
@@ -471,9 +458,9 @@ def write(found: Mapping[str, dict], device: str, folder: Path | None) -> None:
 
 
 async def measure(options: argparse.Namespace) -> bool:
-    """Time all models as long as there is time; returns whether all results agree."""
+    """Time all models as long as there is time; return whether all results agree."""
     models = QUICK if options.quick else MODELS
-    chosen = {name: make for name, make in models.items() if not options.words or any(w in name for w in options.words)}
+    chosen = {name: make for name, make in models.items() if is_wanted(name, options.words)}
     found: dict[str, dict] = {}
     began = perf_counter()
     async with webnn_py.open_ml(experimental={"int4"}) as ml:  # so that weights of four bits stay packed
@@ -502,13 +489,13 @@ async def measure(options: argparse.Namespace) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m spec_tests.labs.benchmarks.gpu_variants", description=__doc__)
-    parser.add_argument("words", nargs="*", metavar="WORD")
-    parser.add_argument("--out", type=Path, help="folder for gpu_variants.md and gpu_variants.json")
-    parser.add_argument("--seconds", type=float, default=270, help="begin no model later (default: %(default)s)")
-    parser.add_argument("--share", type=float, default=0.25, help="seconds for each variant (default: %(default)s)")
-    parser.add_argument("--quick", action="store_true", help="small models, each run once: to try the program")
-    if not trio.run(measure, parser.parse_args()):
+    arguments = parser("gpu_variants", __doc__)
+    arguments.add_argument("words", **WORDS)
+    arguments.add_argument("--out", type=Path, help="folder for gpu_variants.md and gpu_variants.json")
+    arguments.add_argument("--seconds", type=float, default=270, help="begin no model later (default: %(default)s)")
+    arguments.add_argument("--share", type=float, default=0.25, help="seconds for each variant (default: %(default)s)")
+    arguments.add_argument("--quick", action="store_true", help="small models, each run once: to try the program")
+    if not trio.run(measure, arguments.parse_args()):
         sys.exit(1)
 
 

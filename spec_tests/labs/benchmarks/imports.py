@@ -4,13 +4,14 @@ Fresh interpreters in turn, with compiled bytecode; medians of wall time, less t
 nothing.
 """
 
-import argparse
 import os
 import subprocess
 import sys
 import tempfile
 from statistics import median
 from time import perf_counter
+
+from spec_tests.labs.benchmarks.measure import parser
 
 IMPORTS = {"nothing": "pass", "numpy, trio": "import numpy, trio", "webnn_py": "import webnn_py"}
 
@@ -23,9 +24,9 @@ def seconds(code: str, environment: dict[str, str]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m spec_tests.labs.benchmarks.imports", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=21, help="interpreters for each import (default: 21)")
-    rounds = parser.parse_args().rounds
+    arguments = parser("imports", __doc__)
+    arguments.add_argument("--rounds", type=int, default=21, help="interpreters for each import (default: 21)")
+    rounds = arguments.parse_args().rounds
     with tempfile.TemporaryDirectory() as folder:
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         environment["PYTHONPYCACHEPREFIX"] = folder

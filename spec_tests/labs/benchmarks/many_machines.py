@@ -5,7 +5,6 @@ LAYERS products of WIDTH². Counted are the rows that are done from when all act
 the first of them has done its last.
 """
 
-import argparse
 import itertools
 import os
 from time import time
@@ -13,8 +12,9 @@ from time import time
 import numpy as np
 import ray
 import ray.data
-from onnx import TensorProto, helper, numpy_helper
 
+from spec_tests.labs.benchmarks.measure import parser
+from spec_tests.support.onnx_programs import program
 from spec_tests.support.ray_cluster import load_example
 
 WIDTH, LAYERS, FEATURES = 2048, 24, 64
@@ -22,7 +22,7 @@ ROWS, BATCHES_OF_A_BLOCK = 2048, 12  # a block takes Ray about 20 ms to hand out
 
 
 def model():
-    """Products in a row, all by the same square matrix, which keeps lengths."""
+    """Write products in a row, all by the same square matrix, which keeps lengths."""
     rng = np.random.default_rng(1)
     first = rng.standard_normal((FEATURES, WIDTH), np.float32)
     square = np.linalg.qr(rng.standard_normal((WIDTH, WIDTH), np.float32))[0]
@@ -30,24 +30,19 @@ def model():
     names = ["x", *(f"h{layer}" for layer in range(LAYERS + 1)), "y"]
     weights = ["first", *["square"] * LAYERS, "last"]
     nodes = [
-        helper.make_node("MatMul", [before, weight], [after])
+        ("MatMul", [before, weight], [after], {})
         for (before, after), weight in zip(itertools.pairwise(names), weights, strict=True)
     ]
-    graph = helper.make_graph(
+    return program(
         nodes,
-        "products",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", FEATURES])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["rows", 4])],
-        [
-            numpy_helper.from_array(array, name)
-            for name, array in (("first", first), ("square", square), ("last", last))
-        ],
+        {"x": ("float32", ["rows", FEATURES])},
+        {"y": ("float32", ["rows", 4])},
+        {"first": first, "square": square, "last": last},
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9).SerializeToString()
 
 
 def rate(example, data, gpus):
-    """Rows a second while all actors are at work, how many actors there were, and the whole time."""
+    """Return rows a second while all actors are at work, how many actors there were, and the whole time."""
     began = time()
     table = example.predict(data, model(), gpus=gpus, rows=ROWS).select_columns(["done", "process"]).to_pandas()
     whole = time() - began
@@ -60,14 +55,14 @@ def rate(example, data, gpus):
 
 def main():
     """Print a line for one GPU, a line for several, and their ratio; in turn, twice."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--gpus", type=int, default=2)
-    parser.add_argument("--batches", type=int, default=1200)
-    arguments = parser.parse_args()
+    arguments = parser("many_machines", __doc__)
+    arguments.add_argument("--gpus", type=int, default=2)
+    arguments.add_argument("--batches", type=int, default=1200)
+    arguments = arguments.parse_args()
     example = load_example()
 
     class Timed(example.Predictor):
-        """Says of each row when it was done, and by which process."""
+        """Notes of each row when it was done, and by which process."""
 
         def __init__(self, *arguments, **options):
             super().__init__(*arguments, **options)

@@ -1,8 +1,9 @@
-"""Timing contenders side by side: in turn, in one process, so that a busy machine is busy for all of them."""
+"""Timing contenders in turn, in one process, so that a busy machine is busy for all of them; and Markdown tables."""
 
+import argparse
 import inspect
 import statistics
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from time import perf_counter
 
 import attrs
@@ -11,6 +12,8 @@ import trio
 Contender = Callable[[], object] | Callable[[], Awaitable[object]]
 
 OURS = "webnn_py"
+WORDS = {"nargs": "*", "metavar": "WORD", "help": "only what has one of these in its name"}
+"""Of the argument that chooses what is measured."""
 
 
 @attrs.frozen
@@ -22,8 +25,28 @@ class Result:
     limit: str = ""
 
     def ratio(self, peer: str) -> float:
-        """How many times as long as ``peer`` webnn_py took."""
+        """Return how many times as long as ``peer`` webnn_py took."""
         return self.seconds[OURS] / self.seconds[peer]
+
+
+def parser(module: str, doc: str | None) -> argparse.ArgumentParser:
+    """Return a parser of the command line of one of these modules."""
+    return argparse.ArgumentParser(prog=f"python -m spec_tests.labs.benchmarks.{module}".rstrip("."), description=doc)
+
+
+def is_wanted(name: str, words: Iterable[str]) -> bool:
+    """Return whether a name has one of the words, or there are none."""
+    words = list(words)
+    return not words or any(word in name for word in words)
+
+
+async def seconds_of(call: Contender, clock: Callable[[], float] = perf_counter) -> float:
+    """Call once, and wait for what is awaitable."""
+    began = clock()
+    result = call()
+    if inspect.isawaitable(result):
+        await result
+    return clock() - began
 
 
 async def compare(
@@ -34,18 +57,14 @@ async def compare(
     for run in range(warm_up + runs):
         for contender, call in contenders.items():
             await trio.lowlevel.checkpoint()
-            started = perf_counter()
-            result = call()
-            if inspect.isawaitable(result):
-                await result
-            seconds = perf_counter() - started
+            seconds = await seconds_of(call)
             if run >= warm_up:
                 samples[contender].append(seconds)
     return Result(name, {contender: statistics.median(taken) for contender, taken in samples.items()}, limit)
 
 
 def as_text(seconds: float) -> str:
-    """A duration in the unit that suits it."""
+    """Return a duration in the unit that suits it."""
     if seconds < 1e-3:
         return f"{seconds * 1e6:.3g} µs"
     if seconds < 1:
@@ -53,17 +72,24 @@ def as_text(seconds: float) -> str:
     return f"{seconds:.3g} s"
 
 
+def row(*cells: object) -> str:
+    """Return a row of a Markdown table."""
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def head(*cells: str) -> str:
+    """Return the head of a Markdown table."""
+    return f"{row(*cells)}\n|{'---|' * len(cells)}"
+
+
 def table(results: list[Result]) -> str:
-    """A Markdown table: a row for each benchmark, medians, and the ratio to each peer."""
+    """Return a Markdown table: a row for each benchmark, medians, and the ratio to each peer."""
     peers = list(dict.fromkeys(peer for result in results for peer in result.seconds if peer != OURS))
-    lines = [
-        "| " + " | ".join(["", OURS, *peers, "goal"]) + " |",
-        "|" + "---|" * (len(peers) + 3),
-    ]
+    lines = [head("", OURS, *peers, "goal")]
     for result in results:
         cells = [result.name, as_text(result.seconds[OURS])]
         for peer in peers:
             taken = result.seconds.get(peer)
             cells.append("–" if taken is None else f"{as_text(taken)} ({result.ratio(peer):.2f} ×)")
-        lines.append("| " + " | ".join([*cells, result.limit]) + " |")
+        lines.append(row(*cells, result.limit))
     return "\n".join(lines)

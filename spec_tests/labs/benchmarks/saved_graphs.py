@@ -34,7 +34,7 @@ class Clock:
 
 
 def synthetic(builder):
-    """Blocks of six nodes: convolutions of many widths, activations, a mean over each image, products, sums."""
+    """Draw blocks of six nodes: convolutions of many widths, activations, a mean over each image, products, sums."""
     rng = np.random.default_rng(0)
     x = builder.input("x", data_type="float32", shape=[1, 16, 8, 8])
     for block in range(NODES // 6):
@@ -65,13 +65,16 @@ async def run_once(clock, backend, model, folder, way):
             clock.note("draw")
             graph = await builder.build(outputs)
             clock.note("build")
+        inputs, outputs = [
+            {
+                name: await context.create_buffer(data_type=d.data_type, shape=d.shape, **{access: True})
+                for name, d in descriptors.items()
+            }
+            for access, descriptors in (("writable", graph.input_descriptors), ("readable", graph.output_descriptors))
+        ]
         rng = np.random.default_rng(1)
-        inputs, outputs = {}, {}
-        for name, d in graph.input_descriptors.items():
-            inputs[name] = await context.create_buffer(data_type=d.data_type, shape=d.shape, writable=True)
-            context.write_buffer(inputs[name], rng.standard_normal(d.shape).astype(d.data_type))
-        for name, d in graph.output_descriptors.items():
-            outputs[name] = await context.create_buffer(data_type=d.data_type, shape=d.shape, readable=True)
+        for buffer in inputs.values():
+            context.write_buffer(buffer, rng.standard_normal(buffer.shape).astype(buffer.data_type))
         for step in STEPS[-2:]:
             context.dispatch(graph, inputs, outputs)
             results = [await context.read_buffer(buffer) for buffer in outputs.values()]
@@ -89,18 +92,9 @@ def onnx_outputs(model, builder):
 
 
 def process(backend, model, folder, way):
-    """What a fresh interpreter took for each step."""
-    command = [
-        sys.executable,
-        "-m",
-        __spec__.name,
-        "--backend",
-        backend,
-        "--child",
-        folder,
-        way,
-        *filter(None, [model]),
-    ]
+    """Return what a fresh interpreter takes for each step."""
+    command = [sys.executable, "-m", __spec__.name, "--backend", backend, "--child", folder, way]
+    command += filter(None, [model])
     run = subprocess.run(command, check=True, capture_output=True, text=True)
     return json.loads(run.stdout.splitlines()[-1])
 

@@ -5,16 +5,14 @@
 Everything of one table is timed in turn in one process; medians.
 """
 
-import argparse
 import math
-import statistics
-from time import perf_counter
 
 import numpy as np
 import trio
 
 import webnn_py
-from spec_tests.labs.benchmarks.measure import as_text
+from spec_tests.labs.benchmarks.built import Built
+from spec_tests.labs.benchmarks.measure import as_text, compare, head, parser, row
 from webnn_py import MLGraphBuilder
 from webnn_py.runtime import Environment
 
@@ -24,59 +22,40 @@ DIMS = (2, 3)
 
 
 async def build(context):
-    """The small model: y = x + 1."""
-    builder = MLGraphBuilder(context)
-    x = builder.input("x", data_type="float32", shape=DIMS)
-    return await builder.build({"y": builder.add(x, builder.constant(np.ones(1, np.float32)))})
+    """Build the small model: y = x + 1."""
+    data = {"x": np.ones(DIMS, np.float32)}
+    return await Built.of_drawing(context, lambda b, x: b.add(x, b.constant(np.ones(1, np.float32))), data)
 
 
 async def timed(calls, runs):
-    """Medians by name, each call run in turn."""
-    samples = {name: [] for name in calls}
-    for run in range(runs + 5):
-        for name, call in calls.items():
-            await trio.lowlevel.checkpoint()
-            began = perf_counter()
-            await call()
-            if run >= 5:
-                samples[name].append(perf_counter() - began)
-    return {name: statistics.median(taken) for name, taken in samples.items()}
+    return (await compare("", calls, runs=runs, warm_up=5)).seconds
 
 
 async def runs(env):
-    """A run from host to host, and by hand."""
-    context = (await env.open_device()).context
-    graph = await build(context)
-    session = await env.create_session(graph)
-    x = await context.create_buffer(data_type="float32", shape=DIMS, writable=True)
-    y = await context.create_buffer(data_type="float32", shape=DIMS, readable=True)
-    data = np.ones(DIMS, np.float32)
-
-    async def by_hand():
-        context.write_buffer(x, data)
-        context.dispatch(graph, {"x": x}, {"y": y})
-        await context.read_buffer(y)
+    """Time a run from host to host, and by hand."""
+    built = await build((await env.open_device()).context)
+    session = await env.create_session(built.graph)
 
     async def by_session():
-        await session.run({"x": data})
+        await session.run(built.data)
 
-    taken = await timed({"write + dispatch + read by hand": by_hand, "session.run(), host to host": by_session}, RUNS)
+    calls = {"write + dispatch + read by hand": built.trip, "session.run(), host to host": by_session}
+    taken = await timed(calls, RUNS)
     await session.release()
-    for thing in (x, y, graph):
-        thing.destroy()
+    built.destroy()
     return taken
 
 
 async def bound_runs(env):
-    """A run of a chain of bound runs, and the device idle at its end, for each of them."""
+    """Time a run of a chain of bound runs, until the device is idle."""
     context = (await env.open_device()).context
-    graph = await build(context)
+    built = await build(context)
+    graph = built.graph
     source = await env.create_tensor(np.ones(DIMS, np.float32))
     target = await env.create_tensor(data_type="float32", dims=DIMS)
     plain = await env.create_session(graph)
     captured = await env.create_session(graph, enable_graph_capture=True)
     chain = 20
-    taken = {}
 
     def of(session):
         async def run():
@@ -97,25 +76,25 @@ async def bound_runs(env):
         "session.run(), bound, no read": of(plain),
         "session.run(), captured, no read": of(captured),
     }
-    for name, seconds in (await timed(calls, ROUNDS)).items():
-        taken[name] = seconds / chain
+    taken = {name: seconds / chain for name, seconds in (await timed(calls, ROUNDS)).items()}
     for session in (plain, captured):
         await session.release()
     for tensor in (source, target):
         tensor.dispose()
-    graph.destroy()
+    built.destroy()
     return taken
 
 
 async def lives(env):
-    """Create, first run, release, in an environment that keeps its device."""
+    """Time creation, first run and release, in an environment that keeps its device."""
     context = (await env.open_device()).context
-    data = np.ones(DIMS, np.float32)
 
     async def live():
-        graph = await build(context)
+        builder = MLGraphBuilder(context)
+        x = builder.input("x", data_type="float32", shape=DIMS)
+        graph = await builder.build({"y": builder.add(x, builder.constant(np.ones(1, np.float32)))})
         async with await env.create_session(graph) as session:
-            await session.run({"x": data})
+            await session.run({"x": np.ones(DIMS, np.float32)})
         graph.destroy()
         await env.drain()
 
@@ -123,7 +102,7 @@ async def lives(env):
 
 
 async def measure(backend):
-    """Medians by name on one device."""
+    """Return medians by name on one device."""
     async with webnn_py.open_ml() as ml, Environment(ml, backend, preserve_device=True) as env:
         taken = {}
         for benchmark in (runs, bound_runs, lives):
@@ -132,18 +111,18 @@ async def measure(backend):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="python -m spec_tests.labs.benchmarks.sessions", description=__doc__)
-    parser.add_argument("backends", nargs="*", default=["numpy"], help="devices (default: numpy)")
-    parser.add_argument("--repeat", type=int, default=1, help="measure so often and print the best of each")
-    options = parser.parse_args()
+    arguments = parser("sessions", __doc__)
+    arguments.add_argument("backends", nargs="*", default=["numpy"], help="devices (default: numpy)")
+    arguments.add_argument("--repeat", type=int, default=1, help="measure so often and print the best of each")
+    options = arguments.parse_args()
     for backend in options.backends:
         best = {}
         for _ in range(options.repeat):
             where, taken = trio.run(measure, backend)
             best = {name: min(seconds, best.get(name, math.inf)) for name, seconds in taken.items()}
-        print(f"\n{where}\n\n| | |\n|---|---|")
+        print(f"\n{where}\n", head("", ""), sep="\n")
         for name, seconds in best.items():
-            print(f"| {name} | {as_text(seconds)} |")
+            print(row(name, as_text(seconds)))
 
 
 if __name__ == "__main__":

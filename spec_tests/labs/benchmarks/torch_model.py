@@ -4,6 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import onnx
+from onnx import numpy_helper
 
 
 class TorchModel:
@@ -11,9 +13,7 @@ class TorchModel:
 
     def __init__(self, model: bytes, data: np.ndarray) -> None:
         """Load a model for inputs that are like ``data``."""
-        import onnx  # noqa: PLC0415 - optional
         import torch  # noqa: PLC0415 - optional
-        from onnx import numpy_helper  # noqa: PLC0415 - optional
 
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
         torch.backends.cudnn.benchmark = True
@@ -38,7 +38,7 @@ class TorchModel:
                 self._y = self._compute()
 
     def run(self, data: np.ndarray) -> np.ndarray:
-        """The result for an input."""
+        """Return the result for an input."""
         self._x.copy_(self._torch.from_numpy(data))
         self._graph.replay()
         return self._y.cpu().numpy()

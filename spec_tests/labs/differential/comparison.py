@@ -1,4 +1,4 @@
-"""Whether two results of a program say the same, and if not, which listed difference explains it."""
+"""Comparison of two results of a program: whether they agree, and which listed difference explains it if not."""
 
 import math
 import re
@@ -22,7 +22,7 @@ LEAST = {"float32": 2.0**-126, "float16": 2.0**-14}
 
 @attrs.frozen
 class Listed:
-    """A difference that is known, with its reason.
+    """A known difference, with its reason.
 
     Attributes:
         name: what reports call it.
@@ -45,7 +45,7 @@ class Listed:
     reason: str
 
     def explains(self, one):
-        """Whether a difference is this one."""
+        """Return whether a difference is this one."""
         if one.kind not in self.kinds:
             return False
         patterns = (self.ours, one.pair[0]), (self.theirs, one.pair[1])
@@ -61,7 +61,7 @@ class Listed:
 
 @attrs.frozen
 class Difference:
-    """What differs in one place of a program.
+    """A difference in one place of a program.
 
     Attributes:
         kind: the program's.
@@ -117,13 +117,13 @@ def differences(program, ours, theirs):
 
 
 def _features(steps):
-    """What some steps are about."""
+    """Return the operators, features, and operators with features of some steps."""
     operators = {f"{step.operator} {feature}".strip() for step in steps.values() for feature in ("", *step.features)}
     return frozenset(operators).union(*(step.features for step in steps.values()))
 
 
 def _of_events(program, ours, theirs):
-    """What each call of a program came to, and the order of settlements: among those of a kind, or among all."""
+    """Return the outcomes of calls, and the order of settlements: among those of a kind, or among all."""
     ((_, step),) = program.steps.items()
     ends = {"destroyTensor"} & step.features
     for name in sorted(ours["outcomes"].keys() | theirs["outcomes"].keys()):
@@ -222,7 +222,7 @@ def _by_kind(program, name, hidden, arrays, away):
 
 
 def _summed(step):
-    """What a step sums up: rounding is in proportion to the greatest of it."""
+    """Return the summands of a step: its rounding error is in proportion to the largest."""
     return step.given[0].astype(np.float64) if step.given and step.operator in SUMS else None
 
 
@@ -269,7 +269,7 @@ def apart(ours, theirs, known=None, sums=None):
 
 
 def kind_of(item):
-    """What kind of number an element is: the words that listed differences speak of."""
+    """Return the kind of number that an element is, in the words of listed differences."""
     item = item.item()
     if not isinstance(item, float):
         return "0" if item == 0 else "number"

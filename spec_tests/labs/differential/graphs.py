@@ -126,7 +126,7 @@ def call_text(call):
 
 
 def features_of(call, constants):
-    """What differences may be about."""
+    """The subjects of differences."""
     operator = OPERATORS[call.method]
     bound = inspect.signature(operator.function).bind(*call.args, **call.options).arguments
     found = {value.data_type for value in (*call.operands, *call.results)}

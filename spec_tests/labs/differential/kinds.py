@@ -1,4 +1,4 @@
-"""The kinds of programs, and how many of each there are in so many."""
+"""The kinds of programs, and the share of each."""
 
 from itertools import count, cycle, islice
 
@@ -14,7 +14,7 @@ SHARES = {
 
 
 def programs(amount, seed, profile, chosen=None):
-    """So many programs of a seed, the same each time."""
+    """Draw this many programs of a seed, the same each time."""
     shares = {name: SHARES[name] for name in chosen or SHARES}
     numbers = {name: count() for name in shares}
     turns = [name for name, (_, share) in shares.items() for _ in range(share)]

@@ -1,4 +1,4 @@
-"""Where programs are played: here, in an engine on a device, or in a browser."""
+"""The places that play programs: here, in an engine on a device, or in a browser."""
 
 import contextlib
 import http.server
@@ -128,7 +128,7 @@ class Browser:
         self._left = PROGRAMS_A_PAGE
 
     def _is(self, expression):
-        """Whether an expression holds; not while one page gives way to another."""
+        """Return whether an expression holds; not while one page gives way to another."""
         with contextlib.suppress(AssertionError):
             return self._chromium.run(expression)
         return False

@@ -47,7 +47,7 @@ class Program:
 
 
 def number_text(value):
-    """A number as JavaScript has it; of whatever type, so that the typed array holds the same."""
+    """Write a number in JavaScript, in the type with which the typed array holds the same."""
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     if isinstance(value, (int, np.integer)):

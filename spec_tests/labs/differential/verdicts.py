@@ -29,12 +29,12 @@ def options():
 
 
 def drawn(amount, seed, profile):
-    """So many graphs of a seed, every other one free of the profile."""
+    """Draw this many graphs of a seed, every other one not limited to the profile."""
     return [graphs.generate(number, seed, None if number % 2 else profile) for number in range(amount)]
 
 
 def verdict(result):
-    """What a result says of its program: that it runs, or where it ends with which error."""
+    """Return the verdict on a program: that it runs, or where it ends with which error."""
     return "runs" if "outputs" in result else f"{result['stage']} {result['error']}"
 
 

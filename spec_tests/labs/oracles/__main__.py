@@ -27,7 +27,7 @@ from webnn_py.device.on_wgpu.codegen.attention import tile
 
 @attrs.define
 class GraphsFound:
-    """What graphs have shown.
+    """The findings of graphs.
 
     Attributes:
         count: how many were computed.
@@ -42,7 +42,7 @@ class GraphsFound:
 
 @attrs.define
 class CasesFound:
-    """What cases have shown.
+    """The findings of cases.
 
     Attributes:
         count: how many were computed.
@@ -89,7 +89,7 @@ async def _compute_graph(there, number, program, known, gathered):
 
 
 def compute_cases(places, part, seed):
-    """One of so many cases of every operator."""
+    """Return one in this many cases of every operator."""
     gathered = CasesFound()
     for file in load_all() if part else ():
         some = attrs.evolve(file, cases=file.cases[seed % part :: part])

@@ -14,7 +14,7 @@ UNIT = Known(-1, 1, 2.0**-4)
 
 @attrs.frozen
 class Drawing:
-    """What is drawn.
+    """The choices of a drawing.
 
     Attributes:
         drawer: the program.
@@ -43,7 +43,7 @@ class Drawing:
         return self.drawer.loosely(method, *operands, error=self.shifted(2, 8 * self.error), **options)
 
     def shifted(self, whole, error):
-        """How far shares of something may be apart, of which a row has so much as a whole."""
+        """Return the allowed error of weights whose rows have this sum."""
         if self.large == 1:
             return error
         return whole if self.data_type == "float16" else 0.05 * whole
@@ -130,7 +130,7 @@ def masked(drawing, scores):
 
 
 def hiding(drawing, scores, shape):
-    """What scores of hidden keys are replaced by."""
+    """Draw what replaces the scores of hidden keys."""
     drawer = drawing.drawer
     way = drawer.choose("lowest", "low", "given")
     if way == "given":
@@ -151,7 +151,7 @@ def probabilities(drawing, scores):
 
 
 def behind(drawing, mixed):
-    """What follows: heads beside each other again, or something element by element."""
+    """Draw what follows: heads merged again, or an element-wise operator."""
     drawer = drawing.drawer
     way = drawer.choose("none", "heads", "heads", "relu", "add")
     if way == "heads" and mixed.rank == 4:

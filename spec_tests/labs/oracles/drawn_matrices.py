@@ -47,7 +47,7 @@ def _cast(drawer, data_type, shape, known, is_input):
 
 
 def _of_heads(drawer, data_type, shape, known, is_input):
-    """Heads beside each other in a row, as a layer returns them."""
+    """Draw a matrix of heads, which is transposed from rows as a layer returns them."""
     if len(shape) == 2:
         return _source(drawer, data_type, shape, known, is_input)
     *batch, heads, rows, columns = shape

@@ -71,7 +71,7 @@ class Disagreement:
 
 
 def apart(value, one, other):
-    """How far two results are from each other beyond what may be, an element each."""
+    """Return by how much each element of two results differs beyond the bound."""
     kind = np.float64 if is_float(value.data_type) else object  # integers of 64 bits, without rounding
     one, other = one.astype(kind), other.astype(kind)
     with np.errstate(invalid="ignore"):

@@ -27,7 +27,7 @@ class Known:
     reason: str
 
     def explains(self, one):
-        """Whether a disagreement is this one."""
+        """Return whether a disagreement is this one."""
         return one.operator in self.operators and self.places.issuperset(one.odd) and self.features <= one.features
 
 

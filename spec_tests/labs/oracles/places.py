@@ -1,4 +1,4 @@
-"""Where a random graph or a case is computed: every device, and onnxruntime alone, of the exported model."""
+"""The places that compute a random graph or a case: every device, and onnxruntime alone, of the exported model."""
 
 from contextlib import asynccontextmanager
 
@@ -31,7 +31,7 @@ def session_of(model, level):
 
 @attrs.frozen
 class Refused:
-    """What a place says instead of results."""
+    """The error that a place reports instead of results."""
 
     text: str
 

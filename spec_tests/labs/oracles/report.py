@@ -1,4 +1,4 @@
-"""What several places disagree on, as Markdown."""
+"""The report of disagreements between places, as Markdown."""
 
 from collections import Counter, defaultdict
 from importlib.metadata import version

@@ -1,4 +1,4 @@
-"""The third oracle: what places disagree on is found, told of the right one, cut down, and listed with a reason."""
+"""The third oracle: disagreements are found, told from known ones, minimized, and listed with a reason."""
 
 import attrs
 import numpy as np

@@ -30,7 +30,7 @@ AS_FAR = 1.01
 
 
 def outcome(model, path, options):
-    """What a model comes to: its line, whether it is as listed, and whether it is onnxruntime's bit for bit."""
+    """Return the result of a model: its line, whether it is as listed, and whether it is onnxruntime's bit for bit."""
     try:
         result = trio.run(partial(compared, model, path, options.backend))
     except UnsupportedModelError as error:
@@ -64,7 +64,7 @@ def outcome(model, path, options):
 
 
 def _outcome_or_failure(model, path, options):
-    """Likewise; what neither side can run is not as listed, and the others go on."""
+    """Return the result of a model; one that neither side can run is not as listed, and the others go on."""
     try:
         return outcome(model, path, options)
     except Exception as error:  # noqa: BLE001 - onnxruntime's own errors, or a fault to be found

@@ -11,13 +11,14 @@ from onnx import helper, numpy_helper
 import webnn_py
 from spec_tests.labs.real_models.contents import content
 from spec_tests.labs.real_models.exact import exactly
+from spec_tests.support.computing import compute_graph
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import OnnxModel
 
 
 @attrs.frozen
 class Result:
-    """How a model did.
+    """The comparison of a model.
 
     Attributes:
         nodes: how many it has, those of its branches and bodies counted.
@@ -36,7 +37,7 @@ class Result:
 
 @attrs.frozen
 class Apart:
-    """How the nodes of a model did, each given what onnxruntime computed before it.
+    """The comparison of a model's nodes, each given what onnxruntime computed before it.
 
     Attributes:
         compared: how many outputs.
@@ -61,7 +62,7 @@ def session_of(model, level=onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL):
 
 
 def feeds_of(model, session):
-    """What a listed model is given: all inputs, and which of them are known."""
+    """Return the inputs of a listed model, and which of them are known."""
     given = {item.name: content(model.inputs[item.name], item.type) for item in session.get_inputs()}
     return {name: value for name, (value, _) in given.items()}, {name for name, (_, known) in given.items() if known}
 
@@ -89,7 +90,7 @@ async def compared(model, path, backend):
         shapes = {name: value.shape for name, value in feeds.items() if name not in known}
         outputs = loaded.convert(builder, shapes, {name: feeds[name] for name in known})
         seconds = time.thread_time() - began
-        ours = await run_graph(context, await builder.build(outputs), feeds)
+        ours = await compute_graph(context, await builder.build(outputs), feeds)
     assert ours.keys() == wanted.keys(), sorted(ours.keys() ^ wanted.keys())
     from_exact = None
     if model.exact:
@@ -106,7 +107,7 @@ def farthest(ours, theirs):
 
 
 def from_itself(model, path):
-    """How far onnxruntime with its optimizations is from itself without; the farthest of its levels."""
+    """Return the largest distance of onnxruntime with optimizations, at any level, from itself without."""
     session = session_of(str(path))
     feeds, _ = feeds_of(model, session)
     plain = results_of(session, feeds)
@@ -118,7 +119,7 @@ def from_itself(model, path):
 
 
 def difference(ours, theirs):
-    """How far an output is from another, relative to its largest value; infinite where a shape or a NaN differs."""
+    """Return the distance of two outputs, relative to the largest value; infinite where a shape or a NaN differs."""
     ours, theirs = ours.astype(np.float64), np.asarray(theirs).astype(np.float64)
     if ours.shape != theirs.shape or not np.array_equal(np.isfinite(ours), np.isfinite(theirs)):
         return np.inf
@@ -126,21 +127,6 @@ def difference(ours, theirs):
     largest = np.abs(theirs[finite]).max(initial=0)
     apart = np.abs(ours - theirs)[finite].max(initial=0)
     return float(apart / largest) if largest else float(apart)
-
-
-async def run_graph(context, graph, feeds):
-    inputs, outputs = {}, {}
-    for name, descriptor in graph.input_descriptors.items():
-        inputs[name] = await context.create_buffer(
-            data_type=descriptor.data_type, shape=descriptor.shape, writable=True
-        )
-        context.write_buffer(inputs[name], feeds[name].astype(descriptor.data_type))
-    for name, descriptor in graph.output_descriptors.items():
-        outputs[name] = await context.create_buffer(
-            data_type=descriptor.data_type, shape=descriptor.shape, readable=True
-        )
-    context.dispatch(graph, inputs, outputs)
-    return {name: await context.read_buffer(buffer) for name, buffer in outputs.items()}
 
 
 def _count(graph):
@@ -157,12 +143,12 @@ async def compared_apart(model, path, backend):
         context = await ml.create_context(backend=backend)
         builder = MLGraphBuilder(context)
         outputs = OnnxModel.load(taken.SerializeToString(), **model.options).convert(builder)
-        ours = await run_graph(context, await builder.build(outputs), given)
+        ours = await compute_graph(context, await builder.build(outputs), given)
     return _told(ours, wanted)
 
 
 def all_values(proto, model, asked=None):
-    """What each node of a listed model gives in onnxruntime, and what it is given, by name; and what is known.
+    """Return the results of a listed model's nodes in onnxruntime and their inputs, by name; and what is known.
 
     Args:
         proto: the model, without branches.

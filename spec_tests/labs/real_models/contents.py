@@ -1,4 +1,4 @@
-"""What models are given: pictures, noise, words. The same in every run."""
+"""Inputs of models: pictures, noise, words; the same in every run."""
 
 import ast
 import math
@@ -45,7 +45,7 @@ def content(text, element_type):
 
 
 def noise(shape):
-    """What sounds and states are like."""
+    """Return normal noise, for sounds and states."""
     return np.random.default_rng(7).standard_normal(shape) * 0.5
 
 

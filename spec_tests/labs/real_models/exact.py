@@ -1,4 +1,4 @@
-"""What a model comes to in float64: says whose error a difference is, of here or of onnxruntime."""
+"""Results of a model in float64, which tell whether an error is this package's or onnxruntime's."""
 
 import numpy as np
 import onnx

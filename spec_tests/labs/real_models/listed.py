@@ -13,7 +13,7 @@ BOUND = 1e-3
 
 @attrs.frozen
 class Package:
-    """What models come in.
+    """A package that has models.
 
     Attributes:
         registry: "pypi", "npm" or "git".

@@ -1,4 +1,4 @@
-"""What outputs mean to who asked: the text, the class, the faces, whether somebody speaks, here and there."""
+"""The answers that outputs encode: the text, the class, the faces, whether somebody speaks, here and there."""
 
 import operator
 from itertools import pairwise
@@ -8,8 +8,9 @@ import numpy as np
 import onnx
 
 import webnn_py
-from spec_tests.labs.real_models.comparison import feeds_of, results_of, run_graph, session_of
+from spec_tests.labs.real_models.comparison import feeds_of, results_of, session_of
 from spec_tests.labs.real_models.questions import QUESTIONS, question
+from spec_tests.support.computing import run_graph
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import OnnxModel
 
@@ -21,7 +22,7 @@ STATES = ("state", "h", "c")
 
 @attrs.frozen
 class Answers:
-    """What a model answered.
+    """The answer of a model.
 
     Attributes:
         asked: how many questions.
@@ -49,7 +50,7 @@ def best(outputs, _):
 
 
 def decisions(outputs, _):
-    """Where it is likelier than not."""
+    """Return where it is likelier than not."""
     return np.flatnonzero(next(iter(outputs.values())) > 1 / 2).tolist()
 
 
@@ -87,7 +88,7 @@ def faces(outputs, _):
 
 
 def are_same_faces(ours, theirs):
-    """Whether two lists of faces are the same; pixels may be rounded to either side."""
+    """Return whether two lists of faces are the same; pixels may be rounded to either side."""
     places = [[place for place, *_ in faces] for faces in (ours, theirs)]
     return places[0] == places[1] and np.abs(np.array(ours) - np.array(theirs)).max(initial=0) <= 1
 

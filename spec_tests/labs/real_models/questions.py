@@ -1,4 +1,4 @@
-"""What models are asked: lines and pages of text, digits, faces, files, a voice. The same in every run."""
+"""Questions to models: lines and pages of text, digits, faces, files, a voice; the same in every run."""
 
 import wave
 from functools import cache
@@ -66,7 +66,7 @@ def line(shape, number, folder):
 
 
 def turned_line(shape, number, folder):
-    """Likewise; each second stands on its head."""
+    """A sentence as in :func:`line`; every second one is upside down."""
     written = drawn(SENTENCES[number // 2], shape[2], folder)
     written = ImageOps.flip(ImageOps.mirror(written)) if number % 2 else written
     return _planes(_fitted(written, shape[3], shape[2]), shape)
@@ -104,7 +104,7 @@ def face(shape, number, _):
 
 
 def small_face(shape, number, _):
-    """Likewise, red, green, blue, from -1 to 1."""
+    """The drawn faces in red, green, blue, from -1 to 1."""
     return (face(shape, number, None)[:, ::-1] - 127) / 128
 
 
@@ -134,7 +134,7 @@ def letters(shape, number, _):
 
 
 def heard(shape, number, folder):
-    """What the encoder of the listed speech model, in onnxruntime, makes of a stretch of the recording."""
+    """Return the output of the listed speech model's encoder, in onnxruntime, for a stretch of the recording."""
     samples = _samples(path_of(RECORDING, folder))
     start, length = number * SAMPLES * shape[1], SAMPLES * (shape[1] + 1) + BEFORE
     encoder = session_of(str(path_of(_speech("encoder_model.onnx"), folder)))

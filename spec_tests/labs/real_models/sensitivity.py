@@ -1,4 +1,4 @@
-"""How far onnxruntime moves from itself where floats on the way are another by one unit in the last place.
+"""Sensitivity of onnxruntime's outputs to intermediate floats that change by one ULP.
 
 What is quantized by its own range falls to the other side then, now and then. No other implementation is nearer to it
 than that, but one that adds in the same order and has the same exponentials.
@@ -42,7 +42,7 @@ LARGEST = 1e30
 
 
 def moves_by(model, path, runs=RUNS):
-    """How far the outputs are from what they were, relative to the largest value; the farthest of some runs."""
+    """Return the largest distance of the outputs from the originals in some runs, relative to the largest value."""
     plain, *moved = runs_of(model, path, runs)
     return max(farthest(item, plain) for item in moved)
 

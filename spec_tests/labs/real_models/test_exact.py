@@ -1,10 +1,10 @@
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from spec_tests.labs.real_models.comparison import difference, session_of
 from spec_tests.labs.real_models.exact import exactly
+from spec_tests.support.onnx_programs import make_model
 
 RANDOM = np.random.default_rng(3)
 X = RANDOM.standard_normal([1, 4, 9, 8]).astype(np.float32)
@@ -14,15 +14,9 @@ SHAPE = {"kernel_shape": [3, 2]}
 
 
 def written(path, nodes, opset=9, x=X, w=W):
-    """A model of nodes from x to y."""
-    graph = helper.make_graph(
-        nodes,
-        "graph",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
-        [onnx.ValueInfoProto(name="y")],
-        [numpy_helper.from_array(w, "w"), numpy_helper.from_array(B, "b"), numpy_helper.from_array(B[:2], "b2")],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8), path)
+    """Write a model of nodes from x to y."""
+    weights = {"w": w, "b": B, "b2": B[:2]}
+    path.write_bytes(make_model(nodes, {"x": x, **weights}, ["y"], weights, opset=opset))
     return path
 
 

@@ -1,58 +1,37 @@
 import attrs
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 
 from spec_tests.labs.real_models.comparison import session_of
-from spec_tests.labs.real_models.listed import Model, Package
 from spec_tests.labs.real_models.meanings import MEANINGS, answered, are_same_faces
 from spec_tests.labs.real_models.questions import QUESTIONS, question
+from spec_tests.support.onnx_programs import make_model
 
 WITHOUT_PACKAGES = {"face 1 3 24 32", "small_face 1 3 24 32", "file 1 64", "letters 2 8"}
 
 
-def remembering(weight):
-    """A model that adds up what it is asked, and says whether that is more than a half."""
-    graph = helper.make_graph(
-        [
-            helper.make_node("Mul", ["x", "weight"], ["m"]),
-            helper.make_node("Add", ["m", "state"], ["stateN"]),
-            helper.make_node("Sigmoid", ["stateN"], ["y"]),
-        ],
-        "remembering",
-        [
-            helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4]),
-            helper.make_tensor_value_info("state", TensorProto.FLOAT, [1, 4]),
-        ],
-        [onnx.ValueInfoProto(name=name) for name in ("y", "stateN")],
-        [numpy_helper.from_array(np.array([weight, -weight, 0, 1], np.float32), "weight")],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+def written(weight=0.5):
+    """Return a model that adds up what it is asked, and says whether that is more than a half."""
+    nodes = [
+        helper.make_node("Mul", ["x", "weight"], ["m"]),
+        helper.make_node("Add", ["m", "state"], ["stateN"]),
+        helper.make_node("Sigmoid", ["stateN"], ["y"]),
+    ]
+    weights = {"weight": np.array([weight, -weight, 0, 1], np.float32)}
+    given = dict.fromkeys(("x", "state"), np.zeros([1, 4], np.float32))
+    return make_model(nodes, {**given, **weights}, ["y", "stateN"], weights, opset=18)
 
 
 @pytest.fixture
-def path(tmp_path):
-    path = tmp_path / "model.onnx"
-    onnx.save(remembering(0.5), path)
-    return path
-
-
-@pytest.fixture
-def model():
-    return Model(
-        package=Package("pypi", "no-such-package", "1.0", "MIT"),
-        file="model.onnx",
-        sha256="0" * 64,
-        inputs={"x": "noise 1 4", "state": "noise 1 4"},
-        meaning="decisions",
-        asked={"x": "letters 1 4"},
-    )
+def model(model):
+    inputs = {"x": "noise 1 4", "state": "noise 1 4"}
+    return attrs.evolve(model, inputs=inputs, meaning="decisions", asked={"x": "letters 1 4"})
 
 
 @pytest.fixture
 def other_weight(monkeypatch):
-    other = session_of(remembering(-0.5).SerializeToString())
+    other = session_of(written(-0.5))
     monkeypatch.setattr("spec_tests.labs.real_models.meanings.session_of", lambda _: other)
 
 

@@ -6,51 +6,29 @@ from pathlib import Path
 import attrs
 import magika
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from spec_tests.labs.real_models.comparison import compared, compared_apart, difference, session_of
 from spec_tests.labs.real_models.contents import KINDS
-from spec_tests.labs.real_models.listed import Model, Package, listed
+from spec_tests.labs.real_models.listed import listed
 from spec_tests.labs.real_models.meanings import MEANINGS
 from spec_tests.labs.real_models.packages import NotHadError, path_of
 from spec_tests.labs.real_models.questions import QUESTIONS
-
-PACKAGE = Package("pypi", "no-such-package", "1.0", "MIT")
-
-
-def quantizing(scale):
-    """A model that quantizes by its own range, multiplies integers and scales by a number."""
-    graph = helper.make_graph(
-        [
-            helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
-            helper.make_node("MatMulInteger", ["q", "w", "z"], ["i"]),
-            helper.make_node("Cast", ["i"], ["f"], to=TensorProto.FLOAT),
-            helper.make_node("Mul", ["f", "s"], ["m"]),
-            helper.make_node("Mul", ["m", "scale"], ["y"]),
-        ],
-        "quantizing",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 8])],
-        [onnx.ValueInfoProto(name="y")],
-        [
-            numpy_helper.from_array(np.random.default_rng(4).integers(-9, 9, [8, 4]).astype(np.int8), "w"),
-            numpy_helper.from_array(np.float32(scale), "scale"),
-        ],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+from spec_tests.support.onnx_programs import make_model
 
 
-@pytest.fixture
-def path(tmp_path):
-    path = tmp_path / "model.onnx"
-    onnx.save(quantizing(0.5), path)
-    return path
-
-
-@pytest.fixture
-def model():
-    return Model(package=PACKAGE, file="model.onnx", sha256="0" * 64, inputs={"x": "noise 3 8"})
+def written(scale=0.5):
+    """Return a model that quantizes by its own range, multiplies integers and scales by a number."""
+    nodes = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
+        helper.make_node("MatMulInteger", ["q", "w", "z"], ["i"]),
+        helper.make_node("Cast", ["i"], ["f"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", ["f", "s"], ["m"]),
+        helper.make_node("Mul", ["m", "scale"], ["y"]),
+    ]
+    weights = {"w": np.random.default_rng(4).integers(-9, 9, [8, 4]).astype(np.int8), "scale": np.array(scale, "f4")}
+    return make_model(nodes, {"x": np.zeros([3, 8], np.float32), **weights}, ["y"], weights, opset=18)
 
 
 def test_each_listed_model_is_there_once_with_a_licence_and_inputs():
@@ -84,7 +62,7 @@ async def test_a_listed_model_agrees():
 
 async def test_another_result_is_seen(model, path, monkeypatch):
     assert (await compared(model, path, "numpy")).difference < 1e-6
-    other = session_of(quantizing(0.5 / 1.01).SerializeToString())
+    other = session_of(written(0.5 / 1.01))
     monkeypatch.setattr("spec_tests.labs.real_models.comparison.session_of", lambda _: other)
     assert (await compared(model, path, "numpy")).difference == pytest.approx(0.01, rel=1e-3)
 
@@ -113,7 +91,7 @@ def test_contents_are_the_same_each_time_and_pictures_show_something():
 
 
 def test_another_file_than_the_listed_one_is_refused(model, path, tmp_path):
-    root = tmp_path / PACKAGE.folder
+    root = tmp_path / model.package.folder
     root.mkdir()
     path.rename(root / "model.onnx")
     with pytest.raises(NotHadError, match=r"has the SHA-256 [0-9a-f]{64}; it must be 0000"):

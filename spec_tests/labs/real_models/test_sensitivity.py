@@ -1,55 +1,37 @@
 import argparse
 
+import attrs
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 
 from spec_tests.labs.real_models.__main__ import outcome
 from spec_tests.labs.real_models.comparison import Result, all_values, session_of
-from spec_tests.labs.real_models.listed import Model, Package
 from spec_tests.labs.real_models.meanings import MEANINGS
 from spec_tests.labs.real_models.sensitivity import moved_model, moves_by, moving_answers
+from spec_tests.support.onnx_programs import make_model
 
 LEVELS = np.array([0, 255, 3, 7.5, 100.25, 17], np.float32)
 """What is quantized in steps of 1, an element in the middle between two."""
 
 
-def rounding(levels, weight=1.0):
-    """A model of one product, which is quantized by its range; the sum of what that says, and the product."""
-    graph = helper.make_graph(
-        [
-            helper.make_node("MatMul", ["x", "levels"], ["product"]),
-            helper.make_node("DynamicQuantizeLinear", ["product"], ["quantized", "scale", "point"]),
-            helper.make_node("DequantizeLinear", ["quantized", "scale", "point"], ["floats"]),
-            helper.make_node("Mul", ["floats", "weight"], ["y"]),
-        ],
-        "rounding",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1])],
-        [onnx.ValueInfoProto(name="y")],
-        [numpy_helper.from_array(levels[np.newaxis], "levels"), numpy_helper.from_array(np.float32(weight), "weight")],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+def written(levels=LEVELS):
+    """Return a model of one product, which is quantized by its range."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "levels"], ["product"]),
+        helper.make_node("DynamicQuantizeLinear", ["product"], ["quantized", "scale", "point"]),
+        helper.make_node("DequantizeLinear", ["quantized", "scale", "point"], ["floats"]),
+        helper.make_node("Mul", ["floats", "weight"], ["y"]),
+    ]
+    weights = {"levels": levels[np.newaxis], "weight": np.ones((), np.float32)}
+    return make_model(nodes, {"x": np.ones([1, 1], np.float32), **weights}, ["y"], weights, opset=18)
 
 
 @pytest.fixture
-def path(tmp_path):
-    path = tmp_path / "model.onnx"
-    onnx.save(rounding(LEVELS), path)
-    return path
-
-
-@pytest.fixture
-def model():
-    return Model(
-        package=Package("pypi", "no-such-package", "1.0", "MIT"),
-        file="model.onnx",
-        sha256="0" * 64,
-        inputs={"x": "ones 1 1"},
-        rounds="one element is in the middle",
-        meaning="whole",
-        asked={"x": "letters 1 1"},
-    )
+def model(model):
+    of_one = {"inputs": {"x": "ones 1 1"}, "meaning": "whole", "asked": {"x": "letters 1 1"}}
+    return attrs.evolve(model, rounds="one element is in the middle", **of_one)
 
 
 @pytest.fixture(autouse=True)
@@ -61,13 +43,13 @@ def meaning(monkeypatch):
 
 def test_what_is_in_the_middle_of_two_steps_moves_by_one(model, path):
     assert moves_by(model, path, 6) == pytest.approx(1 / 255, rel=1e-6)
-    onnx.save(rounding(np.delete(LEVELS, 3)), path)
+    path.write_bytes(written(np.delete(LEVELS, 3)))
     assert moves_by(model, path, 6) < 1e-6
 
 
 def test_answers_that_hang_on_it_are_counted(model, path, tmp_path):
     assert moving_answers(model, path, tmp_path, 6) == 6
-    onnx.save(rounding(np.delete(LEVELS, 3)), path)
+    path.write_bytes(written(np.delete(LEVELS, 3)))
     assert moving_answers(model, path, tmp_path, 6) == 0
 
 

@@ -52,7 +52,7 @@ filling for long, which would hide what is kept."""
 
 @attrs.frozen
 class Sample:
-    """What the process holds after an episode: MiB, Python's and the WebGPU library's objects, threads."""
+    """Resources of the process after an episode: MiB, Python's and the WebGPU library's objects, threads."""
 
     resident: float
     objects: int

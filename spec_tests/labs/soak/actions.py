@@ -1,4 +1,4 @@
-"""What a program may do to a context, and what may come of it."""
+"""The actions of a program on a context, and their allowed outcomes."""
 
 from collections.abc import Awaitable, Callable
 
@@ -19,7 +19,7 @@ ABORTED = (InvalidStateError, OperationError, UnknownError)
 
 @attrs.define
 class Counts:
-    """How often what has been done, and what was wrong."""
+    """The counts of actions, and what was wrong."""
 
     done: dict[str, int] = attrs.field(factory=dict)
     faults: list[str] = attrs.field(factory=list)

@@ -56,7 +56,7 @@ class Program:
         return rng.uniform(LEAST, MOST, self.shape).astype(np.float32)
 
     def expected(self, x: np.ndarray) -> np.ndarray:
-        """What numpy computes."""
+        """Return what numpy computes."""
         for name, data in self.steps:
             if name in UNARY:
                 x = UNARY[name](x)

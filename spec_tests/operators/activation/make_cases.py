@@ -17,25 +17,25 @@ from spec_tests.operators.elementwise import unary_cases
 from spec_tests.operators.oracle import (
     ALL_TYPES,
     BROADCASTS,
+    EITHER_ZERO,
     FLOAT_TYPES,
     SHAPES,
     SIGNED_TYPES,
+    Cases,
     Constant,
+    Options,
     case,
     extremes,
     generator,
     rounded,
     spread,
+    wrap,
     write,
 )
 
 ORACLE = f"torch {torch.__version__} in float64, rounded once by numpy; limits at infinity by hand"
 WITH_INTEGERS = f"floats: {ORACLE}; integers: Python's integers"
 
-EITHER_ZERO = {"ulp": 0}
-
-Cases = list[dict[str, Any]]
-Options = Mapping[str, Any]
 Function = Callable[..., torch.Tensor]
 """Of a tensor in float64, and of options."""
 
@@ -141,7 +141,7 @@ OPTIONS: dict[str, list[Options]] = {
 
 
 def tolerances_of(ulp: int) -> dict[str, Mapping[str, object]]:
-    """float32 so far off, float16 only where the value before rounding lies between two."""
+    """Return tolerances: this many ULP for float32; 1 for float16, where the value before rounding is a tie."""
     return {"float32": {"ulp": ulp}, "float16": {"ulp": min(ulp, 1)}}
 
 
@@ -282,21 +282,18 @@ def prelu(x: np.ndarray, slope: np.ndarray) -> np.ndarray:
     if x.dtype.kind == "f":
         wide, factor = (torch.from_numpy(array.astype(np.float64)) for array in (x, slope))
         return rounded(torch.where(wide < 0, factor * wide, wide + 0 * factor).numpy(), data_type)
-    limits = np.iinfo(data_type)
     pairs = np.broadcast(x, slope)
-    numbers = [int(a) if a > 0 else int(a) * int(b) for a, b in pairs]
-    wrapped = [(number - int(limits.min)) % 2**limits.bits + int(limits.min) for number in numbers]
-    return np.array(wrapped, data_type).reshape(pairs.shape)
+    numbers = [wrap(int(a) if a > 0 else int(a) * int(b), data_type) for a, b in pairs]
+    return np.array(numbers, data_type).reshape(pairs.shape)
 
 
 def prelu_cases() -> Cases:
     cases = []
 
     def add(name: str, x: np.ndarray, slope: np.ndarray, constants: Sequence[str] = ()) -> None:
-        inputs = {"input": x, "slope": slope}
-        operands = {key: Constant(array) if key in constants else array for key, array in inputs.items()}
+        inputs, expected = {"input": x, "slope": slope}, prelu(x, slope)
         tolerance = EITHER_ZERO if x.dtype.kind == "f" else EXACT
-        cases.append(case(f"{x.dtype.name}, {name}", operands, prelu(x, slope), tolerance=tolerance))
+        cases.append(case(f"{x.dtype.name}, {name}", inputs, expected, tolerance=tolerance, constants=constants))
 
     def random(data_type: str, *shapes: Sequence[int]) -> list[np.ndarray]:
         rng = generator("prelu", data_type, shapes)

@@ -16,7 +16,7 @@ FAR = (math.inf, 3e38, 65504, 1e4, 500, 200)
 
 @attrs.frozen
 class Limit:
-    """What an activation is far from zero.
+    """The values of an activation far from zero.
 
     Attributes:
         draw: draws it.

@@ -9,15 +9,9 @@ from collections.abc import Callable
 import numpy as np
 
 from spec_tests.operators.elementwise import binary_cases
-from spec_tests.operators.oracle import ALL_TYPES, rounded, write
+from spec_tests.operators.oracle import ALL_TYPES, rounded, wrap, write
 
 ORACLE = f"floats: numpy {np.__version__} in float64, rounded once; integers: Python's integers, wrapped around"
-
-
-def wrap(number: int, data_type: str) -> int:
-    """The two's complement of ``number`` in the data type."""
-    limits = np.iinfo(data_type)
-    return (number - int(limits.min)) % 2**limits.bits + int(limits.min)
 
 
 def divide(a: int, b: int) -> int:

@@ -11,20 +11,23 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import onnx
 import onnxruntime
 
 from spec_tests.operators.cases import INTEGER_TYPES
 from spec_tests.operators.oracle import (
     ALL_TYPES,
+    EITHER_ZERO,
     FLOAT_TYPES,
     SHAPES,
+    Cases,
     Constant,
+    by_onnxruntime,
     case,
     extremes,
     generator,
     rounded,
     spread,
+    wrap,
     write,
 )
 
@@ -34,9 +37,6 @@ OF_QUANTIZATION = (
     f" onnxruntime {onnxruntime.__version__}, which agrees"
 )
 QUANTIZED = ("uint8", "int8", "uint32", "int32")
-EITHER_ZERO = {"ulp": 0}
-
-Cases = list[dict[str, Any]]
 
 
 # --- cast --------------------------------------------------------------------------------------------------------
@@ -48,7 +48,7 @@ def cast(array: np.ndarray, target: str) -> np.ndarray:
         return rounded(array, target)
     numbers = [number.item() for number in array.ravel()]
     if target in INTEGER_TYPES:
-        convert = saturated if source in FLOAT_TYPES else wrapped
+        convert = saturated if source in FLOAT_TYPES else wrap
         return np.array([convert(number, target) for number in numbers], target).reshape(array.shape)
     return np.array([nearest(number, target) for number in numbers], target).reshape(array.shape)
 
@@ -63,14 +63,8 @@ def saturated(number: float, target: str) -> int:
     return min(max(math.trunc(number), int(limits.min)), int(limits.max))
 
 
-def wrapped(number: int, target: str) -> int:
-    """The low bits."""
-    limits = np.iinfo(target)
-    return (number - int(limits.min)) % 2**limits.bits + int(limits.min)
-
-
 def nearest(number: int, target: str) -> np.floating:
-    """The nearest float, ties to even, by way of exact fractions."""
+    """Return the nearest float, ties to even, by exact fractions."""
     near = rounded(np.float64(number), target)[()]
     if not np.isfinite(near):
         return near
@@ -184,17 +178,7 @@ def checked_by_onnxruntime(
             whole = (*x.shape[:axis], scale.shape[axis], *x.shape[axis + 1 :])
             scale, zero_point = (np.broadcast_to(p, whole).copy() for p in (scale, zero_point))
     arrays = {"x": x, "scale": scale, "zero_point": zero_point}
-    types = {key: onnx.helper.np_dtype_to_tensor_dtype(array.dtype) for key, array in arrays.items()}
-    of_output = onnx.helper.np_dtype_to_tensor_dtype(expected.dtype)
-    graph = onnx.helper.make_graph(
-        [onnx.helper.make_node(operator, list(arrays), ["y"], **attributes)],
-        operator,
-        [onnx.helper.make_tensor_value_info(key, types[key], array.shape) for key, array in arrays.items()],
-        [onnx.helper.make_tensor_value_info("y", of_output, expected.shape)],
-    )
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 21)], ir_version=10)
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    (got,) = session.run(None, arrays)
+    (got,) = by_onnxruntime(operator, arrays, **attributes)
     if not np.array_equal(got, expected, equal_nan=True):
         raise AssertionError(f"{operator}: onnxruntime says {got.tolist()}, not {expected.tolist()}")
 
@@ -236,10 +220,9 @@ def quantization_case(
 ) -> dict[str, Any]:
     """One case; the arrays are the input, the scale and the zero point."""
     given = dict(zip(("input", "scale", "zero_point"), arrays, strict=True))
-    operands = {key: Constant(array) if key in constants else array for key, array in given.items()}
     expected = (quantize if operator == "quantize_linear" else dequantize)(*arrays)
     said = f"{given['scale'].dtype.name} and {given['zero_point'].dtype.name}, {name}"
-    return case(said, operands, expected, tolerance=EITHER_ZERO)
+    return case(said, given, expected, tolerance=EITHER_ZERO, constants=constants)
 
 
 def random(

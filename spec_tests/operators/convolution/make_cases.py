@@ -5,22 +5,28 @@ float32 too, whatever the order; float16 is rounded once.
 """
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch.nn import functional
 
-from spec_tests.operators.oracle import FLOAT_TYPES, Constant, case, generator, rounded, spread, write
+from spec_tests.operators.oracle import (
+    EITHER_ZERO,
+    FLOAT_TYPES,
+    Cases,
+    Options,
+    case,
+    generator,
+    rounded,
+    spread,
+    write,
+)
 
 ORACLE = f"torch {torch.__version__} in float64, rounded once by numpy; padding and layouts by hand"
-EXACT_SUMS = {"ulp": 0}
 IMAGE_LAYOUTS = ("nchw", "nhwc")
 FILTER_LAYOUTS = {"conv2d": ("oihw", "hwio", "ohwi", "ihwo"), "conv_transpose2d": ("iohw", "hwoi", "ohwi")}
-
-Cases = list[dict[str, Any]]
-Options = Mapping[str, Any]
 
 
 def relaid(array: np.ndarray, old: str, new: str) -> np.ndarray:
@@ -75,7 +81,7 @@ def made(
     bias: np.ndarray | None = None,
     constants: str = "",
 ) -> dict[str, Any]:
-    """One case of images in nchw and a filter in the first layout; they are laid out as the options say."""
+    """Return a case of images in nchw and a filter in the first layout, laid out as the options say."""
     with_bias = None if bias is None else wide(bias)
     output = ORACLES[operator](wide(images), wide(filter_), with_bias, options)
     layout = options.get("input_layout", "nchw")
@@ -87,8 +93,7 @@ def made(
     if bias is not None:
         arrays["bias"] = bias
     expected = relaid(rounded(output.numpy(), images.dtype.name), "nchw", layout)
-    inputs = {key: Constant(array) if key in constants else array for key, array in arrays.items()}
-    return case(name, inputs, expected, options=options, tolerance=EXACT_SUMS)
+    return case(name, arrays, expected, options=options, tolerance=EITHER_ZERO, constants=constants)
 
 
 class Collector:

@@ -5,18 +5,25 @@ onnxruntime gathers and scatters, with indices that Python has counted from the 
 
 from collections.abc import Sequence
 from itertools import cycle, product
-from typing import Any
 
 import numpy as np
 import onnxruntime
-from onnx import helper
 
-from spec_tests.operators.oracle import ALL_TYPES, SHAPES, Constant, case, extremes, generator, spread, write
+from spec_tests.operators.oracle import (
+    ALL_TYPES,
+    SHAPES,
+    Cases,
+    by_onnxruntime,
+    case,
+    extremes,
+    generator,
+    spread,
+    unique,
+    write,
+)
 
 ORACLE = f"onnxruntime {onnxruntime.__version__}, CPU; indices counted from the start and clamped by Python"
 INDEX_TYPES = ("int32", "uint32", "int64")
-
-Cases = list[dict[str, Any]]
 
 
 def mixed(data_type: str, shape: Sequence[int], *key: object) -> np.ndarray:
@@ -32,24 +39,6 @@ def positions(indices: np.ndarray, sizes: int | Sequence[int]) -> np.ndarray:
     pairs = zip(indices.ravel().tolist(), sizes, strict=True)
     counted = [min(max(index + size if index < 0 else index, 0), size - 1) for index, size in pairs]
     return np.array(counted, np.int64).reshape(indices.shape)
-
-
-def computed(operator: str, arrays: Sequence[np.ndarray], **attributes: int) -> np.ndarray:
-    """What onnxruntime's operator computes."""
-    names = [f"x{index}" for index in range(len(arrays))]
-    types = [helper.np_dtype_to_tensor_dtype(array.dtype) for array in arrays]
-    graph = helper.make_graph(
-        [helper.make_node(operator, names, ["y"], **attributes)],
-        operator,
-        [helper.make_tensor_value_info(*row) for row in zip(names, types, [a.shape for a in arrays], strict=True)],
-        [helper.make_tensor_value_info("y", types[0], None)],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
-    (result,) = session.run(None, dict(zip(names, arrays, strict=True)))
-    return np.asarray(result)
 
 
 def places(index_type: str, shape: Sequence[int], sizes: int | Sequence[int], *key: object) -> np.ndarray:
@@ -86,10 +75,9 @@ class AlongAxis:
         if self.updated:
             arrays["updates"] = mixed(input.dtype.name, indices.shape, name)
         counted = {"indices": positions(indices, input.shape[axis or 0])}
-        expected = computed(self.of_onnx, [*(arrays | counted).values()], axis=axis or 0)
+        (expected,) = by_onnxruntime(self.of_onnx, arrays | counted, axis=axis or 0)
         options = {} if axis is None else {"axis": axis}
-        operands = {key: Constant(array) if key in constants else array for key, array in arrays.items()}
-        self.cases.append(case(name, operands, expected, options=options))
+        self.cases.append(case(name, arrays, expected, options=options, constants=constants))
 
 
 def gather_cases() -> Cases:
@@ -152,11 +140,6 @@ def elements_cases(collected: AlongAxis) -> Cases:
     return unique(collected.cases)
 
 
-def unique(cases: Cases) -> Cases:
-    """The cases without those that are there already."""
-    return list({case["name"]: case for case in cases}.values())
-
-
 class ByCoordinates:
     """Collects the cases of an operator whose indices are coordinates."""
 
@@ -173,9 +156,8 @@ class ByCoordinates:
         if self.updated:
             shape = (*indices.shape[:-1], *input.shape[length:])
             arrays["updates"] = mixed(input.dtype.name, shape, name)
-        expected = computed(self.of_onnx, [*(arrays | {"indices": counted}).values()])
-        operands = {key: Constant(array) if key in constants else array for key, array in arrays.items()}
-        self.cases.append(case(name, operands, expected))
+        (expected,) = by_onnxruntime(self.of_onnx, arrays | {"indices": counted})
+        self.cases.append(case(name, arrays, expected, constants=constants))
 
 
 def coordinates_cases(collected: ByCoordinates) -> Cases:

@@ -4,7 +4,6 @@ import math
 import operator as python
 import platform
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from spec_tests.operators.oracle import (
     BROADCASTS,
     FLOAT_TYPES,
     SHAPES,
-    Constant,
+    Cases,
     case,
     extremes,
     generator,
@@ -73,14 +72,14 @@ def choose(condition: np.ndarray, true_value: np.ndarray, false_value: np.ndarra
     return np.array(chosen, true_value.dtype).reshape(arrays[0].shape)
 
 
-def where_cases() -> list[dict[str, Any]]:
+def where_cases() -> Cases:
     """Every data type and rank, and broadcasts of the three operands to one another."""
     cases = []
 
     def add(name: str, arrays: Sequence[np.ndarray], constants: str = "") -> None:
         names = ("condition", "true_value", "false_value")
-        inputs = {key: Constant(array) if key in constants else array for key, array in zip(names, arrays, strict=True)}
-        cases.append(case(name, inputs, choose(*arrays)))
+        inputs = dict(zip(names, arrays, strict=True))
+        cases.append(case(name, inputs, choose(*arrays), constants=constants.split()))
 
     def random(data_type: str, *shapes: Sequence[int]) -> list[np.ndarray]:
         rng = generator("where", data_type, *shapes)

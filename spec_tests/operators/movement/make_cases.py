@@ -17,18 +17,18 @@ from spec_tests.operators.oracle import (
     FLOAT_TYPES,
     INTEGER_TYPES,
     SHAPES,
+    Cases,
     Constant,
     case,
     extremes,
     generator,
     spread,
+    unique,
     write,
 )
 
 ORACLE = f"torch {torch.__version__} on the bits as integers"
 ORACLE_OF_PAD = f"numpy {np.__version__}'s pad; the value rounded by Python"
-
-Cases = list[dict[str, Any]]
 
 
 def mixed(data_type: str, shape: Sequence[int], *key: object) -> np.ndarray:
@@ -50,14 +50,16 @@ def back(tensor: torch.Tensor, like: np.ndarray) -> np.ndarray:
     return array.view(like.dtype)
 
 
-def once(cases: Cases) -> Cases:
-    """The cases without those that are there already."""
-    return list({case["name"]: case for case in cases}.values())
-
-
 def moved(function: Callable[..., torch.Tensor], *arrays: np.ndarray) -> np.ndarray:
-    """What a function of torch makes of arrays of one data type."""
+    """Return the result of a function of torch for arrays of one data type."""
     return back(function(*[bits(array) for array in arrays]), arrays[0])
+
+
+def moved_case(data_type: str, shape: Sequence[int], said: str, function: Callable, **options: Any) -> dict[str, Any]:
+    """Return one case of random values; options that are None are left out."""
+    array = mixed(data_type, tuple(shape))
+    given = {name: value for name, value in options.items() if value is not None}
+    return case(f"{data_type}, {list(shape)}{said}", {"input": array}, moved(function, array), options=given)
 
 
 def in_turn(types: Sequence[str] = ALL_TYPES) -> Iterator[str]:
@@ -105,10 +107,8 @@ def expand_cases() -> Cases:
     cases = []
 
     def add(data_type: str, shape: tuple[int, ...], new_shape: tuple[int, ...]) -> None:
-        array = mixed(data_type, shape)
-        expected = moved(lambda tensor: tensor.expand(new_shape), array)
-        name = f"{data_type}, {list(shape)} to {list(new_shape)}"
-        cases.append(case(name, {"input": array}, expected, options={"new_shape": new_shape}))
+        said = f" to {list(new_shape)}"
+        cases.append(moved_case(data_type, shape, said, lambda x: x.expand(new_shape), new_shape=new_shape))
 
     targets = [(), (5,), (4, 3), (2, 3, 3), (2, 3, 2, 2), (1, 2, 2, 3, 3)]
     for data_type in ALL_TYPES:
@@ -191,10 +191,8 @@ def reshape_cases() -> Cases:
     types = in_turn()
 
     def add(data_type: str, shape: tuple[int, ...], new_shape: tuple[int, ...]) -> None:
-        array = mixed(data_type, shape)
-        expected = moved(lambda tensor: tensor.reshape(new_shape), array)
-        name = f"{data_type}, {list(shape)} to {list(new_shape)}"
-        cases.append(case(name, {"input": array}, expected, options={"new_shape": new_shape}))
+        said = f" to {list(new_shape)}"
+        cases.append(moved_case(data_type, shape, said, lambda x: x.reshape(new_shape), new_shape=new_shape))
 
     for shape in shapes:
         for new_shape in shapes:
@@ -211,12 +209,9 @@ def reverse_cases() -> Cases:
     cases = []
 
     def add(data_type: str, shape: tuple[int, ...], axes: Sequence[int] | None) -> None:
-        array = mixed(data_type, shape)
-        flipped = range(len(shape)) if axes is None else axes
-        expected = moved(lambda tensor: torch.flip(tensor, list(flipped)), array)
-        said = "all axes" if axes is None else f"axes {list(axes)}"
-        options = {} if axes is None else {"axes": axes}
-        cases.append(case(f"{data_type}, {list(shape)}, {said}", {"input": array}, expected, options=options))
+        flipped = list(range(len(shape)) if axes is None else axes)
+        said = ", all axes" if axes is None else f", axes {list(axes)}"
+        cases.append(moved_case(data_type, shape, said, lambda x: torch.flip(x, flipped), axes=axes))
 
     types = in_turn()
     for shape in SHAPES:
@@ -244,14 +239,11 @@ def slice_cases() -> Cases:
         sizes: Sequence[int],
         strides: Sequence[int] | None = None,
     ) -> None:
-        array = mixed(data_type, shape)
         steps = strides or [1] * len(shape)
         window = tuple(slice(a, a + n, s) for a, n, s in zip(starts, sizes, steps, strict=True))
-        expected = moved(lambda tensor: tensor[window], array)
-        options = {"starts": starts, "sizes": sizes} | ({} if strides is None else {"strides": strides})
-        said = "" if strides is None else f" by steps of {list(strides)}"
-        name = f"{data_type}, {list(shape)} from {list(starts)}, {list(sizes)}{said}"
-        cases.append(case(name, {"input": array}, expected, options=options))
+        said = f" from {list(starts)}, {list(sizes)}" + ("" if strides is None else f" by steps of {list(strides)}")
+        options = {"starts": starts, "sizes": sizes, "strides": strides}
+        cases.append(moved_case(data_type, shape, said, lambda x: x[window], **options))
 
     for shape in [(), (7,), (3, 5), (2, 3, 4), (2, 1, 3, 5), (2, 2, 1, 3, 2), (1, 2, 2, 1, 2, 3)]:
         add(next(types), shape, [0] * len(shape), shape)
@@ -307,10 +299,10 @@ def tile_cases() -> Cases:
     types = in_turn()
 
     def add(data_type: str, shape: tuple[int, ...], repetitions: Sequence[int]) -> None:
-        array = mixed(data_type, shape)
-        expected = moved(lambda tensor: tensor.repeat(*repetitions) if repetitions else tensor, array)
-        name = f"{data_type}, {list(shape)} by {list(repetitions)}"
-        cases.append(case(name, {"input": array}, expected, options={"repetitions": repetitions}))
+        def repeat(x: torch.Tensor) -> torch.Tensor:
+            return x.repeat(*repetitions) if repetitions else x
+
+        cases.append(moved_case(data_type, shape, f" by {list(repetitions)}", repeat, repetitions=repetitions))
 
     for shape in [*SHAPES, (1,), (1, 1), (2, 2, 2)]:
         add(next(types), shape, [1] * len(shape))
@@ -331,12 +323,9 @@ def transpose_cases() -> Cases:
     types = in_turn()
 
     def add(data_type: str, shape: tuple[int, ...], permutation: Sequence[int] | None) -> None:
-        array = mixed(data_type, shape)
         order = tuple(reversed(range(len(shape)))) if permutation is None else permutation
-        expected = moved(lambda tensor: tensor.permute(order), array)
-        said = "reversed" if permutation is None else f"{list(permutation)}"
-        options = {} if permutation is None else {"permutation": permutation}
-        cases.append(case(f"{data_type}, {list(shape)}, {said}", {"input": array}, expected, options=options))
+        said = ", reversed" if permutation is None else f", {list(permutation)}"
+        cases.append(moved_case(data_type, shape, said, lambda x: x.permute(order), permutation=permutation))
 
     for shape in [(), (5,), (2, 3), (2, 3, 4), (2, 3, 1, 2), (1, 2, 2, 3, 2), (2, 1, 2, 1, 2, 3)]:
         add(next(types), shape, None)
@@ -355,12 +344,9 @@ def triangular_cases() -> Cases:
     types = in_turn()
 
     def add(data_type: str, shape: tuple[int, ...], **options: Any) -> None:
-        name = f"{data_type}, {list(shape)}, {options}"
-        array = mixed(data_type, shape)
         function = torch.triu if options.get("upper", True) else torch.tril
         far = max(-9, min(9, options.get("diagonal", 0)))
-        expected = moved(lambda tensor: function(tensor, far), array)
-        cases.append(case(name, {"input": array}, expected, options=options))
+        cases.append(moved_case(data_type, shape, f", {options}", lambda x: function(x, far), **options))
 
     matrices = [(3, 3), (2, 4), (4, 2), (1, 3), (3, 1), (1, 1)]
     for shape, upper, diagonal in itertools.product(matrices, (True, False), (-2, -1, 0, 1, 2)):
@@ -391,8 +377,8 @@ def main() -> None:
         "triangular": triangular_cases,
     }
     for operator, cases in operators.items():
-        write(__file__, operator, ORACLE, once(cases()))
-    write(__file__, "pad", ORACLE_OF_PAD, once(pad_cases()))
+        write(__file__, operator, ORACLE, unique(cases()))
+    write(__file__, "pad", ORACLE_OF_PAD, unique(pad_cases()))
 
 
 if __name__ == "__main__":

@@ -5,14 +5,14 @@ cancellation does not blow up rounding: results are a few ULP apart at most.
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch.nn import functional
 
-from spec_tests.operators.oracle import FLOAT_TYPES, Constant, case, extremes, generator, rounded, spread, write
+from spec_tests.operators.oracle import FLOAT_TYPES, Cases, Options, case, extremes, generator, rounded, spread, write
 
 ORACLE = f"torch {torch.__version__} in float64, rounded once by numpy"
 BATCH = {"float32": {"ulp": 3}, "float16": {"ulp": 1}}
@@ -22,9 +22,7 @@ WHOLE = {"float32": {"ulp": 4}, "float16": {"ulp": 1}}
 SUBSETS: Sequence[Sequence[str]] = ((), ("scale",), ("bias",), ("scale", "bias"))
 EPSILONS = (0, 1e-3, 0.5, 1e-9)
 
-Cases = list[dict[str, Any]]
 Arrays = dict[str, np.ndarray]
-Options = Mapping[str, Any]
 
 
 def wide(array: np.ndarray) -> torch.Tensor:
@@ -51,6 +49,20 @@ def in_thirds(rng: np.random.Generator, data_type: str, shape: Sequence[int]) ->
     return np.asarray(3 * spread(rng, data_type, shape, -1.25, 1.25), data_type)
 
 
+def made(
+    compute: Callable[[Arrays, Options], np.ndarray],
+    name: str,
+    arrays: Arrays,
+    options: Options,
+    constants: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Return one case of an operator, which an oracle computes."""
+    data_type = arrays["input"].dtype.name
+    tolerance = (BATCH if compute is batch else WHOLE)[data_type]
+    name, expected = f"{data_type}, {name}", compute(arrays, options)
+    return case(name, arrays, expected, options=options, tolerance=tolerance, constants=constants)
+
+
 def said_of(names: Sequence[str], options: Options) -> str:
     parts = [f"{name} {value}" for name, value in options.items()]
     return ", ".join([*parts, f"with {' and '.join(names)}" if names else "without scale and bias"])
@@ -72,11 +84,8 @@ def batch(arrays: Arrays, options: Options) -> np.ndarray:
 def batch_cases() -> Cases:
     cases = []
 
-    def add(name: str, arrays: Arrays, options: Options, constants: Sequence[str] = ()) -> None:
-        data_type = arrays["input"].dtype.name
-        operands = {key: Constant(array) if key in constants else array for key, array in arrays.items()}
-        expected, tolerance = batch(arrays, options), BATCH[data_type]
-        cases.append(case(f"{data_type}, {name}", operands, expected, options=options, tolerance=tolerance))
+    def add(*given: Any) -> None:
+        cases.append(made(batch, *given))
 
     def random(data_type: str, shape: Sequence[int], names: Sequence[str], options: Options) -> Arrays:
         rng = generator("batch", data_type, shape, said_of(names, options))
@@ -172,11 +181,8 @@ def instance(arrays: Arrays, options: Options) -> np.ndarray:
 def instance_cases() -> Cases:
     cases = []
 
-    def add(name: str, arrays: Arrays, options: Options, constants: Sequence[str] = ()) -> None:
-        data_type = arrays["input"].dtype.name
-        operands = {key: Constant(array) if key in constants else array for key, array in arrays.items()}
-        expected, tolerance = instance(arrays, options), WHOLE[data_type]
-        cases.append(case(f"{data_type}, {name}", operands, expected, options=options, tolerance=tolerance))
+    def add(*given: Any) -> None:
+        cases.append(made(instance, *given))
 
     def random(data_type: str, shape: Sequence[int], names: Sequence[str], options: Options) -> Arrays:
         rng = generator("instance", data_type, shape, said_of(names, options))
@@ -242,13 +248,6 @@ CHOSEN_AXES: list[tuple[Sequence[int], list[int]]] = [
 """Shapes and axes to reduce, in every order."""
 
 
-def layer_case(name: str, arrays: Arrays, options: Options, constants: Sequence[str] = ()) -> dict[str, Any]:
-    data_type = arrays["input"].dtype.name
-    operands = {key: Constant(array) if key in constants else array for key, array in arrays.items()}
-    expected, tolerance = layer(arrays, options), WHOLE[data_type]
-    return case(f"{data_type}, {name}", operands, expected, options=options, tolerance=tolerance)
-
-
 def layer_arrays(data_type: str, shape: Sequence[int], names: Sequence[str], options: Options) -> Arrays:
     rng = generator("layer", data_type, shape, said_of(names, options))
     axes = options.get("axes", range(1, len(shape)))
@@ -261,7 +260,7 @@ def layer_cases() -> Cases:
 
     def random(data_type: str, shape: Sequence[int], names: Sequence[str], options: Options) -> None:
         arrays = layer_arrays(data_type, shape, names, options)
-        cases.append(layer_case(f"{list(shape)}, {said_of(names, options)}", arrays, options))
+        cases.append(made(layer, f"{list(shape)}, {said_of(names, options)}", arrays, options))
 
     shapes = [(), (5,), (3, 4), (2, 1, 3), (2, 2, 1, 3), (1, 2, 2, 1, 3), (2, 2, 1, 2, 2, 2)]
     for data_type in FLOAT_TYPES:
@@ -277,7 +276,7 @@ def layer_cases() -> Cases:
         cases += extreme_layers(data_type)
     for constants in (["scale"], ["scale", "bias"], ["input"]):
         arrays = layer_arrays("float32", (2, 3), SUBSETS[3], {"of constants": len(constants)})
-        cases.append(layer_case(f"constant {', '.join(constants)}", arrays, {}, constants))
+        cases.append(made(layer, f"constant {', '.join(constants)}", arrays, {}, constants))
     return cases
 
 
@@ -291,7 +290,7 @@ def extreme_layers(data_type: str) -> Cases:
         "one element each": (far.reshape(8, 1), {}),
         f"small numbers, {said_of((), ROUNDED)}": (small(data_type, (1, 4)), ROUNDED),
     }
-    return [layer_case(name, {"input": array}, options) for name, (array, options) in arrays.items()]
+    return [made(layer, name, {"input": array}, options) for name, (array, options) in arrays.items()]
 
 
 def main() -> None:

@@ -5,15 +5,18 @@ Random values are small multiples of 1/64, so that their sums, and those of thei
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from spec_tests.operators.oracle import (
     ALL_TYPES,
+    EITHER_ZERO,
     FLOAT_TYPES,
+    Cases,
     Constant,
+    Options,
     case,
     extremes,
     generator,
@@ -26,11 +29,8 @@ ORACLE = f"Python, window by window; sums by numpy {np.__version__} in float64, 
 INEXACT = {"float32": {"ulp": 2}, "float16": {"ulp": 1}}
 """For one division or root after an exact sum."""
 
-EITHER_ZERO = {"ulp": 0}
 LAYOUTS = ("nchw", "nhwc")
 
-Cases = list[dict[str, Any]]
-Options = Mapping[str, Any]
 Combine = Callable[[np.ndarray], Any]
 
 
@@ -86,7 +86,7 @@ class Collector:
         self.cases: Cases = []
 
     def add(self, name: str, images: np.ndarray, options: Options | None = None, *, constant: bool = False) -> None:
-        """A case of images in nchw, which are laid out as the options say."""
+        """Return a case of images in nchw, laid out as the options say."""
         options = options or {}
         data_type = images.dtype.name
         expected = pooled(OPERATORS[self.operator], images, options)

@@ -11,10 +11,9 @@ from typing import Any
 
 import attrs
 import numpy as np
-import onnx
 import onnxruntime
 
-from spec_tests.operators.oracle import FLOAT_TYPES, Constant, case, generator, rounded, write
+from spec_tests.operators.oracle import FLOAT_TYPES, Cases, Options, by_onnxruntime, case, generator, rounded, write
 
 ORACLE = (
     f"numpy {np.__version__} in float64, step by step, rounded once; onnxruntime {onnxruntime.__version__} agrees"
@@ -22,8 +21,6 @@ ORACLE = (
 )
 
 Arrays = dict[str, np.ndarray]
-Options = Mapping[str, Any]
-Cases = list[dict[str, Any]]
 Gates = Mapping[str, np.ndarray]
 
 ACTIVATIONS: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -156,30 +153,20 @@ def check(kind: Kind, arrays: Arrays, options: Options, expected: Sequence[np.nd
     zeros = np.zeros((directions, batch, hidden), np.float32)
     feeds = {"X": arrays["input"], "W": in_order("weight"), "R": in_order("recurrent_weight")}
     feeds["B"] = np.concatenate([in_order("bias"), in_order("recurrent_bias")], 1)
-    feeds["H"] = arrays.get("initial_hidden_state", zeros)
     attributes: dict[str, Any] = {
         "hidden_size": hidden,
         "direction": {"backward": "reverse", "both": "bidirectional"}.get(options["direction"], "forward"),
         "activations": [name.capitalize() for name in options["activations"]] * directions,
     }
     outputs = ["Y", "last"]
+    feeds |= {"": zeros, "H": arrays.get("initial_hidden_state", zeros)}
     if kind is GRU:
         attributes["linear_before_reset"] = int(options["reset_after"])
-        inputs = ["X", "W", "R", "B", "", "H"]
     else:
         feeds["C"] = arrays.get("initial_cell_state", zeros)
         feeds["P"] = np.zeros((directions, 3 * hidden), np.float32) if peephole is None else arrays["peephole_weight"]
-        inputs, outputs = ["X", "W", "R", "B", "", "H", "C", "P"], [*outputs, "cell"]
-    float32 = onnx.TensorProto.FLOAT
-    graph = onnx.helper.make_graph(
-        [onnx.helper.make_node(kind.onnx_name, inputs, outputs, **attributes)],
-        kind.onnx_name,
-        [onnx.helper.make_tensor_value_info(name, float32, array.shape) for name, array in feeds.items()],
-        [onnx.helper.make_tensor_value_info(name, float32, None) for name in outputs],
-    )
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 21)], ir_version=10)
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    whole, *last = session.run(None, feeds)
+        outputs = [*outputs, "cell"]
+    whole, *last = by_onnxruntime(kind.onnx_name, feeds, outputs, **attributes)
     for got, wanted in zip([*last, whole], expected, strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5, err_msg=f"{kind.onnx_name}, {options}")
 
@@ -211,10 +198,10 @@ def network_case(
     check(kind, arrays, everything, computed)
     outputs = computed if everything["return_sequence"] else computed[:-1]
     expected = [rounded(array, data_type) for array in outputs]
-    operands = {key: Constant(array) if key in constants else array for key, array in arrays.items()}
     options = {"steps": len(arrays["input"])} | dict(options)
     tolerance = tolerance_of(data_type, expected)
-    return case(f"{data_type}, {name}", operands, expected, options=options, tolerance=tolerance)
+    name = f"{data_type}, {name}"
+    return case(name, arrays, expected, options=options, tolerance=tolerance, constants=constants)
 
 
 def cell_case(kind: Kind, name: str, arrays: Arrays, options: Options, constants: Sequence[str] = ()) -> dict[str, Any]:

@@ -17,15 +17,19 @@ from scipy import special
 
 from spec_tests.operators.oracle import (
     ALL_TYPES,
+    EITHER_ZERO,
     FLOAT_TYPES,
     INTEGER_TYPES,
     SHAPES,
+    Cases,
     Constant,
     case,
     extremes,
     generator,
     rounded,
     spread,
+    unique,
+    wrap,
     write,
 )
 
@@ -34,14 +38,7 @@ ORACLE_OF_LOG_SUM_EXP = f"scipy {scipy.__version__}'s logsumexp in float64, roun
 ORACLE_OF_ARG = "Python, element by element"
 NUMBERS = ("float32", "float16", "int32", "uint32", "int64", "uint64")
 
-Cases = list[dict[str, Any]]
 Axes = Sequence[int] | None
-
-
-def wrap(number: int, data_type: str) -> int:
-    """The two's complement of ``number`` in the data type."""
-    limits = np.iinfo(data_type)
-    return (number - int(limits.min)) % 2**limits.bits + int(limits.min)
 
 
 # --- reductions --------------------------------------------------------------------------------------------------
@@ -81,7 +78,6 @@ TOLERANCES: dict[str, Mapping[str, Mapping[str, Any]]] = {
     "reduce_mean": INEXACT,
     "reduce_product": {"float32": {"ulp": 4}, "float16": {"ulp": 1}},
 }
-EITHER_ZERO = {"ulp": 0}
 
 
 def reduced(operator: str, array: np.ndarray, axes: Axes, *, keep: bool) -> np.ndarray:
@@ -214,16 +210,11 @@ def special_values(data_type: str) -> np.ndarray:
     return values[~((np.abs(values) < limits.smallest_normal) & (values != 0))]
 
 
-def unique(cases: Cases) -> Cases:
-    """The cases without those that are there already."""
-    return list({case["name"]: case for case in cases}.values())
-
-
 # --- arg-reductions ----------------------------------------------------------------------------------------------
 
 
 def first_of(values: Sequence[float], choose: Callable[[Sequence[float]], float]) -> int:
-    """Where the first NaN is, or else the first of those that are what ``choose`` chooses."""
+    """Return the index of the first NaN, or else of the first element that ``choose`` chooses."""
     for index, value in enumerate(values):
         if value != value:  # noqa: PLR0124 - NaN
             return index

@@ -1,33 +1,41 @@
-"""Make the cases of resample2d: Python's fractions say exactly where each new element lies."""
+"""Make the cases of resample2d; Python's fractions give the exact position of each new element."""
 
 import itertools
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from math import ceil, floor
 from typing import Any
 
 import numpy as np
 
-from spec_tests.operators.oracle import Constant, case, extremes, generator, rounded, spread, write
+from spec_tests.operators.oracle import (
+    Cases,
+    Constant,
+    Options,
+    case,
+    extremes,
+    generator,
+    rounded,
+    spread,
+    unique,
+    write,
+)
 
 ORACLE = f"Python {platform.python_version()}'s fractions, rounded once by numpy {np.__version__}"
 DATA_TYPES = ("float32", "float16", "uint8", "int8")
 BYTES = ("uint8", "int8")
 LINEAR = {"float32": {"ulp": 4}, "float16": {"ulp": 1}}
 
-Cases = list[dict[str, Any]]
-Options = Mapping[str, Any]
-
 
 def place(index: int, size: int, new_size: int) -> Fraction:
-    """Where the middle of a new element lies among the middles of the old ones."""
+    """Return the position of a new element's center among the centers of the old ones."""
     middle = Fraction(2 * index + 1, 2) * Fraction(size, new_size) - Fraction(1, 2)
     return min(max(middle, Fraction(0)), Fraction(size - 1))
 
 
 def neighbors(where: Fraction) -> list[tuple[int, Fraction]]:
-    """The old elements that a place lies between, or the one that it is, with their weights."""
+    """Return the old elements around a position, or the one at it, with their weights."""
     below = floor(where)
     weight = where - below
     return [(below, 1 - weight), (below + 1, weight)] if weight else [(below, Fraction(1))]
@@ -146,7 +154,7 @@ def resample_cases() -> Cases:
     expected = nearest(signed, [1, 1, 6, 6])
     options = {"scales": [2, 2]}
     collected.cases.append(case("a constant", {"input": Constant(signed)}, expected, options=options))
-    return list({case["name"]: case for case in collected.cases}.values())
+    return unique(collected.cases)
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from spec_tests.operators.elementwise import unary_cases
-from spec_tests.operators.oracle import ALL_TYPES, FLOAT_TYPES, SIGNED_TYPES, rounded, spread, write
+from spec_tests.operators.oracle import ALL_TYPES, FLOAT_TYPES, SIGNED_TYPES, rounded, spread, wrap, write
 
 ORACLE = (
     f"floats: numpy {np.__version__} in float64 (erf: Python {platform.python_version()}'s), rounded once;"
@@ -65,10 +65,8 @@ def with_integers(of_floats: Oracle, of_integer: Callable[[int], int]) -> Oracle
     def compute(array: np.ndarray) -> np.ndarray:
         if array.dtype.kind == "f":
             return float_oracle(of_floats)(array)
-        limits = np.iinfo(array.dtype)
-        numbers = [of_integer(int(number)) for number in array.ravel()]
-        wrapped = [(number - int(limits.min)) % 2**limits.bits + int(limits.min) for number in numbers]
-        return np.array(wrapped, array.dtype).reshape(array.shape)
+        numbers = [wrap(of_integer(int(number)), array.dtype.name) for number in array.ravel()]
+        return np.array(numbers, array.dtype).reshape(array.shape)
 
     return compute
 

@@ -1,4 +1,4 @@
-"""What is known of a value without computing it: its range, its grid, and how far two devices may be apart.
+"""Static bounds of a value: its range, its grid, and the largest allowed difference between two devices.
 
 A device rounds as it likes within what the operator promises, so two devices compute values apart by no more than
 
@@ -34,7 +34,7 @@ SMOOTH = 8
 
 @attrs.frozen
 class Known:
-    """What is known of every element.
+    """Bounds that hold for every element.
 
     Attributes:
         low: the least value, up to ``error``.
@@ -60,7 +60,7 @@ class Known:
 
 
 def rounded(data_type, low, high, *, step=0.0, spread=0.0, ulps=EXACT_SUM, sums=None) -> Known:
-    """Floats that are computed in float32 and rounded once.
+    """Return the bounds of floats that are computed in float32 and rounded once.
 
     Args:
         data_type: what they are rounded to.
@@ -80,7 +80,7 @@ def rounded(data_type, low, high, *, step=0.0, spread=0.0, ulps=EXACT_SUM, sums=
 
 
 def float16_unit(data_type, most):
-    """What rounding to float16 may add: a unit in its last place, where the devices are on either side of a tie."""
+    """Return the error that rounding to float16 may add: one ULP, where the devices are on either side of a tie."""
     return most * 2**-10 + FLOAT16_LEAST if data_type == "float16" else 0.0
 
 

@@ -1,4 +1,4 @@
-"""Drawing random programs: operands that fit, from what there is already or anew, and calls of the builder."""
+"""Drawing random programs: fitting operands, existing or new, and calls of the builder."""
 
 import math
 
@@ -95,7 +95,7 @@ class Drawer:
         return results if operator.returns_sequence else results[0]
 
     def room(self, *shapes_or_sizes):
-        """Whether results of all these sizes may be computed."""
+        """Return whether results of all these sizes may be computed."""
         sizes = (item if isinstance(item, int) else math.prod(item) for item in shapes_or_sizes)
         return all(size <= self.most_elements for size in sizes)
 
@@ -158,7 +158,7 @@ class Drawer:
 
     @property
     def usual_elements(self):
-        """How many elements sources have at most."""
+        """The largest number of elements of a source."""
         return max(60, self.most_elements // 4)
 
     def operand(self, data_type, shape, known=None, *, within=None):
@@ -261,13 +261,13 @@ class Drawer:
 
 
 def is_good(value, *, exact=False):
-    """Whether a value may be read."""
+    """Return whether a value may be read."""
     apart = value.known.error
     return apart == 0 or (not exact and apart <= MOST_APART[value.data_type])
 
 
 def usual_data(data_type):
-    """What sources are like: short floats, and some as long as they can be."""
+    """Return usual bounds of sources: short floats, and some of full precision."""
     if is_float(data_type):
         # Products of those of float16 are exact in float32, and then rounded.
         return Known(-4, 4, 2.0**-3), Known(-4, 4, 2.0**-20 if data_type == "float32" else 2.0**-7)

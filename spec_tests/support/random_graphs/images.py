@@ -29,7 +29,7 @@ def convolution(drawer):
 
 
 def window_on(drawer, size, *, covers=False):
-    """A window, dilation and padding along an axis of some size, such that there is room for it.
+    """Draw a window, dilation and padding along an axis such that the window fits.
 
     With ``covers`` every window has an element that lies in the image.
     """
@@ -121,7 +121,7 @@ def pooling(drawer):
 
 
 def pooled(name, x, count):
-    """What is known of windows with up to ``count`` elements, or none, which give 0."""
+    """Return the bounds of windows of up to ``count`` elements; empty ones give 0."""
     if name == "max_pool2d":
         return x.known
     known = mean_of(x, count) if name == "average_pool2d" else norm(x, count)

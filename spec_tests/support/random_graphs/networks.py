@@ -70,7 +70,7 @@ class Network:
         return self.options[name].known if name in self.options else Known(0, 0, 1)
 
     def gate(self, hidden, cell=None):
-        """How far apart gates are: what is multiplied and added up, whose slope is at most 1, and the function."""
+        """Return the bounds of gates, with errors of products and sums (slopes are at most 1) and the activation."""
         size = self.x.shape[-1]
         terms = [total("float32", size, product_of(self.x.known, self.weight.known))]
         terms.append(total("float32", self.hidden, product_of(hidden, self.recurrent.known)))

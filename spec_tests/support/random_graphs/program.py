@@ -141,7 +141,7 @@ class Program:
         return results
 
 
-def what_is_wrong(value, got, expected, device="the GPU"):
+def what_is_wrong(value, got, expected, device):
     """In words, how two devices' results contradict what is known of a value; empty when they do not."""
     known = value.known
     kind = np.float64 if bounds.is_float(value.data_type) else object  # integers of 64 bits, without rounding
@@ -159,7 +159,7 @@ def what_is_wrong(value, got, expected, device="the GPU"):
 
 
 def outside_of(known: Known, array):
-    """What is no number, or beyond what can be: a mistake in what is known, or in a device."""
+    """Describe the first value that is NaN or out of bounds: a mistake in the bounds, or in a device."""
     slack = known.error + 1e-3 * known.most
     inside = (array >= known.low - slack) & (array <= known.high + slack)
     if bool(np.all(inside)):

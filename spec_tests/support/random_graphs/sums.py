@@ -224,7 +224,7 @@ def affine(drawer, data_type, shape):
 
 
 def scaled(data_type, most, spread, options, ulps):
-    """What becomes of normalized values, up to ``most`` and so far apart, by scale and bias."""
+    """Return the bounds of normalized values, up to ``most`` and with this error, after scale and bias."""
     one = Known(1, 1, 1)
     scale = options["scale"].known if "scale" in options else one
     bias = options["bias"].known if "bias" in options else Known(0, 0, 1)
@@ -247,7 +247,7 @@ def batch_normalization(drawer):
 
 
 def normalized(x, count, options):
-    """What becomes of values by their own mean and variance.
+    """Return the bounds of values normalized by their own mean and variance.
 
     With e how far the values are apart: their distances from the mean are 2e apart at most, and the root of the
     variance √count · e, of which a distance divided by the variance is a multiple of at most √count / √epsilon.
