@@ -15,7 +15,7 @@ import webnn_small_device
 from webnn_small_device import SmallBackend
 
 from spec_tests.support.depth import is_full
-from webnn_py.device import backend, dynamic, registry
+from webnn_py.device import backend, dynamic_graphs, registry
 from webnn_py.device.backend import Backend
 
 ROOT = Path(__file__).parents[2]
@@ -124,7 +124,7 @@ def test_the_table_of_what_backends_may_have_has_all_protocols():
     rows = named_in_table("| members | protocol | without it |\n")
     optional = {
         thing.__name__: thing
-        for module in (backend, dynamic)
+        for module in (backend, dynamic_graphs)
         for thing in vars(module).values()
         if getattr(thing, "_is_runtime_protocol", False) and thing.__module__ == module.__name__
     }
