@@ -15,6 +15,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # A hundred tests start interpreters, and each would compile the package again, for a third of a second.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False  # nor is each worker to compile what is imported here
 
 import numpy as np
 import pytest
@@ -58,11 +59,11 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    gc.disable()  # until all tests are collected: what is imported and collected stays
     depth.configure(config)
     if not depth.is_full(config) and config.getoption("--hypothesis-profile", None) is None:
         settings.register_profile("quick", settings(), max_examples=QUICK_EXAMPLES)
         settings.load_profile("quick")
-    sys.dont_write_bytecode = False  # or each worker would compile all tests again in each run
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job; some tests interrupt themselves
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -77,6 +78,7 @@ def pytest_collection_finish():
     """Tens of thousands of collected tests are not looked at again whenever garbage is collected."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")
