@@ -15,7 +15,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # A hundred tests start interpreters, and each would compile the package again, for a third of a second.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-sys.dont_write_bytecode = False  # nor is each worker to compile what is imported here
+if sys.dont_write_bytecode:
+    sys.dont_write_bytecode = False  # nor is each worker to compile what is imported below
 
 import numpy as np
 import pytest
@@ -36,6 +37,7 @@ from spec_tests.support.workers import (  # noqa: F401 - hooks
 )
 from spec_tests.wpt.option import pytest_addoption as add_wpt_option
 from spec_tests.wpt.option import pytest_ignore_collect, pytest_terminal_summary  # noqa: F401 - hooks
+from webnn_py.device import measuring
 from webnn_py.device.on_wgpu.adapters import choose, request_device
 from webnn_py.device.on_wgpu.records.recently_used import Room
 from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
@@ -88,6 +90,16 @@ def _checked_kernels(request):
         check_bindings(patch)
         if request.config.getoption(checked_indices.OPTION):
             checked_indices.check_indices(patch)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _cold_devices():
+    """A profile neither warms its device up nor finds its rates with large data, but where a test is about that."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measuring, "MOST_WARMING_SECONDS", 0.0)
+        patch.setattr(measuring, "COPY_BYTES", (2**16,))
+        patch.setattr(measuring, "PRODUCT_SIZES", (64,))
         yield
 
 

@@ -26,9 +26,8 @@ def _tells_times(backend):
 
 @pytest.fixture
 def rated(context, _tells_times, monkeypatch):
-    """A context whose device is warm and has known rates, since measuring them takes a while."""
+    """A context whose device has known rates, since measuring them takes a while."""
     monkeypatch.setattr(measuring, "ROW_SECONDS", 0.0)
-    monkeypatch.setattr(measuring, "MOST_WARMING_SECONDS", 0.0)
     context._device.rates["float32"] = RATES
     return context
 
@@ -193,8 +192,7 @@ async def test_a_failing_device_rejects_and_everything_is_released(rated, device
 
 
 @pytest.mark.usefixtures("_tells_times")
-async def test_a_saved_graph_tells_the_same(tmp_path, options, monkeypatch):
-    monkeypatch.setattr(measuring, "MOST_WARMING_SECONDS", 0.0)
+async def test_a_saved_graph_tells_the_same(tmp_path, options):
     async with open_ml(graph_cache=tmp_path) as ml:
         context = await ml.create_context(**options)
         context._device.rates["float32"] = RATES
@@ -213,10 +211,7 @@ async def test_a_device_that_tells_no_times_says_so(ml):
 
 
 @pytest.mark.usefixtures("_tells_times")
-async def test_rates_are_measured_once(context, monkeypatch):
-    monkeypatch.setattr(measuring, "MOST_WARMING_SECONDS", 0.0)
-    monkeypatch.setattr(measuring, "COPY_BYTES", (2**16,))
-    monkeypatch.setattr(measuring, "PRODUCT_SIZES", (64,))
+async def test_rates_are_measured_once(context):
     graph = await perceptron(context)
     rates = (await graph.profile({"x": X}, repeat=1)).rates
     assert rates.data_type == "float32"
@@ -227,8 +222,7 @@ async def test_rates_are_measured_once(context, monkeypatch):
 
 
 @pytest.mark.usefixtures("_tells_times")
-async def test_a_graph_of_float16_is_held_against_rates_in_float16(context, monkeypatch):
-    monkeypatch.setattr(measuring, "MOST_WARMING_SECONDS", 0.0)
+async def test_a_graph_of_float16_is_held_against_rates_in_float16(context):
     context._device.rates["float16"] = attrs.evolve(RATES, data_type="float16")
     builder = MLGraphBuilder(context)
     x = builder.input("x", data_type="float16", shape=X.shape)
