@@ -106,6 +106,7 @@ class Declared:
     attributes: dict
 
 
+@functools.cache
 def declared(operator, version):
     """What ONNX, or onnxruntime for operators that ONNX lacks, says that an operator takes."""
     if defs.has(operator):
