@@ -56,7 +56,7 @@ def hostile_arrays(array):
 
 
 def hostile_cases(cases):
-    """Yield functions that return changed cases: of each rule and set of what is given, as it is, all known, none known.
+    """Yield functions that return changed cases: of each rule and set of what is given, as it is, all known, none.
 
     Attributes take hostile values and are left out, inputs take hostile arrays and are left out, one at a time.
     """
