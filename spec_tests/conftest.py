@@ -32,6 +32,7 @@ from spec_tests.support.covered import pytest_sessionstart  # noqa: F401 - a hoo
 from spec_tests.support.depth import pytest_report_header  # noqa: F401 - a hook
 from spec_tests.support.watched_device import WatchedDevice
 from spec_tests.support.workers import (  # noqa: F401 - hooks
+    pytest_collection,
     pytest_xdist_auto_num_workers,
     pytest_xdist_make_scheduler,
 )
