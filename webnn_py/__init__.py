@@ -8,10 +8,10 @@ The layers, each of which uses only those below it::
     script           what runs in your task: check, copy, enqueue, hand out a promise
     timelines        the script timeline and the device timeline, and MLPromise
     device           backends: plans, kernels, memory
-    tracing          what happens when: instruments and traces, which the timelines tell
+    tracing          what happens when: instruments and traces, which the timelines call
     saved_graphs     compiled graphs as files
     browser_profiles what browsers accept
-    graph_pictures   graphs to be looked at
+    graph_pictures   graphs to look at
     web_export       graphs as JavaScript for browsers
     graph            nodes and values: what the builder makes
     operators        what the operators are: declarations, limits, shape rules
@@ -120,7 +120,7 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """The public names; modules that are documented by their path, such as ``webnn_py.errors``, are imported."""
+    """Return the public names; modules that are documented by their path, such as ``webnn_py.errors``, are imported."""
     return [*__all__, "__version__"]
 
 

@@ -30,7 +30,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 130 after Ctrl-C, 1 when nobody reads what it prints."""
+    """Run the command and return its exit status: 130 after Ctrl-C, 1 when its output is closed."""
     try:
         return _ended(_parser().parse_args(arguments))
     except KeyboardInterrupt:

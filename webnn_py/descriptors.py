@@ -119,7 +119,7 @@ class MLBufferDescriptor(MLOperandDescriptor):
 
 
 def stored(descriptor: MLOperandDescriptor) -> MLOperandDescriptor:
-    """Return the descriptor in memory: the same, or that of the bytes that elements of four bits lie in."""
+    """Return the descriptor in memory: the same, or that of the bytes that hold elements of four bits."""
     if descriptor.data_type not in FOUR_BITS:
         return descriptor
     return MLOperandDescriptor("uint8", (descriptor.byte_length,))
@@ -141,7 +141,7 @@ def operand_data_type(value: object) -> MLOperandDataType:
 
 
 def converted(name: str, convert: Callable[[object], T], value: object) -> T:
-    """The argument ``name``, converted; whatever goes wrong, it is refused by its name.
+    """Return the argument ``name``, converted; whatever goes wrong, it is refused by its name.
 
     Args:
         name: the argument, for the message.
@@ -188,7 +188,7 @@ def unsigned_long(value: object, lowest: int = 0, highest: int = MAX_UNSIGNED_LO
 
 
 def size_or_axis(value: object, lowest: int = 0, highest: int = MAX_UNSIGNED_LONG) -> int:
-    """Likewise; a number below 0, which infers a size or counts axes from the end elsewhere, is told to do neither."""
+    """Convert ``value`` to a size or an axis, neither of which may be negative, as some libraries allow."""
     return unsigned_long(
         value, lowest, highest, "; a size is at least 1 and never inferred, and no axis counts from the end"
     )
@@ -275,7 +275,7 @@ def operand_descriptor(
 
 
 def check_dimensions(descriptor: MLOperandDescriptor, *, max_rank: int, max_byte_length: int) -> str | None:
-    """The spec's "check dimensions": what is wrong with ``descriptor``, or None."""
+    """Return the spec's "check dimensions": what is wrong with ``descriptor``, or None."""
     if descriptor.rank > max_rank:
         return f"rank is {descriptor.rank}; it must be at most {max_rank}"
     shape = descriptor.shape

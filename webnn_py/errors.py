@@ -8,7 +8,7 @@ from typing import ClassVar, final
 
 
 class DOMException(Exception):  # noqa: N818 - the name is Web IDL's
-    """An error of the platform, told apart by its ``name`` (Web IDL, section 2.8.1)."""
+    """An error of the platform, identified by its ``name`` (Web IDL, section 2.8.1)."""
 
     name: ClassVar[str] = "Error"
 

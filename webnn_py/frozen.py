@@ -1,4 +1,4 @@
-"""``frozen``: classes of which there are many objects, whose attributes type checkers let nobody set.
+"""``frozen``: classes with many objects, whose attributes type checkers treat as read-only.
 
 attrs' own sets each attribute by a call, so that they cannot be set when a program runs either: to make an object takes
 three times as long, which was a tenth of a build.

@@ -25,7 +25,7 @@ _MAKING: Final = RLock()
 """Held while a node's results are made: two threads that read a graph must get the same."""
 
 _MOST_INPUTS: Final = 16
-"""Of how many inputs a node's text tells."""
+"""The most inputs that a node's text lists."""
 
 
 @frozen(eq=False)
@@ -44,7 +44,7 @@ class Input(Value):
 
 @final
 class ContentKey:
-    """Tells arrays of the same bytes, by a digest that is made when two look alike or somebody asks for it.
+    """Recognizes arrays of the same bytes, by a digest that is computed when two look alike or when it is asked for.
 
     Args:
         array: contiguous; its bytes never change.
@@ -88,7 +88,7 @@ class Constant(Value):
 
     Attributes:
         data: the host's copy of its bytes, or the device's storage of a constant buffer.
-        key: stands for the bytes; constants of equal keys, of one data type and shape, lie on a device once.
+        key: stands for the bytes; constants of equal keys, data types and shapes are on a device once.
     """
 
     data: object
@@ -105,7 +105,7 @@ class Output(Value):
 
 @frozen(eq=False)
 class Node:
-    """One operator at work.
+    """One use of an operator.
 
     Attributes:
         operator: the declaration.
@@ -115,7 +115,7 @@ class Node:
         label: the label that the script gave, or "".
         drawn: the places, in the order of drawing, of the operators that it computes; more than one where a device has
             put several together, and the same for all that it puts in an operator's place.
-        inputs: the operands in declaration order, sequences laid flat.
+        inputs: the operands in declaration order, sequences flattened.
     """
 
     operator: Operator[..., Any]
@@ -166,7 +166,7 @@ class Node:
             return results
 
     def operand(self, name: str) -> MLOperandDescriptor:
-        """The descriptor of the operand called ``name``, which is there and no sequence."""
+        """Return the descriptor of the operand called ``name``, which is there and no sequence."""
         value = self.operands[name]
         assert isinstance(value, Value)  # noqa: S101 - for type checkers
         return value.descriptor
@@ -189,7 +189,7 @@ class Graph:
 
     @cached_property
     def constants(self) -> tuple[Constant, ...]:
-        """The constants that nodes read, or that are outputs, each once."""
+        """Return the constants that nodes read, or that are outputs, each once."""
         read = chain.from_iterable([*[node.inputs for node in self.nodes], self.outputs.values()])
         return tuple(dict.fromkeys([value for value in read if isinstance(value, Constant)]))
 

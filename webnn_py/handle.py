@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn, cast
 
 def forgotten_await(value: object) -> str:
     """Return a hint for the refusal of ``value`` if it is a promise, whose result was meant; else ""."""
-    if not issubclass(type(value), Promised):  # not isinstance(): an object may lie about its class
+    if not issubclass(type(value), Promised):  # not isinstance(): an object may misreport its class
         return ""
     return f"; {cast('Promised', value)._named()} is a promise: forgot await?"
 
@@ -55,7 +55,7 @@ class Promised(Handle):
     __slots__ = ()
 
     def _named(self) -> str:
-        """The call that is answered."""
+        """Return the call that is answered."""
         raise NotImplementedError
 
     if not TYPE_CHECKING:  # type checkers know what is missing

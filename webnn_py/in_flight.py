@@ -1,6 +1,7 @@
-"""``InFlight``: what a device says of work that goes on by itself."""
+"""Steps of a device that may end later; ``InFlight`` is for work that goes on by itself."""
 
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Callable, Generator
+from inspect import isawaitable
 from typing import Any, Generic, TypeVar, final
 
 T = TypeVar("T")
@@ -20,5 +21,18 @@ class InFlight(Generic[T]):
 
 
 def like(pending: Awaitable[object], rest: Awaitable[None]) -> Awaitable[None]:
-    """``rest``, as something that has begun where ``pending``, which it awaits, has."""
+    """Return ``rest``, which awaits ``pending``, as work that goes on by itself if ``pending`` does."""
     return InFlight(rest) if isinstance(pending, InFlight) else rest
+
+
+def then(step: Awaitable[T] | T, finish: Callable[[T], Awaitable[None] | None]) -> Awaitable[None] | None:
+    """Call ``finish`` with the result of a step: at once, or when the step has ended."""
+    if step is None or not isawaitable(step):
+        return finish(step)
+    return like(step, _finished(step, finish))
+
+
+async def _finished(step: Awaitable[T], finish: Callable[[T], Awaitable[None] | None]) -> None:
+    rest = finish(await step)
+    if rest is not None:
+        await rest

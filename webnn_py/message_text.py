@@ -40,16 +40,16 @@ _REPR: Final = _Repr()
 
 
 def shown(value: object) -> str:
-    """A value for a message: its repr, cut short."""
+    """Return a value for a message: its repr, cut short."""
     try:
         text = _REPR.repr(value)
-    except Exception:  # noqa: BLE001 - names of classes may lie, so that they are taken for others
+    except Exception:  # noqa: BLE001 - names of classes may be misleading
         text = f"<{kind(value)} that cannot be shown>"
     return visible(" ".join(text.split()))
 
 
 def listed(values: Sequence[object]) -> str:
-    """The items of a sequence for a message, as a list; of many, the first ones."""
+    """Return the items of a sequence for a message, as a list; of many, the first ones."""
     return shown(list(values[: _REPR.maxlist + 1]))
 
 
@@ -63,7 +63,7 @@ def nearest(value: object, known: Iterable[str]) -> str:
 
 
 def in_brackets(label: object) -> str:
-    """A label for a message, " [label]", cut short; nothing for none, and for what is no text."""
+    """Return a label for a message, " [label]", cut short; nothing for none, and for what is no text."""
     if not issubclass(type(label), str):
         return ""
     text = plain(cast("str", label))
@@ -71,12 +71,12 @@ def in_brackets(label: object) -> str:
 
 
 def named_by(label: str) -> str:
-    """A label that stands before a description, quoted and cut short, with a space; nothing for none."""
+    """Return a label that stands before a description, quoted and cut short, with a space; nothing for none."""
     return f"{shown(label)} " if label else ""
 
 
 def kind(value: object) -> str:
-    """The name of a value's type, which a metaclass cannot change."""
+    """Return the name of a value's type, which a metaclass cannot change."""
     return cast("str", type.__dict__["__name__"].__get__(type(value)))
 
 
@@ -89,12 +89,12 @@ def words_of(error: Exception) -> str:
 
 
 def plain(text: str) -> str:
-    """The characters of a text, of which a class derived from ``str`` may tell other things."""
+    """Return the characters of a text, whatever methods a class derived from ``str`` overrides."""
     return str.__str__(text)
 
 
 def shortened(text: str, length: int = 60) -> str:
-    """A text of at most ``length`` characters, the rest being three dots."""
+    """Return a text of at most ``length`` characters, the rest being three dots."""
     return text if len(text) <= length else f"{text[: length - 3]}..."
 
 

@@ -20,23 +20,23 @@ from webnn_py.operators.rules import Refused
 
 
 def is_dynamic(graph: Graph) -> bool:
-    """Whether a shape has a size that is known at dispatch only: then one of an input has."""
+    """Return whether a shape has a size that is known at dispatch only: then one of an input has."""
     return any(has_size(value.descriptor.shape) for value in graph.inputs.values())
 
 
 def is_dynamic_node(node: Node) -> bool:
-    """Whether what a node does depends on such a size."""
+    """Return whether what a node does depends on such a size."""
     descriptors = (*(value.descriptor for value in node.inputs), *node.outputs)
     return any(has_size(d.shape) for d in descriptors) or any(map(has_size, node.options.values()))
 
 
 def at_sizes(descriptor: MLOperandDescriptor, sizes: Sizes) -> MLOperandDescriptor:
-    """A descriptor when the names have these sizes."""
+    """Return a descriptor when the names have these sizes."""
     return MLOperandDescriptor(descriptor.data_type, values_of(descriptor.shape, sizes))
 
 
 def at_largest(descriptor: MLOperandDescriptor) -> MLOperandDescriptor:
-    """A descriptor of the largest tensor that it may be."""
+    """Return a descriptor of the largest tensor that it may be."""
     return MLOperandDescriptor(descriptor.data_type, tuple(map(largest, descriptor.shape)))
 
 
@@ -63,7 +63,7 @@ class DimensionPlaces:
 
     @classmethod
     def of(cls, inputs: Mapping[str, MLOperandDescriptor]) -> Self:
-        """The names of inputs' dimensions."""
+        """Return the names of inputs' dimensions."""
         places: dict[str, NamePlace] = {}
         bounds: dict[str, tuple[int, int]] = {}
         for name, axis, size in _dynamic_axes(inputs):
@@ -77,7 +77,7 @@ class DimensionPlaces:
         return {name: high for name, (_, high) in self.bounds.items()}
 
     def sizes(self, shapes: Mapping[str, Any]) -> dict[str, int]:
-        """The size of each name, from the shapes of inputs, which fit."""
+        """Return the size of each name, from the shapes of inputs, which fit."""
         return {place.name: shapes[place.input][place.axis] for place in self.places}
 
 
@@ -120,7 +120,7 @@ class DynamicGraph:
 
     @classmethod
     def of(cls, graph: Graph, drawing: Tracing) -> Self:
-        """A graph that was drawn while ``drawing`` was in force."""
+        """Return a graph that was drawn while ``drawing`` was in force."""
         inputs = {name: value.descriptor for name, value in graph.inputs.items()}
         names = DimensionPlaces.of(inputs)
         known = {key: answer for key, answer in drawing.answers.items() if answer.expression.names <= set(names.bounds)}
@@ -128,7 +128,7 @@ class DynamicGraph:
         return cls(graph, names, kept, coverage(kept))
 
     def at(self, sizes: Sizes) -> SizedGraph:
-        """The graph when the names have these sizes.
+        """Return the graph when the names have these sizes.
 
         Raises:
             Refused: it is none with these; the text names operator and label.
@@ -153,7 +153,7 @@ class DynamicGraph:
 
 
 def sized_node(node: Node, sizes: Sizes, values: Mapping[Value, Value]) -> Node:
-    """A node when the names have these sizes.
+    """Return a node when the names have these sizes.
 
     Args:
         node: the node.
@@ -197,7 +197,7 @@ def inferred(node: Node) -> tuple[MLOperandDescriptor, ...]:
 
 
 def with_constants(graph: Graph, replace: Callable[[Constant], Constant]) -> Graph:
-    """The same graph with other constants of the same shapes."""
+    """Return the same graph with other constants of the same shapes."""
     values: dict[Value, Value] = dict(zip(graph.inputs.values(), graph.inputs.values(), strict=True))
     nodes = []
 
@@ -218,5 +218,5 @@ def with_constants(graph: Graph, replace: Callable[[Constant], Constant]) -> Gra
 
 
 def without_data(graph: Graph) -> Graph:
-    """The same graph with constants that have no bytes: what shapes are told from."""
+    """Return the same graph with constants without bytes, which is enough to infer shapes."""
     return with_constants(graph, lambda constant: Constant(constant.descriptor, None))

@@ -24,7 +24,7 @@ class TrioRun:
     __slots__ = ("_seen", "_token", "thread", "watch")
 
     def __init__(self, call: str) -> None:
-        """Look at the run in which ``call`` is made.
+        """Note the trio run in which ``call`` is made.
 
         Raises:
             RuntimeError: there is none.
@@ -36,7 +36,7 @@ class TrioRun:
         self.watch: CallWatch | None = None
 
     def check(self, call: str) -> Task:
-        """Refuse a call that is made in another thread, in another run or in none; else tell ``watch`` of it.
+        """Refuse a call from another thread, another trio run or none; otherwise notify ``watch``.
 
         Returns:
             The task that calls.
@@ -51,7 +51,7 @@ class TrioRun:
         if task is not self._seen:
             if current_trio_token() is not self._token:
                 self._refuse(call)
-            self._seen = task  # a task stays in its run, so one that was looked at needs no second look
+            self._seen = task  # a task stays in its run, so one that was checked needs no second check
         watch = self.watch
         if watch is not None:
             watch.call = call

@@ -1,4 +1,4 @@
-"""Failures and refusals of which nobody has been told: a warning tells them, at the line of the call that failed."""
+"""Failures and refusals that nothing has reported: a warning reports them, at the line of the call that failed."""
 
 import sys
 import warnings
@@ -10,14 +10,14 @@ Line = tuple[CodeType, int]
 
 
 def calling_line(depth: int = 1) -> Line:
-    """The line that has called the function that calls this, or one so many frames further out."""
+    """Return the line that called the function that calls this, or that many frames further out."""
     frame = sys._getframe(depth + 1)
     return frame.f_code, frame.f_lasti
 
 
 @final
 class UnreportedError:
-    """Something that somebody is to be told; it warns when it is dropped before, if it has been missed."""
+    """An error to report; it warns if it is dropped unreported and was missed."""
 
     __slots__ = ("_is_reported", "_line", "_words", "is_missed")
 
@@ -27,7 +27,7 @@ class UnreportedError:
         Args:
             words: what has failed, and how.
             line: of the call that failed, if that is known.
-            is_missed: whether somebody should have asked for it; it may become so.
+            is_missed: whether it should have been asked for; this may change.
         """
         self._words = words
         self._line = line
@@ -35,7 +35,7 @@ class UnreportedError:
         self.is_missed = is_missed
 
     def mark_reported(self) -> None:
-        """Somebody has been told, or knows."""
+        """Note that it has been reported, or is known."""
         self._is_reported = True
 
     def __del__(self) -> None:
@@ -49,6 +49,6 @@ class UnreportedError:
 
 
 def line_number(code: CodeType, instruction: int) -> int:
-    """The number of the line that an instruction belongs to."""
+    """Return the number of the line that an instruction belongs to."""
     lines = (line for start, end, line in code.co_lines() if start <= instruction < end)
     return next(lines, None) or code.co_firstlineno

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from functools import cache
@@ -10,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import webnn_py
-from webnn_py.onnx_models.rule_table.registry import FURTHER
 from webnn_py.operators.registry import CATEGORIES, OPERATORS
 from webnn_py.script.operator_methods import OperatorMethods
 
@@ -39,10 +39,8 @@ def test_numpy_kernels_stand_in_the_fourteen_categories_and_beside_nothing_else(
     assert modules == {*CATEGORIES, "__init__"}
 
 
-def test_onnx_rules_stand_in_the_fourteen_categories_and_in_those_of_onnx_alone():
-    modules = {path.stem for path in (ROOT / "onnx_models/rules").glob("*.py")} - {"__init__"}
-    assert not set(FURTHER) & set(CATEGORIES)
-    assert modules == {*CATEGORIES, *FURTHER}
+def test_onnx_rules_stand_in_the_fourteen_categories_and_in_others():
+    assert set(CATEGORIES) < {path.stem for path in (ROOT / "onnx_models/rules").glob("*.py")}
 
 
 def test_every_operator_has_a_numpy_kernel_in_the_category_that_declares_it():
@@ -50,10 +48,9 @@ def test_every_operator_has_a_numpy_kernel_in_the_category_that_declares_it():
     from webnn_py.device.on_numpy.table import find  # noqa: PLC0415 - after the table is filled
 
     for operator in OPERATORS.values():
-        entry = find(operator)
-        assert entry is not None, operator.spec_name
-        make = entry.view or entry.make
-        assert make.__module__.rpartition(".")[2] == operator.category, operator.spec_name
+        assert find(operator) is not None, operator.spec_name
+        source = (ROOT / "device/on_numpy/kernels" / operator.category).with_suffix(".py").read_text(encoding="utf-8")
+        assert re.search(rf"\b{operator.category}\.{operator.name}_?\b", source), operator.spec_name
 
 
 def test_layers_hold():

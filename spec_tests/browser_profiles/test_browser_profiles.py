@@ -17,7 +17,7 @@ from webnn_py.browser_profiles.reading import read
 from webnn_py.browser_profiles.rules import RULES
 from webnn_py.browser_profiles.writing import limits_text, main
 from webnn_py.descriptors import DATA_TYPES, MLOperandDescriptor
-from webnn_py.operators.declaration import SPEC_NAMES
+from webnn_py.operators.declaration import spec_name_of
 from webnn_py.operators.registry import OPERATORS
 from webnn_py.script.builder import drawing_of
 
@@ -44,7 +44,7 @@ def test_each_table_is_a_profile_and_each_profile_has_a_table():
         assert profile.operators.keys() == OPERATORS.keys()
 
 
-async def test_what_is_reported_is_the_table(context):
+async def test_the_reported_limits_are_those_of_the_table(context):
     limits, rows = context.op_support_limits(), table()
     assert limits["preferred_input_layout"] == rows["preferred_input_layout"] == "nhwc"
     assert limits["max_tensor_byte_length"] == rows["max_tensor_byte_length"]
@@ -55,7 +55,7 @@ async def test_what_is_reported_is_the_table(context):
             data_types, _, ranks = allowed.partition(", ")
             lowest, highest = map(int, ranks.split(" to "))
             for operand in operands.split():
-                (member,) = [m for m in limits[name] if SPEC_NAMES.get(m, m) == operand]
+                (member,) = [m for m in limits[name] if spec_name_of(m) == operand]
                 said = limits[name][member]
                 assert set(said["data_types"]) == set(data_types.split()) & set(DATA_TYPES), (name, operand)
                 assert said["rank_range"] == {"min": lowest, "max": highest}, (name, operand)
@@ -75,7 +75,7 @@ def calls(name, limits):
 
 
 def within(limits, described):
-    """Whether a data type and a shape are within one row of limits."""
+    """Return whether a data type and a shape are within one row of limits."""
     ranks = limits["rank_range"]
     return described.data_type in limits["data_types"] and ranks["min"] <= len(described.shape) <= ranks["max"]
 
@@ -236,7 +236,7 @@ ON_DEVICES = [
 
 
 @pytest.mark.parametrize(("device", "index"), ON_DEVICES)
-async def test_what_is_accepted_computes_the_same(ml, device, index):
+async def test_accepted_graphs_compute_the_same(ml, device, index):
     results = []
     for browser in (None, CHROMIUM):
         context = await ml.create_context(backend=device, browser=browser)
@@ -268,7 +268,7 @@ async def test_an_unknown_profile_is_refused(ml):
         await ml.create_context(backend=CPU, browser="netscape-4")
 
 
-def test_a_tensor_may_be_as_long_as_the_browser_says():
+def test_a_tensor_may_be_as_long_as_the_limit_of_the_browser():
     profile = read("small", tables_text(max_tensor_byte_length=8))
     two, three = (attrs.evolve(FLOATS, shape=(size,)) for size in (2, 3))
     assert profile.refusal_of_tensor("the tensor", two) is None
@@ -291,7 +291,7 @@ def tables_text(**changes):
 
 
 def limits_of_browser():
-    """What the browser of the table gives, made from the table."""
+    """Make the limits that the browser of the table reports."""
     rows = table()
 
     def row(text):
@@ -311,7 +311,7 @@ def limits_of_browser():
     return {**top, **tensors, **operators}
 
 
-def test_a_table_is_written_from_what_a_browser_gives(tmp_path):
+def test_a_table_is_written_from_the_limits_of_a_browser(tmp_path):
     limits = limits_of_browser()
     (tmp_path / "limits.json").write_text(json.dumps(limits), encoding="utf-8")
     path = tmp_path / "table.toml"

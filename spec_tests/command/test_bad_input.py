@@ -159,7 +159,7 @@ def test_a_traceback_comes_with_debug_alone(command, doubled, monkeypatch):
 
     monkeypatch.setattr(InferenceSession, "run", fail)
     arguments = ("run", doubled, "--shape", "rows=1", "--backend", "numpy")
-    assert_one_line(command(*arguments), 1, "ZeroDivisionError: somewhere (--debug tells where)")
+    assert_one_line(command(*arguments), 1, "ZeroDivisionError: somewhere (--debug shows where)")
     told = command(*arguments, "--debug")
     assert told.status == 1
     assert "Traceback" in told.err

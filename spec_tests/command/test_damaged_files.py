@@ -47,7 +47,7 @@ def assert_one_line(ended, text, name="run", status=2):
     assert text in ended.err
     assert ended.err.startswith(f"webnn-py {name}: ")
     assert ended.err.count("\n") == 1, ended.err
-    assert "(--debug tells where)" not in ended.err, ended.err
+    assert "(--debug shows where)" not in ended.err, ended.err
     assert ended.out == ""
 
 

@@ -318,7 +318,8 @@ def test_memory_that_cannot_be_told_says_why(command, model):
     path = model(program([("NonZero", ["x"], ["places"], {})], {"x": kind}, {"places": ("int64", [1, "n"])}))
     told = command("info", path, "--backend", "numpy").out
     assert (
-        "memory      parameters 0 bytes; what values take is not told, since the shape of 'places' is not known" in told
+        "memory      parameters 0 bytes; the memory of values is unknown, since the shape of 'places' is not known"
+        in told
     )
     assert json.loads(command("info", path, "--backend", "numpy", "--json").out)["memory_bytes"]["unsized"] == "places"
 

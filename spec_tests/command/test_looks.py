@@ -19,7 +19,7 @@ def rooted(model):
 
 def test_a_profile_is_printed_as_a_table(command, rooted, backend):
     if backend == "onnxruntime":
-        pytest.skip("it tells no kernel's time")
+        pytest.skip("it reports no kernel's time")
     ended = command("run", rooted, "--input", "x=ones", "--backend", backend, "--profile")
     assert ended.status == 0, ended.err
     table = ended.out[ended.out.index("\nprofile\n") :].splitlines()

@@ -1,10 +1,9 @@
-"""``copy_buffer()`` and ``clear_buffer()``: bytes that stay on the device."""
+"""``copy_buffer()`` and ``clear_buffer()`` change buffers on the device, without the host."""
 
 import re
 
 import numpy as np
 import pytest
-import trio
 
 from spec_tests.support.buffers import constant, filled, zeroed
 from spec_tests.support.cells import cells
@@ -16,7 +15,7 @@ from webnn_py.device.backend import Copies
 
 @pytest.fixture(params=["its own copies", "through the host"])
 def way(request, backend, monkeypatch):
-    """How a device copies: as it can itself, or as one of another package that cannot."""
+    """Let a device copy itself, or through the host as one that cannot."""
     if request.param == "through the host":
         monkeypatch.setattr("webnn_py.device.device.Copies", NeverOffered)
     return request.param
@@ -32,7 +31,7 @@ def counting(size, data_type, start=1):
     return (np.arange(start, start + size) % 120).astype(data_type)
 
 
-# --- what is copied ------------------------------------------------------------------------------------------------
+# --- copies --------------------------------------------------------------------------------------------------------
 
 
 @cells("data_type", DATA_TYPES)
@@ -175,7 +174,7 @@ async def test_copies_run_in_their_turn(context):
     np.testing.assert_array_equal(await context.read_buffer(c), [9, 9, 9])
 
 
-async def test_what_a_copy_needs_may_be_destroyed_behind_it(context):
+async def test_the_source_of_a_copy_may_be_destroyed_after_the_call(context):
     source, target = await filled(context, [1, 2, 3], "int8"), await zeroed(context, [4], "int8")
     context.copy_buffer(source, target, source_offset=1)
     source.destroy()
@@ -185,21 +184,8 @@ async def test_what_a_copy_needs_may_be_destroyed_behind_it(context):
 # --- failures ------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=["at once", "awaited"])
-def fail(request, device):
-    """Make the next such step fail."""
-
-    def fail_next(step, error):
-        device.failing[step] = error
-        if request.param == "awaited":
-            device.waiting[step] = trio.Event()
-            device.waiting[step].set()
-
-    return fail_next
-
-
 @pytest.mark.parametrize("method", ["copy", "clear"])
-async def test_a_failed_copy_is_told_by_the_next_read_of_its_destination(context, fail, method):
+async def test_a_failed_copy_rejects_the_next_read_of_its_destination(context, fail, method):
     source, target = await filled(context, [1, 2]), await filled(context, [3, 4])
     fail(method, RuntimeError("the bus is down"))
     context.copy_buffer(source, target) if method == "copy" else context.clear_buffer(target)
@@ -221,18 +207,15 @@ async def test_a_copy_of_a_buffer_without_data_leaves_its_destination_without_an
     assert device.log == ["write"]
 
 
-@pytest.mark.parametrize("begins", ["at once", "awaited"])
-async def test_only_a_whole_copy_gives_a_marked_destination_data_again(device, context, begins):
+async def test_only_a_whole_copy_gives_a_failed_destination_data_again(device, context, begin):
     source, target = await filled(context, [1, 2]), await filled(context, [3, 4])
     await context.drain()
-    device.failing["write"] = RuntimeError("the bus is down")
 
-    def begin(step):
-        if begins == "awaited":
-            device.waiting[step] = trio.Event()
-            device.waiting[step].set()
+    def fail_to_write():
+        device.failing["write"] = RuntimeError("the bus is down")
+        context.write_buffer(target, np.ones(2, np.float32))
 
-    context.write_buffer(target, np.ones(2, np.float32))
+    fail_to_write()
     begin("copy")
     context.copy_buffer(source, target, count=1)
     with pytest.raises(UnknownError, match="the bus is down"):
@@ -240,8 +223,7 @@ async def test_only_a_whole_copy_gives_a_marked_destination_data_again(device, c
     begin("copy")
     context.copy_buffer(source, target)
     np.testing.assert_array_equal(await context.read_buffer(target), [1, 2])
-    device.failing["write"] = RuntimeError("down again")
-    context.write_buffer(target, np.ones(2, np.float32))
+    fail_to_write()
     begin("clear")
     context.clear_buffer(target)
     np.testing.assert_array_equal(await context.read_buffer(target), [0, 0])
@@ -312,7 +294,7 @@ async def test_a_copy_that_does_not_fit_is_refused_before_anything_is_enqueued(m
     np.testing.assert_array_equal(await context.read_buffer(there["other"]), [5] * 6)
 
 
-async def test_a_clear_of_what_may_not_be_cleared_is_refused(ml, options, context):
+async def test_a_clear_of_a_wrong_buffer_is_refused(ml, options, context):
     fixed, gone = await constant(context, [1]), await zeroed(context, [1])
     gone.destroy()
     foreign = await zeroed(await ml.create_context(**options), [1])

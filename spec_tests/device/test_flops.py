@@ -93,7 +93,7 @@ async def test_operations_are_those_counted_by_hand(numpy_context, name):
 
 
 def test_every_operator_that_computes_is_counted():
-    """What has no count of its own counts by its elements, or only moves, selects and compares."""
+    """Operators without a count of their own count by elements, or only move, select and compare."""
     assert COUNTS.keys() <= OPERATORS.keys()
     others = {operator for name, operator in OPERATORS.items() if name not in COUNTS and not operator.is_elementwise}
     assert {operator.category for operator in others} == {"indexing", "movement"}

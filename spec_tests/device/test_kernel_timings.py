@@ -1,4 +1,4 @@
-"""A device tells how long each kernel of a dispatch took, what it computes, and how many bytes it moves."""
+"""A device times each kernel of a dispatch, and names its operators and the bytes that it moves."""
 
 from inspect import isawaitable
 
@@ -15,7 +15,7 @@ X = np.linspace(-1, 1, 48, dtype=np.float32).reshape(1, 3, 4, 4)
 
 
 async def layer(context):
-    """relu(conv2d(x)) laid the other way round, and the sum of its squares."""
+    """Build relu(conv2d(x)), transposed, and the sum of the squares of its exponentials."""
     builder = MLGraphBuilder(context)
     x = builder.input("x", data_type="float32", shape=X.shape)
     filters = builder.constant(np.full((2, 3, 1, 1), 0.5, np.float32))
@@ -25,7 +25,7 @@ async def layer(context):
 
 
 class Running:
-    """A graph with a buffer for each name."""
+    """A graph with buffers for its inputs and outputs."""
 
     def __init__(self, context, graph):
         self.context, self.graph = context, graph
@@ -57,7 +57,7 @@ class Running:
 @pytest.fixture
 async def running(context):
     if not isinstance(context._device.backend, TimesKernels):
-        pytest.skip(f"{context.backend} tells no kernel's time")
+        pytest.skip(f"{context.backend} does not time kernels")
     running = Running(context, await layer(context))
     await running.make_buffers()
     return running
@@ -74,10 +74,10 @@ async def test_a_timed_dispatch_gives_the_same_results(running):
         np.testing.assert_array_equal(array, expected[name], name)
 
 
-async def test_every_operator_is_told_once_with_its_label(running):
+async def test_every_operator_is_named_once_with_its_label(running):
     timings = await running.timed()
-    told = [(node.operator, node.label) for timing in timings for node in timing.nodes]
-    assert told == [("conv2d", "first"), ("relu", "act"), ("exp", ""), ("reduceSumSquare", "all")]
+    named = [(node.operator, node.label) for timing in timings for node in timing.nodes]
+    assert named == [("conv2d", "first"), ("relu", "act"), ("exp", ""), ("reduceSumSquare", "all")]
     assert all(timing.operators == tuple(node.operator for node in timing.nodes) for timing in timings)
 
 
@@ -95,35 +95,39 @@ async def test_bytes_are_those_of_operands_and_results(running, backend):
     timings = {timing.operators: timing.bytes_moved for timing in await running.timed()}
     image = 4 * 2 * 4 * 4
     of_layer = X.nbytes + 4 * 6 + image
+    expected = {("conv2d",): of_layer, ("relu",): 2 * image, ("exp",): 2 * image, ("reduceSumSquare",): image + 4}
     if backend == "wgpu":
-        expected = {("conv2d", "relu"): of_layer, (): 2 * image, ("exp", "reduceSumSquare"): image + 4}
-    else:
-        expected = {
-            ("conv2d",): of_layer,
-            ("relu",): 2 * image,
-            (): 2 * image,
-            ("exp",): 2 * image,
-            ("reduceSumSquare",): image + 4,
-        }
-    assert timings == expected
+        expected = {("conv2d", "relu"): of_layer, ("exp", "reduceSumSquare"): image + 4}
+    assert timings == {**expected, (): 2 * image}
 
 
-async def test_what_was_enqueued_before_a_timed_dispatch_runs_before_it(running):
+async def test_earlier_operations_run_before_a_timed_dispatch(running):
     running.context.write_buffer(running.inputs["x"], 0 * X)
     await running.context.device_timeline.drain()
     await running.timed()
     assert np.all((await running.results())["turned"] == 0)
 
 
-gpu = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+@pytest.fixture
+async def gpu_builder(ml, request):
+    if not HAS_ADAPTER:
+        pytest.skip(NO_ADAPTER)
+    context = await ml.create_context(gpu_device=request.getfixturevalue("shared_gpu"))
+    return context, MLGraphBuilder(context)
 
 
-@gpu
-async def test_kernels_may_need_several_query_sets(ml, shared_gpu, monkeypatch):
+def kernels_of(graph):
+    return [step.kernel for step in graph._handle.compiled._steps]
+
+
+def flops_of(kernels):
+    return [sum(node.flops for node in kernel.nodes) for kernel in kernels]
+
+
+async def test_kernels_may_need_several_query_sets(gpu_builder, monkeypatch):
     monkeypatch.setattr(timestamps, "MOST_KERNELS", 16)
     monkeypatch.setattr(executable, "joined", lambda kernels, _features: kernels)
-    context = await ml.create_context(gpu_device=shared_gpu)
-    builder = MLGraphBuilder(context)
+    context, builder = gpu_builder
     value = builder.input("x", data_type="float32", shape=X.shape)
     for _ in range(35):
         value = builder.cumulative_sum(value, 3)
@@ -139,59 +143,41 @@ async def test_kernels_may_need_several_query_sets(ml, shared_gpu, monkeypatch):
     np.testing.assert_array_equal(timed["y"], (await running.results())["y"])
 
 
-@gpu
-async def test_a_device_without_timestamps_does_not_say_that_it_has_them(ml, shared_gpu, monkeypatch):
-    context = await ml.create_context(gpu_device=shared_gpu)
+async def test_a_device_without_timestamps_does_not_claim_to_time_kernels(gpu_builder, ml, shared_gpu, monkeypatch):
+    context, _builder = gpu_builder
     assert isinstance(context._device.backend, TimesKernels)
     monkeypatch.setattr(wgpu_backend, "FEATURE", "none such")
     context = await ml.create_context(gpu_device=shared_gpu)
     assert not isinstance(context._device.backend, TimesKernels)
 
 
-@gpu
-async def test_a_composite_tells_what_it_was(ml, shared_gpu):
-    context = await ml.create_context(gpu_device=shared_gpu)
-    builder = MLGraphBuilder(context)
+async def test_nodes_of_a_composite_name_the_composite(gpu_builder):
+    _context, builder = gpu_builder
     x = builder.input("x", data_type="float32", shape=(1, 2, 4))
     weights = builder.constant(np.ones((1, 12, 4), np.float32))
     last, *_ = builder.gru(x, weights, weights, 1, 4, label="memory")
-    running = Running(context, await builder.build({"y": last}))
-    kernels = [step.kernel for step in running.graph._handle.compiled._steps]
-    labels = {node.label for kernel in kernels for node in kernel.nodes}
-    assert labels == {"in gru [memory]"}
+    kernels = kernels_of(await builder.build({"y": last}))
+    assert {node.label for kernel in kernels for node in kernel.nodes} == {"in gru [memory]"}
 
 
-@gpu
-async def test_products_that_became_one_tell_all_labels(ml, shared_gpu):
-    context = await ml.create_context(gpu_device=shared_gpu)
-    builder = MLGraphBuilder(context)
+async def test_joined_products_have_all_labels(gpu_builder):
+    _context, builder = gpu_builder
     x = builder.input("x", data_type="float32", shape=(4, 8))
     weight = np.eye(8, dtype=np.float32)
     q, k, v = (builder.matmul(x, builder.constant(weight), label=label) for label in ("query", "key", "value"))
     scores = builder.matmul(q, builder.transpose(k), label="scores")
-    graph = await builder.build({"y": builder.matmul(scores, v, label="mixed")})
-    kernels = [step.kernel for step in graph._handle.compiled._steps]
-    assert [[node.label for node in kernel.nodes] for kernel in kernels] == [
-        ["query, key, value"],
-        ["scores"],
-        ["mixed"],
-    ]
-    assert [sum(node.flops for node in kernel.nodes) for kernel in kernels] == [
-        2 * 4 * 24 * 8,
-        2 * 4 * 4 * 8,
-        2 * 4 * 8 * 4,
-    ]
+    kernels = kernels_of(await builder.build({"y": builder.matmul(scores, v, label="mixed")}))
+    labels = [[node.label for node in kernel.nodes] for kernel in kernels]
+    assert labels == [["query, key, value"], ["scores"], ["mixed"]]
+    assert flops_of(kernels) == [2 * 4 * 24 * 8, 2 * 4 * 4 * 8, 2 * 4 * 8 * 4]
 
 
-@gpu
-async def test_of_several_kernels_of_a_product_one_has_the_operations(ml, shared_gpu):
-    """A long inner axis is cut into parts, which a second kernel adds up."""
-    context = await ml.create_context(gpu_device=shared_gpu)
-    builder = MLGraphBuilder(context)
+async def test_the_first_of_several_kernels_of_a_product_has_its_operations(gpu_builder):
+    """A long inner axis is divided into parts, which a second kernel adds up."""
+    _context, builder = gpu_builder
     a = builder.input("a", data_type="float32", shape=(16, 4096))
     product = builder.matmul(a, builder.constant(np.ones((4096, 16), np.float32)), label="long")
-    graph = await builder.build({"y": builder.relu(product)})
-    kernels = [step.kernel for step in graph._handle.compiled._steps]
+    kernels = kernels_of(await builder.build({"y": builder.relu(product)}))
     assert len(kernels) > 1
     assert all([node.label for node in kernel.nodes] == ["long", ""] for kernel in kernels)
-    assert [sum(node.flops for node in kernel.nodes) for kernel in kernels] == [2 * 16 * 16 * 4096 + 256, 0]
+    assert flops_of(kernels) == [2 * 16 * 16 * 4096 + 256, 0]

@@ -1,4 +1,4 @@
-"""Builds that compute for long run in a thread: timeouts and other tasks go on meanwhile."""
+"""Builds that compute for long run in a thread, so that timeouts and other tasks go on."""
 
 import importlib
 import threading
@@ -26,7 +26,7 @@ def products(b, x):
 
 
 def filters(b, x):
-    """Convolve by a long filter, which onnxruntime lays out while the graph is built."""
+    """Convolve by a long filter, which onnxruntime packs while the graph is built."""
     return b.conv2d(x, b.constant(np.ones((1, 1, 1000, 1000), np.float32)), padding=[500] * 4)
 
 
@@ -36,7 +36,7 @@ def pools(b, x):
 
 
 def images(b, x):
-    """Resample to many rows, of which numpy finds where each lies."""
+    """Resample to many rows, whose sources numpy computes while the graph is built."""
     return b.resample2d(x, sizes=[5000, 7000])
 
 

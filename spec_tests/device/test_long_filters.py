@@ -1,4 +1,4 @@
-"""Convolutions whose filters are larger than images: work is in proportion to images and filters, on every device."""
+"""Convolutions by filters larger than images take work in proportion to images and filters, on every device."""
 
 from itertools import product
 
@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from spec_tests.support.backends import DEVICES, on_each
-from spec_tests.support.computing import compute
-from webnn_py import MLGraphBuilder
+from spec_tests.support.computing import result_of
 
 RANDOM = 60
 
@@ -76,13 +75,13 @@ async def test_filters_larger_than_images(context, request, operator, data_type)
         filters_there = filters.transpose([layouts[0].index(axis) for axis in filter_layout])
         outputs = filters.shape[0] if operator == "conv2d" else filters.shape[1] * options["groups"]
         bias = random.integers(-4, 5, outputs)
-        builder = MLGraphBuilder(context)
-        x = builder.input("x", data_type=data_type, shape=image_there.shape)
-        weights = builder.constant(filters_there.astype(data_type))
-        added = builder.constant(bias.astype(data_type))
-        how = {**options, "input_layout": layout, "filter_layout": filter_layout, "bias": added}
-        y = getattr(builder, operator)(x, weights, **how)
-        result = (await compute(context, builder, {"x": image_there.astype(data_type)}, {"y": y}))["y"][0]
+        how = {**options, "input_layout": layout, "filter_layout": filter_layout}
+
+        def draw(b, x, filters_there=filters_there, bias=bias, how=how):
+            weights, added = (b.constant(array.astype(data_type)) for array in (filters_there, bias))
+            return getattr(b, operator)(x, weights, bias=added, **how)
+
+        result = (await result_of(context, draw, x=image_there.astype(data_type)))[0]
         result = result if layout == "nchw" else result.transpose(2, 0, 1)
         expected = sum_up(image.astype(float), filters.astype(float), result.shape[1:], **options)
         np.testing.assert_array_equal(
@@ -91,17 +90,14 @@ async def test_filters_larger_than_images(context, request, operator, data_type)
 
 
 @pytest.mark.parametrize("strange", [np.inf, np.nan])
-async def test_padding_times_what_is_not_finite_is_nan(context, backend, strange):
+async def test_padding_times_infinity_or_nan_is_nan(context, backend, strange):
     if backend == "onnxruntime":
         pytest.skip("onnxruntime leaves out the padding of some convolutions")
     image = np.arange(1, 5).reshape(1, 2, 2).astype(np.float32)
     filters = np.ones((3, 1, 19, 17), np.float32)
     filters[0, 0, 9, 8] = filters[2, 0, 0, 0] = strange
     options = {"padding": [10, 9, 8, 9], "strides": [1, 2], "dilations": [1, 1], "groups": 1}
-    builder = MLGraphBuilder(context)
-    x = builder.input("x", data_type="float32", shape=(1, *image.shape))
-    y = builder.conv2d(x, builder.constant(filters), **options)
-    result = (await compute(context, builder, {"x": image[None]}, {"y": y}))["y"][0]
+    result = (await result_of(context, lambda b, x: b.conv2d(x, b.constant(filters), **options), x=image[None]))[0]
     with np.errstate(invalid="ignore"):
         expected = convolved(image.astype(float), filters.astype(float), result.shape[1:], **options)
     np.testing.assert_array_equal(result, expected)
@@ -119,15 +115,15 @@ LONG = {
 
 @pytest.mark.parametrize("case", LONG)
 async def test_filters_of_millions_of_elements(context, backend, case):
-    """Were the work in proportion to filters times results, this would take minutes."""
+    """With work in proportion to filters times results, this would take minutes."""
     if backend == "small":
         pytest.skip("a device that does not claim convolutions is given an image for each element of a window")
     operator, window, options = LONG[case]
-    builder = MLGraphBuilder(context)
-    x = builder.input("x", data_type="float32", shape=(1, 1, 3, 3))
-    filters = np.ones((1, 1, *window), np.float32)
-    y = getattr(builder, operator)(x, builder.constant(filters), **options)
-    image = np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3)
-    result = (await compute(context, builder, {"x": image}, {"y": y}))["y"][0, 0]
+    filters, image = np.ones((1, 1, *window), np.float32), np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3)
+
+    def draw(b, x):
+        return getattr(b, operator)(x, b.constant(filters), **options)
+
+    result = (await result_of(context, draw, x=image))[0, 0]
     middle = tuple(size // 2 for size in result.shape)
     assert result[middle] == image.sum()

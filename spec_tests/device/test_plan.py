@@ -1,4 +1,4 @@
-"""The plan of a graph: what is computed at build, how long intermediates are needed, and where they lie."""
+"""The plan of a graph: nodes that are computed at build, lifetimes of intermediates, and their places in the arena."""
 
 import pytest
 from hypothesis import given, settings
@@ -14,15 +14,15 @@ SHAPE = MLOperandDescriptor("float32", (10,))
 
 
 def add(a, b):
-    return Node(arithmetic.add, {"a": a, "b": b}, {}, (SHAPE,))
+    return Node(arithmetic.add, {"a": a, "b": b}, {}, (SHAPE,)).results[0]
 
 
 def transpose(a):
-    return Node(movement.transpose, {"input": a}, {"permutation": None}, (SHAPE,))
+    return Node(movement.transpose, {"input": a}, {"permutation": None}, (SHAPE,)).results[0]
 
 
 def split(a):
-    return Node(movement.split, {"input": a}, {"splits": 2, "axis": 0}, (SHAPE, SHAPE))
+    return Node(movement.split, {"input": a}, {"splits": 2, "axis": 0}, (SHAPE, SHAPE)).results
 
 
 def x_and_constant():
@@ -57,7 +57,7 @@ def test_intermediates_that_are_needed_at_the_same_step_never_overlap(laid):
 
 @settings(deadline=None)
 @given(intervals, st.sampled_from([ALIGNMENT, 256]))
-def test_every_intermediate_lies_aligned_within_the_arena(laid, alignment):
+def test_every_intermediate_is_aligned_within_the_arena(laid, alignment):
     arena = lay_out(laid, alignment)
     assert arena.offsets.keys() == laid.keys()
     for value, interval in laid.items():
@@ -85,7 +85,7 @@ def test_intermediates_that_follow_one_another_share_the_memory_of_the_largest(s
 
 
 def places(laid, alignment=ALIGNMENT):
-    """Where intermediates lie, each compared with all that were placed before."""
+    """Place intermediates, each compared with all that were placed before."""
     offsets = {}
     for value, interval in sorted(laid.items(), key=lambda item: -item[1].byte_length):
         size = -(-interval.byte_length // alignment) * alignment
@@ -170,9 +170,12 @@ def test_two_are_needed_together_if_one_step_needs_both(one, other, together):
     assert a.overlaps(b) == b.overlaps(a) == together
 
 
-def lifetimes_of(nodes, *, bases=None, outputs=(), elsewhere=()):
-    """First and last step of every intermediate; nodes that stand in a tuple run together, the others one by one."""
-    steps = [node if isinstance(node, tuple) else (node,) for node in nodes]
+def lifetimes_of(made, *, bases=None, outputs=(), elsewhere=()):
+    """Return the first and last step of every intermediate of nodes, which are given by their results.
+
+    Nodes whose results are in a tuple run together, the others one by one.
+    """
+    steps = [[value.node for value in (values if isinstance(values, tuple) else (values,))] for values in made]
     found = lifetimes(steps, bases or {}, outputs, lambda value: value in elsewhere)
     return {value: (interval.first, interval.last) for value, interval in found.items()}
 
@@ -180,102 +183,61 @@ def lifetimes_of(nodes, *, bases=None, outputs=(), elsewhere=()):
 def test_an_intermediate_is_needed_from_the_step_that_writes_it_to_the_last_that_reads_it():
     x, c = x_and_constant()
     first = add(x, c)
-    second = add(first.results[0], c)
-    third = add(second.results[0], first.results[0])
-    last = add(third.results[0], third.results[0])
-    assert lifetimes_of([first, second, third, last], elsewhere=last.results) == {
-        first.results[0]: (0, 2),
-        second.results[0]: (1, 2),
-        third.results[0]: (2, 3),
-    }
+    second = add(first, c)
+    third = add(second, first)
+    last = add(third, third)
+    found = lifetimes_of([first, second, third, last], elsewhere=[last])
+    assert found == {first: (0, 2), second: (1, 2), third: (2, 3)}
+    found = lifetimes_of([first, (second, third), last], elsewhere=[last])
+    assert found == {first: (0, 1), second: (1, 1), third: (1, 2)}, "those that run together are one step"
+    found = lifetimes_of([first, second], outputs=[first, second])
+    assert found == {first: (0, 2), second: (1, 2)}, "an output is needed after the last step"
+    assert lifetimes_of([first], outputs=[first], elsewhere=[first]) == {}, "a buffer needs no memory"
+    assert lifetimes([[first.node]], {}, [], lambda _: False)[first].byte_length == 40
 
 
-def test_what_lies_between_nodes_that_run_together_is_needed_in_their_step_only():
+def test_a_view_needs_no_memory_of_its_own_and_the_memory_of_its_base():
     x, c = x_and_constant()
     first = add(x, c)
-    second = add(first.results[0], c)
-    third = add(second.results[0], first.results[0])
-    last = add(third.results[0], c)
-    found = lifetimes_of([first, (second, third), last], elsewhere=last.results)
-    assert found == {first.results[0]: (0, 1), second.results[0]: (1, 1), third.results[0]: (1, 2)}
-
-
-def test_an_output_is_needed_after_the_last_step():
-    x, c = x_and_constant()
-    first = add(x, c)
-    second = add(first.results[0], c)
-    found = lifetimes_of([first, second], outputs=[first.results[0], second.results[0]])
-    assert found == {first.results[0]: (0, 2), second.results[0]: (1, 2)}
-
-
-def test_what_is_written_straight_into_a_buffer_needs_no_memory():
-    x, c = x_and_constant()
-    first = add(x, c)
-    assert lifetimes_of([first], outputs=first.results, elsewhere=first.results) == {}
-
-
-def test_a_view_keeps_what_it_looks_at_alive_and_has_no_memory_of_its_own():
-    x, c = x_and_constant()
-    first = add(x, c)
-    view = transpose(first.results[0])
-    view_of_view = transpose(view.results[0])
+    view = transpose(first)
+    view_of_view = transpose(view)
     between = add(x, x)
-    reader = add(view_of_view.results[0], between.results[0])
-    nodes = [first, view, view_of_view, between, reader]
-    bases = {view.results[0]: first.results[0], view_of_view.results[0]: view.results[0]}
-    found = lifetimes_of(nodes, bases=bases, elsewhere=reader.results)
-    assert found == {first.results[0]: (0, 4), between.results[0]: (3, 4)}
-
-
-def test_an_output_that_is_a_view_keeps_what_it_looks_at_to_the_end():
-    x, c = x_and_constant()
-    first = add(x, c)
-    view = transpose(first.results[0])
-    other = add(x, x)
-    bases = {view.results[0]: first.results[0]}
-    found = lifetimes_of([first, view, other], bases=bases, outputs=view.results, elsewhere=other.results)
-    assert found == {first.results[0]: (0, 3)}
-
-
-def test_a_view_of_an_input_needs_nothing():
-    x, _ = x_and_constant()
+    reader = add(view_of_view, between)
+    found = lifetimes_of(
+        [first, view, view_of_view, between, reader], bases={view: first, view_of_view: view}, elsewhere=[reader]
+    )
+    assert found == {first: (0, 4), between: (3, 4)}
+    found = lifetimes_of([first, view, between], bases={view: first}, outputs=[view], elsewhere=[between])
+    assert found == {first: (0, 3)}, "an output that is a view is needed to the end"
     view = transpose(x)
-    assert lifetimes_of([view], bases={view.results[0]: x}, outputs=view.results) == {}
+    assert lifetimes_of([view], bases={view: x}, outputs=[view]) == {}
 
 
 def test_an_unused_output_of_a_node_is_needed_while_the_node_runs():
     x, _ = x_and_constant()
-    pieces = split(x)
-    reader = add(pieces.results[1], pieces.results[1])
-    found = lifetimes_of([pieces, reader], elsewhere=reader.results)
-    assert found == {pieces.results[0]: (0, 0), pieces.results[1]: (0, 1)}
+    unused, used = split(x)
+    reader = add(used, used)
+    assert lifetimes_of([unused, reader], elsewhere=[reader]) == {unused: (0, 0), used: (0, 1)}
 
 
-def test_the_size_of_an_interval_is_that_of_the_value():
-    x, c = x_and_constant()
-    first = add(x, c)
-    assert lifetimes([[first]], {}, [], lambda _: False)[first.results[0]].byte_length == 40
-
-
-def test_a_node_is_constant_if_all_it_reads_is():
+def test_a_node_is_constant_if_all_its_operands_are():
     x, c = x_and_constant()
     constant = add(c, c)
-    further = transpose(constant.results[0])
-    live = add(x, further.results[0])
-    later = add(live.results[0], c)
-    graph = Graph.reaching({"y": later.results[0]})
-    assert split_constant(graph) == ([constant, further], [live, later])
+    further = transpose(constant)
+    live = add(x, further)
+    later = add(live, c)
+    graph = Graph.reaching({"y": later})
+    assert split_constant(graph) == ([constant.node, further.node], [live.node, later.node])
 
 
 @st.composite
 def drawings(draw):
-    """A drawing of a few nodes, with every value that nobody reads as an output."""
+    """Draw a few nodes, with every unread value as an output."""
     x, c = x_and_constant()
     values = [x, c]
     for _ in range(draw(st.integers(1, 15))):
         operands = [values[draw(st.integers(0, len(values) - 1))] for _ in range(2)]
-        node = add(*operands) if draw(st.booleans()) else split(operands[0])
-        values.extend(node.results)
+        values.extend([add(*operands)] if draw(st.booleans()) else split(operands[0]))
     return Graph.reaching({str(index): value for index, value in enumerate(values[2:])})
 
 

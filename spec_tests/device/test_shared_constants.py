@@ -1,4 +1,4 @@
-"""Constants with a key lie on a device once, however many graphs of a context use them, and in whatever form."""
+"""Constants with a key are on a device once for all graphs of a context that use them, in each form."""
 
 from hashlib import blake2b
 
@@ -40,7 +40,7 @@ class Drawing:
 
 
 async def computed(context, graph):
-    """What a graph makes of the numbers from 0, in eighths."""
+    """Return the outputs of a graph for the numbers from 0, in eighths."""
     descriptor = graph.input_descriptors["x"]
     numbers = np.arange(descriptor.element_count, dtype=np.float32).reshape(descriptor.shape) % 16 / 8
     source = await filled(context, numbers)
@@ -59,14 +59,14 @@ def linear(draw, size):
 
 
 def folded(draw, size):
-    """A weight that is scaled, transposed and cast: only what comes out of that is kept."""
+    """Scale, transpose and cast a weight, of which only the result is kept."""
     b = draw.builder
     weight = b.mul(b.cast(draw.weight(96, 64, data_type="float16"), "float32"), draw.number(0.5))
     return b.matmul(draw.x(size, 64), b.transpose(weight))
 
 
 def split(draw, size):
-    """One weight of which two parts are used."""
+    """Use two parts of one weight."""
     b = draw.builder
     first, second = b.split(b.add(draw.weight(64, 192), draw.number(1)), 2, axis=1)
     x = draw.x(size, 64)
@@ -74,7 +74,7 @@ def split(draw, size):
 
 
 def attention(draw, size):
-    """Three products of one input, which WebGPU makes one of."""
+    """Compute three products of one input, which WebGPU joins."""
     b = draw.builder
     x = draw.x(size, 64)
     q, k, v = [b.matmul(x, draw.weight(64, 64, seed=seed)) for seed in range(3)]
@@ -82,7 +82,7 @@ def attention(draw, size):
 
 
 def convolution(draw, size):
-    """A filter that WebGPU lays otherwise."""
+    """Use a filter that WebGPU stores in another layout."""
     return draw.builder.conv2d(draw.x(1, 5, size, 9), draw.weight(6, 5, 3, 3))
 
 
@@ -91,7 +91,7 @@ def transposed_convolution(draw, size):
 
 
 def recurrent(draw, size):
-    """An operator that WebGPU unrolls, so that parts of the weights are folded."""
+    """Use an operator that WebGPU unrolls, so that parts of the weights are folded."""
     b = draw.builder
     weights = draw.weight(1, 32, 8), draw.weight(1, 32, 8, seed=2)
     states = {f"initial_{name}_state": draw.weight(1, 2, 8, seed=3) for name in ("hidden", "cell")}
@@ -99,7 +99,7 @@ def recurrent(draw, size):
 
 
 def twice(draw, size):
-    """One key at two constants of a graph."""
+    """Use one key for two constants of a graph."""
     b = draw.builder
     product = b.matmul(draw.x(size, 64), draw.weight(64, 64))
     return b.matmul(b.tanh(product), draw.weight(64, 64))
@@ -115,7 +115,7 @@ async def build(context, drawing, size, *, is_keyed=True):
 
 @pytest.fixture
 def made(monkeypatch, backend):
-    """What a build does for constants: uploads and computations."""
+    """Record the uploads and computations of a build for its constants."""
     done = []
 
     def note(owner, name):
@@ -134,15 +134,21 @@ def live_bytes(context):
     return context.statistics().live_bytes
 
 
+async def destroy(context, *graphs):
+    """Destroy the last graphs of a context, and check that nothing of them lives."""
+    for graph in graphs:
+        graph.destroy()
+    await context.drain()
+    assert live_bytes(context) == 0
+
+
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("drawing", DRAWINGS)
 async def test_a_second_graph_of_the_same_weights_makes_none_and_takes_no_memory_for_them(context, made, drawing):
     alone = await build(context, drawing, 5, is_keyed=False)
     expected = await computed(context, alone)
     alone_bytes = live_bytes(context)
-    alone.destroy()
-    await context.drain()
-    assert live_bytes(context) == 0
+    await destroy(context, alone)
 
     first = await build(context, drawing, 5)
     first_bytes = live_bytes(context)
@@ -159,9 +165,7 @@ async def test_a_second_graph_of_the_same_weights_makes_none_and_takes_no_memory
     await context.drain()
     assert live_bytes(context) == first_bytes, "of what one graph still uses, nothing may go"
     np.testing.assert_array_equal((await computed(context, second))["y"], expected["y"])
-    second.destroy()
-    await context.drain()
-    assert live_bytes(context) == 0
+    await destroy(context, second)
     third = await build(context, drawing, 5)
     np.testing.assert_array_equal((await computed(context, third))["y"], expected["y"])
 
@@ -169,28 +173,25 @@ async def test_a_second_graph_of_the_same_weights_makes_none_and_takes_no_memory
 @pytest.mark.sampled(7)
 @pytest.mark.parametrize("drawing", DRAWINGS)
 async def test_graphs_of_other_shapes_have_the_weights_in_common(context, drawing):
-    """In whatever forms their kernels want them: a form that only one needs is held by that one."""
+    """A form of a weight that only one graph needs belongs to that graph."""
     sizes = (4, 7, 33)
     expected, alone_bytes = {}, {}
     for size in sizes:
         graph = await build(context, drawing, size, is_keyed=False)
         expected[size] = (await computed(context, graph))["y"]
         alone_bytes[size] = live_bytes(context)
-        graph.destroy()
-        await context.drain()
+        await destroy(context, graph)
     graphs = {size: await build(context, drawing, size) for size in sizes}
     assert live_bytes(context) < sum(alone_bytes.values()), "nothing is in common"
     held = {memory for graph in graphs.values() for memory in graph._handle.compiled.shared}
     assert live_bytes(context) == own_bytes(graphs.values()) + sum(memory.byte_length for memory in held)
     for size, graph in graphs.items():
         np.testing.assert_allclose((await computed(context, graph))["y"], expected[size], rtol=1e-6, atol=1e-6)
-        graph.destroy()
-    await context.drain()
-    assert live_bytes(context) == 0
+    await destroy(context, *graphs.values())
 
 
 def own_bytes(graphs):
-    """What graphs have for themselves: intermediates."""
+    """Return the bytes that graphs do not share: their intermediates."""
     return sum(graph._handle.compiled.byte_length for graph in graphs)
 
 
@@ -201,10 +202,7 @@ WEIGHTS = 4 * (64 * 96 + 96)
 async def test_weights_are_counted_once(context):
     graphs = [await build(context, linear, size) for size in range(16, 26)]
     assert live_bytes(context) == WEIGHTS + own_bytes(graphs)
-    for graph in graphs:
-        graph.destroy()
-    await context.drain()
-    assert live_bytes(context) == 0
+    await destroy(context, *graphs)
 
 
 @pytest.mark.parametrize(
@@ -212,11 +210,11 @@ async def test_weights_are_counted_once(context):
     [{"key": b"another"}, {"data_type": "int32"}, {"shape": (32, 32)}],
     ids=["another key", "another data type", "another shape"],
 )
-async def test_what_differs_in_key_data_type_or_shape_is_not_the_same(context, other):
-    """All are zeros, and have one key but where it says otherwise."""
-    given = {"key": b"zeros", "data_type": "float32", "shape": (16, 64), **other}
+async def test_constants_that_differ_in_key_data_type_or_shape_are_not_shared(context, other):
+    """All are zeros, and have the same key except in one case."""
+    plain = {"key": b"zeros", "data_type": "float32", "shape": (16, 64)}
     sizes = []
-    for options in ({"key": b"zeros", "data_type": "float32", "shape": (16, 64)}, given):
+    for options in (plain, plain | other):
         builder = MLGraphBuilder(context)
         zeros = np.zeros(options["shape"], options["data_type"])
         zeros.flags.writeable = False
@@ -226,7 +224,7 @@ async def test_what_differs_in_key_data_type_or_shape_is_not_the_same(context, o
     assert sizes[1][1] == 2 * sizes[0][1] == 8192
 
 
-async def test_options_and_order_of_operands_tell_folded_values_apart(context):
+async def test_folded_values_differ_by_options_and_order_of_operands(context):
     expected = {}
     for name, fold in {
         "a - b": lambda b, one, two: b.sub(one, two),
@@ -248,10 +246,10 @@ async def test_options_and_order_of_operands_tell_folded_values_apart(context):
 
 
 @pytest.mark.parametrize("elements", [1024, 1025], ids=["4096 bytes", "more"])
-async def test_a_small_constant_without_a_key_is_told_by_its_bytes_and_a_large_one_not(context, made, elements):
-    """What is folded of a keyed constant and another one."""
+async def test_a_small_constant_without_a_key_is_identified_by_its_bytes_and_a_large_one_not(context, made, elements):
+    """A value is folded of a constant with a key and another one without."""
     if context.backend.name == "onnxruntime":
-        pytest.skip("what it folds is its own")
+        pytest.skip("it folds constants itself")
     table = np.arange(elements, dtype=np.float32)
 
     async def build_with(addend):
@@ -280,7 +278,7 @@ async def test_without_keys_nothing_is_shared_or_hashed(context, monkeypatch):
     assert graph._handle.compiled.shared == ()
 
 
-async def test_a_build_that_fails_leaves_nothing_that_others_would_find(device, context, monkeypatch):
+async def test_a_build_that_fails_leaves_no_shared_constant(device, context, monkeypatch):
     monkeypatch.setattr(
         "webnn_py.device.on_wgpu.runtime.executable.KernelLaunch"
         if context.backend.name == "wgpu"
@@ -323,7 +321,7 @@ async def test_a_graph_built_while_the_last_holder_is_released_has_weights_of_it
 
 
 def test_memory_that_is_being_freed_is_not_found():
-    """Freeing takes a GPU a while, in which the next build may begin."""
+    """The next build may begin while a GPU frees memory."""
     constants, memory = SharedConstants(), Memory(object(), 8)
     constants.enter({b"identity": memory})
     assert constants.find(b"identity") is memory

@@ -1,4 +1,4 @@
-"""Sizes that are known at dispatch only compute as integers do, and note what is asked of them."""
+"""Sizes that are known at dispatch only compute as integers do, and record the decisions that depend on them."""
 
 import math
 
@@ -14,7 +14,7 @@ NAMES = {name: named_size(name, *bounds) for name, bounds in BOUNDS.items()}
 
 
 def random_pair(random, depth):
-    """A function of sizes: numbers, names, and what is computed of them."""
+    """Return a random function of sizes."""
     if depth == 0 or random.random() < 0.2:
         if random.random() < 0.6:
             name = str(random.choice(["a", "b"]))
@@ -34,7 +34,7 @@ def random_pair(random, depth):
     ][kind]
 
 
-def test_expressions_have_the_values_of_integers_and_lie_within_their_bounds():
+def test_expressions_have_the_values_of_integers_within_their_bounds():
     random = np.random.default_rng(20)
     for case in range(400):
         function = random_pair(random, 4)
@@ -49,7 +49,7 @@ def test_expressions_have_the_values_of_integers_and_lie_within_their_bounds():
 
 
 def simplified():
-    """Expressions, and how the simplest that means the same is written."""
+    """Return expressions and the texts of their simplest forms."""
     a, b = NAMES["a"], NAMES["b"]
     return [
         (a + b - a, "b"),
@@ -74,7 +74,7 @@ def test_expressions_are_as_simple_as_can_be():
         assert str(expression) == text
 
 
-def test_what_bounds_tell_is_not_asked():
+def test_decisions_that_bounds_imply_are_not_recorded():
     a, b = NAMES["a"], NAMES["b"]
     tracing = Tracing({"a": 5, "b": 6})
     with tracing.active():
@@ -89,7 +89,7 @@ def test_what_bounds_tell_is_not_asked():
     assert tracing.answers == {}
 
 
-def test_what_is_asked_is_answered_for_the_sizes_at_hand_and_noted():
+def test_decisions_are_made_for_the_given_sizes_and_recorded():
     a, b = NAMES["a"], NAMES["b"]
     tracing = Tracing({"a": 8, "b": 9}, may_specialize=True)
     with tracing.active():
@@ -106,7 +106,7 @@ def test_what_is_asked_is_answered_for_the_sizes_at_hand_and_noted():
     assert not covers({"a": 4, "b": 9}), "its half was more than 3.5"
 
 
-def test_outside_of_a_tracing_nothing_is_guessed():
+def test_without_a_tracing_decisions_are_refused():
     a, b = NAMES["a"], NAMES["b"]
     assert a != b
     assert a == NAMES["a"]

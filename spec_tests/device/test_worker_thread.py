@@ -1,4 +1,4 @@
-"""What takes long is done in the loop's thread where nobody else could go on there, else in the device's own."""
+"""Long work runs in the loop's thread where no other task could go on there, and otherwise in the device's own."""
 
 import importlib
 import queue
@@ -13,6 +13,7 @@ import trio.testing
 from spec_tests.support.backends import BACKENDS
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number
+from spec_tests.support.releases import assert_nothing_lives
 from webnn_py import MLGraphBuilder, open_ml
 from webnn_py.device import worker_thread
 from webnn_py.device.worker_thread import CAREFUL_SECONDS, LATE_SECONDS, LOOK_SECONDS, WorkerThread
@@ -25,18 +26,18 @@ DEVICES = [name for name in BACKENDS if name in {"numpy", "onnxruntime"}]
 
 @pytest.fixture
 def clock(monkeypatch):
-    """What the clock shows, in a list."""
+    """Return the time of the clock, in a list."""
     now = [100.0]
     monkeypatch.setattr(worker_thread, "perf_counter", lambda: now[0])
     return now
 
 
 async def is_here(device_thread, seconds=MIDDLING):
-    """Whether a call that is expected to take so long is made in this thread."""
+    """Return whether a call that is expected to take a time is made in this thread."""
     return await device_thread.run_unless_alone(threading.get_ident, seconds) == threading.get_ident()
 
 
-async def test_where_nobody_else_is_there_calls_are_made_here_unless_they_take_too_long():
+async def test_without_other_tasks_calls_run_in_the_loops_thread_unless_they_take_too_long():
     device_thread = WorkerThread()
     assert [await is_here(device_thread, seconds) for seconds in (MIDDLING, LATE_SECONDS * 1.1)] == [True, False]
 
@@ -78,8 +79,8 @@ async def in_the_thread_of_another_device():
 @pytest.mark.parametrize(
     "other", [busy, near_deadline, waiting_for_a_message, in_a_thread, in_the_thread_of_another_device]
 )
-async def test_where_another_task_could_go_on_calls_are_made_in_the_thread(other):
-    """Several times: trio takes the tasks of a turn in either order."""
+async def test_where_another_task_could_go_on_calls_run_in_the_devices_thread(other):
+    """Call several times, since trio takes the tasks of a turn in either order."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(other)
         await trio.testing.wait_all_tasks_blocked() if other is not busy else await trio.lowlevel.checkpoint()
@@ -88,7 +89,7 @@ async def test_where_another_task_could_go_on_calls_are_made_in_the_thread(other
     assert seen == [False] * 12
 
 
-async def test_a_task_that_waits_for_another_one_or_for_long_changes_nothing():
+async def test_tasks_that_wait_for_events_or_for_long_change_nothing():
     async with trio.open_nursery() as nursery:
         nursery.start_soon(trio.Event().wait)
         nursery.start_soon(trio.sleep, 60)
@@ -97,7 +98,7 @@ async def test_a_task_that_waits_for_another_one_or_for_long_changes_nothing():
         nursery.cancel_scope.cancel()
 
 
-async def test_a_look_holds_for_a_moment(clock):
+async def test_a_check_for_other_tasks_is_valid_for_a_moment(clock):
     device_thread = WorkerThread()
     assert not device_thread.may_skip_check(MIDDLING)
     assert await is_here(device_thread)
@@ -112,7 +113,7 @@ async def test_a_look_holds_for_a_moment(clock):
     assert not device_thread.may_skip_check(MIDDLING)
 
 
-async def test_once_somebody_was_found_everything_is_in_the_thread_for_a_while(clock):
+async def test_after_another_task_was_found_calls_run_in_the_devices_thread_for_a_while(clock):
     device_thread = WorkerThread()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(near_deadline)
@@ -124,7 +125,7 @@ async def test_once_somebody_was_found_everything_is_in_the_thread_for_a_while(c
     assert await is_here(device_thread)
 
 
-async def test_after_another_thread_had_to_wait_everything_is_in_the_thread_for_a_while(clock):
+async def test_after_another_thread_had_to_wait_calls_run_in_the_devices_thread_for_a_while(clock):
     device_thread, token = WorkerThread(), trio.lowlevel.current_trio_token()
 
     def called_meanwhile():
@@ -139,7 +140,7 @@ async def test_after_another_thread_had_to_wait_everything_is_in_the_thread_for_
     assert await is_here(device_thread)
 
 
-def test_in_a_loop_that_is_the_guest_of_another_one_all_calls_are_made_in_the_thread():
+def test_in_a_guest_loop_all_calls_run_in_the_devices_thread():
     turns, ended = queue.SimpleQueue(), []
 
     async def several_times():
@@ -156,7 +157,7 @@ def test_in_a_loop_that_is_the_guest_of_another_one_all_calls_are_made_in_the_th
 
 
 async def dispatched(context, run, monkeypatch, *, count=1):
-    """Dispatch a graph that is expected to take a while, whose runs are followed by calls of ``run``; what it gives."""
+    """Dispatch a graph that is expected to take a while, call ``run`` after each time, and return the output."""
     graph = await build_add_number(context, 1, [2])
     x, y = await filled(context, [1, 2]), await zeroed(context, [2])
     compiled = graph._handle.compiled
@@ -178,9 +179,7 @@ async def dispatched(context, run, monkeypatch, *, count=1):
 
 @pytest.mark.parametrize("backend", DEVICES)
 @pytest.mark.parametrize("others", [[], [busy]], ids=["alone", "beside another task"])
-async def test_a_dispatch_that_takes_a_while_is_run_here_only_where_nobody_else_is_there(
-    ml, backend, others, monkeypatch
-):
+async def test_a_longer_dispatch_runs_in_the_loops_thread_only_without_other_tasks(ml, backend, others, monkeypatch):
     context = await ml.create_context(backend=backend)
     threads = []
     async with trio.open_nursery() as nursery:
@@ -211,12 +210,14 @@ BUILDS = {
     "too long": (adding, 1.2, [], []),
     "computing a constant": (computing_a_constant, 0.8, [], ["numpy"]),  # which knows how long that takes
 }
-"""What draws a graph, its build's part of what somebody may be late by, who is beside it, and who builds it here."""
+"""The drawing, the build's share of the delay that is allowed, other tasks, and the devices that build it here."""
 
 
 @pytest.mark.parametrize("backend", DEVICES)
 @pytest.mark.parametrize("case", BUILDS)
-async def test_a_build_is_made_here_only_where_it_is_short_and_nobody_else_is_there(ml, backend, case, monkeypatch):
+async def test_a_build_runs_in_the_loops_thread_only_where_it_is_short_and_without_other_tasks(
+    ml, backend, case, monkeypatch
+):
     draw, part, others, made_here = BUILDS[case]
     context = await ml.create_context(backend=backend)
     await trio.testing.wait_all_tasks_blocked()  # a timeline that has told of it may have let others run
@@ -240,7 +241,7 @@ async def test_a_build_is_made_here_only_where_it_is_short_and_nobody_else_is_th
 
 
 @pytest.mark.parametrize("backend", DEVICES)
-def test_an_interrupt_while_a_dispatch_is_run_here_ends_the_program_and_leaves_nothing(backend, monkeypatch):
+def test_an_interrupt_of_a_dispatch_in_the_loops_thread_ends_the_program_and_leaves_nothing(backend, monkeypatch):
     contexts = []
 
     def interrupt():
@@ -254,5 +255,4 @@ def test_an_interrupt_while_a_dispatch_is_run_here_ends_the_program_and_leaves_n
 
     with pytest.raises(KeyboardInterrupt):
         trio.run(program)
-    statistics = contexts[0].statistics()
-    assert (statistics.live_buffers, statistics.live_bytes, statistics.queued_operations) == (0, 0, 0)
+    assert_nothing_lives(contexts[0])

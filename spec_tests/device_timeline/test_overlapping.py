@@ -5,15 +5,17 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from spec_tests.device_timeline.test_drain import drained
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number
 from spec_tests.support.fake_device import FakeDevice
+from spec_tests.support.releases import assert_nothing_lives
 from webnn_py import InvalidStateError, UnknownError
 from webnn_py.in_flight import InFlight
 
 
 class OverlappingDevice(FakeDevice):
-    """A read copies when it begins and answers when its event is set; meanwhile other steps run."""
+    """A read copies when it begins and answers when its event is set, while other steps run."""
 
     overlapping = True
 
@@ -84,25 +86,16 @@ async def test_promises_settle_in_call_order_whatever_finishes_first(ml, fake, f
         assert states == ["fulfilled"] * settled + ["pending"] * (4 - settled)
 
 
-async def test_drain_waits_for_the_answers_and_not_for_as_many_later_operations(fake, fake_context):
+async def test_drain_waits_for_the_answers_of_earlier_operations(fake, fake_context):
     buffer = await filled(fake_context, [1, 2])
     promise = fake_context.read_buffer(buffer)
     await wait_all_tasks_blocked()
-    states = []
-
-    async def drain():
-        await fake_context.drain()
-        states.append(promise.state)
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(drain)
-        await wait_all_tasks_blocked()
+    async with drained(fake_context, promise, wait_all_tasks_blocked) as waits:
+        await waits()
         for _ in range(3):
             fake_context.write_buffer(buffer, np.zeros(2, np.float32))
-        await wait_all_tasks_blocked()
-        assert states == []
+        await waits()
         fake.let_go()
-    assert states == ["fulfilled"]
 
 
 async def test_a_step_ends_with_the_answers_of_its_operations(fake, fake_context):
@@ -167,8 +160,7 @@ async def test_answers_that_come_after_the_loss_are_dropped_and_releases_run(fak
         with pytest.raises(InvalidStateError, match=r"destroy\(\) was called on the context"):
             await promise
     await fake_context.drain()
-    assert fake_context.statistics().live_bytes == 0
-    assert fake_context.statistics().queued_operations == 0
+    assert_nothing_lives(fake_context)
 
 
 async def test_leaving_the_block_waits_for_the_answers(fake, fake_context, ml):

@@ -1,4 +1,4 @@
-"""A task that awaits a read runs what waits before it: in one turn of trio's and in few calls."""
+"""A task that awaits a read runs the operations before it in one turn of trio and in few calls."""
 
 import gc
 import sys
@@ -11,9 +11,10 @@ import trio
 from trio.testing import assert_checkpoints
 
 import webnn_py
-from spec_tests.device_timeline.test_liveness import SlowClock
+from spec_tests.device_timeline.test_liveness import SlowClock, other_task_is_not_starved
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_one
+from spec_tests.support.turns import counted_turns
 from webnn_py import open_ml
 from webnn_py.device.on_numpy import executable
 from webnn_py.timelines import timeline as timelines
@@ -23,18 +24,9 @@ MOST_CALLS = 60
 """Of the package's functions, by a write, a dispatch and a read: where caches are cold, each is felt."""
 
 
-class Turns(trio.abc.Instrument):
-    """Counts how often trio has looked for who can go on."""
-
-    count = 0
-
-    def after_io_wait(self, timeout):
-        self.count += 1
-
-
 @pytest.fixture
 async def run(numpy_context, monkeypatch):
-    """Write, dispatch and read one number, in no time: what the machine does meanwhile lets no other task run."""
+    """Write, dispatch and read one number with a clock that stands still, so that no other task gets a turn."""
     for module, clock in ((timelines, "perf_counter"), (executable, "perf_counter"), (executable, "computing_time")):
         monkeypatch.setattr(module, clock, lambda: 0.0)
     context = numpy_context
@@ -50,18 +42,13 @@ async def run(numpy_context, monkeypatch):
 
 async def test_a_run_takes_one_turn(run):
     assert await run(1) == 2
-    turns = Turns()
-    trio.lowlevel.add_instrument(turns)
-    try:
-        with assert_checkpoints():
-            assert await run(2) == 3
-    finally:
-        trio.lowlevel.remove_instrument(turns)
+    with counted_turns() as turns, assert_checkpoints():
+        assert await run(2) == 3
     assert turns.count == 1
 
 
 class Clock:
-    """A clock that goes on when it is told to."""
+    """A clock that advances by ``go_on()`` alone."""
 
     now = 0.0
 
@@ -74,7 +61,7 @@ class Clock:
 
 @pytest.fixture
 async def behind_long_steps(numpy_context, monkeypatch):
-    """Read two buffers behind steps that take long each; what has run as soon as somebody waits, before any turn."""
+    """Read two buffers after steps that take long; return the steps and reads that ran before the next turn."""
     monkeypatch.setattr(timelines, "perf_counter", clock := Clock())
     buffers = [await filled(numpy_context, [1]), await filled(numpy_context, [2])]
     await numpy_context.drain()
@@ -91,19 +78,20 @@ async def behind_long_steps(numpy_context, monkeypatch):
     return read
 
 
-async def test_what_a_long_step_has_made_is_read_before_others_have_their_turn(behind_long_steps):
-    assert await behind_long_steps("dispatch") == (1, ["fulfilled", "fulfilled"])
+@pytest.mark.parametrize(
+    ("kinds", "steps", "states"),
+    [
+        (["dispatch"], 1, ["fulfilled", "fulfilled"]),
+        (["dispatch", "dispatch"], 1, ["pending", "pending"]),
+        (["dispatch", "read_buffer"], 2, ["pending", "pending"]),
+    ],
+    ids=["a step", "two steps", "a long read"],
+)
+async def test_other_tasks_have_their_turn_after_a_long_step_and_its_reads(behind_long_steps, kinds, steps, states):
+    assert await behind_long_steps(*kinds) == (steps, states)
 
 
-async def test_others_have_their_turn_between_two_long_steps(behind_long_steps):
-    assert await behind_long_steps("dispatch", "dispatch") == (1, ["pending", "pending"])
-
-
-async def test_others_have_their_turn_when_reads_take_long(behind_long_steps):
-    assert await behind_long_steps("dispatch", "read_buffer") == (2, ["pending", "pending"])
-
-
-async def test_other_tasks_have_their_turn_at_each_read(run):
+async def test_other_tasks_have_a_turn_at_each_read(run):
     turns = 0
 
     async def others():
@@ -122,21 +110,13 @@ async def test_other_tasks_have_their_turn_at_each_read(run):
 
 async def test_many_operations_before_a_read_do_not_starve_other_tasks(device, context, monkeypatch):
     monkeypatch.setattr(timelines, "perf_counter", SlowClock())
-    buffer, seen = await zeroed(context, [2]), []
+    buffer = await zeroed(context, [2])
     await context.drain()
     device.log.clear()
-
-    async def look():
-        while not seen or seen[-1] < 1000:
-            seen.append(device.log.count("write"))
-            await trio.lowlevel.checkpoint()
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(look)
+    async with other_task_is_not_starved(device):
         for number in range(1000):
             context.write_buffer(buffer, np.float32([number, number]))
         assert (await context.read_buffer(buffer)).tolist() == [999, 999]
-    assert 0 < np.diff(seen).max() <= 25, "at most two turns of the timeline between two turns of another task"
 
 
 async def test_a_step_that_waits_goes_on_when_the_reader_is_cancelled(device, context):
@@ -159,15 +139,6 @@ async def test_a_step_that_waits_goes_on_when_the_reader_is_cancelled(device, co
         nursery.cancel_scope.cancel()
     finish.set()
     assert (await read).tolist() == [2]
-
-
-async def test_a_cancelled_reader_is_told_so_and_the_next_gets_the_answer(context):
-    read = context.read_buffer(await filled(context, [1]))
-    with trio.CancelScope() as scope:
-        scope.cancel()
-        await read
-    assert scope.cancelled_caught
-    assert (await read).tolist() == [1]
 
 
 async def test_a_paused_timeline_runs_nothing_for_a_reader(context):

@@ -1,4 +1,4 @@
-"""Random sequences of everything that a script, its tests and a device can do, against a simple model of it all.
+"""Random events of a script, its tests and a device happen as in a simple model of the timelines.
 
 They are played on a fake device, which runs everything at once and knows who touches freed memory, and on the real
 device of each backend. What is compared is the same: every promise's state, value and error; the order of the
@@ -21,7 +21,7 @@ from spec_tests.support.player import Player
 from spec_tests.support.watched_device import WatchedDevice
 from webnn_py import open_ml
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*nobody (awaited|was told):RuntimeWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.*(never awaited|not reported):RuntimeWarning")
 
 
 class SpoilingDevice(FakeDevice):

@@ -8,13 +8,12 @@ from spec_tests.idl.differences import BEYOND, DIFFERENCES, rendered
 from spec_tests.support.cells import cells
 from webnn_py.descriptors import DATA_TYPES
 from webnn_py.operators import idl, limits
-from webnn_py.operators.declaration import SPEC_NAMES, Operator
+from webnn_py.operators.declaration import Operator, python_name_of
 from webnn_py.operators.limits import RankRange
 from webnn_py.operators.registry import OPERATORS
 
 FACTS = specification.OPERATORS
 BY_SPEC_NAME = {operator.spec_name: operator for operator in OPERATORS.values()}
-PYTHON_NAMES = {spec: python for python, spec in SPEC_NAMES.items()}
 
 CONVERTERS = {
     "MLOperand": idl.operand,
@@ -70,7 +69,7 @@ def row_name(operand):
     """The Python name of a limits row: ``outputs[1] if returnSequence is true`` is ``output1``."""
     if operand.startswith("outputs["):
         return "output" + operand[len("outputs[")]
-    return PYTHON_NAMES.get(operand, operand)
+    return python_name_of(operand)
 
 
 def test_the_idl_and_the_limits_are_of_one_revision():
@@ -89,8 +88,8 @@ def test_all_operators_are_declared_and_no_others_but_those_listed():
 def test_parameters_have_the_specs_names_order_and_kind(name):
     operator: Operator = BY_SPEC_NAME[name]
     expected = FACTS[name]["parameters"]
-    required = [PYTHON_NAMES.get(key, key) for key, value in expected.items() if not value["option"]]
-    options = {PYTHON_NAMES.get(key, key) for key, value in expected.items() if value["option"]}
+    required = [python_name_of(key) for key, value in expected.items() if not value["option"]]
+    options = {python_name_of(key) for key, value in expected.items() if value["option"]}
     declared = list(operator.signature.parameters.values())
     assert [p.name for p in declared if p.kind is not p.KEYWORD_ONLY] == required
     assert {p.name for p in declared if p.kind is p.KEYWORD_ONLY} == options
@@ -101,7 +100,7 @@ def test_parameters_have_the_specs_names_order_and_kind(name):
 def test_options_have_the_specs_defaults(name):
     operator = BY_SPEC_NAME[name]
     for key, value in FACTS[name]["parameters"].items():
-        parameter = operator.parameters[PYTHON_NAMES.get(key, key)]
+        parameter = operator.parameters[python_name_of(key)]
         assert parameter.spec_name == key
         assert parameter.required == value["required"], key
         default = value.get("default")
@@ -113,7 +112,7 @@ def test_options_have_the_specs_defaults(name):
 def test_arguments_are_converted_as_the_idl_types_say(name):
     operator = BY_SPEC_NAME[name]
     for key, value in FACTS[name]["parameters"].items():
-        parameter = operator.parameters[PYTHON_NAMES.get(key, key)]
+        parameter = operator.parameters[python_name_of(key)]
         kind = specification.text_of(value["type"])
         if (name, key, "type") in DIFFERENCES:
             kind = kind.replace("unsigned long", "enforced unsigned long")
@@ -134,8 +133,8 @@ def test_limits_rows_say_what_the_specs_tables_say(name, row):
     if row["allowed_types"].startswith("same as"):
         source = row["allowed_types"].removeprefix("same as ")
         if source in FACTS[name]["parameters"] and row_name(row["operand"]) in operator.parameters:
-            assert declared.type_of == PYTHON_NAMES.get(source, source)
-        assert declared.data_types == operator.limits[PYTHON_NAMES.get(source, source)].data_types
+            assert declared.type_of == python_name_of(source)
+        assert declared.data_types == operator.limits[python_name_of(source)].data_types
     elif "allowed_types" in differs:
         assert set(declared.data_types) < set(types_of(row["allowed_types"])), "the difference is gone: delete it"
     else:
@@ -144,8 +143,8 @@ def test_limits_rows_say_what_the_specs_tables_say(name, row):
     if row["allowed_ranks"].startswith("same as"):
         source = row["allowed_ranks"].removeprefix("same as ")
         if row_name(row["operand"]) in operator.parameters:
-            assert declared.rank_of == PYTHON_NAMES.get(source, source)
-        assert declared.ranks == operator.limits[PYTHON_NAMES.get(source, source)].ranks
+            assert declared.rank_of == python_name_of(source)
+        assert declared.ranks == operator.limits[python_name_of(source)].ranks
     elif "allowed_ranks" in differs:
         assert ranks_of(row["allowed_ranks"]).min > declared.ranks.min, "the difference is gone: delete it"
     else:

@@ -1,20 +1,39 @@
-"""What tests of JavaScript programs share."""
+"""Fixtures that run JavaScript programs in this process."""
+
+from typing import NamedTuple
 
 import pytest
 
 from webnn_py import cli
 
 
+class Ended(NamedTuple):
+    """The status of a program that has ended, and the texts that it wrote."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
 @pytest.fixture
-def run(tmp_path, capsys):
-    """Run a module in this process: what it printed."""
+def end_of(tmp_path, capsys):
+    """Run a program, a module unless its name says otherwise, and return its end."""
+
+    def in_this_process(source, *options, name="program.mjs"):
+        path = tmp_path / name
+        path.write_text(source, encoding="utf-8")
+        return Ended(cli.main(["js", str(path), *options]), *capsys.readouterr())
+
+    return in_this_process
+
+
+@pytest.fixture
+def run(end_of):
+    """Run a module that must succeed, and return the lines that it printed."""
 
     def in_this_process(engine, source, *options):
-        path = tmp_path / "program.mjs"
-        path.write_text(source, encoding="utf-8")
-        status = cli.main(["js", str(path), "--engine", engine, "--backend", "numpy", *options])
-        captured = capsys.readouterr()
-        assert (status, captured.err) == (0, "")
-        return captured.out.splitlines()
+        ended = end_of(source, "--engine", engine, "--backend", "numpy", *options)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        return ended.stdout.splitlines()
 
     return in_this_process

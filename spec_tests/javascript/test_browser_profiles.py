@@ -1,11 +1,10 @@
-"""``webnn-py js --browser``: a script sees one browser's API; ``--portability`` tells what browsers would refuse."""
+"""``webnn-py js --browser`` shows a script one browser's API; ``--portability`` lists what browsers would refuse."""
 
 import json
 
 import pytest
 
 from spec_tests.support.scripts import both_engines
-from webnn_py import cli
 
 CHROMIUM = "chromium-153-litert"
 
@@ -56,27 +55,13 @@ destroyed InvalidStateError
 """
 
 
-@pytest.fixture
-def run(tmp_path, capsys):
-    """Run a program; status, output and errors."""
-
-    def run(text, *options):
-        path = tmp_path / "program.mjs"
-        path.write_text(text, encoding="utf-8")
-        status = cli.main(["js", str(path), *options])
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
-
-    return run
-
-
 @both_engines
-def test_a_script_sees_the_browsers_api(run, engine):
-    assert run(PROGRAM, "--engine", engine, "--browser", CHROMIUM) == (0, IN_CHROMIUM, "")
+def test_a_script_sees_the_browsers_api(end_of, engine):
+    assert end_of(PROGRAM, "--engine", engine, "--browser", CHROMIUM) == (0, IN_CHROMIUM, "")
 
 
-def test_portability_tells_what_would_fail_and_refuses_nothing(run):
-    status, out, err = run(PROGRAM, "--portability", "--json")
+def test_portability_lists_failures_and_refuses_nothing(end_of):
+    status, out, err = end_of(PROGRAM, "--portability", "--json")
     assert status == 0
     assert err.startswith("true nchw\nclamp float32\n")
     (told,) = json.loads(out).values()
@@ -93,13 +78,13 @@ def test_portability_tells_what_would_fail_and_refuses_nothing(run):
     assert all(one["times"] == 1 for one in told["failing"])
 
 
-def test_portability_is_a_table_with_a_line_for_each_reason(run):
+def test_portability_is_a_table_with_a_line_for_each_reason(end_of):
     body = (
         "b.cast(x, 'uint64', {label: 'one'}); b.cast(x, 'uint64', {label: 'two'}); b.pad(x, [1], [1], {mode: 'edge'});"
     )
     start = "const b = new MLGraphBuilder(await navigator.ml.createContext()); "
     declared = "const x = b.input('x', {dataType: 'float32', shape: [2]}); "
-    status, out, _ = run(start + declared + body, "--portability")
+    status, out, _ = end_of(start + declared + body, "--portability")
     heading, casts, pad = out.splitlines()
     assert status == 0
     assert heading.split() == ["browser", "profile", "what", "times", "fails", "why", "labels"]
@@ -108,17 +93,17 @@ def test_portability_is_a_table_with_a_line_for_each_reason(run):
     assert pad.split()[:6] == [CHROMIUM, "pad", "1", "at", "build(),", "NotSupportedError"]
 
 
-def test_json_is_of_portability_alone(run):
-    assert run("", "--json") == (2, "", "webnn-py js: --json goes with --portability\n")
+def test_json_is_of_portability_alone(end_of):
+    assert end_of("", "--json") == (2, "", "webnn-py js: --json goes with --portability\n")
 
 
-def test_a_browsers_own_refusals_are_no_portability(run):
+def test_a_browsers_own_refusals_are_no_portability(end_of):
     with pytest.raises(SystemExit) as end:
-        run("", "--portability", "--browser", CHROMIUM)
+        end_of("", "--portability", "--browser", CHROMIUM)
     assert end.value.code == 2
 
 
-def test_portability_says_when_nothing_fails(run):
-    status, out, _ = run("await navigator.ml.createContext()", "--portability")
+def test_portability_reports_that_nothing_fails(end_of):
+    status, out, _ = end_of("await navigator.ml.createContext()", "--portability")
     assert status == 0
     assert out.splitlines()[1].split() == [CHROMIUM, "all", "of", "it", "no"]

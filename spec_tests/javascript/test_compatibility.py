@@ -1,4 +1,4 @@
-"""What each leniency of the compatibility mode changes; without the mode the specification of June 2026 holds."""
+"""Each leniency of the compatibility mode changes one behaviour of the specification of June 2026."""
 
 import attrs
 import pytest
@@ -81,7 +81,7 @@ NEEDS_OLDER_IDL = {"symmetric_padding", "max_tensor_byte_length"}
 
 
 async def outcomes(bodies, engine, compatibility):
-    """What each body comes to, by its name, in one realm."""
+    """Run bodies in one realm, and return their results by name."""
     programs = {
         name: f"""{{ {BEGIN}
           (async () => {{
@@ -120,20 +120,20 @@ def only(switch):
 
 @both_engines
 @pytest.mark.parametrize("switch", CASES)
-async def test_a_switch_changes_what_it_says(switch, engine):
+async def test_a_switch_changes_its_behaviour(switch, engine):
     body, _, lenient = CASES[switch]
     assert await outcome(body, engine, only(switch)) == lenient
 
 
 @both_engines
 @pytest.mark.parametrize("switch", CASES)
-async def test_without_it_the_specification_holds_beside_all_others(switch, engine):
+async def test_without_a_switch_the_specification_holds_beside_all_others(switch, engine):
     body, strict, _ = CASES[switch]
     assert await outcome(body, engine, attrs.evolve(WPT_2025_03, **{switch: False})) == strict
 
 
 @both_engines
-async def test_without_any_the_specification_holds(engine):
+async def test_without_switches_the_specification_holds(engine):
     bodies = {switch: body for switch, (body, _, _) in CASES.items()}
     assert await outcomes(bodies, engine, NONE) == {switch: strict for switch, (_, strict, _) in CASES.items()}
 
@@ -177,7 +177,7 @@ def test_every_switch_is_tested_and_documented_and_off_by_default():
 
 
 @pytest.mark.parametrize(("options", "name"), [((), "InvalidStateError"), (("--compatibility", "none"), "TypeError")])
-def test_a_program_sees_a_destroyed_tensor_as_tests_do_unless_it_asks_for_the_text(tmp_path, capsys, options, name):
+def test_a_program_has_the_compatibility_mode_unless_it_chooses_none(tmp_path, capsys, options, name):
     program = tmp_path / "program.mjs"
     program.write_text(
         "const context = await navigator.ml.createContext();"

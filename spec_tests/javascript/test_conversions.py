@@ -24,7 +24,7 @@ async function run(body) {
 
 
 async def outcomes(bodies, engine):
-    """What each body comes to, by its name, in one realm."""
+    """Run bodies in one realm, and return their results by name."""
     programs = {
         name: f"{{ {SCENE}\nrun(async (builder, context, x) => {{ {body} }}); }}" for name, body in bodies.items()
     }
@@ -129,13 +129,13 @@ REFUSED = {
 
 
 @both_engines
-async def test_accepted(engine):
+async def test_values_are_accepted(engine):
     given = await outcomes({name: body for name, (body, _) in ACCEPTED.items()}, engine)
     assert given == {name: expected for name, (_, expected) in ACCEPTED.items()}
 
 
 @both_engines
-async def test_refused_with_a_type_error(engine):
+async def test_values_are_refused_with_a_type_error(engine):
     assert await outcomes(REFUSED, engine) == dict.fromkeys(REFUSED, "TypeError")
 
 
@@ -151,7 +151,7 @@ async def test_members_of_dictionaries_are_read_in_the_order_of_web_idl(engine):
 
 
 @both_engines
-async def test_numbers_keep_every_bit_on_their_way(engine):
+async def test_numbers_keep_every_bit(engine):
     body = """
       const values = [-0, NaN, -Infinity, 1.1, 5e-324, 2 ** 53];
       const results = [];
@@ -174,7 +174,7 @@ async def test_numbers_keep_every_bit_on_their_way(engine):
 
 
 @both_engines
-async def test_bigints_keep_every_bit_on_their_way(engine):
+async def test_bigints_keep_every_bit(engine):
     body = """
       const values = {int64: [-(2n ** 63n), 2n ** 53n + 1n], uint64: [2n ** 64n - 1n, 2n ** 63n + 1n]};
       const results = [];
@@ -235,7 +235,7 @@ async def test_a_huge_bigint_clamps_to_the_data_type(digits, engine):
 
 
 @both_engines
-async def test_messages_stay_short_whatever_they_show(engine):
+async def test_messages_are_short_for_every_value(engine):
     body = """
       const messages = [];
       for (const given of ['f'.repeat(1e6), 10n ** 100000n, Array(1e5).fill(1)]) {
@@ -280,7 +280,7 @@ async def test_a_stack_has_the_callers_frames_and_no_others(engine):
 
 
 @both_engines
-async def test_what_a_scripts_own_method_throws_keeps_its_stack(engine):
+async def test_an_error_of_a_scripts_own_method_keeps_its_stack(engine):
     body = """
       const given = {get shape() { return thrower(); }, dataType: 'float32'};
       function thrower() { throw new RangeError('mine'); }

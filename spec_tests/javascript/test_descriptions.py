@@ -106,7 +106,7 @@ def test_idl_that_cannot_be_parsed_is_refused():
 # --- against the specification -------------------------------------------------------------------------------------
 
 
-def test_what_is_shipped_is_what_the_specifications_idl_gives():
+def test_the_shipped_description_is_that_of_the_specifications_idl():
     idl = descriptions.read_idl(given(SPECIFICATION))
     parser = (given(CHECKOUT) / descriptions.PARSER).read_text(encoding="utf-8")
     shipped = dict(descriptions.of_specification())

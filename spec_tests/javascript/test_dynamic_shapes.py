@@ -67,7 +67,7 @@ def test_a_script_names_dimensions_and_computes_shapes(run, engine):
 
 
 @both_engines
-def test_without_the_option_there_is_none_of_it(run, engine):
+def test_named_dimensions_are_refused_without_the_option(run, engine):
     assert run(
         engine,
         """

@@ -49,7 +49,7 @@ on_both = pytest.mark.parametrize("opened", engines.ENGINES, indirect=True)
 
 @on_both
 @pytest.mark.parametrize("data", [None, b"", bytes(range(256)) * 1000])
-def test_text_and_bytes_go_there_and_back(opened, host, data):
+def test_text_and_bytes_are_passed_to_the_engine_and_back(opened, host, data):
     text = '"NUL \\u0000, lone \\ud800, wide \\ud83d\\ude00"'
     opened.call("echo", f'{{"text": {text}, "times": 2}}', None if data is None else memoryview(data))
     assert len(host.messages) == 2
@@ -98,7 +98,7 @@ def test_deep_recursion_is_an_exception_not_a_crash(opened, host):
 
 
 @both_engines
-def test_what_the_host_raises_ends_the_engine_and_is_no_answer(engine):
+def test_an_error_of_the_host_ends_the_engine(engine):
     def broken(text, payload):
         raise KeyError(text)
 
@@ -113,7 +113,7 @@ def test_what_the_host_raises_ends_the_engine_and_is_no_answer(engine):
 
 @pytest.mark.parametrize("noticed", ["at the call", "before the call"])
 @both_engines
-def test_an_engine_that_dies_says_so(host, noticed, engine):
+def test_an_engine_that_dies_is_reported(host, noticed, engine):
     opened = start(engine, UNLIMITED, host)
     opened._process.kill()
     if noticed == "before the call":
@@ -127,7 +127,7 @@ LITTLE = Limits(memory_bytes=2**26)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing bounds what buffers hold")
-def test_an_engine_that_dies_before_its_memory_is_bounded_says_so(host, monkeypatch):
+def test_an_engine_that_dies_before_its_memory_is_bounded_is_reported(host, monkeypatch):
     bound = engine_commands.bound_growth
 
     def late(process, count):
@@ -142,7 +142,7 @@ def test_an_engine_that_dies_before_its_memory_is_bounded_says_so(host, monkeypa
     opened.close()
 
 
-def test_of_an_engine_that_does_not_start_nothing_is_left(host, monkeypatch):
+def test_an_engine_that_does_not_start_leaves_nothing(host, monkeypatch):
     begun = []
 
     def refuse(engine, _source, _name):

@@ -1,18 +1,8 @@
 """The examples run as their first lines say, and the graph in two languages gives equal bits."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
-
-
-def output(*arguments):
-    run = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    return run.stdout
+from spec_tests.support.examples import EXAMPLES, output
 
 
 @pytest.mark.parametrize("engine", ["quickjs", "node"])

@@ -1,14 +1,12 @@
-"""The memory limit of programs bounds what they make this process hold, as well as their engine."""
+"""The memory limit of a program bounds the memory of its engine and the memory that it takes in this process."""
 
 import os
 import subprocess
 import sys
 
-import attrs
 import pytest
 
 from spec_tests.support.scripts import both_engines
-from webnn_py import cli
 from webnn_py.javascript.session import MOST_CANCELLED, Timers
 
 LIMIT_MIB = 48
@@ -138,34 +136,15 @@ console.log(...new Float32Array(await context.readTensor(last)));
 """
 
 
-@attrs.frozen
-class Ended:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def options(path, engine):
-    return ["js", str(path), "--engine", engine, "--backend", "numpy", "--memory-limit", str(LIMIT_MIB)]
-
-
-@pytest.fixture
-def run(tmp_path, capsys):
-    """Run a program with the limit in this process: its status, and what it wrote."""
-
-    def in_this_process(engine, source, *more):
-        path = tmp_path / "program.mjs"
-        path.write_text(source, encoding="utf-8")
-        return Ended(cli.main([*options(path, engine), *more]), *capsys.readouterr())
-
-    return in_this_process
+def options(engine):
+    return "--engine", engine, "--backend", "numpy", "--memory-limit", str(LIMIT_MIB)
 
 
 @both_engines
 @pytest.mark.parametrize("case", PIECES)
-def test_what_a_program_makes_the_host_hold_is_refused_at_the_limit(run, case, engine):
+def test_memory_that_a_program_takes_in_the_host_is_refused_at_the_limit(end_of, case, engine):
     source, most = PIECES[case]
-    ended = run(engine, BEGIN + source)
+    ended = end_of(BEGIN + source, *options(engine))
     assert (ended.returncode, ended.stderr) == (0, "")
     count, name, _ = ended.stdout.splitlines()[0].split(maxsplit=2)
     assert name == "QuotaExceededError"
@@ -174,15 +153,15 @@ def test_what_a_program_makes_the_host_hold_is_refused_at_the_limit(run, case, e
 
 @both_engines
 @pytest.mark.parametrize("case", ["tensors", "constant tensors", "graphs"])
-def test_what_is_destroyed_leaves_room_again(run, case, engine):
-    ended = run(engine, BEGIN + PIECES[case][0] + AFTERWARDS)
+def test_destroyed_things_leave_room(end_of, case, engine):
+    ended = end_of(BEGIN + PIECES[case][0] + AFTERWARDS, *options(engine))
     assert (ended.returncode, ended.stderr, ended.stdout.splitlines()[1:]) == (0, "", ["3 4"])
 
 
 @both_engines
 @pytest.mark.parametrize("case", SMALL)
-def test_much_that_is_small_is_refused_at_the_limit(run, case, engine):
-    ended = run(engine, BEGIN.replace("[piece]", "[1]").replace(PIECE, "1") + MANY + SMALL[case])
+def test_many_small_things_are_refused_at_the_limit(end_of, case, engine):
+    ended = end_of(BEGIN.replace("[piece]", "[1]").replace(PIECE, "1") + MANY + SMALL[case], *options(engine))
     assert (ended.returncode, ended.stderr) == (0, "")
     count, name, _ = ended.stdout.splitlines()[-1].split(maxsplit=2)
     assert name == "QuotaExceededError"
@@ -190,7 +169,7 @@ def test_much_that_is_small_is_refused_at_the_limit(run, case, engine):
 
 
 @both_engines
-def test_what_has_been_done_leaves_room_again(run, engine):
+def test_finished_work_leaves_room(end_of, engine):
     source = (
         BEGIN
         + BUILD
@@ -203,11 +182,11 @@ def test_what_has_been_done_leaves_room_again(run, engine):
       }}
       console.log('done');"""
     )
-    assert run(engine, source) == Ended(0, "done\n", "")
+    assert end_of(source, *options(engine)) == (0, "done\n", "")
 
 
 @both_engines
-def test_files_that_are_larger_than_the_limit_are_not_read(run, tmp_path, engine):
+def test_files_that_are_larger_than_the_limit_are_not_read(end_of, tmp_path, engine):
     for name in ("large.bin", "large.mjs"):
         with (tmp_path / name).open("wb") as file:
             file.truncate(LIMIT_MIB * 2**20)
@@ -215,16 +194,16 @@ def test_files_that_are_larger_than_the_limit_are_not_read(run, tmp_path, engine
       for (const read of [() => fetch('large.bin'), () => import('./large.mjs')]) {
         await read().then(() => console.log('read'), (error) => console.log(error.name, error.message));
       }"""
-    ended = run(engine, source, "--files", str(tmp_path))
+    ended = end_of(source, *options(engine), "--files", str(tmp_path))
     assert [line.split(" of the memory")[-1] for line in ended.stdout.splitlines()] == [" limit"] * 2
     assert ended.stdout.count("TypeError 'large.") == 2
 
 
 def most_resident(tmp_path, engine, source):
-    """How much memory a process of its own came to hold, in MiB; its status; and what it wrote."""
+    """Return the most memory that a process of its own held, in MiB, its status and the texts that it wrote."""
     path = tmp_path / "program.mjs"
     path.write_text(source, encoding="utf-8")
-    command = [sys.executable, "-m", "webnn_py", *options(path, engine)]
+    command = [sys.executable, "-m", "webnn_py", "js", str(path), *options(engine)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         out, err = process.stdout.read(), process.stderr.read()
         _, status, usage = os.wait4(process.pid, 0)
@@ -262,13 +241,13 @@ await builder.build({y: builder.add(builder.sin(builder.expand(one, [2 ** 28])),
 
 @on_linux
 @both_engines
-def test_what_cannot_be_refused_ends_the_program_with_a_message(tmp_path, engine):
+def test_memory_that_cannot_be_refused_ends_the_program_with_a_message(tmp_path, engine):
     _, status, out, err = most_resident(tmp_path, engine, UNFORESEEN)
     words = f"webnn-py js: {tmp_path / 'program.mjs'} was ended: it used up {LIMIT_MIB} MiB, its memory limit\n"
     assert (status, out, err) == (1, "begun\n", words)
 
 
-async def test_timers_that_are_cancelled_are_forgotten():
+async def test_cancelled_timers_are_released():
     timers = Timers(None, None)
     for timer in range(10 * MOST_CANCELLED):
         timers.start(timer, 1e6)

@@ -5,9 +5,9 @@ import signal
 import subprocess
 import sys
 
-import attrs
 import pytest
 
+from spec_tests.javascript.conftest import Ended
 from spec_tests.support.cells import Cells
 from spec_tests.support.scripts import both_engines
 from webnn_py import cli
@@ -30,13 +30,6 @@ HUNGRY = {
 }
 
 
-@attrs.frozen
-class Ended:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
 def command(path, engine, *options):
     return [sys.executable, "-m", "webnn_py", "js", str(path), "--engine", engine, "--backend", "numpy", *options]
 
@@ -57,8 +50,7 @@ def run(capsys, monkeypatch):
     monkeypatch.setattr(javascript_program, "GRACE_SECONDS", 3600)
 
     def in_this_process(path, engine, *options):
-        status = cli.main(command(path, engine, *options)[3:])
-        return Ended(status, *capsys.readouterr())
+        return Ended(cli.main(command(path, engine, *options)[3:]), *capsys.readouterr())
 
     return in_this_process
 
@@ -164,16 +156,16 @@ UNHANDLED = {
 
 @both_engines
 @pytest.mark.parametrize("source", UNHANDLED.values(), ids=UNHANDLED)
-def test_an_unhandled_rejection_is_told_and_ends_with_status_1(run, program, source, engine):
+def test_an_unhandled_rejection_is_printed_and_ends_with_status_1(run, program, source, engine):
     ended = run(program(source), engine)
     assert ended.returncode == 1
     assert ended.stderr.startswith(("Unhandled rejection: RangeError: mine", "Unhandled rejection: TypeError: "))
 
 
 @both_engines
-def test_a_rejection_that_is_handled_before_the_task_ends_is_none(run, program, engine):
+def test_a_rejection_that_is_handled_before_the_task_ends_is_not_printed(run, program, engine):
     source = "const p = Promise.reject(1); Promise.resolve().then(() => p.catch(() => console.log('handled')));"
-    assert run(program(source), engine) == Ended(0, "handled\n", "")
+    assert run(program(source), engine) == (0, "handled\n", "")
 
 
 # --- files ---------------------------------------------------------------------------------------------------------
@@ -258,13 +250,13 @@ def test_modules_import_those_of_the_folder_that_is_given(run, program, tmp_path
 
 
 @both_engines
-def test_a_program_in_the_folder_imports_from_where_it_lies(run, tmp_path, engine):
+def test_a_program_in_the_folder_imports_relative_to_its_place(run, tmp_path, engine):
     (tmp_path / "source").mkdir()
     (tmp_path / "a.mjs").write_text("export const name = 'a';", encoding="utf-8")
     source = "const {name} = await import('../a.mjs'); console.log(name, import.meta.url, location.href);"
     (tmp_path / "source" / "main.mjs").write_text(source, encoding="utf-8")
     ended = run(tmp_path / "source" / "main.mjs", engine, "--files", str(tmp_path))
-    assert ended == Ended(0, "a file:///source/main.mjs file:///source/main.mjs\n", "")
+    assert ended == (0, "a file:///source/main.mjs file:///source/main.mjs\n", "")
 
 
 PRIVATE = "abc123secret"
@@ -317,14 +309,14 @@ def secrets(tmp_path):
     return folder
 
 
-def assert_tells_nothing(ended, tmp_path):
+def assert_reveals_nothing(ended, tmp_path):
     assert PRIVATE not in ended.stdout + ended.stderr
     assert str(tmp_path) not in ended.stdout + ended.stderr
 
 
 @both_engines
 @pytest.mark.parametrize("given", [True, False], ids=["a folder", "no folder"])
-def test_no_import_tells_what_is_in_a_file_that_is_no_module(run, secrets, given, engine):
+def test_no_import_reveals_the_content_of_a_file_that_is_no_module(run, secrets, given, engine):
     tries = [(way, name) for way in DYNAMIC for name in SECRETS]
     lines = [f"await {DYNAMIC[way] % name}.then(read, refused); console.log('--');" for way, name in tries]
     (secrets / "program.mjs").write_text("\n".join([OUTCOMES, *lines]), encoding="utf-8")
@@ -335,25 +327,25 @@ def test_no_import_tells_what_is_in_a_file_that_is_no_module(run, secrets, given
     for (way, name), text in zip(tries, told, strict=True):
         expected = SECRETS[name] if given and "type" not in way else "TypeError"
         assert text.startswith(expected), (way, name, text)
-    assert_tells_nothing(ended, secrets.parent)
+    assert_reveals_nothing(ended, secrets.parent)
 
 
 @pytest.mark.sampled(3)
 @both_engines
 @pytest.mark.parametrize("case", STATIC)
 @pytest.mark.parametrize("given", [True, False], ids=["a folder", "no folder"])
-def test_no_static_import_does_either(run, secrets, case, given, engine):
+def test_no_static_import_reveals_the_content_of_a_file(run, secrets, case, given, engine):
     source, expected = STATIC[case]
     (secrets / "secret.mjs").symlink_to(secrets.parent / "secret.mjs")
     (secrets / "program.mjs").write_text(source, encoding="utf-8")
     ended = run(secrets / "program.mjs", engine, *(["--files", str(secrets)] if given else []))
     assert ended.returncode == 1
     assert f"Uncaught {expected if given else 'TypeError'}: " in ended.stderr
-    assert_tells_nothing(ended, secrets.parent)
+    assert_reveals_nothing(ended, secrets.parent)
 
 
 @both_engines
-def test_a_program_is_told_of_no_path_and_no_other_file(run, program, tmp_path, engine):
+def test_a_program_sees_no_path_and_no_other_file(run, program, tmp_path, engine):
     (tmp_path / "secret.map").write_text(PRIVATE, encoding="utf-8")
     source = f"""
       console.log(Object.keys(import.meta).join(), import.meta.url, new Error('mine').stack);
@@ -366,7 +358,7 @@ def test_a_program_is_told_of_no_path_and_no_other_file(run, program, tmp_path, 
     assert ended.returncode == 1
     assert ended.stdout.startswith("url file:///program.mjs ")
     assert ended.stdout.splitlines()[-1] == ",".join(["undefined"] * 8)
-    assert_tells_nothing(ended, tmp_path)
+    assert_reveals_nothing(ended, tmp_path)
 
 
 # --- modules that do not end -----------------------------------------------------------------------------------------
@@ -412,7 +404,7 @@ def test_a_module_that_settles_is_not_called_unsettled(run, program, case, engin
 
 
 @both_engines
-def test_a_rejection_during_a_top_level_await_is_told_and_ends_with_status_1(run, program, engine):
+def test_a_rejection_during_a_top_level_await_is_printed_and_ends_with_status_1(run, program, engine):
     ended = run(program("Promise.reject(new RangeError('mine')); await new Promise(() => {});", "program.mjs"), engine)
     assert ended.returncode == 1
     assert ended.stderr.startswith("Unhandled rejection: RangeError: mine")
@@ -428,7 +420,7 @@ def test_classic_scripts_import_too(run, program, tmp_path, engine):
 
 
 @pytest.mark.parametrize("case", ["folder", "not UTF-8", "missing"])
-def test_what_is_no_program_is_told_in_one_line(tmp_path, capsys, case):
+def test_a_file_that_is_no_program_is_reported_in_one_line(tmp_path, capsys, case):
     path = tmp_path
     if case == "not UTF-8":
         path = tmp_path / "a.js"
@@ -442,7 +434,7 @@ def test_what_is_no_program_is_told_in_one_line(tmp_path, capsys, case):
     assert ("is not UTF-8 (byte 6)" in told) is (case == "not UTF-8")
 
 
-def test_a_folder_for_the_expected_failures_is_told_in_one_line(tmp_path, capsys):
+def test_a_folder_for_the_expected_failures_is_reported_in_one_line(tmp_path, capsys):
     checkout = tmp_path / "resources"
     checkout.mkdir()
     (checkout / "testharness.js").write_text("", encoding="utf-8")

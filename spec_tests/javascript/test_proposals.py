@@ -44,12 +44,12 @@ cpu true
 """
 
 
-def test_scripts_have_none_of_them_without_asking(run):
+def test_scripts_have_no_proposals_without_the_options(run):
     assert run("quickjs", PLAIN) == ["false false", "false false", "true"]
 
 
 @both_engines
-def test_a_script_learns_of_devices_and_chooses(run, engine):
+def test_a_script_sees_devices_and_chooses_one(run, engine):
     options = ("--experimental", "device-selection", "--experimental", "graph-devices")
     assert run(engine, DEVICES, *options) == SAID.strip().splitlines()
 
@@ -93,14 +93,14 @@ def test_a_script_has_weights_of_four_bits(run, engine):
     assert run(engine, FOUR_BITS, "--experimental", "int4") == expected
 
 
-def test_a_script_has_no_four_bits_without_asking(run):
+def test_a_script_has_no_four_bits_without_the_option(run):
     builder = "new MLGraphBuilder(await navigator.ml.createContext())"
     program = f"{builder}.constant({{dataType: 'int4', shape: [2]}}, new Uint8Array(1));"
     said = run("quickjs", f"try {{ {program} }} catch ({{name, message}}) {{ console.log(name, message); }}")
     assert said[0].startswith('TypeError constant(): descriptor.dataType is "int4"; it must be one of float32')
 
 
-def test_a_browser_tells_its_own_devices(run):
+def test_a_browser_has_its_own_devices(run):
     program = DEVICES.partition("const builder")[2].replace("plain", "context")
     program = f"const context = await navigator.ml.createContext();\nconst builder{program}"
     assert run("quickjs", program, "--browser", "chromium-153-litert") == ["cpu true"]

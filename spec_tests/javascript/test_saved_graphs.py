@@ -44,7 +44,7 @@ other.deleteGraph('7');
 
 
 @both_engines
-def test_a_second_program_loads_what_the_first_has_saved(engine, run, tmp_path):
+def test_a_second_program_loads_the_graph_that_the_first_has_saved(engine, run, tmp_path):
     options = ["--graph-cache", str(tmp_path / "graphs")]
     first, second = run(engine, PROGRAM, *options), run(engine, PROGRAM, *options)
     assert first[:3] == ["[]", "NotFoundError true 8", "undefined"]
@@ -57,7 +57,7 @@ def test_a_second_program_loads_what_the_first_has_saved(engine, run, tmp_path):
 
 
 @both_engines
-def test_what_is_refused(engine, run, tmp_path):
+def test_wrong_arguments_are_refused(engine, run, tmp_path):
     lines = run(engine, REFUSALS, "--graph-cache", str(tmp_path / "graphs"))
     assert [line.split()[0] for line in lines[:-1]] == [*["TypeError"] * 5, *["InvalidStateError"] * 2]
     assert "belongs to another context" in lines[2]
@@ -66,7 +66,7 @@ def test_what_is_refused(engine, run, tmp_path):
 
 
 @both_engines
-def test_without_a_folder_there_are_no_such_members(engine, run):
+def test_without_a_folder_the_members_are_missing(engine, run):
     names = "['listGraphs', 'loadGraph', 'saveGraph', 'deleteGraph'].some((name) => name in MLContext.prototype)"
     source = f"console.log({names}, 'inputs' in MLGraph.prototype, 'outputs' in MLGraph.prototype)"
     assert run(engine, source) == ["false false false"]

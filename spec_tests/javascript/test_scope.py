@@ -1,4 +1,4 @@
-"""What a script finds besides the API."""
+"""The globals of a script besides the API."""
 
 import re
 
@@ -53,19 +53,19 @@ LINES = {
 
 
 @both_engines
-async def test_prints(engine):
+async def test_programs_print(engine):
     lines = await lines_of_each({source: source for source in LINES}, engine, files={"a.json": ENCODED})
     assert {source: "\n".join(told) for source, told in lines.items()} == LINES
 
 
 @both_engines
-async def test_the_console_tells_times(engine):
+async def test_the_console_prints_times(engine):
     (line,) = await lines_of("console.time('t'); console.timeEnd('t');", engine)
     assert re.fullmatch(r"t: \d+\.\d{3}ms", line)
 
 
 @both_engines
-async def test_interfaces_look_as_web_idl_says(engine):
+async def test_interfaces_have_the_properties_of_web_idl(engine):
     source = """
       const method = Object.getOwnPropertyDescriptor(MLGraphBuilder.prototype, 'conv2d');
       console.log(method.enumerable, method.writable, method.value.length, method.value.name);

@@ -88,7 +88,7 @@ async def test_leaving_a_session_early_leaves_nothing(engine):
 
 
 @pytest.mark.parametrize("engine", ["quickjs", "node"])
-async def test_what_is_queued_when_a_session_is_closed_runs_nothing(engine):
+async def test_queued_tasks_of_a_closed_session_run_nothing(engine):
     notes = Notes()
     async with open_session(engine, notes, descriptions.of_specification(), backend="numpy") as session:
 

@@ -1,4 +1,4 @@
-"""What programs use of the web and engines lack, in both engines alike."""
+"""Classes of the web that programs use and engines lack are alike in both engines."""
 
 import json
 
@@ -80,7 +80,7 @@ async def test_urls_are_parsed_and_resolved(engine):
 
 
 @both_engines
-async def test_gives(engine):
+async def test_expressions_have_their_values(engine):
     assert dict(zip(VALUES, await values_of(VALUES, engine), strict=True)) == VALUES
 
 
@@ -94,7 +94,7 @@ async def test_a_structured_clone_is_equal_and_another(engine):
 
 
 @both_engines
-async def test_what_cannot_be_cloned_is_a_data_clone_error(engine):
+async def test_cloning_other_values_is_a_data_clone_error(engine):
     source = f"""
       for (const value of [{", ".join(UNCLONABLE)}]) {{
         try {{ structuredClone(value); }} catch (error) {{ console.log(error.name, error instanceof DOMException); }}
@@ -114,7 +114,7 @@ async def test_a_clone_transfers_buffers(engine):
 
 
 @both_engines
-async def test_an_abort_signal_tells_once_and_why(engine, autojump_clock):
+async def test_an_abort_signal_fires_once_with_its_reason(engine, autojump_clock):
     source = """
       const controller = new AbortController();
       const {signal} = controller;
@@ -169,7 +169,7 @@ async def test_animation_frames_are_tasks_with_the_time(engine, autojump_clock):
 
 
 @both_engines
-async def test_what_is_missing_is_told_by_its_name(engine):
+async def test_errors_name_missing_globals(engine):
     names = ["document", "Worker", "WebSocket", "XMLHttpRequest", "localStorage", "Blob"]
     programs = {
         name: f"""

@@ -3,41 +3,57 @@
 from pathlib import Path
 
 import attrs
-import numpy as np
 import pytest
 
-from spec_tests.support.computing import compute
-from webnn_py import MLGraphBuilder
+from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.both_devices import X, check_both
 from webnn_py.device.on_wgpu import backend as wgpu_backend
+from webnn_py.device.on_wgpu import lowering
 from webnn_py.device.on_wgpu.backend import features_of
 from webnn_py.device.on_wgpu.codegen.gemm import tile_search, tile_tables, tiled
 from webnn_py.device.on_wgpu.codegen.gemm.tile_tables import HOPPER
-from webnn_py.device.on_wgpu.runtime import executable
 from webnn_py.device.on_wgpu.runtime.executable import WgpuGraph
 
 FOLDER = Path(__file__).parent
 PARTS = 3
 """Of a test here that has cases and does not say it otherwise, a quick run has one in so many."""
 
-X = np.random.default_rng(5).integers(-8, 8, (8, 12)).astype(np.float32) / 8
+WITHOUT_ADAPTER = {
+    "test_adapters",
+    "test_arena",
+    "test_c_types",
+    "test_composite_expansion",
+    "test_dynamic_variants",
+    "test_elementwise",
+    "test_failing_driver",
+    "test_float16_accumulation",
+    "test_layout",
+    "test_recently_used",
+    "test_tile_search",
+}
+"""The files with tests that need no adapter; of the others each test is skipped where there is none."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     for item in items:
-        if item.path.is_relative_to(FOLDER) and item.get_closest_marker("sampled") is None:
+        if not item.path.is_relative_to(FOLDER):
+            continue
+        if item.get_closest_marker("sampled") is None:
             item.add_marker(pytest.mark.sampled(PARTS))
+        if item.path.stem not in WITHOUT_ADAPTER:
+            item.add_marker(pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER))
 
 
 @pytest.fixture
 def compiled(monkeypatch):
-    """How many kernels and bytes each graph has that the GPU compiles, those for constants included."""
+    """The kernels, bytes and texts of each graph that the GPU compiles, those for constants included."""
     graphs = []
     make = WgpuGraph.__init__
 
     def make_and_tell(self, *arguments, **options):
         make(self, *arguments, **options)
-        graphs.append((len(self._steps), self.byte_length))
+        graphs.append((len(self._steps), self.byte_length, {step.kernel.source for step in self._steps}))
 
     monkeypatch.setattr(WgpuGraph, "__init__", make_and_tell)
     return graphs
@@ -46,7 +62,7 @@ def compiled(monkeypatch):
 @pytest.fixture
 def apart(monkeypatch):
     """Leave small kernels apart, however many follow each other."""
-    monkeypatch.setattr(executable, "joined", lambda kernels, _features: kernels)
+    monkeypatch.setattr(lowering, "joined", lambda kernels, _features: kernels)
 
 
 @pytest.fixture
@@ -69,28 +85,12 @@ def all_products_large(measured_gpu, monkeypatch):
 
 
 @pytest.fixture
-def draw_and_compute(ml):
-    """Draws outputs from ``x`` [8, 12] and computes them."""
-
-    async def results(backend, draw, data_type="float32"):
-        context = await ml.create_context(backend=backend)
-        builder = MLGraphBuilder(context)
-        drawn = draw(builder, builder.input("x", data_type=data_type, shape=X.shape))
-        outputs = {str(index): operand for index, operand in enumerate(drawn if isinstance(drawn, tuple) else [drawn])}
-        return await compute(context, builder, {"x": X.astype(data_type)}, outputs)
-
-    return results
-
-
-@pytest.fixture
-def check_kernels(compiled, draw_and_compute):
-    """Checks that a drawing takes so many kernels on the GPU, and that they compute what numpy does."""
+def check_kernels(ml, compiled):
+    """Checks that a drawing of X takes so many kernels on the GPU, and that they compute what numpy does."""
 
     async def check(draw, kernels):
-        numpy, gpu = [await draw_and_compute(backend, draw) for backend in ("numpy", "wgpu")]
+        await check_both(ml, [X], draw, rtol=1e-5, atol=1e-6)
         assert compiled[-1][0] == kernels
-        for name, expected in numpy.items():
-            np.testing.assert_allclose(gpu[name], expected, rtol=1e-5, atol=1e-6)
 
     return check
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.binding_rules import broken_rules
-from spec_tests.support.computing import compute
-from webnn_py import MLGraphBuilder
+from spec_tests.support.both_devices import check_both
 from webnn_py.device.on_wgpu.adapters import choose
 from webnn_py.device.on_wgpu.codegen.module import declare
 from webnn_py.device.on_wgpu.passes.arena import BufferRange, place_blocks
@@ -188,14 +187,6 @@ def multiplied_by_itself(b, x):
     return b.softmax(b.matmul(y, b.transpose(y)), 1)
 
 
-async def draw_and_compute(ml, draw, backend):
-    """The result of a drawing for X."""
-    context = await ml.create_context(backend=backend)
-    builder = MLGraphBuilder(context)
-    y = draw(builder, builder.input("x", data_type="float32", shape=X.shape))
-    return (await compute(context, builder, {"x": X}, {"y": y}))["y"]
-
-
 @pytest.fixture
 def labels(monkeypatch):
     """The labels of the memory that graphs take for intermediates."""
@@ -221,9 +212,8 @@ def labels(monkeypatch):
     ],
 )
 async def test_intermediates_lie_in_one_buffer_but_for_what_is_read_in_two_ways(ml, labels, draw, expected):
-    gpu = await draw_and_compute(ml, draw, "wgpu")
+    await check_both(ml, [X], draw, rtol=1e-5)
     assert labels == expected
-    np.testing.assert_allclose(gpu, await draw_and_compute(ml, draw, "numpy"), rtol=1e-5, atol=1e-6)
 
 
 @needs_adapter
@@ -236,7 +226,6 @@ async def test_intermediates_that_one_buffer_has_no_room_for_lie_in_several(ml, 
         return place_blocks(kernels, X.nbytes, allocate)
 
     monkeypatch.setattr(executable, "place_blocks", place_in_small_buffers)
-    gpu = await draw_and_compute(ml, residual, "wgpu")
+    await check_both(ml, [X], residual, rtol=1e-5)
     assert limits == [choose("default", software=True).limits["max-buffer-size"]]
     assert len(labels) > 1
-    np.testing.assert_allclose(gpu, await draw_and_compute(ml, residual, "numpy"), rtol=1e-5, atol=1e-6)

@@ -4,21 +4,20 @@ import attrs
 import numpy as np
 import pytest
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
-from spec_tests.support.computing import compute
-from webnn_py import MLGraphBuilder
+from spec_tests.support.both_devices import check_both
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_wgpu import backend as wgpu_backend
 from webnn_py.device.on_wgpu.backend import features_of
 from webnn_py.device.on_wgpu.codegen.attention import emit, tile
 from webnn_py.device.on_wgpu.codegen.attention.lanes import LanePlan
-from webnn_py.device.on_wgpu.lowering import GraphLowering
+from webnn_py.device.on_wgpu.lowering import LoweringContext, lowered
 from webnn_py.device.on_wgpu.passes.arena import place_blocks
+from webnn_py.device.on_wgpu.passes.kernel_groups import KernelGroups
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.graph import Graph, Input
 from webnn_py.rewriting.builder import RewriteBuilder
 
-pytestmark = [pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER), pytest.mark.sampled(7, full=3)]
+pytestmark = pytest.mark.sampled(7, full=3)
 
 LOWEST = np.finfo(np.float16).min
 
@@ -34,21 +33,7 @@ def check(ml, compiled):
     """Checks that a drawing computes what numpy does, and returns how many kernels it takes."""
 
     async def check(draw, arrays, tolerance=2e-6):
-        results = []
-        for backend in ("numpy", "wgpu"):
-            context = await ml.create_context(backend=backend)
-            builder = MLGraphBuilder(context)
-            operands = {
-                name: builder.input(name, data_type=array.dtype.name, shape=array.shape)
-                for name, array in arrays.items()
-            }
-            drawn = draw(builder, **operands)
-            outputs = {str(index): y for index, y in enumerate(drawn if isinstance(drawn, tuple) else [drawn])}
-            results.append(await compute(context, builder, arrays, outputs))
-            context.destroy()
-        for name, expected in results[0].items():
-            got = results[1][name].astype(float)
-            np.testing.assert_allclose(got, expected.astype(float), rtol=tolerance, atol=tolerance)
+        await check_both(ml, arrays, draw, rtol=tolerance, is_finite=False)
         return compiled[-1][0]
 
     return check
@@ -431,9 +416,8 @@ def test_memory_grows_with_the_length_and_not_with_its_square(data_type):
     drawn = plain(builder, *(builder.gelu(builder.operand(value)) for value in inputs.values()))
     graph = Graph.reaching({"y": builder.value(drawn)})
     for features in (Features(), Features(subgroups=True, least_subgroup=32, max_workgroup_storage=49152)):
-        lowering = GraphLowering(graph, features, {}, lambda _value: None, lambda _kernels: None)
-        lowering.run()
-        arenas = {item.buffer for item in place_blocks(lowering.kernels, 2**31, lambda size, _: Memory(size)).values()}
+        kernels = lowered(KernelGroups.of(graph, features), LoweringContext())[0].nodes
+        arenas = {item.buffer for item in place_blocks(kernels, 2**31, lambda size, _: Memory(size)).values()}
         assert sum(arena.size for arena in arenas) <= 3 * descriptor.byte_length
 
 

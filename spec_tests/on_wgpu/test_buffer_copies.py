@@ -4,14 +4,11 @@ import numpy as np
 import pytest
 import wgpu
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.watched_device import quiet
 from webnn_py import UnknownError
 from webnn_py.device.on_wgpu.runtime import buffer_copies
 from webnn_py.device.on_wgpu.runtime.memory import STORAGE
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 
 def users_buffer(context, values):

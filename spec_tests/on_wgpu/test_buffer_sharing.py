@@ -11,12 +11,9 @@ import trio
 import wgpu
 from trio.testing import wait_all_tasks_blocked
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.drawing import build_add_one
 from webnn_py import DestroyedBufferError, InvalidStateError, MLGraphBuilder, NotSupportedError, UnknownError
 from webnn_py.device.on_wgpu.adapters import choose, request_device
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 ONES = np.ones(4, np.float32)

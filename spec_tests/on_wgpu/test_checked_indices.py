@@ -3,13 +3,10 @@
 import numpy as np
 import pytest
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.checked_indices import check_indices, with_checks
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder, UnknownError
 from webnn_py.device.on_wgpu.runtime import pipelines
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 
 @pytest.fixture

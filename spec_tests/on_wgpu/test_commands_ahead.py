@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from webnn_py import InvalidStateError, MLGraphBuilder, UnknownError
 from webnn_py.device.on_wgpu.adapters import choose, request_device
 from webnn_py.device.on_wgpu.runtime import commands_ahead, waiting
 from webnn_py.device.on_wgpu.runtime.memory import STORAGE
 from webnn_py.device.on_wgpu.runtime.native import NativeQueue
 
-pytestmark = [pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER), pytest.mark.sampled(1)]
+pytestmark = pytest.mark.sampled(1)
 
 WIDTH = 24
 PRODUCTS = 5

@@ -2,10 +2,7 @@
 
 import pytest
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.both_devices import check_both, integers
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 OF_EACH_SIZE = ["uint8", "float16", "float32", "int64"]
 """A data type for each number of bytes: what moves elements does not look at more."""

@@ -4,14 +4,11 @@ import numpy as np
 import pytest
 
 import webnn_py
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.dynamic_decoder import dispatched
 from webnn_py import MLDynamicDimension, MLGraphBuilder, UnknownError
 from webnn_py.device.on_wgpu.codegen.attention import tile
 from webnn_py.device.on_wgpu.runtime import dynamic_executable
 from webnn_py.device.on_wgpu.runtime.dynamic_executable import DynamicWgpuGraph
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 MOST = 100
 """No multiple of 8, for which there are kernels of their own."""

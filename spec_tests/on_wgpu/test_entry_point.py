@@ -3,11 +3,8 @@
 import numpy as np
 import pytest
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 
 @pytest.mark.sampled(7)

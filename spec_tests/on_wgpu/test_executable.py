@@ -1,15 +1,11 @@
 """A graph that is ready to run: its bind groups and its constants."""
 
 import numpy as np
-import pytest
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.drawing import build_add_one
 from spec_tests.support.four_floats import ONES, buffers
 from webnn_py import MLGraphBuilder
 from webnn_py.device.on_wgpu.runtime import executable, native
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 
 async def test_a_graph_runs_on_more_buffers_than_it_keeps_bind_groups_for(gpu, monkeypatch):

@@ -2,11 +2,8 @@
 
 import pytest
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.both_devices import check_both, integers
 from webnn_py.device.on_wgpu.codegen.gemm import gemv_plan
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 
 @pytest.mark.sampled(7)

@@ -8,11 +8,8 @@ compiles each kernel for long, those of one pair of operators for each first one
 import numpy as np
 import pytest
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 ROWS, COLUMNS = 24, 100
 

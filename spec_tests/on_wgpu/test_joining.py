@@ -4,13 +4,13 @@ import attrs
 import numpy as np
 import pytest
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.both_devices import X, check_both
 from webnn_py import MLGraphBuilder
+from webnn_py.device.on_wgpu import lowering
 from webnn_py.device.on_wgpu.codegen.joining.runs import LEAST_STEPS, joined
 from webnn_py.device.on_wgpu.codegen.joining.views import Kind, View, can_be_viewed, common, viewed
-from webnn_py.device.on_wgpu.runtime import executable
 
-pytestmark = [pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER), pytest.mark.sampled(1)]
+pytestmark = pytest.mark.sampled(1)
 
 ROOM = 16384
 BETWEEN = "var<workgroup> between"
@@ -26,7 +26,7 @@ def room(request, monkeypatch):
         kernels[:] = joined(before, limited)
         return kernels
 
-    monkeypatch.setattr(executable, "joined", join)
+    monkeypatch.setattr(lowering, "joined", join)
     return kernels
 
 
@@ -92,7 +92,7 @@ async def test_runs_of_small_kernels_compute_what_they_would_alone(check_kernels
 
 @pytest.mark.parametrize("data_type", ["float16", "int8", "uint32"])
 @pytest.mark.parametrize("room", [ROOM], indirect=True)
-async def test_runs_of_any_data_type_do(compiled, draw_and_compute, room, data_type):
+async def test_runs_of_any_data_type_do(ml, room, data_type):
     def draw(b, x):
         backwards = b.constant(np.arange(8, dtype=np.int32)[::-1].copy())
         for index in range(5):
@@ -102,8 +102,7 @@ async def test_runs_of_any_data_type_do(compiled, draw_and_compute, room, data_t
             x = b.min(x, b.constant(np.full(1, 3 - index, np.int64).astype(data_type)))
         return x
 
-    numpy, gpu = [await draw_and_compute(backend, draw, data_type) for backend in ("numpy", "wgpu")]
-    np.testing.assert_array_equal(gpu["0"], numpy["0"])
+    await check_both(ml, [X.astype(data_type)], draw)
     assert any(BETWEEN in kernel.source for kernel in room)
 
 

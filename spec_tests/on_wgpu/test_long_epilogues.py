@@ -3,11 +3,7 @@
 import numpy as np
 import pytest
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
-from spec_tests.support.computing import compute
-from webnn_py import MLGraphBuilder
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+from spec_tests.support.both_devices import check_both
 
 
 def gelu(b, x, data_type):
@@ -19,22 +15,14 @@ def gelu(b, x, data_type):
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("data_type", ["float32", "float16"])
 @pytest.mark.parametrize("shape", [(64, 32, 200), (37, 30, 66)], ids=str)
-async def test_a_long_last_step(ml, data_type, shape):
+async def test_a_long_last_step(ml, compiled, data_type, shape):
     rows, inner, columns = shape
     rng = np.random.default_rng(rows)
     x = (rng.integers(-8, 9, (rows, inner)) / 8).astype(data_type)
     weight = (rng.integers(-8, 9, (inner, columns)) / 16).astype(data_type)
-    results, sources = [], []
-    for backend in ("numpy", "wgpu"):
-        context = await ml.create_context(backend=backend)
-        b = MLGraphBuilder(context)
-        operand = b.input("x", data_type=data_type, shape=x.shape)
-        y = gelu(b, b.matmul(operand, b.constant(weight)), data_type)
-        results.append((await compute(context, b, {"x": x}, {"y": y}))["y"].astype(np.float32))
-        if backend == "wgpu":
-            sources = [kernel for kernel in context._device.backend._pipelines._of_graphs if "fn chain(" in kernel]
     rtol = 1e-5 if data_type == "float32" else 2e-3
-    np.testing.assert_allclose(results[1], results[0], rtol=rtol, atol=rtol)
-    calls = {source.count("ended(") + source.count("ended_one(") for source in sources if "totals[share]" in source}
+    await check_both(ml, [x], lambda b, x: gelu(b, b.matmul(x, b.constant(weight)), data_type), rtol=rtol)
+    sources = [source for source in compiled[-1][2] if "fn chain(" in source and "totals[share]" in source]
+    calls = {source.count("ended(") + source.count("ended_one(") for source in sources}
     assert calls <= {3, 6}, "its function, one call of it by finish, and one more, or one for each of four elements"
     assert calls

@@ -5,11 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.four_floats import ONES, buffers
 from webnn_py.device.on_wgpu.runtime import memory
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 
 async def test_reads_take_the_staging_memory_that_earlier_reads_have_left(gpu, monkeypatch):

@@ -4,14 +4,11 @@ import attrs
 import numpy as np
 import pytest
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.both_devices import check_both, integers
 from webnn_py.device.on_wgpu import backend as wgpu_backend
 from webnn_py.device.on_wgpu.backend import features_of
 from webnn_py.device.on_wgpu.codegen.gemm import selection, tiled
 from webnn_py.device.on_wgpu.codegen.gemm.tile import GemmTile
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 
 @pytest.fixture(autouse=True)

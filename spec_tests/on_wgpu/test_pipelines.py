@@ -4,13 +4,11 @@ import gc
 from types import SimpleNamespace
 from weakref import WeakSet
 
-import numpy as np
 import pytest
 from trio.testing import wait_all_tasks_blocked
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.drawing import build_add_one
-from spec_tests.support.four_floats import ONES, buffers
+from spec_tests.support.four_floats import check_add_one
 from webnn_py import MLGraphBuilder, OperationError
 from webnn_py.device.on_wgpu.codegen.gemm import tiled
 from webnn_py.device.on_wgpu.records.kernel import Kernel
@@ -19,8 +17,6 @@ from webnn_py.device.on_wgpu.records.table import find
 from webnn_py.device.on_wgpu.runtime import native, pipelines
 from webnn_py.device.on_wgpu.runtime.pipelines import PIPELINE_BYTES, Pipelines
 from webnn_py.operators.registry import OPERATORS
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 
 async def test_ordinary_modules_do_where_the_library_has_no_others(gpu, monkeypatch):
@@ -33,11 +29,7 @@ async def test_ordinary_modules_do_where_the_library_has_no_others(gpu, monkeypa
             return getattr(library, name)
 
     monkeypatch.setattr(native._api, "libf", Library())
-    graph = await build_add_one(gpu, [4])
-    x, y = await buffers(gpu, 2)
-    gpu.write_buffer(x, ONES)
-    gpu.dispatch(graph, {"x": x}, {"y": y})
-    np.testing.assert_array_equal(await gpu.read_buffer(y), 2 * ONES)
+    await check_add_one(gpu)
 
 
 async def test_a_kernel_that_does_not_compile_rejects_build_with_its_operator_and_types(gpu, monkeypatch):
@@ -80,10 +72,7 @@ async def test_contexts_of_one_gpu_device_share_its_pipelines_until_the_last_one
     await first.drain()
     graph = await build_add_one(second, [4])
     assert len(made) == 1, "compiled again, though the other context of the device had done so"
-    x, y = await buffers(second, 2)
-    second.write_buffer(x, ONES)
-    second.dispatch(graph, {"x": x}, {"y": y})
-    np.testing.assert_array_equal(await second.read_buffer(y), 2 * ONES)
+    await check_add_one(second, graph)
     second.destroy()
     await second.drain()
     await wait_all_tasks_blocked()
@@ -180,12 +169,8 @@ async def test_a_graph_runs_when_no_pipelines_are_kept(ml, monkeypatch, options)
     monkeypatch.setattr(Pipelines, "_of_devices", {})
     context = await ml.create_context(backend="wgpu", **options)
     graph = await build_add_one(context, [4])
-    x, y = await buffers(context, 2)
     for _ in range(2):
-        context.write_buffer(x, ONES)
-        context.dispatch(graph, {"x": x}, {"y": y})
-        np.testing.assert_array_equal(await context.read_buffer(y), 2 * ONES)
-    assert (await context.read_buffer(y)).sum() == 8
+        await check_add_one(context, graph)
     assert context.statistics().compiled.kept == 0
     assert context.statistics().compiled.made == 1
     again = await build_add_one(context, [4])

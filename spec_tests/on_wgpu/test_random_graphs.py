@@ -12,14 +12,11 @@ import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.random_graphs.program import what_is_wrong
 from spec_tests.support.random_graphs.programs import CATEGORIES, programs
 from webnn_py import open_ml
 from webnn_py.device.on_wgpu import backend
 from webnn_py.device.on_wgpu.backend import features_of
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 
 @cache

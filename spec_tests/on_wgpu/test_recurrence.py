@@ -3,12 +3,9 @@
 import numpy as np
 import pytest
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.both_devices import check_both
 from webnn_py import MLGraphBuilder
 from webnn_py.device.on_wgpu.codegen.recurrence import in_one_launch
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 WAYS = {"kept": (2**16, 2**16), "read": (2**16, 0), "step by step": (0, 0)}
 """The most elements of a weight that a workgroup reads, and that it keeps."""

@@ -2,12 +2,9 @@
 
 import pytest
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.both_devices import check_both, integers
 from webnn_py.device.on_wgpu.codegen.gemm import tile_store, tiled
 from webnn_py.device.on_wgpu.codegen.gemm.tile import GemmTile
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 
 def with_residual(weight):

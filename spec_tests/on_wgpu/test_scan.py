@@ -3,10 +3,7 @@
 import numpy as np
 import pytest
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.both_devices import check_both, integers
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 SCANNED = {
     "a long row": [(1, 70_001), 1],

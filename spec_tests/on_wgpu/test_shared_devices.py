@@ -8,7 +8,6 @@ import trio
 import wgpu
 
 import webnn_py
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number, build_add_one
 from spec_tests.support.watched_device import destroy_and_log
@@ -19,8 +18,6 @@ from webnn_py.device.on_wgpu.runtime.memory import STORAGE
 from webnn_py.device.on_wgpu.runtime.native import is_lost
 from webnn_py.device.on_wgpu.runtime.shared_devices import SharedDevices
 from webnn_py.device.on_wgpu.runtime.waiting import POLICIES
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 LONG_ENOUGH = 60
 """Seconds after which a thread that a test holds goes on, so that a failure does not hang."""

@@ -6,14 +6,12 @@ import attrs
 import numpy as np
 import pytest
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.both_devices import computed
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 from webnn_py.device.on_wgpu import backend
 from webnn_py.device.on_wgpu.backend import features_of
 from webnn_py.device.on_wgpu.codegen.snippets import SNIPPETS
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 COUNT = 2**16
 
@@ -21,6 +19,15 @@ COUNT = 2**16
 def of_bits(rng, *ranges):
     """Arrays of float32 numbers whose bits are drawn from ranges."""
     return [rng.integers(low, high, COUNT, np.uint32).view(np.float32) for low, high in ranges]
+
+
+def assert_same_bits(got, expected, *operands, name=""):
+    """Floats are the same to the bit, except that any NaN is as good as another."""
+    bits = f"u{got.itemsize}"
+    is_same = (got.view(bits) == expected.view(bits)) | (np.isnan(got) & np.isnan(expected))
+    wrong = np.flatnonzero(~is_same)
+    where = [tuple(float(array[place]) for array in (*operands, got, expected)) for place in wrong[:3]]
+    assert not where, f"{name}: {len(wrong)} wrong; operands, got, expected: {where}"
 
 
 NUMBERS = {
@@ -43,19 +50,12 @@ def off(request, monkeypatch):
 @pytest.mark.usefixtures("off")
 @pytest.mark.parametrize("ranges", NUMBERS.values(), ids=NUMBERS)
 async def test_quotients_and_roots_are_rounded_to_the_nearest(ml, rng, ranges):
-    context = await ml.create_context(backend="wgpu")
     a, b = of_bits(rng, *ranges)
-    builder = MLGraphBuilder(context)
-    x, y = (builder.input(name, data_type="float32", shape=[COUNT]) for name in "ab")
-    drawn = {"a / b": builder.div(x, y), "1 / a": builder.reciprocal(x), "√a": builder.sqrt(x)}
-    computed = await compute(context, builder, {"a": a, "b": b}, drawn)
+    got = await computed(ml, [a, b], lambda b, x, y: (b.div(x, y), b.reciprocal(x), b.sqrt(x)))
     with np.errstate(all="ignore"):
         expected = {"a / b": a / b, "1 / a": np.float32(1) / a, "√a": np.sqrt(a)}
-    for name, wanted in expected.items():
-        got = computed[name]
-        wrong = np.flatnonzero(~((got.view(np.uint32) == wanted.view(np.uint32)) | (np.isnan(got) & np.isnan(wanted))))
-        where = [(float(a[i]), float(b[i]), float(got[i]), float(wanted[i])) for i in wrong[:3]]
-        assert not where, f"{name}: {len(wrong)} wrong; a, b, got, expected: {where}"
+    for (name, wanted), ours in zip(expected.items(), got.values(), strict=True):
+        assert_same_bits(ours, wanted, a, b, name=name)
 
 
 DIVISORS = [10.0, 2 - 2**-23, 2**0.5, -0.1, 3.0, 1 + 2**-23, 1.5 * 2.0**39, 2.0**-40]
@@ -66,7 +66,6 @@ async def test_quotients_of_constants_are_rounded_to_the_nearest(ml, rng, monkey
     text = SNIPPETS["quotient_by"]
     guess = "bitcast<u32>(a * inverse)"
     assert text.count(guess) == 1
-    context = await ml.create_context(backend="wgpu")
     anything, plain, near = of_bits(rng, (0, 2**32), (0x3F000000, 0x40800000), (0x3F7FFFE0, 0x3F800020))
     for off, numbers in ((0, DIVISORS), (1, DIVISORS[:2]), (-1, DIVISORS[:2])):
         monkeypatch.setitem(SNIPPETS, "quotient_by", text.replace(guess, f"({guess} + bitcast<u32>({off}i))"))
@@ -76,16 +75,9 @@ async def test_quotients_of_constants_are_rounded_to_the_nearest(ml, rng, monkey
             beside = [np.nextafter(edge, np.float32(end)) for edge in edges for end in (-1e30, 1e30)]
             x = np.concatenate([anything, plain, *edges, *beside, np.float32([0.0, -0.0])])
             expected = {str(divisor): x / divisor for divisor in divisors}
-        builder = MLGraphBuilder(context)
-        operand = builder.input("x", data_type="float32", shape=x.shape)
-        drawn = {str(divisor): builder.div(operand, builder.constant(divisor)) for divisor in divisors}
-        for name, got in (await compute(context, builder, {"x": x}, drawn)).items():
-            is_same = (got.view(np.uint32) == expected[name].view(np.uint32)) | (
-                np.isnan(got) & np.isnan(expected[name])
-            )
-            where = [(float(x[i]), float(got[i]), float(expected[name][i])) for i in np.flatnonzero(~is_same)[:3]]
-            wrong = np.count_nonzero(~is_same)
-            assert not where, f"by {name}, off by {off}: {wrong} wrong; x, got, expected: {where}"
+        got = await computed(ml, [x], lambda b, x: {str(one): b.div(x, b.constant(one)) for one in divisors})  # noqa: B023 - called at once
+        for name, wanted in expected.items():
+            assert_same_bits(got[name], wanted, x, name=f"by {name}, off by {off}")
 
 
 HALF_DIVISORS = [2**0.5, 14.0, -3.0, 26.0, 0.1, 2047.0, 1 + 2**-10, 8.0]
@@ -93,53 +85,40 @@ HALF_DIVISORS = [2**0.5, 14.0, -3.0, 26.0, 0.1, 2047.0, 1 + 2**-10, 8.0]
 
 async def test_quotients_of_float16_constants_are_rounded_to_the_nearest(ml):
     """Of all numbers, also where they lie half-way between subnormal ones."""
-    context = await ml.create_context(backend="wgpu")
     x = np.arange(2**16, dtype=np.uint16).view(np.float16)
-    builder = MLGraphBuilder(context)
-    operand = builder.input("x", data_type="float16", shape=x.shape)
     divisors = [np.float16(number) for number in HALF_DIVISORS]
-    drawn = {str(divisor): builder.div(operand, builder.constant(divisor)) for divisor in divisors}
-    for divisor, (name, got) in zip(divisors, (await compute(context, builder, {"x": x}, drawn)).items(), strict=True):
+    results = await computed(ml, [x], lambda b, x: tuple(b.div(x, b.constant(divisor)) for divisor in divisors))
+    for divisor, got in zip(divisors, results.values(), strict=True):
         with np.errstate(all="ignore"):
-            expected = x / divisor
-        is_same = (got.view(np.uint16) == expected.view(np.uint16)) | (np.isnan(got) & np.isnan(expected))
-        where = [(float(x[i]), float(got[i]), float(expected[i])) for i in np.flatnonzero(~is_same)[:3]]
-        assert not where, f"by {name}: {np.count_nonzero(~is_same)} wrong; x, got, expected: {where}"
+            assert_same_bits(got, x / divisor, x, name=f"by {divisor}")
 
 
 @pytest.mark.parametrize("data_type", ["float32", "float16"])
 async def test_zero_times_infinity_is_nan_though_compilers_take_it_for_zero(ml, data_type):
-    context = await ml.create_context(backend="wgpu")
-    builder = MLGraphBuilder(context)
-    x = builder.input("x", data_type=data_type, shape=[4])
-    zero = builder.constant(0, data_type=data_type)
-    drawn = {"0 · x": builder.mul(zero, x), "x · 0": builder.mul(x, zero), "line": builder.linear(x, alpha=0, beta=0)}
-    data = np.array([np.inf, -np.inf, np.nan, -3], data_type)
-    for name, got in (await compute(context, builder, {"x": data}, drawn)).items():
+    def draw(b, x):
+        zero = b.constant(0, data_type=data_type)
+        return {"0 · x": b.mul(zero, x), "x · 0": b.mul(x, zero), "line": b.linear(x, alpha=0, beta=0)}
+
+    for name, got in (await computed(ml, [np.array([np.inf, -np.inf, np.nan, -3], data_type)], draw)).items():
         assert np.isnan(got).tolist() == [True, True, True, False], name
         assert got[3] == 0, name
 
 
 @pytest.mark.parametrize("zero", [0.0, -0.0])
 async def test_zero_times_a_number_has_the_sign_of_the_product(ml, zero):
-    context = await ml.create_context(backend="wgpu")
-    builder = MLGraphBuilder(context)
-    x = builder.input("x", data_type="float32", shape=[4])
-    constant = builder.constant(zero, data_type="float32")
-    drawn = {"0 · x": builder.mul(constant, x), "x · 0": builder.mul(x, constant)}
-    drawn["0 · chain"] = builder.mul(constant, builder.neg(builder.neg(x)))
+    def draw(b, x):
+        constant = b.constant(zero, data_type="float32")
+        return b.mul(constant, x), b.mul(x, constant), b.mul(constant, b.neg(b.neg(x)))
+
     data = np.float32([3, -3, 0.0, -0.0])
-    for name, got in (await compute(context, builder, {"x": data}, drawn)).items():
-        assert np.signbit(got).tolist() == np.signbit(np.float32(zero) * data).tolist(), name
+    for got in (await computed(ml, [data], draw)).values():
+        assert np.signbit(got).tolist() == np.signbit(np.float32(zero) * data).tolist()
 
 
 async def test_a_prelu_without_slope_is_nan_for_negative_infinity_alone(ml):
-    context = await ml.create_context(backend="wgpu")
-    builder = MLGraphBuilder(context)
-    x = builder.input("x", data_type="float32", shape=[3])
-    drawn = {"y": builder.prelu(x, builder.constant(0, data_type="float32"))}
-    got = await compute(context, builder, {"x": np.float32([np.inf, -np.inf, -3])}, drawn)
-    np.testing.assert_array_equal(got["y"], np.float32([np.inf, np.nan, 0]))
+    x = np.float32([np.inf, -np.inf, -3])
+    got = await computed(ml, [x], lambda b, x: b.prelu(x, b.constant(0, data_type="float32")))
+    np.testing.assert_array_equal(got, np.float32([np.inf, np.nan, 0]))
 
 
 def near_halves(rng):
@@ -158,37 +137,23 @@ def near_halves(rng):
 @pytest.mark.parametrize("lacking", [{}, {"shader_f16": False}], ids=["with shader-f16", "packed in words"])
 async def test_float16_is_rounded_to_the_nearest(ml, rng, monkeypatch, lacking):
     monkeypatch.setattr(backend, "features_of", lambda device: attrs.evolve(features_of(device), **lacking))
-    context = await ml.create_context(backend="wgpu")
     x = near_halves(rng)
-    builder = MLGraphBuilder(context)
-    y = builder.cast(builder.input("x", data_type="float32", shape=x.shape), "float16")
-    got = (await compute(context, builder, {"x": x}, {"y": y}))["y"]
     with np.errstate(all="ignore"):
         expected = x.astype(np.float16)
-    wrong = np.flatnonzero(~((got.view(np.uint16) == expected.view(np.uint16)) | (np.isnan(got) & np.isnan(expected))))
-    where = [(float(x[i]), float(got[i]), float(expected[i])) for i in wrong[:3]]
-    assert not where, f"{len(wrong)} wrong; x, got, expected: {where}"
+    assert_same_bits(await computed(ml, [x], lambda b, x: b.cast(x, "float16")), expected, x)
 
 
 async def test_float16_between_operators_is_rounded_to_the_nearest(ml, rng):
-    context = await ml.create_context(backend="wgpu")
     x = near_halves(rng)
-    builder = MLGraphBuilder(context)
-    half = builder.cast(builder.input("x", data_type="float32", shape=x.shape), "float16")
-    got = -(await compute(context, builder, {"x": x}, {"y": builder.neg(builder.cast(half, "float32"))}))["y"]
+    got = -await computed(ml, [x], lambda b, x: b.neg(b.cast(b.cast(x, "float16"), "float32")))
     with np.errstate(all="ignore"):
         expected = x.astype(np.float16).astype(np.float32)
-    wrong = np.flatnonzero(~((got.view(np.uint32) == expected.view(np.uint32)) | (np.isnan(got) & np.isnan(expected))))
-    where = [(float(x[i]), float(got[i]), float(expected[i])) for i in wrong[:3]]
-    assert not where, f"{len(wrong)} wrong; x, got, expected: {where}"
+    assert_same_bits(got, expected, x)
 
 
 async def test_erf_of_every_float16_is_the_nearest_or_the_one_beside_it(ml):
-    context = await ml.create_context(backend="wgpu")
     x = np.arange(2**16, dtype=np.uint16).view(np.float16)
-    builder = MLGraphBuilder(context)
-    y = builder.erf(builder.input("x", data_type="float16", shape=x.shape))
-    got = (await compute(context, builder, {"x": x}, {"y": y}))["y"]
+    got = await computed(ml, [x], lambda b, x: b.erf(x))
     with np.errstate(all="ignore"):
         expected = np.array([math.erf(value) for value in x.tolist()]).astype(np.float16)
     np.testing.assert_array_equal(np.isnan(got), np.isnan(x))
@@ -199,12 +164,9 @@ async def test_erf_of_every_float16_is_the_nearest_or_the_one_beside_it(ml):
 
 @pytest.mark.parametrize("data_type", ["int32", "uint32"])
 async def test_integers_become_the_nearest_floats(ml, rng, data_type):
-    context = await ml.create_context(backend="wgpu")
     x = rng.integers(0, 2**32, COUNT, np.uint32).view(data_type)
     x[:8] = np.uint32([0, 1, 2**24 + 1, 2**25 + 2, 2**31 - 1, 2**31, 2**32 - 1, 2**32 - 129]).view(data_type)
-    builder = MLGraphBuilder(context)
-    y = builder.cast(builder.input("x", data_type=data_type, shape=x.shape), "float32")
-    got = (await compute(context, builder, {"x": x}, {"y": y}))["y"]
+    got = await computed(ml, [x], lambda b, x: b.cast(x, "float32"))
     np.testing.assert_array_equal(got, x.astype(np.float32))
 
 

@@ -8,7 +8,6 @@ from spec_tests.operators.cases import load_all
 from spec_tests.operators.choosing import Choice
 from spec_tests.operators.exceptions import EXCEPTIONS
 from spec_tests.operators.running import Computed
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.both_devices import check_both, integers
 from webnn_py import MLGraphBuilder
 from webnn_py.device.on_wgpu.backend import features_of
@@ -18,8 +17,6 @@ from webnn_py.device.on_wgpu.codegen.gemm.tile_tables import HOPPER, USUAL_TILES
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.recently_used import RecentlyUsed, Room
 from webnn_py.rewriting.passes import passes_left_out
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 OF_RULES = [rule.tiles for rule in HOPPER.rules]
 RATED = [rated.tile for tiles in OF_RULES if isinstance(tiles, SearchedTiles) for rated in tiles.tiles]

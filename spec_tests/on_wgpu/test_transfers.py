@@ -6,15 +6,12 @@ import numpy as np
 import pytest
 import trio
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from webnn_py import InvalidStateError, UnknownError
 from webnn_py.device.on_wgpu import backend as wgpu_backend
 from webnn_py.device.on_wgpu.adapters import choose, request_device
 from webnn_py.device.on_wgpu.runtime import transfers, uploads
 from webnn_py.device.on_wgpu.runtime.native import FIRST_SUBMITTED, LEAST_LAUNCHES, BufferClear, NativeQueue, is_lost
 from webnn_py.device.on_wgpu.runtime.uploads import StagedBytes
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 SLICE = 1024
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from spec_tests.labs.benchmarks.gpu_variants import QUICK, Model, asked, channels_last, difference, large_windows
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 from webnn_py.device import four_bits
@@ -15,7 +14,7 @@ from webnn_py.device.on_wgpu.codegen.attention import tile
 from webnn_py.device.on_wgpu.codegen.convolution import winograd
 from webnn_py.rewriting.passes import passes_left_out
 
-pytestmark = [pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER), pytest.mark.sampled(4)]
+pytestmark = pytest.mark.sampled(4)
 
 SUBSETS = 7
 """Random ones of the variants that a model uses, besides all of them."""

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import pytest
 import trio
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.four_floats import buffers
 from webnn_py.device.on_wgpu.runtime import waiting
 from webnn_py.device.on_wgpu.runtime.native import (
@@ -17,8 +16,6 @@ from webnn_py.device.on_wgpu.runtime.native import (
     Ticket,
 )
 from webnn_py.device.on_wgpu.runtime.waiting import POLICIES, Waiting
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 LOOK = 0.00001
 

@@ -3,12 +3,9 @@
 import numpy as np
 import pytest
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 from webnn_py.device.on_wgpu.codegen.convolution import winograd
-
-pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 BOUND = 2**-20
 """The most that a result may be off, of the largest sum of products' absolute values."""

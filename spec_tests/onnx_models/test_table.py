@@ -10,7 +10,7 @@ from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
 from spec_tests.onnx_models.single_node import Case, assert_refused, node
 from spec_tests.support.cells import cells
 from webnn_py.onnx_models.conversion.context import ConversionContext
-from webnn_py.onnx_models.rule_table.declaration import NEVER_IN_SHAPES, TABLE, Rule, rule
+from webnn_py.onnx_models.rule_table.declaration import TABLE, Rule, rule
 from webnn_py.onnx_models.rule_table.registry import RULES
 from webnn_py.onnx_models.rule_table.schemas import declared_schema
 from webnn_py.operators.operand import MLOperand
@@ -28,10 +28,6 @@ def cases_of(category):
 
 def test_every_rule_is_compared_in_each_of_its_versions():
     assert {(case.operator, case.version) for category in CATEGORIES for case in cases_of(category)} == REGISTERED
-
-
-def test_what_never_computes_shapes_are_categories_of_rules():
-    assert set(CATEGORIES) >= NEVER_IN_SHAPES
 
 
 @cells("category", CATEGORIES)

@@ -151,7 +151,7 @@ async def test_what_is_no_constant_of_quantization_is_refused(ml, on_numpy):
         await on_numpy.create_constant_buffer(b"1", data_type="int4", shape=[2])
     output = await on_numpy.create_buffer(data_type="int4", shape=[3], readable=True)
     assert (await on_numpy.read_buffer(output)).tolist() == [0, 0]
-    with pytest.raises(TypeError, match="source is int4, of which two lie in a byte"):
+    with pytest.raises(TypeError, match="source is int4, of which a byte holds two"):
         on_numpy.copy_buffer(output, output)
     output.destroy()
 

@@ -1,4 +1,4 @@
-"""Drawing a large model: other tasks run, progress is told, and it can be cancelled."""
+"""Large models are drawn in steps that report their progress, let other tasks run and can be cancelled."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,12 @@ import trio
 import trio.testing
 
 from spec_tests.support.onnx_programs import add, chain
-from spec_tests.support.runtime import live
+from spec_tests.support.runtime import assert_adds, live
 from webnn_py import InvalidStateError
 from webnn_py.runtime import Environment
 
 
-async def test_drawing_a_large_model_tells_its_progress_and_lets_other_tasks_run(env):
+async def test_drawing_a_large_model_reports_its_progress_and_lets_other_tasks_run(env):
     told, ticks = [], 0
     done = trio.Event()
 
@@ -42,11 +42,10 @@ async def test_drawing_a_large_model_can_be_cancelled(env, x):
     assert env.device is None
     assert live(env.statistics()) == (0, 0)
     async with await env.create_session(add()) as session:
-        np.testing.assert_array_equal((await session.run({"x": x}))["y"].data, x + 1)
+        await assert_adds(session, x)
 
 
-async def test_closing_while_a_device_is_being_opened_ends_it(ml, options, opener, monkeypatch):
-    opener.watch(monkeypatch)
+async def test_closing_while_a_device_is_being_opened_ends_it(ml, options, contexts):
     env = Environment(ml, **options)
 
     async def create():
@@ -61,12 +60,11 @@ async def test_closing_while_a_device_is_being_opened_ends_it(ml, options, opene
         await env.close()
         ml.script_timeline.resume()
     assert env.device is None
-    (context,) = opener.contexts
+    (context,) = contexts
     assert context.lost.state == "fulfilled"
 
 
-async def test_opening_that_nobody_waits_for_any_more_is_ended(ml, options, opener, monkeypatch):
-    opener.watch(monkeypatch)
+async def test_opening_a_device_ends_when_every_caller_is_cancelled(ml, options, contexts):
     async with Environment(ml, **options) as env:
         with trio.CancelScope() as scope:
             scope.cancel()
@@ -80,5 +78,5 @@ async def test_opening_that_nobody_waits_for_any_more_is_ended(ml, options, open
         while env._owner._opening is not None:
             await trio.lowlevel.checkpoint()
         assert env.device is None
-    for context in opener.contexts:
+    for context in contexts:
         assert context.lost.state == "fulfilled"

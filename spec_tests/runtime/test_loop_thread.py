@@ -1,4 +1,4 @@
-"""The loop that blocking code runs on: answers, errors and interrupts cross threads; nothing is left behind."""
+"""The loop of blocking code passes answers, errors and interrupts between threads, and leaves nothing."""
 
 import asyncio
 import contextvars
@@ -8,6 +8,7 @@ import signal
 import threading
 import traceback
 import types
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import outcome
@@ -15,7 +16,7 @@ import pytest
 import trio
 import trio.testing
 
-from spec_tests.support.runtime import interrupt, loops_that_have_not_ended
+from spec_tests.support.runtime import interrupt, interrupt_often, loops_that_have_not_ended
 from webnn_py import InvalidStateError, OperationError
 from webnn_py.runtime import loop_thread
 from webnn_py.runtime.loop_thread import LoopThread
@@ -24,7 +25,7 @@ needs_signals = pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="
 
 
 class Resource:
-    """Something open on a loop, that says when it is closed."""
+    """A resource of a loop that notes when it is closed."""
 
     def __init__(self):
         self.closed = threading.Event()
@@ -35,7 +36,7 @@ class Resource:
 
 
 def close(loop, resource):
-    """As an environment does it."""
+    """Close a resource as an environment does."""
     if loop.is_usable():
         loop.run(loop.close, resource)
     if not loop.is_usable():
@@ -44,7 +45,7 @@ def close(loop, resource):
 
 @pytest.fixture
 def opened():
-    """A loop with something open on it; a test may close it."""
+    """Return a loop and a resource that is open on it, which a test may close."""
     before = set(threading.enumerate())
     loop, resource = LoopThread.shared(), Resource()
     loop.run_sync(loop.keep, resource)
@@ -68,13 +69,13 @@ async def plus(a, *, b):
 # --- answers and errors ----------------------------------------------------------------------------------------------
 
 
-def test_a_call_gives_what_the_function_returns(loop):
+def test_a_call_returns_the_result_of_the_function(loop):
     assert loop.run(plus, 1, b=2) == 3
     assert loop.run_sync(divmod, 7, 2) == (3, 1)
     assert loop.run_sync(threading.current_thread) is not threading.current_thread()
 
 
-def test_a_call_sees_the_callers_context_variables(loop):
+def test_a_call_has_the_context_variables_of_its_caller(loop):
     variable = contextvars.ContextVar("variable", default="unset")
     variable.set("the caller's")
     assert loop.run_sync(variable.get) == "the caller's"
@@ -83,7 +84,7 @@ def test_a_call_sees_the_callers_context_variables(loop):
 @pytest.mark.parametrize(
     "error", [OperationError("own"), ExceptionGroup("own group", [ValueError("own")]), SystemExit(3)], ids=type
 )
-def test_an_error_is_raised_as_it_is(loop, error):
+def test_an_error_is_raised_unchanged(loop, error):
     async def fail():
         await trio.lowlevel.checkpoint()
         raise error
@@ -92,13 +93,13 @@ def test_an_error_is_raised_as_it_is(loop, error):
         loop.run(fail)
     assert caught.value is error
     frames = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
-    assert frames[0] == "test_an_error_is_raised_as_it_is"
+    assert frames[0] == "test_an_error_is_raised_unchanged"
     assert frames[-1] == "fail"
     assert len(frames) <= 6, frames
     assert loop.run(plus, 1, b=2) == 3
 
 
-def test_an_error_does_not_keep_what_the_call_was_given(loop):
+def test_an_error_does_not_keep_the_arguments_of_the_call(loop):
     class Feed:
         collected = threading.Event()
 
@@ -119,7 +120,7 @@ def test_an_error_does_not_keep_what_the_call_was_given(loop):
         gc.enable()
 
 
-def test_calls_of_many_threads_run_side_by_side(loop):
+def test_calls_of_many_threads_run_concurrently(loop):
     arrived = []
     all_here = loop.run_sync(trio.Event)
 
@@ -130,13 +131,9 @@ def test_calls_of_many_threads_run_side_by_side(loop):
         await all_here.wait()
         return number
 
-    answers = []
-    threads = [threading.Thread(target=lambda n=n: answers.append(loop.run(meet, n))) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(answers) == list(range(8))
+    with ThreadPoolExecutor(8) as threads:
+        answers = [*threads.map(partial(loop.run, meet), range(8))]
+    assert answers == list(range(8))
 
 
 def test_a_call_in_the_loops_own_thread_is_refused(loop):
@@ -178,7 +175,7 @@ def test_an_interrupt_cancels_the_call_and_nothing_else(loop):
 
 
 @needs_signals
-def test_an_interrupt_waits_for_what_cannot_be_cancelled(loop):
+def test_an_interrupt_waits_for_a_shielded_call(loop):
     finished = []
 
     async def finish():
@@ -240,7 +237,7 @@ def test_an_interrupt_as_the_loop_is_started_leaves_no_loop(monkeypatch):
     LoopThread.shared().join()
 
 
-def test_no_interrupt_strikes_in_the_start_of_a_thread(monkeypatch):
+def test_a_loops_thread_is_started_by_another_thread_than_the_main_one(monkeypatch):
     start, starters = threading.Thread.start, []
 
     def start_and_note(thread):
@@ -253,13 +250,19 @@ def test_no_interrupt_strikes_in_the_start_of_a_thread(monkeypatch):
     assert starters == [False]
 
 
-def test_a_loop_whose_thread_cannot_be_started_says_why(monkeypatch):
-    def refuse(_thread):
-        raise RuntimeError("can't start new thread")
+@pytest.mark.parametrize(
+    ("owner", "name", "words"),
+    [(threading.Thread, "start", "no more of them"), (trio, "run", "could not be started")],
+    ids=["no thread", "no loop"],
+)
+def test_a_loop_that_cannot_start_raises_the_cause(monkeypatch, owner, name, words):
+    def refuse(*_):
+        raise RuntimeError("no more of them")
 
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    with pytest.raises(RuntimeError, match="can't start new thread"):
+    monkeypatch.setattr(owner, name, refuse)
+    with pytest.raises(RuntimeError, match=words) as caught:
         LoopThread.shared()
+    assert "no more of them" in (str(caught.value), str(caught.value.__cause__))
     assert not LoopThread.running
 
 
@@ -267,8 +270,6 @@ def test_a_loop_whose_thread_cannot_be_started_says_why(monkeypatch):
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Python drops those in finalisers
 def test_interrupts_at_any_moment_end_the_call_alone():
     seed = random.randrange(2**32)  # noqa: S311 - no secret
-    chance = random.Random(seed)  # noqa: S311 - likewise
-    interrupted = 0
 
     def round_of_calls():
         loop, resource = LoopThread.shared(), Resource()
@@ -279,18 +280,7 @@ def test_interrupts_at_any_moment_end_the_call_alone():
         finally:
             close(loop, resource)
 
-    previous = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    try:
-        while interrupted < 300:
-            try:
-                signal.setitimer(signal.ITIMER_REAL, chance.uniform(1e-5, 1e-2))
-                round_of_calls()
-                signal.setitimer(signal.ITIMER_REAL, 0)
-            except KeyboardInterrupt:
-                interrupted += 1
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
+    interrupt_often(round_of_calls, seed=seed, count=300, longest=1e-2)
     for loop in loops_that_have_not_ended():
         for resource in list(loop._open):  # the interrupt struck before close() began
             loop.run(loop.close, resource)
@@ -298,7 +288,7 @@ def test_interrupts_at_any_moment_end_the_call_alone():
     assert not LoopThread.running, seed
 
 
-def test_no_wait_is_so_long_that_an_interrupt_just_before_it_is_lost():
+def test_waits_are_short_so_that_no_interrupt_before_them_is_lost():
     call, waits = loop_thread._Call(trio.sleep_forever), []
 
     def acquire(timeout):
@@ -312,7 +302,7 @@ def test_no_wait_is_so_long_that_an_interrupt_just_before_it_is_lost():
 
 
 @needs_signals
-def test_an_interrupted_wait_for_the_end_is_no_end(opened):
+def test_an_interrupted_wait_for_the_end_does_not_end_the_loop(opened):
     loop, resource = opened
 
     async def interrupt_the_wait():
@@ -387,7 +377,7 @@ def test_a_finaliser_closes_without_waiting(opened):
     assert resource.closed.is_set()
 
 
-def test_a_call_behind_the_end_is_refused(opened):
+def test_a_call_after_the_end_is_refused(opened):
     loop, resource = opened
     close(loop, resource)
     with pytest.raises(InvalidStateError, match="environment is closed"):
@@ -417,7 +407,7 @@ def test_the_end_ends_calls_of_other_threads(opened):
     assert errors == ["the environment is closed, and its loop has ended"]
 
 
-def test_a_loop_that_fails_says_why_and_the_next_one_works(loop):
+def test_a_loop_that_fails_raises_the_cause_and_the_next_one_works(loop):
     failure = ZeroDivisionError("a fault of the library")
 
     async def fail():
@@ -438,13 +428,3 @@ def test_a_loop_that_fails_says_why_and_the_next_one_works(loop):
     after.run_sync(after.keep, resource)
     assert after.run(plus, 1, b=2) == 3
     close(after, resource)
-
-
-def test_a_loop_that_cannot_start_says_why(monkeypatch):
-    def refuse(*_):
-        raise OSError("no more files")
-
-    monkeypatch.setattr(trio, "run", refuse)
-    with pytest.raises(RuntimeError, match="could not be started") as caught:
-        LoopThread.shared()
-    assert str(caught.value.__cause__) == "no more files"

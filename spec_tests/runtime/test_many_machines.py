@@ -40,7 +40,7 @@ def test_the_command_leaves_a_processor_for_reading_and_refuses_to_take_all(tmp_
 
 
 @needs_ray
-def test_two_nodes_give_what_one_process_gives_though_an_actor_dies(tmp_path):
+def test_two_nodes_give_the_results_of_one_process_though_an_actor_dies(tmp_path):
     told = told_by_cluster(tmp_path)
     assert told.pop("processes") >= 2
     assert told == {"numbers in order": True, "differing rows": 0, "nodes": 2, "died": True}

@@ -122,14 +122,14 @@ def test_a_refused_blocking_environment_leaves_the_loop_usable():
         ({"browser": "chromium-153-litertt"}, r"; did you mean 'chromium-153-litert'\?"),
     ],
 )
-async def test_a_context_names_what_was_meant(ml, options, words):
+async def test_the_refusal_of_an_option_names_a_similar_one(ml, options, words):
     promise = ml.create_context(**options)
     assert promise.state == "rejected"
     with pytest.raises(TypeError, match=rf"create_context\(\): .*{words}"):
         await promise
 
 
-async def test_a_device_that_cannot_be_loaded_is_told_at_once(ml, monkeypatch):
+async def test_a_device_that_cannot_be_loaded_is_refused_at_once(ml, monkeypatch):
     def broken(name):
         raise NotSupportedError(f"the device {name!r} cannot be loaded")
 
@@ -187,7 +187,7 @@ async def test_a_session_refuses_a_wrong_option_before_it_reads_the_model(env, g
         ({"output_names": []}, r"output_names is \[\]; the outputs are \['y'\]"),
     ],
 )
-async def test_a_session_names_what_the_model_has(env, given, words):
+async def test_a_session_names_the_inputs_and_outputs_of_the_model(env, given, words):
     with pytest.raises(TypeError, match=rf"create_session\(\): .*{words}"):
         await env.create_session(product(W), **given)
     assert env.device is None

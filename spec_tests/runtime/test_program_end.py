@@ -114,7 +114,7 @@ def run(program, backend):
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("end", ENDS)
-def test_the_end_of_a_program_closes_what_it_left_open(backend, end):
+def test_the_end_of_a_program_closes_its_open_environments(backend, end):
     program, status, complaint = ENDS[end]
     ended = run(program, backend)
     assert ended.stdout.splitlines()[-1:] == ["closed with 0 buffers"], ended

@@ -2,33 +2,25 @@
 
 import ast
 import asyncio
-import importlib.util
 import json
 import signal
-import subprocess
-import sys
 import warnings
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
 import trio
 
+from spec_tests.support.examples import EXAMPLES, load_example, output
 from spec_tests.support.onnx_programs import product
 from spec_tests.support.runtime import interrupt_when_it_waits
 from webnn_py import OperationError
 from webnn_py.runtime.loop_thread import LoopThread
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
-
 
 @pytest.fixture
 def example():
-    specification = importlib.util.spec_from_file_location("from_asyncio", EXAMPLES / "from_asyncio.py")
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
+    return load_example("from_asyncio")
 
 
 @pytest.fixture
@@ -49,7 +41,7 @@ def test_asyncio_has_trio_as_a_guest(example, batches):
         np.testing.assert_array_equal(result, batch @ example.WEIGHTS)
 
 
-def test_what_the_guest_raises_comes_out_in_asyncio(example):
+def test_an_error_of_the_guest_is_raised_in_asyncio(example):
     async def fail():
         await trio.lowlevel.checkpoint()
         raise OperationError("own")
@@ -82,11 +74,9 @@ def test_cancelling_the_asyncio_task_cancels_the_guest(example):
 
 
 def test_the_script_runs():
-    run = subprocess.run(
-        [sys.executable, str(EXAMPLES / "from_asyncio.py")], check=True, capture_output=True, text=True
-    )
-    assert run.stdout.splitlines()[-1] == "asyncio goes on"
-    assert "1 · weights = [[18.0, 22.0, 26.0], [18.0, 22.0, 26.0]]" in run.stdout
+    printed = output(EXAMPLES / "from_asyncio.py")
+    assert printed.splitlines()[-1] == "asyncio goes on"
+    assert "1 · weights = [[18.0, 22.0, 26.0], [18.0, 22.0, 26.0]]" in printed
 
 
 # --- the notebook ----------------------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
-"""The example of a server: no request is lost, whatever the load; what cannot be served is told at once."""
+"""The example of a server loses no request under any load, and refuses at once the requests that it cannot serve."""
 
-import importlib.util
 import json
 import logging
 import math
@@ -12,7 +11,6 @@ import threading
 import time
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -21,25 +19,18 @@ import trio
 
 from spec_tests.support import depth
 from spec_tests.support.backends import BACKENDS
+from spec_tests.support.examples import EXAMPLES, load_example
 from spec_tests.support.onnx_programs import product
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.runtime import InferenceSession
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "serve.py"
 W = np.arange(12, dtype=np.float32).reshape(4, 3)
 CLIENTS = 40
 
 
-def load_example():
-    pytest.importorskip("hypercorn")
-    specification = importlib.util.spec_from_file_location("serve", EXAMPLE)
-    module = importlib.util.module_from_spec(specification)
-    sys.modules[specification.name] = module
-    specification.loader.exec_module(module)
-    return module
-
-
-example = load_example()
+pytest.importorskip("hypercorn")
+example = load_example("serve")
+ONE_ROW = np.ones((1, 4), np.float32)
 
 
 class Client:
@@ -50,13 +41,13 @@ class Client:
         self._received = b""
 
     async def ask(self, method, target, content=b"", **headers):
-        """The status of an answer, and the answer."""
+        """Send a request and return the status and the body of its answer."""
         await self.stream.send_all(head_of(method, target, len(content), **headers) + content)
         status, _, answer = await self.answer(method)
         return status, json.loads(answer, parse_constant=refuse) if answer else None
 
     async def answer(self, method="POST"):
-        """The status, the headers and the body of an answer."""
+        """Return the status, the headers and the body of the next answer."""
         while b"\r\n\r\n" not in self._received:
             await self._receive()
         head, _, self._received = self._received.partition(b"\r\n\r\n")
@@ -94,7 +85,7 @@ def refuse(constant):
 
 @asynccontextmanager
 async def serving(env, model=None, **limits):
-    """The server, and how to connect to it."""
+    """Serve a model; yield the server and a function that connects to it."""
     loaded = OnnxModel.load(product(W)) if model is None else model
     server = example.Server("model", env, loaded, example.Limits(**limits))
     async with trio.open_nursery() as nursery:
@@ -147,7 +138,17 @@ async def test_under_load_no_request_is_lost(request, env, backend, capsys):
         )
 
 
-async def test_what_waits_together_is_one_batch(env, monkeypatch):
+async def assert_alive(connect):
+    """Check that a new connection is answered."""
+    assert (await (await connect()).ask("GET", "/v2/health/live"))[0] == 200
+
+
+async def assert_serves(connect):
+    """Check that an inference on a new connection gives the right answer."""
+    assert_right(*await (await connect()).infer(ONE_ROW), ONE_ROW)
+
+
+async def test_waiting_requests_are_one_batch(env, monkeypatch):
     batches = []
     run = InferenceSession.run
 
@@ -170,8 +171,8 @@ async def test_what_waits_together_is_one_batch(env, monkeypatch):
 
 
 async def paused(env, connect):
-    """The device's timeline, paused when the server has what it needs to run."""
-    await (await connect()).infer(np.ones((1, 4), np.float32))
+    """Pause the device's timeline after a first inference, and return it."""
+    await (await connect()).infer(ONE_ROW)
     timeline = env.device.context.device_timeline
     timeline.pause()
     return timeline
@@ -181,7 +182,7 @@ async def test_too_many_requests_are_refused_at_once_and_the_others_answered(env
     answers = []
 
     async def client(connect):
-        answers.append(await (await connect()).infer(np.ones((1, 4), np.float32)))
+        answers.append(await (await connect()).infer(ONE_ROW))
         if sum(status == 503 for status, _ in answers) == 12 - 2 - 2:
             timeline.resume()  # the others are in a batch that runs, in one that is made, or wait
 
@@ -189,9 +190,7 @@ async def test_too_many_requests_are_refused_at_once_and_the_others_answered(env
         timeline = await paused(env, connect)
         for _ in range(12):
             nursery.start_soon(client, connect)
-        with trio.move_on_after(60):
-            while len(answers) < 12:
-                await trio.lowlevel.checkpoint()
+        await until(lambda: len(answers) == 12)
         timeline.resume()
     statuses = sorted(status for status, _ in answers)
     assert len(statuses) == 12
@@ -199,9 +198,19 @@ async def test_too_many_requests_are_refused_at_once_and_the_others_answered(env
     assert all("try again later" in answer["error"] for status, answer in answers if status == 503)
 
 
-async def test_a_request_that_takes_too_long_is_told_so(env, mock_clock):
-    mock_clock.rate = 1  # as the wall's, and it jumps when told
-    rows = np.ones((1, 4), np.float32)
+@pytest.fixture
+def clock(mock_clock):
+    mock_clock.rate = 1  # as a wall clock, which a test advances
+    return mock_clock
+
+
+async def until(condition):
+    with trio.move_on_after(60):
+        while not condition():
+            await trio.lowlevel.checkpoint()
+
+
+async def test_a_request_that_takes_too_long_is_answered_with_504(env, clock):
     async with serving(env, seconds=600) as (_, connect), trio.open_nursery() as nursery:
         client = await connect()
         timeline = await paused(env, connect)
@@ -209,13 +218,12 @@ async def test_a_request_that_takes_too_long_is_told_so(env, mock_clock):
 
         @nursery.start_soon
         async def wait_for_it():
-            late.append(await client.infer(rows))
+            late.append(await client.infer(ONE_ROW))
             timeline.resume()
-            assert_right(*await client.infer(rows), rows)
+            assert_right(*await client.infer(ONE_ROW), ONE_ROW)
 
-        while not timeline.statistics().queued_operations:
-            await trio.lowlevel.checkpoint()
-        mock_clock.jump(600)
+        await until(lambda: timeline.statistics().queued_operations)
+        clock.jump(600)
     assert [status for status, _ in late] == [504]
 
 
@@ -274,7 +282,7 @@ async def test_a_bad_request_is_refused_and_the_server_goes_on(env, case):
         assert (status, answer["inputs"][0]["shape"]) == (200, [-1, 4])
 
 
-async def test_head_and_options_have_no_body_and_405_tells_what_is_allowed(env):
+async def test_head_and_options_have_no_body_and_405_lists_the_allowed_methods(env):
     async with serving(env) as (_, connect):
         client = await connect()
         for target in ("/v2/models/model", "/v2/health/ready"):
@@ -287,7 +295,7 @@ async def test_head_and_options_have_no_body_and_405_tells_what_is_allowed(env):
         await client.stream.send_all(head_of("HEAD", INFER, 0))
         assert (await client.answer("HEAD"))[:2][0] == 405
         assert (await client.ask("OPTIONS", "*"))[0] == 204
-        assert_right(*await client.infer(np.ones((1, 4), np.float32)), np.ones((1, 4), np.float32))
+        assert_right(*await client.infer(ONE_ROW), ONE_ROW)
 
 
 MALFORMED = {
@@ -302,12 +310,12 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("case", MALFORMED)
-async def test_what_is_no_http_is_answered_with_400(env, case):
+async def test_malformed_http_is_answered_with_400(env, case):
     async with serving(env) as (_, connect):
         client = await connect()
         await client.stream.send_all(MALFORMED[case])
         assert (await client.answer())[0] == 400
-        assert (await (await connect()).ask("GET", "/v2/health/live"))[0] == 200
+        await assert_alive(connect)
 
 
 async def test_a_coded_body_and_a_web_socket_are_refused(env):
@@ -320,10 +328,10 @@ async def test_a_coded_body_and_a_web_socket_are_refused(env):
             head_of("GET", "/v2", 0, sec_websocket_key="AAAAAAAAAAAAAAAAAAAAAA==", **socket_headers)
         )
         assert (await client.answer())[0] == 403
-        assert (await (await connect()).ask("GET", "/v2/health/live"))[0] == 200
+        await assert_alive(connect)
 
 
-async def test_what_is_not_finite_is_text_both_ways(env):
+async def test_infinities_and_nan_are_text_both_ways(env):
     async with serving(env) as (_, connect):
         client = await connect()
         content = inference([["NaN", 0, 0, 0], ["Infinity", 0, 0, 0], [0, "-Infinity", 0, 0], [1, 2, 3, 4]], [4, 4])
@@ -336,18 +344,6 @@ async def test_what_is_not_finite_is_text_both_ways(env):
 
 
 # --- clients that are slow, or many ----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def clock(mock_clock):
-    mock_clock.rate = 1  # as the wall's, and it jumps when told
-    return mock_clock
-
-
-async def until(condition):
-    with trio.move_on_after(60):
-        while not condition():
-            await trio.lowlevel.checkpoint()
 
 
 async def test_a_body_that_does_not_come_is_answered_with_408(env, clock):
@@ -384,8 +380,7 @@ async def test_bodies_that_are_too_many_are_refused_until_there_is_room(env):
         for client in slow:
             await client.stream.aclose()
         await until(lambda: server.application.bytes_of_bodies == 0)
-        rows = np.ones((1, 4), np.float32)
-        assert_right(*await (await connect()).infer(rows), rows)
+        await assert_serves(connect)
 
 
 async def test_connections_that_are_too_many_are_refused_until_there_is_room(env):
@@ -396,7 +391,7 @@ async def test_connections_that_are_too_many_are_refused_until_there_is_room(env
         assert (await (await connect()).answer())[0] == 503
         await first.stream.aclose()
         await until(lambda: server.connections == 1)
-        assert (await (await connect()).ask("GET", "/v2/health/live"))[0] == 200
+        await assert_alive(connect)
 
 
 async def test_the_server_ends_although_clients_drip(env, clock):
@@ -443,7 +438,7 @@ async def test_a_client_that_takes_nothing_is_given_up(clock):
     await theirs.aclose()
 
 
-async def test_what_goes_wrong_with_one_connection_is_told_and_ends_no_other(env, monkeypatch, caplog):
+async def test_an_error_of_one_connection_is_logged_and_ends_no_other(env, monkeypatch, caplog):
     async def fails(*_given):
         raise RuntimeError("mine")
 
@@ -453,13 +448,13 @@ async def test_what_goes_wrong_with_one_connection_is_told_and_ends_no_other(env
             client = await connect()
             assert await client.stream.receive_some() == b""
         assert "a connection has failed" in caplog.text
-        assert (await (await connect()).ask("GET", "/v2/health/live"))[0] == 200
+        await assert_alive(connect)
 
 
 # --- sizes and parsing -----------------------------------------------------------------------------------------------
 
 
-async def test_of_sizes_that_are_open_the_last_are_kept(env):
+async def test_the_last_of_several_open_sizes_are_kept(env):
     async with serving(env, relu_of_open_rows(), shapes=2) as (server, connect):
         client = await connect()
         for size in (1, 2, 3, 4, 3, 1):
@@ -480,7 +475,7 @@ def relu_of_open_rows():
     return OnnxModel.load(model.SerializeToString())
 
 
-async def test_bodies_are_parsed_and_answers_written_beside_the_loop(env, monkeypatch):
+async def test_bodies_are_parsed_and_answers_written_in_other_threads(env, monkeypatch):
     threads = []
 
     def noted(function, *arguments):
@@ -490,8 +485,7 @@ async def test_bodies_are_parsed_and_answers_written_beside_the_loop(env, monkey
     for name in ("arrays_of", "encoded"):
         monkeypatch.setattr(example, name, partial(noted, getattr(example, name)))
     async with serving(env) as (_, connect):
-        rows = np.ones((1, 4), np.float32)
-        assert_right(*await (await connect()).infer(rows), rows)
+        await assert_serves(connect)
     assert len(threads) == 2
     assert threading.main_thread() not in threads
 
@@ -527,7 +521,7 @@ def test_integers_that_do_not_fit_are_refused(data_type, number):
         example.arrays_of(inference([number], [1], datatype=data_type))
 
 
-def test_an_answer_written_slice_by_slice_is_what_json_writes(monkeypatch):
+def test_an_answer_written_slice_by_slice_is_the_same_json(monkeypatch):
     monkeypatch.setattr(example, "SLICE", 3)
     arrays = {"a": np.arange(8, dtype=np.int64).reshape(2, 4), "b": np.float32([[0.1], [math.nan], [-math.inf]])}
     answer = json.loads(example.encoded("it's", arrays), parse_constant=refuse)
@@ -539,30 +533,36 @@ def test_an_answer_written_slice_by_slice_is_what_json_writes(monkeypatch):
     assert [output["shape"] for output in answer["outputs"]] == [[2, 4], [3, 1]]
 
 
-async def test_closing_answers_what_has_come(env):
-    rows = np.ones((1, 4), np.float32)
+async def test_closing_answers_earlier_requests(env):
     answers = []
 
     async def client(connect):
-        answers.append(await (await connect()).infer(rows))
+        answers.append(await (await connect()).infer(ONE_ROW))
 
     async with serving(env, grace=600) as (server, connect), trio.open_nursery() as nursery:
         timeline = await paused(env, connect)
         for _ in range(3):
             nursery.start_soon(client, connect)
-        while not timeline.statistics().queued_operations:
-            await trio.lowlevel.checkpoint()
+        await until(lambda: timeline.statistics().queued_operations)
         server.close()
         timeline.resume()
     assert answers
     for status, answer in answers:
-        assert_right(status, answer, rows)
+        assert_right(status, answer, ONE_ROW)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals to a process here")
 def test_the_script_serves_until_it_is_interrupted(tmp_path):
     (tmp_path / "model.onnx").write_bytes(product(W))
-    command = [sys.executable, str(EXAMPLE), str(tmp_path / "model.onnx"), "--port", "0", "--backend", "numpy"]
+    command = [
+        sys.executable,
+        str(EXAMPLES / "serve.py"),
+        str(tmp_path / "model.onnx"),
+        "--port",
+        "0",
+        "--backend",
+        "numpy",
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         line = process.stdout.readline()
         assert line.startswith("http://127.0.0.1:"), process.communicate()

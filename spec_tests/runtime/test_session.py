@@ -1,4 +1,4 @@
-"""Sessions beyond the checklists: models of every kind, open shapes, overlapping runs."""
+"""Sessions of models of every kind, with open shapes and overlapping runs."""
 
 import sys
 
@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from spec_tests.support.onnx_programs import add, product, program, sum_and_difference
-from spec_tests.support.runtime import built, live
+from spec_tests.support.runtime import assert_adds, built, live
 from webnn_py.onnx_models import OnnxModel, UnsupportedModelError
 from webnn_py.runtime import Environment, Tensor, TensorDescriptor
 from webnn_py.runtime.runs import Plan
@@ -21,7 +21,7 @@ def rows(count):
     return np.arange(count * 4, dtype=np.float32).reshape(count, 4) % 7
 
 
-# --- what a session is made of -------------------------------------------------------------------------------
+# --- models --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["bytes", "path", "str", "model"])
@@ -39,7 +39,7 @@ async def test_a_model_comes_as_bytes_path_or_loaded(env, tmp_path, kind, x):
         assert dict(session.input_descriptors) == {"x": TensorDescriptor("float32", (2, 3))}
         assert dict(session.output_descriptors) == {"y": TensorDescriptor("float32", (2, 3))}
         assert repr(session) == "<InferenceSession (x: float32 [2, 3]) -> (y: float32 [2, 3])>"
-        np.testing.assert_array_equal((await session.run({"x": x}))["y"].data, x + 1)
+        await assert_adds(session, x)
 
 
 async def test_a_graph_is_built_on_the_device_that_the_environment_opens(env, x):
@@ -47,43 +47,33 @@ async def test_a_graph_is_built_on_the_device_that_the_environment_opens(env, x)
     assert device is env.device
     graph = await built(device.context)
     async with await env.create_session(graph) as session:
-        np.testing.assert_array_equal((await session.run({"x": x}))["y"].data, x + 1)
+        await assert_adds(session, x)
         assert await env.open_device() is device
     assert env.device is device
     graph.destroy()
 
 
-async def test_draining_waits_for_the_device(env, x):
-    await env.drain()
-    assert env.device is None
-    async with await env.create_session(add(), preferred_output_location="gpu-buffer") as session:
-        result = (await session.run({"x": x}))["y"]
-        await env.drain()
-        assert env.device.context.device_timeline.queued_operations == 0
-        result.dispose()
-
-
-async def test_what_is_no_model_is_refused_and_leaves_nothing(env, tmp_path):
-    with pytest.raises(TypeError, match=r"create_session\(\): model is int; it must be the path or the bytes"):
-        await env.create_session(1)
-    with pytest.raises(ValueError, match="ONNX model"):
-        await env.create_session(b"no model")
-    with pytest.raises(FileNotFoundError):
-        await env.create_session(tmp_path / "missing.onnx")
+async def test_a_wrong_model_is_refused_and_leaves_nothing(env, tmp_path):
     unsupported = program([("NonZero", ["x"], ["y"], {})], {"x": ("float32", [2])}, {"y": ("int32", [1, 2])})
-    with pytest.raises(UnsupportedModelError, match="NonZero"):
-        await env.create_session(unsupported)
+    for model, error, words in (
+        (1, TypeError, r"create_session\(\): model is int; it must be the path or the bytes"),
+        (b"no model", ValueError, "ONNX model"),
+        (tmp_path / "missing.onnx", FileNotFoundError, "missing.onnx"),
+        (unsupported, UnsupportedModelError, "NonZero"),
+    ):
+        with pytest.raises(error, match=words):
+            await env.create_session(model)
     assert env.sessions == ()
     assert env.device is None
 
 
-async def test_without_onnx_a_model_file_says_what_is_missing(env, monkeypatch, context, ml, x):
+async def test_without_onnx_a_model_is_refused_with_the_missing_packages(env, monkeypatch, context, ml, x):
     graph = await built(context)
     monkeypatch.setitem(sys.modules, "webnn_py.onnx_models", None)
     with pytest.raises(ImportError, match=r"create_session\(\): ONNX models need more: pip install .*onnx"):
         await env.create_session(add())
     async with Environment(ml, context=context) as own, await own.create_session(graph) as session:
-        np.testing.assert_array_equal((await session.run({"x": x}))["y"].data, x + 1)
+        await assert_adds(session, x)
     graph.destroy()
 
 
@@ -96,7 +86,7 @@ async def test_booleans_go_in_as_they_are(env):
 
 
 @pytest.mark.parametrize("data_type", ["float32", "float64"])
-async def test_an_input_that_nothing_needs_may_be_fed(env, x, data_type):
+async def test_an_input_that_no_output_needs_may_be_fed(env, x, data_type):
     kind = ("float32", [2, 3])
     model = program([("Relu", ["x"], ["y"], {})], {"x": kind, "unused": (data_type, [2, 3])}, {"y": kind})
     async with await env.create_session(model) as session:
@@ -135,15 +125,13 @@ async def test_one_name_is_one_size(env):
     a = np.ones((3, 2), np.float32)
     async with await env.create_session(paired()) as session:
         np.testing.assert_array_equal((await session.run({"a": a, "b": a}))["y"].data, a + a)
-        with pytest.raises(
-            TypeError,
-            match=r"input 'b' is of shape \[1, 2\]; it must be float32 \['n', 2\], and 'n' is 3 by input 'a'",
+        for feeds, words in (
+            ({"a": a, "b": a[:1]}, r"'b' is of shape \[1, 2\]; .* float32 \['n', 2\], and 'n' is 3 by input 'a'"),
+            ({"a": a[:, :1], "b": a}, r"'a' is of shape \[3, 1\]; it must be float32 \['n', 2\]"),
+            ({"a": a[0], "b": a}, r"'a' is of shape \[2\]; it must be float32 \['n', 2\]"),
         ):
-            await session.run({"a": a, "b": a[:1]})
-        with pytest.raises(TypeError, match=r"input 'a' is of shape \[3, 1\]; it must be float32 \['n', 2\]"):
-            await session.run({"a": a[:, :1], "b": a})
-        with pytest.raises(TypeError, match=r"input 'a' is of shape \[2\]; it must be float32 \['n', 2\]"):
-            await session.run({"a": a[0], "b": a})
+            with pytest.raises(TypeError, match=f"input {words}"):
+                await session.run(feeds)
 
 
 async def test_free_dimensions_bind_names(env):
@@ -159,17 +147,11 @@ async def test_free_dimensions_bind_names(env):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"free_dimensions": {"m": 1}}, r"free_dimensions has \['m'\]; the model's inputs have \['n'\]"),
         ({"free_dimensions": {"n": 0}}, r"free_dimensions\['n'\] is 0; it must be at least 1"),
-        ({"free_dimensions": {"n": "3"}}, r"free_dimensions\['n'\] is '3'; it must be an integer"),
-        ({"free_dimensions": 3}, "free_dimensions is 3; it must be a mapping"),
-        ({"output_names": ["z"]}, r"output_names is \['z'\]; the outputs are \['y'\]"),
-        ({"output_names": []}, r"output_names is \[\]; the outputs are \['y'\]"),
-        ({"input_values": {"c": W}}, r"input_values has \['c'\]; the inputs are \['a', 'b'\]"),
         ({"input_values": {"a": W[:, :2]}, "free_dimensions": {"n": 3}}, r"input_values\['a'\] is of shape \[4, 2\]; "),
     ],
 )
-async def test_options_that_do_not_fit_are_refused(env, given, words):
+async def test_options_that_do_not_fit_the_model_are_refused(env, given, words):
     with pytest.raises(TypeError, match=rf"create_session\(\): {words}"):
         await env.create_session(paired(), **given)
     assert env.device is None
@@ -199,10 +181,10 @@ async def test_an_input_with_its_own_value_may_have_another(env, x):
     for options, added in (({}, 1), ({"input_values": {"w": np.float32([5])}}, 5)):
         async with await env.create_session(proto.SerializeToString(), **options) as session:
             assert session.input_names == ("x",)
-            np.testing.assert_array_equal((await session.run({"x": x}))["y"].data, x + added)
+            await assert_adds(session, x, added)
 
 
-async def test_a_feed_without_elements_is_taken_where_it_is_only_joined(env):
+async def test_a_feed_without_elements_is_accepted_where_it_is_only_joined(env):
     """As the first past of a key-value cache."""
     kind = ("float32", ["n", 4])
     nodes = [("Concat", ["past", "x"], ["y"], {"axis": 0})]
@@ -227,7 +209,7 @@ async def test_the_place_of_an_output_is_checked_when_its_shape_is_known(env):
 
 
 async def test_runs_that_overlap_are_run_in_order(env, monkeypatch):
-    """Some wait for their graph, the others for those."""
+    """Some runs wait for their graph, the others for those runs."""
     session = await env.create_session(product(np.eye(4, dtype=np.float32)))
     order = []
     enqueue = Plan.enqueue

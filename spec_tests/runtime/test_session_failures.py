@@ -1,4 +1,4 @@
-"""Cancelled, released, lost, failed: runs say so, and nothing is left."""
+"""Runs that are cancelled, released, lost or failed raise an error, and nothing is left."""
 
 import gc
 
@@ -7,16 +7,11 @@ import pytest
 import trio
 import trio.testing
 
+from spec_tests.runtime.test_session import W, rows
 from spec_tests.support.onnx_programs import add, product, sum_and_difference
-from spec_tests.support.runtime import live, lose
+from spec_tests.support.runtime import assert_adds, live, lose, refused_while_pending
 from webnn_py import InvalidStateError, OperationError, UnknownError
 from webnn_py.runtime import Environment
-
-W = np.arange(12, dtype=np.float32).reshape(4, 3)
-
-
-def rows(count):
-    return np.arange(count * 4, dtype=np.float32).reshape(count, 4) % 7
 
 
 async def test_a_cancelled_run_leaves_the_session_usable(env, x):
@@ -34,7 +29,7 @@ async def test_a_cancelled_run_leaves_the_session_usable(env, x):
 
 
 @pytest.mark.filterwarnings("error:.* was never destroyed:ResourceWarning")
-async def test_a_run_cancelled_while_it_makes_its_graph_leaves_the_session_usable(env):
+async def test_a_run_cancelled_while_its_graph_is_built_leaves_the_session_usable(env):
     async with await env.create_session(product(W)) as session:
         context = env.device.context
         await session.run({"x": rows(1)})
@@ -71,25 +66,19 @@ async def test_releasing_rejects_pending_runs_and_waits_for_the_device(ml, optio
         session = await env.create_session(add())
         await session.run({"x": x})
         context = env.device.context
-        context.device_timeline.pause()
         released = trio.Event()
-
-        async def run():
-            with pytest.raises(InvalidStateError, match=r"run\(\): the session was released while it was pending"):
-                await session.run({"x": x})
 
         async def release():
             await session.release()
             released.set()
 
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(run)
-            await trio.testing.wait_all_tasks_blocked()
+        words = r"run\(\): the session was released while it was pending"
+        pending = refused_while_pending(context, lambda: session.run({"x": x}), words)
+        async with trio.open_nursery() as nursery, pending:
             nursery.start_soon(release)
             await trio.testing.wait_all_tasks_blocked()
             assert session.released
-            assert not released.is_set(), "the device has not given anything back yet"
-            context.device_timeline.resume()
+            assert not released.is_set(), "the device has not released anything yet"
         assert live(env.statistics()) == (0, 0)
 
 
@@ -115,23 +104,15 @@ async def test_releasing_rejects_runs_that_wait_for_their_graph(env):
 async def test_a_loss_rejects_pending_runs(env, x):
     session = await env.create_session(add())
     context = env.device.context
-    context.device_timeline.pause()
-
-    async def run():
-        with pytest.raises(InvalidStateError, match=r"run\(\): the device was lost while it was pending: .*crashed"):
-            await session.run({"x": x})
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(run)
-        await trio.testing.wait_all_tasks_blocked()
+    words = r"run\(\): the device was lost while it was pending: .*crashed"
+    async with refused_while_pending(context, lambda: session.run({"x": x}), words):
         lose(context)
         await context.lost
-        context.device_timeline.resume()
     await session.release()
     assert live(env.statistics()) == (0, 0)
 
 
-async def test_a_failed_run_is_told_and_the_next_one_succeeds(env, x, monkeypatch):
+async def test_a_failed_run_raises_and_the_next_one_succeeds(env, x, monkeypatch):
     async with await env.create_session(add()) as session:
         await session.run({"x": x})
 
@@ -142,7 +123,7 @@ async def test_a_failed_run_is_told_and_the_next_one_succeeds(env, x, monkeypatc
             patch.setattr(env.device.context._device.backend, "dispatch", dispatch)
             with pytest.raises(UnknownError, match="the kernel failed"):
                 await session.run({"x": x})
-        np.testing.assert_array_equal((await session.run({"x": x}))["y"].data, x + 1)
+        await assert_adds(session, x)
 
 
 async def test_a_graph_that_cannot_be_compiled_leaves_nothing(env, monkeypatch, x):

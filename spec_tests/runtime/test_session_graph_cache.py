@@ -57,7 +57,7 @@ async def result(env, model=None, x=X, **options):
         return (await session.run({"x": x}))["y"].numpy()
 
 
-async def test_a_later_environment_loads_what_was_built(ml, options, folder, conversions):
+async def test_a_later_environment_loads_the_graph(ml, options, folder, conversions):
     results = []
     for _ in range(2):
         async with Environment(ml, **options, graph_cache=folder) as env:
@@ -97,7 +97,7 @@ async def test_each_shape_has_a_graph_and_all_give_their_memory_back(cached, fol
     assert cached.statistics().live_buffers == 0
 
 
-async def test_whatever_changes_a_graph_has_another_key(cached, folder, conversions):
+async def test_every_change_of_a_graph_has_another_key(cached, folder, conversions):
     other = W.copy()
     other[-1, -1] += 1
     few = W[:, :2].copy()  # too few bytes for a digest
@@ -123,7 +123,7 @@ async def test_whatever_changes_a_graph_has_another_key(cached, folder, conversi
     assert OnnxModel.load(add()).digest() != OnnxModel.load(add(), narrow_float64=True).digest()
 
 
-def test_a_key_tells_values_and_proposals_apart():
+def test_keys_differ_by_values_and_proposals():
     model = OnnxModel.load(add())
     strings = [np.array(["a", text], object) for text in "bc"]
     keys = {
@@ -136,7 +136,7 @@ def test_a_key_tells_values_and_proposals_apart():
     assert len(keys) == 2 * 5 * 2 * 2
 
 
-def test_a_models_digest_is_the_same_however_it_comes(tmp_path):
+def test_the_digest_of_a_model_does_not_depend_on_its_source(tmp_path):
     path = tmp_path / "model.onnx"
     path.write_bytes(product(W))
     digest = OnnxModel.load(path).digest()
@@ -176,7 +176,7 @@ async def test_a_damaged_file_is_built_again_and_mended(cached, folder, conversi
 
 
 @pytest.mark.parametrize("error", [OperationError, UnknownError])
-async def test_a_graph_that_cannot_be_loaded_is_built_and_told(cached, monkeypatch, conversions, error):
+async def test_a_graph_that_cannot_be_loaded_is_built_with_a_warning(cached, monkeypatch, conversions, error):
     expected = await result(cached)
     monkeypatch.setattr(
         MLContext, "load_graph", lambda *_: MLPromise._refused(error("load_graph(): no"), "load_graph()", None)

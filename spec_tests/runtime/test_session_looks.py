@@ -1,12 +1,10 @@
-"""``profile()`` and ``check_finite()`` of sessions: as those of a graph and of its drawing, with a session's feeds."""
+"""``profile()`` and ``check_finite()`` of sessions give what those of graphs and builders give."""
 
 import numpy as np
 import pytest
-import trio
-import trio.testing
 
 from spec_tests.support.onnx_programs import add, product, program
-from spec_tests.support.runtime import built, lose
+from spec_tests.support.runtime import assert_adds, built, lose, refused_while_pending
 from webnn_py import InvalidStateError, NotSupportedError
 from webnn_py.device.backend import TimesKernels
 from webnn_py.runtime import Environment, Tensor, blocking
@@ -35,18 +33,18 @@ def kernels(profile):
 
 @pytest.fixture
 async def timed_env(env):
-    """An environment on a device that tells kernels' times."""
+    """Return an environment on a device that times kernels."""
     device = (await env.open_device()).context._device
     if not isinstance(device.backend, TimesKernels):
-        pytest.skip("the device tells no kernel's time, which another test asks for")
+        pytest.skip("the device does not time kernels, which another test checks")
     return env
 
 
-async def test_a_device_that_tells_no_kernels_times_says_so(ml, x):
+async def test_a_device_that_does_not_time_kernels_is_refused(ml, x):
     async with Environment(ml, "small") as env, await env.create_session(add()) as session:
-        with pytest.raises(NotSupportedError, match=r"^profile\(\): small .* tells no kernel's time"):
+        with pytest.raises(NotSupportedError, match=r"^profile\(\): small .* reports no kernel's time"):
             await session.profile({"x": x})
-        np.testing.assert_array_equal((await session.run({"x": x}))["y"], x + 1)
+        await assert_adds(session, x)
 
 
 async def test_a_profile_is_of_the_graph_for_the_feeds_shapes(timed_env):
@@ -126,7 +124,7 @@ async def test_feeds_that_are_not_the_sessions_are_refused(env, method):
         np.testing.assert_array_equal((await session.run({"x": np.ones((1, 4), np.float32)}))["y"], W.sum(0)[None])
 
 
-async def test_a_number_of_runs_that_is_none_is_refused(env, x):
+async def test_a_wrong_number_of_runs_is_refused(env, x):
     async with await env.create_session(add()) as session:
         for repeat in (0, "many"):
             with pytest.raises(TypeError, match=r"profile\(\): repeat is"):
@@ -134,29 +132,22 @@ async def test_a_number_of_runs_that_is_none_is_refused(env, x):
 
 
 @LOOKS
-async def test_a_session_that_has_ended_says_so(env, method):
+async def test_a_released_session_refuses(env, method):
     x = np.ones((1, 4), np.float32)
     session = await env.create_session(product(W))
     context = env.device.context
-    context.device_timeline.pause()
-    async with trio.open_nursery() as nursery:
-
-        async def look():
-            with pytest.raises(
-                InvalidStateError, match=rf"{method}\(\): the session was released while it was pending"
-            ):
-                await getattr(session, method)({"x": x})
-
-        nursery.start_soon(look)
-        await trio.testing.wait_all_tasks_blocked()
+    words = rf"{method}\(\): the session was released"
+    pending = refused_while_pending(
+        context, lambda: getattr(session, method)({"x": x}), f"{words} while it was pending"
+    )
+    async with pending:
         session._release()
-        context.device_timeline.resume()
-    with pytest.raises(InvalidStateError, match=rf"{method}\(\): the session was released"):
+    with pytest.raises(InvalidStateError, match=words):
         await getattr(session, method)({"x": x})
 
 
 @LOOKS
-async def test_a_session_of_a_lost_device_says_so(env, method):
+async def test_a_session_of_a_lost_device_refuses(env, method):
     session = await env.create_session(add())
     context = env.device.context
     lose(context)
@@ -166,7 +157,7 @@ async def test_a_session_of_a_lost_device_says_so(env, method):
     await session.release()
 
 
-def test_blocking_sessions_look_too(options):
+def test_blocking_sessions_have_both_methods(options):
     with blocking.Environment(**options) as env, env.create_session(logarithm()) as session:
         x = np.ones((2, 2), np.float32)
         tensor = env.create_tensor(x)

@@ -1,4 +1,4 @@
-"""``save_graph()`` and what belongs to it, on every device: the same results, in order, and nothing left behind."""
+"""Graphs are saved, loaded, listed and deleted in order on every device, and give the same results."""
 
 import os
 import re
@@ -15,6 +15,7 @@ from spec_tests.operators.minimal import draw_operands, minimal, outputs_of
 from spec_tests.support.backends import DEVICES, on_each
 from spec_tests.support.buffers import constant, filled, zeroed
 from spec_tests.support.drawing import build_add_buffer, build_add_number, build_add_one, run
+from spec_tests.support.releases import assert_nothing_lives
 from spec_tests.support.watched_device import quiet
 from webnn_py import (
     InvalidStateError,
@@ -52,7 +53,7 @@ def rolled(seed, *shape):
 
 
 def network(context, *, is_keyed=False):
-    """Constants folded, repacked and shared by two nodes, views, fused nodes, a recurrent one, two names of a value."""
+    """Draw folded, repacked and shared constants, views, fused nodes, a recurrent one, and two names of a value."""
     b = MLGraphBuilder(context)
 
     def weight(seed, *shape):
@@ -85,12 +86,11 @@ async def computed(context, graph, given=X):
     return {name: (await context.read_buffer(buffer)).tobytes() for name, buffer in outputs.items()}
 
 
-# --- what is loaded ------------------------------------------------------------------------------------------------
+# --- loading -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("is_keyed", [False, True], ids=["", "constants with keys"])
-async def test_a_loaded_graph_computes_the_same_to_the_bit(ml, options, folder, monkeypatch, is_keyed):
-    context = await ml.create_context(**options)
+async def test_a_loaded_graph_computes_the_same_to_the_bit(context, options, folder, monkeypatch, is_keyed):
     b, outputs = network(context, is_keyed=is_keyed)
     built = await b.build(outputs)
     byte_length = context.statistics().live_bytes
@@ -118,20 +118,20 @@ async def test_a_loaded_graph_computes_the_same_to_the_bit(ml, options, folder, 
 
 
 def forbid_drawing(monkeypatch, options):
-    """From now on no shape rule runs, and on WebGPU nothing is lowered."""
+    """Forbid shape rules, and on WebGPU lowering."""
 
     def forbidden(*_arguments, **_options):
         raise AssertionError("a graph that is loaded has been checked, and on WebGPU compiled, before")
 
     monkeypatch.setattr(Operator, "infer", forbidden)
     if "gpu_device" in options:
-        monkeypatch.setattr("webnn_py.device.on_wgpu.runtime.executable.GraphLowering.run", forbidden)
+        monkeypatch.setattr("webnn_py.device.on_wgpu.lowering.GraphLowering.run", forbidden)
 
 
 async def test_every_operator_can_be_saved_with_all_its_options(ml, backend, folder):
-    """As nodes; what WebGPU saves does not know operators."""
+    """Save nodes, since WebGPU saves kernels without operators."""
     if backend != "numpy":
-        pytest.skip("one device that saves nodes tells of all")
+        pytest.skip("one device that saves nodes suffices")
     context = await ml.create_context(backend="numpy")
     builder, outputs = MLGraphBuilder(context), {}
     for name in OPERATORS:
@@ -150,8 +150,7 @@ def written(node):
     return node.operator, operands, dict(node.options), node.outputs, node.label, str(node)
 
 
-async def test_constant_buffers_are_saved_though_they_are_destroyed(ml, options):
-    context = await ml.create_context(**options)
+async def test_constant_buffers_are_saved_though_they_are_destroyed(context):
     buffer = await constant(context, [1, 2, 3])
     graph = await build_add_buffer(context, buffer)
     buffer.destroy()
@@ -178,8 +177,7 @@ async def test_loaded_graphs_have_keyed_constants_in_common(ml, backend, options
     assert await computed(context, second)
 
 
-async def test_all_is_given_back(ml, options):
-    context = await ml.create_context(**options)
+async def test_built_and_loaded_graphs_release_all_their_memory(context):
     b, outputs = network(context)
     built = await b.build(outputs)
     await context.save_graph("k", built)
@@ -187,8 +185,7 @@ async def test_all_is_given_back(ml, options):
     for graph in (built, loaded):
         graph.destroy()
     await context.drain()
-    statistics = context.statistics()
-    assert (statistics.live_buffers, statistics.live_bytes) == (0, 0)
+    assert_nothing_lives(context)
 
 
 async def test_devices_do_not_see_each_others_graphs(ml, options):
@@ -213,8 +210,7 @@ def test_the_document_example_loads_what_it_has_saved(tmp_path):
 # --- order and ends ------------------------------------------------------------------------------------------------
 
 
-async def test_calls_act_in_their_order(ml, options):
-    context = await ml.create_context(**options)
+async def test_calls_act_in_their_order(context):
     one, two = await build_add_number(context, 1, [2]), await build_add_number(context, 2, [2])
     missing = context.load_graph("k")
     context.save_graph("k", one)
@@ -231,8 +227,7 @@ async def test_calls_act_in_their_order(ml, options):
     assert [await run(context, await graph, x=[1, 1]) for graph in (first, second)] == [{"y": [2, 2]}, {"y": [3, 3]}]
 
 
-async def test_a_graph_that_is_destroyed_while_it_waits_is_saved(ml, options):
-    context = await ml.create_context(**options)
+async def test_a_graph_that_is_destroyed_while_it_waits_is_saved(context):
     graph = await build_add_one(context, [2])
     context.device_timeline.pause()
     saving = context.save_graph("k", graph)
@@ -243,8 +238,7 @@ async def test_a_graph_that_is_destroyed_while_it_waits_is_saved(ml, options):
 
 
 @pytest.mark.parametrize("method", ["save_graph", "load_graph", "list_graphs"])
-async def test_what_is_in_flight_is_rejected_when_the_context_ends(ml, options, method):
-    context = await ml.create_context(**options)
+async def test_pending_and_later_calls_are_rejected_when_the_context_ends(context, method):
     graph = await build_add_one(context, [2])
     await context.save_graph("k", graph)
     arguments = {"save_graph": ["k", graph], "load_graph": ["k"], "list_graphs": []}[method]
@@ -255,12 +249,10 @@ async def test_what_is_in_flight_is_rejected_when_the_context_ends(ml, options, 
         with pytest.raises(InvalidStateError, match=rf"{method}\(\): the context is lost: destroy\(\) was called"):
             await promise
     await context.device_timeline.wait_ended()
-    statistics = context.statistics()
-    assert (statistics.live_buffers, statistics.live_bytes, statistics.queued_operations) == (0, 0, 0)
+    assert_nothing_lives(context)
 
 
-async def test_a_graph_is_given_back_that_comes_when_its_context_has_been_lost(ml, options):
-    context = await ml.create_context(**options)
+async def test_a_graph_that_is_loaded_after_its_context_was_lost_is_destroyed(context, ml):
     await context.save_graph("k", await build_add_one(context, [2]))
     ml.script_timeline.pause()
     loading = context.load_graph("k")
@@ -273,8 +265,7 @@ async def test_a_graph_is_given_back_that_comes_when_its_context_has_been_lost(m
     assert context.statistics().live_bytes == 0
 
 
-async def test_threads_of_the_users_keep_nothing_from_finishing(ml, options):
-    context = await ml.create_context(**options)
+async def test_calls_finish_while_the_users_threads_take_all_of_trios(context):
     graph = await build_add_one(context, [2])
     limiter = trio.to_thread.current_default_thread_limiter()
     with pytest.MonkeyPatch.context() as patch:
@@ -286,8 +277,7 @@ async def test_threads_of_the_users_keep_nothing_from_finishing(ml, options):
     assert await run(context, loaded, x=[1, 2]) == {"y": [2, 3]}
 
 
-async def test_deleting_is_done_though_the_context_ends(ml, options, folder):
-    context = await ml.create_context(**options)
+async def test_deleting_is_done_though_the_context_ends(context, folder):
     await context.save_graph("k", await build_add_one(context, [2]))
     context.delete_graph("k")
     context.destroy()
@@ -295,7 +285,7 @@ async def test_deleting_is_done_though_the_context_ends(ml, options, folder):
     assert files(folder) == []
 
 
-# --- what is refused -----------------------------------------------------------------------------------------------
+# --- refusals ------------------------------------------------------------------------------------------------------
 
 
 async def refused(promise, error, match):
@@ -316,7 +306,7 @@ async def test_without_a_folder_there_are_no_saved_graphs(options):
         assert graph._handle.nodes is None, "nodes are kept only where they may be saved"
 
 
-async def test_arguments_that_are_refused(ml, options):
+async def test_wrong_arguments_are_refused(ml, options):
     context, other = await ml.create_context(**options), await ml.create_context(**options)
     graph, foreign = await build_add_one(context, [2]), await build_add_one(other, [2])
     await refused(context.save_graph(3, graph), TypeError, r"save_graph\(\): key is 3; it must be a string")
@@ -340,7 +330,7 @@ async def test_arguments_that_are_refused(ml, options):
         ({"graph_cache_bytes": "1 GB"}, "graph_cache_bytes is '1 GB'; it must be a number of bytes"),
     ],
 )
-def test_options_that_are_refused(given, text):
+def test_wrong_options_are_refused(given, text):
     with pytest.raises(TypeError, match=text):
         webnn_py.open_ml(**given)
 
@@ -355,8 +345,7 @@ async def test_a_graph_larger_than_the_folder_is_refused(options, folder):
         assert await context.list_graphs() == []
 
 
-async def test_damaged_files_are_missing_and_the_next_save_mends_them(ml, options, folder):
-    context = await ml.create_context(**options)
+async def test_damaged_files_are_missing_and_the_next_save_mends_them(context, folder):
     graph = await build_add_one(context, [2])
     await context.save_graph("k", graph)
     (path,) = files(folder)
@@ -371,7 +360,7 @@ async def test_damaged_files_are_missing_and_the_next_save_mends_them(ml, option
 
 
 async def test_a_document_that_makes_no_graph_is_refused_by_its_device(ml, options, folder, monkeypatch):
-    """Sealed, so from this folder's user, and yet senseless: a promise is rejected, and nothing else happens."""
+    """A document that is sealed and senseless rejects the promise, and changes nothing."""
     context = await ml.create_context(**options)
     graph = await build_add_one(context, [2])
     for change in ({"buffers": []}, {"nodes": [["no operator", {}, {}, [], ""]]}, {"kernels": [[]]}, {"outputs": 3}):
@@ -385,7 +374,7 @@ async def test_a_document_that_makes_no_graph_is_refused_by_its_device(ml, optio
 
 
 def graph_document(monkeypatch, change, backend):
-    """Have the next save write a changed document; False where that has no such part."""
+    """Have the next save write a changed document; return False where it has no such part."""
     from webnn_py.saved_graphs.record import SavedCode  # noqa: PLC0415 - its class is patched here
 
     (part,) = change
@@ -401,7 +390,7 @@ def graph_document(monkeypatch, change, backend):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a folder that cannot be made")
-async def test_a_folder_that_cannot_be_written_is_told(options, tmp_path):
+async def test_a_folder_that_cannot_be_written_is_reported(options, tmp_path):
     (tmp_path / "file").touch()
     async with webnn_py.open_ml(graph_cache=tmp_path / "file" / "graphs") as ml:
         context = await ml.create_context(**options)

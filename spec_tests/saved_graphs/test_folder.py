@@ -1,4 +1,4 @@
-"""The folder of saved graphs, and its files: whatever lies there, a graph comes out whole or not at all."""
+"""The folder of saved graphs: a graph is loaded whole or not at all, whatever the folder contains."""
 
 import errno
 import io
@@ -48,7 +48,14 @@ def used_at(folder, key, seconds):
     os.utime(folder._file(DEVICE, key), (seconds, seconds))
 
 
-# --- what is kept --------------------------------------------------------------------------------------------------
+def assert_refused(folder, words, key="k", device=DEVICE):
+    """Check that a file is not loaded for a reason, and is not listed."""
+    with pytest.raises(UnusableFileError, match=words):
+        folder.load(device, key)
+    assert folder.keys(device) == []
+
+
+# --- saving and loading --------------------------------------------------------------------------------------------
 
 
 def test_a_graph_is_loaded_as_it_was_saved(folder):
@@ -103,7 +110,20 @@ def test_one_graph_makes_one_sequence_of_bytes(folder):
     assert folder._file(DEVICE, "k").read_bytes() == first
 
 
-# --- what is refused -----------------------------------------------------------------------------------------------
+CALLS = (
+    lambda folder: folder.save(DEVICE, "k", graph()),
+    lambda folder: folder.load(DEVICE, "k"),
+    lambda folder: folder.keys(DEVICE),
+)
+
+
+def move_and_put(path, elsewhere, kind):
+    """Move a file away, and put a link to it, a pipe or a folder in its place."""
+    target = path.replace(elsewhere)
+    {"link": lambda: path.symlink_to(target), "pipe": lambda: os.mkfifo(path), "folder": path.mkdir}[kind]()
+
+
+# --- refused files -------------------------------------------------------------------------------------------------
 
 
 def test_a_file_with_any_bit_flipped_is_refused(folder):
@@ -126,9 +146,7 @@ def test_a_file_of_any_other_length_is_refused_and_not_listed(folder):
     whole = path.read_bytes()
     for data in [*(whole[:length] for length in range(len(whole))), whole + b"\0", whole * 2]:
         path.write_bytes(data)
-        with pytest.raises(UnusableFileError):
-            folder.load(DEVICE, "k")
-        assert folder.keys(DEVICE) == []
+        assert_refused(folder, None)
 
 
 def test_a_label_that_asks_for_more_than_there_is_allocates_nothing(folder):
@@ -138,9 +156,7 @@ def test_a_label_that_asks_for_more_than_there_is_allocates_nothing(folder):
     text = sealed.json.dumps(sealed.attrs.asdict(label)).encode()
     start = sealed.MAGIC + len(text).to_bytes(4, "little") + sealed._seal(text, secret)
     folder._file(DEVICE, "k").write_bytes(start + text)
-    with pytest.raises(UnusableFileError, match="length"):
-        folder.load(DEVICE, "k")
-    assert folder.keys(DEVICE) == []
+    assert_refused(folder, "length")
 
 
 def test_a_file_that_another_secret_has_sealed_is_refused(folder, tmp_path):
@@ -148,33 +164,26 @@ def test_a_file_that_another_secret_has_sealed_is_refused(folder, tmp_path):
     for place in (folder, other):
         place.save(DEVICE, "k", graph())
     other._file(DEVICE, "k").replace(folder._file(DEVICE, "k"))
-    with pytest.raises(UnusableFileError, match="seal"):
-        folder.load(DEVICE, "k")
-    assert folder.keys(DEVICE) == []
+    assert_refused(folder, "seal")
 
 
 def test_a_file_under_anothers_name_is_refused(folder):
     folder.save(DEVICE, "a", graph())
     folder._file(DEVICE, "a").replace(folder._file(DEVICE, "b"))
-    with pytest.raises(UnusableFileError, match="another key"):
-        folder.load(DEVICE, "b")
+    assert_refused(folder, "another key", "b")
     folder._file(DEVICE, "b").replace(folder._file("c", "a"))
-    with pytest.raises(UnusableFileError, match="another device"):
-        folder.load("c", "a")
-    assert (folder.keys(DEVICE), folder.keys("c")) == ([], [])
+    assert_refused(folder, "another device", "a", "c")
 
 
 @pytest.mark.parametrize("name", ["FORMAT", "__version__"])
-def test_what_another_version_has_written_is_refused(folder, monkeypatch, name):
+def test_a_file_of_another_version_is_refused(folder, monkeypatch, name):
     folder.save(DEVICE, "k", graph())
     monkeypatch.setattr(sealed, name, "9")
-    with pytest.raises(UnusableFileError, match="another version"):
-        folder.load(DEVICE, "k")
-    assert folder.keys(DEVICE) == []
+    assert_refused(folder, "another version")
 
 
 @POSIX
-def test_a_list_survives_what_else_lies_there(folder):
+def test_other_things_in_the_folder_are_not_listed_and_not_removed(folder):
     folder.save(DEVICE, "k", graph())
     (folder.path / f"empty{folders.SUFFIX}").touch()
     (folder.path / f"text{folders.SUFFIX}").write_text("WebNN-py and more text than a label has", encoding="utf-8")
@@ -189,11 +198,10 @@ def test_a_list_survives_what_else_lies_there(folder):
 
 @POSIX
 @pytest.mark.parametrize("make", ["link", "pipe", "folder"])
-def test_what_is_no_file_is_refused_without_waiting(folder, tmp_path, make):
+def test_other_things_than_files_are_refused_without_waiting(folder, tmp_path, make):
     folder.save(DEVICE, "k", graph())
     path = folder._file(DEVICE, "k")
-    target = path.replace(tmp_path / "elsewhere")
-    {"link": lambda: path.symlink_to(target), "pipe": lambda: os.mkfifo(path), "folder": path.mkdir}[make]()
+    move_and_put(path, tmp_path / "elsewhere", make)
     with pytest.raises((UnusableFileError, OSError), match=re.escape(str(path))):
         folder.load(DEVICE, "k")
 
@@ -203,15 +211,10 @@ def test_what_is_no_file_is_refused_without_waiting(folder, tmp_path, make):
 def test_a_secret_that_is_no_file_is_named(folder, tmp_path, make):
     folder.save(DEVICE, "k", graph())
     path = folder.path / folders.SECRET
-    target = path.replace(tmp_path / "elsewhere")
-    {"link": lambda: path.symlink_to(target), "pipe": lambda: os.mkfifo(path), "folder": path.mkdir}[make]()
-    for call in (
-        lambda: folder.save(DEVICE, "k", graph()),
-        lambda: folder.load(DEVICE, "k"),
-        lambda: folder.keys(DEVICE),
-    ):
+    move_and_put(path, tmp_path / "elsewhere", make)
+    for call in CALLS:
         with pytest.raises((UnusableFileError, OSError), match=re.escape(str(path))):
-            call()
+            call(folder)
 
 
 @POSIX
@@ -242,7 +245,7 @@ def test_a_linked_file_gives_way_to_what_is_saved_under_its_key(folder, tmp_path
 
 
 @pytest.mark.parametrize("name", ["graph", "secret"])
-def test_a_disk_that_is_full_is_told_with_the_file(folder, monkeypatch, name):
+def test_a_full_disk_is_reported_with_the_file(folder, monkeypatch, name):
     if name == "graph":
         folder.save(DEVICE, "k", graph(1))
 
@@ -273,13 +276,9 @@ def test_a_disk_that_is_full_is_told_with_the_file(folder, monkeypatch, name):
 def test_a_secret_that_others_may_know_is_not_used(folder):
     folder.save(DEVICE, "k", graph())
     (folder.path / folders.SECRET).chmod(0o644)
-    for call in (
-        lambda: folder.save(DEVICE, "k", graph()),
-        lambda: folder.load(DEVICE, "k"),
-        lambda: folder.keys(DEVICE),
-    ):
+    for call in CALLS:
         with pytest.raises(PermissionError, match="readable by nobody else"):
-            call()
+            call(folder)
 
 
 @POSIX
@@ -300,7 +299,7 @@ def test_a_damaged_secret_is_replaced_and_its_graphs_are_gone(folder, left):
 # --- room ----------------------------------------------------------------------------------------------------------
 
 
-def test_what_was_used_the_longest_ago_goes_first(folder):
+def test_the_least_recently_used_graph_is_removed_first(folder):
     folder.save(DEVICE, "a", graph())
     size = files(folder)[0].stat().st_size
     folder = GraphFolder(folder.path, 3 * size + 2)
@@ -336,7 +335,7 @@ def test_a_write_that_fails_changes_nothing(folder, monkeypatch):
     assert files(folder, folders.UNFINISHED) == []
 
 
-def test_what_an_ended_process_left_unfinished_goes_after_an_hour(folder):
+def test_an_unfinished_file_is_removed_after_an_hour(folder):
     folder.save(DEVICE, "k", graph())
     old, fresh = (folder.path / f"{name}{folders.UNFINISHED}" for name in ("old", "fresh"))
     for path in (old, fresh):
@@ -376,7 +375,7 @@ PROCESS = """
 
 
 def test_processes_that_begin_at_once_share_a_new_folder(folder):
-    """They make its secret, replace each other's graphs and remove each other's for want of room."""
+    """They make its secret, replace each other's graphs and remove each other's to make room."""
     program = [sys.executable, "-c", textwrap.dedent(PROCESS), str(folder.path)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     running = [subprocess.Popen([*program, str(own)], **pipes) for own in (1, 2)]

@@ -1,4 +1,4 @@
-"""``MLPromise.all``: several answers for one checkpoint."""
+"""``MLPromise.all()`` awaits several promises in one checkpoint."""
 
 import gc
 import warnings
@@ -9,16 +9,8 @@ import trio
 from trio.testing import assert_checkpoints, wait_all_tasks_blocked
 
 from spec_tests.support.buffers import filled
+from spec_tests.support.turns import counted_turns
 from webnn_py import InvalidStateError, MLPromise, UnknownError
-
-
-class Turns(trio.abc.Instrument):
-    """Counts how often trio has looked for who can go on."""
-
-    count = 0
-
-    def after_io_wait(self, timeout):
-        self.count += 1
 
 
 async def test_answers_come_in_the_order_of_the_promises(context):
@@ -32,28 +24,24 @@ async def test_answers_come_in_the_order_of_the_promises(context):
 async def test_all_reads_of_a_processor_take_one_turn(numpy_context):
     buffers = [await filled(numpy_context, [number]) for number in range(5)]
     await numpy_context.drain()
-    turns = Turns()
-    trio.lowlevel.add_instrument(turns)
-    try:
+    with counted_turns() as turns:
         await MLPromise.all([numpy_context.read_buffer(buffer) for buffer in buffers])
-    finally:
-        trio.lowlevel.remove_instrument(turns)
     assert turns.count == 1
 
 
-async def test_of_nothing_it_is_a_checkpoint():
+async def test_all_of_no_promises_is_a_checkpoint():
     with assert_checkpoints():
         assert await MLPromise.all([]) == []
 
 
-async def test_any_iterable_of_promises_will_do():
+async def test_any_iterable_of_promises_is_accepted():
     promises = [MLPromise._create() for _ in range(2)]
     for number, promise in enumerate(promises):
         promise._resolve(number)
     assert await MLPromise.all(promise for promise in promises) == [0, 1]
 
 
-async def test_it_waits_for_the_last():
+async def test_all_waits_for_the_last_promise():
     promises, answers = [MLPromise._create() for _ in range(3)], []
     promises[1]._resolve("b")
 
@@ -69,7 +57,7 @@ async def test_it_waits_for_the_last():
     assert answers == [["a", "b", "c"]]
 
 
-async def test_a_rejection_is_told_at_once(context):
+async def test_a_rejection_is_raised_at_once(context):
     first, second = await filled(context, [1]), await filled(context, [2])
     context.device_timeline.pause()
     reads = [context.read_buffer(first), context.read_buffer(second)]
@@ -87,7 +75,7 @@ async def test_a_rejection_is_told_at_once(context):
     assert (await reads[0]).item() == 1
 
 
-async def test_one_that_is_rejected_already_is_told_at_once(context):
+async def test_an_earlier_rejection_is_raised_at_once(context):
     buffer = await filled(context, [1])
     context.device_timeline.pause()
     reads = [context.read_buffer(buffer), context.read_buffer(buffer, out=b"")]
@@ -107,26 +95,16 @@ async def test_the_first_of_several_rejections_is_raised_as_a_copy():
     assert raised.value is not errors[0]
 
 
-async def test_those_that_fail_later_count_as_awaited():
+async def test_promises_that_fail_before_and_after_count_as_awaited():
     promises = [MLPromise._create("read_buffer()") for _ in range(2)]
     promises[0]._reject(UnknownError("first"))
-    with pytest.raises(UnknownError, match="first"):
-        await MLPromise.all(promises)
-    with warnings.catch_warnings(record=True, action="always") as told:
-        promises[1]._reject(UnknownError("second"))
-        del promises
-    assert told == []
-
-
-async def test_one_that_failed_before_counts_as_awaited():
-    promise = MLPromise._create("read_buffer()")
-    promise._reject(UnknownError("cable cut"))
-    with warnings.catch_warnings(record=True, action="always") as told:
-        with pytest.raises(UnknownError, match="cable cut"):
-            await MLPromise.all([promise])
-        del promise
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        with pytest.raises(UnknownError, match="first"):
+            await MLPromise.all(promises)
+        promises.pop()._reject(UnknownError("second"))
+        promises.clear()
         gc.collect()
-    assert told == []
+    assert caught == []
 
 
 async def test_promises_of_another_run_of_trio_are_refused(context):
@@ -137,18 +115,20 @@ async def test_promises_of_another_run_of_trio_are_refused(context):
     assert (await read).item() == 1
 
 
-async def test_cancelling_ends_the_wait_and_nothing_else():
-    promises = [MLPromise._create("read_buffer()") for _ in range(2)]
-    with trio.move_on_after(0) as scope:
-        await MLPromise.all(promises)
-    assert scope.cancelled_caught
-    assert [promise._waiters for promise in promises] == [{}, {}]
-    for number, promise in enumerate(promises):
-        promise._resolve(number)
-    assert await MLPromise.all(promises) == [0, 1]
+async def test_cancelling_ends_the_wait_alone():
+    promises = [MLPromise._create("read_buffer()") for _ in range(3)]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(MLPromise.all, promises)
+        await wait_all_tasks_blocked()
+        promises[0]._resolve(0)
+        nursery.cancel_scope.cancel()
+    assert [promise._waiters for promise in promises] == [None, {}, {}]
+    for number in (1, 2):
+        promises[number]._resolve(number)
+    assert await MLPromise.all(promises) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("given", [[3], ["ab"], [np.zeros(3)]], ids=str)
-async def test_what_is_no_promise_is_refused(given):
+async def test_all_refuses_other_values_than_promises(given):
     with pytest.raises(TypeError, match=r"MLPromise\.all\(\): promises\[1\] is .*; it must be an MLPromise"):
         await MLPromise.all([MLPromise._create(), *given])

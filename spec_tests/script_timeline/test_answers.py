@@ -1,4 +1,4 @@
-"""Answers of device timelines: given at once where nothing is in the way, else in their turn."""
+"""Answers of device timelines run at once while the script timeline is idle, and otherwise in their turn."""
 
 import pytest
 from trio.testing import wait_all_tasks_blocked
@@ -12,7 +12,7 @@ async def timeline(ml):
     return ml.script_timeline
 
 
-async def test_an_answer_is_given_at_once_while_the_script_timeline_rests(timeline):
+async def test_an_answer_runs_at_once_while_the_script_timeline_is_idle(timeline):
     given, before = [], timeline.statistics().done
     timeline.answer(ScriptTask("first", given.append, (1,)))
     timeline.answer(ScriptTask("second", given.append, (2,)))
@@ -20,7 +20,7 @@ async def test_an_answer_is_given_at_once_while_the_script_timeline_rests(timeli
     assert timeline.statistics().done == before + 2
 
 
-async def test_an_answer_does_not_overtake_what_waits(timeline):
+async def test_an_answer_does_not_overtake_queued_tasks(timeline):
     given = []
     timeline.enqueue(ScriptTask("first", given.append, (1,)))
     timeline.answer(ScriptTask("second", given.append, (2,)))
@@ -29,7 +29,7 @@ async def test_an_answer_does_not_overtake_what_waits(timeline):
     assert given == [1, 2]
 
 
-async def test_no_answer_is_given_while_the_script_timeline_is_paused(timeline):
+async def test_no_answer_runs_while_the_script_timeline_is_paused(timeline):
     given = []
     timeline.pause()
     timeline.answer(ScriptTask("answer", given.append, (1,)))
@@ -40,7 +40,7 @@ async def test_no_answer_is_given_while_the_script_timeline_is_paused(timeline):
     timeline.resume()
 
 
-async def test_an_answer_is_a_task_where_something_runs_after_tasks(timeline):
+async def test_an_answer_is_a_task_where_a_hook_runs_after_tasks(timeline):
     given = []
     timeline.after_task = lambda: given.append("after")
     timeline.answer(ScriptTask("answer", given.append, ("answer",)))

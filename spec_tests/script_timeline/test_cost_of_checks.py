@@ -21,7 +21,7 @@ from webnn_py.operators.rules import Refused
 
 COUNT = 2000
 READINGS = 12
-"""How often a rule may read each item: to convert it, to check it in several respects, and to word a refusal."""
+"""The most times that a rule may read each item: to convert it, to check it and to word a refusal."""
 
 LONGEST_MESSAGE = 1000
 SLACK = 200
@@ -65,14 +65,14 @@ CONTENTS = {
 
 
 def work_of_rule(builder, name, parameter, content, count):
-    """How many items a shape rule reads of so many, and what it says."""
+    """Return how many of ``count`` items a shape rule reads, and its refusal."""
     operator = OPERATORS[name]
     # Of the highest ranks: a scalar has no axes that could all be right.
     ranks = {operand: row.ranks.max for operand, row in operand_rows(operator).items()}
     drawn = draw_operands(builder, minimal(name, rank=ranks))
     arguments = operator.bind((), drawn)
     items = CONTENTS[content](count)
-    if any(kind is MLOperand for hint in (operator.hints[parameter],) for kind in get_args(hint)):
+    if MLOperand in get_args(operator.hints[parameter]):
         items = tuple(drawn[parameter][0] for _ in items)
     arguments.values[parameter] = counted = Counted(items)
     try:
@@ -96,7 +96,7 @@ async def test_a_rule_reads_each_item_a_few_times_at_most(numpy_context, name, p
 
 
 def calls_of(action):
-    """How many functions an action calls, Python's and C's, without finalisers of what others have left."""
+    """Return how many functions an action calls, Python's and C's, without garbage collection."""
     count = 0
 
     def profile(_frame, event, _argument):

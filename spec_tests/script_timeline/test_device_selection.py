@@ -1,4 +1,4 @@
-"""The proposals "graph devices" and "device selection": what is told of devices, and the say in their choice."""
+"""The proposals "graph devices" and "device selection": properties of devices, and their choice."""
 
 import attrs
 import pytest
@@ -19,7 +19,7 @@ async def ml():
 
 @pytest.fixture
 def with_gpu(monkeypatch):
-    """The device numpy, which says that it computes on a GPU."""
+    """Register a second numpy device, which claims to compute on a GPU."""
     numpy = registry.find("numpy")
     info = attrs.evolve(numpy.adapters()[0], name="gpu of numpy", device_types=("gpu", "cpu"))
 
@@ -45,7 +45,7 @@ async def negation(context):
     return await builder.build({"y": builder.neg(builder.input("x", data_type="float32", shape=[2]))})
 
 
-async def test_nobody_has_them_without_asking():
+async def test_both_proposals_are_refused_where_they_are_not_enabled():
     async with webnn_py.open_ml() as ml:
         context = await ml.create_context(backend="numpy")
         graph = await negation(context)
@@ -64,7 +64,7 @@ async def test_nobody_has_them_without_asking():
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-async def test_a_graph_tells_what_computes_it(ml, backend):
+async def test_a_graph_has_the_devices_that_compute_it(ml, backend):
     context = await ml.create_context(backend=backend)
     graph = await negation(context)
     assert graph.devices == context.backend.device_types
@@ -75,7 +75,7 @@ async def test_a_graph_tells_what_computes_it(ml, backend):
     assert graph.devices == context.backend.device_types
 
 
-async def test_every_device_tells_its_limits_before_there_is_a_context(ml):
+async def test_every_device_has_its_limits_before_there_is_a_context(ml):
     found = await ml.op_support_limits_per_device()
     assert len(found) >= len(BACKENDS)
     assert sorted(found) == [f"cpu{number + 1}" for number in range(len(found))] or "gpu1" in found
@@ -88,7 +88,7 @@ async def test_every_device_tells_its_limits_before_there_is_a_context(ml):
         assert set(limits["input"]["data_types"]) <= set(has["input"]["data_types"]), name
 
 
-async def test_the_best_device_of_the_first_kind_there_is_is_taken(ml, with_gpu):
+async def test_the_best_device_of_the_first_available_kind_is_chosen(ml, with_gpu):
     for fallback, device_types in (
         (["gpu", "cpu"], ("gpu", "cpu")),
         (["npu", "cpu", "gpu"], ("cpu",)),
@@ -107,15 +107,15 @@ async def test_the_best_device_of_the_first_kind_there_is_is_taken(ml, with_gpu)
         await ml.create_context(limits={"max_tensor_byte_length": 2**32})
 
 
+FLOATS = {"data_types": ["float32"]}
+
+
 @pytest.mark.parametrize(
     ("limits", "lacking"),
     [
         ({"input": {"data_types": ["int4"]}}, "int4 as input data_types"),
-        (
-            {"add": {"a": {"data_types": ["float32"], "rank_range": {"min": 0, "max": 9}}}},
-            "add a rank_range from 0 to 9",
-        ),
-        ({"fft": {"input": {"data_types": ["float32"]}}}, "float32 as fft input data_types"),
+        ({"add": {"a": {**FLOATS, "rank_range": {"min": 0, "max": 9}}}}, "add a rank_range from 0 to 9"),
+        ({"fft": {"input": FLOATS}}, "float32 as fft input data_types"),
         ({"fft": {"min": 1, "max": 2}}, "fft from 1 to 2"),
         ({"relu": {"min": 1, "max": 2}}, "relu from 1 to 2"),
     ],
@@ -131,21 +131,18 @@ async def test_limits_that_no_device_has_are_refused_and_named(ml, limits, lacki
         ({"fallback": ["tpu"]}, r"fallback\[0\] is 'tpu'; it must be one of cpu, gpu, npu"),
         ({"fallback": "cpu"}, "fallback is 'cpu'; it must be a sequence of kinds of devices"),
         ({"limits": 5}, "limits is 5; it must be a mapping"),
-        (
-            {"limits": {"relu": {"input": None}}},
-            r"limits\['relu'\]\['input'\] is None; it must be as op_support_limits",
-        ),
+        ({"limits": {"relu": {"input": None}}}, r"limits\['relu'\]\['input'\] is None; it must be as op_support"),
         ({"limits": {"a": {"min": 0, "max": "8"}}}, r"limits\['a'\]\['max'\] is '8'; it must be as op_support_limits"),
         ({"fallback": ["cpu"], "backend": "numpy"}, "fallback and limits choose a device; give no backend"),
         ({"limits": {}, "adapter": 0}, "none of a device's options"),
     ],
 )
-async def test_wishes_that_are_none_are_refused(ml, options, words):
+async def test_wrong_wishes_are_refused(ml, options, words):
     with pytest.raises(TypeError, match=words):
         await ml.create_context(**options)
 
 
-async def test_a_context_says_how_graphs_would_run(ml, with_gpu):
+async def test_a_context_reports_how_graphs_would_run(ml, with_gpu):
     gpu, cpu = [await ml.create_context(fallback=[kind]) for kind in ("gpu", "cpu")]
     asked = {"data_types": ["float16", "int8"], "maximum_rank": 6, "operators": ["lstm", "hard_swish", "hardSwish"]}
     assert (await gpu.query_support(**asked), await cpu.query_support(**asked)) == ("optimized", "fallback")
@@ -160,7 +157,7 @@ async def test_a_context_says_how_graphs_would_run(ml, with_gpu):
         await gpu.query_support(operators=["add", "fft"])
 
 
-async def test_what_is_expanded_is_a_fallback(ml):
+async def test_an_operator_that_is_expanded_is_a_fallback(ml):
     context = await ml.create_context(backend="small")
     context._device.backend.info = attrs.evolve(context.backend, device_types=("npu",))
     assert await context.query_support(operators=["add"]) == "optimized"

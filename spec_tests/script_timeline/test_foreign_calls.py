@@ -1,11 +1,10 @@
-"""Calls from outside the run of trio in which the API was opened are refused, every time, before anything changes."""
+"""Calls from outside the run of trio in which the API was opened are refused before anything changes."""
 
 import asyncio
 import re
 import threading
 
 import attrs
-import numpy as np
 import pytest
 import trio
 
@@ -13,16 +12,14 @@ from spec_tests.support.backends import HAS_ADAPTER
 from spec_tests.support.buffers import filled
 from spec_tests.support.cells import cells
 from spec_tests.support.drawing import build_add_one
+from spec_tests.support.scene import F32, ONES
 from webnn_py import MLGraphBuilder, open_ml
 from webnn_py.distribution import page
-
-ONES = np.ones(2, np.float32)
-F32 = {"data_type": "float32", "shape": [2]}
 
 
 @attrs.frozen
 class Scene:
-    """What calls are made on."""
+    """Objects that calls are made on."""
 
     ml: object
     context: object
@@ -43,7 +40,7 @@ class Scene:
         return scene
 
     def look(self):
-        """All that a call could have changed."""
+        """Return everything that a call could have changed."""
         things = (self.context, self.x, self.y, self.graph, self.builder, self.ml)
         timelines = (self.context.device_timeline, self.ml.script_timeline)
         return [repr(thing) for thing in (*things, *timelines)], self.context.statistics()
@@ -83,13 +80,13 @@ calls = cells("call", CALLS)
 
 
 def run_alone(awaitable):
-    """Begin what is awaitable, as any event loop would."""
+    """Begin an awaitable as any event loop would."""
     awaitable.send(None)
     pytest.fail("it was not refused")
 
 
 def outside(run):
-    """What a function raised in a thread."""
+    """Run a function in a thread and return the errors that it raised."""
     raised = []
 
     def catch():
@@ -108,15 +105,10 @@ async def in_a_task(call):
     call()
 
 
+ELSEWHERE = "than that of the open_ml() block"
 PLACES = {
-    "a thread": (
-        lambda call: call,
-        "another thread than that of the open_ml() block; call it through trio.from_thread",
-    ),
-    "another trio.run()": (
-        lambda call: lambda: trio.run(in_a_task, call),
-        "another trio.run() than that of the open_ml() block",
-    ),
+    "a thread": (lambda call: call, f"another thread {ELSEWHERE}; call it through trio.from_thread"),
+    "another trio.run()": (lambda call: lambda: trio.run(in_a_task, call), f"another trio.run() {ELSEWHERE}"),
     "asyncio": (lambda call: lambda: asyncio.run(in_a_task(call)), "webnn_py runs on trio, and this is asyncio"),
 }
 
@@ -171,7 +163,7 @@ async def test_all_tasks_of_the_run_may_call(ml, options):
     assert (await scene.context.read_buffer(scene.x)).tolist() in [[value] * 2 for value in range(10)]
 
 
-async def test_what_is_only_looked_at_may_be_looked_at_from_anywhere(ml, options):
+async def test_reprs_and_statistics_may_be_read_in_any_thread(ml, options):
     scene = await Scene.set(ml, options)
     looks = []
     assert outside(lambda: looks.append(scene.look())) == []
@@ -199,20 +191,14 @@ async def begin(block):
 @pytest.mark.parametrize(
     ("run", "words"),
     [
-        (
-            lambda: asyncio.run(begin(open_ml())),
-            f"this is asyncio; {page('blocking')} has ways to it",
-        ),
-        (
-            lambda: run_alone(begin(open_ml())),
-            f"call it within trio.run(), or without trio: {page('blocking')}",
-        ),
+        (asyncio.run, "this is asyncio; {} has ways to it"),
+        (run_alone, "call it within trio.run(), or without trio: {}"),
     ],
     ids=["asyncio", "no event loop"],
 )
 def test_the_api_is_opened_on_trio_only(run, words):
-    with pytest.raises(RuntimeError, match=re.escape(words)):
-        run()
+    with pytest.raises(RuntimeError, match=re.escape(words.format(page("blocking")))):
+        run(begin(open_ml()))
 
 
 async def test_a_promise_that_was_rejected_from_the_start_is_awaited_on_trio_only(ml, options):
@@ -226,7 +212,7 @@ async def test_a_promise_that_was_rejected_from_the_start_is_awaited_on_trio_onl
 
 @pytest.mark.skipif(not HAS_ADAPTER, reason="WebGPU's buffers")
 @pytest.mark.parametrize("backend", ["wgpu"], scope="module")
-async def test_a_lent_buffer_is_given_back_in_the_run_only(ml, options):
+async def test_a_lent_buffer_is_returned_in_the_run_only(ml, options):
     scene = await Scene.set(ml, options)
     lent = await scene.context.export_to_gpu(scene.x)
     (error,) = outside(lent.destroy)

@@ -1,4 +1,4 @@
-"""Buffers and graphs that are dropped and never destroyed: their memory comes back, with a warning, in order."""
+"""Dropped buffers and graphs that were never destroyed are released in order, with a warning."""
 
 import gc
 import sys
@@ -12,43 +12,39 @@ import trio
 
 from spec_tests.support.buffers import constant, filled, zeroed
 from spec_tests.support.drawing import build_add_buffer, build_add_number, build_add_one
-from spec_tests.support.scene import ONES
+from spec_tests.support.releases import assert_nothing_lives
+from spec_tests.support.scene import F32, ONES
 from spec_tests.support.watched_device import quiet
 from webnn_py import MLGraphBuilder, OperationError, UnknownError, open_ml
 
-F32 = {"data_type": "float32", "shape": [2]}
-
 
 def dropped(kind="MLBuffer"):
-    """Expects the warning about a thing that was never destroyed."""
+    """Expect the warning about a thing that was never destroyed."""
     return pytest.warns(ResourceWarning, match=rf"<{kind} .*> was never destroyed")
 
 
 async def released(context):
-    """Wait until what was collected has been released."""
+    """Wait until collected things have been released."""
     gc.collect()
     await quiet(context)
     await context.drain()
     return context.statistics()
 
 
-async def test_a_dropped_buffer_is_released_and_told(context, device):
-    buffer = await zeroed(context, [2])
+@pytest.mark.parametrize(
+    "create",
+    [lambda context: zeroed(context, [2]), lambda context: constant(context, [1, 2])],
+    ids=["plain", "constant"],
+)
+async def test_a_dropped_buffer_is_released_with_a_warning(context, device, create):
+    buffer = await create(context)
     with dropped():
         del buffer
         statistics = await released(context)
     assert (statistics.live_buffers, statistics.live_bytes, device.log[-1]) == (0, 0, "free")
 
 
-async def test_a_dropped_constant_buffer_is_released_and_told(context, device):
-    buffer = await constant(context, [1, 2])
-    with dropped():
-        del buffer
-        statistics = await released(context)
-    assert (statistics.live_buffers, statistics.live_bytes, device.log[-1]) == (0, 0, "free")
-
-
-async def test_a_dropped_graph_is_released_and_told(context, device):
+async def test_a_dropped_graph_is_released_with_a_warning(context, device):
     graph = await build_add_buffer(context, held := await constant(context, [1, 2]))
     held.destroy()
     await context.drain()
@@ -59,22 +55,20 @@ async def test_a_dropped_graph_is_released_and_told(context, device):
     assert (statistics.live_bytes, device.log[-2:]) == (0, ["release_graph", "free"])
 
 
-async def test_what_is_dropped_is_released_though_warnings_are_errors(context, device, monkeypatch):
+async def test_dropped_things_are_released_though_warnings_are_errors(context, device, monkeypatch):
     said = []
     monkeypatch.setattr(sys, "unraisablehook", lambda problem: said.append(str(problem.exc_value)))
     things = [await zeroed(context, [2]), await build_add_number(context, 1, [2])]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         things.clear()
         statistics = await released(context)
     assert [words.endswith("was never destroyed") for words in said] == [True, True]
     assert (statistics.live_buffers, statistics.live_bytes) == (0, 0)
 
 
-async def test_what_was_destroyed_is_dropped_without_a_word(context, device):
+async def test_destroyed_things_are_dropped_without_a_warning(context, device):
     buffer, graph = await zeroed(context, [2]), await build_add_one(context, [2])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         buffer.destroy()
         graph.destroy()
         del buffer, graph
@@ -82,10 +76,9 @@ async def test_what_was_destroyed_is_dropped_without_a_word(context, device):
     assert device.log.count("free") == device.log.count("release_graph") == 1
 
 
-async def test_what_the_device_refused_is_dropped_without_a_word_when_its_refusal_was_heard(context, device):
+async def test_things_that_failed_on_the_device_are_dropped_without_a_warning(context, device):
     device.failing = {"allocate": OSError("no room"), "compile": OSError("no such instruction")}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         promises = [context.create_buffer(**F32), build_add_number(context, 1, [2])]
         await released(context)
         for promise in promises:
@@ -96,30 +89,28 @@ async def test_what_the_device_refused_is_dropped_without_a_word_when_its_refusa
         await released(context)
 
 
-async def test_what_outlives_its_context_is_dropped_without_a_word(options):
+async def test_things_that_outlive_their_context_are_dropped_without_a_warning(options):
     async with open_ml() as ml:
         context = await ml.create_context(**options)
         things = [await zeroed(context, [2]), await build_add_one(context, [2])]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         things.clear()
         gc.collect()
 
 
-async def test_a_promise_that_nobody_took_gives_the_memory_back(context):
-    with dropped():
-        context.create_buffer(**F32)
-        await context.drain()
-        statistics = await released(context)
-    assert statistics.live_buffers == 0
+UNTAKEN = {
+    "MLBuffer": lambda context: context.create_buffer(**F32),
+    "MLGraph": lambda context: build_add_number(context, 1, [2]),
+}
 
 
-async def test_a_build_that_nobody_took_gives_the_memory_back(context):
-    with dropped("MLGraph"):
-        build_add_number(context, 1, [2])
+@pytest.mark.parametrize("kind", UNTAKEN)
+async def test_a_thing_whose_promise_was_dropped_is_released_with_a_warning(context, kind):
+    with dropped(kind):
+        UNTAKEN[kind](context)
         await context.drain()
         statistics = await released(context)
-    assert statistics.live_bytes == 0
+    assert (statistics.live_buffers, statistics.live_bytes) == (0, 0)
 
 
 async def test_a_pending_read_keeps_its_buffer(context, device):
@@ -150,7 +141,7 @@ async def test_a_buffer_holds_nothing_of_a_finished_read(context):
     assert buffer.readable
 
 
-async def test_what_is_enqueued_runs_before_a_dropped_buffer_or_graph_is_released(context, device):
+async def test_queued_operations_run_before_a_dropped_buffer_or_graph_is_released(context, device):
     graph = await build_add_one(context, [2])
     x, y = await zeroed(context, [2]), await zeroed(context, [2])
     device.log.clear()
@@ -184,7 +175,7 @@ async def test_a_builder_keeps_its_constant_buffer_and_a_graph_keeps_its_memory(
     np.testing.assert_array_equal(await context.read_buffer(target), [11, 22])
 
 
-async def test_a_dropped_builder_lets_its_constant_buffer_go(context, device):
+async def test_a_dropped_builder_releases_its_constant_buffer(context, device):
     builder = MLGraphBuilder(context)
     y = builder.add(builder.input("x", **F32), builder.constant(await constant(context, [1, 2])))
     with dropped():
@@ -193,12 +184,11 @@ async def test_a_dropped_builder_lets_its_constant_buffer_go(context, device):
     assert device.log[-1] == "free"
 
 
-async def test_a_destroyed_builder_lets_its_constants_go(context):
+async def test_a_destroyed_builder_releases_its_constants(context):
     builder, buffer = MLGraphBuilder(context), await constant(context, [1, 2])
     alive = weakref.ref(buffer)
     builder.constant(buffer)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         del buffer
         gc.collect()
         assert alive() is not None
@@ -224,7 +214,7 @@ async def test_a_buffer_may_be_collected_by_any_thread(context, device):
     assert freed_by == [threading.current_thread()], "the device timeline releases, whoever collects"
 
 
-async def test_what_was_dropped_just_before_the_end_is_released_with_the_rest(options):
+async def test_a_buffer_dropped_just_before_the_block_ends_is_released(options):
     with dropped():
         async with open_ml() as ml:
             context = await ml.create_context(**options)
@@ -232,18 +222,17 @@ async def test_what_was_dropped_just_before_the_end_is_released_with_the_rest(op
             await context.drain()
             del buffer
             gc.collect()
-    assert (context.statistics().live_buffers, context.statistics().live_bytes) == (0, 0)
+    assert_nothing_lives(context)
 
 
-async def test_the_timelines_hold_nothing_of_what_they_have_done(context):
+async def test_the_timelines_hold_nothing_of_finished_operations(context):
     buffer, graph = await filled(context, [1, 2]), await build_add_one(context, [2])
     output = await zeroed(context, [2])
     context.dispatch(graph, {"x": buffer}, {"y": output})
     await context.read_buffer(output)
     await context.drain()
     alive = [weakref.ref(thing) for thing in (buffer, graph, output)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a recorded warning would hold its source
+    with warnings.catch_warnings(action="ignore"):  # a recorded warning would hold its source
         del buffer, graph, output
         gc.collect()
     assert [thing() for thing in alive] == [None] * 3

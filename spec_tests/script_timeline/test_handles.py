@@ -30,6 +30,7 @@ async def test_a_handle_cannot_be_copied(handles, name, duplicate):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_handle_has_no_public_constructor(name):
+@pytest.mark.parametrize("arguments", [(), (1,)], ids=["no arguments", "an argument"])
+def test_a_handle_has_no_public_constructor(name, arguments):
     with pytest.raises(TypeError, match=rf"^{name} has no public constructor; use \S+"):
-        getattr(webnn_py, name)()
+        getattr(webnn_py, name)(*arguments)

@@ -1,4 +1,4 @@
-"""No argument gets an error out of a method but the documented ones, whatever it is and does."""
+"""Methods raise documented errors alone, whatever their arguments are and do."""
 
 from functools import partial
 
@@ -28,7 +28,7 @@ LONGEST_MESSAGE = 2000
 
 
 def gpu_buffer(scene):
-    """A user's own GPU buffer, where the context runs on a GPU."""
+    """Create a user's own GPU buffer where the context runs on a GPU."""
     if "gpu_device" not in scene.options:
         return None
     return scene.options["gpu_device"].create_buffer(size=32, usage="STORAGE|COPY_SRC|COPY_DST")
@@ -198,7 +198,7 @@ plans = st.recursive(
 
 
 def made(plan):
-    """The value of a plan: one of those that have a name, or a container of such."""
+    """Return the value of a plan: a value that has a name, or a container of plans."""
     if isinstance(plan, str):
         return RIGHT[plan] if plan in RIGHT else VALUES[plan]()
     container, items = plan

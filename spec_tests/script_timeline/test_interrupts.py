@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment ends the program by ``KeyboardInterrupt``, with nothing left on any device."""
+"""Ctrl-C at any moment ends the program by ``KeyboardInterrupt``, and every device is released."""
 
 import json
 import pkgutil
@@ -15,6 +15,7 @@ from spec_tests.support.backends import HAS_ADAPTER
 from spec_tests.support.buffers import constant, filled, zeroed
 from spec_tests.support.depth import amount
 from spec_tests.support.drawing import build_add_buffer
+from spec_tests.support.releases import assert_ended
 from spec_tests.support.watched_device import ENDS, STEPS
 from webnn_py import open_ml
 from webnn_py.saved_graphs.folder import UNFINISHED
@@ -24,14 +25,14 @@ ROUNDS = {"quick": 25, "full": 100, "thorough": 1000}
 
 @pytest.fixture(autouse=True)
 def _interrupts():
-    """Interrupts are heard as in a program of its own; a worker of pytest's may ignore them."""
+    """Handle interrupts as a program of its own does; a worker of pytest may ignore them."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 def interrupting(step):
-    """``step``, with a Ctrl-C before it and one behind it."""
+    """Return ``step`` with a Ctrl-C before it and another after it."""
 
     def interrupted(*arguments, **options):
         signal.raise_signal(signal.SIGINT)
@@ -60,29 +61,30 @@ async def use_everything(ml, options, prepare):
     await context.drain()
 
 
-def assert_an_interrupt_ends_it_all(options, prepare):
-    """An interrupt at that moment, wherever it is, ends the run, and nothing is left."""
-    seen = []
+def assert_interrupted(program, **options):
+    """Check that a program, which is given a list for its context, is interrupted and leaves nothing."""
+    contexts = []
 
-    def prepare_and_note(context):
-        seen.append(context)
-        prepare(context)
-
-    async def program():
-        async with open_ml() as ml:
-            await use_everything(ml, options, prepare_and_note)
+    async def in_block():
+        async with open_ml(**options) as ml:
+            await program(ml, contexts)
 
     with pytest.raises(KeyboardInterrupt):
-        trio.run(program)
-    (context,) = seen
-    assert_nothing_is_left(context)
+        trio.run(in_block)
+    assert_ended(contexts[0])
 
 
-def assert_nothing_is_left(context):
-    statistics = context.statistics()
-    assert (statistics.live_buffers, statistics.live_bytes, statistics.queued_operations) == (0, 0, 0)
-    assert context.device_timeline.ended
-    assert context.lost.state == "fulfilled"
+def assert_an_interrupt_ends_it_all(options, prepare):
+    """Check that an interrupt at that moment ends the program and leaves nothing."""
+
+    async def program(ml, contexts):
+        def prepare_and_note(context):
+            contexts.append(context)
+            prepare(context)
+
+        await use_everything(ml, options, prepare_and_note)
+
+    assert_interrupted(program)
 
 
 @pytest.mark.parametrize("step", [*STEPS, *ENDS])
@@ -131,39 +133,31 @@ def test_a_call_that_is_interrupted_is_made_as_a_whole_and_the_interrupt_comes_n
     ],
 )
 def test_an_interrupt_while_a_graph_is_saved_or_loaded_leaves_nothing(options, tmp_path, monkeypatch, place):
-    async def program():
-        async with open_ml(graph_cache=tmp_path / "graphs") as ml:
-            context = await ml.create_context(**options)
-            seen.append(context)
-            graph = await build_add_buffer(context, await constant(context, [1, 1]))
-            await context.save_graph("before", graph)
-            monkeypatch.setattr(place, interrupting(pkgutil.resolve_name(place)))
-            context.save_graph("k", graph)
-            await context.load_graph("before")
-            await trio.sleep_forever()
+    async def program(ml, contexts):
+        context = await ml.create_context(**options)
+        contexts.append(context)
+        graph = await build_add_buffer(context, await constant(context, [1, 1]))
+        await context.save_graph("before", graph)
+        monkeypatch.setattr(place, interrupting(pkgutil.resolve_name(place)))
+        context.save_graph("k", graph)
+        await context.load_graph("before")
+        await trio.sleep_forever()
 
-    seen = []
-    with pytest.raises(KeyboardInterrupt):
-        trio.run(program)
-    assert_nothing_is_left(seen[0])
+    assert_interrupted(program, graph_cache=tmp_path / "graphs")
     assert list((tmp_path / "graphs").glob(f"*{UNFINISHED}")) == []
 
 
-def test_an_interrupt_while_a_context_is_destroyed_leaves_none_of_it(options):
-    async def program():
-        async with open_ml() as ml:
-            context = await ml.create_context(**options)
-            seen.append(context)
-            await filled(context, [1, 2])
-            context._device.recall_lent = interrupting(context._device.recall_lent)
-            context.destroy()
-            assert context.lost.state == "fulfilled"
-            await trio.sleep_forever()
+def test_an_interrupt_while_a_context_is_destroyed_leaves_nothing_of_it(options):
+    async def program(ml, contexts):
+        context = await ml.create_context(**options)
+        contexts.append(context)
+        await filled(context, [1, 2])
+        context._device.recall_lent = interrupting(context._device.recall_lent)
+        context.destroy()
+        assert context.lost.state == "fulfilled"
+        await trio.sleep_forever()
 
-    seen = []
-    with pytest.raises(KeyboardInterrupt):
-        trio.run(program)
-    assert_nothing_is_left(seen[0])
+    assert_interrupted(program)
 
 
 def test_an_interrupt_while_the_block_is_being_left_waits_until_nothing_is_left(options):
@@ -175,14 +169,14 @@ def test_an_interrupt_while_the_block_is_being_left_waits_until_nothing_is_left(
             backend = context._device.backend
             backend.close = interrupting(backend.close)
         left.append(True)
-        assert_nothing_is_left(context)
+        assert_ended(context)
         await trio.sleep_forever()
 
     seen, left = [], []
     with pytest.raises(KeyboardInterrupt):
         trio.run(program)
     assert left == [True]
-    assert_nothing_is_left(seen[0])
+    assert_ended(seen[0])
 
 
 def test_an_interrupt_while_a_promise_is_awaited_ends_that_wait_and_not_the_work(options):
@@ -203,8 +197,8 @@ def test_an_interrupt_while_a_promise_is_awaited_ends_that_wait_and_not_the_work
 
 
 @pytest.mark.parametrize("wait", ["promise", "end"])
-def test_an_interrupt_as_a_wait_begins_leaves_nobody_to_be_woken(options, monkeypatch, wait):
-    """What was waited for comes while the task waits for something else, which it does not disturb."""
+def test_an_interrupt_as_a_wait_begins_leaves_no_waiter(options, monkeypatch, wait):
+    """The awaited event comes while the task waits for another one, and does not wake it."""
     begin = trio.lowlevel.wait_task_rescheduled
 
     def interrupted(abort):

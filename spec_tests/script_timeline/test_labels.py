@@ -1,14 +1,12 @@
-"""Labels of contexts, buffers and graphs: in reprs, errors and traces."""
+"""Labels of contexts, buffers and graphs are shown in reprs, errors, statistics and traces."""
 
 import numpy as np
 import pytest
 
 from spec_tests.support.drawing import build_add_one
+from spec_tests.support.scene import F32, ONES
 from spec_tests.support.trace_format import check_document, of_phase
 from webnn_py import DestroyedBufferError, InvalidStateError, MLGraphBuilder, OperationError, UnknownError
-
-F32 = {"data_type": "float32", "shape": [2]}
-ONES = np.ones(2, np.float32)
 
 
 async def labelled(context, label="weights"):
@@ -24,11 +22,8 @@ async def test_a_buffer_keeps_the_label_that_it_was_given(context, label):
     assert buffers[0].label == label
 
 
-async def test_without_one_it_is_empty(context):
+async def test_a_label_of_a_buffer_is_converted_as_labels_of_operators_are(context):
     assert (await context.create_buffer(**F32)).label == ""
-
-
-async def test_it_is_converted_as_labels_of_operators_are(context):
     assert (await labelled(context, "a\ud800")).label == "a\ufffd"
     for call in (
         lambda: context.create_buffer(**F32, label=3),
@@ -48,11 +43,10 @@ async def test_a_graph_keeps_its_label(context):
     assert repr(graph).startswith("<MLGraph 'classifier' 1 operator")
 
 
-async def test_reprs_and_errors_tell_it(context):
+async def test_reprs_and_errors_show_the_label_of_a_buffer(context):
     buffer, other = await labelled(context), await context.create_buffer(data_type="int8", shape=[2], label="wide")
     assert repr(buffer) == "<MLBuffer 'weights' float32 [2] readable writable>"
-    builder = MLGraphBuilder(context)
-    graph = await builder.build({"y": builder.relu(builder.input("x", **F32))})
+    graph = await build_add_one(context, [2])
     with pytest.raises(TypeError, match=r"inputs\['x'\] is 'wide' int8 \[2\]; it must be float32"):
         context.dispatch(graph, {"x": other}, {"y": buffer})
     with pytest.raises(TypeError, match=r"write_buffer\(\): 'weights' "):
@@ -62,7 +56,7 @@ async def test_reprs_and_errors_tell_it(context):
         context.write_buffer(buffer, ONES)
 
 
-async def test_a_trace_tells_it(ml, context):
+async def test_a_trace_shows_the_label_of_a_buffer(ml, context):
     with ml.trace() as trace:
         buffer = await labelled(context)
         context.write_buffer(buffer, ONES)
@@ -77,7 +71,7 @@ async def test_a_trace_tells_it(ml, context):
 
 
 def memory(context):
-    """By label, what lives: buffers, graphs and bytes; reads have ended, so that the bytes are all that live."""
+    """Return the buffers, graphs and bytes that live, by label; no read may be pending."""
     statistics = context.statistics()
     by_label = statistics.by_label
     assert sum(item.live_bytes for item in by_label) == statistics.live_bytes
@@ -86,7 +80,7 @@ def memory(context):
     return {item.label: (item.live_buffers, item.live_graphs, item.live_bytes) for item in by_label}
 
 
-async def test_statistics_tell_what_lives_by_label(context):
+async def test_statistics_count_live_things_by_label(context):
     assert memory(context) == {}
     kept = [await labelled(context, label) for label in ("cache", "cache", "scores", "")]
     assert memory(context) == {"cache": (2, 0, 16), "scores": (1, 0, 8), "": (1, 0, 8)}
@@ -113,7 +107,7 @@ async def test_a_constant_buffer_that_a_graph_holds_is_counted_under_its_own_lab
     assert memory(context) == {}
 
 
-async def test_what_graphs_share_is_counted_under_the_label_of_the_first(context):
+async def test_shared_constants_are_counted_under_the_label_of_the_first_graph(context):
     numbers = np.arange(4000, dtype=np.float32)
     graphs = []
     for label in ("one", "other"):

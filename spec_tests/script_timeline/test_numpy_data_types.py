@@ -1,4 +1,4 @@
-"""A data type may be given as numpy's: a dtype or a scalar type of one of the eight names."""
+"""A data type may be given as a dtype or scalar type of numpy that has one of the eight names."""
 
 import numpy as np
 import pytest
@@ -23,35 +23,23 @@ DRAWN = {
     "cast": lambda builder, data_type: builder.cast(builder.input("x", data_type="uint8", shape=[2]), data_type),
 }
 
-CREATED = {
-    "create_buffer": lambda context, data_type: context.create_buffer(data_type=data_type, shape=[2]),
-    "create_constant_buffer": lambda context, data_type: context.create_constant_buffer(
-        np.zeros(2, data_type), data_type=data_type, shape=[2]
-    ),
-}
-
 
 @cells("name", DATA_TYPES)
 @cells("way", WAYS)
-@cells("method", DRAWN)
-async def test_an_operand_is_drawn_with(numpy_context, method, way, name):
-    operand = DRAWN[method](MLGraphBuilder(numpy_context), WAYS[way](name))
-    assert operand.data_type == name
-    assert type(operand.data_type) is str
-
-
-@cells("name", DATA_TYPES)
-@cells("way", WAYS)
-@cells("method", CREATED)
-async def test_a_buffer_is_created_with(numpy_context, method, way, name):
-    buffer = await CREATED[method](numpy_context, WAYS[way](name))
-    assert buffer.data_type == name
-    assert type(buffer.data_type) is str
+async def test_buffers_and_operands_take_data_types_of_numpy(numpy_context, way, name):
+    builder, data_type = MLGraphBuilder(numpy_context), WAYS[way](name)
+    described = {"data_type": data_type, "shape": [2]}
+    things = [draw(builder, data_type) for draw in DRAWN.values()]
+    things.append(await numpy_context.create_buffer(**described))
+    things.append(await numpy_context.create_constant_buffer(np.zeros(2, data_type), **described))
+    for thing in things:
+        assert thing.data_type == name
+        assert type(thing.data_type) is str
 
 
 @cells("operator", ["arg_min", "arg_max"])
 @cells("data_type", [np.int64, np.dtype("int64"), np.longlong, np.dtype(np.longlong)])
-async def test_indices_are_of(numpy_context, operator, data_type):
+async def test_indices_take_data_types_of_numpy(numpy_context, operator, data_type):
     builder = MLGraphBuilder(numpy_context)
     x = builder.input("x", data_type=np.float32, shape=[2])
     assert getattr(builder, operator)(x, 0, output_data_type=data_type).data_type == "int64"
@@ -62,7 +50,7 @@ async def test_indices_are_of(numpy_context, operator, data_type):
     [np.float64, np.dtype(bool), np.bool_, np.dtype("float32").newbyteorder(), np.floating, float, int, "<f4"],
     ids=repr,
 )
-async def test_an_operator_refuses(numpy_context, data_type):
+async def test_an_operator_refuses_other_data_types(numpy_context, data_type):
     builder = MLGraphBuilder(numpy_context)
     x = builder.input("x", data_type="float32", shape=[2])
     allowed = "must be one of float32, float16, .*uint8, or numpy's native dtype of that name$"

@@ -1,4 +1,4 @@
-"""``MLGraph.profile()``: where the time of a dispatch goes, kernel by kernel."""
+"""``MLGraph.profile()`` reports the time of a dispatch, kernel by kernel."""
 
 import json
 
@@ -19,14 +19,14 @@ X = np.linspace(-1, 1, 2 * 8, dtype=np.float32).reshape(2, 8)
 
 
 @pytest.fixture
-def _tells_times(backend):
+def _times_kernels(backend):
     if backend == "onnxruntime":
-        pytest.skip("it tells no kernel's time")
+        pytest.skip("it does not time kernels")
 
 
 @pytest.fixture
-def rated(context, _tells_times, monkeypatch):
-    """A context whose device has known rates, since measuring them takes a while."""
+def rated(context, _times_kernels, monkeypatch):
+    """Return a context whose device has known rates, since measuring them takes a while."""
     monkeypatch.setattr(measuring, "ROW_SECONDS", 0.0)
     context._device.rates["float32"] = RATES
     return context
@@ -40,7 +40,7 @@ async def perceptron(context):
     return await builder.build({"y": builder.softmax(builder.relu(product, label="act"), 1)})
 
 
-async def test_kernels_tell_their_nodes_and_counts(rated, backend):
+async def test_kernels_have_their_nodes_and_counts(rated, backend):
     profile = await (await perceptron(rated)).profile({"x": X}, repeat=2)
     nodes = [(node.operator, node.label, node.flops) for kernel in profile.kernels for node in kernel.nodes]
     assert nodes == [("matmul", "dense", 2 * 2 * 4 * 8), ("relu", "act", 8), ("softmax", "", 5 * 8)]
@@ -68,7 +68,7 @@ async def test_kernels_and_waiting_are_the_whole_dispatch(rated):
 
 
 async def test_kernels_add_up_to_the_dispatch_by_the_clock_that_has_timed_them(rated):
-    """A busy machine makes kernels longer and the whole as much; only what lies between them could tell otherwise."""
+    """Compare times that a busy machine makes longer alike."""
     is_fast = rated.backend.name == "wgpu" and "(software)" not in str(rated.backend)
     size = 2048 if is_fast else 192  # what lies between two kernels is microseconds
     builder = MLGraphBuilder(rated)
@@ -119,16 +119,8 @@ async def test_other_tasks_have_their_turns_while_a_graph_is_profiled(rated, mon
     assert seen[-1] - seen[10] >= 15, "the first may have run in a thread"
 
 
-async def test_nothing_is_left_behind(rated):
-    graph = await perceptron(rated)
-    before = rated.statistics()
-    await graph.profile({"x": X}, repeat=1)
-    after = rated.statistics()
-    assert (after.live_buffers, after.live_bytes) == (before.live_buffers, before.live_bytes)
-
-
 @pytest.mark.parametrize(
-    ("feeds", "repeat", "told"),
+    ("feeds", "repeat", "words"),
     [
         ({}, 1, r"feeds are of \[\]; the graph's inputs are \['x'\]"),
         ({"x": X, "y": X}, 1, r"feeds are of \['x', 'y'\]; the graph's inputs are \['x'\]"),
@@ -139,22 +131,20 @@ async def test_nothing_is_left_behind(rated):
         ({"x": X}, "often", "repeat is 'often'"),
     ],
 )
-async def test_what_does_not_fit_is_refused_and_nothing_is_made(rated, feeds, repeat, told):
+async def test_wrong_arguments_are_refused_and_nothing_is_made(rated, feeds, repeat, words):
     graph = await perceptron(rated)
     before = rated.statistics()
-    with pytest.raises(TypeError, match=rf"^profile\(\): {told}"):
+    with pytest.raises(TypeError, match=rf"^profile\(\): {words}"):
         await graph.profile(feeds, repeat=repeat)
     assert rated.statistics() == before
 
 
 async def test_a_destroyed_graph_and_a_lost_context_are_refused(rated):
     graph = await perceptron(rated)
-    graph.destroy()
-    with pytest.raises(InvalidStateError, match="the graph is destroyed"):
-        await graph.profile({"x": X})
-    rated.destroy()
-    with pytest.raises(InvalidStateError, match="the context is lost"):
-        await graph.profile({"x": X})
+    for thing, words in ((graph, "the graph is destroyed"), (rated, "the context is lost")):
+        thing.destroy()
+        with pytest.raises(InvalidStateError, match=words):
+            await graph.profile({"x": X})
 
 
 async def test_a_graph_may_be_destroyed_while_it_is_profiled(rated):
@@ -173,26 +163,23 @@ async def test_a_context_may_be_destroyed_while_a_graph_is_profiled(rated):
         await promise
 
 
-async def test_the_promise_knows_the_line_that_asked(rated):
-    graph = await perceptron(rated)
-    promise = graph.profile({"x": X}, repeat=1)
-    assert promise._line[0].co_name == "test_the_promise_knows_the_line_that_asked"
-    await promise
-
-
-async def test_a_failing_device_rejects_and_everything_is_released(rated, device):
+async def test_nothing_is_left_after_a_profile_and_after_one_that_fails(rated, device):
     graph = await perceptron(rated)
     await rated.drain()
     before = rated.statistics()
+    promise = graph.profile({"x": X}, repeat=1)
+    assert promise._line[0].co_name == "test_nothing_is_left_after_a_profile_and_after_one_that_fails"
+    await promise
+    lives = rated.statistics()
     device.failing["dispatch"] = RuntimeError("out of order")
     with pytest.raises(UnknownError, match=r"^profile\(\) failed on the device: out of order"):
         await graph.profile({"x": X}, repeat=1)
-    after = rated.statistics()
-    assert (after.live_buffers, after.live_bytes) == (before.live_buffers, before.live_bytes)
+    for after in (lives, rated.statistics()):
+        assert (after.live_buffers, after.live_bytes) == (before.live_buffers, before.live_bytes)
 
 
-@pytest.mark.usefixtures("_tells_times")
-async def test_a_saved_graph_tells_the_same(tmp_path, options):
+@pytest.mark.usefixtures("_times_kernels")
+async def test_a_loaded_graph_has_the_kernels_of_the_built_one(tmp_path, options):
     async with open_ml(graph_cache=tmp_path) as ml:
         context = await ml.create_context(**options)
         context._device.rates["float32"] = RATES
@@ -204,13 +191,13 @@ async def test_a_saved_graph_tells_the_same(tmp_path, options):
         assert [kernel.bytes_moved for kernel in loaded.kernels] == [kernel.bytes_moved for kernel in built.kernels]
 
 
-async def test_a_device_that_tells_no_times_says_so(ml):
+async def test_a_device_that_does_not_time_kernels_is_refused(ml):
     context = await ml.create_context(backend="small")
-    with pytest.raises(NotSupportedError, match=r"^profile\(\): small .* tells no kernel's time"):
+    with pytest.raises(NotSupportedError, match=r"^profile\(\): small .* reports no kernel's time"):
         await (await perceptron(context)).profile({"x": X})
 
 
-@pytest.mark.usefixtures("_tells_times")
+@pytest.mark.usefixtures("_times_kernels")
 async def test_rates_are_measured_once(context):
     graph = await perceptron(context)
     rates = (await graph.profile({"x": X}, repeat=1)).rates
@@ -221,7 +208,7 @@ async def test_rates_are_measured_once(context):
         assert (await graph.profile({"x": X}, repeat=1)).rates is rates
 
 
-@pytest.mark.usefixtures("_tells_times")
+@pytest.mark.usefixtures("_times_kernels")
 async def test_a_graph_of_float16_is_held_against_rates_in_float16(context):
     context._device.rates["float16"] = attrs.evolve(RATES, data_type="float16")
     builder = MLGraphBuilder(context)
@@ -232,7 +219,7 @@ async def test_a_graph_of_float16_is_held_against_rates_in_float16(context):
     assert [kernel.bytes_moved for kernel in profile.kernels] == [2 * X.size * 2]
 
 
-# --- what is made of measurements ----------------------------------------------------------------------------------
+# --- profiles of measurements --------------------------------------------------------------------------------------
 
 MATMUL, RELU = KernelNode("matmul", "dense", 4_000_000), KernelNode("relu", "", 1000)
 
@@ -298,17 +285,17 @@ def test_the_text_is_a_table_by_time_that_fits_a_hundred_columns():
     ]
 
 
-def test_what_timing_adds_to_a_kernel_is_taken_off():
+def test_the_cost_of_timing_is_subtracted_from_each_kernel():
     profile = GraphProfile.of("a device", attrs.evolve(MEASURED, rates=attrs.evolve(RATES, timing_seconds=0.002)))
     assert [kernel.seconds for kernel in profile.kernels] == pytest.approx([0.003, 0.0005, 0.0001])
     assert str(profile).splitlines()[2:4] == [
         "kernels take 3.60 ms of 8.70 ms by the GPU's clock, 51.4% of a dispatch in a row",
-        "timing makes a kernel 2.00 ms longer, which is taken off",
+        "timing makes a kernel 2.00 ms longer, which is subtracted",
     ]
 
 
 @pytest.mark.parametrize(("clock", "longer"), [("gpu", 1.5e-6), ("host", 0)])
-async def test_what_timing_adds_is_what_a_chain_takes_more_than_in_a_row(rated, monkeypatch, clock, longer):
+async def test_the_cost_of_timing_is_the_difference_of_a_timed_chain_and_a_plain_row(rated, monkeypatch, clock, longer):
     rows = iter([50e-6, 48e-6, 49e-6, 70e-6, 48e-6])
 
     async def warm_up(_dispatches, _least):
@@ -326,7 +313,7 @@ async def test_what_timing_adds_is_what_a_chain_takes_more_than_in_a_row(rated, 
     assert await measuring.time_timing(rated._device) == pytest.approx(longer)
 
 
-async def test_a_device_of_slow_memory_is_not_asked_what_timing_adds(rated, monkeypatch):
+async def test_the_cost_of_timing_is_not_measured_on_a_device_of_slow_memory(rated, monkeypatch):
     async def unexpected(_device):
         pytest.fail("it was asked")
 
@@ -338,7 +325,7 @@ async def test_a_device_of_slow_memory_is_not_asked_what_timing_adds(rated, monk
     assert (await measuring.measure_rates(rated._device, "float32")).timing_seconds == 0
 
 
-def test_operations_are_told_in_a_unit_that_suits_the_device():
+def test_operations_are_shown_in_a_unit_that_suits_the_device():
     slower = attrs.evolve(MEASURED, rates=attrs.evolve(RATES, multiplied_flops_per_second=5e10))
     lines = str(GraphProfile.of("a device", slower)).splitlines()
     assert lines[3] == "the device copies 2.00 GB/s and multiplies 50.0 GF/s in float32"
@@ -356,7 +343,7 @@ def test_long_labels_are_cut_and_short_kernels_summed_up():
     assert any(line.split() == ["55.0", "ms", "55.0%", "waiting", "and", "launch"] for line in lines)
 
 
-def test_what_a_device_has_drawn_in_another_operators_place_is_told_as_that():
+def test_operators_of_a_composite_are_shown_as_the_composite():
     drawn = [KernelNode(name, "in batchNormalization [norm]", 1) for name in ("sub", "mul", "add")]
     kernels = [timing(1, (MATMUL, *drawn, RELU), 10)]
     (kernel,) = GraphProfile.of("a device", Measurement([MeasuredRun(1, kernels)], [1], [1], RATES)).kernels

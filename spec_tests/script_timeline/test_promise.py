@@ -1,8 +1,7 @@
-"""``MLPromise``: settled once, awaited by anybody any number of times."""
+"""``MLPromise`` is settled once, and any number of tasks may await it any number of times."""
 
 import gc
 import traceback
-import warnings
 import weakref
 
 import numpy as np
@@ -12,14 +11,8 @@ from trio.testing import assert_checkpoints, assert_no_checkpoints, wait_all_tas
 
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number
-from spec_tests.support.watched_device import quiet
 from webnn_py import (
-    ML,
     InvalidStateError,
-    MLBuffer,
-    MLContext,
-    MLGraph,
-    MLOperand,
     MLPromise,
     UnknownError,
 )
@@ -51,20 +44,6 @@ async def test_the_first_settlement_is_the_only_one(settle):
     assert (promise.state, await outcome(promise)) == (state, result)
 
 
-async def test_the_state_tells_what_has_happened(context):
-    buffer = await filled(context, [1, 2])
-    context.device_timeline.pause()
-    fulfilled, rejected = context.read_buffer(buffer), context.read_buffer(buffer, out=b"")
-    assert (fulfilled.state, rejected.state) == ("pending", "rejected")
-    assert repr(fulfilled) == "<MLPromise of read_buffer() pending>"
-    await context.device_timeline.step(2)
-    assert fulfilled.state == "fulfilled"
-    assert repr(fulfilled) == "<MLPromise of read_buffer() fulfilled>"
-    assert repr(rejected) == "<MLPromise of read_buffer() rejected: TypeError: out is read-only; it must be writable>"
-    with pytest.raises(TypeError, match="read-only"):
-        await rejected
-
-
 async def test_a_promise_acts_without_being_awaited(context):
     buffer, out = await filled(context, [1, 2]), np.zeros(2, np.float32)
     with assert_no_checkpoints():
@@ -77,15 +56,7 @@ async def test_a_promise_acts_without_being_awaited(context):
 
 
 @settlements()
-async def test_awaiting_a_settled_promise_is_a_checkpoint(settle):
-    promise = MLPromise._create()
-    settle(promise)
-    with assert_checkpoints():
-        await outcome(promise)
-
-
-@settlements()
-async def test_awaiting_a_pending_promise_is_a_checkpoint(settle, autojump_clock):
+async def test_an_await_is_a_checkpoint(settle, autojump_clock):
     promise = MLPromise._create()
     async with trio.open_nursery() as nursery:
 
@@ -94,8 +65,9 @@ async def test_awaiting_a_pending_promise_is_a_checkpoint(settle, autojump_clock
             settle(promise)
 
         nursery.start_soon(settle_later)
-        with assert_checkpoints():
-            await outcome(promise)
+        for _ in range(2):  # pending, then settled
+            with assert_checkpoints():
+                await outcome(promise)
 
 
 # --- many who wait ---------------------------------------------------------------------------------------------------
@@ -120,50 +92,10 @@ async def test_many_tasks_and_many_awaits_get_the_same_answer(settle):
     assert len(set(answers)) == 1
 
 
-async def test_all_who_await_get_the_same_object(context):
+async def test_every_await_gets_the_same_object(context):
     buffer = await filled(context, [1, 2])
     promise = context.read_buffer(buffer)
     assert await promise is await promise
-
-
-@settlements()
-async def test_a_cancelled_await_ends_alone(settle):
-    promise, answers = MLPromise._create(), {}
-
-    async def wait(name, scope):
-        with scope:
-            answers[name] = await outcome(promise)
-
-    scopes = [trio.CancelScope() for _ in range(3)]
-    async with trio.open_nursery() as nursery:
-        for name, scope in enumerate(scopes):
-            nursery.start_soon(wait, name, scope)
-        await wait_all_tasks_blocked()
-        scopes[1].cancel()
-        await wait_all_tasks_blocked()
-        assert scopes[1].cancelled_caught
-        assert promise.state == "pending"
-        settle(promise)
-    assert answers.keys() == {0, 2}
-
-
-async def test_a_cancelled_await_leaves_the_device_at_work(context, device, autojump_clock):
-    buffer = await filled(context, [1, 2])
-    await context.drain()
-    device.waiting["read"] = ready = trio.Event()
-    out = np.zeros(2, np.float32)
-    promise = context.read_buffer(buffer, out=out)
-
-    with trio.move_on_after(1) as scope:
-        await promise
-    assert scope.cancelled_caught
-    assert promise.state == "pending"
-    ready.set()
-    await promise
-
-    np.testing.assert_array_equal(out, [1, 2])
-    context.write_buffer(buffer, np.array([3, 4], np.float32))
-    np.testing.assert_array_equal(await context.read_buffer(buffer), [3, 4])
 
 
 async def test_an_await_in_a_cancelled_scope_is_cancelled_even_if_the_promise_is_settled(context):
@@ -192,7 +124,7 @@ async def test_a_promise_settled_in_the_moment_of_a_cancellation_still_answers_t
     assert answers == ["value"]
 
 
-async def test_a_settled_promise_holds_nothing_of_who_waited():
+async def test_a_settled_promise_holds_no_reference_to_its_waiters():
     promise = MLPromise._create()
 
     class Witness:
@@ -217,61 +149,32 @@ async def test_a_settled_promise_holds_nothing_of_who_waited():
 # --- rejections ------------------------------------------------------------------------------------------------------
 
 
-async def test_a_rejection_by_destroy_is_silent_when_nobody_awaits_it(context, capfd):
-    buffer = await filled(context, [1, 2])
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        pending = context.read_buffer(buffer)
-        buffer.destroy()
-        assert pending.state == "rejected"
-        del pending
-        gc.collect()
-        await context.drain()
-        await quiet(context)
-    assert [str(warning.message) for warning in caught] == []
-    assert capfd.readouterr() == ("", "")
-
-
-async def test_each_await_gets_an_exception_of_its_own():
+async def test_each_await_raises_an_exception_of_its_own():
     promise, cause = MLPromise._create(), ValueError("cause")
     rejection = UnknownError("reason")
     rejection.__cause__ = cause
     promise._reject(rejection)
     caught = []
 
-    async def wait_here():
-        with pytest.raises(UnknownError, match="reason") as info:
-            await promise
-        caught.append(info.value)
-
-    async def wait_there():
+    async def wait():
         with pytest.raises(UnknownError, match="reason") as info:
             await promise
         caught.append(info.value)
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(wait_here)
-        nursery.start_soon(wait_there)
-    await wait_here()
+        nursery.start_soon(wait)
+        nursery.start_soon(wait)
+    await wait()
 
     assert len({id(error) for error in (*caught, rejection)}) == 4
     assert {type(error) for error in caught} == {UnknownError}
     assert all(error.__cause__ is cause for error in caught)
     for error in caught:
-        names = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
-        assert ("wait_here" in names) != ("wait_there" in names), "the tracebacks of two tasks are mixed"
+        frames = traceback.extract_tb(error.__traceback__)
+        assert [frame.name for frame in frames].count("wait") == 1, "the tracebacks of two tasks are mixed"
     assert rejection.__traceback__ is None, "what the promise holds must not grow with every await"
     caught[0].add_note("mine")
     assert not hasattr(caught[1], "__notes__")
-
-
-async def test_an_exception_raised_on_the_device_is_the_cause_and_not_the_exception(context, device):
-    device.failing["allocate"] = error = MemoryError("no room")
-    promise = context.create_buffer(data_type="int8", shape=[1])
-    for _ in range(2):
-        with pytest.raises(UnknownError) as caught:
-            await promise
-        assert caught.value.__cause__ is error
 
 
 async def test_a_rejection_of_a_destroyed_buffer_keeps_its_type_in_every_copy(context):
@@ -287,7 +190,7 @@ async def test_a_rejection_of_a_destroyed_buffer_keeps_its_type_in_every_copy(co
 # --- what a promise and the other handles are not --------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore:UnknownError that nobody awaited:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:UnknownError that was never awaited:RuntimeWarning")
 @settlements()
 def test_a_promise_is_neither_true_nor_false(settle):
     promise = MLPromise._create()
@@ -296,13 +199,6 @@ def test_a_promise_is_neither_true_nor_false(settle):
     settle(promise)
     with pytest.raises(TypeError, match="neither true nor false; await it"):
         bool(promise)
-
-
-@pytest.mark.parametrize("kind", [ML, MLContext, MLBuffer, MLGraph, MLOperand, MLPromise])
-@pytest.mark.parametrize("arguments", [(), (1,)], ids=["no arguments", "an argument"])
-def test_a_handle_has_no_public_constructor(kind, arguments):
-    with pytest.raises(TypeError, match=rf"^{kind.__name__} has no public constructor"):
-        kind(*arguments)
 
 
 async def test_handles_are_compared_by_identity(context):

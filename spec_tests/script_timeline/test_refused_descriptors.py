@@ -1,4 +1,4 @@
-"""Data types, shapes and sizes that no buffer, input or constant may have, and the greatest that they may."""
+"""Data types, shapes and sizes that buffers, inputs and constants refuse, and the largest that they accept."""
 
 import numpy as np
 import pytest
@@ -54,14 +54,9 @@ METHODS = {
 }
 
 
-@pytest.fixture
-async def scene(ml, options):
-    return await set_scene(ml, options)
-
-
 @cells("method", METHODS)
 @cells("what", BAD)
-async def test_a_descriptor_is_refused_for(ml, options, method, what):
+async def test_a_wrong_descriptor_is_refused(ml, options, method, what):
     scene = await set_scene(ml, options)
     data_type, shape, words = BAD[what]
     words = words.replace("LONGEST", str(longest_operand(scene.context)))
@@ -78,7 +73,7 @@ async def test_a_descriptor_is_refused_for(ml, options, method, what):
     [("float64", "'float64'; it must be one of"), (np.float64, "numpy.float64"), (None, "data_type is missing")],
     ids=["of numpy only", "of numpy", "missing"],
 )
-async def test_a_number_is_refused_for_a_data_type(scene, data_type, words):
+async def test_a_number_of_a_wrong_data_type_is_refused(scene, data_type, words):
     call = lambda: scene.builder.constant(1, data_type=data_type)  # noqa: E731
     await assert_refused("constant", call, TypeError, rf"constant\(\).*{words}")
     await assert_works("constant", scene)

@@ -1,4 +1,4 @@
-"""Reprs say what a thing is, its name and its state; they stay short, never raise and change nothing."""
+"""Reprs show the kind of a thing, its name and its state; they stay short, never raise and change nothing."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ F32 = {"data_type": "float32", "shape": [4]}
 HANDLES = [MLBuffer, MLContext, MLGraph, MLOperand, MLPromise]
 
 
-async def test_an_operand_tells_its_operator_and_label(numpy_context):
+async def test_the_repr_of_an_operand_has_its_operator_and_label(numpy_context):
     builder = MLGraphBuilder(numpy_context)
     x = builder.input("x", **F32)
     assert repr(x) == "<MLOperand input 'x' float32 [4]>"
@@ -29,7 +29,7 @@ async def test_a_label_is_shown_without_control_characters_and_cut(numpy_context
     assert len(shown) < 120
 
 
-async def test_a_builder_tells_whether_it_is_spent(numpy_context):
+async def test_the_repr_of_a_builder_shows_that_it_was_destroyed(numpy_context):
     builder = MLGraphBuilder(numpy_context)
     builder.input("x", **F32)
     assert repr(builder) == "<MLGraphBuilder 1 operands>"
@@ -37,7 +37,7 @@ async def test_a_builder_tells_whether_it_is_spent(numpy_context):
     assert repr(builder) == "<MLGraphBuilder destroyed>"
 
 
-async def test_a_graph_with_many_names_tells_the_first_ones(numpy_context):
+async def test_the_repr_of_a_graph_has_the_first_of_many_names(numpy_context):
     builder = MLGraphBuilder(numpy_context)
     x = builder.input("x" * 100, **F32)
     graph = await builder.build({f"y{index}": builder.relu(x) for index in range(1000)})
@@ -49,7 +49,7 @@ async def test_a_graph_with_many_names_tells_the_first_ones(numpy_context):
     assert repr(graph).endswith("and 996 more, destroyed>")
 
 
-async def test_a_buffer_tells_its_flags_and_its_end(numpy_context):
+async def test_the_repr_of_a_buffer_has_its_flags_and_its_end(numpy_context):
     buffer = await numpy_context.create_buffer(**F32, readable=True, writable=True)
     constant = await numpy_context.create_constant_buffer(np.ones(4, np.float32), **F32)
     buffer.destroy()
@@ -57,7 +57,7 @@ async def test_a_buffer_tells_its_flags_and_its_end(numpy_context):
     assert repr(constant) == "<MLBuffer float32 [4] constant>"
 
 
-async def test_a_promise_tells_the_call_that_it_answers(numpy_context):
+async def test_the_repr_of_a_promise_has_its_call(numpy_context):
     drawn = MLGraphBuilder(numpy_context)
     numpy_context.device_timeline.pause()
     creation, refused = numpy_context.create_buffer(**F32), drawn.build({})
@@ -72,9 +72,9 @@ async def test_a_promise_tells_the_call_that_it_answers(numpy_context):
     assert repr(creation) == "<MLPromise of create_buffer() fulfilled>"
 
 
-@pytest.mark.filterwarnings("ignore:UnknownError that nobody awaited:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:UnknownError that was never awaited:RuntimeWarning")
 @pytest.mark.parametrize("words", ["no\nroom " * 1000, "", "\n"], ids=["long", "empty", "blank"])
-async def test_a_promise_tells_the_error_on_one_short_line(words):
+async def test_the_repr_of_a_promise_has_the_error_on_one_short_line(words):
     promise = MLPromise._create("read_buffer()")
     promise._reject(UnknownError(words))
     assert repr(promise).startswith("<MLPromise of read_buffer() rejected: UnknownError: ")
@@ -82,7 +82,7 @@ async def test_a_promise_tells_the_error_on_one_short_line(words):
     assert len(repr(promise)) < 140
 
 
-async def test_a_timeline_tells_what_waits_and_whether_it_runs(ml, numpy_context):
+async def test_the_repr_of_a_timeline_has_its_queue_and_state(ml, numpy_context):
     timeline = numpy_context.device_timeline
     assert repr(timeline) == "<DeviceTimeline 0 queued>"
     timeline.pause()
@@ -96,7 +96,7 @@ async def test_a_timeline_tells_what_waits_and_whether_it_runs(ml, numpy_context
     assert repr(timeline) == "<DeviceTimeline 0 queued, ended, context lost>"
 
 
-async def test_a_context_tells_where_it_runs_and_why_it_is_lost(numpy_context):
+async def test_the_repr_of_a_context_has_its_device_and_the_reason_of_its_loss(numpy_context):
     assert repr(numpy_context) == f"<MLContext on {numpy_context.backend}>"
     numpy_context._lose("gone " * 1000)
     assert repr(numpy_context).startswith(f"<MLContext on {numpy_context.backend}, lost: gone gone")
@@ -113,11 +113,11 @@ async def test_a_repr_enqueues_nothing(numpy_context):
 
 
 @pytest.mark.parametrize("handle", HANDLES)
-def test_what_a_constructor_refused_has_a_repr(handle):
+def test_an_incomplete_handle_has_a_repr(handle):
     assert repr(handle.__new__(handle)) == f"<{handle.__name__} incomplete>"
 
 
-def test_a_builder_that_its_constructor_refused_has_a_repr():
+def test_an_incomplete_builder_has_a_repr():
     builder = MLGraphBuilder.__new__(MLGraphBuilder)
     with pytest.raises(TypeError):
         builder.__init__(None)

@@ -1,8 +1,7 @@
-"""What ``write_buffer()``, ``constant()`` and ``create_constant_buffer()`` take for data, and what they refuse."""
+"""Data for ``write_buffer()``, ``constant()`` and ``create_constant_buffer()``: accepted, refused and copied."""
 
 import array
 import ctypes
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -12,39 +11,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from spec_tests.support.cells import cells
+from spec_tests.support.cells import Cells, cells
 from spec_tests.support.host_data import FORMS, WAYS_IN, extremes, write
 from spec_tests.support.watched_device import quiet
 from webnn_py import open_ml
 from webnn_py.descriptors import DATA_TYPES
 
-
-@pytest.fixture(params=WAYS_IN)
-def way_in(request):
-    return request.param
-
-
 # --- accepted --------------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def telling(case):
-    """Say which of the cases of a test it is that fails."""
-    try:
-        yield
-    except Exception as error:
-        error.add_note(f"the case: {case}")
-        raise
-
-
 @cells("data_type", DATA_TYPES)
-async def test_data_arrive_bit_by_bit_from_every_form(context, way_in, data_type):
+async def test_data_of_every_form_arrive_bit_by_bit(context, way_in, data_type):
     values = extremes(data_type)
-    for form, make in FORMS.items():
-        with telling(form):
-            arrived = await WAYS_IN[way_in](context, make(values), data_type, values.shape)
-            assert (arrived.dtype, arrived.shape) == (values.dtype, values.shape)
-            assert arrived.tobytes() == values.tobytes()
+    with Cells() as run:
+        for form, make in FORMS.items():
+            with run.cell(form):
+                arrived = await WAYS_IN[way_in](context, make(values), data_type, values.shape)
+                assert (arrived.dtype, arrived.shape) == (values.dtype, values.shape)
+                assert arrived.tobytes() == values.tobytes()
 
 
 @cells("data_type", DATA_TYPES)
@@ -165,7 +149,7 @@ REFUSED = {
 
 
 @cells("what", REFUSED)
-async def test_data_are_refused_when_they_are(context, way_in, what):
+async def test_wrong_data_are_refused(context, way_in, what):
     make, words = REFUSED[what]
     with pytest.raises(TypeError, match=rf"{way_in}\(\).*{words}") as caught:
         await WAYS_IN[way_in](context, make(), "float32", (2, 3))
@@ -175,28 +159,21 @@ async def test_data_are_refused_when_they_are(context, way_in, what):
 
 
 @cells("wanted", DATA_TYPES)
-async def test_typed_data_of_one_data_type_are_refused_for_another(context, way_in, wanted):
-    shape = (8 // np.dtype(wanted).itemsize,)
-    for source_type in DATA_TYPES:
-        source = np.ones(8 // np.dtype(source_type).itemsize, source_type)
-        with telling(source_type):
-            if source_type in {wanted, "uint8"}:
-                assert (await WAYS_IN[way_in](context, source, wanted, shape)).tobytes() == source.tobytes()
-                continue
-            with pytest.raises(
-                TypeError, match=rf"{way_in}\(\): data are {source_type}; they must be {wanted}, or bytes"
-            ):
-                await WAYS_IN[way_in](context, source, wanted, shape)
+@cells("given_type", DATA_TYPES)
+async def test_typed_data_of_one_data_type_are_refused_for_another(context, way_in, wanted, given_type):
+    shape, source = (8 // np.dtype(wanted).itemsize,), np.ones(8 // np.dtype(given_type).itemsize, given_type)
+    if given_type in {wanted, "uint8"}:
+        assert (await WAYS_IN[way_in](context, source, wanted, shape)).tobytes() == source.tobytes()
+        return
+    with pytest.raises(TypeError, match=rf"{way_in}\(\): data are {given_type}; they must be {wanted}, or bytes"):
+        await WAYS_IN[way_in](context, source, wanted, shape)
 
 
-async def test_unsigned_shorts_are_taken_for_float16_in_the_values_byte_order(context, way_in):
+async def test_unsigned_shorts_alone_are_taken_for_float16_in_the_byte_order_of_the_array(context, way_in):
     halves = np.array([1.5, -2, np.inf], np.float16)
     for source in (halves.view(np.uint16), halves.view(np.uint16).astype(">u2"), halves.view(np.uint16).astype("<u2")):
         arrived = await WAYS_IN[way_in](context, source, "float16", (3,))
         np.testing.assert_array_equal(arrived, halves)
-
-
-async def test_signed_shorts_are_not_taken_for_float16(context, way_in):
     with pytest.raises(TypeError, match=rf"{way_in}\(\): data are int16; they must be float16"):
         await WAYS_IN[way_in](context, np.zeros(3, np.int16), "float16", (3,))
 

@@ -1,4 +1,4 @@
-"""Values and labels in messages: short, on one line, and never an error of their own."""
+"""Messages show values and labels short and on one line, and never fail themselves."""
 
 import sys
 
@@ -24,29 +24,15 @@ def test_a_value_is_shown_short_and_on_one_line(what):
 
 
 def test_a_value_is_shown_as_python_would():
-    for value in (
-        0,
-        -5,
-        2**64,
-        1.5,
-        "a",
-        b"a",
-        [1, 2],
-        (1,),
-        {2: 2},
-        {"a": [1]},
-        None,
-        True,
-        np.dtype("f4"),
-        np.float64,
-    ):
+    numbers = [0, -5, 2**64, 1.5, True]
+    for value in (*numbers, numbers, "a", b"a", (1,), {2: 2}, {"a": [1]}, None, np.dtype("f4"), np.float64):
         assert shown(value) == repr(value)
     assert shown(np.ones((2, 2))) == "array([[1., 1.], [1., 1.]])"
     assert shown("\x1b[31m\u202e") == r"'\x1b[31m\u202e'"
     assert listed((1, 2, 3)) == "[1, 2, 3]"
 
 
-def test_integers_are_told_by_their_length_where_python_would_refuse_or_take_long():
+def test_long_integers_are_shown_by_their_length():
     limit = sys.get_int_max_str_digits()
     sys.set_int_max_str_digits(0)
     try:
@@ -57,7 +43,7 @@ def test_integers_are_told_by_their_length_where_python_would_refuse_or_take_lon
 
 
 @pytest.mark.parametrize("label", ["", None, 5, ["a"]])
-def test_what_is_no_label_is_not_shown(label):
+def test_other_values_than_labels_are_not_shown(label):
     assert in_brackets(label) == ""
 
 
@@ -71,23 +57,20 @@ async def test_a_long_label_is_cut_in_messages_and_kept_in_the_graph(numpy_conte
         assert len(str(caught.value)) < 300
 
 
-async def test_minus_one_is_told_at_once_what_is_allowed(numpy_context):
+async def test_the_refusal_of_minus_one_names_the_allowed_values(numpy_context):
     builder = MLGraphBuilder(numpy_context)
     x = builder.input("x", data_type="float32", shape=[2, 3])
     nothing = "; a size is at least 1 and never inferred, and no axis counts from the end$"
-    for call, words in (
-        (
-            lambda: builder.input("y", data_type="int8", shape=[-1]),
-            r"shape\[0\] is -1; it must be from 1 to 2147483647",
-        ),
-        (lambda: builder.reshape(x, [-1, 2]), r"new_shape\[0\] is -1; it must be from 0 to 4294967295"),
-        (lambda: builder.softmax(x, -1), "axis is -1; it must be from 0 to 4294967295"),
-    ):
+    for words, call in {
+        r"shape\[0\] is -1; it must be from 1 to 2147483647": lambda: builder.input("y", data_type="int8", shape=[-1]),
+        r"new_shape\[0\] is -1; it must be from 0 to 4294967295": lambda: builder.reshape(x, [-1, 2]),
+        "axis is -1; it must be from 0 to 4294967295": lambda: builder.softmax(x, -1),
+    }.items():
         with pytest.raises(TypeError, match=words + nothing):
             call()
 
 
-async def test_a_host_without_memory_for_a_copy_is_told_as_a_failure(ml, options, monkeypatch):
+async def test_a_host_without_memory_for_a_copy_is_reported_as_a_failure(ml, options, monkeypatch):
     scene = await set_scene(ml, options)
 
     def no_memory(*_args, **_kwargs):

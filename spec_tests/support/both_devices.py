@@ -1,9 +1,14 @@
 """The same drawing on both devices, with data that no order of sums and products rounds."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
+
+X = np.random.default_rng(5).integers(-8, 8, (8, 12)).astype(np.float32) / 8
+"""An input of small multiples of 1/8, whose sums and products are exact."""
 
 
 def integers(shape, data_type="float32", low=-4, high=5):
@@ -11,22 +16,44 @@ def integers(shape, data_type="float32", low=-4, high=5):
     return np.random.default_rng(list(shape)).integers(low, high, shape).astype(data_type)
 
 
-async def check_both(ml, arrays, draw, *, rtol=0):
-    """Compare the outputs of ``draw(builder, *operands)`` on both devices."""
-    results = []
-    for backend in ("numpy", "wgpu"):
-        context = await ml.create_context(backend=backend)
-        builder = MLGraphBuilder(context)
-        inputs = {f"x{index}": array for index, array in enumerate(arrays)}
-        operands = [
-            builder.input(name, data_type=array.dtype.name, shape=array.shape) for name, array in inputs.items()
-        ]
-        results.append((await compute(context, builder, inputs, {"y": draw(builder, *operands)}))["y"])
-        context.destroy()
-    expected, got = results
-    assert got.dtype == expected.dtype
-    assert np.isfinite(expected).all()
-    if rtol == 0:
-        np.testing.assert_array_equal(got, expected)
-    else:
-        np.testing.assert_allclose(got, expected, rtol=rtol, atol=rtol)
+async def computed(ml, arrays, draw, backend="wgpu", **options):
+    """Return what a drawing computes in a context of its own.
+
+    Args:
+        ml: makes the context.
+        arrays: for the operands, in order or by name.
+        draw: a function of a builder and the operands, which returns one output, a tuple of outputs or outputs by name.
+        backend: the device.
+        options: of the context.
+
+    Returns:
+        The output's array; of several outputs their arrays by name, or by number.
+    """
+    context = await ml.create_context(backend=backend, **options)
+    builder = MLGraphBuilder(context)
+    is_named = isinstance(arrays, Mapping)
+    inputs = arrays if is_named else {f"x{index}": array for index, array in enumerate(arrays)}
+    operands = {
+        name: builder.input(name, data_type=array.dtype.name, shape=array.shape) for name, array in inputs.items()
+    }
+    drawn = draw(builder, **operands) if is_named else draw(builder, *operands.values())
+    if isinstance(drawn, tuple):
+        drawn = {str(index): operand for index, operand in enumerate(drawn)}
+    results = await compute(context, builder, inputs, drawn if isinstance(drawn, dict) else {"y": drawn})
+    context.destroy()
+    return results if isinstance(drawn, dict) else results["y"]
+
+
+async def check_both(ml, arrays, draw, *, rtol=0, atol=None, is_finite=True):
+    """Compare the outputs of a drawing, as :func:`computed` takes it, on both devices: to the bit, or within bounds."""
+    results = [await computed(ml, arrays, draw, backend) for backend in ("numpy", "wgpu")]
+    numpy, gpu = [one if isinstance(one, dict) else {"y": one} for one in results]
+    for name, expected in numpy.items():
+        got = gpu[name]
+        assert got.dtype == expected.dtype
+        assert not is_finite or np.isfinite(expected).all()
+        if rtol == 0:
+            np.testing.assert_array_equal(got, expected, name)
+        else:
+            atol = rtol if atol is None else atol
+            np.testing.assert_allclose(got.astype(float), expected.astype(float), rtol, atol, err_msg=name)

@@ -1,13 +1,22 @@
 """From a drawing, or from a graph, to arrays: build, dispatch and read in one line."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from webnn_py import MLContext, MLGraph
+from webnn_py import MLContext, MLGraph, MLGraphBuilder, MLOperand
 from webnn_py.testing.device_cases.drawing import compute
 
-__all__ = ["compute", "compute_graph"]
+__all__ = ["compute", "compute_graph", "result_of"]
+
+
+async def result_of(context: MLContext, draw: Callable[..., MLOperand], **arrays: np.ndarray) -> np.ndarray:
+    """Return what ``draw(builder, **operands)`` computes of these arrays, which are inputs of a new graph."""
+    builder = MLGraphBuilder(context)
+    operands = {
+        name: builder.input(name, data_type=array.dtype.name, shape=array.shape) for name, array in arrays.items()
+    }
+    return (await compute(context, builder, arrays, {"y": draw(builder, **operands)}))["y"]
 
 
 async def compute_graph(context: MLContext, graph: MLGraph, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -1,11 +1,12 @@
-"""Saved folders of graphs in tests: played in an engine, all in one program, and compared with Python's bits."""
+"""Graphs that are saved as JavaScript, run in an engine in one program, and compared with Python's bits."""
 
 import json
 
 import attrs
 import numpy as np
 
-from webnn_py import cli
+from spec_tests.support.computing import compute
+from webnn_py import MLGraphBuilder, cli, open_ml, save_js
 
 PLAYER = """
 const told = {};
@@ -36,7 +37,7 @@ class Player:
     capsys: object
 
     def play(self, given, engine):
-        """What each graph returns, as bytes by the outputs' names; ``given`` has its inputs by the graphs' names."""
+        """Return the outputs of each graph as bytes by their names; ``given`` has its inputs by the graphs' names."""
         lines = [f"import * as m{index} from './{name}/model.js';" for index, name in enumerate(given)]
         lines.append(f"const modules = {{{', '.join(f'{name}: m{i}' for i, name in enumerate(given))}}};")
         sizes = {name: {key: array.nbytes for key, array in arrays.items()} for name, arrays in given.items()}
@@ -57,7 +58,7 @@ class Player:
 
 
 def differences(got, expected):
-    """The outputs, as ``graph.output``, whose bits differ; every NaN is one."""
+    """Return the outputs, as ``graph.output``, whose bits differ; every NaN is the same."""
     wrong = [] if got.keys() == expected.keys() else [f"graphs {sorted(got)} instead of {sorted(expected)}"]
     for name, results in expected.items():
         if got[name].keys() != results.keys():
@@ -72,3 +73,16 @@ def differences(got, expected):
 def _bits(array):
     array = np.where(np.isnan(array), np.array(np.nan, array.dtype), array) if array.dtype.kind == "f" else array
     return np.ascontiguousarray(array).view(np.uint8)
+
+
+async def save_and_compute(folder, drawings):
+    """Save the graphs that functions of a builder draw; return their inputs and outputs by the graphs' names."""
+    given, expected = {}, {}
+    async with open_ml() as ml:
+        context = await ml.create_context(backend="numpy")
+        for name, draw in drawings.items():
+            builder = MLGraphBuilder(context)
+            outputs, given[name] = draw(builder)
+            save_js(outputs, folder / name)
+            expected[name] = await compute(context, builder, given[name], outputs)
+    return given, expected

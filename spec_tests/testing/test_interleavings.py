@@ -358,7 +358,7 @@ def test_a_failure_that_nobody_was_told_of_is_a_violation():
 
     report = interleavings(failing, [write, destroy])
     assert report.violation.kind == "warning"
-    assert "nobody was told" in report.violation.message
+    assert "this was not reported" in report.violation.message
     told = interleavings(failing, [write, read])
     assert told.violation is None
     assert {type(found.outcome.actions["read"].error) for found in told.outcomes} == {UnknownError}

@@ -62,7 +62,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_work(model, why, tm
     assert f"argument --trace: {told}" in capsys.readouterr().err
 
 
-def test_a_trace_that_cannot_be_written_is_told_in_one_line(model, tmp_path, monkeypatch, capsys):
+def test_a_trace_that_cannot_be_written_is_reported_in_one_line(model, tmp_path, monkeypatch, capsys):
     def refuse(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -75,7 +75,7 @@ def test_a_trace_that_cannot_be_written_is_told_in_one_line(model, tmp_path, mon
     assert capsys.readouterr().err == f"webnn-py js: --trace {path}: No space left on device\n"
 
 
-def test_run_says_where_the_trace_is(model, tmp_path, capsys):
+def test_run_prints_the_path_of_the_trace(model, tmp_path, capsys):
     assert cli.main(["run", str(model), "--trace", str(tmp_path / "a.html"), "--backend", "numpy"]) == 0
     assert capsys.readouterr().out.endswith(f"\ntrace   {tmp_path / 'a.html'}\n")
 
@@ -115,7 +115,7 @@ MAKE = """export const make = async (context) =>
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_trace_tells_the_line_of_the_script_that_made_each_call(engine, tmp_path, capsys):
+def test_a_trace_has_the_line_of_the_script_that_made_each_call(engine, tmp_path, capsys):
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "make.mjs").write_text(MAKE, encoding="utf-8")
     (tmp_path / "program.mjs").write_text(PLACES, encoding="utf-8")
@@ -151,7 +151,7 @@ Error.stackTraceLimit = 0;
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_script_that_makes_stacks_of_its_own_is_traced_all_the_same(engine, tmp_path, capsys):
+def test_a_script_that_makes_stacks_of_its_own_is_traced(engine, tmp_path, capsys):
     (tmp_path / "program.mjs").write_text(STACKS, encoding="utf-8")
     path = tmp_path / "js.json"
     assert run_program(Program(tmp_path / "program.mjs", engine, "numpy", trace=path)) == 0, capsys.readouterr().err
@@ -160,7 +160,7 @@ def test_a_script_that_makes_stacks_of_its_own_is_traced_all_the_same(engine, tm
     assert all(event["args"].get("source", "program.mjs:").startswith("program.mjs:") for event in calls), calls
 
 
-def test_a_trace_that_can_no_longer_be_written_is_told_in_a_line(tmp_path, capsys, monkeypatch):
+def test_a_trace_whose_folder_was_removed_is_reported_in_one_line(tmp_path, capsys, monkeypatch):
     (tmp_path / "program.js").write_text("1", encoding="utf-8")
     monkeypatch.setattr(arguments, "check_trace_file", lambda _path: None)  # the folder is removed after that
     path = tmp_path / "gone" / "js.json"

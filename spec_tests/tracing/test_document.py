@@ -6,7 +6,7 @@ from pathlib import Path
 DOCUMENT = (Path(__file__).parents[2] / "docs/tracing.md").read_text(encoding="utf-8")
 
 
-def test_its_programs_print_what_it_says(tmp_path, monkeypatch, capsys):
+def test_the_programs_of_the_document_print_its_outputs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     trace, instrument = re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)
     (printed,) = re.findall(r"```text\n(.*?)```", DOCUMENT, re.DOTALL)

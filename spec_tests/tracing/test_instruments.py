@@ -1,4 +1,4 @@
-"""Anybody can be told of what happens on the timelines; who raises is told no more."""
+"""Instruments receive the events of the timelines, and one that raises is removed."""
 
 import logging
 
@@ -9,7 +9,7 @@ from webnn_py.tracing import Instrument
 
 
 class Counts:
-    """Has two of the methods."""
+    """An instrument with two of the methods."""
 
     def __init__(self):
         self.seen = []
@@ -47,7 +47,7 @@ async def test_the_base_class_may_be_derived_from(ml, numpy_context):
 
 
 @pytest.mark.parametrize("hook", ["enqueued", "started", "finished", "released", "task_started", "settled"])
-async def test_one_that_raises_is_removed_and_the_timelines_go_on(ml, numpy_context, caplog, hook):
+async def test_an_instrument_that_raises_is_removed_and_the_timelines_go_on(ml, numpy_context, caplog, hook):
     def fail(*_arguments):
         calls.append(hook)
         raise ZeroDivisionError("a defect of the instrument")
@@ -64,12 +64,12 @@ async def test_one_that_raises_is_removed_and_the_timelines_go_on(ml, numpy_cont
     (record,) = caplog.records
     assert f"{hook}() of the instrument" in record.message
     assert record.exc_info[0] is ZeroDivisionError
-    assert len(counts.seen) == 12, "others are told all"
+    assert len(counts.seen) == 12, "others receive all events"
     with pytest.raises(KeyError):
         ml.remove_instrument(instrument)
 
 
-async def test_one_is_added_once(ml):
+async def test_an_instrument_is_added_once(ml):
     counts = Counts()
     ml.add_instrument(counts)
     with pytest.raises(ValueError, match="was added before"):
@@ -79,7 +79,7 @@ async def test_one_is_added_once(ml):
         ml.remove_instrument(counts)
 
 
-async def test_without_instruments_nobody_watches(ml, context):
+async def test_timelines_are_watched_only_while_there_are_instruments(ml, context):
     counts = Counts()
     for watched in (False, True, False):
         if watched:

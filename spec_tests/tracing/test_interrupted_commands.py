@@ -74,11 +74,11 @@ def run(model, monkeypatch, capsys):
     return call
 
 
-def test_it_ends_soon_and_with_no_words(run, case):
+def test_an_interrupt_ends_the_command_soon_and_prints_nothing(run, case):
     assert case.number <= run(case.step, case.number, *case.options) <= case.number + SOON
 
 
-def test_what_was_traced_until_then_is_saved(run, case, tmp_path):
+def test_an_interrupted_command_saves_its_trace(run, case, tmp_path):
     path = tmp_path / "run.json"
     times = run(case.traced_step, case.traced_number, *case.options, "--trace", str(path))
     assert case.traced_number <= times <= case.traced_number + SOON

@@ -1,22 +1,11 @@
-"""Kernels are in a trace when that is asked for, on devices that time them."""
+"""A trace has kernels where they are asked for, on devices that time them."""
 
 from time import perf_counter_ns
 
 import pytest
 
-from spec_tests.support.drawing import build_add_one
 from spec_tests.support.trace_format import check_document, of_phase
 from webnn_py.device.backend import KernelTiming
-
-F32 = {"data_type": "float32", "shape": [1]}
-
-
-@pytest.fixture
-async def program(context):
-    """A graph, its input and its output."""
-    graph = await build_add_one(context, [1])
-    x = await context.create_buffer(**F32, writable=True)
-    return graph, x, await context.create_buffer(**F32, readable=True)
 
 
 @pytest.mark.parametrize("clock", ["gpu", "host"])

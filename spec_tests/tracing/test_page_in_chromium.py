@@ -1,4 +1,4 @@
-"""The page of a trace as a browser shows it: what is drawn, said and asked for, by pointer, fingers and keys."""
+"""The page of a trace in a browser: its drawing, texts and requests, by pointer, fingers and keys."""
 
 import json
 import time
@@ -36,13 +36,13 @@ def open_page(browser, tmp_path):
 
 
 def items(document, **wanted):
-    """How the page finds the first item of a trace with such properties."""
+    """Return the expression of the first item of a trace with these properties."""
     tests = " && ".join(f"item.{name} === {json.dumps(value)}" for name, value in wanted.items())
     return f"timeline.state.trace.items.find((item) => {tests})"
 
 
 def middle_of(browser, item):
-    """Where an item is drawn, in the page's pixels."""
+    """Return the middle of an item, in pixels of the page."""
     return browser.run(f"""(() => {{
         const place = timeline.placeOf({item});
         const corner = document.getElementById('canvas').getBoundingClientRect();
@@ -78,16 +78,8 @@ def test_every_event_has_its_lane(browser, open_page):
 
 def test_a_context_that_was_destroyed_is_no_fault(browser, open_page):
     name = "lost: destroy() was called on the context"
-    lost = {
-        "ph": "i",
-        "pid": 1,
-        "tid": 1,
-        "cat": "context",
-        "name": name,
-        "ts": 5,
-        "s": "p",
-        "args": {"destroyed": True},
-    }
+    place = {"ph": "i", "pid": 1, "tid": 1, "ts": 5, "s": "p"}
+    lost = {**place, "cat": "context", "name": name, "args": {"destroyed": True}}
     named = {"ph": "M", "pid": 1, "ts": 0, "name": "process_name", "args": {"name": "context 1: numpy"}}
     open_page({"displayTimeUnit": "ms", "otherData": {}, "traceEvents": [named, lost]})
     assert browser.run("timeline.state.trace.items.map((item) => [item.name, item.bad, item.lane.name])") == [
@@ -96,7 +88,7 @@ def test_a_context_that_was_destroyed_is_no_fault(browser, open_page):
     assert "lost" not in browser.run("document.getElementById('summary').textContent")
 
 
-def test_operations_keep_what_belongs_to_them(browser, open_page):
+def test_operations_have_their_calls_kernels_and_marks(browser, open_page):
     open_page(destroyed_in_flight())
     kinds = browser.run("""[4, 5, 6, 8].map((id) => {
         const parts = timeline.state.trace.operations.get(id);
@@ -105,7 +97,7 @@ def test_operations_keep_what_belongs_to_them(browser, open_page):
     assert kinds == [[1, 1, 0, 0, 1, 0], [1, 1, 3, 0, 3, 0], [1, 1, 0, 2, 1, 0], [1, 1, 0, 0, 2, 1]]
 
 
-def test_a_rejection_tells_why_where_and_by_whom(browser, open_page):
+def test_a_rejection_shows_its_reason_its_line_and_its_cause(browser, open_page):
     open_page(destroyed_in_flight())
     browser.click(*middle_of(browser, items(None, kind="rejection")))
     details = browser.run(DETAILS)
@@ -175,7 +167,7 @@ def test_arrows_are_drawn_for_all_where_few_are_in_view(browser, open_page):
     assert browser.run("timeline.state.drawn.arrows") == 8 + 5 + 1
 
 
-def test_arrows_are_drawn_for_what_is_selected_where_many_are_in_view(browser, open_page):
+def test_arrows_are_drawn_for_the_selection_where_many_are_in_view(browser, open_page):
     open_page(many(1000))
     assert browser.run("timeline.state.drawn.arrows") == 0
     browser.run(f"timeline.select({items(None, name='dispatch', kind='operation')})")
@@ -185,7 +177,7 @@ def test_arrows_are_drawn_for_what_is_selected_where_many_are_in_view(browser, o
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("width", [width for width, _ in WIDTHS])
-def test_what_is_too_narrow_is_merged_and_counted(browser, open_page, width):
+def test_narrow_boxes_are_merged_and_counted(browser, open_page, width):
     browser.size(width, 800)
     open_page(many(4000))
     drawn, merged, marks = browser.run("[...['boxes', 'merged', 'marks'].map((name) => timeline.state.drawn[name])]")
@@ -228,7 +220,7 @@ def test_even_traces_are_to_scale_until_asked(browser, open_page):
     assert browser.run(VIEW) == pytest.approx(whole, rel=0.01)
 
 
-def test_a_merged_box_tells_what_is_in_it_and_opens(browser, open_page):
+def test_a_merged_box_lists_its_events_and_opens(browser, open_page):
     open_page(many(4000))
     corner = browser.run(
         "Object.values(document.getElementById('canvas').getBoundingClientRect().toJSON()).slice(0, 2)"
@@ -289,7 +281,7 @@ def test_keys_zoom_and_move(browser, open_page):
         assert (browser.run("timeline.view.from") - before) * wanted > 0, key
 
 
-def test_keys_walk_through_events_and_a_live_region_tells_them(browser, open_page):
+def test_keys_walk_through_events_and_a_live_region_reads_them(browser, open_page):
     open_page(destroyed_in_flight())
     browser.run("document.getElementById('canvas').focus()")
     browser.press("Enter")
@@ -311,7 +303,7 @@ def test_keys_walk_through_events_and_a_live_region_tells_them(browser, open_pag
     assert browser.run("document.activeElement.id") != "canvas"
 
 
-def test_the_next_lane_begins_with_what_belongs_to_the_selected(browser, open_page):
+def test_the_next_lane_begins_with_the_parts_of_the_selected_operation(browser, open_page):
     open_page(destroyed_in_flight())
     browser.run("document.getElementById('canvas').focus()")
     browser.run(f"timeline.select({items(None, name='read_buffer()', operation=7)})")
@@ -374,7 +366,7 @@ def test_n_goes_from_match_to_match(browser, open_page):
     assert browser.run("document.getElementById('found').textContent") == "2 of 6"
 
 
-def test_the_table_lists_what_is_in_view(browser, open_page):
+def test_the_table_lists_the_events_in_view(browser, open_page):
     open_page(destroyed_in_flight())
     browser.press("t")
     rows = browser.run("[...document.querySelectorAll('#table tbody tr')].map((row) => row.innerText)")
@@ -415,7 +407,7 @@ def test_light_and_dark_by_preference_and_by_button(browser, open_page):
     assert browser.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
-def test_nothing_of_a_trace_is_read_as_html(browser, open_page):
+def test_texts_of_a_trace_are_not_read_as_html(browser, open_page):
     open_page(with_everything(), HOSTILE)
     browser.press("t")
     browser.run("for (const item of timeline.state.trace.items) timeline.select(item)")

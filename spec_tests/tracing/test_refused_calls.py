@@ -1,17 +1,14 @@
-"""Calls that are refused are in a trace: which, why, where, and what they were given."""
+"""A trace has the method, reason, line and arguments of refused calls."""
 
-import numpy as np
 import pytest
 import trio
 
 from spec_tests.support.buffers import constant, filled, zeroed
 from spec_tests.support.drawing import build_add_one
+from spec_tests.support.scene import F32, ONES
 from spec_tests.support.trace_format import check_document, of_phase
 from webnn_py import InvalidStateError, MLGraphBuilder
 from webnn_py.tracing import Instrument
-
-F32 = {"data_type": "float32", "shape": [2]}
-ONES = np.ones(2, np.float32)
 
 
 class Scene:
@@ -89,7 +86,7 @@ async def test_a_refused_call_is_in_the_trace(ml, context, method):
     assert "test_refused_calls.py:" in drawn["args"]["source"]
 
 
-async def test_it_tells_the_buffers_the_graph_and_their_labels(ml, context):
+async def test_a_refused_call_has_its_buffers_its_graph_and_their_labels(ml, context):
     scene = await Scene.set(context)
     with ml.trace() as trace:
         for method in ("dispatch", "relu", "input"):
@@ -125,7 +122,7 @@ async def test_use_after_the_context_was_destroyed_is_in_the_trace(ml, context):
     assert all("destroy() was called on the context" in event.why for event in refused)
 
 
-async def test_a_call_that_is_refused_in_another_thread_is_not_told(ml, context):
+async def test_a_call_that_is_refused_in_another_thread_is_not_traced(ml, context):
     builder = MLGraphBuilder(context)
     with ml.trace() as trace:
 
@@ -137,7 +134,7 @@ async def test_a_call_that_is_refused_in_another_thread_is_not_told(ml, context)
     assert trace.events == ()
 
 
-async def test_an_instrument_is_told_of_refused_calls(ml, context):
+async def test_an_instrument_receives_refused_calls(ml, context):
     told = []
 
     class Listening(Instrument):

@@ -1,4 +1,4 @@
-"""What a dispatch is given is kept once for those that follow with the same; each has its own line all the same."""
+"""Repeated dispatches share their buffers in a trace, and each has its own line."""
 
 import gc
 from inspect import currentframe
@@ -12,7 +12,7 @@ from webnn_py.tracing.source import is_users
 
 @pytest.fixture
 async def program(numpy_context):
-    """A graph, its input, its output and a second output."""
+    """Return a graph, its input, its output and a second output."""
     graph = await build_add_one(numpy_context, [1])
     return graph, await filled(numpy_context, [1]), await zeroed(numpy_context, [1]), await zeroed(numpy_context, [1])
 
@@ -21,7 +21,7 @@ def dispatches(trace):
     return [event.operation for event in trace.events if event.what == "enqueued" and event.kind == "dispatch"]
 
 
-async def test_each_has_the_line_and_the_buffers_of_its_own_call(ml, numpy_context, program):
+async def test_each_dispatch_has_the_line_and_the_buffers_of_its_own_call(ml, numpy_context, program):
     graph, x, y, other = program
     with ml.trace() as trace:
         begin = currentframe().f_lineno
@@ -39,7 +39,7 @@ async def test_each_has_the_line_and_the_buffers_of_its_own_call(ml, numpy_conte
 
 
 async def test_calls_that_the_library_makes_have_the_lines_that_asked_it_to(ml, numpy_context, program, monkeypatch):
-    """The library dispatches at one line of its own for many of the users'."""
+    """The library dispatches at one line of its own for many lines of users."""
     graph, x, y, _ = program
     made = compile("def through(dispatch, *given):\n    dispatch(*given)\n", gc.__name__, "exec")
     names = {}
@@ -53,7 +53,7 @@ async def test_calls_that_the_library_makes_have_the_lines_that_asked_it_to(ml, 
     assert [operation.source.line - begin for operation in dispatches(trace)] == [1, 2]
 
 
-async def test_they_leave_one_thing_each_to_the_garbage_collector(ml, numpy_context, program):
+async def test_repeated_dispatches_create_one_tracked_object_each(ml, numpy_context, program):
     graph, x, y, _ = program
     many = 200
     with ml.trace():
@@ -67,7 +67,7 @@ async def test_they_leave_one_thing_each_to_the_garbage_collector(ml, numpy_cont
     assert counts[2] - counts[1] < 1.2 * many
 
 
-async def test_one_that_was_enqueued_before_anybody_watched_says_what_it_touches(ml, numpy_context, program):
+async def test_a_dispatch_enqueued_before_the_trace_names_its_buffers(ml, numpy_context, program):
     graph, x, y, _ = program
     numpy_context.device_timeline.pause()
     numpy_context.dispatch(graph, {"x": x}, {"y": y})

@@ -30,7 +30,7 @@ async def test_an_environment_is_traced_from_its_device_to_its_end(ml, options):
     assert call.operation.source.function == "test_an_environment_is_traced_from_its_device_to_its_end"
 
 
-def test_so_is_a_blocking_one_from_another_thread():
+def test_a_blocking_environment_is_traced_from_another_thread():
     with blocking.Environment("numpy") as environment, environment.trace() as trace:
         environment.create_session(doubled()).run(X)
     assert {"build", "dispatch", "read_buffer"} <= finished(trace)

@@ -16,15 +16,7 @@ ONE = np.ones(1, np.float32)
 F32 = {"data_type": "float32", "shape": [1]}
 
 
-@pytest.fixture
-async def program(context):
-    """A graph, a buffer to write and read by it, and one to be written by it and read."""
-    graph = await build_add_one(context, [1])
-    x = await context.create_buffer(**F32, writable=True)
-    return graph, x, await context.create_buffer(**F32, readable=True)
-
-
-async def test_write_dispatch_read_and_destroy_in_flight(ml, context, program):
+async def test_a_buffer_destroyed_in_flight_is_traced(ml, context, program):
     graph, x, y = program
     with ml.trace() as trace:
         context.device_timeline.pause()
@@ -74,12 +66,16 @@ async def test_write_dispatch_read_and_destroy_in_flight(ml, context, program):
     lines = getsource(sys.modules[__name__]).splitlines()
     assert "# this line" in lines[read.source.line - 1]
     assert "# and this one" in lines[release.source.line - 1]
-    assert (read.source.file, read.source.function) == (
-        __file__,
-        "test_write_dispatch_read_and_destroy_in_flight",
-    )
+    assert (read.source.file, read.source.function) == (__file__, "test_a_buffer_destroyed_in_flight_is_traced")
     with pytest.raises(InvalidStateError):
         await promise
+    events = check_document(trace.document())
+    (rejection,) = of_phase(events, "i", "rejection")
+    assert rejection["name"] == "reject read_buffer()"
+    calls = {event["args"]["operation"]: event["name"] for event in of_phase(events, "X", "call")}
+    assert calls[rejection["args"]["cause"]] == "destroy()"
+    (settled,) = of_phase(events, "X", "settlement")
+    assert (settled["args"]["promise"], settled["args"]["before"]) == ("rejected", True)
 
 
 async def test_a_whole_life_is_a_valid_document(ml, options, tmp_path):
@@ -97,17 +93,8 @@ async def test_a_whole_life_is_a_valid_document(ml, options, tmp_path):
     document = json.loads((tmp_path / "life.json").read_text(encoding="utf-8"))
     assert document["otherData"]["events"] == len(trace.events)
     events = check_document(document)
-    assert [event["name"] for event in of_phase(events, "X", "call")] == [
-        "build()",
-        "create_buffer()",
-        "write_buffer()",
-        "create_buffer()",
-        "dispatch()",
-        "read_buffer()",
-        "destroy()",
-        "destroy()",
-        "destroy()",
-    ]
+    calls = ["build()", "create_buffer()", "write_buffer()", "create_buffer()", "dispatch()", "read_buffer()"]
+    assert [event["name"] for event in of_phase(events, "X", "call")] == [*calls, *["destroy()"] * 3]
     assert {event["args"]["outcome"] for event in of_phase(events, "X", "operation")} == {"done"}
     settled = of_phase(events, "X", "settlement")
     assert [event["args"]["promise"] for event in settled] == ["fulfilled"] * 4
@@ -123,25 +110,6 @@ async def test_a_whole_life_is_a_valid_document(ml, options, tmp_path):
     assert any("test_trace.py:" in source for source in sources)
 
 
-async def test_a_rejection_by_destroy_points_to_the_call_that_did_it(ml, context, program):
-    _graph, _x, y = program
-    with ml.trace() as trace:
-        context.device_timeline.pause()
-        context.read_buffer(y)
-        y.destroy()
-        context.device_timeline.resume()
-        await context.drain()
-    events = check_document(trace.document())
-    (rejection,) = of_phase(events, "i", "rejection")
-    assert rejection["name"] == "reject read_buffer()"
-    call = next(
-        event for event in of_phase(events, "X", "call") if event["args"]["operation"] == rejection["args"]["cause"]
-    )
-    assert call["name"] == "destroy()"
-    (settled,) = of_phase(events, "X", "settlement")
-    assert (settled["args"]["promise"], settled["args"]["before"]) == ("rejected", True)
-
-
 async def test_operations_are_dropped_when_the_context_is_lost(ml, context, program):
     graph, x, y = program
     with ml.trace() as trace:
@@ -155,13 +123,11 @@ async def test_operations_are_dropped_when_the_context_is_lost(ml, context, prog
     assert promise.state == "rejected"
     dropped = [event for event in trace.events if event.what == "dropped"]
     assert [event.kind for event in dropped] == ["dispatch", "read_buffer", "create_buffer"]
-    assert {event.why for event in dropped} == {"the context is lost: destroy() was called on the context"}
+    lost = "the context is lost: destroy() was called on the context"
+    assert {event.why for event in dropped} == {lost}
     assert first(trace, "lost").why == "destroy() was called on the context"
     rejected = first(trace, "rejected", "create_buffer")
-    assert (rejected.cause, rejected.why) == (
-        "destroy()",
-        "InvalidStateError: create_buffer(): the context is lost: destroy() was called on the context",
-    )
+    assert (rejected.cause, rejected.why) == ("destroy()", f"InvalidStateError: create_buffer(): {lost}")
     events = check_document(trace.document())
     assert sum(event["args"]["outcome"] == "dropped" for event in of_phase(events, "X", "operation")) == 3
     (lost,) = of_phase(events, "i", "context")
@@ -169,7 +135,7 @@ async def test_operations_are_dropped_when_the_context_is_lost(ml, context, prog
     assert lost["args"] == {"destroyed": True}
 
 
-async def test_a_step_that_fails_says_why_and_so_does_what_follows_from_it(ml, context, device, program):
+async def test_a_failed_step_and_its_consequences_have_their_reason(ml, context, device, program):
     graph, x, y = program
     device.failing["dispatch"] = RuntimeError("kernel panic")
     with ml.trace() as trace:
@@ -187,7 +153,7 @@ async def test_a_step_that_fails_says_why_and_so_does_what_follows_from_it(ml, c
     assert outcomes == ["failed", "failed", "done"]
 
 
-async def test_what_was_in_flight_when_it_began_is_known_as_far_as_it_is(ml, context, program):
+async def test_operations_in_flight_when_a_trace_begins_are_in_it(ml, context, program):
     graph, x, y = program
     context.device_timeline.pause()
     ml.script_timeline.pause()
@@ -218,7 +184,7 @@ async def test_what_was_in_flight_when_it_began_is_known_as_far_as_it_is(ml, con
     assert len(of_phase(events, "b", "buffer")) == 2
 
 
-async def test_what_goes_on_when_it_ends_is_drawn_to_its_end(ml, context, program):
+async def test_operations_in_flight_when_a_trace_ends_are_drawn_to_its_end(ml, context, program):
     graph, x, y = program
     with ml.trace() as trace:
         context.device_timeline.pause()
@@ -266,7 +232,7 @@ async def test_contexts_have_lanes_of_their_own(ml, context, options, elsewhere)
     assert {event["pid"] for event in of_phase(events, "X", "operation")} == {1, 2}
 
 
-async def test_an_exception_ends_it(ml, context):
+async def test_an_exception_ends_a_trace(ml, context):
     with pytest.raises(ZeroDivisionError), ml.trace() as trace:  # noqa: PT012 - the block is what is tested
         await zeroed(context, [1])
         raise ZeroDivisionError
@@ -277,7 +243,7 @@ async def test_an_exception_ends_it(ml, context):
     assert ml.script_timeline.watch is None
 
 
-async def test_it_may_outlive_the_api():
+async def test_a_trace_may_outlive_the_api():
     import webnn_py  # noqa: PLC0415 - only here
 
     async with webnn_py.open_ml() as ml:
@@ -291,7 +257,7 @@ async def test_it_may_outlive_the_api():
     assert len(of_phase(events, "e", "buffer")) == 1
 
 
-async def test_no_more_events_are_kept_than_was_said(ml, context, program):
+async def test_a_trace_keeps_at_most_a_given_number_of_events(ml, context, program):
     _graph, x, _y = program
     with ml.trace(most_events=10) as trace:
         for _ in range(20):
@@ -306,12 +272,12 @@ async def test_no_more_events_are_kept_than_was_said(ml, context, program):
 
 
 @pytest.mark.parametrize("most", [0, -1, 1.5, True, "many"])
-async def test_a_number_of_events_that_is_none_is_refused(ml, most):
+async def test_a_wrong_number_of_events_is_refused(ml, most):
     with pytest.raises(TypeError, match=r"trace\(\): most_events is .*; it must be an integer from 1"):
         ml.trace(most_events=most)
 
 
-async def test_it_is_entered_once(ml):
+async def test_a_trace_is_entered_once(ml):
     with ml.trace() as trace:
         pass
     with pytest.raises(RuntimeError, match="call trace\\(\\) again"), trace:

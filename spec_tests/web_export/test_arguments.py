@@ -1,4 +1,4 @@
-"""Arguments, constants and names: what is saved as JavaScript gives the bits that Python gives, in both engines."""
+"""Graphs with all kinds of arguments, constants and names give the bits of Python when they are saved as JavaScript."""
 
 import re
 
@@ -7,8 +7,7 @@ import pytest
 import trio
 
 import webnn_py
-from spec_tests.support.computing import compute
-from spec_tests.support.saved_js import Player, differences
+from spec_tests.support.saved_js import Player, differences, save_and_compute
 from spec_tests.support.scripts import both_engines
 from webnn_py import MLGraphBuilder
 from webnn_py.descriptors import DATA_TYPES
@@ -87,7 +86,7 @@ def every_kind_of_argument(builder):
 
 
 def a_classifier(builder):
-    """What a small network for pictures looks like: convolutions with a shortcut, a mean, classes in float16."""
+    """Draw a small network for pictures: convolutions with a shortcut, a mean, and classes in float16."""
     x = builder.input("pixels", data_type="float32", shape=[1, 3, 16, 16])
 
     def convolved(value, channels, **options):
@@ -104,34 +103,18 @@ def a_classifier(builder):
     return {"scores": scores, "features": mean}, {"pixels": RANDOM.random((1, 3, 16, 16), np.float32)}
 
 
-GRAPHS = {
-    "data_types": every_data_type,
-    "arguments": every_kind_of_argument,
-    "classifier": a_classifier,
-}
-
-
-async def save_and_compute(folder):
-    given, expected = {}, {}
-    async with webnn_py.open_ml() as ml:
-        context = await ml.create_context(backend="numpy")
-        for name, draw in GRAPHS.items():
-            builder = MLGraphBuilder(context)
-            outputs, given[name] = draw(builder)
-            webnn_py.save_js(outputs, folder / name)
-            expected[name] = await compute(context, builder, given[name], outputs)
-    return given, expected
+GRAPHS = {"data_types": every_data_type, "arguments": every_kind_of_argument, "classifier": a_classifier}
 
 
 @both_engines
 def test_saved_graphs_give_the_same_bits(tmp_path, capsys, engine):
-    given, expected = trio.run(save_and_compute, tmp_path)
+    given, expected = trio.run(save_and_compute, tmp_path, GRAPHS)
     assert not differences(Player(tmp_path, capsys).play(given, engine), expected)
 
 
 @pytest.fixture
 def saved(tmp_path):
-    """Save what a function draws on a builder; the module's text and the bytes of the weights."""
+    """Save the drawing of a function, and return the module's text and the bytes of the weights."""
 
     def save(draw, **options):
         async def main():
@@ -161,7 +144,7 @@ def test_long_constants_of_equal_bytes_are_saved_once_and_begin_at_multiples_of_
     assert np.frombuffer(weights[64:], "<f4").tolist() == [2] * 9
 
 
-def test_what_is_as_the_specification_has_it_by_default_is_not_said(saved):
+def test_defaults_of_the_specification_are_left_out(saved):
     async def draw(_context, builder):
         x = builder.input("x", data_type="float32", shape=[2, 2])
         return {"y": builder.gemm(x, x, alpha=1, beta=1.0, a_transpose=False, b_transpose=True)}

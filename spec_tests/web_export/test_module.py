@@ -1,4 +1,4 @@
-"""The module of a saved graph: what a program does with it, and what TypeScript is told of it."""
+"""The module of a saved graph runs it in programs, and declares its types for TypeScript."""
 
 import pytest
 import trio
@@ -50,7 +50,7 @@ def numbers():
 
 
 @both_engines
-def test_a_program_runs_it_several_times_at_once_and_is_told_what_does_not_fit(saved, capsys, engine):
+def test_a_program_runs_a_graph_several_times_at_once_and_wrong_inputs_are_refused(saved, capsys, engine):
     program = saved / "program.mjs"
     program.write_text(PROGRAM, encoding="utf-8")
     status = cli.main(["js", str(program), "--files", str(saved), "--engine", engine, "--backend", "numpy"])
@@ -76,7 +76,7 @@ def test_weights_of_another_graph_are_refused(saved, capsys):
     assert "weights.bin has 30 bytes instead of 66: it is another graph's" in capsys.readouterr().err
 
 
-def test_typescript_is_told_the_arrays_of_inputs_and_outputs(saved):
+def test_the_declarations_have_the_arrays_of_inputs_and_outputs(saved):
     text = (saved / "sum" / "model.d.ts").read_text(encoding="utf-8")
     assert '  "x": ArrayBuffer | Float32Array; // float32 [10]: 10\n' in text
     assert '  "half": Float16Array | Uint16Array; // float16 [1]: 1\n' in text

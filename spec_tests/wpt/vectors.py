@@ -16,11 +16,10 @@ import attrs
 import numpy as np
 
 from webnn_py import MLGraphBuilder, MLOperand
-from webnn_py.operators.declaration import SPEC_NAMES
+from webnn_py.operators.declaration import python_name_of
 from webnn_py.operators.registry import OPERATORS
 
 BY_SPEC_NAME = {operator.spec_name: operator for operator in OPERATORS.values()}
-PYTHON_NAMES = {spec: python for python, spec in SPEC_NAMES.items()}
 
 RENAMES = {
     ("averagePool2d", "roundingType"): ("outputShapeRounding", "renamed since the snapshot"),
@@ -137,7 +136,7 @@ def call(
         key, _ = RENAMES.get((name, written), (written, None))
         if key is None:
             continue
-        python = PYTHON_NAMES.get(key, key)
+        python = python_name_of(key)
         parameter = operator.parameters.get(python)
         if parameter is None or not parameter.is_operand:
             given[python] = number(value)

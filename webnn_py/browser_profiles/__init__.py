@@ -6,7 +6,7 @@
     rules       what browsers refuse beyond their limits, by name
     tables/     a profile each, as TOML
     reading     the tables
-    writing     a table, from what a browser tells of itself; ``python -m webnn_py.browser_profiles.writing``
+    writing     a table, from what a browser reports about itself; ``python -m webnn_py.browser_profiles.writing``
     report      what would fail in which browser, as a table and as JSON
 """
 

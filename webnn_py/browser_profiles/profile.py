@@ -125,7 +125,7 @@ class BrowserProfile:
         if rows is None:
             return Refusal("TypeError", "call", "there is no such operator")
         for row, what, descriptor in _descriptors(node):
-            # Browsers tell the ranks of outputs, and enforce what the text does: Chromium gathers to a scalar.
+            # Browsers report the ranks of outputs, and enforce what the text does: Chromium gathers to a scalar.
             problem = rows[row].problem(what, descriptor, any_rank=row in node.operator.output_limits)
             if problem is None and descriptor.byte_length > self.max_tensor_byte_length:
                 problem = f"{what} has {descriptor.byte_length:,} bytes; most are {self.max_tensor_byte_length:,}"
@@ -145,7 +145,7 @@ class BrowserProfile:
 
 
 def _descriptors(node: Node) -> Iterator[tuple[str, str, MLOperandDescriptor]]:
-    """Every operand and output of a node, as (the row of limits, the name to show, descriptor)."""
+    """Yield every operand and output of a node, as (the row of limits, the name to show, descriptor)."""
     for name, operand in node.operands.items():
         if isinstance(operand, Value):
             yield name, name, operand.descriptor

@@ -9,19 +9,17 @@ from typing import Any, Final
 from webnn_py.browser_profiles.profile import Allowed, BrowserProfile
 from webnn_py.browser_profiles.rules import rules_of
 from webnn_py.descriptors import DATA_TYPES
-from webnn_py.operators.declaration import SPEC_NAMES
+from webnn_py.operators.declaration import python_name_of
 from webnn_py.operators.limits import RankRange
 from webnn_py.operators.registry import OPERATORS
 
 NAMES: Final = ("chromium-153-litert",)
 """The names of all profiles; each has a table."""
 
-_PYTHON_NAMES: Final[Mapping[str, str]] = {spec_name: name for name, spec_name in SPEC_NAMES.items()}
-
 
 @cache
 def find(name: str) -> BrowserProfile:
-    """The profile of a name.
+    """Return the profile of a name.
 
     Raises:
         KeyError: there is none.
@@ -32,7 +30,7 @@ def find(name: str) -> BrowserProfile:
 
 
 def read(name: str, text: str) -> BrowserProfile:
-    """A profile of a table's text.
+    """Return a profile of a table's text.
 
     Raises:
         KeyError: a member is missing, or an operator, operand or rule is unknown.
@@ -62,7 +60,7 @@ def _rows(lines: list[str]) -> Mapping[str, Allowed]:
     for line in lines:
         operands, _, allowed = line.partition(": ")
         for operand in operands.split():
-            rows[_PYTHON_NAMES.get(operand, operand)] = _allowed(allowed)
+            rows[python_name_of(operand)] = _allowed(allowed)
     return rows
 
 

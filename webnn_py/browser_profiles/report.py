@@ -10,7 +10,7 @@ from webnn_py.graph import Graph, Node
 from webnn_py.message_text import shortened, visible
 
 MOST_LABELS: Final = 3
-"""So many labels are told of what fails for one reason; JSON has all."""
+"""The most labels that are listed for one reason; JSON has all."""
 
 _HEADINGS: Final = ("browser profile", "what", "times", "fails", "why", "labels")
 
@@ -75,7 +75,7 @@ class PortabilityReport:
         return sorted(own, key=lambda finding: -finding.count)
 
     def lines(self) -> Iterator[str]:
-        """A table, with a line for each browser in which nothing fails."""
+        """Return a table, with a line for each browser in which nothing fails."""
         rows: list[tuple[str, ...]] = []
         for profile in self.profiles:
             found = self.findings(profile)

@@ -36,14 +36,6 @@ def _has_dilations(node: Node) -> bool:
     return any(size != 1 for size in node.options["dilations"] or ())
 
 
-def _dilated_or_grouped(node: Node) -> bool:
-    return _has_dilations(node) or node.options["groups"] != 1
-
-
-def _pads_edges(node: Node) -> bool:
-    return bool(node.options["mode"] == "edge" and node.operand("input").rank)
-
-
 def _takes(operand: str, data_type: str) -> Callable[[Node], bool]:
     def takes(node: Node) -> bool:
         value = node.operands[operand]
@@ -57,22 +49,10 @@ def _computed_indices(node: Node) -> bool:
     return not isinstance(node.operands["indices"], Constant)
 
 
-def _widens_input(node: Node) -> bool:
-    return node.outputs[0].shape != node.operand("input").shape
-
-
-def _strides_beyond_int16(node: Node) -> bool:
-    return max(node.options["strides"] or (1,)) > INT16_MAX
-
-
 def _strides_beyond_sizes(node: Node) -> bool:
     return any(
         stride > size for stride, size in zip(node.options["strides"] or (), node.options["sizes"], strict=False)
     )
-
-
-def _dilations_beyond_int16(node: Node) -> bool:
-    return max(node.options["dilations"] or (1,)) > INT16_MAX
 
 
 def _pads_otherwise(node: Node) -> bool:
@@ -98,13 +78,19 @@ RULES: Final[Mapping[str, BrowserRule]] = {
         ("concat",), _takes("inputs", "uint64"), "inputs must not be uint64", error="UnknownError"
     ),
     "conv-dilations-beyond-int16": BrowserRule(
-        ("conv2d",), _dilations_beyond_int16, f"dilations must be at most {INT16_MAX:,}"
+        ("conv2d",),
+        lambda node: max(node.options["dilations"] or (1,)) > INT16_MAX,
+        f"dilations must be at most {INT16_MAX:,}",
     ),
     "conv-strides-beyond-int16": BrowserRule(
-        ("conv2d", "conv_transpose2d"), _strides_beyond_int16, f"strides must be at most {INT16_MAX:,}"
+        ("conv2d", "conv_transpose2d"),
+        lambda node: max(node.options["strides"] or (1,)) > INT16_MAX,
+        f"strides must be at most {INT16_MAX:,}",
     ),
     "conv-transpose-dilations-and-groups": BrowserRule(
-        ("conv_transpose2d",), _dilated_or_grouped, "dilations and groups must be 1"
+        ("conv_transpose2d",),
+        lambda node: _has_dilations(node) or node.options["groups"] != 1,
+        "dilations and groups must be 1",
     ),
     "conv-transpose-padding": BrowserRule(
         ("conv_transpose2d",), _pads_otherwise, "padding must be none, or filter - stride in halves, the greater last"
@@ -112,10 +98,18 @@ RULES: Final[Mapping[str, BrowserRule]] = {
     "gather-elements-computed-indices": BrowserRule(
         ("gather_elements",), _computed_indices, "indices must be a constant"
     ),
-    "pad-edge": BrowserRule(("pad",), _pads_edges, "mode must not be edge"),
+    "pad-edge": BrowserRule(
+        ("pad",),
+        lambda node: bool(node.options["mode"] == "edge" and node.operand("input").rank),
+        "mode must not be edge",
+    ),
     "pool-dilations": BrowserRule(("average_pool2d", "l2_pool2d", "max_pool2d"), _has_dilations, "dilations must be 1"),
     "prelu-wider-slope": BrowserRule(
-        ("prelu",), _widens_input, "slope must be broadcastable to the shape of input", "call", "TypeError"
+        ("prelu",),
+        lambda node: node.outputs[0].shape != node.operand("input").shape,
+        "slope must be broadcastable to the shape of input",
+        "call",
+        "TypeError",
     ),
     "scatter-uint32": BrowserRule(
         ("scatter_elements", "scatter_nd"),
@@ -134,7 +128,7 @@ RULES: Final[Mapping[str, BrowserRule]] = {
 
 
 def rules_of(names: Any) -> Mapping[str, tuple[BrowserRule, ...]]:
-    """The rules of some names, by the operator that they are about.
+    """Return the rules of some names, by the operator that they are about.
 
     Raises:
         KeyError: there is no rule of a name.

@@ -1,4 +1,4 @@
-"""Writes the limits of a profile's table from what the browser tells of itself.
+"""Write the limits of a profile's table from what the browser reports about itself.
 
 In the browser's console, on a page of http://localhost or https::
 
@@ -33,7 +33,7 @@ compatibility = []
 
 
 def limits_text(limits: Mapping[str, Any]) -> str:
-    """The lines of a table that limits make.
+    """Return the lines of a table that limits make.
 
     Args:
         limits: ``MLOpSupportLimits``, of the JSON that the browser gives.

@@ -9,7 +9,7 @@ From the top::
     convert       a simpler model in another file
     devices       what contexts can run on
     completion    scripts for shells
-    docs          where the documentation lies
+    docs          where the documentation is
     comparison    the same run by onnxruntime
     results       what a run gave: summaries of outputs, classes, times
     feeds         what every input is given, its shape found out from all that is known

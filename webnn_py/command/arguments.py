@@ -27,7 +27,7 @@ class OneLineParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """End the program with status 2."""
-        self.exit(2, visible(f"{self.prog}: {message} (--help tells more)") + "\n")
+        self.exit(2, visible(f"{self.prog}: {message} (see --help)") + "\n")
 
 
 def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -145,7 +145,11 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     run.add_argument("--labels", type=Path, metavar="FILE", help="class names, one per line: print the top classes")
     run.add_argument("--top", type=positive, metavar="N", help="with --labels: number of top classes (default: 5)")
     _add_pictures(run.add_argument_group("pictures"))
-    _add_sounds(run.add_argument_group("sounds"))
+    sounds = run.add_argument_group("sounds")
+    sounds.add_argument(
+        "--rate", type=positive, metavar="HZ", help="the model's sample rate; files with another rate are refused"
+    )
+    sounds.add_argument("--resample", action="store_true", help="with --rate: convert such files instead")
     add_general(run)
 
 
@@ -165,15 +169,8 @@ def _add_pictures(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--layout", choices=["nchw", "nhwc"], help="needed where the input's shape does not show it")
 
 
-def _add_sounds(group: "argparse._ArgumentGroup") -> None:
-    group.add_argument(
-        "--rate", type=positive, metavar="HZ", help="the model's sample rate; files with another rate are refused"
-    )
-    group.add_argument("--resample", action="store_true", help="with --rate: convert such files instead")
-
-
 def positive(text: str) -> int:
-    """A whole number from 1."""
+    """Return a whole number from 1."""
     try:
         number = int(text)
     except ValueError:
@@ -184,7 +181,7 @@ def positive(text: str) -> int:
 
 
 def amount(text: str) -> float:
-    """A number from 0."""
+    """Return a number from 0."""
     number = _finite(text)
     if number < 0:
         raise argparse.ArgumentTypeError(f"{text!r} must be a number from 0")

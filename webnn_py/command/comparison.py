@@ -46,7 +46,7 @@ class OutputDifference:
 
 
 def onnxruntime_version() -> str:
-    """The version that is installed.
+    """Return the version that is installed.
 
     Raises:
         CommandFailedError: none is.

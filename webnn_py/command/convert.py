@@ -16,10 +16,10 @@ from webnn_py.command.comparison import NOT_LOGGED
 from webnn_py.command.declared import AskedInputs
 from webnn_py.command.failures import BadInputError, CommandFailedError
 from webnn_py.command.layout import counted, in_bytes
-from webnn_py.command.loading import load_model, parts_of, unreadable
+from webnn_py.command.loading import load_model, parts_of
 from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.to_javascript import to_javascript
-from webnn_py.command.written_files import check_writable, written_together, written_whole
+from webnn_py.command.written_files import check_writable, written_whole
 from webnn_py.message_text import words_of
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ LARGEST_FILE: Final = 2**31 - 2**24
 
 
 def convert(options: argparse.Namespace) -> int:
-    """Freeze inputs, fix shapes, compute what is known, drop what nobody needs.
+    """Freeze inputs, fix shapes, compute what is known, and drop what is not needed.
 
     Raises:
         BadInputError: there is no such model, shapes or values do not fit it, or the file to write exists.
@@ -55,10 +55,7 @@ def convert(options: argparse.Namespace) -> int:
         raise BadInputError(f"{options.model}: {error}") from error
     before, after = contents_of(model._proto).nodes, contents_of(simplified.proto).nodes
     notes: list[str] = []
-    try:
-        written = _write(simplified.proto, out, lambda fresh: notes.extend(_checked(fresh, options.model)))
-    except OSError as error:
-        raise CommandFailedError(unreadable(out, error)) from error
+    written = _write(simplified.proto, out, lambda fresh: notes.extend(_checked(fresh, options.model)))
     if options.json:
         numbers = {"nodes_before": before, "nodes": after, "bytes_before": model._size}
         print_json({"model": str(options.model), "out": str(out), **numbers, "bytes": written, "notes": notes})
@@ -135,12 +132,12 @@ def _write(proto: ModelProto, out: Path, check: Callable[[Path], None]) -> int:
     from webnn_py.onnx_models.reading.external_data import write_external_data  # noqa: PLC0415 - an extra
 
     if contents_of(proto).parameter_bytes <= LARGEST_FILE:
-        with written_whole(out) as fresh:
+        with written_whole(out) as (fresh,):
             fresh.write_bytes(proto.SerializeToString())
             check(fresh)
         return out.stat().st_size
     data = out.with_name(f"{out.name}.data")
-    with written_together(data, out) as (fresh_data, fresh):
+    with written_whole(data, out) as (fresh_data, fresh):
         write_external_data(proto, fresh_data, data.name)
         fresh.write_bytes(proto.SerializeToString())
         with _together({out.name: fresh, data.name: fresh_data}) as folder:

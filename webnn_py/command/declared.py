@@ -13,9 +13,9 @@ import attrs
 import numpy as np
 
 from webnn_py.command.failures import BadInputError
-from webnn_py.command.loading import check_regular, unreadable
+from webnn_py.command.loading import opened
 from webnn_py.descriptors import DATA_TYPES
-from webnn_py.message_text import shown, words_of
+from webnn_py.message_text import shown
 
 if TYPE_CHECKING:
     from numpy.lib.npyio import NpzFile
@@ -26,8 +26,6 @@ Array = np.ndarray[Any, Any]
 
 MOST_TOLD: Final = 3
 """So many inputs are named in a line."""
-
-_DAMAGED: Final = "cannot be read as an array and may be cut, or another kind of file"
 
 UNNAMED: Final = "?"
 """A dimension that is open and has no name."""
@@ -65,7 +63,7 @@ class DeclaredInput:
     Attributes:
         name: its name.
         type_name: the element type, by numpy's name; ``bool`` for booleans, which WebNN has as ``uint8``.
-        shape: the dimensions; a string is symbolic, "?" one without a name. None when not even the rank is said.
+        shape: the dimensions; a string is symbolic, "?" one without a name. None when not even the rank is known.
     """
 
     name: str
@@ -90,17 +88,17 @@ class DeclaredInput:
 
 
 def worded_type(type_name: str, shape: Sequence[int | str] | None) -> str:
-    """A type and a shape as the command writes them: ``float32 [1, 3, height, width]``."""
+    """Return a type and a shape as the command writes them: ``float32 [1, 3, height, width]``."""
     return f"{type_name} {'of any shape' if shape is None else worded_shape(shape)}"
 
 
 def worded_shape(shape: Sequence[int | str]) -> str:
-    """A shape as the command writes it: ``[1, 3, height, width]``."""
+    """Return a shape as the command writes it: ``[1, 3, height, width]``."""
     return f"[{', '.join(map(str, shape))}]"
 
 
 def declared_inputs(model: OnnxModel, overridden: Iterable[str] = ()) -> dict[str, DeclaredInput]:
-    """The inputs of a model by name, and with them those of these names that have a value of their own."""
+    """Return the inputs of a model by name, and with them those of these names that have a value of their own."""
     from webnn_py.onnx_models.reading.element_types import type_name  # noqa: PLC0415 - an extra
 
     types = {item.name: item.type.tensor_type.elem_type for item in model._proto.graph.input}
@@ -116,7 +114,7 @@ def declared_inputs(model: OnnxModel, overridden: Iterable[str] = ()) -> dict[st
 
 
 def asked_outputs(model: OnnxModel, names: Sequence[str]) -> list[str]:
-    """The outputs that ``--output`` names; all of them where it is not given.
+    """Return the outputs that ``--output`` names; all of them where it is not given.
 
     Raises:
         BadInputError: the model has no such output.
@@ -148,16 +146,6 @@ def named(option: str, texts: Iterable[str], allowed: Iterable[str], what: str) 
     return found
 
 
-def frozen_values(texts: Iterable[str], inputs: Mapping[str, DeclaredInput]) -> dict[str, Array]:
-    """The values of ``--value``, by the input's name.
-
-    Raises:
-        BadInputError: one does not fit its input.
-    """
-    given = named("--value", texts, inputs, "the model's inputs are")
-    return {name: _frozen(inputs[name], text) for name, text in given.items()}
-
-
 def _frozen(declared: DeclaredInput, text: str) -> Array:
     if text.endswith(".npy"):
         return checked(declared, loaded(Path(text)), f"--value {declared.name}={text}")
@@ -178,7 +166,7 @@ def _frozen(declared: DeclaredInput, text: str) -> Array:
 
 
 def parsed_number(text: str) -> float:
-    """A number; a whole one exactly, however large.
+    """Return a number; a whole one exactly, however large.
 
     Raises:
         ValueError: it is none.
@@ -193,7 +181,7 @@ def parsed_number(text: str) -> float:
 
 
 def loaded(path: Path) -> Array:
-    """An array of a .npy file.
+    """Return an array of a .npy file.
 
     Raises:
         BadInputError: it cannot be read.
@@ -211,22 +199,13 @@ def opened_arrays(path: Path) -> Iterator[Array | NpzFile]:
     Raises:
         BadInputError: it cannot be read.
     """
-    check_regular(path)
-    try:
-        with path.open("rb") as file:  # given a path, numpy leaves a file that it cannot read open
-            yield np.load(file, allow_pickle=False)
-    except BadInputError:
-        raise
-    except OSError as error:
-        if error.errno is not None:
-            raise BadInputError(unreadable(path, error)) from error
-        raise BadInputError(f"{path} {_DAMAGED}: {words_of(error)}") from error
-    except Exception as error:  # numpy and zipfile have a dozen for what is damaged
-        raise BadInputError(f"{path} {_DAMAGED}: {words_of(error)}") from error
+    # Given a path, numpy leaves a file that it cannot read open.
+    with opened(path, "an array and may be cut, or another kind of file") as file:
+        yield np.load(file, allow_pickle=False)
 
 
 def checked(declared: DeclaredInput, value: Array, what: str) -> Array:
-    """An array of the input's type and of a shape that fits.
+    """Return an array of the input's type and of a shape that fits.
 
     Raises:
         BadInputError: its numbers are not of that type, or its shape does not fit.
@@ -333,7 +312,7 @@ class Shapes:
         return tuple(self._sizes.get(size, (size,))[0] if isinstance(size, str) else size for size in declared)
 
     def fixed(self, name: str) -> tuple[int, ...] | None:
-        """The shape of an input, if it is known wholly."""
+        """Return the shape of an input, if it is known wholly."""
         shape = self.of(name)
         sizes = tuple(size for size in shape or () if isinstance(size, int))
         return sizes if shape is not None and len(sizes) == len(shape) else None
@@ -381,7 +360,7 @@ class Shapes:
         return list(said)
 
     def all_fixed(self, names: Iterable[str], advice: Advice) -> dict[str, tuple[int, ...]]:
-        """The shapes of inputs.
+        """Return the shapes of inputs.
 
         Args:
             names: of the inputs.
@@ -440,21 +419,17 @@ class AskedInputs:
         texts = [*options.input, *options.value, *options.shape] if may_override else []
         overridden = [name for name in model.overridable if any(text.startswith(f"{name}=") for text in texts)]
         inputs = declared_inputs(model, overridden)
-        frozen = frozen_values(options.value, inputs)
+        values = named("--value", options.value, inputs, "the model's inputs are")
+        frozen = {name: _frozen(inputs[name], text) for name, text in values.items()}
         shapes = Shapes(inputs, options.shape)
         for name, value in frozen.items():
             shapes.bind(name, value.shape, f"--value {name}")
         return cls({name: item for name, item in inputs.items() if name not in frozen}, frozen, shapes)
 
 
-def as_options(said: Iterable[str]) -> str:
-    """Return the options with which a user can give the same."""
-    return " ".join(f"--shape {shlex.quote(text)}" for text in said)
-
-
-def as_values(said: Iterable[str]) -> str:
-    """Return the options that freeze inputs so."""
-    return " ".join(f"--value {shlex.quote(text)}" for text in said)
+def as_options(name: str, values: Iterable[str]) -> list[str]:
+    """Return an option that may be repeated as a user types it, with each value."""
+    return [f"{name} {shlex.quote(text)}" for text in values]
 
 
 def _usual(shape: Sequence[int | str] | None) -> tuple[tuple[int, ...], tuple[Role, ...]]:

@@ -1,4 +1,4 @@
-"""``webnn-py docs``: where the documentation lies."""
+"""``webnn-py docs``: where the documentation is."""
 
 from __future__ import annotations
 
@@ -49,6 +49,6 @@ def _found(name: str, pages: dict[str, Path]) -> Path:
 
 
 def _title(path: Path) -> str:
-    """The first heading; of a page that has none, nothing."""
+    """Return the first heading; of a page that has none, nothing."""
     lines = path.read_text(encoding="utf-8").splitlines()
     return next((line.removeprefix("# ") for line in lines if line.startswith("# ")), "")

@@ -20,11 +20,11 @@ COMMANDS: Final = ("run", "info", "convert", "devices", "completion", "docs")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the command that was asked for, and return its status.
+    """Run the requested command, and return its status.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed.
-        OutputClosedError: nobody reads what it prints.
+        OutputClosedError: its output is closed.
     """
     module = import_module(f"webnn_py.command.{options.command}")
     command = cast("Command", getattr(module, options.command))

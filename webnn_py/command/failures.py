@@ -16,7 +16,7 @@ FAILED: Final = 1
 """The status when something could not be done."""
 
 BAD_INPUT: Final = 2
-"""The status when what was given is wrong, as argparse has it."""
+"""The status for wrong arguments or files, as argparse uses it."""
 
 
 class _OneLineError(Exception):
@@ -39,7 +39,7 @@ class CommandFailedError(_OneLineError):
 
 
 def status_of(error: BaseException) -> int:
-    """The status with which an error ends the program."""
+    """Return the status with which an error ends the program."""
     return BAD_INPUT if isinstance(error, (BadInputError, NotSupportedError)) else FAILED
 
 
@@ -51,11 +51,11 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return f"there is not enough memory{': ' if text else ''}{text}; give smaller sizes by --shape"
     named = f"{kind(error)}: {text}" if text else kind(error)
-    return f"{named} (--debug tells where)"
+    return f"{named} (--debug shows where)"
 
 
 def leaves(error: BaseException) -> Iterator[BaseException]:
-    """The exceptions of a group, however deep; of any other, itself."""
+    """Yield the exceptions of a group, however deep; of any other, itself."""
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:
             yield from leaves(inner)

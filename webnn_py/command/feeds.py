@@ -85,7 +85,7 @@ def make_feeds(
 
 
 def _sources(texts: Iterable[str], inputs: Mapping[str, DeclaredInput]) -> dict[str, str]:
-    """The source of each input that was named."""
+    """Return the source of each input that was named."""
     sources: dict[str, str] = {}
     for text in texts:
         name = next((name for name in inputs if text.startswith(f"{name}=")), None)
@@ -138,7 +138,7 @@ def _reader(source: str) -> Callable[..., tuple[Array, str]] | None:
 
 
 def _names_within(path: Path, inputs: Mapping[str, DeclaredInput]) -> list[str]:
-    """The inputs for which a .npz file has arrays."""
+    """Return the inputs for which a .npz file has arrays."""
     with _opened(path) as arrays:
         names = [name for name in inputs if name in arrays]
         if not names:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from webnn_py.command.failures import BadInputError, CommandFailedError
-from webnn_py.command.loading import unreadable
+from webnn_py.command.failures import BadInputError
 from webnn_py.command.written_files import check_writable, written_whole
 from webnn_py.graph_pictures.picture import GraphPicture
 
@@ -40,8 +39,5 @@ def write_graph(path: Path, picture: GraphPicture, title: str) -> None:
     Raises:
         CommandFailedError: it cannot be written.
     """
-    try:
-        with written_whole(path) as fresh:
-            fresh.write_text(FORMS[path.suffix.lower()](picture, title), encoding="utf-8")
-    except OSError as error:
-        raise CommandFailedError(f"--graph {unreadable(path, error)}") from error
+    with written_whole(path, what="--graph ") as (fresh,):
+        fresh.write_text(FORMS[path.suffix.lower()](picture, title), encoding="utf-8")

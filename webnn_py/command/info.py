@@ -40,12 +40,12 @@ LONGEST_LINE: Final = 160
 """Of what the file says of itself; JSON has all."""
 
 MOST_GROUPS: Final = 12
-"""So many kinds of problems are told; JSON has all."""
+"""The most kinds of problems that are listed; JSON has all."""
 
 
 @attrs.frozen(eq=False)
 class ModelReport:
-    """Findings about a model.
+    """What was found out about a model.
 
     Attributes:
         path: the model's.
@@ -56,7 +56,7 @@ class ModelReport:
         device: where it was tried.
         found: the sizes and values at which it was tried.
         missing: what cannot be imported.
-        intermediate_bytes: what values that are computed take when it runs, about; None if that cannot be told.
+        intermediate_bytes: what values that are computed take when it runs, about; None if that is unknown.
         unsized: the first value whose shape is not known, if that is why.
         narrow: the types that narrower ones stood for when it was tried.
         portability: what of it would fail in the browsers that were asked for; None if none was, or nothing runs.
@@ -86,7 +86,7 @@ class ModelReport:
 
 
 def info(options: argparse.Namespace) -> int:
-    """Tell what a model is.
+    """Describe a model.
 
     Raises:
         BadInputError: there is no such model, or shapes or values do not fit it.
@@ -101,7 +101,8 @@ def info(options: argparse.Namespace) -> int:
 
     asked = AskedInputs.of(model, options)
     contents = contents_of(model._proto)
-    portability = _portability(options.browser)
+    browsers = [find(name) for name in NAMES if name in options.browser or "all" in options.browser]
+    portability = PortabilityReport(browsers)
     tried = trio.run(_tried, load_model(options.model, narrow=options.narrow), asked, options, portability)
     found, picture = tried.found, tried.picture
     try:
@@ -135,11 +136,6 @@ def info(options: argparse.Namespace) -> int:
             f"--graph {options.graph}: nothing is drawn, since not all of the model can be imported"
         )
     return 0
-
-
-def _portability(names: list[str]) -> PortabilityReport:
-    """The report that browsers' names ask for, still empty."""
-    return PortabilityReport(find(name) for name in NAMES if name in names or "all" in names)
 
 
 @attrs.frozen(eq=False)
@@ -209,7 +205,7 @@ def _as_text(report: ModelReport) -> Iterator[str]:
     yield from _wrapped(f"{name} {count}" for name, count in contents.operators.items())
     if report.intermediate_bytes is None:
         yield (
-            f"memory      parameters {in_bytes(contents.parameter_bytes)}; what values take is not told, since "
+            f"memory      parameters {in_bytes(contents.parameter_bytes)}; the memory of values is unknown, since "
             f"the shape of {shown(report.unsized)} is not known before the model runs"
         )
     else:

@@ -18,7 +18,7 @@ def table(rows: Iterable[Sequence[str]], indent: str = "") -> Iterator[str]:
 
 
 def in_bytes(length: float) -> str:
-    """A length in bytes, in a unit that suits it."""
+    """Return a length in bytes, in a unit that suits it."""
     for unit in ("bytes", "kB", "MB"):
         if length < 1000:
             return f"{length:.0f} {unit}" if unit == "bytes" or length >= 100 else f"{length:.1f} {unit}"
@@ -27,15 +27,15 @@ def in_bytes(length: float) -> str:
 
 
 def in_time(seconds: float) -> str:
-    """A duration in milliseconds, or, if it is long, in seconds."""
+    """Return a duration in milliseconds, or, if it is long, in seconds."""
     return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"
 
 
 def number(value: float | None) -> str:
-    """A number in four digits; "none" for none."""
+    """Return a number in four digits; "none" for none."""
     return "none" if value is None else f"{value:.4g}"
 
 
 def counted(count: int, noun: str) -> str:
-    """A count and what is counted: ``1 node``, ``2,000 nodes``."""
+    """Return a count and what is counted: ``1 node``, ``2,000 nodes``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from webnn_py.command.failures import BadInputError, CommandFailedError, needed
 from webnn_py.message_text import words_of
@@ -64,7 +65,7 @@ def narrowed_types(model: OnnxModel, asked: Sequence[str]) -> list[str]:
 
 
 def parts_of(model: OnnxModel) -> ReadModel:
-    """The parts of a loaded model that has not been converted, for what looks at ONNX's own graph."""
+    """Return the parts of a loaded model that has not been converted."""
     from webnn_py.onnx_models.reading.model_file import ReadModel  # noqa: PLC0415 - an extra
 
     return ReadModel(model._proto, model._size)
@@ -73,6 +74,29 @@ def parts_of(model: OnnxModel) -> ReadModel:
 def unreadable(path: Path, error: OSError) -> str:
     """Return why a file cannot be read or written."""
     return f"{path}: {error.strerror or words_of(error)}"
+
+
+@contextmanager
+def opened(path: Path, what: str) -> Iterator[BinaryIO]:
+    """Open a file to read; whatever reading it raises means that it is damaged.
+
+    Args:
+        path: the file.
+        what: the kind of file that it should be, for the message: "an array".
+
+    Raises:
+        BadInputError: it cannot be read, or is damaged.
+    """
+    check_regular(path)
+    try:
+        with path.open("rb") as file:
+            yield file
+    except BadInputError:
+        raise
+    except Exception as error:  # libraries have a dozen for what is damaged
+        if isinstance(error, OSError) and error.errno is not None:
+            raise BadInputError(unreadable(path, error)) from error
+        raise BadInputError(f"{path} cannot be read as {what}: {words_of(error)}") from error
 
 
 def check_regular(path: Path) -> None:

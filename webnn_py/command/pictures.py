@@ -12,15 +12,12 @@ import numpy as np
 
 from webnn_py.command.declared import Array, DeclaredInput
 from webnn_py.command.failures import BadInputError, needed
-from webnn_py.command.loading import check_regular, unreadable
-from webnn_py.message_text import words_of
+from webnn_py.command.loading import opened
 
 SUFFIXES: Final = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".webp"})
 
 CHANNELS: Final[Mapping[int, str]] = {1: "L", 3: "RGB", 4: "RGBA"}
 """Pillow's modes by the number of channels."""
-
-_DAMAGED: Final = "cannot be read as a picture and may be cut"
 
 LIKELY: Final = (3, 1, 4)
 """Numbers of channels, by how likely it is that a dimension of that size is the channels."""
@@ -69,7 +66,7 @@ class PictureShape:
 def read_picture(
     path: Path, declared: DeclaredInput, shape: Sequence[int | str] | None, options: argparse.Namespace
 ) -> tuple[Array, str]:
-    """A picture for an input, and what was done to it.
+    """Return a picture for an input, and what was done to it.
 
     Args:
         path: the file.
@@ -125,25 +122,18 @@ def _known(size: int | str) -> int | None:
 
 
 def _opened(path: Path, mode: str) -> Any:
-    """The picture the right way up, in a mode of Pillow's."""
+    """Return the picture the right way up, in a mode of Pillow's."""
     pillow = needed("PIL.Image", "reading pictures")
     operations = needed("PIL.ImageOps", "reading pictures")
-    check_regular(path)
-    try:
-        with pillow.open(path) as opened:
-            return operations.exif_transpose(opened).convert(mode)
-    except pillow.UnidentifiedImageError as error:
-        raise BadInputError(f"{path} is no picture that can be read") from error
-    except OSError as error:
-        if error.errno is not None:
-            raise BadInputError(unreadable(path, error)) from error
-        raise BadInputError(f"{path} {_DAMAGED}: {words_of(error)}") from error  # Pillow's own
-    except Exception as error:  # each of Pillow's formats has its own
-        raise BadInputError(f"{path} {_DAMAGED}: {words_of(error)}") from error
+    with opened(path, "a picture and may be cut") as file:
+        try:
+            return operations.exif_transpose(pillow.open(file)).convert(mode)
+        except pillow.UnidentifiedImageError as error:
+            raise BadInputError(f"{path} is no picture that can be read") from error
 
 
 def _fitted(picture: Any, size: tuple[int, int], fit: str) -> Any:
-    """The picture in another size: cut at two sides, stretched, or with black at two sides."""
+    """Return the picture in another size: cut at two sides, stretched, or with black at two sides."""
     if picture.size == size:
         return picture
     pillow = needed("PIL.Image", "reading pictures")
@@ -157,7 +147,7 @@ def _fitted(picture: Any, size: tuple[int, int], fit: str) -> Any:
 def _preprocessed(
     pixels: Array, declared: DeclaredInput, options: argparse.Namespace
 ) -> tuple[str, np.ndarray[Any, Any]]:
-    """The pixels as numbers of the input's type, and what that is called."""
+    """Return the pixels as numbers of the input's type, and what that is called."""
     name = options.preprocess or ("0-1" if declared.dtype.kind == "f" else "raw")
     chosen = NAMED[name]
     given = {key: getattr(options, key) for key in ("scale", "mean", "std") if getattr(options, key) is not None}

@@ -11,24 +11,24 @@ from webnn_py.message_text import visible
 
 
 def print_lines(lines: Iterable[str], stream: TextIO | None = None) -> None:
-    """Print lines, each of them one line of a terminal, whatever characters its words have.
+    """Print lines, each on one line of the terminal, whatever characters it contains.
 
     Args:
         lines: the lines, without line ends.
         stream: where to; the standard output by default.
 
     Raises:
-        OutputClosedError: nobody reads what is printed.
+        OutputClosedError: the output is closed.
     """
     for line in lines:
         say(visible(line), stream)
 
 
 def print_json(document: Mapping[str, Any]) -> None:
-    """Print a JSON object in ASCII without control characters: JSON itself lets DEL stand as it is.
+    """Print a JSON object in ASCII without control characters; JSON itself does not escape DEL.
 
     Raises:
-        OutputClosedError: nobody reads what is printed.
+        OutputClosedError: the output is closed.
         ValueError: it has a NaN or an infinity, which JSON lacks.
     """
     say(json.dumps(document, indent=2, allow_nan=False).replace("\x7f", "\\u007f"))

@@ -47,7 +47,7 @@ class ProblemGroup:
 
 
 def groups_of(error: UnsupportedModelError) -> list[ProblemGroup]:
-    """The problems by operator and kind of reason, those of most nodes first."""
+    """Return the problems by operator and kind of reason, those of most nodes first."""
     return [
         ProblemGroup(
             problems[0].operator,

@@ -12,7 +12,7 @@ import trio
 from webnn_py.message_text import visible
 
 Advance = Callable[[int, int], None]
-"""Is told how much of how much is done."""
+"""Takes the number of steps that are done, and of all."""
 
 SECONDS: Final = 0.2
 """Between two looks at a clock that is shown."""
@@ -20,10 +20,16 @@ SECONDS: Final = 0.2
 
 @contextmanager
 def bar(what: str, unit: str) -> Iterator[Advance]:
-    """A bar for something that can be counted."""
+    """Show a bar for something that can be counted."""
     shown = _tqdm(desc=visible(what), unit=f" {unit}")
+
+    def advance(done: int, total: int) -> None:
+        if shown is not None:
+            shown.total = total
+            shown.update(done - shown.n)
+
     try:
-        yield (lambda done, total: _advance(shown, done, total)) if shown is not None else _nothing
+        yield advance
     finally:
         if shown is not None:
             shown.close()
@@ -31,37 +37,28 @@ def bar(what: str, unit: str) -> Iterator[Advance]:
 
 @asynccontextmanager
 async def clock(what: str) -> AsyncIterator[None]:
-    """The time that something has taken so far, while it goes on."""
+    """Show the elapsed time of the block."""
     shown = _tqdm(desc=visible(what), bar_format="{desc} {elapsed}")
     if shown is None:
         yield
         return
+
+    async def tick() -> None:
+        while True:
+            shown.refresh()
+            await trio.sleep(SECONDS)
+
     try:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_tick, shown)
+            nursery.start_soon(tick)
             yield
             nursery.cancel_scope.cancel()
     finally:
         shown.close()
 
 
-async def _tick(shown: Any) -> None:
-    while True:
-        shown.refresh()
-        await trio.sleep(SECONDS)
-
-
-def _advance(shown: Any, done: int, total: int) -> None:
-    shown.total = total
-    shown.update(done - shown.n)
-
-
-def _nothing(done: int, total: int) -> None:
-    """Show nothing."""
-
-
 def _tqdm(**options: Any) -> Any:
-    """A bar that is cleared at its end; None where nobody would see it."""
+    """Return a bar that is cleared at its end; None where it would not be visible."""
     if sys.stderr is None or not sys.stderr.isatty():
         return None
     try:

@@ -11,7 +11,7 @@ import numpy as np
 
 from webnn_py.command.declared import Array
 from webnn_py.command.failures import BadInputError
-from webnn_py.command.loading import check_regular, unreadable
+from webnn_py.command.loading import opened
 
 if TYPE_CHECKING:
     from webnn_py import GraphProfile, NonFinite
@@ -45,7 +45,7 @@ class OutputSummary:
 
 
 def summary(name: str, array: Array) -> OutputSummary:
-    """An output in a few numbers."""
+    """Return an output in a few numbers."""
     finite = array[np.isfinite(array)].astype(np.float64)
     nans = int(np.isnan(array).sum())
     return OutputSummary(
@@ -70,22 +70,17 @@ class ScoredClass:
 
 
 def read_labels(path: Path) -> list[str]:
-    """The names of classes, one a line.
+    """Return the names of classes, one a line.
 
     Raises:
         BadInputError: the file cannot be read.
     """
-    check_regular(path)
-    try:
-        return path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise BadInputError(unreadable(path, error)) from error
-    except UnicodeDecodeError as error:
-        raise BadInputError(f"{path} is no text in UTF-8: {error.reason}") from error
+    with opened(path, "text in UTF-8") as file:
+        return file.read().decode().splitlines()
 
 
 def top_classes(outputs: Mapping[str, Array], labels: Sequence[str], top: int) -> dict[str, list[list[ScoredClass]]]:
-    """The highest scores of each output that has one for each label, as many lists as it has rows.
+    """Return the highest scores of each output that has one for each label, as many lists as it has rows.
 
     Raises:
         BadInputError: no output has.
@@ -143,7 +138,7 @@ class Times:
 
 @attrs.frozen
 class Looks:
-    """Findings of the options that look into a graph.
+    """The results of the options that inspect a graph.
 
     Attributes:
         profile: where the time goes; None if it was not asked for.
@@ -168,7 +163,7 @@ class Looks:
             yield from str(self.profile).splitlines()[1:]
 
     def as_json(self) -> dict[str, Any]:
-        """The same for ``--json``, of what was asked for."""
+        """Return the same for ``--json``, of what was asked for."""
         told: dict[str, Any] = {}
         if self.is_checked:
             told["first_non_finite"] = None if self.first_non_finite is None else self.first_non_finite.as_dict()

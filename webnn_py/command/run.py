@@ -7,7 +7,6 @@ import shlex
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
@@ -28,7 +27,7 @@ from webnn_py.command.declared import Array, AskedInputs, as_webnn, asked_output
 from webnn_py.command.failures import FAILED, BadInputError, CommandFailedError
 from webnn_py.command.feeds import GivenInput, make_feeds
 from webnn_py.command.layout import NARROWER, in_bytes, in_time, number, table
-from webnn_py.command.loading import load_model, narrowed_types, unreadable
+from webnn_py.command.loading import load_model, narrowed_types
 from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.problems import advice, refusal
 from webnn_py.command.progress import bar, clock
@@ -43,7 +42,7 @@ from webnn_py.script.ml import open_ml
 from webnn_py.tracing.trace_file import traced_to
 
 if TYPE_CHECKING:
-    from webnn_py import ML, GraphProfile, MLGraph, MLOperand, NonFinite
+    from webnn_py import ML, GraphProfile, MLGraph
     from webnn_py.onnx_models import OnnxModel
     from webnn_py.runtime import EnvironmentDevice
 
@@ -60,7 +59,7 @@ TOP: Final = 5
 
 @attrs.frozen(eq=False)
 class Finished:
-    """A run that has ended.
+    """A finished run.
 
     Attributes:
         path: the model's.
@@ -71,7 +70,7 @@ class Finished:
         times: how long the parts took.
         classes: the top classes of outputs that have a score for each label.
         differences: from onnxruntime's outputs; None if they were not asked for.
-        looks: what looks into the graph have told.
+        looks: the results of the options that inspect the graph.
         narrow: the types that narrower ones stood for.
     """
 
@@ -112,7 +111,12 @@ def run(options: argparse.Namespace) -> int:
     load = perf_counter() - since
     asked = AskedInputs.of(model, options, may_override=True)
     frozen = asked.frozen
-    given = make_feeds(asked.fed, asked.shapes, options, partial(_advice, model, asked, options))
+
+    def advised() -> str:
+        found = search(model, asked, asked_outputs(model, options.output), options.backend)
+        return advice(found, f"webnn-py run {shlex.quote(str(options.model))}")
+
+    given = make_feeds(asked.fed, asked.shapes, options, advised)
     outputs, device, times, looks = trio.run(_measured, model, given, frozen, options, load)
     finished = Finished(
         options.model,
@@ -143,12 +147,6 @@ def run(options: argparse.Namespace) -> int:
     return FAILED if over or looks.first_non_finite is not None else 0
 
 
-def _advice(model: OnnxModel, asked: AskedInputs, options: argparse.Namespace) -> str:
-    """Try sizes for what is open, and say which to give."""
-    found = search(model, asked, asked_outputs(model, options.output), options.backend)
-    return advice(found, f"webnn-py run {shlex.quote(str(options.model))}")
-
-
 async def _measured(
     model: OnnxModel,
     given: Mapping[str, GivenInput],
@@ -156,10 +154,10 @@ async def _measured(
     options: argparse.Namespace,
     load: float,
 ) -> tuple[dict[str, Array], str, Times, Looks]:
-    """Run the model as often as was asked for, and once before.
+    """Run the model once, and then as often as was requested.
 
     Returns:
-        The outputs of the last run, where it ran, how long it took, and what looks into the graph have told.
+        The outputs of the last run, where it ran, how long it took, and what looking into the graph showed.
     """
     from webnn_py.onnx_models import InvalidModelError, UnsupportedModelError  # noqa: PLC0415 - an extra
 
@@ -181,7 +179,10 @@ async def _measured(
         import_ = perf_counter() - since
         types = {name: info.data_type for name, info in {**model.inputs, **model.overridable}.items()}
         fed = {name: as_webnn(name, item.array, types[name]) for name, item in given.items()}
-        found = await _checked(builder, operands, fed, options)
+        found = None
+        if options.check_finite:
+            async with clock("looking for NaN"):
+                found = await builder.check_finite(operands, fed)
         since = perf_counter()
         async with clock("building"):
             graph = await builder.build(operands)
@@ -206,19 +207,10 @@ async def _measured(
     return outputs, str(device.info), Times(load, import_, build, runs[0], tuple(runs[1:])), looks
 
 
-async def _checked(
-    builder: MLGraphBuilder, operands: Mapping[str, MLOperand], feeds: Mapping[str, Array], options: argparse.Namespace
-) -> NonFinite | None:
-    if not options.check_finite:
-        return None
-    async with clock("looking for NaN"):
-        return await builder.check_finite(operands, feeds)
-
-
 def _profiler(
     device: EnvironmentDevice, environment: Environment, ml: ML, options: argparse.Namespace
 ) -> Environment | None:
-    """Return where to profile: where the model runs, or, where the default device times no kernels, on numpy.
+    """Return where to profile: where the model runs, or on numpy where the default device times no kernels.
 
     Raises:
         BadInputError: the device that was asked for times no kernels.
@@ -309,13 +301,10 @@ def _check_saved(path: Path | None) -> None:
 
 def _save(path: Path, outputs: Mapping[str, Array]) -> None:
     """Write a .npz file; unlike ``numpy.savez`` with outputs of any name."""
-    try:
-        with written_whole(path) as fresh, zipfile.ZipFile(fresh, "w") as archive:
-            for name, array in outputs.items():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, np.ascontiguousarray(array).reshape(array.shape))
-    except OSError as error:
-        raise CommandFailedError(f"--save-outputs {unreadable(path, error)}") from error
+    with written_whole(path, what="--save-outputs ") as (fresh,), zipfile.ZipFile(fresh, "w") as archive:
+        for name, array in outputs.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.ascontiguousarray(array).reshape(array.shape))
 
 
 # --- what is printed ------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 import trio
 
-from webnn_py.command.declared import Array, AskedInputs, OpenSize, as_options, as_values
+from webnn_py.command.declared import Array, AskedInputs, OpenSize, as_options
 from webnn_py.command.failures import BadInputError, leaves
 from webnn_py.command.progress import bar
 from webnn_py.runtime import Environment
@@ -51,12 +51,12 @@ _FROZEN: Final = re.compile(r"^freeze inputs? (.*), by input_values$")
 
 @attrs.frozen(eq=False)
 class FoundSizes:
-    """Sizes that were found by trying, or the reason why there are none.
+    """Sizes found by trying, or the reason why there are none.
 
     Attributes:
         shapes: the shapes of all inputs that are not frozen.
         frozen: the values of those that are.
-        said: the options ``--shape`` that say what was found, without their name.
+        said: the options ``--shape`` that express what was found, without their name.
         values: the same for ``--value``: inputs that were frozen so that shapes and conditions are known.
         builder: what it was drawn with.
         outputs: the operands that were drawn; None when it failed.
@@ -83,12 +83,12 @@ class FoundSizes:
     @property
     def options(self) -> str:
         """All that was found, as it is typed."""
-        return " ".join(filter(None, [as_options(self.said), as_values(self.values)]))
+        return " ".join([*as_options("--shape", self.said), *as_options("--value", self.values)])
 
     @property
     def fits(self) -> bool:
         """Return whether no choice of sizes would solve the problems that are left."""
-        return all(map(_is_of_no_size, self.problems))
+        return all(any(part in problem.reason for part in _OF_NO_SIZE) for problem in self.problems)
 
 
 async def find_sizes(
@@ -250,10 +250,6 @@ def seen_sizes(proto: ModelProto) -> list[int]:
                 counts[int(size)] = counts.get(int(size), 0) + 1
     sizes = [size for size in counts if 1 < size <= LARGEST_SEEN]
     return sorted(sizes, key=lambda size: -counts[size])[:MOST_SEEN]
-
-
-def _is_of_no_size(problem: Problem) -> bool:
-    return any(part in problem.reason for part in _OF_NO_SIZE)
 
 
 def _values_for(problems: Iterable[Problem], asked: AskedInputs, proto: ModelProto) -> Iterator[dict[str, int]]:

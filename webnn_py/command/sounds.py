@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from webnn_py.command.declared import Array, DeclaredInput
 from webnn_py.command.failures import BadInputError
-from webnn_py.command.loading import check_regular, unreadable
+from webnn_py.command.loading import opened
 
 SUFFIXES: Final = frozenset({".wav"})
 
@@ -92,7 +92,7 @@ def read_sound(
 
 
 def _shape_for(declared: DeclaredInput, shape: Sequence[int | str] | None, samples: int) -> tuple[int, ...]:
-    """The input's shape: all dimensions but one are 1, and that one is the time."""
+    """Return the input's shape: all dimensions but one are 1, and that one is the time."""
     if shape is None:
         return (1, samples)
     open_axes = [axis for axis, size in enumerate(shape) if isinstance(size, str)]
@@ -106,7 +106,7 @@ def _shape_for(declared: DeclaredInput, shape: Sequence[int | str] | None, sampl
 
 
 def resampled(samples: Samples, rate: int, new_rate: int) -> Samples:
-    """The same sound at another rate, by its spectrum: what the new rate cannot have is left out."""
+    """Return the same sound at another rate, by its spectrum: what the new rate cannot have is left out."""
     length = max(1, round(len(samples) * new_rate / rate))
     spectrum = np.fft.rfft(samples)
     kept = min(len(spectrum), length // 2 + 1)
@@ -127,18 +127,12 @@ class _Format:
 
 
 def _decoded(path: Path) -> Sound:
-    check_regular(path)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise BadInputError(unreadable(path, error)) from error
-    if data[:4] != b"RIFF" or data[8:12] != b"WAVE":
-        raise BadInputError(f"{path} is no .wav file")
-    try:
+    with opened(path, "a .wav file") as file:
+        data = file.read()
+        if data[:4] != b"RIFF" or data[8:12] != b"WAVE":
+            raise BadInputError(f"{path} is no .wav file")
         found, body = _chunks(data)
         samples = _samples(found, body)
-    except ValueError as error:
-        raise BadInputError(f"{path} cannot be read as a .wav file: {error}") from error
     if not len(samples):
         raise BadInputError(f"{path} has no samples")
     return Sound(samples, found.rate, found.channels)

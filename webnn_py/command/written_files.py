@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from webnn_py.command.failures import BadInputError
+from webnn_py.command.failures import BadInputError, CommandFailedError
+from webnn_py.command.loading import unreadable
 
 
 def check_writable(what: str, path: Path) -> None:
@@ -27,27 +28,24 @@ def check_writable(what: str, path: Path) -> None:
 
 
 @contextmanager
-def written_whole(path: Path) -> Iterator[Path]:
-    """A temporary path next to a file, which replaces the file when the block ends, and is removed when it raises.
+def written_whole(*paths: Path, what: str = "") -> Iterator[tuple[Path, ...]]:
+    """Give temporary paths next to files, which replace the files when the block ends, and are removed when it raises.
+
+    Several files are of use together only: they take their places in this order, and all or none stay.
+
+    Args:
+        paths: the files.
+        what: the option that names them, for the message.
 
     Raises:
-        OSError: the file cannot be written.
-    """
-    with written_together(path) as (fresh,):
-        yield fresh
-
-
-@contextmanager
-def written_together(*paths: Path) -> Iterator[tuple[Path, ...]]:
-    """The same for files that are of use together only: they take their places in this order, and all or none stay.
-
-    Raises:
-        OSError: a file cannot be written.
+        CommandFailedError: a file cannot be written.
     """
     fresh = tuple(path.with_name(f"{path.name}.part") for path in paths)
     try:
         yield fresh
         _place(fresh, paths)
+    except OSError as error:
+        raise CommandFailedError(f"{what}{unreadable(paths[-1], error)}") from error
     finally:
         for part in fresh:
             part.unlink(missing_ok=True)

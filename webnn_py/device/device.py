@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from inspect import isawaitable
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +41,7 @@ from webnn_py.device.memory_by_label import Entry, MemoryByLabel
 from webnn_py.device.timed_dispatch import Report, dispatch_timed
 from webnn_py.errors import UnknownError
 from webnn_py.graph import Graph
-from webnn_py.in_flight import like
+from webnn_py.in_flight import like, then
 from webnn_py.message_text import shown
 from webnn_py.unreported_errors import Line
 
@@ -146,14 +145,7 @@ class Device:
 
     def allocate(self, storage: Storage) -> Awaitable[None] | None:
         """Give ``storage`` zeroed memory."""
-        data = self.backend.allocate(storage.descriptor)
-        if isawaitable(data):
-            return self._finish_allocate(storage, data)
-        self._enter(storage, data)
-        return None
-
-    async def _finish_allocate(self, storage: Storage, data: Awaitable[Any]) -> None:
-        self._enter(storage, await data)
+        return then(self.backend.allocate(storage.descriptor), partial(self._enter, storage))
 
     def _enter(self, storage: Storage, data: Any) -> None:
         storage.memory = Memory(data, storage.descriptor.byte_length, label=storage.label)
@@ -162,18 +154,12 @@ class Device:
 
     def allocate_constant(self, storage: Storage, data: HostArray) -> Awaitable[None] | None:
         """Give ``storage`` memory with the bytes of ``data``, which never change."""
-        pending = self.allocate(storage)
-        if pending is not None:
-            return self._finish_allocate_constant(storage, data, pending)
-        self.host_copies += 1
-        return self.backend.write(storage, data)
 
-    async def _finish_allocate_constant(self, storage: Storage, data: HostArray, pending: Awaitable[None]) -> None:
-        await pending
-        self.host_copies += 1
-        writing = self.backend.write(storage, data)
-        if writing is not None:
-            await writing
+        def write(_allocated: None) -> Awaitable[None] | None:
+            self.host_copies += 1
+            return self.backend.write(storage, data)
+
+        return then(self.allocate(storage), write)
 
     def write(self, storage: Storage, data: Any, line: Line | None = None) -> Awaitable[None] | None:
         """Store ``data``; a failure marks ``storage``, and reports the ``line`` of the call that requested it."""
@@ -252,15 +238,7 @@ class Device:
         memory, storage.memory = storage.memory, None
         if memory is None:
             return None
-        pending = self._let_go(memory)
-        if pending is not None:
-            return like(pending, self._finish_release(storage, pending))
-        self._count_buffer(storage, -1)
-        return None
-
-    async def _finish_release(self, storage: Storage, pending: Awaitable[None]) -> None:
-        await pending
-        self._count_buffer(storage, -1)
+        return then(self._let_go(memory), lambda _: self._count_buffer(storage, -1))
 
     # --- buffers that cross the border -----------------------------------------------------------------------
 
@@ -316,10 +294,7 @@ class Device:
         if needs_bytes(graph, self.backend.capabilities) or needs_expansion(graph, self.backend.capabilities):
             return self._expand_and_compile(graph, handle, progress)
         compiled = begin_compile(self.backend, graph, progress)
-        if isawaitable(compiled):
-            return self._finish_compile(graph, compiled, handle)
-        self.keep(graph, compiled, handle)
-        return None
+        return then(compiled, lambda compiled: self.keep(graph, compiled, handle))
 
     async def _expand_and_compile(self, graph: Graph, handle: GraphHandle, progress: OnProgress | None) -> None:
         from webnn_py.device.four_bits import prepared  # noqa: PLC0415 - imported when it is used
@@ -328,9 +303,6 @@ class Device:
         pending = self.compile(expanded, handle, progress)
         if pending is not None:
             await pending
-
-    async def _finish_compile(self, graph: Graph, compiled: Awaitable[CompiledGraph], handle: GraphHandle) -> None:
-        self.keep(graph, await compiled, handle)
 
     def keep_nodes(self) -> None:
         """Prepare to save graphs that are compiled later, for which some backends need their nodes."""
@@ -468,14 +440,7 @@ class Device:
             return None
         data, memory.data = memory.data, None
         pending = None if memory.borrowed else self.backend.free(data)
-        if pending is not None:
-            return like(pending, self._finish_let_go(memory, pending))
-        self._count_bytes(memory.label, -memory.byte_length)
-        return None
-
-    async def _finish_let_go(self, memory: Memory, pending: Awaitable[None]) -> None:
-        await pending
-        self._count_bytes(memory.label, -memory.byte_length)
+        return then(pending, lambda _: self._count_bytes(memory.label, -memory.byte_length))
 
     def _count_buffer(self, storage: Storage, number: int = 1) -> None:
         self.live_buffers += number

@@ -7,6 +7,7 @@ types and ranks that can be expanded are found by expanding examples.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import product
@@ -171,17 +172,14 @@ def expand(graph: Graph, capabilities: Capabilities) -> Graph:
             return None
         label = in_brackets(current.label)
         builder = ExpandingBuilder(capabilities, f"in {current.operator.spec_name}{label}", current.drawn)
-        values = (_as_output(builder, value) for value in builder.draw(current))
+        # Inputs and constants cannot be outputs of a graph.
+        values = (
+            value if isinstance(value, Output) else builder.value(builder.identity(builder.operand(value)))
+            for value in builder.draw(current)
+        )
         return dict(zip(node.results, values, strict=True))
 
     return rewrite(graph, replace)
-
-
-def _as_output(builder: ExpandingBuilder, value: Value) -> Value:
-    """Return a value that can be a graph's output; inputs and constants cannot."""
-    if isinstance(value, Output):
-        return value
-    return builder.value(builder.identity(builder.operand(value)))
 
 
 # --- what can be expanded ------------------------------------------------------------------------------------------
@@ -251,10 +249,7 @@ def _combinable(choices: list[DataTypes], can: set[tuple[MLOperandDataType, ...]
 
 def _others(choices: list[DataTypes], index: int) -> int:
     """Return the number of combinations of an item of one choice."""
-    count = 1
-    for other, items in enumerate(choices):
-        count *= len(items) if other != index else 1
-    return count
+    return math.prod(len(items) for other, items in enumerate(choices) if other != index)
 
 
 def _highest_rank(

@@ -10,7 +10,7 @@ class Failure:
     """The failure of a step, shared by all buffers that it should have written, and those computed from them.
 
     Reading one of the buffers reports it. If all buffers have been released or overwritten before, a warning reports
-    it, unless all were overwritten: then nobody has missed their contents.
+    it, unless all were overwritten: then their contents were not missed.
     """
 
     __slots__ = ("_unreported", "text")
@@ -27,7 +27,7 @@ class Failure:
             text: the method, and the reason.
             line: the line of the method's call, if known.
         """
-        words = f"{text}; nobody was told, since nothing that it should have written was read"
+        words = f"{text}; this was not reported, since nothing that it should have written was read"
         return cls(text, UnreportedError(words, line, is_missed=False))
 
     def follow(self, text: str) -> "Failure":

@@ -23,7 +23,7 @@ MOST_BYTES: Final = 2**26
 
 @attrs.frozen
 class ValueRange:
-    """The range of the values of a tensor, and its numbers of NaN and infinities.
+    """The range of a tensor's values, and how many are NaN or infinite.
 
     Attributes:
         name: the operand's name in the operator, or the output's index.

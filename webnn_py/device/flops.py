@@ -126,10 +126,6 @@ def _normalized(*, with_statistics: bool) -> Count:
     return lambda node: _results(node) * (own + _has(node, "scale") + _has(node, "bias"))
 
 
-def _resample2d(node: Node) -> int:
-    return 3 * LERP * _results(node) if node.options["mode"] == "linear" else 0
-
-
 COUNTS: Final[Mapping[str, Count]] = {
     "matmul": _matmul,
     "gemm": _gemm,
@@ -148,7 +144,7 @@ COUNTS: Final[Mapping[str, Count]] = {
     "layer_normalization": _normalized(with_statistics=True),
     # For each element: maximum, difference, exponential, sum, quotient.
     "softmax": _of_results(5),
-    "resample2d": _resample2d,
+    "resample2d": lambda node: 3 * LERP * _results(node) if node.options["mode"] == "linear" else 0,
     "quantize_linear": _of_results(2),
     "dequantize_linear": _of_results(2),
     "arg_min": _of_inputs(1),

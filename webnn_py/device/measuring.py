@@ -290,7 +290,7 @@ async def give_way(device: Device) -> None:
 def check_goes_on(device: Device) -> None:
     """Stop measuring once the context is lost: the task that closes it, as on Ctrl-C, waits for the end of the step."""
     if device.is_lost:
-        raise UnknownError("the context was lost meanwhile")
+        raise UnknownError("the context was lost in the meantime")
 
 
 async def done(step: Awaitable[T] | T) -> T:

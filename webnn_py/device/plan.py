@@ -41,16 +41,13 @@ def split_constant(graph: Graph) -> tuple[list[Node], list[Node]]:
         return isinstance(value, Constant) or (isinstance(value, Output) and value.node in known)
 
     for node in graph.nodes:
-        if all(map(constant, node.inputs)) and not is_dynamic_node(node) and not _reads_four_bits(node):
+        has_four_bits = any(value.descriptor.data_type in FOUR_BITS for value in node.inputs)
+        if all(map(constant, node.inputs)) and not is_dynamic_node(node) and not has_four_bits:
             known.add(node)
             folded.append(node)
         else:
             live.append(node)
     return folded, live
-
-
-def _reads_four_bits(node: Node) -> bool:
-    return any(value.descriptor.data_type in FOUR_BITS for value in node.inputs)
 
 
 @attrs.frozen

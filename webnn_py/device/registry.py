@@ -63,10 +63,6 @@ class Suitability(enum.IntEnum):
     """There is one with its own hardware."""
 
 
-def _as_given(value: object) -> object:
-    return value
-
-
 @attrs.frozen
 class DeviceOption:
     """An option that a device adds to those of ``create_context()``.
@@ -81,7 +77,7 @@ class DeviceOption:
     name: str
     description: str
     default: Any = None
-    convert: Callable[[object], Any] = _as_given
+    convert: Callable[[object], Any] = lambda value: value
 
 
 @attrs.frozen

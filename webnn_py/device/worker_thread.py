@@ -70,7 +70,7 @@ class WorkerThread:
         return seconds <= LATE_SECONDS and not self._away and perf_counter() < self._alone_until
 
     async def run_unless_alone(self, call: Callable[[], T], expected_seconds: float) -> T:
-        """Call ``call``: inline, if it is short enough and no other task could run meanwhile, else in the thread."""
+        """Call ``call``: inline, if it is short enough and no other task is waiting to run, else in the thread."""
         if expected_seconds > LATE_SECONDS or perf_counter() < self._careful_until or not await self._is_alone():
             return await self.run(call)
         self._alone_until = perf_counter() + LOOK_SECONDS

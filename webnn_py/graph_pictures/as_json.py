@@ -11,7 +11,7 @@ from webnn_py.operators.composites import operator_of
 
 
 def to_json(graph: GraphDescription, plan: CompiledPlan | None) -> Any:
-    """A description and a plan as JSON can say them."""
+    """Return a description and a plan as JSON can say them."""
     return {
         "values": [
             [value.kind, value.descriptor.data_type, list(value.descriptor.shape), value.name, value.source, value.port]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from webnn_py.descriptors import FOUR_BITS, INT4, MLOperandDescriptor
 
 PIECE: Final = 2**20
-"""Elements that are looked at at a time."""
+"""The number of elements that are processed at a time."""
 
 Array = npt.NDArray[Any]
 
@@ -42,10 +42,10 @@ class ConstantStatistics:
 
     @classmethod
     def of(cls, data: Array, descriptor: MLOperandDescriptor) -> Self:
-        """Look at all elements.
+        """Compute the statistics of all elements.
 
         Args:
-            data: the host's copy of the constant; elements of four bits lie two in a byte.
+            data: the host's copy of the constant; a byte holds two elements of four bits.
             descriptor: the constant's data type and shape.
         """
         smallest: list[float] = []
@@ -83,7 +83,7 @@ class ConstantStatistics:
 
 
 def _pieces(data: Array, descriptor: MLOperandDescriptor) -> Iterator[Array]:
-    """The elements in their order."""
+    """Yield the elements in their order."""
     flat = data.reshape(-1)
     if descriptor.data_type not in FOUR_BITS:
         for start in range(0, flat.size, PIECE):

@@ -44,7 +44,7 @@ class DrawnOperator:
         operator: its declaration.
         label: what the script calls it, or "".
         place: its place in the order of drawing, by which a device's plan names it.
-        operands: the parameter and the index of the value, sequences laid flat.
+        operands: the parameter and the index of the value, sequences flattened.
         options: every argument that is no operand.
         results: the indices of what comes out.
     """
@@ -57,7 +57,7 @@ class DrawnOperator:
     results: tuple[int, ...]
 
     def options_given(self) -> Iterator[str]:
-        """The options that are not the defaults, as text."""
+        """Yield the options that are not the defaults, as text."""
         for name, value in self.options.items():
             default = self.operator.parameters[name].default
             if value is None or value == default or (isinstance(value, tuple) and list(value) == default):
@@ -103,7 +103,9 @@ class GraphDescription:
         inputs = tuple(map(number, sketch.inputs))
         operators = []
         read, made = iter(sketch.operands), iter(sketch.results)
-        for index, (operator, label, drawn, names, options, outputs) in enumerate(_in_sixes(sketch.nodes)):
+        for index, (operator, label, drawn, names, options, outputs) in enumerate(
+            zip(*[iter(sketch.nodes)] * 6, strict=True)
+        ):
             operands = tuple([(name, number(next(read))) for name in names])
             first = len(values)
             for port, descriptor in enumerate(outputs):
@@ -122,7 +124,7 @@ class GraphDescription:
         ] == [(operator.operator, operator.operands) for operator in other.operators]
 
     def constants_of(self, graph: Graph) -> dict[int, np.ndarray[Any, Any]]:
-        """The elements of the described graph's constants that lie on the host, by the index of the value."""
+        """Return the elements of the constants on the host, by the index of the value."""
         return {
             index: value.data
             for operator, node in zip(self.operators, graph.nodes, strict=True)
@@ -137,17 +139,16 @@ Leaf = tuple[MLOperandDescriptor, str | float | None]
 
 @attrs.frozen(eq=False)
 class Sketch:
-    """The material of a description: every build keeps a sketch, few are asked for a description.
+    """The raw material of a description: every build keeps a sketch, but few descriptions are requested.
 
-    Values are told apart by numbers that are theirs alone while the graph is there, as they are had without looking
-    anything up.
+    Values are identified by numbers that are unique while the graph exists and need no lookup: their ``id()``.
 
     Attributes:
         leaves: inputs and constants, by their numbers.
-        nodes: of each node the operator, its label, the places of drawing, the parameters of its operands, options and
-            outputs, one after the other: objects for each, the collector of garbage would look at time and again.
+        nodes: for each node its operator, label, places of drawing, parameters of operands, options and outputs, in one
+            flat list: the garbage collector would traverse an object for each repeatedly.
         operands: the numbers of all their operands, one operator's after the other's.
-        results: likewise of all that they give.
+        results: those of all their results, in the same way.
         inputs: the numbers of the graph's inputs.
         outputs: the graph's outputs: name and number.
     """
@@ -181,12 +182,8 @@ class Sketch:
         )
 
 
-def _in_sixes(items: list[Any]) -> Iterator[tuple[Any, ...]]:
-    return zip(*[iter(items)] * 6, strict=True)
-
-
 def _parameters(node: Node) -> tuple[str, ...]:
-    """The parameter of each operand; of a sequence of them for each."""
+    """Return the parameter of each operand; of a sequence of them for each."""
     names = node.operator.operand_names
     if len(names) == len(node.inputs):  # as of nearly all; to look at the operands takes longer
         return names

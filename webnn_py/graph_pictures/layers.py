@@ -134,7 +134,7 @@ def arrange(
 
 
 def _layers(boxes: Mapping[str, Size], links: Sequence[Link], last: frozenset[str]) -> dict[str, int]:
-    """The layer of each box: below what it reads, and boxes that read nothing just above what reads them."""
+    """Return the layer of each box: below what it reads, and boxes that read nothing just above what reads them."""
     sources: dict[str, list[str]] = {key: [] for key in boxes}
     targets: dict[str, list[str]] = {key: [] for key in boxes}
     for link in links:
@@ -153,7 +153,7 @@ def _layers(boxes: Mapping[str, Size], links: Sequence[Link], last: frozenset[st
 
 
 def _segments(vertices: Mapping[str, _Vertex], links: Sequence[Link], rows: list[list[_Vertex]]) -> list[_Segment]:
-    """The ways' parts between neighbouring layers; ways from one place have their bends in common."""
+    """Return the ways' parts between neighbouring layers; ways from one place have their bends in common."""
     segments: list[_Segment] = []
     chains: dict[tuple[str, float], list[_Vertex]] = {}
 
@@ -247,7 +247,7 @@ def _spread(rows: list[list[_Vertex]]) -> None:
 
 
 def _wanted(vertex: _Vertex, *, above: bool) -> float:
-    """The left edge with which a vertex's ways on one side would be straight, in the mean."""
+    """Return the left edge with which a vertex's ways on one side would be straight, in the mean."""
     segments = (vertex.above if above else vertex.below) or (vertex.below if above else vertex.above)
     if not segments:
         return vertex.x

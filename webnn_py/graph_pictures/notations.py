@@ -41,7 +41,7 @@ def to_mermaid(scene: Scene, label: str = "") -> str:
 
 
 def mermaid_text(text: str) -> str:
-    """A text between quotes in mermaid, which takes entities for whatever could mean something else."""
+    """Return a text between quotes in mermaid, which takes entities for whatever could mean something else."""
     return "".join(character if character in _PLAIN else f"#{ord(character)};" for character in text)
 
 
@@ -70,7 +70,7 @@ def to_dot(scene: Scene, label: str = "") -> str:
 
 
 def dot_text(text: str) -> str:
-    """A text between quotes in dot, which takes HTML's entities there, too."""
+    """Return a text between quotes in dot, which takes HTML's entities there, too."""
     return text.replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"')
 
 
@@ -82,7 +82,7 @@ def _dot_box(box: Box) -> str:
 def _nested(
     scene: Scene, draw: Callable[[Box], str], begin: str, end: str, escaped: Callable[[str], str]
 ) -> Iterator[str]:
-    """The boxes, those of a frame within it."""
+    """Yield the boxes, those of a frame within it."""
     boxes: Mapping[str, Box] = {box.key: box for box in scene.boxes}
     framed = {key for frame in scene.frames for key in frame.members}
     yield from (f"  {draw(box)}" for box in scene.boxes if box.key not in framed)

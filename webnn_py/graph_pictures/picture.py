@@ -1,4 +1,4 @@
-"""``GraphPicture``: a graph to be looked at."""
+"""``GraphPicture``: a graph to look at."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SECTION: Final = 50
 
 
 class GraphPicture:
-    """A graph to be looked at: as text, in mermaid's or Graphviz' notation, as SVG, as a page, or in a notebook.
+    """A graph to look at: as text, in mermaid's or Graphviz' notation, as SVG, as a page, or in a notebook.
 
     It shows operators with labels, options and constants, data types and shapes on the edges, and, where a device has
     compiled the graph, what it has made of it: what one kernel computes together, what was computed when the graph was
@@ -53,23 +53,23 @@ class GraphPicture:
         return Scene.of(self._graph, self._plan)
 
     def describe(self) -> str:
-        """The graph as text: a line for each input, output, operator and kernel."""
+        """Return the graph as text: a line for each input, output, operator and kernel."""
         return text.whole(self._graph, self._plan, self._where, self._label)
 
     def to_mermaid(self) -> str:
-        """A flowchart in mermaid's notation, which GitHub and many editors draw."""
+        """Return a flowchart in mermaid's notation, which GitHub and many editors draw."""
         return to_mermaid(self._scene, self._label)
 
     def to_dot(self) -> str:
-        """A digraph in Graphviz' notation."""
+        """Return a digraph in Graphviz' notation."""
         return to_dot(self._scene, self._label)
 
     def to_svg(self) -> str:
-        """A picture in SVG, complete in itself, light or dark as the reader's system is."""
+        """Return a picture in SVG, complete in itself, light or dark as the reader's system is."""
         return to_svg(self._scene, self._title)
 
     def to_html(self, title: str | None = None) -> str:
-        """A page to look around in, complete in itself: it loads nothing, and needs no network.
+        """Return a page to look around in, complete in itself: it loads nothing, and needs no network.
 
         It has pan, zoom and search, by pointer, fingers and keys; of an operator it shows attributes, operands and
         results, of a weight its shape and statistics (min, max, mean, standard deviation, zeros, NaN and infinities),
@@ -83,7 +83,7 @@ class GraphPicture:
         return page_of(self._graph, self._plan, self._constants, list(self._summary()), title or self._title)
 
     def _weights_for(self, graph: GraphDescription) -> Mapping[int, Array]:
-        """The weights of this picture for another description of the same graph.
+        """Return the weights of this picture for another description of the same graph.
 
         Raises:
             ValueError: It is another graph.

@@ -33,7 +33,7 @@ class CompiledPlan:
     Attributes:
         kernels: what a dispatch runs, in this order.
         folded: the places of operators that were computed when the graph was built.
-        intermediate_bytes: memory for what lies between kernels and is not seen outside.
+        intermediate_bytes: memory for values between kernels that are not visible outside.
         constant_bytes: memory of constants and of what follows from them.
     """
 

@@ -14,7 +14,7 @@ from webnn_py.message_text import in_brackets, shortened, visible
 LONGEST_NAME: Final = 60
 
 MOST_KERNELS: Final = 2
-"""Of how many kernels a frame tells the names."""
+"""The number of kernels that a frame names."""
 
 Kind = Literal["input", "operator", "folded", "view", "output"]
 
@@ -153,7 +153,7 @@ class Fates:
         return cls(plan, {index: tuple(numbers) for index, numbers in kernels.items()}, folded, groups)
 
     def kind(self, index: int) -> Kind:
-        """The kind of box for an operator."""
+        """Return the kind of box for an operator."""
         if index in self.folded:
             return "folded"
         return "view" if self.plan is not None and not self.kernels[index] else "operator"
@@ -183,7 +183,7 @@ class Fates:
 
 
 def _joined(kernels: Mapping[int, Sequence[int]]) -> list[list[int]]:
-    """The operators in groups that have kernels in common."""
+    """Return the operators in groups that have kernels in common."""
     root = {index: index for index in kernels}
 
     def find(index: int) -> int:

@@ -96,7 +96,7 @@ class Card:
         return cls(box, Size(width, height + (LABEL if types else 0.0)), height, outs, types, len(arriving))
 
     def into(self, entry: int) -> float:
-        """The point where a wire arrives."""
+        """Return the point where a wire arrives."""
         return self.size.width * (entry + 1) / (self.entries + 1)
 
 
@@ -149,17 +149,17 @@ class Cluster:
         return (self.size.width - self.inner.size.width) / 2
 
     def port(self, key: str) -> float:
-        """The position of a port, from the frame's left edge."""
+        """Return the position of a port, from the frame's left edge."""
         return self.left + self.inner.places[key][0]
 
 
 def in_port(wire: Wire) -> str:
-    """The port by which a value enters a frame."""
+    """Return the port by which a value enters a frame."""
     return f"<{wire.source}.{wire.port}"
 
 
 def out_port(wire: Wire) -> str:
-    """The port by which a value leaves a frame."""
+    """Return the port by which a value leaves a frame."""
     return f">{wire.source}.{wire.port}"
 
 
@@ -246,7 +246,7 @@ def _moved(pieces: Sequence[Piece], left: float, top: float) -> Iterator[Piece]:
 
 
 def _whole_frames(scene: Scene) -> tuple[list[Frame], list[str]]:
-    """The frames that can be drawn as one box each, and the keys of boxes and frames in an order that wires follow.
+    """Return the frames that can be drawn as one box each, and the keys of boxes and frames in topological order.
 
     What leaves a frame must not come back into it by way of others; a frame of which that is so is left out.
     """
@@ -276,7 +276,7 @@ def _whole_frames(scene: Scene) -> tuple[list[Frame], list[str]]:
 
 
 def to_svg(scene: Scene, title: str, *, fits: bool = False) -> str:
-    """A picture.
+    """Return a picture.
 
     Args:
         scene: what is drawn.

@@ -14,7 +14,7 @@ NOT_BUILT: Final = ", not built"
 
 
 def summary(graph: GraphDescription, plan: CompiledPlan | None, where: str, label: str = "") -> Iterator[str]:
-    """The first lines: how much there is of what."""
+    """Yield the first lines: how much there is of what."""
     name = f"graph {named_by(label)}of {_counted(len(graph.operators), 'operator')}"
     yield f"{name}{f' on {where}' if where else NOT_BUILT}"
     if plan is not None:
@@ -26,7 +26,7 @@ def summary(graph: GraphDescription, plan: CompiledPlan | None, where: str, labe
             f"{_counted(kinds.count('view'), 'view')} without a kernel"
         )
         yield (
-            f"memory: {plan.intermediate_bytes:,} bytes for what lies between kernels, "
+            f"memory: {plan.intermediate_bytes:,} bytes for values between kernels, "
             f"{plan.constant_bytes:,} bytes of constants"
         )
 
@@ -47,7 +47,7 @@ def ends(graph: GraphDescription) -> Iterator[str]:
 def operators(
     graph: GraphDescription, plan: CompiledPlan | None, start: int = 0, stop: int | None = None
 ) -> Iterator[str]:
-    """A line for each operator, or for those from ``start`` to before ``stop``."""
+    """Yield a line for each operator, or for those from ``start`` to before ``stop``."""
     fates = Fates.of(graph, plan)
     rows = []
     for index, operator in enumerate(graph.operators[start:stop], start):
@@ -58,7 +58,7 @@ def operators(
 
 
 def kernels(graph: GraphDescription, plan: CompiledPlan) -> Iterator[str]:
-    """A line for each kernel."""
+    """Yield a line for each kernel."""
     indices = {operator.place: index for index, operator in enumerate(graph.operators)}
     yield from _table(
         (
@@ -71,7 +71,7 @@ def kernels(graph: GraphDescription, plan: CompiledPlan) -> Iterator[str]:
 
 
 def whole(graph: GraphDescription, plan: CompiledPlan | None, where: str, label: str = "") -> str:
-    """All of it."""
+    """Return all of it."""
     lines = [*summary(graph, plan, where, label), *ends(graph), "operators", *operators(graph, plan)]
     if plan is not None:
         lines += ["kernels", *kernels(graph, plan)]

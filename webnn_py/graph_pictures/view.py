@@ -29,7 +29,7 @@ FOLLOW: Final = (
 
 
 def to_view(svg: str, width: int) -> str:
-    """HTML of a picture that is so many pixels wide; a box to tick, or a click, is there where it has no room."""
+    """Return the HTML of a picture; where its width does not fit, a check box or a click shows it unscaled."""
     style = STYLE.format(width=width, limit=width - 1)
     return (
         f'<div class="webnn-view webnn-{width}" style="--own:{width}px"><style>{style}</style>'

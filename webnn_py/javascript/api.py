@@ -15,7 +15,7 @@ from webnn_py.descriptors import FOUR_BITS, MLOperandDataType
 from webnn_py.javascript.compatibility import OPTION_NAMES, Compatibility
 from webnn_py.javascript.dynamic_shapes import dimension
 from webnn_py.javascript.values import BigInt, BufferSource
-from webnn_py.operators.declaration import SPEC_NAMES, Operator, Parameter
+from webnn_py.operators.declaration import Operator, Parameter, spec_name_of
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.registry import OPERATORS
 from webnn_py.script.buffer import MLBuffer
@@ -94,7 +94,7 @@ class API:
         return function(*arguments) if member == "constructor" else function(this, *arguments)
 
     def call_from(self, place: Source, interface: str, member: str, this: object, arguments: list[Any]) -> Any:
-        """Likewise, with the place in the script from which it asked, for traces."""
+        """Call a method, with the place in the script that called it, for traces."""
         with self.ml._instruments.called_from(place):
             return self.call(interface, member, this, arguments)
 
@@ -169,7 +169,7 @@ class API:
                 limits[_TOP_LIMITS[name]] = _limits(value) if isinstance(value, dict) else value
                 continue
             operator = OPERATORS[name]
-            members = {SPEC_NAMES.get(member, member): _limits(row) for member, row in value.items()}
+            members = {spec_name_of(member): _limits(row) for member, row in value.items()}
             if self._mode.outputs_limits and "output0" in members:
                 members["outputs"] = members["output0"]
             limits[operator.spec_name] = members
@@ -261,7 +261,7 @@ def limits_of_script(limits: Mapping[str, Any]) -> dict[str, Any]:
             found[tops[spec_name]] = _row_of_script(value) if isinstance(value, Mapping) else value
             continue
         operator = BY_SPEC_NAME[spec_name]
-        names = {SPEC_NAMES.get(name, name): name for name in operator.limits}
+        names = {spec_name_of(name): name for name in operator.limits}
         found[operator.name] = {names[name]: _row_of_script(row) for name, row in value.items() if name in names}
     return found
 

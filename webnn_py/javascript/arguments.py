@@ -105,7 +105,7 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 
 
 def trace_file(text: str) -> Path:
-    """A file that a trace can be written to."""
+    """Return a file that a trace can be written to."""
     try:
         check_trace_file(Path(text))
     except ValueError as error:

@@ -9,7 +9,7 @@ from webnn_py.javascript.proposals import with_devices
 
 
 def with_members(description: dict[str, Any], profile: BrowserProfile) -> dict[str, Any]:
-    """A description with the members that the browser has."""
+    """Return a description with the members that the browser has."""
     changed = copy.deepcopy(description)
     interfaces = changed["interfaces"]
     if not profile.has_accelerated:
@@ -22,5 +22,5 @@ def with_members(description: dict[str, Any], profile: BrowserProfile) -> dict[s
 
 
 def compatibility_of(profile: BrowserProfile) -> Compatibility:
-    """The compatibility mode of the browser."""
+    """Return the compatibility mode of the browser."""
     return Compatibility(profile.name, **dict.fromkeys(profile.compatibility, True))

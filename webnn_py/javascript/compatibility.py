@@ -43,7 +43,7 @@ class Compatibility:
     max_tensor_byte_length: bool = False
 
     def adapted(self, description: dict[str, Any]) -> dict[str, Any]:
-        """The description with what the mode adds to it."""
+        """Return the description with what the mode adds to it."""
         changed = copy.deepcopy(description)
         if self.max_tensor_byte_length:
             limits = changed["dictionaries"]["MLOpSupportLimits"]["members"]
@@ -60,7 +60,7 @@ class Compatibility:
         return changed
 
     def switches(self) -> list[str]:
-        """The names of what is switched on."""
+        """Return the names of what is switched on."""
         return [name for name, on in attrs.asdict(self).items() if on is True]
 
 

@@ -27,14 +27,14 @@ _TELL = """(runtime) => {
 
 @cache
 def of_specification() -> Description:
-    """The API of the specification, of the revision that ``"source"`` names."""
+    """Return the API of the specification, of the revision that ``"source"`` names."""
     text = files(__package__).joinpath("specification", "api.json").read_text(encoding="utf-8")
     description: Description = json.loads(text)
     return description
 
 
 def read_idl(path: Path) -> str:
-    """The IDL in a file: an ``.idl`` file as it is, of a specification's Bikeshed source its IDL blocks."""
+    """Return the IDL in a file: an ``.idl`` file as it is, of a specification's Bikeshed source its IDL blocks."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".idl":
         return text

@@ -39,7 +39,7 @@ _SIZED: Final = {"newShape", "starts", "sizes", "beginningPadding", "endingPaddi
 
 
 def with_dynamic_shapes(description: dict[str, Any]) -> dict[str, Any]:
-    """A description with named dimensions, and ``computeShapes()``."""
+    """Return a description with named dimensions, and ``computeShapes()``."""
     changed = copy.deepcopy(description)
     dictionaries, interfaces = changed["dictionaries"], changed["interfaces"]
     dictionaries["MLDynamicDimension"] = _DYNAMIC_DIMENSION
@@ -59,12 +59,12 @@ def with_dynamic_shapes(description: dict[str, Any]) -> dict[str, Any]:
 
 
 def dimension(given: Any) -> Any:
-    """A dimension of an input as Python has it: a dictionary becomes an ``MLDynamicDimension``."""
+    """Return a dimension of an input as Python has it: a dictionary becomes an ``MLDynamicDimension``."""
     if not isinstance(given, dict):
         return given
     return MLDynamicDimension(given["name"], given["maxSize"], given["minSize"])
 
 
 def shape_for_scripts(shape: tuple[object, ...]) -> list[object]:
-    """A shape as scripts see it: sizes that are known at dispatch only by their texts."""
+    """Return a shape as scripts see it: sizes that are known at dispatch only by their texts."""
     return [size if isinstance(size, int) else str(size) for size in shape]

@@ -54,7 +54,7 @@ class ScriptError(Exception):
 
 
 class EngineError(Exception):
-    """The engine itself failed: it died, or said what nobody understands."""
+    """The engine itself failed: it died, or sent an unknown message."""
 
 
 class LimitError(Exception):
@@ -144,7 +144,7 @@ class Engine:
             command.arguments,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=None if limits.memory_bytes is None else subprocess.DEVNULL,  # V8 tells pages of a full memory
+            stderr=None if limits.memory_bytes is None else subprocess.DEVNULL,  # V8 prints pages about full memory
             env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
         )
         self._input = cast("IO[bytes]", self._process.stdin)
@@ -158,7 +158,7 @@ class Engine:
                 self.load("() => {}", "start.js")  # it has started when it has done something
                 engine_commands.bound_growth(self._process.pid, command.growth_bytes)
             except BaseException:
-                self.close()  # nobody else has it
+                self.close()  # nothing else refers to it
                 raise
 
     @property
@@ -194,7 +194,7 @@ class Engine:
         self._input.flush()
 
     def _read(self) -> tuple[bytes, str, memoryview | None]:
-        """A frame; of kind R and with its answer as the text, if it was refused."""
+        """Return a frame; of kind R and with its answer as the text, if it was refused."""
         kind, text_length, length = _HEADER.unpack(self._read_exactly(_HEADER.size))
         refusal = self._refuse(text_length, max(length, 0)) if kind == b"C" else None
         if refusal is not None:

@@ -13,7 +13,7 @@ from webnn_py.distribution import install_command
 from webnn_py.errors import NotSupportedError
 
 NODE_BYTES = 64 * 2**20
-"""What Node itself may come to need besides the script's objects and buffers: V8's young generation, its code."""
+"""What Node itself may need besides the script's objects and buffers: V8's young generation, its code."""
 
 OUT_OF_MEMORY = 70
 """The status that ``quickjs_process.py`` ends with when its memory is used up."""
@@ -85,10 +85,10 @@ def node(limits: Limits) -> Command:
 
 
 def bound_growth(process: int, count: int) -> None:
-    """Have the operating system bound what a process allocates from now on, where it can do so (Linux).
+    """Limit the memory that a process can allocate from now on, where the operating system can (Linux).
 
     V8 bounds its heap by itself, but not what buffers hold; and it reserves so much at its start that only what is
-    added says anything. A process that has ended meanwhile holds nothing, and needs no bound.
+    added says anything. A process that has ended holds nothing, and needs no limit.
     """
     if sys.platform == "linux":
         import resource  # noqa: PLC0415 - not everywhere

@@ -31,7 +31,7 @@ _OPERATIONS: Final = (
 
 
 def with_graph_cache(description: dict[str, Any]) -> dict[str, Any]:
-    """A description with the members for saved graphs."""
+    """Return a description with the members for saved graphs."""
     changed = copy.deepcopy(description)
     interfaces = changed["interfaces"]
     interfaces["MLContext"]["operations"] += _OPERATIONS

@@ -37,12 +37,12 @@ class Services(Protocol):
 
 
 class Host:
-    """Takes the messages of one realm.
+    """Handles the messages of one realm.
 
     Args:
         api: what calls mean.
         services: what other messages mean.
-        settle: tells the realm that a promise is settled, outside of a call.
+        settle: called when a promise is settled, to notify the realm outside of a call.
         memory_limit: bytes that the script may make this process hold; None for any number.
 
     Attributes:
@@ -96,7 +96,7 @@ class Host:
         return json.dumps(answer), data
 
     def refuse(self, text_bytes: int, payload_bytes: int) -> str | None:
-        """The answer to a message that is too long to be read; None for one that is to be read."""
+        """Return the answer to a message that is too long to be read; None for one that is to be read."""
         if text_bytes + payload_bytes <= SMALL_BYTES:
             return None
         try:
@@ -130,7 +130,7 @@ class Host:
         return self._objects[handle]
 
     def _encode(self, value: Any) -> tuple[Any, memoryview | None]:
-        """A result for the script: JSON, and bytes for what is an ``ArrayBuffer`` there."""
+        """Return a result for the script: JSON, and bytes for what is an ``ArrayBuffer`` there."""
         if hasattr(value, "dtype"):
             return None, data_of(value)
         if isinstance(value, list):
@@ -138,7 +138,7 @@ class Host:
         return self._describe(value), None
 
     def _describe(self, value: Any) -> Any:
-        """An object of the API by its handle and attributes; anything else as it is."""
+        """Return an object of the API by its handle and attributes; anything else as it is."""
         attributes: dict[str, Any] = {}
         match value:
             case MLOperand() | MLBuffer():
@@ -221,7 +221,7 @@ def _source(at: Mapping[str, str]) -> Source:
 
 
 def _devices(graph: MLGraph) -> tuple[str, ...] | None:
-    """Return the events of graphs: those of the emulated browser, else of the device; None if nobody asked."""
+    """Return the events of graphs: those of the emulated browser, else of the device; None if not enabled."""
     rules = graph._context._browser
     if rules is not None and rules.enforced is not None and rules.enforced.graph_devices is not None:
         return rules.enforced.graph_devices

@@ -14,7 +14,7 @@ class Folder:
     path: Path
 
     def find(self, reference: str, base: str = "") -> str:
-        """The name, from the folder and with forward slashes, that a reference in the file ``base`` means.
+        """Return the name, from the folder and with forward slashes, that a reference in the file ``base`` means.
 
         Raises:
             TypeError: it is no local file, or leaves the folder.
@@ -34,7 +34,7 @@ class Folder:
         return "/".join(names)
 
     def read(self, name: str, most: int | None = None) -> bytes | None:
-        """A file's bytes; None when there is none of the name.
+        """Return a file's bytes; None if there is no such file.
 
         Raises:
             TypeError: a link leads out of the folder, the file cannot be read, or it has more than ``most`` bytes.
@@ -57,6 +57,6 @@ class Folder:
         return data
 
     def name_of(self, file: Path) -> str | None:
-        """The name of a file from the folder, as :meth:`find` gives it; None when it lies elsewhere."""
+        """Return the name of a file relative to the folder, as :meth:`find` takes it; None if it is elsewhere."""
         inside = file.resolve().is_relative_to(self.path.resolve())
         return file.resolve().relative_to(self.path.resolve()).as_posix() if inside else None

@@ -35,7 +35,7 @@ SMALL_BYTES: Final = 2**16
 """Messages up to this length are always read: a script that has used up its memory can still give some back."""
 
 ALLOWANCE_BYTES: Final = 128 * 2**20
-"""What the two processes may come to need besides: compiled kernels, libraries' own arenas, what allocators keep."""
+"""What the two processes may need besides: compiled kernels, libraries' own arenas, what allocators keep."""
 
 POLL_SECONDS: Final = 0.01
 
@@ -119,7 +119,7 @@ class MemoryAccount:
         return kept
 
     def hold(self, count: int, this: object, result: object) -> None:
-        """Count what a call has made: until its promise is settled, from when on its context counts it.
+        """Count what a call has made until its promise is settled; from then on its context counts it.
 
         What a builder is given counts as long as the builder has it.
         """
@@ -148,7 +148,7 @@ def _byte_length(data_type: str, shape: Any) -> int:
 
 
 def _resident(process: int) -> int:
-    """The bytes of memory of a process that are no file's; 0 where this cannot be known, or it has ended."""
+    """Return the bytes of memory of a process that are no file's; 0 where this cannot be known, or it has ended."""
     try:
         status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
     except OSError:
@@ -162,7 +162,7 @@ def watched(limit: int | None, engine: int, end: Callable[[], None]) -> Iterator
     """Call ``end`` from a thread when this process and the engine's have grown beyond the limit.
 
     An account cannot count everything: what a graph needs while it runs, or what a library keeps. Where the operating
-    system does not tell what processes hold (it is Linux that does), nothing is watched.
+    system does not report the memory of processes (Linux does), nothing is watched.
     """
     if limit is None or sys.platform != "linux":
         yield

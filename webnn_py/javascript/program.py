@@ -30,7 +30,7 @@ from webnn_py.javascript.session import open_session
 from webnn_py.javascript.words import OutputClosedError, say
 
 GRACE_SECONDS: Final = 5.0
-"""How long a program may take to end once its time limit is up; a build or dispatch at work may keep it from ending."""
+"""How long a program may take to end once its time limit is up; a running build or dispatch may keep it from ending."""
 
 UNSETTLED: Final = 13
 """The status of a module whose top-level await never settles, as it is Node's."""
@@ -78,7 +78,7 @@ class Program:
 
     @property
     def name(self) -> str:
-        """The program's own name, from which its imports start: its path from ``files`` if it lies there."""
+        """The program's own name, from which its imports start: its path relative to ``files`` if it is there."""
         return (None if self.files is None else Folder(self.files).name_of(self.path)) or self.path.name
 
     def source(self) -> str:
@@ -109,14 +109,14 @@ class CommandLineWorld:
         self.failed = False
 
     def log(self, level: str, text: str) -> None:
-        """Write a line; what nobody caught goes to the standard error and makes the program fail."""
+        """Write a line; an uncaught error goes to the standard error and makes the program fail."""
         uncaught = level in {"uncaught", "unhandled"}
         self.failed = self.failed or uncaught
         start = {"uncaught": "Uncaught ", "unhandled": "Unhandled rejection: "}.get(level, "")
         say(start + text, sys.stderr if self._quiet or uncaught or level in {"warn", "error"} else sys.stdout)
 
     def fetch(self, url: str, most: int | None) -> memoryview | None:
-        """A file of the folder that was given, by a path from it or a ``file:`` URL with it as the root.
+        """Return a file of the folder that was given, by a path from it or a ``file:`` URL with it as the root.
 
         Raises:
             TypeError: the URL is of the network, no folder was given, or it has more than ``most`` bytes.
@@ -127,7 +127,7 @@ class CommandLineWorld:
         return None if data is None else memoryview(data)
 
     def module(self, specifier: str, referrer: str, most: int | None) -> tuple[str, memoryview]:
-        """The program itself, or a file of the folder that was given whose name is a module's.
+        """Return the program itself, or the module of this name in the given folder.
 
         Raises:
             TypeError: there is none, no folder was given, or it has more than ``most`` bytes.
@@ -154,7 +154,7 @@ class CommandLineWorld:
 
 @asynccontextmanager
 async def _interruptible() -> AsyncIterator[None]:
-    """Raise Ctrl-C's KeyboardInterrupt here, not in a task of a timeline that it may find at work."""
+    """Raise Ctrl-C's KeyboardInterrupt here, not in a task of a timeline that may be running."""
     if threading.current_thread() is not threading.main_thread():  # where no signal comes
         yield
         return
@@ -173,7 +173,7 @@ async def _interruptible() -> AsyncIterator[None]:
 
 
 def _end(program: Program, engine: Engine, reason: str) -> None:
-    """End this process and the engine's, from any thread: an operator that is at work cannot be ended otherwise."""
+    """End this process and the engine's, from any thread: a running operator cannot be ended otherwise."""
     with suppress(OutputClosedError):
         say(f"webnn-py js: {program.path} was ended: {reason}", sys.stderr)
     engine.kill()

@@ -1,6 +1,5 @@
 """A progress bar with counts; on what is no terminal, a line now and then."""
 
-from types import TracebackType
 from typing import Self, TextIO
 
 from webnn_py.javascript.expectations import Judged
@@ -31,14 +30,12 @@ class Progress:
         self._expected += sum(one.verdict == "expected failure" for one in judged)
         self._unexpected += sum(one.verdict.startswith("unexpected") for one in judged)
         if self._terminal:
-            self._stream.write(f"\r\x1b[K{self._bar()} {self._counts()}  {result.id}"[:200])
+            done = WIDTH * self._files // self._total
+            bar = f"[{'#' * done}{'.' * (WIDTH - done)}]"
+            self._stream.write(f"\r\x1b[K{bar} {self._counts()}  {result.id}"[:200])
         elif self._files == self._total or self._files % 25 == 0:
             self._stream.write(f"{self._counts()}\n")
         self._stream.flush()
-
-    def _bar(self) -> str:
-        done = WIDTH * self._files // self._total
-        return f"[{'#' * done}{'.' * (WIDTH - done)}]"
 
     def _counts(self) -> str:
         return (
@@ -46,9 +43,7 @@ class Progress:
             f"{self._unexpected} unexpected"
         )
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         if self._terminal:
             self._stream.write("\r\x1b[K")
             self._stream.flush()

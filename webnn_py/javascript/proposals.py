@@ -11,7 +11,7 @@ _DEVICES: Final = {"name": "devices", "type": {"kind": "frozenArray", "of": {"ki
 
 
 def with_devices(description: dict[str, Any]) -> dict[str, Any]:
-    """A description with ``graph.devices``: of the proposal "graph devices", and of browsers that have it."""
+    """Return a description with ``graph.devices``: of the proposal "graph devices", and of browsers that have it."""
     changed = copy.deepcopy(description)
     attributes = changed["interfaces"]["MLGraph"]["attributes"]
     if _DEVICES not in attributes:
@@ -46,7 +46,7 @@ _QUERY: Final = {
 
 
 def with_device_selection(description: dict[str, Any]) -> dict[str, Any]:
-    """A description with the explainer's members."""
+    """Return a description with the explainer's members."""
     changed = copy.deepcopy(description)
     dictionaries, interfaces = changed["dictionaries"], changed["interfaces"]
     changed["enums"]["MLDeviceType"] = ["cpu", "gpu", "npu"]
@@ -68,7 +68,7 @@ def with_device_selection(description: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_int4(description: dict[str, Any]) -> dict[str, Any]:
-    """A description with the data types of four bits."""
+    """Return a description with the data types of four bits."""
     changed = copy.deepcopy(description)
     enums = changed["enums"]
     enums["MLOperandDataType"] = list(dict.fromkeys((*enums["MLOperandDataType"], *FOUR_BITS)))
@@ -88,7 +88,7 @@ _CHANGES: Final[Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
 
 
 def with_proposals(description: dict[str, Any], experimental: Collection[str]) -> dict[str, Any]:
-    """A description with the members of the proposals that are asked for."""
+    """Return a description with the members of the proposals that are asked for."""
     for name, change in _CHANGES.items():
         if name in experimental:
             description = change(description)

@@ -1,4 +1,4 @@
-"""quickjs-ng as a process: reads what to do, does it, says that it is done; meanwhile scripts call the host.
+"""quickjs-ng as a process: it reads commands, carries them out and confirms them; scripts call the host in between.
 
 Run by its path with the path of the library and a memory limit in bytes (0: none); never imported, and it imports
 nothing of the package. The library is that of the package quickjs-ng, called through its C API: the package's own
@@ -123,7 +123,7 @@ class Pipe:
         return data
 
     def read(self) -> tuple[str, bytes | None]:
-        """A frame's text and payload."""
+        """Return a frame's text and payload."""
         _, text_length, length = _HEADER.unpack(self._read_exactly(_HEADER.size))
         text = self._read_exactly(text_length).decode()
         return text, None if length < 0 else self._read_exactly(length)
@@ -177,7 +177,7 @@ class Realm:
         return self._ffi.new("JSValue *", (0, tag))[0]
 
     def _checked(self, value: Any) -> Any:
-        """A result, or the exception that it stands for, raised."""
+        """Return a result, or the exception that it stands for, raised."""
         if value.tag != _EXCEPTION:
             return value
         raise Thrown(self._shown(self._js.JS_GetException(self._context)))
@@ -198,7 +198,7 @@ class Realm:
         return self._js.JS_NewStringLen(self._context, data, len(data))
 
     def _string(self, value: Any) -> str:
-        """The text of a JavaScript string; frees it."""
+        """Return the text of a JavaScript string; frees it."""
         length = self._ffi.new("size_t *")
         pointer = self._js.JS_ToCStringLen2(self._context, length, value, False)
         text = bytes(self._ffi.buffer(pointer, length[0])).decode("utf-8", "surrogatepass")
@@ -261,7 +261,7 @@ class Realm:
     # --- modules -----------------------------------------------------------------------------------------------
 
     def _resolve_module(self, context: Any, base: Any, name: Any, _opaque: Any) -> Any:
-        """The name of a module, as the host says; its source is kept until it is loaded."""
+        """Return the name of a module, as the host says; its source is kept until it is loaded."""
         asked = {"module": self._ffi.string(name).decode(), "from": self._ffi.string(base).decode()}
         answer = json.loads(self._ask(json.dumps(asked), None))
         if "error" in answer:

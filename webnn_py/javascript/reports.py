@@ -12,7 +12,7 @@ from webnn_py.javascript.summary import Run
 
 
 def as_json(run: Run) -> str:
-    """Every sub-test's status and message, as JSON."""
+    """Return every sub-test's status and message, as JSON."""
     files = [
         {
             "id": result.id,

@@ -4,7 +4,7 @@ import json
 from functools import cache
 from typing import Any, Final
 
-from webnn_py.operators.declaration import SPEC_NAMES
+from webnn_py.operators.declaration import spec_name_of
 from webnn_py.operators.limits import TensorLimits
 from webnn_py.operators.registry import OPERATORS
 
@@ -21,7 +21,7 @@ def _row(limits: TensorLimits) -> dict[str, Any]:
 def required_json() -> str:
     """They, of each operand and output of each operator, by the names of the IDL: for checkouts without the file."""
     found = {
-        operator.spec_name: {SPEC_NAMES.get(name, name): _row(limits) for name, limits in operator.limits.items()}
+        operator.spec_name: {spec_name_of(name): _row(limits) for name, limits in operator.limits.items()}
         for operator in OPERATORS.values()
     }
     return json.dumps(found)

@@ -13,8 +13,8 @@ class SubTest:
     """One sub-test.
 
     Attributes:
-        name: its name; told apart by ``#2``, ``#3`` where a file uses one twice.
-        status: what testharness.js says, or ``NOTRUN`` where it said nothing.
+        name: its name; made unique by ``#2``, ``#3`` where a file uses one twice.
+        status: what testharness.js reports, or ``NOTRUN`` where it reported nothing.
         message: why it failed.
     """
 

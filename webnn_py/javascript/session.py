@@ -1,4 +1,4 @@
-"""A realm at work: script tasks, microtask checkpoints and timers, all on the script timeline."""
+"""A running realm: script tasks, microtask checkpoints and timers, all on the script timeline."""
 
 import heapq
 import json
@@ -67,7 +67,7 @@ class World(Protocol):
         ...
 
     def module(self, specifier: str, referrer: str, most: int | None) -> tuple[str, memoryview]:
-        """The name and the source, of ``most`` bytes at most, of the module that ``referrer`` imports.
+        """Return the name and the source, of ``most`` bytes at most, of the module that ``referrer`` imports.
 
         Raises:
             TypeError: it may not be imported.
@@ -121,7 +121,7 @@ class Timers:
                 await self._changed.wait()
 
     def _due(self, timer: int, count: int) -> None:
-        if self._live.get(timer) == count:  # neither cancelled nor started anew
+        if self._live.get(timer) == count:  # neither cancelled nor restarted
             del self._live[timer]
             self._fire(timer)
 
@@ -224,12 +224,12 @@ class Session:
 
     @enable_ki_protection
     async def idle(self) -> None:
-        """Wait until nothing waits.
+        """Wait until nothing is pending.
 
         Raises:
             EngineError: the engine died.
             LimitError: a limit was reached.
-            OutputClosedError: nobody reads what scripts say.
+            OutputClosedError: the output is closed.
             KeyboardInterrupt: Ctrl-C ended a script.
         """
         await self._idle.wait()

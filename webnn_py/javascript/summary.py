@@ -26,7 +26,7 @@ class Run:
     seconds: float
 
     def every(self) -> list[Judged]:
-        """All judgements."""
+        """Return all judgements."""
         return [one for judged in self.judged.values() for one in judged]
 
     def counts(self) -> Counter[Verdict]:
@@ -34,19 +34,19 @@ class Run:
         return Counter(one.verdict for one in self.every())
 
     def subtests(self) -> int:
-        """The number of sub-tests that ran."""
+        """Return the number of sub-tests that ran."""
         return sum(len(result.subtests) for result in self.files)
 
     def passed(self) -> int:
-        """The number of sub-tests that passed."""
+        """Return the number of sub-tests that passed."""
         return sum(test.status == "PASS" for result in self.files for test in result.subtests)
 
     def never_ran(self) -> int:
-        """The number of known sub-tests that never ran; those of a file that crashed are not known."""
+        """Return the number of known sub-tests that never ran; those of a file that crashed are not known."""
         return sum(test.status == "NOTRUN" for result in self.files for test in result.subtests)
 
     def incomplete(self) -> int:
-        """The number of files that did not reach their end, so that some of their sub-tests may be unknown."""
+        """Return the number of files that did not reach their end, so that some of their sub-tests may be unknown."""
         return sum(result.harness != "OK" for result in self.files)
 
     def unexpected(self) -> list[Judged]:
@@ -59,7 +59,7 @@ class Run:
         return bool(self.files) and is_as_expected(self.every())
 
     def totals(self) -> dict[str, Any]:
-        """The totals as plain data."""
+        """Return the totals as plain data."""
         counts = self.counts()
         return {
             "files": len(self.files),
@@ -76,7 +76,7 @@ class Run:
 
 
 def line(run: Run) -> str:
-    """The totals as one line."""
+    """Return the totals as one line."""
     totals = run.totals()
     return (
         f"{totals['passed']:,} of {totals['subtests']:,} sub-tests passed in {totals['files']} files, "

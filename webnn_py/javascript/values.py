@@ -36,7 +36,7 @@ class BufferSource:
     payload: memoryview | None
 
     def array(self, *, any_view: bool = False) -> HostArray:
-        """The bytes as a flat array of the view's type, or an array of the same length to be checked only.
+        """Return the bytes as a flat array of the view's type, or an array of the same length to be checked only.
 
         Raises:
             TypeError: no data type has such a view.
@@ -50,7 +50,7 @@ class BufferSource:
 
 
 def decode(value: Any, find: Callable[[int], object], payload: memoryview | None) -> Any:
-    """A value from a script, with handles resolved by ``find``."""
+    """Return a value from a script, with handles resolved by ``find``."""
     if isinstance(value, list):
         return [decode(item, find, payload) for item in value]
     if not isinstance(value, dict):
@@ -67,6 +67,6 @@ def decode(value: Any, find: Callable[[int], object], payload: memoryview | None
 
 
 def data_of(array: HostArray) -> memoryview:
-    """The bytes of an array, without a copy when it is contiguous."""
+    """Return the bytes of an array, without a copy when it is contiguous."""
     flat = np.ascontiguousarray(array).reshape(-1)
     return flat.view(np.uint8).data

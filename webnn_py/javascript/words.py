@@ -5,11 +5,11 @@ import sys
 from typing import Final, TextIO
 
 CLOSED: Final = frozenset({errno.EPIPE, errno.EBADF, errno.EINVAL, errno.EIO})
-"""What writing to nobody ends with: a pipe, here and on Windows, or a terminal that is gone."""
+"""What writing to a closed pipe raises, here and on Windows, or to a terminal that is gone."""
 
 
 class OutputClosedError(Exception):
-    """Nobody reads what is printed any more, or it cannot be written: there is no use in going on."""
+    """The output is closed or cannot be written: there is no point in continuing."""
 
 
 class OutputFailedError(OutputClosedError):
@@ -33,4 +33,4 @@ def say(text: str, stream: TextIO | None = None) -> None:
     except (OSError, ValueError) as error:  # ValueError: Python has closed it
         if isinstance(error, OSError) and error.errno not in CLOSED:
             raise OutputFailedError(error.strerror or str(error)) from error
-        raise OutputClosedError(f"what was said cannot be written: {error}") from error
+        raise OutputClosedError(f"the output cannot be written: {error}") from error

@@ -97,7 +97,7 @@ def _start(context: Any, settings: Settings, test: TestFile, grace_seconds: floa
 
 
 def _finish(one: _Running, *, overdue: bool) -> FileResult:
-    """The result of a file whose process has said something, ended, or run out of time."""
+    """Return the result of a file whose process has reported something, ended, or run out of time."""
     seconds = time.monotonic() - one.since
     try:
         if overdue:

@@ -56,7 +56,7 @@ class Settings:
         return newer if newer is not None and newer.is_file() else self.root / path
 
     def trace(self, test: TestFile) -> Path | None:
-        """The file for the trace of a test file: its name with what a file's may not have replaced."""
+        """Return the file for the trace of a test file: its name with what a file's may not have replaced."""
         return None if self.traces is None else self.traces / f"{re.sub('[^A-Za-z0-9.-]+', '_', test.id)}.json"
 
 
@@ -72,11 +72,11 @@ class WindowWorld:
         self.complete = trio.Event()
 
     def log(self, level: str, text: str) -> None:
-        """Keep what was said; an exception outside of tests makes the file an error, as the harness itself says."""
+        """Keep a message; an exception outside of tests makes the file an error, as in the harness itself."""
         self.result.log.append(f"{level}: {text}")
 
     def fetch(self, url: str, most: int | None) -> memoryview | None:
-        """A file of the checkout."""
+        """Return a file of the checkout."""
         try:
             path = resolve(self._test.path, url)
         except ValueError as error:
@@ -89,7 +89,7 @@ class WindowWorld:
         return memoryview(file.read_bytes()) if file.is_file() else None
 
     def module(self, specifier: str, referrer: str, most: int | None) -> tuple[str, memoryview]:
-        """A module of the checkout.
+        """Return a module of the checkout.
 
         Raises:
             TypeError: there is none.

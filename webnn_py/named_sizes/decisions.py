@@ -39,7 +39,7 @@ class Expression(Protocol):
         """The name whose size follows from the value."""
 
     def value(self, sizes: Sizes) -> int:
-        """The value for given sizes of the names."""
+        """Return the value for given sizes of the names."""
 
 
 @attrs.frozen
@@ -53,7 +53,7 @@ class Answer:
 
 @attrs.define
 class Tracing:
-    """The sizes for which questions are answered, and the answers that had to be noted.
+    """The sizes for which questions are answered, and the answers that depend on them.
 
     Attributes:
         sizes: of all names.
@@ -94,5 +94,5 @@ _TRACING: Final[ContextVar[Tracing | None]] = ContextVar("tracing of sizes", def
 
 
 def tracing_in_force() -> Tracing | None:
-    """The one that answers now; None where all sizes are numbers."""
+    """Return the one that answers now; None where all sizes are numbers."""
     return _TRACING.get()

@@ -24,7 +24,7 @@ class Atom:
     """The factors of products: a name, or a quotient or remainder that no sum of products is.
 
     Attributes:
-        code: what it is, by which two are told apart: an expression of Python, of the sizes ``s``.
+        code: what identifies it: a Python expression of the sizes ``s``.
         text: how it is read.
         kind: a name, ``//``, ``%``, or "scaled": the product with a float, rounded down.
         parts: both sides; of a scaled one, the size and the factor; none of a name.
@@ -40,7 +40,7 @@ class Atom:
     high: int = attrs.field(default=1, eq=False)
 
     def value(self, sizes: Sizes) -> int:
-        """The value for given sizes of the names."""
+        """Return the value for given sizes of the names."""
         if self.kind == "name":
             return sizes[self.text]
         left, right = (value_of(part, sizes) for part in self.parts)
@@ -162,7 +162,7 @@ class SymbolicSize:
     __floor__ = __trunc__ = __ceil__
 
     def bit_length(self) -> int:
-        """The number of binary digits; so many have all sizes in a range, which is what is asked."""
+        """Return the number of binary digits, by questions that all sizes of one such range answer alike."""
         bits = 0
         while self >= 1 << bits:
             bits += 1
@@ -171,7 +171,7 @@ class SymbolicSize:
     # --- values ----------------------------------------------------------------------------------------------
 
     def value(self, sizes: Sizes) -> int:
-        """The value for given sizes of the names."""
+        """Return the value for given sizes of the names."""
         total = 0
         for atoms, coefficient in self.terms:
             total += coefficient * math.prod(atom.value(sizes) for atom in atoms)
@@ -255,7 +255,7 @@ class ScaledSize:
 
 
 def _parts(value: object) -> tuple[Any, int] | None:
-    """A number or fraction as numerator and denominator."""
+    """Return a number or fraction as numerator and denominator."""
     if isinstance(value, SizeFraction):
         return value.numerator, value.denominator
     if isinstance(value, float):
@@ -283,12 +283,12 @@ def _asked(expression: Any, relation: Relation) -> bool:
 
 
 def named_size(name: str, low: int, high: int) -> SymbolicSize:
-    """A named dimension, of at least ``low`` and at most ``high``."""
+    """Return a named dimension, of at least ``low`` and at most ``high``."""
     return SymbolicSize((((Atom(f"s[{name!r}]", name, "name", (), low, high),), 1),))
 
 
 def value_of(number: Any, sizes: Sizes) -> Any:
-    """A number as it is; a size, when the names have these sizes."""
+    """Return a number as it is; a size, when the names have these sizes."""
     return number.value(sizes) if type(number) is SymbolicSize else number
 
 
@@ -320,20 +320,17 @@ def _ordered(atoms: tuple[Atom, ...]) -> tuple[Atom, ...]:
 
 
 def _sum(terms: Iterable[tuple[tuple[Atom, ...], int]]) -> Any:
-    """The sum of products, as a number where it is always the same."""
+    """Return the sum of products, as a number where it is always the same."""
     coefficients: dict[tuple[Atom, ...], int] = {}
     for atoms, coefficient in terms:
         coefficients[atoms] = coefficients.get(atoms, 0) + coefficient
     kept = [(atoms, coefficient) for atoms, coefficient in coefficients.items() if coefficient]
     if not kept or kept == [((), coefficients.get(()))]:
         return coefficients.get((), 0)
-    size = SymbolicSize(tuple(sorted(kept, key=_place_in_text)))
+    # Names first, the number last.
+    kept.sort(key=lambda term: (not term[0], [(atom.kind != "name", atom.code) for atom in term[0]]))
+    size = SymbolicSize(tuple(kept))
     return size.low if size.low == size.high else size
-
-
-def _place_in_text(term: tuple[tuple[Atom, ...], int]) -> Any:
-    """Names first, the number last."""
-    return not term[0], [(atom.kind != "name", atom.code) for atom in term[0]]
 
 
 def _bounds(terms: Terms) -> tuple[int, int]:
@@ -352,7 +349,7 @@ def _of_atom(atom: Atom) -> Any:
 
 
 def _quotient(left: Any, right: Any) -> tuple[Any, Any]:
-    """The quotient, rounded down, and the remainder."""
+    """Return the quotient, rounded down, and the remainder."""
     if isinstance(right, int) and right == 0:
         raise ZeroDivisionError("division of a size by zero")
     exact = _exact_quotient(left, right)
@@ -368,7 +365,8 @@ def _quotient(left: Any, right: Any) -> tuple[Any, Any]:
     if type(rounded) is int:
         return whole + rounded, rest - rounded * right
     text, code = text.replace("//", "%"), f"({code_of(rest)}) % ({code_of(right)})"
-    remainder = _of_atom(Atom(code, text, "%", (rest, right), *_remainder_bounds(right)))
+    low, high = _ends(right)
+    remainder = _of_atom(Atom(code, text, "%", (rest, right), min(low + 1, 0), max(high - 1, 0)))
     return whole + rounded, remainder
 
 
@@ -376,11 +374,6 @@ def _quotient_bounds(left: Any, right: Any) -> tuple[int, int]:
     lows, rights = (_ends(left), [end for end in _ends(right) if end])
     corners = [a // b for a in lows for b in rights]
     return min(corners), max(corners)
-
-
-def _remainder_bounds(right: Any) -> tuple[int, int]:
-    low, high = _ends(right)
-    return min(low + 1, 0), max(high - 1, 0)
 
 
 def _ends(value: Any) -> tuple[int, int]:
@@ -400,7 +393,7 @@ def _toward_zero(number: int, divisor: int) -> int:
 
 
 def _exact_quotient(left: Any, right: Any) -> Any:
-    """The quotient where it is a sum of products by its terms; None where it is not."""
+    """Return the quotient where it is a sum of products by its terms; None where it is not."""
     if left is right or (type(left) is SymbolicSize and type(right) is SymbolicSize and left.terms == right.terms):
         return 1
     divisor = _terms(right)

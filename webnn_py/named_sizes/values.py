@@ -16,7 +16,7 @@ def values_function(expressions: Iterable[Any]) -> Callable[[Sizes], tuple[int, 
 
 
 def coverage(tracing: Tracing) -> Callable[[Sizes], bool]:
-    """A check of whether all answers of a finished tracing are the same for other sizes."""
+    """Return a check of whether all answers of a finished tracing are the same for other sizes."""
     answers = list(tracing.answers.values())
     values = values_function(answer.expression for answer in answers)
     wanted = [(DECIDED[answer.relation], answer.holds) for answer in answers]
@@ -26,17 +26,17 @@ def coverage(tracing: Tracing) -> Callable[[Sizes], bool]:
 
 
 def largest(number: Any) -> int:
-    """A number as it is; of a size, the greatest that it may be."""
+    """Return a number as it is; of a size, the greatest that it may be."""
     return number.high if type(number) is SymbolicSize else number
 
 
 def rough(number: Any) -> int:
-    """A number as it is; for a size, the power of two that is no less, which many sizes have in common."""
+    """Return a number as it is; for a size, the power of two that is no less, which many sizes have in common."""
     return 1 << (number - 1).bit_length() if type(number) is SymbolicSize else int(number)
 
 
 def values_of(item: Any, sizes: Sizes) -> Any:
-    """Likewise of all sizes in tuples and lists."""
+    """Return the values of all sizes in tuples and lists."""
     if isinstance(item, (tuple, list)):
         return type(item)(values_of(part, sizes) for part in item)
     return value_of(item, sizes)

@@ -2,19 +2,22 @@
 
 From the top::
 
-    inlined_export  a model that is run, and not read back
-    model_export    model_of: walks over the graph: names, initializers, functions
-    writing         one operator by its rule
-    rules           one rule for each WebNN operator, in the categories of ``webnn_py.operators``
-    table           @rule
-    images, types   what rules share: layouts of images; data types that onnxruntime lacks
-    body            what a rule writes to; decompositions draw into it, too
-    drafts          nodes before they are ONNX
-    sealing         the names and digests of functions
+    inlined_export      InlinedExport: a model for onnxruntime to run, without functions
+    model_export        model_of: a model to save, with names, initializers and functions
+    node_passes         passes over the nodes of a model to run
+    writing             writes one operator by its rule
+    rules               one rule for each WebNN operator, in the categories of ``webnn_py.operators``
+    table               @rule, and rules() for operators that are written alike
+    image_layouts       layouts of images
+    missing_data_types  data types that onnxruntime lacks, computed in others
+    body                Body: the nodes of one operator, to which rules and decompositions write
+    guards              tensors that show whether a fast rule was exact
+    nodes               nodes before they are messages
+    function_digests    the names and digests of functions
 
-An operator with a *twin*, an ONNX operator of the same meaning, is that. Any other is a function of the model, named
-as the operator, whose body says exactly what it means; its calls keep the options, so that ``OnnxModel`` draws the
-operator again (``onnx_models.operator_calls``).
+An operator with a *twin*, an ONNX operator of the same meaning, becomes that operator. Any other becomes a function of
+the model with the operator's name, whose body computes exactly the same; its calls keep the options, so that
+``OnnxModel`` draws the operator again (``onnx_models.conversion.webnn_operator_calls``).
 """
 
 from webnn_py.onnx_export.model_export import model_of

@@ -28,19 +28,19 @@ BOOL: Final = "bool"
 
 @cache
 def name_of(dtype: np.dtype[Any]) -> str:
-    """The name of a data type, which numpy puts together each time."""
+    """Return the name of a data type, which numpy puts together each time."""
     return dtype.name
 
 
 @cache
 def element_type(data_type: str) -> int:
-    """The number of an element type in ONNX, by the name that numpy has for it."""
+    """Return the number of an element type in ONNX, by the name that numpy has for it."""
     return helper.np_dtype_to_tensor_dtype(np.dtype(data_type))
 
 
 @frozen(eq=False)
 class OnnxTensor:
-    """A value in a body.
+    """A tensor in a body.
 
     Attributes:
         name: its name there.
@@ -89,7 +89,7 @@ class Known:
 
 @final
 class Body:
-    """The ONNX nodes that say one WebNN operator.
+    """The ONNX nodes that compute one WebNN operator.
 
     Args:
         operands: the operator's operands, by their names in the body.
@@ -146,7 +146,7 @@ class Body:
     def nodes_outputs(
         self, operator: str, inputs: Sequence[Given], data_types: Sequence[str], **attributes: Any
     ) -> list[OnnxTensor]:
-        """Write a node of several outputs; "" for the data type of one that nobody wants."""
+        """Write a node of several outputs; "" for the data type of one that is not wanted."""
         self.is_plain = False
         return self._write(operator, inputs, data_types, attributes)
 
@@ -214,13 +214,13 @@ class Body:
         return self.cast(given, "float32") if isinstance(given, OnnxTensor) else given.astype(np.float32)
 
     def unwritten(self, descriptor: MLOperandDescriptor) -> OnnxTensor:
-        """A tensor that no node makes, of a name that nothing else has."""
+        """Return a tensor that no node makes, of a name that nothing else has."""
         self._count += 1
         return OnnxTensor(f"t{self._count}", descriptor.data_type, descriptor)
 
     @contextmanager
     def apart(self) -> Iterator[list[OnnxNode]]:
-        """The nodes that are written meanwhile, which are none of the body's."""
+        """Collect the nodes written within the block, which do not become the body's."""
         around, self.nodes = self.nodes, []
         try:
             yield self.nodes
@@ -236,7 +236,7 @@ class Body:
         return outputs
 
     def constant(self, array: Array, key: object = None, descriptor: MLOperandDescriptor | None = None) -> OnnxTensor:
-        """A constant; equal ones, or those of one key, are one."""
+        """Return a constant; equal ones, or ones of the same key, are shared."""
         data_type = name_of(array.dtype)
         same = (data_type, array.shape, array.tobytes()) if key is None else key
         name = self._constants.get(same)
@@ -246,12 +246,12 @@ class Body:
         return OnnxTensor(name, data_type, descriptor)
 
     def known(self, tensor: OnnxTensor) -> Array | None:
-        """The values of a constant operand."""
+        """Return the values of a constant operand."""
         operand = self.operands.get(tensor.name)
         return self.constants.get(tensor.name) if operand is None else self._known.array(operand)
 
     def end_to_end(self, parts: Sequence[OnnxTensor | Array], axis: int) -> OnnxTensor | Array:
-        """Parts along an axis; constants at once where they are not operands of a function, which others share."""
+        """Concatenate parts along an axis; constants at once where they are not operands of a shared function."""
         arrays = [self.known(part) if isinstance(part, OnnxTensor) else part for part in parts]
         known = [array for array in arrays if array is not None]
         if self._joins_constants and len(known) == len(arrays):
@@ -273,7 +273,7 @@ class Body:
     # --- types ---------------------------------------------------------------------------------------------------
 
     def cast(self, x: OnnxTensor, data_type: str) -> OnnxTensor:
-        """The elements as ONNX's Cast converts them; integers keep their low bits."""
+        """Return the elements as ONNX's Cast converts them; integers keep their low bits."""
         if x.data_type == data_type:
             return x
         truth = self.made_truths.get(x.name)
@@ -281,7 +281,7 @@ class Body:
         return self.node("Cast", given, data_type=data_type, to=element_type(data_type))
 
     def truth(self, x: OnnxTensor) -> OnnxTensor:
-        """Whether the elements of uint8 are not 0, as a boolean: the one that they were made of, if there is one."""
+        """Return a boolean that is true where uint8 is not 0: the one that it was cast from, if there is one."""
         if x.name in self.made_truths:
             return OnnxTensor(self.made_truths[x.name], BOOL)
         if self.operands.get(x.name) in self._known.truths:
@@ -290,7 +290,7 @@ class Body:
         return self.cast(x, BOOL)
 
     def number(self, truth: OnnxTensor) -> OnnxTensor:
-        """A boolean as uint8, 0 or 1."""
+        """Return a boolean as uint8, 0 or 1."""
         (made,) = self._write("Cast", [truth], ["uint8"], {"to": element_type("uint8")})
         self.made_truths[made.name] = truth.name
         return made
@@ -309,7 +309,7 @@ class Body:
         return [drawing.tensor(operand) for operand in (drawn if isinstance(drawn, list) else [drawn])]
 
     def value(self, value: Value) -> OnnxTensor:
-        """The tensor of a value in a decomposition."""
+        """Return the tensor of a value in a decomposition."""
         if value not in self._values:
             assert isinstance(value, Constant)  # noqa: S101 - all others are drawn before they are used
             array = np.asarray(value.data)
@@ -345,14 +345,14 @@ class Drawing(RewriteBuilder):
         self._body = body
 
     def of(self, tensor: OnnxTensor) -> Any:
-        """An operand that stands for a tensor."""
+        """Return an operand that stands for a tensor."""
         assert tensor.descriptor is not None  # noqa: S101 - only operands and results are drawn with
         value = Value(tensor.descriptor)
         self._body.enter(value, tensor)
         return self.operand(value)
 
     def tensor(self, operand: Any) -> OnnxTensor:
-        """The tensor that an operand stands for."""
+        """Return the tensor that an operand stands for."""
         return self._body.value(self.value(operand))
 
     def draw(self, node: Node) -> Sequence[Value]:

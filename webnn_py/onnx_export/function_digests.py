@@ -1,4 +1,4 @@
-"""The functions by which a model that this package writes says a WebNN operator, and the digests that tell them."""
+"""The functions that stand for WebNN operators in a saved model, and the digests by which they are recognized."""
 
 import json
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ DIGEST: Final = "digest"
 
 
 def digest_of(function: FunctionProto) -> str:
-    """A digest of what a function computes, and of its name."""
+    """Return a digest of what a function computes, and of its name."""
     body = [function.name, *function.input, "", *function.output, ""]
     digest = blake2b("\n".join(body).encode(), digest_size=16)
     for node in function.node:
@@ -32,5 +32,5 @@ def seal(function: FunctionProto) -> None:
 
 
 def options_text(options: Mapping[str, object]) -> str:
-    """The options of a call, as they are written; absent ones are left out."""
+    """Return the options of a call, as they are written; absent ones are left out."""
     return json.dumps({name: value for name, value in options.items() if value is not None})

@@ -50,7 +50,7 @@ class Guard:
 
 
 def number_of(guards: Iterable[Guard], new_name: Callable[[str], str]) -> list[OnnxNode]:
-    """The nodes that make a number which is NaN if any guard is not as it must be; it is that of the last node.
+    """Return the nodes that make a number which is NaN if any guard is not as it must be; it is that of the last node.
 
     Tensors are joined before they are summed, where their shapes differ in one axis only: a node costs as much as
     thousands of elements.
@@ -96,7 +96,7 @@ def _told_together(must: Must, tensors: list[str], axis: int, add: Callable[...,
 
 
 def _whole(tensors: list[str], axis: int, add: Callable[..., str]) -> str:
-    """Tensors joined along an axis."""
+    """Return tensors joined along an axis."""
     return tensors[0] if len(tensors) == 1 else add("Concat", tensors, axis=axis)
 
 

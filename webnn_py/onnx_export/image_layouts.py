@@ -7,21 +7,21 @@ from webnn_py.operators.windows import InputLayout, image_axes
 
 
 def reordered(body: Body, x: OnnxTensor, permutation: Sequence[int]) -> OnnxTensor:
-    """The axes in another order."""
+    """Return the axes in another order."""
     return x if tuple(permutation) == (0, 1, 2, 3) else body.node("Transpose", x, perm=list(permutation))
 
 
 def channels_first(body: Body, x: OnnxTensor, layout: InputLayout) -> OnnxTensor:
-    """Images of a layout, as [batch, channels, height, width]."""
+    """Return images of a layout as [batch, channels, height, width]."""
     return x if layout == "nchw" else reordered(body, x, image_axes(layout))
 
 
 def laid_out(body: Body, x: OnnxTensor, layout: InputLayout) -> OnnxTensor:
-    """Images with their channels first, in a layout."""
+    """Return images with their channels first in a layout."""
     return x if layout == "nchw" else reordered(body, x, [0, 2, 3, 1])
 
 
 def onnx_pads(padding: Sequence[int] | None) -> list[int]:
-    """Padding as ONNX has it: the beginnings of all axes, then the endings."""
+    """Return padding in ONNX's order: the beginnings of all axes, then the endings."""
     top, bottom, left, right = padding or (0, 0, 0, 0)
     return [top, left, bottom, right]

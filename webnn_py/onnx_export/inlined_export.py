@@ -32,7 +32,7 @@ LEAST_BESIDE: Final = 4096
 
 @attrs.frozen(eq=False)
 class InlinedModel:
-    """A model that is run.
+    """A model for onnxruntime to run.
 
     Attributes:
         encoded: a ModelProto, as bytes.
@@ -94,7 +94,7 @@ class InlinedExport:
         }
 
     def model(self) -> InlinedModel:
-        """The whole model."""
+        """Return the whole model."""
         for node in self._graph.nodes:
             self._add(node)
         names = self._names_of_outputs()
@@ -146,7 +146,7 @@ class InlinedExport:
             self._know(result, tensors[result].name, array.reshape(result.descriptor.shape))
 
     def _constant(self, value: Value) -> OnnxTensor:
-        """The tensor of a constant that is met for the first time."""
+        """Return the tensor of a constant that is met for the first time."""
         assert isinstance(value, Constant)  # noqa: S101 - all others are made before they are used
         array, descriptor = self._context.contents(value), value.descriptor
         if array.shape != descriptor.shape:
@@ -161,7 +161,7 @@ class InlinedExport:
         self._with_arrays[name] = value
 
     def _names_of_outputs(self) -> dict[str, str]:
-        """The names that what nodes make gets as an output; what is none's, or two's, goes through an Identity."""
+        """Return names for tensors that are outputs; one of no node, or of two outputs, goes through an Identity."""
         names: dict[str, str] = {}
         made_elsewhere = {*self._inputs.values(), *self._body.constants}
         for name, value in self._graph.outputs.items():
@@ -173,7 +173,7 @@ class InlinedExport:
         return names
 
     def _guards(self, names: Mapping[str, str]) -> list[OnnxNode]:
-        """The nodes that make one number of all guards, whose tensors have other names in part."""
+        """Return the nodes that make one number of all guards, whose tensors have other names in part."""
         guards = dict.fromkeys(self._body.guards)
         placed = (attrs.evolve(guard, tensor=names.get(guard.tensor, guard.tensor)) for guard in guards)
         return number_of(placed, Names().new) if guards else []

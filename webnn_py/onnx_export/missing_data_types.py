@@ -14,7 +14,7 @@ WIDER: Final = {
     "uint32": "int64",
     "uint64": "int64",
 }
-"""In which type to compute: its low bits are right whatever wraps around, and floats are rounded once."""
+"""The types to compute in: their low bits are right even where numbers wrap around, and floats are rounded once."""
 
 FLOAT: Final = ("float32",)
 COMPUTED: Final = ("float32", "int32", "int64")
@@ -27,7 +27,7 @@ SIGNED: Final = {"uint32": "int32", "uint64": "int64"}
 
 
 def widened(body: Body, operator: str, *inputs: OnnxTensor, native: tuple[str, ...], **attributes: Any) -> OnnxTensor:
-    """An operator of inputs of one data type, in a wider one where there is no kernel for it; sums may wrap around."""
+    """Write an operator in a wider data type where there is no kernel for that of the inputs; sums may wrap around."""
     data_type = inputs[0].data_type
     if data_type in native:
         return body.twin(operator, *inputs, **attributes)
@@ -48,7 +48,7 @@ def unordered(body: Body, x: OnnxTensor, data_type: str) -> OnnxTensor:
 
 
 def compared(body: Body, operator: str, *inputs: OnnxTensor, native: tuple[str, ...]) -> OnnxTensor:
-    """A comparison, as a boolean."""
+    """Return a comparison, as a boolean."""
     if inputs[0].data_type in native:
         return body.twin(operator, *inputs, data_type=BOOL)
     return body.node(operator, *(ordered(body, item) for item in inputs), data_type=BOOL)

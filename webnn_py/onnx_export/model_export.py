@@ -46,7 +46,7 @@ ReadConstant = Callable[[Constant], Array]
 def model_of(
     graph: Graph, *, read_constant: ReadConstant | None = None, metadata: Mapping[str, str] | None = None
 ) -> ModelProto:
-    """A graph, as a device is given it, as an ONNX model.
+    """Return a graph, as a device is given it, as an ONNX model.
 
     Args:
         graph: the graph.
@@ -83,7 +83,7 @@ class Names:
         self._next: dict[str, int] = dict.fromkeys(taken, 2)
 
     def new(self, wanted: str) -> str:
-        """The name that is wanted, or if it is taken, with a number."""
+        """Return the name that is wanted, or if it is taken, with a number."""
         name = wanted
         while name in self._next:
             name = f"{wanted}_{self._next[wanted]}"
@@ -116,7 +116,7 @@ class ModelExport:
         self._nodes: list[OnnxNode] = []
 
     def model(self) -> ModelProto:
-        """The whole model."""
+        """Return the whole model."""
         for name, value in self._graph.outputs.items():
             self._of_value.setdefault(value, name)
         for node in self._graph.nodes:
@@ -210,7 +210,7 @@ class ModelExport:
     # --- constants -------------------------------------------------------------------------------------------------
 
     def _array(self, value: Value) -> Array | None:
-        """The values of a constant, or of one that is only reshaped."""
+        """Return the values of a constant, or of one that is only reshaped."""
         if isinstance(value, Constant) and value not in self._arrays:
             self._arrays[value] = self._read_constant(value).reshape(value.descriptor.shape)
         return self._arrays.get(value)
@@ -224,7 +224,7 @@ class ModelExport:
         return self._of_value[value]
 
     def _initializer(self, array: Array, key: Hashable | None = None) -> str:
-        """The name of an initializer; equal arrays are one, large ones only if they have the same key, or are one."""
+        """Return the name of an initializer; equal arrays share one, large ones only if key or array is the same."""
         same = constant_key(key, array)
         if same not in self._of_array:
             self._of_array[same] = self._names.new("constant")
@@ -246,7 +246,7 @@ def constant_key(key: Hashable | None, array: Array) -> tuple[object, ...]:
 def written_model(
     nodes: Sequence[OnnxNode], inputs: Iterable[ValueInfoProto], outputs: Iterable[ValueInfoProto]
 ) -> ModelProto:
-    """A model of nodes, which get names of their own; its constants are yet to be written."""
+    """Return a model of nodes, which get names of their own; its constants are yet to be written."""
     model = ModelProto(ir_version=IR_VERSION, producer_name="webnn_py", producer_version=__version__)
     graph = model.graph
     graph.name = "graph"
@@ -265,7 +265,7 @@ def written_model(
 
 
 def opset_of(nodes: Iterable[OnnxNode]) -> OperatorSetIdProto:
-    """The version of ONNX's operators that nodes need."""
+    """Return the version of ONNX's operators that nodes need."""
     in_blocks = [node for node in nodes if node.operator in QUANTIZE_IN_BLOCKS]
     has_blocks = any(name == "block_size" for node in in_blocks for name, _ in node.attributes)
     return OperatorSetIdProto(domain="", version=OPSET_OF_BLOCKS if has_blocks else OPSET)
@@ -276,7 +276,7 @@ def _tensor(name: str, value: Value) -> OnnxTensor:
 
 
 def _function(body: Body, outputs: Sequence[str], node: Node) -> FunctionProto:
-    """The function that a body is, not sealed yet; its name may be another's, and it lacks the model's opset."""
+    """Return the function that a body is, not sealed yet; its name may be another's, and it lacks the model's opset."""
     results = [f"output{index}" for index in range(len(node.results))] if node.operator.returns_sequence else ["output"]
     names = dict(zip(outputs, results, strict=True))
     before = [
@@ -295,7 +295,7 @@ def _function(body: Body, outputs: Sequence[str], node: Node) -> FunctionProto:
 
 
 def value_info(name: str, descriptor: MLOperandDescriptor) -> ValueInfoProto:
-    """An input or output of a model."""
+    """Return an input or output of a model."""
     info = ValueInfoProto(name=name)  # not by onnx.helper, which takes three times as long
     tensor = info.type.tensor_type
     tensor.elem_type = element_type(descriptor.data_type)

@@ -24,7 +24,7 @@ Attributes = tuple[tuple[str, Any], ...]
 
 
 def attributes_of(given: Mapping[str, Any]) -> Attributes:
-    """The attributes that are there, as they can be compared."""
+    """Return the attributes that are there, as they can be compared."""
     return tuple(
         [(name, tuple(value) if type(value) is list else value) for name, value in given.items() if value is not None]
     )
@@ -70,12 +70,12 @@ class Lists:
 
 @frozen(eq=False)
 class OnnxNode:
-    """A node, of a body or of a model.
+    """A node of a body or of a model.
 
     Attributes:
         operator: ONNX's operator, or the name of a function.
-        inputs: the names of what it is given, "" for what is absent.
-        outputs: those of what it makes, "" for what nobody wants.
+        inputs: the names of its inputs, "" for absent ones.
+        outputs: the names of its outputs, "" for unused ones.
         attributes: those that are there.
         name: what it is to be called, or "".
         domain: the operator's, "" for ONNX's own.
@@ -98,7 +98,7 @@ class OnnxNode:
         return OnnxNode(self.operator, inputs, outputs, self.attributes, name, self.domain, self.within, self.lists)
 
     def reading(self, inputs: Sequence[str]) -> "OnnxNode":
-        """The node with other inputs; what is read within stays."""
+        """Return the node with other inputs; what is read within stays."""
         given = self.operator, inputs, self.outputs, self.attributes, self.name, self.domain, self.within, self.lists
         return OnnxNode(*given)
 
@@ -148,7 +148,7 @@ def _kinds(attributes: Attributes) -> tuple[object, ...]:
 
 @lru_cache(1024)
 def _template(operator: str, attributes: Attributes, kinds: tuple[object, ...]) -> NodeProto:
-    """A node without names, which others are copies of: to make an attribute takes as long as all else of a node."""
+    """Return a node without names to copy: making an attribute takes as long as all else of a node."""
     return helper.make_node(operator, (), (), **dict(attributes))
 
 
@@ -161,7 +161,7 @@ def write_tensor(tensor: TensorProto, name: str, element_type: int, array: NDArr
 
 
 def write_name(tensor: TensorProto, name: str, element_type: int, array: NDArray[np.generic]) -> None:
-    """Write an array, whose bytes lie elsewhere, into an empty tensor."""
+    """Describe an array in an empty tensor, as external data."""
     _describe(tensor, name, element_type, array)
     tensor.data_location = TensorProto.EXTERNAL
     for key, value in (("location", name), ("offset", "0"), ("length", str(array.nbytes))):

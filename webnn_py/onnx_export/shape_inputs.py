@@ -1,4 +1,4 @@
-"""Which inputs stand in a model's own file: those on whose values the shapes of results depend.
+"""The inputs whose values determine shapes, which must stay in a model's own file.
 
 onnxruntime infers shapes as soon as it has parsed a model. It has not read by then what lies outside of the file, in
 memory or in another one, and refuses a model that has such an input there: "Cannot parse data from external tensors".

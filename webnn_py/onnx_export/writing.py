@@ -1,4 +1,4 @@
-"""Writing one operator by its rule, or, where there is none, by its decomposition."""
+"""Write one operator by its rule, or, where there is none, by its decomposition."""
 
 from collections.abc import Mapping
 from typing import Any, Final

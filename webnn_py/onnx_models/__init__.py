@@ -15,7 +15,7 @@ From the top::
     simplification  passes that simplify ONNX models, for ``webnn-py convert`` and ``info``
 
 A value is *static* when it can be computed while the graph is built: a numpy array. All others are operands. Shapes
-are fixed, so that whatever is computed from shapes is static, and no node of it remains.
+are fixed, so that values computed from shapes are static, and no nodes of them remain.
 """
 
 from webnn_py.onnx_models.export import save, to_model

@@ -44,7 +44,9 @@ def save(
         OSError: the file cannot be written.
     """
     model = to_model(graph_outputs, metadata=metadata)
-    is_large = _is_large(model)
+    # Protobuf cannot even measure a model whose weights alone are too long.
+    weights = sum(len(tensor.raw_data) for tensor in model.graph.initializer)
+    is_large = weights > LARGEST_FILE or model.ByteSize() > LARGEST_FILE
     is_path = isinstance(target, (str, os.PathLike))
     if not is_path and (external_data or is_large):
         why = "external_data needs" if external_data else f"the model is larger than {LARGEST_FILE:,} bytes and needs"
@@ -62,9 +64,3 @@ def save(
 def to_model(graph_outputs: Mapping[str, MLOperand], *, metadata: Mapping[str, str] | None = None) -> ModelProto:
     """Return what a builder has drawn as an ONNX model in memory; see :func:`save` for arguments and errors."""
     return model_of(drawing_of("save", graph_outputs), metadata=metadata)
-
-
-def _is_large(model: ModelProto) -> bool:
-    """Whether one file cannot be the model; protobuf cannot even measure one whose weights alone are too long."""
-    weights = sum(len(tensor.raw_data) for tensor in model.graph.initializer)
-    return weights > LARGEST_FILE or model.ByteSize() > LARGEST_FILE

@@ -17,10 +17,6 @@ STEPS_PER_SECOND: Final = 200_000
 """A low guess of how many elements a second an operator computes that goes through them one by one in Python."""
 
 
-def _allowance(limits: "ModelLimits", own_size: int) -> int:
-    return SMALLEST_ALLOWANCE + ALLOWANCE_PER_BYTE * own_size if limits.bytes is None else limits.bytes
-
-
 @attrs.frozen(kw_only=True)
 class ModelLimits:
     """Limits on what a model may cost beyond its own size; a model that costs more is refused, if possible beforehand.
@@ -52,7 +48,7 @@ class Expenses:
         self._nodes = limits.nodes
         self._spent_nodes = 0
         self._seconds = limits.seconds
-        self._bytes = _allowance(limits, own_size)
+        self._bytes = SMALLEST_ALLOWANCE + ALLOWANCE_PER_BYTE * own_size if limits.bytes is None else limits.bytes
         self._spent_bytes = 0
         self._spent_seconds = 0.0
 
@@ -69,7 +65,7 @@ class Expenses:
             )
 
     def add_bytes(self, spent: int) -> None:
-        """Spend bytes.
+        """Add bytes to what the model has cost.
 
         Raises:
             Refused: so many are not left.
@@ -78,7 +74,7 @@ class Expenses:
         self._spent_bytes += spent
 
     def add_nodes(self, count: int) -> None:
-        """Spend nodes that are converted.
+        """Add converted nodes to what the model has cost.
 
         Raises:
             Refused: so many are not left.

@@ -28,7 +28,7 @@ from webnn_py.onnx_models.reading.element_types import (
     has_numbers,
     type_name,
 )
-from webnn_py.onnx_models.reading.functions import functions_of
+from webnn_py.onnx_models.reading.functions import functions_of, opsets_of
 from webnn_py.onnx_models.reading.metadata import ModelMetadata
 from webnn_py.onnx_models.reading.model_file import read_model
 from webnn_py.onnx_models.reading.node_order import Live, live
@@ -239,7 +239,7 @@ class OnnxModel:
         input_values: Mapping[str, StaticValue] | None,
         outputs: Iterable[str] | None,
     ) -> tuple[ModelConversion, Steps[dict[str, MLOperand]]]:
-        """A conversion that has the inputs, and nothing else yet; and its steps."""
+        """Return a conversion that has the inputs, and nothing else yet; and its steps."""
         shapes, values = dict(input_shapes or {}), dict(input_values or {})
         self._check_names("input_shapes", shapes)
         self._check_names("input_values", values)
@@ -249,7 +249,7 @@ class OnnxModel:
             needed = live(self._proto.graph.node, names)
         conversion = ModelConversion(
             builder,
-            {item.domain: item.version for item in self._proto.opset_import},
+            opsets_of(self._proto.opset_import),
             functions_of(self._proto),
             Expenses(self._limits, self._size),
             self._weights,
@@ -337,7 +337,7 @@ class OnnxModel:
 
 
 def _gone_on(steps: Steps[dict[str, MLOperand]], seconds: float) -> dict[str, MLOperand] | None:
-    """Go on with a conversion for so many seconds; return the outputs once it has ended."""
+    """Continue a conversion for some seconds; return the outputs once it has ended."""
     until = perf_counter() + seconds
     with np.errstate(all="ignore"):  # a number that is too large or too small for a data type is infinite or 0 there
         while True:

@@ -35,7 +35,7 @@ class RefusedWithWayOut(Refused):
 
 @attrs.frozen
 class Problem:
-    """One thing that cannot be converted.
+    """A node, input or output that cannot be converted.
 
     Attributes:
         subject: what is concerned, in words: a node with its operator and opset, an input or an output. Control
@@ -95,7 +95,7 @@ def _grouped(problems: Sequence[Problem]) -> tuple[tuple[Problem, ...], ...]:
 
 
 def _told(groups: Sequence[Sequence[Problem]]) -> Iterator[str]:
-    """A line for each group."""
+    """Yield a line for each group."""
     for group in groups[:MOST_GROUPS]:
         yield visible(" ".join(_line(group).split()))
     rest = groups[MOST_GROUPS:]
@@ -114,12 +114,12 @@ def _line(group: Sequence[Problem]) -> str:
 
 
 def shortened(text: str, longest: int = LONGEST_REASON) -> str:
-    """A text, without its middle if it is long."""
+    """Return a text, without its middle if it is long."""
     return text if len(text) <= longest else f"{text[: longest // 2]} … {text[-longest // 4 :]}"
 
 
 def worded(value: object) -> str:
-    """A name or an attribute's value for a message: never long, however long the value is."""
+    """Return a name or an attribute's value for a message: never long, however long the value is."""
     if isinstance(value, Message):
         return f"a {type(value).__name__}"
     if isinstance(value, (str, bytes)):
@@ -132,5 +132,5 @@ def worded(value: object) -> str:
 
 
 def node_name(node: NodeProto) -> str:
-    """The name of a node; of a nameless one, its operator and first output."""
+    """Return the name of a node; of a nameless one, its operator and first output."""
     return node.name or f"{node.op_type} of {next(filter(None, node.output), '')}"

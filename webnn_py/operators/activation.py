@@ -8,42 +8,35 @@ import math
 
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
 from webnn_py.operators.casting import cast_number
-from webnn_py.operators.declaration import operator
+from webnn_py.operators.declaration import family, operator
 from webnn_py.operators.idl import MLNumber
-from webnn_py.operators.limits import ANY, FLOATS, MAX_RANK, SIGNED, LimitsRow, limit
+from webnn_py.operators.limits import ANY, FLOATS, MAX_RANK, SIGNED, LimitsRow, input_and_output, limit
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import broadcast, check_axis, output, refuse, same
 
-CLAMP: LimitsRow = {
-    "input": limit(ANY, required=FLOATS),
-    "output": limit(ANY, required=FLOATS, type_of="input", rank_of="input"),
-}
-OF_FLOATS: LimitsRow = {
-    "input": limit(FLOATS),
-    "output": limit(FLOATS, type_of="input", rank_of="input"),
-}
+CLAMP: LimitsRow = input_and_output(ANY, required=FLOATS, keeps_rank=True)
+OF_FLOATS: LimitsRow = input_and_output(FLOATS, keeps_rank=True)
 PRELU: LimitsRow = {
     "input": limit(SIGNED, required=FLOATS),
     "slope": limit(SIGNED, required=FLOATS, type_of="input"),
     "output": limit(SIGNED, required=FLOATS, type_of="input"),
 }
-RELU: LimitsRow = {
-    "input": limit(SIGNED, required=FLOATS),
-    "output": limit(SIGNED, required=FLOATS, type_of="input", rank_of="input"),
-}
-SOFTMAX: LimitsRow = {
-    "input": limit(FLOATS, rank=(1, MAX_RANK)),
-    "output": limit(FLOATS, rank=(1, MAX_RANK), type_of="input", rank_of="input"),
-}
+RELU: LimitsRow = input_and_output(SIGNED, required=FLOATS, keeps_rank=True)
+SOFTMAX: LimitsRow = input_and_output(FLOATS, rank=(1, MAX_RANK), keeps_rank=True)
 
 
 def clamp_bounds(
     data_type: MLOperandDataType, min_value: float | None, max_value: float | None
 ) -> tuple[int | float, int | float]:
-    """The bounds of ``clamp`` as numbers of the data type: a bound that is absent, or NaN, bounds nothing."""
+    """Return the bounds of ``clamp`` as numbers of the data type: a bound that is absent, or NaN, bounds nothing."""
     lowest = -math.inf if min_value is None or min_value != min_value else min_value  # noqa: PLR0124 - NaN
     highest = math.inf if max_value is None or max_value != max_value else max_value  # noqa: PLR0124 - NaN
     return cast_number(lowest, data_type), cast_number(highest, data_type)
+
+
+@family(elementwise=True, propagates_nan=True)
+def _activation(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
+    return same(input)
 
 
 @operator("clamp", CLAMP, elementwise=True, propagates_nan=True)
@@ -60,7 +53,6 @@ def clamp(
         input: the elements to bound.
         min_value: the lower bound; none when absent or NaN.
         max_value: the upper bound; none when absent or NaN. At least ``min_value``, both cast to the data type.
-        label: the operator's name in messages.
     """
     lowest, highest = clamp_bounds(input.data_type, min_value, max_value)
     if lowest > highest:
@@ -75,14 +67,7 @@ def elu(input: MLOperand, *, alpha: float = 1.0, label: str = "") -> MLOperandDe
     Args:
         input: x, the elements to compute with.
         alpha: how far below 0 very negative elements end.
-        label: the operator's name in messages.
     """
-    return same(input)
-
-
-@operator("gelu", OF_FLOATS, elementwise=True, no_larger=True, propagates_nan=True)
-def gelu(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
-    """The Gaussian error linear unit: 0.5 · x · (1 + erf(x / √2)), without approximation by tanh."""
     return same(input)
 
 
@@ -94,14 +79,7 @@ def hard_sigmoid(input: MLOperand, *, alpha: float = 0.2, beta: float = 0.5, lab
         input: x, the elements to compute with.
         alpha: the slope of the middle line.
         beta: the value at 0, before it is bounded.
-        label: the operator's name in messages.
     """
-    return same(input)
-
-
-@operator("hardSwish", OF_FLOATS, elementwise=True, no_larger=True, propagates_nan=True)
-def hard_swish(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
-    """The element times a hard sigmoid: x · max(0, min(6, x + 3)) / 6."""
     return same(input)
 
 
@@ -112,7 +90,6 @@ def leaky_relu(input: MLOperand, *, alpha: float = 0.01, label: str = "") -> MLO
     Args:
         input: x, the elements to compute with.
         alpha: the slope for negative elements.
-        label: the operator's name in messages.
     """
     return same(input)
 
@@ -125,7 +102,6 @@ def linear(input: MLOperand, *, alpha: float = 1.0, beta: float = 0.0, label: st
         input: x, the elements to compute with.
         alpha: the slope.
         beta: the value at 0.
-        label: the operator's name in messages.
     """
     return same(input)
 
@@ -137,21 +113,8 @@ def prelu(input: MLOperand, slope: MLOperand, *, label: str = "") -> MLOperandDe
     Args:
         input: x, the elements to compute with.
         slope: the slopes for negative elements; the two shapes broadcast to each other.
-        label: the operator's name in messages.
     """
     return output(input.data_type, broadcast(input.shape, slope.shape, ("input", "slope")))
-
-
-@operator("relu", RELU, elementwise=True, no_larger=True, result_range=(0, math.inf), propagates_nan=True)
-def relu(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
-    """The rectifier: max(0, x)."""
-    return same(input)
-
-
-@operator("sigmoid", OF_FLOATS, elementwise=True, result_range=(0, 1), propagates_nan=True)
-def sigmoid(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
-    """The logistic function: 1 / (1 + exp(-x))."""
-    return same(input)
 
 
 @operator("softmax", SOFTMAX, result_range=(0, 1), propagates_nan=True)
@@ -161,25 +124,29 @@ def softmax(input: MLOperand, axis: int, *, label: str = "") -> MLOperandDescrip
     Args:
         input: the tensor to normalize.
         axis: the dimension along which the outputs add up to 1.
-        label: the operator's name in messages.
     """
     check_axis(axis, input)
     return same(input)
 
 
-@operator("softplus", OF_FLOATS, elementwise=True, result_range=(0, math.inf), propagates_nan=True)
-def softplus(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
-    """A smooth rectifier: ln(1 + exp(x)), computed so that it does not overflow."""
-    return same(input)
-
-
-@operator("softsign", OF_FLOATS, elementwise=True, no_larger=True, result_range=(-1, 1), propagates_nan=True)
-def softsign(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
-    """A slowly saturating sign: x / (1 + |x|)."""
-    return same(input)
-
-
-@operator("tanh", OF_FLOATS, elementwise=True, no_larger=True, result_range=(-1, 1), propagates_nan=True)
-def tanh(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
-    """The hyperbolic tangent."""
-    return same(input)
+gelu = _activation(
+    "gelu",
+    OF_FLOATS,
+    "The Gaussian error linear unit: 0.5 · x · (1 + erf(x / √2)), without approximation by tanh.",
+    no_larger=True,
+)
+hard_swish = _activation(
+    "hardSwish", OF_FLOATS, "The element times a hard sigmoid: x · max(0, min(6, x + 3)) / 6.", no_larger=True
+)
+relu = _activation("relu", RELU, "The rectifier: max(0, x).", no_larger=True, result_range=(0, math.inf))
+sigmoid = _activation("sigmoid", OF_FLOATS, "The logistic function: 1 / (1 + exp(-x)).", result_range=(0, 1))
+softplus = _activation(
+    "softplus",
+    OF_FLOATS,
+    "A smooth rectifier: ln(1 + exp(x)), computed so that it does not overflow.",
+    result_range=(0, math.inf),
+)
+softsign = _activation(
+    "softsign", OF_FLOATS, "A slowly saturating sign: x / (1 + |x|).", no_larger=True, result_range=(-1, 1)
+)
+tanh = _activation("tanh", OF_FLOATS, "The hyperbolic tangent.", no_larger=True, result_range=(-1, 1))

@@ -22,7 +22,7 @@ INTEGER_RANGES: Final[Mapping[MLOperandDataType, tuple[int, int]]] = {
 
 
 def cast_number(value: float, data_type: MLOperandDataType) -> int | float:
-    """The number of ``data_type`` nearest to ``value``, ties to even.
+    """Return the number of ``data_type`` nearest to ``value``, ties to even.
 
     Args:
         value: an int of any size, which is taken exactly, or a float, which may be NaN or infinite.
@@ -43,7 +43,7 @@ def cast_number(value: float, data_type: MLOperandDataType) -> int | float:
 
 
 def _nearest_float(value: float, *, precision: int, lowest_unit: int, end: int) -> float:
-    """Round to a binary format in one step: by way of binary64, large ints would round twice.
+    """Round to a binary format in one step: large ints would round twice if they passed through binary64.
 
     Args:
         value: what to round.
@@ -58,7 +58,7 @@ def _nearest_float(value: float, *, precision: int, lowest_unit: int, end: int) 
 
 @lru_cache
 def _rounded(value: float, precision: int, lowest_unit: int, end: int) -> float:
-    """A finite number that is not 0: few numbers are options of most operators, and fractions take long."""
+    """Return a finite number that is not 0: few numbers are options of most operators, and fractions take long."""
     exponent = value.bit_length() if isinstance(value, int) else math.frexp(value)[1]
     sign = -1.0 if value < 0 else 1.0
     if exponent > end:

@@ -1,4 +1,4 @@
-"""Composites: operators that the specification has not, drawn as one node for a device that runs them as one.
+"""Composites: operators that are not in the specification, one node for a device that runs them as one.
 
 For any other device, and wherever a drawing is written down, they are said in operators of the specification. Only
 importers draw them, so they are no methods of the builder. What a composite refuses may still be drawn by its
@@ -68,7 +68,7 @@ def dynamic_quantize_lstm(
     is_backward: bool,
     label: str = "",
 ) -> list[MLOperandDescriptor]:
-    """One direction of long short-term memory of integer weights, whose input and states are quantized by their ranges.
+    """One direction of an LSTM with integer weights, whose input and states are quantized by their ranges.
 
     Args:
         x: [steps, batch, size].
@@ -154,7 +154,7 @@ def step_by_step(
 def _step(
     builder: Builder, gates: Sequence[MLOperand], cell: MLOperand, peepholes: Sequence[MLOperand]
 ) -> tuple[MLOperand, MLOperand]:
-    """The next state of hidden units and cells; the output gate sees the new cells."""
+    """Return the next state of hidden units and cells; the output gate sees the new cells."""
     input_, output_gate, forget, candidate = gates
     if peepholes:
         input_ = builder.add(input_, builder.mul(peepholes[0], cell))
@@ -189,7 +189,7 @@ class _Factor:
         return cls(parts, scale)
 
     def times(self, builder: Builder, x: MLOperand) -> MLOperand:
-        """The product of what is quantized by its range and these."""
+        """Return the product of what is quantized by its range and these."""
         integers, scale, zero_point = dynamically_quantized(builder, x)
         floats = builder.sub(builder.cast(integers, "float32"), builder.cast(zero_point, "float32"))
         products = [
@@ -240,7 +240,7 @@ def scale_and_zero_point(builder: Builder, x: MLOperand) -> tuple[MLOperand, MLO
 
 @attrs.frozen
 class Composite:
-    """A composite, and what is said in its place.
+    """A composite, and the operators that replace it.
 
     Attributes:
         operator: the declaration.
@@ -265,7 +265,7 @@ COMPOSITES: Final[Mapping[str, Composite]] = {
 
 
 def operator_of(name: str) -> Operator[..., Any]:
-    """An operator of the specification or a composite, by Python name.
+    """Return an operator of the specification or a composite, by its Python name.
 
     Raises:
         KeyError: there is none of that name.

@@ -36,7 +36,6 @@ def cast(input: MLOperand, data_type: MLOperandDataTypeLike, *, label: str = "")
     Args:
         input: the tensor to convert.
         data_type: the output's data type, or numpy's dtype of that name.
-        label: the operator's name in messages.
 
     Returns:
         The converted elements, of the shape of ``input``.
@@ -58,7 +57,6 @@ def quantize_linear(
         scale: the steps, of the input's data type and rank; each dimension divides the input's, and each element
             serves for a block of elements.
         zero_point: what 0 becomes, of the scale's shape; its data type is the output's.
-        label: the operator's name in messages.
 
     Returns:
         The quantized elements, of the shape of ``input`` and the data type of ``zero_point``.
@@ -78,7 +76,6 @@ def dequantize_linear(
         scale: the steps, of the input's rank; each dimension divides the input's, and each element serves for a
             block of elements. Its data type is the output's.
         zero_point: what stands for 0, of the scale's shape and the input's data type.
-        label: the operator's name in messages.
 
     Returns:
         The floats, of the shape of ``input`` and the data type of ``scale``.

@@ -32,7 +32,7 @@ CONV: LimitsRow = {
 
 
 def filter_shape(shape: Sequence[int], layout: str) -> tuple[int, int, int, int]:
-    """A filter's output channels, input channels, height and width."""
+    """Return a filter's output channels, input channels, height and width."""
     o, i, h, w = (shape[layout.index(axis)] for axis in "oihw")
     return o, i, h, w
 
@@ -67,7 +67,6 @@ def conv2d(
         input_layout: "nchw" or "nhwc".
         filter_layout: "oihw", "hwio", "ohwi" or "ihwo".
         bias: [output channels], added to the output.
-        label: the operator's name in messages.
 
     Returns:
         The images, [batch, output channels, height, width] in the order of ``input_layout``. A size is (size +
@@ -130,7 +129,6 @@ def conv_transpose2d(
         input_layout: "nchw" or "nhwc".
         filter_layout: "iohw", "hwoi" or "ohwi".
         bias: [output channels], added to the output.
-        label: the operator's name in messages.
 
     Returns:
         The images, [batch, output channels, height, width] in the order of ``input_layout``. A size is (size - 1) ·

@@ -14,9 +14,10 @@ results.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, Final, Generic, ParamSpec, TypedDict, TypeVar, Unpack, cast, get_type_hints
+from typing import Any, Final, Generic, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, cast, get_type_hints
 
 import attrs
 
@@ -29,38 +30,16 @@ from webnn_py.operators.operand import MLOperand
 P = ParamSpec("P")
 OutputT = TypeVar("OutputT", MLOperandDescriptor, list[MLOperandDescriptor])
 
-SPEC_NAMES: Mapping[str, str] = {
-    "a_transpose": "aTranspose",
-    "b_transpose": "bTranspose",
-    "beginning_padding": "beginningPadding",
-    "cell_state": "cellState",
-    "data_type": "dataType",
-    "ending_padding": "endingPadding",
-    "false_value": "falseValue",
-    "filter_layout": "filterLayout",
-    "hidden_size": "hiddenSize",
-    "hidden_state": "hiddenState",
-    "initial_cell_state": "initialCellState",
-    "initial_hidden_state": "initialHiddenState",
-    "input_layout": "inputLayout",
-    "keep_dimensions": "keepDimensions",
-    "max_value": "maxValue",
-    "min_value": "minValue",
-    "new_shape": "newShape",
-    "output_data_type": "outputDataType",
-    "output_padding": "outputPadding",
-    "output_shape_rounding": "outputShapeRounding",
-    "output_sizes": "outputSizes",
-    "peephole_weight": "peepholeWeight",
-    "recurrent_bias": "recurrentBias",
-    "recurrent_weight": "recurrentWeight",
-    "reset_after": "resetAfter",
-    "return_sequence": "returnSequence",
-    "true_value": "trueValue",
-    "window_dimensions": "windowDimensions",
-    "zero_point": "zeroPoint",
-}
-"""The IDL's names of parameters and operands where Python's differ."""
+
+def spec_name_of(name: str) -> str:
+    """Return the IDL's name of a parameter or an operand."""
+    first, *others = name.split("_")
+    return first + "".join(map(str.title, others))
+
+
+def python_name_of(spec_name: str) -> str:
+    """Return the Python name of an operator, a parameter or an operand of the IDL."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z][a-z0-9])", "_", spec_name).lower()
 
 
 @attrs.frozen
@@ -77,7 +56,7 @@ class Parameter:
 
 
 NO_OPTIONS: Final[Mapping[str, object]] = {}
-"""Those of most operators of graphs: one object, which is not looked for in memory time and again."""
+"""Those of most operators of graphs: one object, which need not be found in memory each time."""
 
 
 @attrs.frozen
@@ -95,7 +74,7 @@ class Arguments:
     label: str
 
     def each_operand(self) -> Iterator[tuple[str, str, MLOperand]]:
-        """Every operand, as (parameter, the name to show, operand)."""
+        """Yield every operand, as (parameter, the name to show, operand)."""
         for name, operand in self.operands.items():
             if isinstance(operand, tuple):
                 for index, item in enumerate(operand):
@@ -104,18 +83,18 @@ class Arguments:
                 yield name, name, operand
 
     def operand(self, name: str) -> MLOperand:
-        """The operand called ``name``, which is there and no sequence."""
+        """Return the operand called ``name``, which is there and no sequence."""
         return cast("MLOperand", self.operands[name])
 
     def options(self) -> Mapping[str, object]:
-        """The arguments that are no operands: numbers, lists, enumerations, flags."""
+        """Return the arguments that are no operands: numbers, lists, enumerations, flags."""
         if len(self.values) == len(self.operands):
             return NO_OPTIONS
         return {name: value for name, value in self.values.items() if name not in self.operands}
 
 
 class Facts(TypedDict, total=False):
-    """Facts about what an operator computes, whatever its options are; passes and devices decide by them.
+    """Facts about what an operator computes, whatever its options; passes and devices rely on them.
 
     They hold up to rounding. Those about magnitudes and ranges hold for finite operands.
 
@@ -125,11 +104,11 @@ class Facts(TypedDict, total=False):
         commutative: its two operands may change places.
         boolean: all elements of the output are 0 or 1.
         selects: the operands of which each element of the output is an element; True for all.
-        averages: each element of the output lies between the least and the greatest element of all operands.
+        averages: each element of the output is between the least and the greatest element of all operands.
         no_larger: no element of the output is larger in magnitude than the largest element of all operands.
         result_range: the lowest and highest number that the output may have.
         propagates_nan: the operands of which one NaN makes an element of the output NaN; True for all. Convolutions do
-            so for what lies in one of their windows.
+            so for the elements of one of their windows.
     """
 
     elementwise: bool
@@ -153,7 +132,7 @@ class Operator(Generic[P, OutputT]):
         is_elementwise: whether elements are computed from those in their place alone; see ``Facts``.
         is_commutative: whether its two operands may change places.
         is_boolean: whether all elements of the output are 0 or 1.
-        is_average: whether elements of the output lie between those of the operands; also where they are selected.
+        is_average: whether elements of the output are between those of the operands; also where they are selected.
         is_no_larger: whether the output is no larger in magnitude than the operands; also of averages.
         result_range: the range of its output's elements, if that is known for all operands.
         function: the declared function; its body is the shape rule.
@@ -164,10 +143,11 @@ class Operator(Generic[P, OutputT]):
         function: Callable[P, OutputT],
         spec_name: str,
         limits: LimitsRow,
+        summary: str = "",
         **facts: Unpack[Facts],
     ) -> None:
         self.function: Callable[P, OutputT] = function
-        self.name = function.__name__.rstrip("_")
+        self.name = python_name_of(spec_name) if summary else function.__name__.rstrip("_")
         self.spec_name = spec_name
         self.category = function.__module__.rpartition(".")[2]
         self.limits = limits
@@ -179,7 +159,8 @@ class Operator(Generic[P, OutputT]):
         self.is_no_larger = facts.get("no_larger", False) or self.is_average
         self.result_range = (0, 1) if self.is_boolean else facts.get("result_range")
         self._propagates_nan = facts.get("propagates_nan", False)
-        self.__doc__ = function.__doc__
+        first, separator, rest = inspect.cleandoc(function.__doc__ or "").partition("\n")
+        self.__doc__ = (summary or first) + separator + rest
         self.__wrapped__: Callable[P, OutputT] = function
 
     def __repr__(self) -> str:
@@ -187,17 +168,17 @@ class Operator(Generic[P, OutputT]):
 
     @cached_property
     def signature(self) -> inspect.Signature:
-        """The method's signature, without ``self``."""
+        """Return the method's signature, without ``self``."""
         return inspect.signature(self.function)
 
     @cached_property
     def hints(self) -> Mapping[str, Any]:
-        """The annotations, resolved."""
+        """Return the annotations, resolved."""
         return get_type_hints(self.function, include_extras=True)
 
     @cached_property
     def parameters(self) -> Mapping[str, Parameter]:
-        """The parameters by name, ``label`` last."""
+        """Return the parameters by name, ``label`` last."""
         hints = self.hints
         parameters = {}
         for name, declared in self.signature.parameters.items():
@@ -205,7 +186,7 @@ class Operator(Generic[P, OutputT]):
             required = declared.default is inspect.Parameter.empty
             parameters[name] = Parameter(
                 name=name,
-                spec_name=SPEC_NAMES.get(name, name),
+                spec_name=spec_name_of(name),
                 convert=convert,
                 optional=optional,
                 required=required,
@@ -216,17 +197,17 @@ class Operator(Generic[P, OutputT]):
 
     @cached_property
     def operand_names(self) -> tuple[str, ...]:
-        """The parameters that are operands, or sequences of operands."""
+        """Return the parameters that are operands, or sequences of operands."""
         return tuple(name for name, parameter in self.parameters.items() if parameter.is_operand)
 
     @cached_property
     def selected_operands(self) -> tuple[str, ...]:
-        """The operands of which each element of the output is an element; none where that cannot be said."""
+        """Return the operands from which each element of the output is taken; none where that is not known."""
         return self.operand_names if self._selects is True else self._selects or ()
 
     @cached_property
     def nan_operands(self) -> tuple[str, ...]:
-        """The operands of which one NaN makes an element of the output NaN."""
+        """Return the operands of which one NaN makes an element of the output NaN."""
         return self.operand_names if self._propagates_nan is True else self._propagates_nan or ()
 
     @cached_property
@@ -240,7 +221,7 @@ class Operator(Generic[P, OutputT]):
 
     @cached_property
     def output_limits(self) -> tuple[str, ...]:
-        """The rows of the limits that speak of outputs."""
+        """Return the rows of the limits that speak of outputs."""
         return tuple(name for name in self.limits if name not in self.parameters)
 
     def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Arguments:
@@ -294,7 +275,29 @@ class Operator(Generic[P, OutputT]):
 
 
 DECLARED: dict[str, Operator[..., Any]] = {}
-"""What has been declared so far, by Python name; ``registry`` has it complete."""
+"""What has been declared so far, by Python name; ``registry`` has all of it."""
+
+
+class _Declare(Protocol[P, OutputT]):
+    def __call__(
+        self, spec_name: str, limits: LimitsRow, summary: str, /, **facts: Unpack[Facts]
+    ) -> Operator[P, OutputT]: ...
+
+
+def family(**shared: Unpack[Facts]) -> Callable[[Callable[P, OutputT]], _Declare[P, OutputT]]:
+    """Make a function that declares operators which have the decorated function and the given facts in common.
+
+    Each has a name, a limits row and a summary, in place of the first line of the shared docstring, and may have other
+    facts.
+    """
+
+    def decorate(function: Callable[P, OutputT]) -> _Declare[P, OutputT]:
+        def declare(spec_name: str, limits: LimitsRow, summary: str, /, **facts: Unpack[Facts]) -> Operator[P, OutputT]:
+            return _entered(Operator(function, spec_name, limits, summary, **(shared | facts)))
+
+        return declare
+
+    return decorate
 
 
 def operator(
@@ -303,10 +306,13 @@ def operator(
     """Declare an operator; see the module's docstring."""
 
     def declare(function: Callable[P, OutputT]) -> Operator[P, OutputT]:
-        declared = Operator(function, spec_name, limits, **facts)
-        if declared.name in DECLARED:
-            raise RuntimeError(f"{declared.name} is declared twice")
-        DECLARED[declared.name] = declared
-        return declared
+        return _entered(Operator(function, spec_name, limits, **facts))
 
     return declare
+
+
+def _entered(declared: Operator[P, OutputT]) -> Operator[P, OutputT]:
+    if declared.name in DECLARED:
+        raise RuntimeError(f"{declared.name} is declared twice")
+    DECLARED[declared.name] = declared
+    return declared

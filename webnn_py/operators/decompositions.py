@@ -1,4 +1,4 @@
-"""Operators said in terms of others: for all options, the emulations of the specification or equal ones.
+"""Operators expressed by others: for all options, the emulations of the specification or equivalent ones.
 
 Each function is called as the operator of its name is, with a builder in front and without a label, and returns what
 that operator's method would. Numbers take the data type of the input; float16 is computed in float32 and rounded once.

@@ -96,7 +96,7 @@ class Documentation:
 
 
 def documentation(operator: Operator[..., Any]) -> Documentation:
-    """Everything that is to be said of an operator."""
+    """Return the documentation of an operator."""
     summary, arguments, returns = written(operator)
     operands = [name for name in operator.limits if name in operator.signature.parameters]
     element_wise = not returns
@@ -111,7 +111,7 @@ def documentation(operator: Operator[..., Any]) -> Documentation:
 
 def written(operator: Operator[..., Any]) -> tuple[str, dict[str, str], str]:
     """Return the parts of a declaration's docstring: the summary, the arguments, and the returns."""
-    text = inspect.cleandoc(operator.function.__doc__ or "")
+    text = inspect.cleandoc(operator.__doc__ or "")
     summary, *rest = re.split(r"^(Args|Returns):\n", text, flags=re.MULTILINE)
     parts = dict(zip(rest[::2], map(textwrap.dedent, rest[1::2]), strict=True))
     entries = re.split(r"^(\w+): ", parts.get("Args", ""), flags=re.MULTILINE)[1:]
@@ -120,7 +120,7 @@ def written(operator: Operator[..., Any]) -> tuple[str, dict[str, str], str]:
 
 
 def section(operator: Operator[..., Any]) -> Section:
-    """The section of the specification that describes the operator."""
+    """Return the section of the specification that describes the operator."""
     name = operator.spec_name
     title, anchor = name, ANCHORS.get(name, name.lower())
     if operator.category in SHARED_SECTIONS and name != "where":

@@ -43,14 +43,6 @@ def _large_images(_operator: Operator[..., Any], _rank: int) -> Shapes:
     return {"input": (2, 4, 4, 4)}
 
 
-def _batch_normalization(operator: Operator[..., Any], rank: int) -> Shapes:
-    return _cubes(operator, rank) | {"axis": rank - 1}
-
-
-def _layer_normalization(operator: Operator[..., Any], rank: int) -> Shapes:
-    return _cubes(operator, rank) | {"axes": list(range(rank))[::-1]}
-
-
 def _blocks(operator: Operator[..., Any], rank: int) -> Shapes:
     return {"input": (4,) * rank, "scale": _cube(rank), "zero_point": _cube(rank)}
 
@@ -88,7 +80,7 @@ _SHAPES: Mapping[str, Callable[[Operator[..., Any], int], Shapes]] = {
     "arg_max": _along_last_axis,
     "arg_min": _along_last_axis,
     "average_pool2d": _large_images,
-    "batch_normalization": _batch_normalization,
+    "batch_normalization": _along_last_axis,
     "conv2d": _images,
     "conv_transpose2d": _images,
     "cumulative_sum": _along_last_axis,
@@ -98,7 +90,7 @@ _SHAPES: Mapping[str, Callable[[Operator[..., Any], int], Shapes]] = {
     "gru_cell": _recurrent(3, 0, cell=True),
     "instance_normalization": _images,
     "l2_pool2d": _large_images,
-    "layer_normalization": _layer_normalization,
+    "layer_normalization": lambda operator, rank: _cubes(operator, rank) | {"axes": list(range(rank))[::-1]},
     "lstm": _recurrent(4, 3, cell=False),
     "lstm_cell": _recurrent(4, 3, cell=True),
     "max_pool2d": _large_images,
@@ -170,7 +162,7 @@ def _data_type(
 
 
 def _variations(operator: Operator[..., Any]) -> Iterator[tuple[str, Any]]:
-    """Each flag the other way, each value of an enumeration, and what else makes a difference."""
+    """Yield each flag the other way, each value of an enumeration, and what else makes a difference."""
     for name, parameter in operator.parameters.items():
         annotation = operator.hints[name]
         if parameter.convert is idl.boolean:
@@ -182,7 +174,7 @@ def _variations(operator: Operator[..., Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _varied(operator: Operator[..., Any], full: Example, name: str, value: Any) -> Iterator[Example]:
-    """The call with an option, and what has to change with it."""
+    """Yield the call with an option, and what has to change with it."""
     varied = full | {name: value}
     if name == "activations":
         count = 2 if operator.name.startswith("gru") else 3
@@ -195,14 +187,9 @@ def _varied(operator: Operator[..., Any], full: Example, name: str, value: Any) 
     if name == "output_padding":
         varied["strides"] = [2, 2]
     if name == "direction" and value == "both":
-        doubled = {key: _twofold(operand) for key, operand in full.items() if _is_of_direction(key, operand)}
-        varied |= doubled
+        varied |= {
+            key: MLOperandDescriptor(operand.data_type, (2, *operand.shape[1:]))
+            for key, operand in full.items()
+            if key != "input" and isinstance(operand, MLOperandDescriptor)
+        }
     yield varied
-
-
-def _is_of_direction(name: str, operand: object) -> bool:
-    return name != "input" and isinstance(operand, MLOperandDescriptor)
-
-
-def _twofold(operand: MLOperandDescriptor) -> MLOperandDescriptor:
-    return MLOperandDescriptor(operand.data_type, (2, *operand.shape[1:]))

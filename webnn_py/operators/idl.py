@@ -101,7 +101,7 @@ def usv_string(value: object) -> str:
 
 
 def operand(value: object) -> MLOperand:
-    """An ``MLOperand``; whose it is, is checked later."""
+    """Return an ``MLOperand``; whose it is, is checked later."""
     if type(value) is not MLOperand:
         raise TypeError(f"is {shown(value)}; it must be an MLOperand{forgotten_await(value)}")
     return value
@@ -126,7 +126,7 @@ def _binary32(value: object) -> float:
 
 
 def enumeration(allowed: tuple[str, ...]) -> Callable[[object], str]:
-    """The conversion to one of some strings."""
+    """Return the conversion to one of some strings."""
 
     def convert(value: object) -> str:
         if isinstance(value, str) and plain(value) in allowed:
@@ -136,22 +136,13 @@ def enumeration(allowed: tuple[str, ...]) -> Callable[[object], str]:
     return convert
 
 
-def _enumerations(allowed: tuple[str, ...]) -> Converter:
-    convert_one = enumeration(allowed)
-    return lambda values: sequence_of(values, convert_one, f"{', '.join(allowed)}")
-
-
-def _count_or_list(value: object) -> int | tuple[int, ...]:
-    return unsigned_longs(value) if isinstance(value, Iterable) else size_or_axis(value)
-
-
 _CONVERTERS: dict[object, Converter] = {
     MLOperand: operand,
     Sequence[MLOperand]: operands,
     int: size_or_axis,
     Long: long,
     Sequence[int]: unsigned_longs,
-    int | Sequence[int]: _count_or_list,
+    int | Sequence[int]: lambda value: unsigned_longs(value) if isinstance(value, Iterable) else size_or_axis(value),
     float: double,
     MLNumber: ml_number,
     Sequence[float]: floats,
@@ -162,7 +153,7 @@ _CONVERTERS: dict[object, Converter] = {
 
 
 def converter(annotation: object) -> tuple[Converter, bool]:
-    """The conversion that ``annotation`` names, and whether the argument may be absent (None)."""
+    """Return the conversion that ``annotation`` names, and whether the argument may be absent (None)."""
     optional = False
     if get_origin(annotation) in (Union, types.UnionType) and type(None) in get_args(annotation):
         optional = True
@@ -173,5 +164,6 @@ def converter(annotation: object) -> tuple[Converter, bool]:
     if get_origin(annotation) is Literal:
         return enumeration(get_args(annotation)), optional
     if get_origin(annotation) is Sequence and get_origin(get_args(annotation)[0]) is Literal:
-        return _enumerations(get_args(get_args(annotation)[0])), optional
+        allowed = get_args(get_args(annotation)[0])
+        return lambda values: sequence_of(values, enumeration(allowed), ", ".join(allowed)), optional
     raise NotImplementedError(f"no Web IDL type is known for the annotation {annotation!r}")

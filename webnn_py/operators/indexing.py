@@ -47,7 +47,6 @@ def gather(input: MLOperand, indices: MLOperand, *, axis: int = 0, label: str = 
         input: the tensor to take from.
         indices: positions along ``axis``, in any shape, which takes the place of the axis in the output's.
         axis: the axis that the indices count along.
-        label: the operator's name in messages.
 
     Returns:
         The slices: the shape of ``input`` with that of ``indices`` in the place of ``axis``.
@@ -64,7 +63,6 @@ def gather_elements(input: MLOperand, indices: MLOperand, *, axis: int = 0, labe
         input: the tensor to take from.
         indices: positions along ``axis``; of the input's shape but for the size of ``axis``. The output's shape.
         axis: the axis that the indices count along.
-        label: the operator's name in messages.
 
     Returns:
         The elements, of the shape of ``indices``.
@@ -87,7 +85,6 @@ def gather_nd(input: MLOperand, indices: MLOperand, *, label: str = "") -> MLOpe
     Args:
         input: the tensor to take from.
         indices: coordinates in the last axis, into as many leading axes of the input as they are long.
-        label: the operator's name in messages.
 
     Returns:
         The slices: the shape of ``indices`` but for its last dimension, then the dimensions of ``input`` that the
@@ -97,7 +94,7 @@ def gather_nd(input: MLOperand, indices: MLOperand, *, label: str = "") -> MLOpe
 
 
 def _slices_shape(input: MLOperand, indices: MLOperand) -> tuple[int, ...]:
-    """The shape of the slices that coordinates select, laid out as the coordinates are."""
+    """Return the shape of the slices that coordinates select, arranged as the coordinates are."""
     length = indices.shape[-1]
     if length > input.rank:
         refuse(
@@ -119,7 +116,6 @@ def scatter_elements(
         indices: positions along ``axis``; of the input's shape but for the size of ``axis``.
         updates: the elements to put, in the shape of ``indices``.
         axis: the axis that the indices count along.
-        label: the operator's name in messages.
 
     Returns:
         The changed copy, of the shape of ``input``.
@@ -139,7 +135,6 @@ def scatter_nd(input: MLOperand, indices: MLOperand, updates: MLOperand, *, labe
         input: the tensor to copy.
         indices: coordinates in the last axis, into as many leading axes of the input as they are long.
         updates: the slices to put, laid out as the coordinates are.
-        label: the operator's name in messages.
 
     Returns:
         The changed copy, of the shape of ``input``.

@@ -84,3 +84,19 @@ def limit(
     ranks = RankRange(rank, rank) if isinstance(rank, int) else RankRange(*rank)
     floor = RankRange(ranks.min, min(ranks.max, 5)) if required_rank is None else RankRange(*required_rank)
     return TensorLimits(data_types, data_types if required is None else required, ranks, floor, type_of, rank_of)
+
+
+def input_and_output(
+    data_types: DataTypes,
+    *,
+    required: DataTypes | None = None,
+    rank: int | tuple[int, int] = (0, MAX_RANK),
+    keeps_rank: bool = False,
+) -> LimitsRow:
+    """Return the limits of an operator whose output has the data type of its only operand, and perhaps its rank."""
+    return {
+        "input": limit(data_types, required=required, rank=rank),
+        "output": limit(
+            data_types, required=required, rank=rank, type_of="input", rank_of="input" if keeps_rank else None
+        ),
+    }

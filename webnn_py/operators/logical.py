@@ -4,7 +4,7 @@ Truth is uint8: anything but 0 is true as an operand, and outputs are exactly 0 
 """
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.operators.declaration import operator
+from webnn_py.operators.declaration import family, operator
 from webnn_py.operators.limits import ANY, COMMON, FLOATS, UINT8, LimitsRow, limit
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import broadcast, output
@@ -25,76 +25,37 @@ WHERE: LimitsRow = {
 }
 
 
-@operator("equal", COMPARISON, elementwise=True, commutative=True, boolean=True)
-def equal(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
-    """Compare element by element: a = b. NaN equals nothing."""
-    return output("uint8", broadcast(a.shape, b.shape))
-
-
-@operator("notEqual", COMPARISON, elementwise=True, commutative=True, boolean=True)
-def not_equal(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
-    """Compare element by element: a ≠ b. NaN differs from everything, itself included."""
-    return output("uint8", broadcast(a.shape, b.shape))
-
-
-@operator("greater", COMPARISON, elementwise=True, boolean=True)
-def greater(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
-    """Compare element by element: a > b. False where one of them is NaN."""
-    return output("uint8", broadcast(a.shape, b.shape))
-
-
-@operator("greaterOrEqual", COMPARISON, elementwise=True, boolean=True)
-def greater_or_equal(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
-    """Compare element by element: a ≥ b. False where one of them is NaN."""
-    return output("uint8", broadcast(a.shape, b.shape))
-
-
-@operator("lesser", COMPARISON, elementwise=True, boolean=True)
-def lesser(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
-    """Compare element by element: a < b. False where one of them is NaN."""
-    return output("uint8", broadcast(a.shape, b.shape))
-
-
-@operator("lesserOrEqual", COMPARISON, elementwise=True, boolean=True)
-def lesser_or_equal(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
-    """Compare element by element: a ≤ b. False where one of them is NaN."""
-    return output("uint8", broadcast(a.shape, b.shape))
-
-
-@operator("logicalNot", NEGATION, elementwise=True, boolean=True)
-def logical_not(a: MLOperand, *, label: str = "") -> MLOperandDescriptor:
-    """Negate element by element: 1 where a is 0, otherwise 0."""
+@family(elementwise=True, boolean=True)
+def _unary(a: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     return output("uint8", a.shape)
 
 
-@operator("logicalAnd", CONNECTIVE, elementwise=True, commutative=True, boolean=True)
-def logical_and(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
-    """1 where both elements of a pair are true."""
+@family(elementwise=True, boolean=True)
+def _binary(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     return output("uint8", broadcast(a.shape, b.shape))
 
 
-@operator("logicalOr", CONNECTIVE, elementwise=True, commutative=True, boolean=True)
-def logical_or(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
-    """1 where at least one element of a pair is true."""
-    return output("uint8", broadcast(a.shape, b.shape))
-
-
-@operator("logicalXor", CONNECTIVE, elementwise=True, commutative=True, boolean=True)
-def logical_xor(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
-    """1 where exactly one element of a pair is true."""
-    return output("uint8", broadcast(a.shape, b.shape))
-
-
-@operator("isNaN", FLOAT_TEST, elementwise=True, boolean=True)
-def is_nan(a: MLOperand, *, label: str = "") -> MLOperandDescriptor:
-    """1 where the element is NaN."""
-    return output("uint8", a.shape)
-
-
-@operator("isInfinite", FLOAT_TEST, elementwise=True, boolean=True)
-def is_infinite(a: MLOperand, *, label: str = "") -> MLOperandDescriptor:
-    """1 where the element is infinite, of either sign."""
-    return output("uint8", a.shape)
+equal = _binary("equal", COMPARISON, "Compare element by element: a = b. NaN equals nothing.", commutative=True)
+not_equal = _binary(
+    "notEqual",
+    COMPARISON,
+    "Compare element by element: a ≠ b. NaN differs from everything, itself included.",
+    commutative=True,
+)
+greater = _binary("greater", COMPARISON, "Compare element by element: a > b. False where one of them is NaN.")
+greater_or_equal = _binary(
+    "greaterOrEqual", COMPARISON, "Compare element by element: a ≥ b. False where one of them is NaN."
+)
+lesser = _binary("lesser", COMPARISON, "Compare element by element: a < b. False where one of them is NaN.")
+lesser_or_equal = _binary(
+    "lesserOrEqual", COMPARISON, "Compare element by element: a ≤ b. False where one of them is NaN."
+)
+logical_not = _unary("logicalNot", NEGATION, "Negate element by element: 1 where a is 0, otherwise 0.")
+logical_and = _binary("logicalAnd", CONNECTIVE, "1 where both elements of a pair are true.", commutative=True)
+logical_or = _binary("logicalOr", CONNECTIVE, "1 where at least one element of a pair is true.", commutative=True)
+logical_xor = _binary("logicalXor", CONNECTIVE, "1 where exactly one element of a pair is true.", commutative=True)
+is_nan = _unary("isNaN", FLOAT_TEST, "1 where the element is NaN.")
+is_infinite = _unary("isInfinite", FLOAT_TEST, "1 where the element is infinite, of either sign.")
 
 
 @operator("where", WHERE, elementwise=True, selects=("true_value", "false_value"))
@@ -107,7 +68,6 @@ def where(
         condition: where it is not 0, the output is taken from ``true_value``.
         true_value: the elements where the condition holds.
         false_value: the elements where it does not, of the same data type.
-        label: the operator's name in messages.
     """
     values = broadcast(true_value.shape, false_value.shape, ("true_value", "false_value"))
     return output(true_value.data_type, broadcast(condition.shape, values, ("condition", "the two values together")))

@@ -44,7 +44,6 @@ def gemm(
         beta: factor of ``c``.
         a_transpose: whether to transpose ``a`` first.
         b_transpose: whether to transpose ``b`` first.
-        label: the operator's name in messages.
 
     Returns:
         The matrix, [M, N].
@@ -66,7 +65,6 @@ def matmul(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescripto
     Args:
         a: the first matrices, [..., M, K].
         b: the second matrices, [..., K, N].
-        label: the operator's name in messages.
 
     Returns:
         The matrices, [..., M, N].

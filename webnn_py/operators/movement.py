@@ -10,7 +10,7 @@ from webnn_py.descriptors import MAX_DIMENSION, MLOperandDescriptor
 from webnn_py.message_text import listed
 from webnn_py.operators.declaration import operator
 from webnn_py.operators.idl import Long, MLNumber
-from webnn_py.operators.limits import ANY, BYTES_TOO, COMMON, FLOATS, MAX_RANK, LimitsRow, limit
+from webnn_py.operators.limits import ANY, BYTES_TOO, COMMON, FLOATS, MAX_RANK, LimitsRow, input_and_output, limit
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import (
     check_axes,
@@ -29,38 +29,20 @@ PaddingMode = Literal["constant", "edge", "reflection"]
 MAX_TENSOR_COUNT = 8192
 """A valid tensor count is 1 to this."""
 
-ANY_RANK: LimitsRow = {
-    "input": limit(ANY, required=COMMON),
-    "output": limit(ANY, required=COMMON, type_of="input", rank_of="input"),
-}
+ANY_RANK: LimitsRow = input_and_output(ANY, required=COMMON, keeps_rank=True)
 CONCAT: LimitsRow = {
     "inputs": limit(ANY, required=COMMON, rank=(1, MAX_RANK)),
     "output": limit(ANY, required=COMMON, rank=(1, MAX_RANK), type_of="inputs", rank_of="inputs"),
 }
-EXPAND: LimitsRow = {
-    "input": limit(ANY, required=COMMON),
-    "output": limit(ANY, required=COMMON, type_of="input"),
-}
-PAD: LimitsRow = {
-    "input": limit(ANY, required=FLOATS),
-    "output": limit(ANY, required=FLOATS, type_of="input", rank_of="input"),
-}
-RESHAPE: LimitsRow = {
-    "input": limit(ANY, required=BYTES_TOO),
-    "output": limit(ANY, required=BYTES_TOO, type_of="input"),
-}
-SLICE: LimitsRow = {
-    "input": limit(ANY, required=BYTES_TOO),
-    "output": limit(ANY, required=BYTES_TOO, type_of="input", rank_of="input"),
-}
+EXPAND: LimitsRow = input_and_output(ANY, required=COMMON)
+PAD: LimitsRow = input_and_output(ANY, required=FLOATS, keeps_rank=True)
+RESHAPE: LimitsRow = input_and_output(ANY, required=BYTES_TOO)
+SLICE: LimitsRow = input_and_output(ANY, required=BYTES_TOO, keeps_rank=True)
 SPLIT: LimitsRow = {
     "input": limit(ANY, required=COMMON, rank=(1, MAX_RANK)),
     "outputs": limit(ANY, required=COMMON, rank=(1, MAX_RANK), type_of="input", rank_of="input"),
 }
-TRIANGULAR: LimitsRow = {
-    "input": limit(ANY, required=FLOATS, rank=(2, MAX_RANK)),
-    "output": limit(ANY, required=FLOATS, rank=(2, MAX_RANK), type_of="input", rank_of="input"),
-}
+TRIANGULAR: LimitsRow = input_and_output(ANY, required=FLOATS, rank=(2, MAX_RANK), keeps_rank=True)
 
 
 @operator("concat", CONCAT, selects=True, propagates_nan=True)
@@ -70,7 +52,6 @@ def concat(inputs: Sequence[MLOperand], axis: int, *, label: str = "") -> MLOper
     Args:
         inputs: 1 to 8192 tensors of one data type, and of one shape but for the size of ``axis``.
         axis: the axis along which to join.
-        label: the operator's name in messages.
 
     Returns:
         The joined tensor: the shape of the inputs, but along ``axis`` the sum of their sizes.
@@ -111,7 +92,6 @@ def expand(input: MLOperand, new_shape: Sequence[int], *, label: str = "") -> ML
     Args:
         input: the tensor to repeat.
         new_shape: the output's shape, to which the input's must broadcast.
-        label: the operator's name in messages.
 
     Returns:
         The repeated tensor, of the shape ``new_shape``.
@@ -145,7 +125,6 @@ def pad(
         mode: what to add: "constant" adds ``value``, "edge" repeats the outermost elements, "reflection" mirrors
             the elements at the outermost ones, which are not repeated: less padding than the axis has elements.
         value: the constant, cast to the input's data type: integers round half to even and saturate.
-        label: the operator's name in messages.
 
     Returns:
         The padded tensor: along each axis the size of ``input`` plus both paddings.
@@ -175,7 +154,6 @@ def reshape(input: MLOperand, new_shape: Sequence[int], *, label: str = "") -> M
     Args:
         input: the tensor to reshape.
         new_shape: the output's shape, of as many elements as the input has; no dimension is inferred.
-        label: the operator's name in messages.
 
     Returns:
         The same elements, in the shape ``new_shape``.
@@ -198,7 +176,6 @@ def reverse(input: MLOperand, *, axes: Sequence[int] | None = None, label: str =
     Args:
         input: the tensor to reverse.
         axes: the axes, each at most once; absent: all of them, empty: none.
-        label: the operator's name in messages.
     """
     if axes is not None:
         check_axes(axes, input)
@@ -221,7 +198,6 @@ def slice_(
         starts: the window's first element along each axis.
         sizes: the window's size along each axis, before striding: at least 1, and within the input.
         strides: the step from one element taken to the next, along each axis; absent: 1 everywhere.
-        label: the operator's name in messages.
 
     Returns:
         The window: along each axis ``sizes`` divided by ``strides``, rounded up.
@@ -250,7 +226,6 @@ def split(
         input: the tensor to cut.
         splits: the number of pieces, of one size; or the size of each piece. 1 to 8192 pieces.
         axis: the axis along which to cut.
-        label: the operator's name in messages.
 
     Returns:
         A list of the pieces in order: the shape of ``input``, but along ``axis`` the size of the piece.
@@ -278,7 +253,6 @@ def tile(input: MLOperand, repetitions: Sequence[int], *, label: str = "") -> ML
     Args:
         input: the tensor to repeat.
         repetitions: the number of copies along each axis, at least 1.
-        label: the operator's name in messages.
 
     Returns:
         The copies: along each axis the size of ``input`` times the number of copies.
@@ -295,7 +269,6 @@ def transpose(input: MLOperand, *, permutation: Sequence[int] | None = None, lab
     Args:
         input: the tensor to transpose.
         permutation: for each axis of the output, the axis of the input that it is; absent: all in reverse order.
-        label: the operator's name in messages.
 
     Returns:
         The reordered tensor: its axis i has the size of axis ``permutation[i]`` of ``input``.
@@ -315,6 +288,5 @@ def triangular(input: MLOperand, *, upper: bool = True, diagonal: Long = 0, labe
         input: a matrix, or a batch of matrices in the last two axes.
         upper: whether to keep the elements on and above the diagonal, or those on and below it.
         diagonal: which diagonal: 0 is the main one, 1 the one above it, -1 the one below it, and so on.
-        label: the operator's name in messages.
     """
     return same(input)

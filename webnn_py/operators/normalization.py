@@ -34,7 +34,7 @@ LAYER: LimitsRow = {
 
 
 def layer_axes(axes: Sequence[int] | None, rank: int) -> tuple[int, ...]:
-    """The axes that layer normalization reduces: all but the first when not given."""
+    """Return the axes that layer normalization reduces: all but the first when not given."""
     return tuple(range(1, rank)) if axes is None else tuple(axes)
 
 
@@ -60,7 +60,6 @@ def batch_normalization(
         bias: as ``mean``; 0 when absent.
         axis: the axis of the features, 1 being the channels of the layout "nchw".
         epsilon: added to the variance; cast to the data type of ``input``.
-        label: the operator's name in messages.
 
     Returns:
         The normalized elements, of the shape of ``input``.
@@ -93,7 +92,6 @@ def instance_normalization(
         bias: one value for each channel; 0 when absent.
         epsilon: added to the variance; cast to the data type of ``input``.
         layout: the order of the input's axes: batch, channels, height, width or batch, height, width, channels.
-        label: the operator's name in messages.
 
     Returns:
         The normalized elements, of the shape of ``input``.
@@ -124,7 +122,6 @@ def layer_normalization(
         axes: what the mean and the variance are taken over, in any order; all axes but the first when absent. With
             none, each element is its own mean, and the output is the bias.
         epsilon: added to the variance; cast to the data type of ``input``.
-        label: the operator's name in messages.
 
     Returns:
         The normalized elements, of the shape of ``input``.

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.operators.declaration import operator
-from webnn_py.operators.limits import ANY, FLOATS, LimitsRow, limit
+from webnn_py.operators.declaration import family
+from webnn_py.operators.limits import ANY, FLOATS, LimitsRow, input_and_output
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import check_length, output, refuse
 from webnn_py.operators.windows import (
@@ -22,19 +22,13 @@ from webnn_py.operators.windows import (
 RoundingType = Literal["floor", "ceil"]
 """How output sizes are rounded."""
 
-POOL: LimitsRow = {
-    "input": limit(FLOATS, rank=4),
-    "output": limit(FLOATS, rank=4, type_of="input"),
-}
+POOL: LimitsRow = input_and_output(FLOATS, rank=4)
 
-MAX_POOL: LimitsRow = {
-    "input": limit(ANY, required=FLOATS, rank=4),
-    "output": limit(ANY, required=FLOATS, rank=4, type_of="input"),
-}
+MAX_POOL: LimitsRow = input_and_output(ANY, required=FLOATS, rank=4)
 
 
-@operator("averagePool2d", POOL, averages=True)
-def average_pool2d(
+@family()
+def _pooling(
     input: MLOperand,
     *,
     window_dimensions: Sequence[int] | None = None,
@@ -46,9 +40,7 @@ def average_pool2d(
     output_sizes: Sequence[int] | None = None,
     label: str = "",
 ) -> MLOperandDescriptor:
-    """The mean of each window's elements.
-
-    Padding does not count: the sum is divided by the number of elements that lie in the image; the mean of none is 0.
+    """Pool.
 
     Args:
         input: images, laid out as ``layout`` says; so is the output.
@@ -60,96 +52,11 @@ def average_pool2d(
         layout: "nchw" or "nhwc".
         output_shape_rounding: how to round the output's height and width, "floor" or "ceil".
         output_sizes: the output's height and width, in place of the rounding: one of its two results.
-        label: the operator's name in messages.
 
     Returns:
         The images, [batch, channels, height, width] in the order of ``layout``. A size is (size + padding - (window -
         1) · dilation - 1) / stride + 1, rounded as asked for.
     """
-    return pooled(input, window_dimensions, padding, strides, dilations, layout, output_shape_rounding, output_sizes)
-
-
-@operator("l2Pool2d", POOL, result_range=(0, math.inf))
-def l2_pool2d(
-    input: MLOperand,
-    *,
-    window_dimensions: Sequence[int] | None = None,
-    padding: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-    dilations: Sequence[int] | None = None,
-    layout: InputLayout = "nchw",
-    output_shape_rounding: RoundingType = "floor",
-    output_sizes: Sequence[int] | None = None,
-    label: str = "",
-) -> MLOperandDescriptor:
-    """The Euclidean norm of each window's elements: the square root of the sum of their squares.
-
-    Args:
-        input: images, laid out as ``layout`` says; so is the output.
-        window_dimensions: the height and width of the window; those of the input when absent.
-        padding: elements around the images: before and after the height, before and after the width; none when
-            absent.
-        strides: from one window to the next along height and width; [1, 1] when absent.
-        dilations: from one element of a window to the next along height and width; [1, 1] when absent.
-        layout: "nchw" or "nhwc".
-        output_shape_rounding: how to round the output's height and width, "floor" or "ceil".
-        output_sizes: the output's height and width, in place of the rounding: one of its two results.
-        label: the operator's name in messages.
-
-    Returns:
-        The images, [batch, channels, height, width] in the order of ``layout``. A size is (size + padding - (window -
-        1) · dilation - 1) / stride + 1, rounded as asked for.
-    """
-    return pooled(input, window_dimensions, padding, strides, dilations, layout, output_shape_rounding, output_sizes)
-
-
-@operator("maxPool2d", MAX_POOL, selects=True)
-def max_pool2d(
-    input: MLOperand,
-    *,
-    window_dimensions: Sequence[int] | None = None,
-    padding: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-    dilations: Sequence[int] | None = None,
-    layout: InputLayout = "nchw",
-    output_shape_rounding: RoundingType = "floor",
-    output_sizes: Sequence[int] | None = None,
-    label: str = "",
-) -> MLOperandDescriptor:
-    """The greatest of each window's elements; NaN if one of them is NaN.
-
-    Padding does not count; the greatest of no elements is the lowest value of the data type.
-
-    Args:
-        input: images, laid out as ``layout`` says; so is the output.
-        window_dimensions: the height and width of the window; those of the input when absent.
-        padding: elements around the images: before and after the height, before and after the width; none when
-            absent.
-        strides: from one window to the next along height and width; [1, 1] when absent.
-        dilations: from one element of a window to the next along height and width; [1, 1] when absent.
-        layout: "nchw" or "nhwc".
-        output_shape_rounding: how to round the output's height and width, "floor" or "ceil".
-        output_sizes: the output's height and width, in place of the rounding: one of its two results.
-        label: the operator's name in messages.
-
-    Returns:
-        The images, [batch, channels, height, width] in the order of ``layout``. A size is (size + padding - (window -
-        1) · dilation - 1) / stride + 1, rounded as asked for.
-    """
-    return pooled(input, window_dimensions, padding, strides, dilations, layout, output_shape_rounding, output_sizes)
-
-
-def pooled(
-    input: MLOperand,
-    window_dimensions: Sequence[int] | None,
-    padding: Sequence[int] | None,
-    strides: Sequence[int] | None,
-    dilations: Sequence[int] | None,
-    layout: InputLayout,
-    output_shape_rounding: RoundingType,
-    output_sizes: Sequence[int] | None,
-) -> MLOperandDescriptor:
-    """The shape rule of every pooling operator."""
     batch, channels, *sizes = image_shape(input.shape, layout)
     check_steps("window_dimensions", window_dimensions)
     check_padding(padding)
@@ -163,8 +70,34 @@ def pooled(
     return output(input.data_type, laid_out(batch, channels, height, width, layout))
 
 
+average_pool2d = _pooling(
+    "averagePool2d",
+    POOL,
+    """The mean of each window's elements.
+
+Padding does not count: the sum is divided by the number of elements within the image; the mean of none is 0.
+""",
+    averages=True,
+)
+l2_pool2d = _pooling(
+    "l2Pool2d",
+    POOL,
+    "The Euclidean norm of each window's elements: the square root of the sum of their squares.",
+    result_range=(0, math.inf),
+)
+max_pool2d = _pooling(
+    "maxPool2d",
+    MAX_POOL,
+    """The greatest of each window's elements; NaN if one of them is NaN.
+
+Padding does not count; the greatest of no elements is the lowest value of the data type.
+""",
+    selects=True,
+)
+
+
 def pooled_sizes(windows: tuple[Slide, Slide], rounding: RoundingType, wanted: Sequence[int] | None) -> tuple[int, int]:
-    """The output's height and width."""
+    """Return the output's height and width."""
     floor = tuple(math.floor(slide.output_size) for slide in windows)
     ceil = tuple(math.ceil(slide.output_size) for slide in windows)
     if wanted is not None and tuple(wanted) not in (floor, ceil):

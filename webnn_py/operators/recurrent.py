@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from webnn_py.descriptors import MAX_DIMENSION, MLOperandDescriptor
 from webnn_py.operators.declaration import operator
-from webnn_py.operators.limits import FLOATS, LimitsRow, TensorLimits, limit
+from webnn_py.operators.limits import FLOATS, LimitsRow, limit
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import check_length, check_shape, output, refuse
 
@@ -29,61 +29,53 @@ PEEPHOLE_GATES: Final = "iof"
 """The gates that have peepholes, in the order of the peephole weight whatever the layout."""
 
 
-def _like_input(rank: int) -> TensorLimits:
-    return limit(FLOATS, rank=rank, type_of="input")
+def _ranks(**ranks: int) -> LimitsRow:
+    """Return the limits of an operator, given the rank of each operand and output, all of the input's data type."""
+    return {
+        name: limit(FLOATS, rank=rank, type_of=None if name == "input" else "input") for name, rank in ranks.items()
+    }
 
 
-GRU: LimitsRow = {
-    "input": limit(FLOATS, rank=3),
-    "weight": _like_input(3),
-    "recurrent_weight": _like_input(3),
-    "bias": _like_input(2),
-    "recurrent_bias": _like_input(2),
-    "initial_hidden_state": _like_input(3),
-    "output0": _like_input(3),
-    "output1": _like_input(4),
-}
-
-GRU_CELL: LimitsRow = {
-    "input": limit(FLOATS, rank=2),
-    "weight": _like_input(2),
-    "recurrent_weight": _like_input(2),
-    "hidden_state": _like_input(2),
-    "bias": _like_input(1),
-    "recurrent_bias": _like_input(1),
-    "output": _like_input(2),
-}
-
-LSTM: LimitsRow = {
-    "input": limit(FLOATS, rank=3),
-    "weight": _like_input(3),
-    "recurrent_weight": _like_input(3),
-    "bias": _like_input(2),
-    "recurrent_bias": _like_input(2),
-    "peephole_weight": _like_input(2),
-    "initial_hidden_state": _like_input(3),
-    "initial_cell_state": _like_input(3),
-    "output0": _like_input(3),
-    "output1": _like_input(3),
-    "output2": _like_input(4),
-}
-
-LSTM_CELL: LimitsRow = {
-    "input": limit(FLOATS, rank=2),
-    "weight": _like_input(2),
-    "recurrent_weight": _like_input(2),
-    "hidden_state": _like_input(2),
-    "cell_state": _like_input(2),
-    "bias": _like_input(1),
-    "recurrent_bias": _like_input(1),
-    "peephole_weight": _like_input(1),
-    "output0": _like_input(2),
-    "output1": _like_input(2),
-}
+GRU = _ranks(
+    input=3,
+    weight=3,
+    recurrent_weight=3,
+    bias=2,
+    recurrent_bias=2,
+    initial_hidden_state=3,
+    output0=3,
+    output1=4,
+)
+GRU_CELL = _ranks(input=2, weight=2, recurrent_weight=2, hidden_state=2, bias=1, recurrent_bias=1, output=2)
+LSTM = _ranks(
+    input=3,
+    weight=3,
+    recurrent_weight=3,
+    bias=2,
+    recurrent_bias=2,
+    peephole_weight=2,
+    initial_hidden_state=3,
+    initial_cell_state=3,
+    output0=3,
+    output1=3,
+    output2=4,
+)
+LSTM_CELL = _ranks(
+    input=2,
+    weight=2,
+    recurrent_weight=2,
+    hidden_state=2,
+    cell_state=2,
+    bias=1,
+    recurrent_bias=1,
+    peephole_weight=1,
+    output0=2,
+    output1=2,
+)
 
 
 def direction_count(direction: MLRecurrentNetworkDirection) -> int:
-    """The number of directions that a network processes."""
+    """Return the number of directions that a network processes."""
     return 2 if direction == "both" else 1
 
 
@@ -124,7 +116,6 @@ def gru(
         direction: "both" has two directions, the first forward, the second backward.
         layout: the order of the gates in weights and biases.
         activations: of the update and the reset gate, and of the new gate; sigmoid and tanh when absent.
-        label: the operator's name in messages.
 
     Returns:
         A list of the last hidden state, [D, B, H], and with ``return_sequence`` also the hidden state of every step,
@@ -179,7 +170,6 @@ def gru_cell(
         reset_after: whether the reset gate applies after the multiplication with the recurrent weight.
         layout: the order of the gates in weights and biases.
         activations: of the update and the reset gate, and of the new gate; sigmoid and tanh when absent.
-        label: the operator's name in messages.
 
     Returns:
         The new hidden state, [B, H].
@@ -237,7 +227,6 @@ def lstm(
         layout: the order of the gates in weights and biases.
         activations: of the input, output and forget gates, of the cell gate, and of the new cell state; sigmoid,
             tanh and tanh when absent.
-        label: the operator's name in messages.
 
     Returns:
         A list of the last hidden state and the last cell state, [D, B, H] each, and with ``return_sequence`` also the
@@ -298,7 +287,6 @@ def lstm_cell(
         layout: the order of the gates in weights and biases.
         activations: of the input, output and forget gates, of the cell gate, and of the new cell state; sigmoid,
             tanh and tanh when absent.
-        label: the operator's name in messages.
 
     Returns:
         A list of the new hidden state and the new cell state, [B, H] each.

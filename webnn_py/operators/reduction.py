@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 
 from webnn_py.descriptors import MLOperandDataTypeLike, MLOperandDescriptor
-from webnn_py.operators.declaration import operator
+from webnn_py.operators.declaration import family, operator
 from webnn_py.operators.limits import (
     ANY,
     COMMON,
@@ -16,6 +16,7 @@ from webnn_py.operators.limits import (
     NUMBERS_32_UP,
     DataTypes,
     LimitsRow,
+    input_and_output,
     limit,
 )
 from webnn_py.operators.operand import MLOperand
@@ -27,84 +28,50 @@ ARG: LimitsRow = {
     "input": limit(ANY, required=COMMON, rank=(1, MAX_RANK)),
     "output": limit(INDEX_OUTPUTS, required=("int32",)),
 }
-CUMULATIVE: LimitsRow = {
-    "input": limit(NUMBERS_32_UP, required=COMMON, rank=(1, MAX_RANK)),
-    "output": limit(NUMBERS_32_UP, required=COMMON, rank=(1, MAX_RANK), type_of="input", rank_of="input"),
-}
-REDUCE_ANY: LimitsRow = {
-    "input": limit(ANY, required=COMMON),
-    "output": limit(ANY, required=COMMON, type_of="input"),
-}
-REDUCE_FLOATS: LimitsRow = {
-    "input": limit(FLOATS),
-    "output": limit(FLOATS, type_of="input"),
-}
-REDUCE_NUMBERS: LimitsRow = {
-    "input": limit(NUMBERS_32_UP, required=COMMON),
-    "output": limit(NUMBERS_32_UP, required=COMMON, type_of="input"),
-}
-REDUCE_PRODUCT: LimitsRow = {
-    "input": limit(NUMBERS_32_UP, required=FLOATS),
-    "output": limit(NUMBERS_32_UP, required=FLOATS, type_of="input"),
-}
+CUMULATIVE: LimitsRow = input_and_output(NUMBERS_32_UP, required=COMMON, rank=(1, MAX_RANK), keeps_rank=True)
+REDUCE_ANY: LimitsRow = input_and_output(ANY, required=COMMON)
+REDUCE_FLOATS: LimitsRow = input_and_output(FLOATS)
+REDUCE_NUMBERS: LimitsRow = input_and_output(NUMBERS_32_UP, required=COMMON)
+REDUCE_PRODUCT: LimitsRow = input_and_output(NUMBERS_32_UP, required=FLOATS)
 
 
-def _arg_reduced(
-    input: MLOperand, axis: int, data_type: MLOperandDataTypeLike, *, keep_dimensions: bool
+@family()
+def _arg(
+    input: MLOperand,
+    axis: int,
+    *,
+    keep_dimensions: bool = False,
+    output_data_type: MLOperandDataTypeLike = "int32",
+    label: str = "",
 ) -> MLOperandDescriptor:
-    assert isinstance(data_type, str)  # noqa: S101 - for type checkers: it is converted by now
+    """Search along an axis.
+
+    Args:
+        input: the tensor to search.
+        axis: the axis along which to search.
+        keep_dimensions: whether the axis stays, with size 1.
+        output_data_type: "int32" or "int64", or numpy's dtype of that name.
+
+    Returns:
+        The indices: the shape of ``input`` without ``axis``, or with size 1 there to keep dimensions.
+    """
+    assert isinstance(output_data_type, str)  # noqa: S101 - for type checkers: it is converted by now
     check_axis(axis, input)
-    if data_type not in INDEX_OUTPUTS:
-        refuse("output_data_type", data_type, " or ".join(INDEX_OUTPUTS))
-    return output(data_type, reduced_shape(input, (axis,), keep_dimensions=keep_dimensions))
+    if output_data_type not in INDEX_OUTPUTS:
+        refuse("output_data_type", output_data_type, " or ".join(INDEX_OUTPUTS))
+    return output(output_data_type, reduced_shape(input, (axis,), keep_dimensions=keep_dimensions))
 
 
-@operator("argMin", ARG)
-def arg_min(
-    input: MLOperand,
-    axis: int,
-    *,
-    keep_dimensions: bool = False,
-    output_data_type: MLOperandDataTypeLike = "int32",
-    label: str = "",
-) -> MLOperandDescriptor:
-    """The index of the lowest element along an axis: the first one of equals, and the first NaN if there is one.
-
-    Args:
-        input: the tensor to search.
-        axis: the axis along which to search.
-        keep_dimensions: whether the axis stays, with size 1.
-        output_data_type: "int32" or "int64", or numpy's dtype of that name.
-        label: the operator's name in messages.
-
-    Returns:
-        The indices: the shape of ``input`` without ``axis``, or with size 1 there to keep dimensions.
-    """
-    return _arg_reduced(input, axis, output_data_type, keep_dimensions=keep_dimensions)
-
-
-@operator("argMax", ARG)
-def arg_max(
-    input: MLOperand,
-    axis: int,
-    *,
-    keep_dimensions: bool = False,
-    output_data_type: MLOperandDataTypeLike = "int32",
-    label: str = "",
-) -> MLOperandDescriptor:
-    """The index of the highest element along an axis: the first one of equals, and the first NaN if there is one.
-
-    Args:
-        input: the tensor to search.
-        axis: the axis along which to search.
-        keep_dimensions: whether the axis stays, with size 1.
-        output_data_type: "int32" or "int64", or numpy's dtype of that name.
-        label: the operator's name in messages.
-
-    Returns:
-        The indices: the shape of ``input`` without ``axis``, or with size 1 there to keep dimensions.
-    """
-    return _arg_reduced(input, axis, output_data_type, keep_dimensions=keep_dimensions)
+arg_min = _arg(
+    "argMin",
+    ARG,
+    "The index of the lowest element along an axis: the first one of equals, and the first NaN if there is one.",
+)
+arg_max = _arg(
+    "argMax",
+    ARG,
+    "The index of the highest element along an axis: the first one of equals, and the first NaN if there is one.",
+)
 
 
 @operator("cumulativeSum", CUMULATIVE)
@@ -118,23 +85,21 @@ def cumulative_sum(
         axis: the axis along which to sum.
         exclusive: whether the element itself is left out: [1, 2, 3] gives [0, 1, 3] instead of [1, 3, 6].
         reversed: whether to sum from the last element down to it: [1, 2, 3] gives [6, 5, 3].
-        label: the operator's name in messages.
     """
     check_axis(axis, input)
     return same(input)
 
 
-@operator("reduceL1", REDUCE_NUMBERS, result_range=(0, math.inf), propagates_nan=True)
-def reduce_l1(
+@family(propagates_nan=True)
+def _reduction(
     input: MLOperand, *, axes: Sequence[int] | None = None, keep_dimensions: bool = False, label: str = ""
 ) -> MLOperandDescriptor:
-    """Sum the absolute values.
+    """Reduce axes.
 
     Args:
         input: the tensor to reduce.
         axes: the axes to reduce, each at most once; absent: all of them, empty: each element by itself.
         keep_dimensions: whether reduced axes stay, with size 1.
-        label: the operator's name in messages.
 
     Returns:
         The results: the shape of ``input`` without ``axes``, or with size 1 there to keep dimensions.
@@ -142,163 +107,24 @@ def reduce_l1(
     return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))
 
 
-@operator("reduceL2", REDUCE_FLOATS, result_range=(0, math.inf), propagates_nan=True)
-def reduce_l2(
-    input: MLOperand, *, axes: Sequence[int] | None = None, keep_dimensions: bool = False, label: str = ""
-) -> MLOperandDescriptor:
-    """The square root of the sum of the squares; no square overflows on the way.
-
-    Args:
-        input: the tensor to reduce.
-        axes: the axes to reduce, each at most once; absent: all of them, empty: each element by itself.
-        keep_dimensions: whether reduced axes stay, with size 1.
-        label: the operator's name in messages.
-
-    Returns:
-        The results: the shape of ``input`` without ``axes``, or with size 1 there to keep dimensions.
-    """
-    return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))
-
-
-@operator("reduceLogSum", REDUCE_FLOATS, propagates_nan=True)
-def reduce_log_sum(
-    input: MLOperand, *, axes: Sequence[int] | None = None, keep_dimensions: bool = False, label: str = ""
-) -> MLOperandDescriptor:
-    """The natural logarithm of the sum.
-
-    Args:
-        input: the tensor to reduce.
-        axes: the axes to reduce, each at most once; absent: all of them, empty: each element by itself.
-        keep_dimensions: whether reduced axes stay, with size 1.
-        label: the operator's name in messages.
-
-    Returns:
-        The results: the shape of ``input`` without ``axes``, or with size 1 there to keep dimensions.
-    """
-    return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))
-
-
-@operator("reduceLogSumExp", REDUCE_FLOATS, propagates_nan=True)
-def reduce_log_sum_exp(
-    input: MLOperand, *, axes: Sequence[int] | None = None, keep_dimensions: bool = False, label: str = ""
-) -> MLOperandDescriptor:
-    """The natural logarithm of the sum of the exponentials; no exponential overflows on the way.
-
-    Args:
-        input: the tensor to reduce.
-        axes: the axes to reduce, each at most once; absent: all of them, empty: each element by itself.
-        keep_dimensions: whether reduced axes stay, with size 1.
-        label: the operator's name in messages.
-
-    Returns:
-        The results: the shape of ``input`` without ``axes``, or with size 1 there to keep dimensions.
-    """
-    return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))
-
-
-@operator("reduceMax", REDUCE_ANY, selects=True, propagates_nan=True)
-def reduce_max(
-    input: MLOperand, *, axes: Sequence[int] | None = None, keep_dimensions: bool = False, label: str = ""
-) -> MLOperandDescriptor:
-    """The highest element; NaN if one of them is NaN.
-
-    Args:
-        input: the tensor to reduce.
-        axes: the axes to reduce, each at most once; absent: all of them, empty: each element by itself.
-        keep_dimensions: whether reduced axes stay, with size 1.
-        label: the operator's name in messages.
-
-    Returns:
-        The results: the shape of ``input`` without ``axes``, or with size 1 there to keep dimensions.
-    """
-    return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))
-
-
-@operator("reduceMean", REDUCE_FLOATS, averages=True, propagates_nan=True)
-def reduce_mean(
-    input: MLOperand, *, axes: Sequence[int] | None = None, keep_dimensions: bool = False, label: str = ""
-) -> MLOperandDescriptor:
-    """The arithmetic mean.
-
-    Args:
-        input: the tensor to reduce.
-        axes: the axes to reduce, each at most once; absent: all of them, empty: each element by itself.
-        keep_dimensions: whether reduced axes stay, with size 1.
-        label: the operator's name in messages.
-
-    Returns:
-        The results: the shape of ``input`` without ``axes``, or with size 1 there to keep dimensions.
-    """
-    return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))
-
-
-@operator("reduceMin", REDUCE_ANY, selects=True, propagates_nan=True)
-def reduce_min(
-    input: MLOperand, *, axes: Sequence[int] | None = None, keep_dimensions: bool = False, label: str = ""
-) -> MLOperandDescriptor:
-    """The lowest element; NaN if one of them is NaN.
-
-    Args:
-        input: the tensor to reduce.
-        axes: the axes to reduce, each at most once; absent: all of them, empty: each element by itself.
-        keep_dimensions: whether reduced axes stay, with size 1.
-        label: the operator's name in messages.
-
-    Returns:
-        The results: the shape of ``input`` without ``axes``, or with size 1 there to keep dimensions.
-    """
-    return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))
-
-
-@operator("reduceProduct", REDUCE_PRODUCT, propagates_nan=True)
-def reduce_product(
-    input: MLOperand, *, axes: Sequence[int] | None = None, keep_dimensions: bool = False, label: str = ""
-) -> MLOperandDescriptor:
-    """Multiply the elements.
-
-    Args:
-        input: the tensor to reduce.
-        axes: the axes to reduce, each at most once; absent: all of them, empty: each element by itself.
-        keep_dimensions: whether reduced axes stay, with size 1.
-        label: the operator's name in messages.
-
-    Returns:
-        The results: the shape of ``input`` without ``axes``, or with size 1 there to keep dimensions.
-    """
-    return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))
-
-
-@operator("reduceSum", REDUCE_NUMBERS, propagates_nan=True)
-def reduce_sum(
-    input: MLOperand, *, axes: Sequence[int] | None = None, keep_dimensions: bool = False, label: str = ""
-) -> MLOperandDescriptor:
-    """Sum the elements.
-
-    Args:
-        input: the tensor to reduce.
-        axes: the axes to reduce, each at most once; absent: all of them, empty: each element by itself.
-        keep_dimensions: whether reduced axes stay, with size 1.
-        label: the operator's name in messages.
-
-    Returns:
-        The results: the shape of ``input`` without ``axes``, or with size 1 there to keep dimensions.
-    """
-    return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))
-
-
-@operator("reduceSumSquare", REDUCE_NUMBERS, result_range=(0, math.inf), propagates_nan=True)
-def reduce_sum_square(
-    input: MLOperand, *, axes: Sequence[int] | None = None, keep_dimensions: bool = False, label: str = ""
-) -> MLOperandDescriptor:
-    """Sum the squares of the elements.
-
-    Args:
-        input: the tensor to reduce.
-        axes: the axes to reduce, each at most once; absent: all of them, empty: each element by itself.
-        keep_dimensions: whether reduced axes stay, with size 1.
-        label: the operator's name in messages.
-
-    Returns:
-        The results: the shape of ``input`` without ``axes``, or with size 1 there to keep dimensions.
-    """
-    return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))
+reduce_l1 = _reduction("reduceL1", REDUCE_NUMBERS, "Sum the absolute values.", result_range=(0, math.inf))
+reduce_l2 = _reduction(
+    "reduceL2",
+    REDUCE_FLOATS,
+    "The square root of the sum of the squares; no square overflows on the way.",
+    result_range=(0, math.inf),
+)
+reduce_log_sum = _reduction("reduceLogSum", REDUCE_FLOATS, "The natural logarithm of the sum.")
+reduce_log_sum_exp = _reduction(
+    "reduceLogSumExp",
+    REDUCE_FLOATS,
+    "The natural logarithm of the sum of the exponentials; no exponential overflows on the way.",
+)
+reduce_max = _reduction("reduceMax", REDUCE_ANY, "The highest element; NaN if one of them is NaN.", selects=True)
+reduce_mean = _reduction("reduceMean", REDUCE_FLOATS, "The arithmetic mean.", averages=True)
+reduce_min = _reduction("reduceMin", REDUCE_ANY, "The lowest element; NaN if one of them is NaN.", selects=True)
+reduce_product = _reduction("reduceProduct", REDUCE_PRODUCT, "Multiply the elements.")
+reduce_sum = _reduction("reduceSum", REDUCE_NUMBERS, "Sum the elements.")
+reduce_sum_square = _reduction(
+    "reduceSumSquare", REDUCE_NUMBERS, "Sum the squares of the elements.", result_range=(0, math.inf)
+)

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.operators.declaration import operator
-from webnn_py.operators.limits import FLOATS, DataTypes, LimitsRow, limit
+from webnn_py.operators.limits import FLOATS, DataTypes, LimitsRow, input_and_output
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import check_axes, check_length, check_positive, output, refuse
 
@@ -14,10 +14,7 @@ InterpolationMode = Literal["nearest-neighbor", "linear"]
 
 RESAMPLED: Final[DataTypes] = ("float32", "float16", "uint8", "int8")
 
-RESAMPLE: LimitsRow = {
-    "input": limit(RESAMPLED, required=FLOATS, rank=4),
-    "output": limit(RESAMPLED, required=FLOATS, rank=4, type_of="input"),
-}
+RESAMPLE: LimitsRow = input_and_output(RESAMPLED, required=FLOATS, rank=4)
 
 
 @operator("resample2d", RESAMPLE, averages=True)
@@ -42,7 +39,6 @@ def resample2d(
         scales: by how much to stretch each axis; the new sizes are rounded down; [1, 1] when absent.
         sizes: the new size of each axis, in place of ``scales``.
         axes: the two axes, each once, in the order of ``scales`` and ``sizes``; [2, 3] when absent.
-        label: the operator's name in messages.
 
     Returns:
         The resampled tensor: the shape of ``input``, but along ``axes`` the new sizes.

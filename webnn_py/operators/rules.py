@@ -20,12 +20,12 @@ def refuse(subject: str, given: object, allowed: str) -> NoReturn:
 
 
 def same(operand: MLOperand) -> MLOperandDescriptor:
-    """An output of the operand's own data type and shape."""
+    """Return an output of the operand's own data type and shape."""
     return MLOperandDescriptor(operand.data_type, operand.shape)
 
 
 def output(data_type: MLOperandDataType, shape: Iterable[int]) -> MLOperandDescriptor:
-    """An output of the given data type and shape."""
+    """Return an output of the given data type and shape."""
     return MLOperandDescriptor(data_type, tuple(shape))
 
 
@@ -85,19 +85,16 @@ def _broadcasts(x: int, y: int) -> bool:
     return _is_one(x) or _is_one(y) or x == y or x == 1 or y == 1
 
 
-def _broadcasts_to(size: int, wanted: int) -> bool:
-    return _is_one(size) or size in (wanted, 1)
-
-
 def check_broadcast_to(name: str, shape: Sequence[int], target: Sequence[int]) -> None:
     """Refuse a shape that does not broadcast, unidirectionally, to ``target``."""
     padded = (1,) * (len(target) - len(shape)) + tuple(shape)
-    if len(shape) > len(target) or not all(map(_broadcasts_to, padded, target)):
+    fits = (_is_one(size) or size in (wanted, 1) for size, wanted in zip(padded, target, strict=False))
+    if len(shape) > len(target) or not all(fits):
         refuse(f"the shape of {name}", tuple(shape), f"broadcastable to {listed(target)}")
 
 
 def reduced_shape(operand: MLOperand, axes: Sequence[int] | None, *, keep_dimensions: bool) -> tuple[int, ...]:
-    """The spec's "calculate reduction output shape"."""
+    """Return the spec's "calculate reduction output shape"."""
     if axes is None:
         axes = range(operand.rank)
     check_axes(axes, operand)
@@ -107,13 +104,13 @@ def reduced_shape(operand: MLOperand, axes: Sequence[int] | None, *, keep_dimens
 
 
 def conv_output_size(size: int, window: int, begin: int, end: int, stride: int, dilation: int) -> float:
-    """The spec's "calculate conv output size", not yet rounded."""
+    """Return the spec's "calculate conv output size", not yet rounded."""
     effective = (window - 1) * dilation + 1
     return (size - effective + begin + end) / stride + 1
 
 
 def floor_or_refuse(name: str, size: float) -> int:
-    """An output size rounded down; refused when nothing is left."""
+    """Return an output size rounded down; refused when nothing is left."""
     rounded = math.floor(size)
     if rounded < 1:
         refuse(name, rounded, "at least 1")

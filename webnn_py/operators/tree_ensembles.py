@@ -1,6 +1,6 @@
 """Ensembles of decision trees: as one node, or as rows descend them.
 
-That is a level at a time, or, of small trees, all comparisons of a tree at once.
+This takes one level at a time or, for small trees, all comparisons of a tree at once.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class Questions:
 
 @attrs.frozen(eq=False)
 class Paths:
-    """The answers that lead to each leaf; nothing leads to padding of trees that are smaller than others.
+    """Return the answers that lead to each leaf; none lead to the padding of smaller trees.
 
     Attributes:
         branches: of each tree, the indices of its branches.
@@ -191,7 +191,7 @@ class Paths:
 
 
 def paths_of(trees: Trees, rows: int) -> Paths | None:
-    """The ways through all trees; None where these are too large for so many rows."""
+    """Return the paths through all trees; None where they are too large for so many rows."""
     walks: list[Walk] = []
     for root in trees.roots:
         walk = _walk(trees, int(root), MOST_PRODUCTS // (rows * len(trees.roots)))
@@ -265,7 +265,7 @@ def _constant(builder: Builder, array: npt.NDArray[Any]) -> MLOperand:
 
 
 def _descended(builder: Builder, trees: Trees, input: MLOperand) -> MLOperand:
-    """The leaf of each row and tree, a level at a time."""
+    """Return the leaf of each row and tree, a level at a time."""
     place = _constant(builder, np.tile(trees.roots, [input.shape[0], 1]))
     features = _constant(builder, trees.features)
     questions = Questions.of(builder, trees, np.arange(len(trees.features), dtype=np.int32))

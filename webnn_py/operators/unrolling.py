@@ -1,5 +1,5 @@
 # ruff: noqa: D103 - the functions are documented where the operators are declared
-"""The recurrent operators said in terms of others: the emulations of the specification, for all options.
+"""The recurrent operators expressed by others: the emulations of the specification, for all options.
 
 A network becomes its cell, step after step; all its steps share one matrix product of the input and the weight. See
 :mod:`webnn_py.operators.decompositions`.
@@ -193,7 +193,7 @@ def _unrolled(
     step_of: Callable[[int], Step],
     direction: MLRecurrentNetworkDirection,
 ) -> tuple[list[MLOperand], MLOperand]:
-    """The last states, and the hidden state of every step."""
+    """Return the last states, and the hidden state of every step."""
     steps, batch, features = input.shape
     inputs = builder.reshape(input, [steps * batch, features])
     last: list[list[MLOperand]] = []
@@ -213,7 +213,7 @@ def _unrolled(
 
 
 def _stacked(builder: Builder, parts: Sequence[MLOperand], axis: int) -> MLOperand:
-    """The parts one behind the other along a new axis."""
+    """Return the parts one behind the other along a new axis."""
     shape = list(parts[0].shape)
     shape.insert(axis, 1)
     raised = [builder.reshape(part, shape) for part in parts]
@@ -221,7 +221,7 @@ def _stacked(builder: Builder, parts: Sequence[MLOperand], axis: int) -> MLOpera
 
 
 def _part(builder: Builder, operand: MLOperand, index: int) -> MLOperand:
-    """The operand at an index of its first dimension, the directions."""
+    """Return the operand at an index of its first dimension, the directions."""
     shape = operand.shape[1:]
     if operand.shape[0] > 1:
         operand = builder.slice(operand, [index] + [0] * len(shape), [1, *shape])
@@ -239,7 +239,7 @@ def _state(
     hidden_size: int,
     direction: MLRecurrentNetworkDirection,
 ) -> MLOperand:
-    """An initial state, which is zeros when not given."""
+    """Return an initial state, which is zeros when not given."""
     if given is not None:
         return given
     zero = builder.constant(0, data_type=input.data_type)

@@ -53,7 +53,7 @@ class Slide:
         return (self.size - 1) * self.stride + self.reach - self.begin - self.end
 
     def part(self, number: int) -> range:
-        """Return the places of the axis that a window has, in order; none where it lies in the padding."""
+        """Return the indices along the axis that a window covers, in order; none where it is in the padding."""
         first = number * self.stride - self.begin
         begin = min(max(-(first // self.dilation), 0), self.window)
         end = min(max(-((first - self.size) // self.dilation), begin), self.window)
@@ -67,7 +67,7 @@ def slides(
     strides: Sequence[int] | None,
     dilations: Sequence[int] | None,
 ) -> tuple[Slide, Slide]:
-    """The slides along height and width; what is absent has the specification's default."""
+    """Return the slides along height and width; what is absent has the specification's default."""
     begin_height, end_height, begin_width, end_width = padding or (0,) * PER_SIDE
     strides = strides or (1,) * PER_AXIS
     dilations = dilations or (1,) * PER_AXIS
@@ -78,12 +78,12 @@ def slides(
 
 
 def image_axes(layout: InputLayout) -> tuple[int, int, int, int]:
-    """The axes of batch, channels, height and width in a layout."""
+    """Return the axes of batch, channels, height and width in a layout."""
     return (0, 1, 2, 3) if layout == "nchw" else (0, 3, 1, 2)
 
 
 def image_shape(shape: Sequence[int], layout: InputLayout) -> tuple[int, int, int, int]:
-    """The batch, channels, height and width of a 4-D shape."""
+    """Return the batch, channels, height and width of a 4-D shape."""
     if layout == "nchw":
         batch, channels, height, width = shape
     else:
@@ -92,7 +92,7 @@ def image_shape(shape: Sequence[int], layout: InputLayout) -> tuple[int, int, in
 
 
 def laid_out(batch: int, channels: int, height: int, width: int, layout: InputLayout) -> tuple[int, int, int, int]:
-    """The 4-D shape of images in a layout."""
+    """Return the 4-D shape of images in a layout."""
     return (batch, channels, height, width) if layout == "nchw" else (batch, height, width, channels)
 
 

@@ -217,12 +217,8 @@ def _scaled(convolution: Node, axis: str, factor: Doubles, contents: Contents) -
     may_lack_digits = np.minimum.reduce(magnitudes, None) < LEAST
     if may_lack_digits and ((magnitudes < LEAST) & (numbers != 0) & (factors != 0)).any():
         return None
-    return _constant(new, _key_of(filters, factors))
-
-
-def _key_of(filters: Constant, factors: Floats) -> Hashable | None:
-    """Return the sharing key of the filter times factors; None where the filter has no key."""
-    return None if filters.key is None else ("factors", filters.key, factors.shape, factors.tobytes())
+    key = None if filters.key is None else ("factors", filters.key, factors.shape, factors.tobytes())
+    return _constant(new, key)
 
 
 def _constant(array: Floats, key: Hashable | None = None) -> Constant:

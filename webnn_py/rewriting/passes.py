@@ -58,11 +58,13 @@ class PassContext:
         contents: returns the arrays of constants; those on the host by default.
         target: the target that the graph is rewritten for, such as an execution provider of onnxruntime.
         applied: where passes of whole graphs record what they did.
+        refused: where they record what they nearly did, and why they did not.
     """
 
     contents: ReadConstant = _host_array
     target: str = ""
     applied: list[AppliedRule] = attrs.field(factory=list)
+    refused: list[RefusedRule] = attrs.field(factory=list)
 
 
 @attrs.frozen(kw_only=True)
@@ -93,6 +95,21 @@ class GraphPass(Pass):
     """A pass that is a function of a whole graph, or of another form of model that its manager rewrites."""
 
     run: Callable[[Any, PassContext], Any]
+
+
+@attrs.frozen(kw_only=True)
+class GroupingPass(GraphPass):
+    """A pass that changes no node: it decides which nodes are computed together, by one kernel.
+
+    It takes a grouping and returns another, whose ``nodes`` stand for the groups. Passes whose decisions one walk takes
+    are adjacent and have the same function, which runs once and asks :func:`is_left_out` for each of them.
+
+    Attributes:
+        counts: what reports call the groups.
+    """
+
+    run: Callable[[Any, Any], Any]
+    counts: str = "groups"
 
 
 @attrs.frozen(kw_only=True)
@@ -207,6 +224,8 @@ class PassManager:
 
 def _kind(one: Pass) -> object:
     """Return the same key for passes that share a walk."""
+    if isinstance(one, GroupingPass):
+        return one.run
     if isinstance(one, RulePass) and not one.is_repeated:
         return RulePass
     return NodePass if isinstance(one, NodePass) else one
@@ -218,7 +237,7 @@ def _run(group: Sequence[Pass], graph: Any, context: PassContext, reports: list[
     refused: list[RefusedRule] = []
     first = group[0]
     if isinstance(first, GraphPass):
-        graph = first.run(graph, PassContext(context.contents, context.target, applied))
+        graph = first.run(graph, attrs.evolve(context, applied=applied, refused=refused))
     elif isinstance(first, NodePass):
         graph = _by_nodes([one for one in group if isinstance(one, NodePass)], graph, context, applied)
     else:
@@ -231,7 +250,9 @@ def _run(group: Sequence[Pass], graph: Any, context: PassContext, reports: list[
             if not walk.applied:
                 break
     names, counts = tuple([one.name for one in group]), (len(before.nodes), len(graph.nodes))
-    reports.append(PassReport(names, *counts, perf_counter() - started, graph is not before, applied, refused))
+    unit = first.counts if isinstance(first, GroupingPass) else "nodes"
+    seconds, is_changed = perf_counter() - started, graph is not before
+    reports.append(PassReport(names, *counts, seconds, is_changed, applied, refused, unit))
     return graph
 
 

@@ -214,7 +214,7 @@ def _options(drawn: PatternNode, node: Node) -> dict[str, object] | None:
 
 
 def number_of(value: Value) -> float | None:
-    """Return the number of a constant of one element that lies on the host; None for any other value."""
+    """Return the number in a constant of one element on the host; None for any other value."""
     if not isinstance(value, Constant) or not isinstance(value.data, np.ndarray) or value.data.size != 1:
         return None
     return float(value.data.reshape(-1)[0])

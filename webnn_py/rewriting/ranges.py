@@ -213,10 +213,6 @@ def _cast(ranges: ValueRanges, node: Node) -> Range | None:
     return ranges.of(node.operands["input"]) if is_of_integers or node.outputs[0].data_type == "float32" else None
 
 
-def _arg(_ranges: ValueRanges, node: Node) -> Range:
-    return 0, node.operand("input").shape[node.options["axis"]] - 1
-
-
 def _clamp(ranges: ValueRanges, node: Node) -> Range | None:
     found = ranges.of(node.operands["input"])
     if found is None:
@@ -245,10 +241,6 @@ def _div(ranges: ValueRanges, node: Node) -> Range | None:
     if node.outputs[0].data_type != "float32" or divisor is None or divisor[0] <= 0 <= divisor[1]:
         return None
     return _symmetric(ranges.magnitude(node.operands["a"]) / min(map(abs, divisor)))
-
-
-def _leaky_relu(ranges: ValueRanges, node: Node) -> Range:
-    return _symmetric(max(abs(node.options["alpha"]), 1) * ranges.magnitude(node.operands["input"]))
 
 
 def _reduce_sum(ranges: ValueRanges, node: Node) -> Range | None:
@@ -291,7 +283,9 @@ def _dequantize_linear(ranges: ValueRanges, node: Node) -> Range | None:
 
 RULES: Final[Mapping[Operator[..., Any], RangeRule]] = {
     activation.clamp: _clamp,
-    activation.leaky_relu: _leaky_relu,
+    activation.leaky_relu: lambda ranges, node: _symmetric(
+        max(abs(node.options["alpha"]), 1) * ranges.magnitude(node.operands["input"])
+    ),
     arithmetic.add: _combined(lambda a, b: a + b),
     arithmetic.div: _div,
     arithmetic.mul: _combined(lambda a, b: a * b),
@@ -301,8 +295,10 @@ RULES: Final[Mapping[Operator[..., Any], RangeRule]] = {
     convolution.conv2d: _conv2d,
     matrix.gemm: _gemm,
     matrix.matmul: _matmul,
-    reduction.arg_max: _arg,
-    reduction.arg_min: _arg,
+    **dict.fromkeys(
+        (reduction.arg_max, reduction.arg_min),
+        lambda _ranges, node: (0, node.operand("input").shape[node.options["axis"]] - 1),
+    ),
     reduction.reduce_sum: _reduce_sum,
 }
 """Operators whose ranges do not follow from the facts of their declarations, or are narrower."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
@@ -15,6 +15,12 @@ from webnn_py.message_text import in_brackets
 def place_of(node: Node) -> str:
     """Return the name of a node in reports: its operator and its label."""
     return f"{node.operator.spec_name}{in_brackets(node.label)}"
+
+
+def fused_into(nodes: Iterable[Node], other: Node) -> str:
+    """Return the names of nodes that are computed with another, for reports: each operator once, with their number."""
+    counts = Counter(node.operator.spec_name for node in nodes)
+    return f"{', '.join(f'{name}{_times(count)}' for name, count in counts.items())} into {place_of(other)}"
 
 
 @frozen
@@ -51,12 +57,13 @@ class PassReport:
 
     Attributes:
         names: the names of the passes.
-        nodes_before: how many nodes the graph had.
+        nodes_before: how many nodes the graph had, or how many groups.
         nodes_after: how many it has.
         seconds: how long it took.
         is_changed: whether the graph is another one.
         applied: where rules were applied.
         refused: where rules were not applied whose drawing was found.
+        unit: what is counted: nodes, or groups of nodes that are computed together.
     """
 
     names: tuple[str, ...]
@@ -66,6 +73,7 @@ class PassReport:
     is_changed: bool
     applied: Sequence[AppliedRule] = ()
     refused: Sequence[RefusedRule] = ()
+    unit: str = "nodes"
 
 
 def describe(reports: Sequence[PassReport]) -> str:
@@ -74,7 +82,7 @@ def describe(reports: Sequence[PassReport]) -> str:
 
 
 def _lines(report: PassReport) -> Iterator[str]:
-    nodes = f"{report.nodes_before} → {report.nodes_after} nodes"
+    nodes = f"{report.nodes_before} → {report.nodes_after} {report.unit}"
     yield f"  {', '.join(report.names)}: {nodes}, {1e3 * report.seconds:.2f} ms"
     for (rule, where), count in Counter((one.rule, one.where) for one in report.applied).items():
         yield f"    {rule}: {where}{_times(count)}"

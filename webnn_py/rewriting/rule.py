@@ -44,7 +44,7 @@ class RewriteRule:
 
     @cached_property
     def patterns(self) -> tuple[Pattern, ...]:
-        """The patterns that the drawings describe."""
+        """Return the patterns that the drawings describe."""
         return tuple(map(Pattern.of, self.drawings))
 
     def refusal(self, node: Node, match: Match, graph: Graph) -> str | None:

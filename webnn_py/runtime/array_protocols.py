@@ -13,7 +13,7 @@ from webnn_py.device.backend import HostArray
 
 
 class ArrayProtocols(NDArrayOperatorsMixin):
-    """Conversions, operators, indexing and iteration by way of numpy. A mixin of the tensors.
+    """Conversions, operators, indexing and iteration through numpy: a mixin of the tensors.
 
     Each raises ``TypeError`` for a tensor on the device, whose message names the call that brings its elements to the
     host, and ``InvalidStateError`` for one that was disposed of. Results share the tensor's memory wherever numpy's do,
@@ -23,14 +23,14 @@ class ArrayProtocols(NDArrayOperatorsMixin):
     __slots__ = ()
 
     def _elements(self, method: str) -> HostArray:
-        """The array of a tensor on the host."""
+        """Return the array of a tensor on the host."""
         raise NotImplementedError
 
     def numpy(self) -> HostArray:
         """Return the array of a tensor on the host, which shares its memory.
 
         Raises:
-            TypeError: it lies on the device.
+            TypeError: it is on the device.
             InvalidStateError: it was disposed of.
         """
         return self._elements("numpy()")

@@ -29,19 +29,18 @@ class ExpectedInputs:
     Args:
         descriptors: the inputs by name; a string among the dimensions is bound by the feeds.
         bound: the sizes of symbolic dimensions that are known already.
+
+    Attributes:
+        descriptors: the inputs by name.
+        open: those whose shapes the feeds decide.
     """
 
     def __init__(self, descriptors: Mapping[str, TensorDescriptor], bound: Mapping[str, int]) -> None:
         self.descriptors = descriptors
         self._bound = dict(bound)
         self._dtypes = {name: _DTYPES.get(item.data_type) for name, item in descriptors.items()}
-        self._open = {name: item for name, item in descriptors.items() if not item.is_fixed}
+        self.open = {name: item for name, item in descriptors.items() if not item.is_fixed}
         self._shapes = {name: item.shape for name, item in descriptors.items()}
-
-    @property
-    def has_open_shapes(self) -> bool:
-        """Whether the feeds decide the shape of any input."""
-        return bool(self._open)
 
     def checked(self, feeds: object) -> dict[str, Feed]:
         """Return the feeds by name: arrays, and tensors on the device, of the right data types and shapes.
@@ -60,7 +59,7 @@ class ExpectedInputs:
             if isinstance(value, np.ndarray):
                 if value.dtype is not self._dtypes[name]:
                     value = self._of_data_type(name, value)
-                if value.shape != shape and name not in self._open:
+                if value.shape != shape and name not in self.open:
                     raise _wrong(f"input {name!r}", f"of shape {list(value.shape)}", str(self.descriptors[name]))
                 checked[name] = value
             else:
@@ -82,19 +81,19 @@ class ExpectedInputs:
             raise TypeError(f"run(): {what} is {type(value).__name__}; it must be a numpy array or a Tensor")
         if value.disposed:
             raise InvalidStateError(f"run(): {what}, {value!r}, was disposed of")
-        if value.data_type != descriptor.data_type or (name not in self._open and value.dims != descriptor.shape):
+        if value.data_type != descriptor.data_type or (name not in self.open and value.dims != descriptor.shape):
             raise _wrong(what, f"{value.data_type} {list(value.dims)}", str(descriptor))
         return value.data if value.location == "cpu" else value
 
     def shapes_of(self, feeds: Mapping[str, Feed]) -> dict[str, tuple[int, ...]]:
-        """The shapes of the inputs that the model leaves open.
+        """Return the shapes of the inputs that the model leaves open.
 
         Raises:
             TypeError: a rank or a size is not the model's, or one name stands for two sizes.
         """
         shapes: dict[str, tuple[int, ...]] = {}
-        bound = {size: (value, "the session") for size, value in self._bound.items()} if self._open else {}
-        for name, descriptor in self._open.items():
+        bound = {size: (value, "the session") for size, value in self._bound.items()} if self.open else {}
+        for name, descriptor in self.open.items():
             feed = feeds[name]
             shape = feed.dims if isinstance(feed, Tensor) else feed.shape
             shapes[name] = shape
@@ -202,10 +201,10 @@ def check_targets(targets: Mapping[str, Feed], descriptors: Mapping[str, MLOpera
 
 
 def check_distinct(feeds: Mapping[str, Feed], targets: Mapping[str, Feed]) -> None:
-    """Refuse one place for two things; only arrays that are read may be given twice.
+    """Refuse overlapping memory; only arrays that are read may be given twice.
 
     Raises:
-        TypeError: a tensor is given twice, or an output lies where something else does.
+        TypeError: a tensor is given twice, or an output overlaps something else.
     """
     tensors: dict[int, str] = {}
     arrays: list[tuple[str, HostArray]] = []
@@ -219,18 +218,16 @@ def check_distinct(feeds: Mapping[str, Feed], targets: Mapping[str, Feed]) -> No
                 if kind == "output":
                     for other, array in arrays:
                         if np.may_share_memory(place, array):
-                            raise TypeError(
-                                f"run(): output {name!r} lies where {other} does; each needs a place of its own"
-                            )
+                            raise TypeError(f"run(): output {name!r} overlaps {other}; each needs memory of its own")
                 arrays.append((f"{kind} {name!r}", place))
 
 
 def check_places(what: str, places: Mapping[str, Feed], opened: OpenContext) -> None:
-    """Refuse tensors that are no more, or not of this device; a user's own GPU buffers become the device's.
+    """Refuse tensors that were disposed of, or of another device; a user's own GPU buffers become the device's.
 
     Raises:
         InvalidStateError: one was disposed of, or its device was lost.
-        TypeError: one lies elsewhere.
+        TypeError: one is elsewhere.
         NotSupportedError: one is a GPU buffer, and the device has none.
     """
     for name, place in places.items():

@@ -14,7 +14,6 @@ import weakref
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from functools import partial, wraps
-from types import TracebackType
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, Unpack, final, overload
 
 import numpy as np
@@ -116,7 +115,7 @@ class BlockingTensor(ArrayProtocols):
     def from_gpu_buffer(
         cls, gpu_buffer: Any, *, data_type: MLOperandDataTypeLike = "float32", dims: Iterable[int]
     ) -> Self:
-        """A tensor of a user's own ``wgpu.GPUBuffer``; see :meth:`webnn_py.runtime.Tensor.from_gpu_buffer`."""
+        """Return a tensor of a user's own ``wgpu.GPUBuffer``; see :meth:`webnn_py.runtime.Tensor.from_gpu_buffer`."""
         return cls._of(None, runtime.Tensor.from_gpu_buffer(gpu_buffer, data_type=data_type, dims=dims))
 
     @property
@@ -131,7 +130,7 @@ class BlockingTensor(ArrayProtocols):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The elements' dtype in numpy, or that of the bytes that elements of four bits lie in."""
+        """The elements' dtype in numpy, or that of the bytes that hold elements of four bits."""
         return self._async.dtype
 
     @property
@@ -151,7 +150,7 @@ class BlockingTensor(ArrayProtocols):
 
     @property
     def disposed(self) -> bool:
-        """Whether it was disposed of."""
+        """Return whether it was disposed of."""
         return self._async.disposed
 
     @property
@@ -159,7 +158,7 @@ class BlockingTensor(ArrayProtocols):
         """The array of a tensor on the host.
 
         Raises:
-            InvalidStateError: it lies on the device, or was disposed of.
+            InvalidStateError: it is on the device, or was disposed of.
         """
         return self._async._data(GOT)
 
@@ -172,7 +171,7 @@ class BlockingTensor(ArrayProtocols):
         return self._its_loop().run_sync(lambda: self._async.gpu_buffer)
 
     def get_data(self, release: bool = False) -> HostArray:  # noqa: FBT001, FBT002 - as in ONNX Runtime
-        """The data as an array; see :meth:`webnn_py.runtime.Tensor.get_data`."""
+        """Return the data as an array; see :meth:`webnn_py.runtime.Tensor.get_data`."""
         return self._its_loop().run(self._async.get_data, release)
 
     def copy_from(
@@ -209,7 +208,7 @@ class BlockingTensor(ArrayProtocols):
 class BlockingSession(_OnLoop[runtime.InferenceSession]):
     """A model, ready to be run: :class:`webnn_py.runtime.InferenceSession`; made by ``Environment.create_session()``.
 
-    ``with session:`` releases it at the end. One that nobody holds any more is released, too.
+    ``with session:`` releases it at the end. One that is no longer referenced is released, too.
     """
 
     _environment: BlockingEnvironment
@@ -247,7 +246,7 @@ class BlockingSession(_OnLoop[runtime.InferenceSession]):
 
     @property
     def released(self) -> bool:
-        """Whether it was released."""
+        """Return whether it was released."""
         return self._async.released
 
     def run(
@@ -263,7 +262,7 @@ class BlockingSession(_OnLoop[runtime.InferenceSession]):
         }
 
     def profile(self, feeds: Mapping[str, Any], *, repeat: int = 10) -> GraphProfile:
-        """Tell where the time of a run goes; see :meth:`webnn_py.runtime.InferenceSession.profile`."""
+        """Report where the time of a run goes; see :meth:`webnn_py.runtime.InferenceSession.profile`."""
         return self._loop.run(self._async.profile, _given(feeds), repeat=repeat)
 
     def check_finite(self, feeds: Mapping[str, Any]) -> NonFinite | None:
@@ -278,9 +277,7 @@ class BlockingSession(_OnLoop[runtime.InferenceSession]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.release()
 
     def __del__(self) -> None:
@@ -355,7 +352,7 @@ class BlockingEnvironment(_OnLoop[runtime.Environment]):
     open_device = _blocking(runtime.Environment.open_device, _as_it_is)
 
     def has_context(self, id: int = 0) -> bool:
-        """Whether the context of this number is open; an environment has number 0 alone."""
+        """Return whether the context of this number is open; an environment has number 0 alone."""
         return self._async.has_context(id)
 
     @property
@@ -371,11 +368,11 @@ class BlockingEnvironment(_OnLoop[runtime.Environment]):
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed, by :meth:`close` or the end of the program."""
+        """Return whether it was closed, by :meth:`close` or the end of the program."""
         return self._async.closed
 
     def statistics(self) -> EnvironmentStatistics:
-        """A frozen look at what lives, and at how often bytes crossed between host and device."""
+        """Return a frozen look at what lives, and at how often bytes crossed between host and device."""
         if self._loop.is_usable():
             with suppress(InvalidStateError):  # it has just ended
                 return self._loop.run_sync(self._async.statistics)
@@ -437,9 +434,7 @@ class BlockingEnvironment(_OnLoop[runtime.Environment]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def __del__(self) -> None:

@@ -41,7 +41,7 @@ class CapturedRun:
         """Refuse a run that needs the host.
 
         Raises:
-            TypeError: an input or an output lies on the host.
+            TypeError: an input or an output is on the host.
         """
         places = {f"input {name!r}": isinstance(feed, Tensor) for name, feed in request.feeds.items()}
         for name in request.fetches.names:
@@ -50,7 +50,7 @@ class CapturedRun:
         for what, is_on_device in places.items():
             if not is_on_device:
                 raise TypeError(
-                    f"run(): {what} lies on the host; with enable_graph_capture all must be tensors on the device"
+                    f"run(): {what} is on the host; with enable_graph_capture all must be tensors on the device"
                 )
 
     @classmethod
@@ -75,7 +75,7 @@ class CapturedRun:
         )
 
     def is_repeated_by(self, feeds: object, fetches: object) -> bool:
-        """Whether the arguments of a run are the tensors of this one, and alive; False also where that takes longer."""
+        """Return whether the arguments of a run are this one's tensors, alive; False also if that takes longer."""
         if fetches is None:
             fetches = {}
         return (

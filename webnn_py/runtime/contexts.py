@@ -42,12 +42,12 @@ def _destroy(promise: MLPromise[Any]) -> None:
 
 @final
 class OpenContext:
-    """A context of an environment, and how many refer to it.
+    """A context of an environment, and the number of its users.
 
     Attributes:
         context: the context.
         record: the environment's record of it.
-        location: where tensors on it lie.
+        location: where tensors on it are.
         cast_graphs: graphs of one ``cast`` each, those used last behind; they end with the context.
     """
 
@@ -61,7 +61,7 @@ class OpenContext:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the context is lost or destroyed."""
+        """Return whether the context is lost or destroyed."""
         return self.context._lost_message is not None
 
     def hold(self) -> ContextReference:
@@ -70,7 +70,7 @@ class OpenContext:
         return ContextReference(self)
 
     def check_usable(self, method: str, what: str) -> None:
-        """Refuse ``what``, which lies on it, when it is lost.
+        """Refuse ``what``, which is on it, when it is lost.
 
         Raises:
             InvalidStateError: it is lost.
@@ -147,7 +147,7 @@ class ContextOwner:
         return self._current
 
     async def acquire(self, method: str) -> ContextReference:
-        """Refer to the context, which is opened first when there is none; all who ask meanwhile get the same.
+        """Refer to the context, which is opened if there is none; concurrent callers get the same one.
 
         Raises:
             InvalidStateError: the environment is closed, or the context that it was given is lost.
@@ -196,7 +196,7 @@ class ContextOwner:
     def _forget(self, lost: OpenContext) -> None:
         if self._current is lost:
             self._current = None
-            self._drop_ended()  # or they would pile up where nobody asks for statistics
+            self._drop_ended()  # or they would pile up if statistics are never requested
             self._former.append(lost.context)
 
     def _drop_ended(self) -> None:
@@ -211,7 +211,7 @@ class ContextOwner:
         self._former = ending
 
     def end_unused(self) -> None:
-        """Destroy the context if nobody refers to it, nor is about to, and it is not to be preserved."""
+        """Destroy the context if it has no users, nor will have in a moment, and is not to be preserved."""
         current = self._current
         if current is not None and not (current.references or self._waiting or self._preserve):
             self._end(current)

@@ -36,7 +36,7 @@ class ElementRange:
     def checked(
         cls, method: str, sizes: Sequence[int], source_offset: object, destination_offset: object, count: object
     ) -> Self:
-        """A range within a source and a destination of these ``sizes``, in elements.
+        """Return a range within a source and a destination of these ``sizes``, in elements.
 
         Raises:
             TypeError: an argument is no integer from 0, or the range reaches beyond one of them.
@@ -64,7 +64,7 @@ class ElementRange:
 
     @property
     def overlaps(self) -> bool:
-        """Whether the ranges would overlap, were they of one tensor."""
+        """Return whether the ranges would overlap, were they of one tensor."""
         return abs(self.source_offset - self.destination_offset) < self.count
 
 
@@ -74,7 +74,7 @@ async def copy_elements(
     destination: MLBuffer | HostArray,
     elements: ElementRange,
 ) -> None:
-    """Copy elements; ``context`` is that of the buffers. Data that come to the host have come on return."""
+    """Copy elements; ``context`` is that of the buffers. Data copied to the host are there on return."""
     if elements.count == 0:
         await trio.lowlevel.checkpoint()
         return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack, final, overload
 
 import numpy as np
@@ -14,7 +13,7 @@ from webnn_py.descriptors import MLOperandDataTypeLike, converted, unsigned_long
 from webnn_py.errors import InvalidStateError, NotSupportedError
 from webnn_py.message_text import named_by, shown
 from webnn_py.operators.idl import boolean
-from webnn_py.runtime.contexts import DEFAULT_ID, ContextOwner, OpenContext
+from webnn_py.runtime.contexts import DEFAULT_ID, ContextOwner
 from webnn_py.runtime.models import Progress, load_model
 from webnn_py.runtime.records import EnvironmentDevice, EnvironmentStatistics, TensorLocation
 from webnn_py.runtime.session import InferenceSession, SessionOptions, check_locations, outputs_on_device
@@ -52,7 +51,7 @@ class EnvironmentOptions(ContextOptions, total=False):
 
 @final
 class Environment:
-    """One device and what runs on it: sessions share it, and tensors on it go from one to the other.
+    """One device and what runs on it: sessions share it, and can pass tensors on it to each other.
 
     The device is opened by its first user, be it a session, a tensor or a copy. The last one to go ends it; the next
     use opens a fresh one, as it does when the device was lost. ``async with Environment(ml) as env:`` closes it.
@@ -152,7 +151,7 @@ class Environment:
         return None if current is None else current.record
 
     async def open_device(self) -> EnvironmentDevice:
-        """The device, which is opened if there is none, for what is not a session's, such as building a graph.
+        """Return the device, opened if necessary, for work outside of sessions, such as building a graph.
 
         It then stays until the environment is closed, unless it is lost.
 
@@ -163,7 +162,7 @@ class Environment:
         return (await self._transfer.opened("open_device")).record
 
     def has_context(self, id: int = DEFAULT_ID) -> bool:
-        """Whether the context of this number is open; an environment has number 0 alone.
+        """Return whether the context of this number is open; an environment has number 0 alone.
 
         Raises:
             TypeError: it is no integer from 0.
@@ -185,11 +184,11 @@ class Environment:
 
     @property
     def closed(self) -> bool:
-        """Whether :meth:`close` was called."""
+        """Return whether :meth:`close` was called."""
         return self._closed
 
     def statistics(self) -> EnvironmentStatistics:
-        """A frozen look at what lives, and at how often bytes crossed between host and device."""
+        """Return a frozen look at what lives, and at how often bytes crossed between host and device."""
         return EnvironmentStatistics(len(self._sessions), *self._owner.books())
 
     def trace(self, *, kernels: bool = False, most_events: int = MOST_EVENTS) -> Trace:
@@ -213,7 +212,7 @@ class Environment:
         enable_graph_capture: bool = False,
         progress: Progress | None = None,
     ) -> InferenceSession:
-        """Load a model, convert it and compile it; other tasks run meanwhile.
+        """Load a model, convert it and compile it, while other tasks run.
 
         A model that leaves dimensions open is converted by the first run with feeds of a shape, and by the first of
         each further shape. With a graph cache, of the environment or of :func:`~webnn_py.open_ml`, a graph that was
@@ -257,15 +256,12 @@ class Environment:
                 await session._prepare()
             except BaseException as error:
                 session._release()
-                if may_try_again and isinstance(error, InvalidStateError) and self._is_lost_alone(hold.opened):
+                is_lost_alone = hold.opened.is_lost and not self._closed  # not by the end of the environment
+                if may_try_again and isinstance(error, InvalidStateError) and is_lost_alone:
                     continue  # on a fresh device
                 raise
             break
         return session
-
-    def _is_lost_alone(self, opened: OpenContext) -> bool:
-        """Whether a device was lost by itself, not by the end of the environment."""
-        return opened.is_lost and not self._closed
 
     # --- tensors ---------------------------------------------------------------------------------------------
 
@@ -283,7 +279,7 @@ class Environment:
         dims: Iterable[int] | None = None,
         label: str = "",
     ) -> Tensor:
-        """Make a tensor on the device, whose user disposes of it.
+        """Make a tensor on the device; the caller disposes of it.
 
         Args:
             data: an array to copy.
@@ -306,7 +302,7 @@ class Environment:
         device has come; on the device it is enqueued.
 
         Raises:
-            TypeError: there are not as many of both, data types or dimensions differ, a tensor lies on another
+            TypeError: there are not as many of both, data types or dimensions differ, a tensor is on another
                 environment's device, or one is written twice, or read and written.
             InvalidStateError: the environment is closed, a tensor was disposed of, or the device was lost.
             UnknownError: what should have written a source failed.
@@ -314,10 +310,10 @@ class Environment:
         await self._transfer.copy_tensors(sources, destinations)
 
     async def zero(self, tensor: Tensor) -> None:
-        """Set all bytes of a tensor to zero, where it lies.
+        """Set all bytes of a tensor to zero, in place.
 
         Raises:
-            TypeError: it is no tensor, or lies on another environment's device.
+            TypeError: it is no tensor, or is on another environment's device.
             InvalidStateError: the environment is closed, the tensor was disposed of, or its device was lost.
         """
         await self._transfer.zero(tensor)
@@ -360,9 +356,7 @@ class Environment:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         await self.close()
 
     def __repr__(self) -> str:

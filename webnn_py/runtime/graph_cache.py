@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def keeps_graphs(context: MLContext) -> bool:
-    """Whether sessions on a context load and save their graphs: not where a browser's rules look at each drawing."""
+    """Return whether sessions on a context load and save graphs: not under a browser's rules, which see each build."""
     return context._graph_folder is not None and context._browser is None
 
 
@@ -53,9 +53,9 @@ def _contents(value: np.ndarray[Any, Any]) -> str:
 
 
 async def loaded_or_built(context: MLContext, key: str, build: Callable[[], Awaitable[MLGraph]]) -> MLGraph:
-    """Load a graph that was saved under a key; where there is none, build and save it.
+    """Load the graph saved under a key; if there is none, build and save it.
 
-    A file that cannot be read or written costs the time that it would have saved, and a ``RuntimeWarning`` tells.
+    A file that cannot be read or written costs the time that it would have saved, and a ``RuntimeWarning`` says so.
     """
     try:
         return await received(context.load_graph(key))

@@ -84,7 +84,7 @@ class LoopThread:
 
     @classmethod
     def shared(cls) -> LoopThread:
-        """The process's one loop, started if there is none."""
+        """Return the process's only loop, started if necessary."""
         with cls._starting:
             if cls._shared is None or not cls._shared.is_usable():
                 cls._shared = cls()
@@ -155,7 +155,7 @@ class LoopThread:
         self._thread.join()
 
     def is_usable(self) -> bool:
-        """Whether calls can be made in this process, as far as can be known."""
+        """Return whether calls can be made in this process, as far as can be known."""
         return self._process == os.getpid() and self._nursery is not None
 
     def _check_caller(self) -> None:
@@ -279,7 +279,7 @@ class _Call(Generic[T]):
             self._settled.acquire(timeout=SECONDS_WITHOUT_INTERRUPT)
 
     def take(self) -> outcome.Outcome[T]:
-        """The answer, for the one who waited; it is not kept, since an error's frames refer to this."""
+        """Return the answer, for the one who waited; it is not kept, since an error's frames refer to this."""
         answer, self._answer = self._answer, _over()
         return _over() if answer is None else answer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import trio
@@ -30,51 +30,21 @@ Progress = Callable[[int, int], None]
 """Called with the number of nodes that are converted, and of all."""
 
 
-class Model(Protocol):
-    """A model, ready for a session.
-
-    Attributes:
-        inputs: its inputs by name, frozen ones left out.
-        outputs: its outputs by name.
-        sizes: the sizes of symbolic dimensions that are known.
-    """
-
-    inputs: Mapping[str, TensorDescriptor]
-    outputs: Mapping[str, TensorDescriptor]
-    sizes: Mapping[str, int]
-
-    async def graph(
-        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
-    ) -> MLGraph:
-        """A graph for these shapes of inputs that are left open."""
-
-    async def check_finite(
-        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], feeds: Mapping[str, HostArray]
-    ) -> NonFinite | None:
-        """Find where NaN and infinities come from, for these shapes of inputs that are left open."""
-
-    def release(self, graph: MLGraph) -> None:
-        """A graph that :meth:`graph` gave is needed no more."""
-
-
 @final
 class BuiltGraph:
     """A user's graph: it stays the user's, and is not destroyed."""
 
-    inputs: Mapping[str, TensorDescriptor]
-    outputs: Mapping[str, TensorDescriptor]
-    sizes: Mapping[str, int]
+    sizes: Mapping[str, int] = {}
 
     def __init__(self, graph: MLGraph) -> None:
         self._graph = graph
         self.inputs = {name: TensorDescriptor(d.data_type, d.shape) for name, d in graph.input_descriptors.items()}
         self.outputs = {name: TensorDescriptor(d.data_type, d.shape) for name, d in graph.output_descriptors.items()}
-        self.sizes = {}
 
     async def graph(
         self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
     ) -> MLGraph:
-        """The graph itself.
+        """Return the graph itself.
 
         Raises:
             TypeError: it is another context's.
@@ -94,7 +64,7 @@ class BuiltGraph:
     async def check_finite(
         self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], feeds: Mapping[str, HostArray]
     ) -> NonFinite | None:
-        """Nothing.
+        """Refuse.
 
         Raises:
             NotSupportedError: always.
@@ -106,16 +76,18 @@ class BuiltGraph:
         )
 
     def release(self, graph: MLGraph) -> None:
-        """Nothing: the graph is the user's."""
+        """Do nothing: the graph is the user's."""
 
 
 @final
 class OnnxSource:
-    """An ONNX model, with values for some of its inputs, and sizes for some of its dimensions."""
+    """An ONNX model, with values for some of its inputs, and sizes for some of its dimensions.
 
-    inputs: Mapping[str, TensorDescriptor]
-    outputs: Mapping[str, TensorDescriptor]
-    sizes: Mapping[str, int]
+    Attributes:
+        inputs: its inputs by name, frozen ones left out.
+        outputs: its outputs by name.
+        sizes: the sizes of symbolic dimensions that are known.
+    """
 
     def __init__(
         self,
@@ -171,7 +143,7 @@ class OnnxSource:
             builder.destroy()
 
     def _shapes(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-        """The shapes of all inputs, for those of the open ones."""
+        """Return the shapes of all inputs, for those of the open ones."""
         return {**{name: item.fixed_shape for name, item in self.inputs.items() if item.is_fixed}, **shapes}
 
     async def _drawn(
@@ -200,6 +172,10 @@ class OnnxSource:
     def release(self, graph: MLGraph) -> None:
         """Destroy it."""
         graph.destroy()
+
+
+Model = BuiltGraph | OnnxSource
+"""A model, ready for a session."""
 
 
 async def load_model(
@@ -279,7 +255,7 @@ def _checked_sizes(free_dimensions: Mapping[str, int]) -> dict[str, int]:
 def _sizes(
     declared: Mapping[str, TensorDescriptor], given: Mapping[str, int], values: Mapping[str, np.ndarray[Any, Any]]
 ) -> dict[str, int]:
-    """The sizes that names of dimensions stand for: those given, and those of inputs that have a value."""
+    """Return the sizes that names of dimensions stand for: those given, and those of inputs that have a value."""
     names = {size for item in declared.values() for size in item.shape or () if isinstance(size, str)} - {"?"}
     unknown = given.keys() - names
     if unknown:
@@ -297,7 +273,7 @@ def _sizes(
 
 
 def _sized(item: TensorDescriptor, sizes: Mapping[str, int]) -> TensorDescriptor:
-    """A descriptor with known sizes in the place of their names."""
+    """Return a descriptor with known sizes in the place of their names."""
     if item.shape is None:
         return item
     shape = tuple(sizes.get(size, size) if isinstance(size, str) else size for size in item.shape)
@@ -305,7 +281,7 @@ def _sized(item: TensorDescriptor, sizes: Mapping[str, int]) -> TensorDescriptor
 
 
 def _unknown(option: str, unknown: Iterable[object], there: str, known: Iterable[str]) -> TypeError:
-    """The refusal of an option that has names which the model lacks, or none at all."""
+    """Return the refusal of an option that has names which the model lacks, or none at all."""
     names = sorted(unknown, key=str)
     guess = nearest(names[0], known) if names else ""
     return TypeError(f"create_session(): {option} {listed(names)}; {there} {list(known) or 'none'}{guess}")

@@ -12,7 +12,7 @@ from webnn_py.device.memory_by_label import Entry, LabelledMemory, largest_first
 from webnn_py.script.context import MLContext
 
 TensorLocation = Literal["cpu", "gpu-buffer", "ml-tensor"]
-"""Where a tensor's data lie, by ONNX Runtime's names: on the host, in a WebGPU buffer, or in an ``MLTensor`` of a
+"""Where a tensor's data are, by ONNX Runtime's names: on the host, in a WebGPU buffer, or in an ``MLTensor`` of a
 device that has no GPU buffers. Both of the latter are on the device, and mean just that as a preference."""
 
 
@@ -69,7 +69,7 @@ class TensorDescriptor:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether every dimension is known."""
+        """Return whether every dimension is known."""
         return self.shape is not None and len(self.fixed_shape) == len(self.shape)
 
     @property

@@ -53,7 +53,7 @@ class Plan:
     outputs: dict[str, MLBuffer] = attrs.field(factory=dict)
 
     def missing_inputs(self, request: Request) -> list[str]:
-        """The inputs for which a buffer has to be made."""
+        """Return the inputs for which a buffer has to be made."""
         feeds = request.feeds
         return [
             name
@@ -62,7 +62,7 @@ class Plan:
         ]
 
     def missing_outputs(self, request: Request) -> list[str]:
-        """Likewise the outputs; those not counted that are to be made for each run."""
+        """Return the names of the outputs without a buffer, except those made for each run."""
         targets = request.fetches.targets
         return [
             name
@@ -73,7 +73,7 @@ class Plan:
         ]
 
     def is_ready(self, request: Request) -> bool:
-        """Whether all buffers of a run are there."""
+        """Return whether all buffers of a run are there."""
         return not (request.fresh_names or self.missing_inputs(request) or self.missing_outputs(request))
 
     async def make_buffers(self, opened: OpenContext, request: Request, fresh: dict[str, MLBuffer]) -> None:
@@ -86,11 +86,11 @@ class Plan:
             self.outputs[name] = await _created(opened, self.graph.output_descriptors[name])
 
     def check(self, opened: OpenContext, request: Request) -> None:
-        """Check what may have changed while the run waited, and the outputs, whose shapes are known now.
+        """Check what may have changed while the run waited, and the outputs, whose shapes are now known.
 
         Raises:
             InvalidStateError: a tensor was disposed of, or its device was lost.
-            TypeError: a place does not fit, or is given twice, or lies on another device.
+            TypeError: a place does not fit, or is given twice, or is on another device.
             NotSupportedError: a place is a GPU buffer, and the device has none.
         """
         targets = request.fetches.targets

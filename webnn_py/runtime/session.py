@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Any, Final, Self, final, get_args
 
 import attrs
@@ -113,7 +113,7 @@ class InferenceSession(Handle):
 
     @property
     def released(self) -> bool:
-        """Whether it was released."""
+        """Return whether it was released."""
         return self._released
 
     # --- running ---------------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class InferenceSession(Handle):
 
         Raises:
             TypeError: a name, data type, shape or device is not the session's, or a place is given twice.
-            InvalidStateError: the session is released, before or meanwhile, the device is lost, or a tensor was
+            InvalidStateError: the session is released, before or during the call, the device is lost, or a tensor was
                 disposed of.
             UnknownError: the device failed. Of outputs that stay on the device, reading them tells.
             UnsupportedModelError, ValueError, OperationError: no graph can be made for shapes seen first here.
@@ -184,7 +184,7 @@ class InferenceSession(Handle):
 
     async def _prepare(self) -> None:
         """Make the graph, if the model says all shapes."""
-        if not self._expected.has_open_shapes:
+        if not self._expected.open:
             async with self._line:
                 await self._plan((), {})
 
@@ -229,18 +229,18 @@ class InferenceSession(Handle):
     # --- looking into it -------------------------------------------------------------------------------------
 
     async def profile(self, feeds: Feeds, *, repeat: int = 10) -> GraphProfile:
-        """Tell where the time of a run goes, kernel by kernel: :meth:`webnn_py.MLGraph.profile` of the graph for feeds.
+        """Report where a run spends its time, by kernel: :meth:`webnn_py.MLGraph.profile` of the graph for feeds.
 
         The graph is made if there is none for their shapes. Runs wait meanwhile, and their buffers are not touched.
 
         Args:
-            feeds: as for :meth:`run`; what lies on the device is read.
+            feeds: as for :meth:`run`; what is on the device is read.
             repeat: how many runs there are with timings, and how many without, when the device is warm.
 
         Raises:
             TypeError: feeds are not the session's, or ``repeat`` is no integer from 1.
-            NotSupportedError: the device does not tell kernels' times.
-            InvalidStateError: the session is released, before or meanwhile, or the device is lost.
+            NotSupportedError: the device does not report kernels' times.
+            InvalidStateError: the session is released, before or during the call, or the device is lost.
             UnknownError: the device failed.
             UnsupportedModelError, ValueError, OperationError: no graph can be made for shapes seen first here.
         """
@@ -257,7 +257,7 @@ class InferenceSession(Handle):
         The model is converted again for the feeds' shapes, and its nodes are computed without being fused.
 
         Args:
-            feeds: as for :meth:`run`; what lies on the device is read.
+            feeds: as for :meth:`run`; what is on the device is read.
 
         Returns:
             The first node, in the graph's order, that makes a NaN though none of its operands has one, or an infinity
@@ -266,7 +266,7 @@ class InferenceSession(Handle):
         Raises:
             TypeError: feeds are not the session's.
             NotSupportedError: the session is of an ``MLGraph``, which has no nodes any more.
-            InvalidStateError: the session is released, before or meanwhile, or the device is lost.
+            InvalidStateError: the session is released, before or during the call, or the device is lost.
             UnknownError: the device failed.
             UnsupportedModelError, ValueError: the model cannot be converted for these shapes.
         """
@@ -275,7 +275,7 @@ class InferenceSession(Handle):
             return await self._model.check_finite(self._opened, shapes, arrays)
 
     async def _brought(self, method: str, feeds: Feeds) -> tuple[Mapping[str, tuple[int, ...]], dict[str, HostArray]]:
-        """Check feeds, and bring those that lie on the device to the host.
+        """Check feeds, and copy those on the device to the host.
 
         Returns:
             The shapes of the inputs that the model leaves open, and all feeds as arrays.
@@ -294,7 +294,7 @@ class InferenceSession(Handle):
 
     @asynccontextmanager
     async def _while_pending(self, method: str) -> AsyncIterator[None]:
-        """Tell the end of the session from other wrong states."""
+        """Distinguish a released session from other invalid states."""
         try:
             yield
         except InvalidStateError:
@@ -332,9 +332,7 @@ class InferenceSession(Handle):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         await self.release()
 
     def _check_usable(self, method: str, when: str = "") -> None:
@@ -371,7 +369,7 @@ def check_locations(preferred: object) -> None:
 
 
 def outputs_on_device(model: Model, preferred: TensorLocation | Mapping[str, TensorLocation]) -> frozenset[str]:
-    """The outputs that are to stay on the device, by the option ``preferred_output_location``.
+    """Return the outputs that are to stay on the device, by the option ``preferred_output_location``.
 
     Raises:
         TypeError: it names an output that there is not.

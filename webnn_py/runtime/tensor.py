@@ -74,50 +74,46 @@ class Tensor(ArrayProtocols):
     _hold: ContextReference | None
 
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
-        self._clear()
         array = host_array("Tensor()", array)
-        self._array = array
-        self._descriptor = operand_descriptor(array.dtype.name, array.shape)
-        self._disposed = False
+        self._fill(operand_descriptor(array.dtype.name, array.shape), array=array)
 
-    def _clear(self) -> None:
-        self._array = None
-        self._buffer = None
-        self._disposed = True  # until it is complete
-        self._gpu_buffer = None
-        self._hold = None
+    def _fill(
+        self,
+        descriptor: MLOperandDescriptor,
+        *,
+        array: HostArray | None = None,
+        buffer: MLBuffer | None = None,
+        hold: ContextReference | None = None,
+        gpu_buffer: Any = None,
+    ) -> Self:
+        self._array = array
+        self._buffer = buffer
+        self._descriptor = descriptor
+        self._disposed = False
+        self._gpu_buffer = gpu_buffer
+        self._hold = hold
         self._is_release_wanted = False
-        self._label = ""
+        self._label = "" if buffer is None else buffer.label
         self._lent = None
         self._readers = 0
+        return self
 
     @classmethod
     def _on_host(cls, array: HostArray, descriptor: MLOperandDescriptor) -> Self:
-        """A tensor of an array that is known to be of this data type and shape."""
-        self = cls.__new__(cls)
-        self._clear()
-        self._array = array
-        self._descriptor = descriptor
-        self._disposed = False
-        return self
+        """Return a tensor of an array that is known to be of this data type and shape."""
+        return cls.__new__(cls)._fill(descriptor, array=array)
 
     @classmethod
     def _on_device(cls, buffer: MLBuffer, hold: ContextReference) -> Self:
-        """A tensor that owns a buffer of a context, and refers to that context."""
-        self = cls.__new__(cls)
-        self._clear()
-        self._buffer = buffer
-        self._hold = hold
-        self._label = buffer.label
-        self._descriptor = MLOperandDescriptor(buffer.data_type, buffer.shape)
-        self._disposed = False
-        return self
+        """Return a tensor that owns a buffer of a context, and refers to that context."""
+        descriptor = MLOperandDescriptor(buffer.data_type, buffer.shape)
+        return cls.__new__(cls)._fill(descriptor, buffer=buffer, hold=hold)
 
     @classmethod
     def from_gpu_buffer(
         cls, gpu_buffer: Any, *, data_type: MLOperandDataTypeLike = "float32", dims: Iterable[int]
     ) -> Self:
-        """A tensor of a user's own ``wgpu.GPUBuffer``, which is never destroyed by this library.
+        """Return a tensor of a user's own ``wgpu.GPUBuffer``, which is never destroyed by this library.
 
         It belongs to the environment that uses it first: one whose ``gpu_device`` is the buffer's.
 
@@ -143,12 +139,7 @@ class Tensor(ArrayProtocols):
                 f"from_gpu_buffer(): the GPU buffer has {size} bytes; {descriptor} takes {descriptor.byte_length}, and "
                 f"GPU buffers of tensors have a multiple of {GPU_BUFFER_GRAIN}: it must have at least {needed}"
             )
-        self = cls.__new__(cls)
-        self._clear()
-        self._gpu_buffer = gpu_buffer
-        self._descriptor = descriptor
-        self._disposed = False
-        return self
+        return cls.__new__(cls)._fill(descriptor, gpu_buffer=gpu_buffer)
 
     # --- what it is ------------------------------------------------------------------------------------------
 
@@ -166,7 +157,7 @@ class Tensor(ArrayProtocols):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The elements' dtype in numpy, or that of the bytes that elements of four bits lie in."""
+        """The elements' dtype in numpy, or that of the bytes that hold elements of four bits."""
         return np.dtype(stored(self._descriptor).data_type)
 
     @property
@@ -186,7 +177,7 @@ class Tensor(ArrayProtocols):
 
     @property
     def disposed(self) -> bool:
-        """Whether it was disposed of."""
+        """Return whether it was disposed of."""
         return self._disposed
 
     @property
@@ -194,23 +185,23 @@ class Tensor(ArrayProtocols):
         """The array of a tensor on the host.
 
         Raises:
-            InvalidStateError: it lies on the device, or was disposed of.
+            InvalidStateError: it is on the device, or was disposed of.
         """
         return self._data(AWAITED)
 
     def _data(self, how: str) -> HostArray:
-        """The same; ``how`` is the call that brings it to the host."""
+        """Return the same; ``how`` is the call that brings it to the host."""
         if self._array is not None:
             return self._array
         self._check_alive("data")
-        raise InvalidStateError(f"data: {self!r} lies on the device; {how} brings its elements to the host")
+        raise InvalidStateError(f"data: {self!r} is on the device; {how} brings its elements to the host")
 
     def _elements(self, method: str, how: str = AWAITED) -> HostArray:
         """Return the same for a method that numpy or Python calls, where a wrong operand is a ``TypeError``."""
         if self._array is not None:
             return self._array
         self._check_alive(method)
-        raise TypeError(f"{method}: {self!r} lies on the device; {how} brings its elements to the host")
+        raise TypeError(f"{method}: {self!r} is on the device; {how} brings its elements to the host")
 
     @property
     def gpu_buffer(self) -> Any:
@@ -220,7 +211,7 @@ class Tensor(ArrayProtocols):
         :meth:`Environment.drain`. A view of ours is usable until the tensor is disposed of.
 
         Raises:
-            InvalidStateError: it lies on the host, or was disposed of.
+            InvalidStateError: it is on the host, or was disposed of.
             NotSupportedError: its device is no WebGPU device.
         """
         self._check_alive("gpu_buffer")
@@ -228,28 +219,28 @@ class Tensor(ArrayProtocols):
             return self._gpu_buffer
         buffer, hold = self._buffer, self._hold
         if buffer is None or hold is None:
-            raise InvalidStateError(f"gpu_buffer: {self!r} lies on the host; Environment.create_tensor() takes it over")
+            raise InvalidStateError(f"gpu_buffer: {self!r} is on the host; Environment.create_tensor() takes it over")
         hold.opened.check_usable("gpu_buffer", repr(self))
         if self._lent is None:
             backend = hold.opened.context._device.backend
             if not isinstance(backend, Lends):
                 raise NotSupportedError(
-                    f"gpu_buffer: {self!r} lies on the device {backend.info.name}; only WebGPU has GPU buffers"
+                    f"gpu_buffer: {self!r} is on the device {backend.info.name}; only WebGPU has GPU buffers"
                 )
-            self._lent = backend.lend(buffer._storage, _nothing, _never)
+            self._lent = backend.lend(buffer._storage, _nothing, lambda: False)
         return self._lent
 
     # --- data ------------------------------------------------------------------------------------------------
 
     async def get_data(self, release: bool = False) -> HostArray:  # noqa: FBT001, FBT002 - as in ONNX Runtime
-        """The data as an array: of a tensor on the host its own, else a copy that the caller owns.
+        """Return the data as an array: its own for a tensor on the host, else a copy that the caller owns.
 
         Args:
             release: whether to dispose of the tensor when the data have come; with calls that overlap, when those of
                 all have.
 
         Raises:
-            InvalidStateError: it was disposed of, before or meanwhile, or its device was lost, or no environment has
+            InvalidStateError: it was disposed of, before or during the call, its device was lost, or no environment has
                 used the user's GPU buffer yet.
             UnknownError: the run that should have written it failed.
         """
@@ -356,7 +347,7 @@ class Tensor(ArrayProtocols):
             raise InvalidStateError(f"{method}: {self!r} was disposed of{when and f' {when}'}")
 
     def _place(self, method: str) -> tuple[MLBuffer, OpenContext]:
-        """The buffer of a tensor on the device, and whose it is.
+        """Return the buffer of a tensor on the device, and whose it is.
 
         Raises:
             InvalidStateError: it was disposed of, its device was lost, or no environment has used it yet.
@@ -370,11 +361,11 @@ class Tensor(ArrayProtocols):
         return self._buffer, self._hold.opened
 
     def _buffer_on(self, opened: OpenContext, method: str, what: str) -> MLBuffer:
-        """The buffer of a tensor on the device, in an environment's context; a user's becomes the context's.
+        """Return the buffer of a tensor on the device, in an environment's context; a user's becomes the context's.
 
         Raises:
             InvalidStateError: it was disposed of, or its device was lost.
-            TypeError: it lies on another environment's device, or the context refuses the user's buffer.
+            TypeError: it is on another environment's device, or the context refuses the user's buffer.
             NotSupportedError: it is a user's GPU buffer, and the context runs on none.
         """
         hold = self._hold
@@ -383,11 +374,11 @@ class Tensor(ArrayProtocols):
         if self._disposed:
             raise InvalidStateError(f"{method}(): {what} was disposed of")
         if hold is not None and not hold.opened.is_lost:
-            raise TypeError(f"{method}(): {what} lies on the device of another environment")
+            raise TypeError(f"{method}(): {what} is on the device of another environment")
         if self._gpu_buffer is None:
             if hold is not None:
                 hold.opened.check_usable(method, what)
-            raise TypeError(f"{method}(): {what} lies on the host; it must lie on the device")
+            raise TypeError(f"{method}(): {what} is on the host; it must be on the device")
         try:
             buffer = opened.context.import_buffer(
                 self._gpu_buffer, data_type=self.data_type, shape=self.dims, readable=True, writable=True
@@ -406,7 +397,7 @@ class Tensor(ArrayProtocols):
 
 
 def host_array(what: str, value: object) -> HostArray:
-    """A numpy array of one of the eight data types; booleans are seen as ``uint8``.
+    """Return a numpy array of one of the eight data types; booleans are seen as ``uint8``.
 
     Raises:
         TypeError: it is none.
@@ -431,8 +422,4 @@ def _let_go(buffer: MLBuffer | None, hold: ContextReference) -> None:
 
 
 def _nothing() -> None:
-    """A view that is given back is waited for by nobody."""
-
-
-def _never() -> bool:
-    return False
+    """Do nothing when a view is given back, since nothing waits for it."""

@@ -25,7 +25,7 @@ MOST_CAST_GRAPHS: Final = 32
 
 @final
 class DataTransfer:
-    """An environment's copies. It refers to the context from its first use to its end.
+    """The copies of an environment, which use the context from the first copy to the end.
 
     Args:
         owner: has the context, and opens it when there is none.
@@ -37,7 +37,7 @@ class DataTransfer:
         self._casting = trio.Lock()
 
     async def opened(self, method: str) -> OpenContext:
-        """The context, to which this refers from now on; uses that race get the same.
+        """Return the context, to which this refers from now on; uses that race get the same.
 
         Raises:
             InvalidStateError: the environment is closed.
@@ -68,7 +68,7 @@ class DataTransfer:
         if all(tensor.location == "cpu" for pair in pairs for tensor in pair):
             self._owner.check_open("copy_tensors")
             for source, destination in pairs:
-                copy_host(source.data, destination.data, _all_of(source))
+                copy_host(source.data, destination.data, ElementRange(0, 0, source.data.size, is_whole=True))
             await trio.lowlevel.checkpoint()
             return
         opened = await self.opened("copy_tensors")
@@ -77,15 +77,14 @@ class DataTransfer:
         await trio.lowlevel.checkpoint()
 
     def _enqueue(self, opened: OpenContext, pairs: list[tuple[Tensor, Tensor]]) -> list[MLPromise[None]]:
-        """Check where everything lies, then enqueue all of it."""
-        ends: list[tuple[MLBuffer | HostArray, MLBuffer | HostArray]] = []
-        for index, (source, destination) in enumerate(pairs):
-            ends.append(
-                (
-                    _end(opened, source, f"sources[{index}]"),
-                    _end(opened, destination, f"destinations[{index}]", writable=True),
-                )
+        """Check the location of everything, then enqueue all copies."""
+        ends = [
+            (
+                _end(opened, source, f"sources[{index}]"),
+                _end(opened, destination, f"destinations[{index}]", writable=True),
             )
+            for index, (source, destination) in enumerate(pairs)
+        ]
         context = opened.context
         reads: list[MLPromise[None]] = []
         for origin, target in ends:
@@ -105,7 +104,7 @@ class DataTransfer:
     async def create_tensor(
         self, data: HostArray | None, data_type: object, dims: object, label: object = ""
     ) -> Tensor:
-        """A tensor on the device; see :meth:`Environment.create_tensor`."""
+        """Return a tensor on the device; see :meth:`Environment.create_tensor`."""
         if data is not None:
             if data_type is not None or dims is not None:
                 raise TypeError("create_tensor(): the array has its own data type and dimensions; give neither")
@@ -167,7 +166,7 @@ class DataTransfer:
 
 
 async def _cast_graph(opened: OpenContext, tensor: Tensor, data_type: str) -> MLGraph:
-    """A graph of one ``cast``, kept by its context."""
+    """Return a graph of one ``cast``, kept by its context."""
     key = (tensor.data_type, tensor.dims, data_type)
     graphs = opened.cast_graphs
     if key in graphs:
@@ -245,7 +244,3 @@ def _end(opened: OpenContext, tensor: Tensor, what: str, *, writable: bool = Fal
             raise TypeError(f"copy_tensors(): {what} is an array that is not writable and C-contiguous")
         return tensor.data
     return tensor._buffer_on(opened, "copy_tensors", what)
-
-
-def _all_of(tensor: Tensor) -> ElementRange:
-    return ElementRange(0, 0, tensor.data.size, is_whole=True)

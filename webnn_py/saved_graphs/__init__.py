@@ -1,4 +1,4 @@
-"""Saved graphs: what is kept of a compiled graph, the file that it lies in, and the folder of these files.
+"""Saved graphs: what is kept of a compiled graph, its file, and the folder of these files.
 
     folder   a file for each key, written at once or not at all, within a number of bytes
     sealed   the file: a short description, JSON and bytes, sealed with the folder's secret

@@ -1,7 +1,7 @@
 """The folder of saved graphs: a file for each device and key.
 
 Any number of processes may use one folder. A file appears at once, by the renaming of a finished one, so that readers
-see the old graph, the new one, or none. What else lies in the folder is left alone. Everything here blocks.
+see the old graph, the new one, or none. Other files in the folder are left alone. Everything here blocks.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class GraphFolder:
     most_bytes: int = MOST_BYTES
 
     def keys(self, device: str) -> list[str]:
-        """The keys of the graphs that can be loaded for a device, as far as their labels tell, in order.
+        """Return the keys of the graphs that can be loaded for a device, judging by their labels, in order.
 
         Raises:
             OSError: the folder cannot be read.
@@ -179,7 +179,7 @@ class GraphFolder:
         return secret
 
     def _secret_made(self) -> bytes:
-        """Return the secret, made if there is none; of two processes that make one at once, one wins for both."""
+        """Return the secret, made if there is none; if two processes make one at once, both use the same."""
         with suppress(FileNotFoundError):
             return self._secret()
         handle, name = tempfile.mkstemp(UNFINISHED, dir=self.path)  # for this user alone
@@ -203,12 +203,12 @@ def _publish(made: Path, target: Path) -> None:
         os.link(made, target)
     except FileExistsError:
         pass
-    except OSError:  # a file system without links: the last one wins, and what others sealed meanwhile is lost
+    except OSError:  # a file system without links: the last one wins, and what others sealed in between is lost
         made.replace(target)
 
 
 def _opened(path: Path) -> BufferedReader:
-    """A regular file, open for reading; a link, or what would make the reader wait, is none.
+    """Return a regular file, open for reading; a link, or what would make the reader wait, is none.
 
     Raises:
         FileNotFoundError: there is no such file.

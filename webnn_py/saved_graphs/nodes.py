@@ -58,7 +58,7 @@ def _bytes(array: np.ndarray[Any, Any]) -> Bytes:
 
 
 def from_saved(code: SavedCode) -> Graph:
-    """The graph that was written down; its constants are views of the blobs.
+    """Return the graph that was written down; its constants are views of the blobs.
 
     Raises:
         UnusableFileError: this is no graph of nodes.

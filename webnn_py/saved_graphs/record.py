@@ -55,11 +55,11 @@ class SavedGraph:
 
 
 def as_json(descriptor: MLOperandDescriptor) -> list[Any]:
-    """A descriptor as JSON says it."""
+    """Return a descriptor as JSON says it."""
     return [descriptor.data_type, list(descriptor.shape)]
 
 
 def from_json(written: Any) -> MLOperandDescriptor:
-    """The descriptor that :func:`as_json` wrote."""
+    """Return the descriptor that :func:`as_json` wrote."""
     data_type, shape = written
     return MLOperandDescriptor(data_type, shape)

@@ -1,4 +1,4 @@
-"""A saved graph's file: what it is, then JSON, then bytes; nobody makes one who does not know the folder's secret.
+"""A saved graph's file: a header, then JSON, then bytes, sealed with the folder's secret.
 
 ::
 
@@ -90,7 +90,7 @@ def _offsets(document_length: int, blob_lengths: Sequence[int]) -> Iterator[int]
 
 
 def pack(graph: SavedGraph, key: str, device: str, secret: bytes) -> list[bytes | Bytes]:
-    """The pieces of a file, one after the other."""
+    """Return the pieces of a file, one after the other."""
     document = json.dumps(
         {
             "inputs": [[name, *as_json(descriptor)] for name, descriptor in graph.inputs.items()],

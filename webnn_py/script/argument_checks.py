@@ -1,7 +1,7 @@
 """Checks and conversions that a context's methods share."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from webnn_py.descriptors import (
     FOUR_BITS,
@@ -13,7 +13,6 @@ from webnn_py.descriptors import (
     operand_descriptor,
 )
 from webnn_py.device.backend import Capabilities, Storage
-from webnn_py.device.device import Device
 from webnn_py.errors import NotSupportedError, UnknownError
 from webnn_py.handle import forgotten_await
 from webnn_py.message_text import in_brackets, listed, named_by, shown
@@ -22,23 +21,17 @@ from webnn_py.operators.idl import boolean, usv_string
 from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.interfaces import ContextInterface
-from webnn_py.timelines.promise import MLPromise
 
 T = TypeVar("T")
 
 
 def unknown(method: str, error: Exception) -> UnknownError:
-    """The ``UnknownError`` that says that ``method`` failed on the device, and why."""
+    """Return the ``UnknownError`` that says that ``method`` failed on the device, and why."""
     if isinstance(error, UnknownError):
         return error
     unknown = UnknownError(f"{method}() failed on the device: {str(error) or type(error).__name__}")
     unknown.__cause__ = error
     return unknown
-
-
-def reject_failed(promise: MLPromise[Any], error: Exception, device: Device) -> None:
-    """Reject the promise of a step that has failed; where nobody awaits it, a lost device's loss tells it."""
-    promise._reject(error, is_reported=device.is_lost)
 
 
 def refuse_proposals(method: str, descriptors: Iterable[MLOperandDescriptor]) -> None:
@@ -142,7 +135,7 @@ def check_buffer(context: ContextInterface, method: str, buffer: MLBuffer) -> No
 def storages(
     what: str, buffers: Mapping[str, MLBuffer], descriptors: Mapping[str, MLOperandDescriptor]
 ) -> dict[str, Storage]:
-    """The spec's "validate tensors with descriptors"."""
+    """Return the spec's "validate tensors with descriptors"."""
     if buffers.keys() != descriptors.keys():
         raise TypeError(
             f"dispatch(): {what} are {listed(sorted(buffers))}; the graph's are {listed(sorted(descriptors))}"

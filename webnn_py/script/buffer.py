@@ -26,7 +26,7 @@ class MLBuffer(NoArray, Handle, HasHandle):
     """
 
     _made_by = "MLContext.create_buffer()"
-    _elements_come_by = "it lies on the device; array = await context.read_buffer(buffer) brings its elements here"
+    _elements_come_by = "it is on the device; array = await context.read_buffer(buffer) brings its elements here"
 
     __slots__ = ("__weakref__", "_context", "_descriptor", "_destroyed", "_pending_reads", "_storage")
     _context: ContextInterface
@@ -57,17 +57,17 @@ class MLBuffer(NoArray, Handle, HasHandle):
 
     @property
     def readable(self) -> bool:
-        """Whether :meth:`MLContext.read_buffer` may read it."""
+        """Return whether :meth:`MLContext.read_buffer` may read it."""
         return self._descriptor.readable
 
     @property
     def writable(self) -> bool:
-        """Whether :meth:`MLContext.write_buffer` may write it."""
+        """Return whether :meth:`MLContext.write_buffer` may write it."""
         return self._descriptor.writable
 
     @property
     def constant(self) -> bool:
-        """Whether it is a constant, to be used by :meth:`MLGraphBuilder.constant` only."""
+        """Return whether it is a constant, to be used by :meth:`MLGraphBuilder.constant` only."""
         return self._descriptor.constant
 
     @property

@@ -9,6 +9,7 @@ the descriptor's shape or is one-dimensional. What is copied out of it is right 
 
 from collections.abc import Callable
 from functools import lru_cache
+from operator import methodcaller
 from typing import Any, Final, Protocol, cast
 
 import numpy as np
@@ -56,11 +57,9 @@ _NO_BUFFERS: Final = (str, int, float, complex, list, tuple, dict, type, type(No
 """Types that are never accepted as data, whatever a class derived from them offers."""
 
 
-def _plain_copy(array: HostArray) -> HostArray:
-    return array.copy()
-
-
-def host_copy(source: object, descriptor: MLOperandDescriptor, copy: Callable[[HostArray], Any] = _plain_copy) -> Any:
+def host_copy(
+    source: object, descriptor: MLOperandDescriptor, copy: Callable[[HostArray], Any] = methodcaller("copy")
+) -> Any:
     """Copy a user's bytes, now, into an array of the descriptor's data type and shape.
 
     Args:
@@ -120,7 +119,7 @@ def check_target(target: object, descriptor: MLOperandDescriptor) -> HostArray:
 
 
 def exported_array(source: object) -> np.ndarray[Any, Any] | None:
-    """The array that a numpy array is, or that another library's array offers; None for all else.
+    """Return the array that a numpy array is, or that another library's array offers; None for all else.
 
     Memory is not copied where the library can lend it.
 
@@ -146,7 +145,7 @@ def _of_protocol(source: Any) -> np.ndarray[Any, Any] | None:
     if hasattr(source, "__array_interface__") or hasattr(source, "__array__"):
         return np.asarray(source)
     if device is not None:
-        raise BufferError(f"they lie on a device of DLPack's type {int(device[0])}; copy them to the CPU first")
+        raise BufferError(f"they are on a device of DLPack's type {int(device[0])}; copy them to the CPU first")
     return None
 
 
@@ -183,7 +182,7 @@ def _check(array: np.ndarray[Any, Any], descriptor: MLOperandDescriptor) -> None
 
 
 def data_type_of(array: np.ndarray[Any, Any]) -> MLOperandDataType:
-    """The name of an array's data type, whose byte order does not matter; ``TypeError`` where there is none."""
+    """Return the name of an array's data type, of either byte order; ``TypeError`` where there is none."""
     name = _native_name(array.dtype)
     if name not in DATA_TYPES:
         raise TypeError(f"constant(): the array's data type is {name}; it must be one of {', '.join(DATA_TYPES)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, final, overload
 from weakref import ref
@@ -29,7 +29,7 @@ from webnn_py.operators.declaration import Operator
 from webnn_py.operators.idl import MLNumber, ml_number, usv_string
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
-from webnn_py.script.argument_checks import named, refuse_progress, refuse_proposals, reject_failed
+from webnn_py.script.argument_checks import named, refuse_progress, refuse_proposals
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.buffer_source import ExportsArray, data_type_of, exported_array, host_copy
 from webnn_py.script.context import MLContext
@@ -37,9 +37,8 @@ from webnn_py.script.graph import MLGraph
 from webnn_py.script.limits import check_operands, check_outputs, limits_of
 from webnn_py.script.operator_methods import OperatorMethods
 from webnn_py.script.refused_calls import rejected_promise, report_refusal
-from webnn_py.timelines.device_timeline import DeviceOperation
+from webnn_py.timelines.device_timeline import Work
 from webnn_py.timelines.promise import MLPromise
-from webnn_py.unreported_errors import calling_line
 
 if TYPE_CHECKING:
     from webnn_py.device.finite_check import NonFinite
@@ -90,7 +89,7 @@ class MLGraphBuilder(OperatorMethods):
     # --- inputs and constants --------------------------------------------------------------------------------
 
     def input(self, name: str, *, data_type: MLOperandDataTypeLike, shape: Any) -> MLOperand:
-        """A graph input, whose data come with each dispatch (section "input operands").
+        """Return a graph input, whose data come with each dispatch (section "input operands").
 
         Args:
             name: not empty, and not used by another input of this builder.
@@ -134,7 +133,7 @@ class MLGraphBuilder(OperatorMethods):
     @overload
     def constant(self, value: object, *, data_type: MLOperandDataTypeLike, shape: Any) -> MLOperand: ...
     def constant(self, value: object, *, data_type: object = None, shape: Any = None) -> MLOperand:
-        """A constant, in four forms (section "constant operands").
+        """Return a constant, in four forms (section "constant operands").
 
         * ``constant(array)``: an array, numpy's or one that another library exports to numpy.
         * ``constant(data, data_type=…, shape=…)``: any bytes; see :meth:`MLContext.write_buffer`.
@@ -188,7 +187,7 @@ class MLGraphBuilder(OperatorMethods):
         return self._operand(Constant(descriptor, copied), "constant")
 
     def _constant_shared(self, array: HostArray, key: Hashable | None) -> MLOperand:
-        """A constant whose bytes are not copied, and which all graphs of the context keep once.
+        """Return a constant whose bytes are not copied, and which all graphs of the context keep once.
 
         For this package's own callers, who have many graphs of the same weights.
 
@@ -348,13 +347,17 @@ class MLGraphBuilder(OperatorMethods):
         except (TypeError, InvalidStateError, NotSupportedError, UnknownError) as error:
             return rejected_promise(self._context, "build", error)
         ml_graph, device = MLGraph._create(self._context, graph, name), self._context._device
-        if dynamic is None:
-            return self._enqueue_build(ml_graph, partial(device.compile, graph, ml_graph._handle, progress))
-        from webnn_py.device.dynamic_graphs import compile_dynamic  # noqa: PLC0415 - imported when it is used
-        from webnn_py.script.dynamic_shapes import DynamicShapes  # noqa: PLC0415 - imported when it is used
+        self._context._graphs.add(ml_graph)
+        work: Work = partial(device.compile, graph, ml_graph._handle, progress)
+        if dynamic is not None:
+            from webnn_py.device.dynamic_graphs import compile_dynamic  # noqa: PLC0415 - imported when it is used
+            from webnn_py.script.dynamic_shapes import DynamicShapes  # noqa: PLC0415 - imported when it is used
 
-        ml_graph._dynamic = DynamicShapes(dynamic)
-        return self._enqueue_build(ml_graph, partial(compile_dynamic, dynamic, ml_graph._handle, device))
+            ml_graph._dynamic = DynamicShapes(dynamic)
+            work = partial(compile_dynamic, dynamic, ml_graph._handle, device)
+        return self._context._enqueue(
+            "build", work, lambda: ml_graph, failed=_cannot_compile, otherwise=ml_graph.destroy
+        )
 
     def _check_browser(self, graph: Graph) -> None:
         """Refuse a graph as the browser does that the context stands for, which may lose the context."""
@@ -370,11 +373,13 @@ class MLGraphBuilder(OperatorMethods):
         Raises:
             NotSupportedError: the device cannot compile it.
         """
-        if self._names is None or not _is_dynamic(graph):
+        if self._names is None:
             return None
         from webnn_py.script.dynamic_shapes import check_can_compile  # noqa: PLC0415 - imported when it is used
-        from webnn_py.sized_graphs import DynamicGraph  # noqa: PLC0415 - imported when it is used
+        from webnn_py.sized_graphs import DynamicGraph, is_dynamic  # noqa: PLC0415 - imported when it is used
 
+        if not is_dynamic(graph):
+            return None
         check_can_compile(self._context._device.backend, graph)
         return DynamicGraph.of(graph, self._names.drawing)
 
@@ -423,24 +428,6 @@ class MLGraphBuilder(OperatorMethods):
         for buffer in map(self._constant_buffers.__getitem__, values):
             buffer._check_alive(method, repr(buffer))
 
-    def _enqueue_build(self, ml_graph: MLGraph, work: Callable[[], Any]) -> MLPromise[MLGraph]:
-        promise: MLPromise[MLGraph] = MLPromise._create("build()", self._context._trio_run, calling_line(2))
-        context = self._context
-        context._graphs.add(ml_graph)
-
-        def settled(error: Exception | None) -> None:
-            if error is None:
-                promise._resolve(ml_graph)
-                return
-            ml_graph.destroy()
-            refusal = OperationError(f"build(): the graph cannot be compiled: {str(error) or type(error).__name__}")
-            refusal.__cause__ = error
-            reject_failed(promise, refusal, context._device)
-
-        aborted = partial(context._abort, promise, "build")
-        context._timeline.enqueue(DeviceOperation("build", work, settled, aborted=aborted))
-        return promise
-
     @enable_ki_protection
     def check_finite(
         self, outputs: Mapping[str, MLOperand], feeds: Mapping[str, object]
@@ -449,12 +436,12 @@ class MLGraphBuilder(OperatorMethods):
 
         Here, and not on a built graph, since that has no nodes any more. The builder stays as it is. The context's
         device computes some nodes at a time, every value an output, so that no node is fused into another; all
-        values are read and looked at. It makes its own buffers and releases them.
+        values are read and checked. It makes its own buffers and releases them.
 
         Args:
             outputs: the operands to compute, as for :meth:`build`.
             feeds: what each input that the outputs need is given, by name, see :meth:`MLContext.write_buffer`; what
-                others are given is not looked at.
+                others are given is not checked.
 
         Returns:
             A promise of the first node, in the order in which they were drawn, that makes a NaN though none of its
@@ -523,8 +510,12 @@ class MLGraphBuilder(OperatorMethods):
             raise TypeError(f"{method}(): data type is {data_type}; this device has {allowed}")
 
     def _check_size(self, descriptor: MLOperandDescriptor) -> None:
+        if self._names is not None:
+            from webnn_py.sized_graphs import at_largest  # noqa: PLC0415 - imported when it is used
+
+            descriptor = at_largest(descriptor)
         problem = check_dimensions(
-            descriptor if self._names is None else _at_largest(descriptor),
+            descriptor,
             max_rank=self._capabilities.max_rank,
             max_byte_length=self._capabilities.max_byte_length,
         )
@@ -567,16 +558,10 @@ def _names_for(context: MLContext) -> DimensionNames | None:
     return DimensionNames()
 
 
-def _is_dynamic(graph: Graph) -> bool:
-    from webnn_py.sized_graphs import is_dynamic  # noqa: PLC0415 - imported when it is used
-
-    return is_dynamic(graph)
-
-
-def _at_largest(descriptor: MLOperandDescriptor) -> MLOperandDescriptor:
-    from webnn_py.sized_graphs import at_largest  # noqa: PLC0415 - imported when it is used
-
-    return at_largest(descriptor)
+def _cannot_compile(_method: str, error: Exception) -> OperationError:
+    refusal = OperationError(f"build(): the graph cannot be compiled: {str(error) or type(error).__name__}")
+    refusal.__cause__ = error
+    return refusal
 
 
 def _text(label: object) -> str:

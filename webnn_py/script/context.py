@@ -32,7 +32,6 @@ from webnn_py.script.argument_checks import (
     check_descriptor,
     label_of,
     refuse_proposals,
-    reject_failed,
     unknown,
 )
 from webnn_py.script.browser_rules import BrowserRules
@@ -158,14 +157,12 @@ class MLContext(Handle):
 
     @property
     def cpu_fallback_active(self) -> bool:
-        """Whether an accelerator was wanted and a processor computes. Not in the specification: a proposal.
+        """Return whether an accelerator was wanted and a processor computes. Not in the specification: a proposal.
 
         Raises:
             NotSupportedError: the proposal was not asked for.
         """
-        check_asked(
-            "cpu_fallback_active", self._experimental, "device-selection", "context.backend tells where it runs"
-        )
+        check_asked("cpu_fallback_active", self._experimental, "device-selection", "context.backend says where it runs")
         return self._accelerated and not self.accelerated
 
     @enable_ki_protection
@@ -194,7 +191,7 @@ class MLContext(Handle):
                 "query_support()",
                 self._experimental,
                 "device-selection",
-                "op_support_limits() tells what is accepted",
+                "op_support_limits() says what is accepted",
             )
             types = converted(
                 "data_types", lambda value: sequence_of(value, operand_data_type, "data types"), data_types
@@ -302,7 +299,8 @@ class MLContext(Handle):
             return rejected_promise(self, "create_buffer", error)
         buffer = MLBuffer._create(self, descriptor, name)
         work = partial(self._device.allocate, buffer._storage)
-        return self._enqueue_creation("create_buffer", buffer, work)
+        self._buffers.add(buffer)
+        return self._enqueue("create_buffer", work, lambda: buffer, otherwise=buffer.destroy)
 
     @enable_ki_protection
     def create_constant_buffer(
@@ -334,27 +332,10 @@ class MLContext(Handle):
             return rejected_promise(self, "create_constant_buffer", error)
         buffer = MLBuffer._create(self, descriptor, name)
         work = partial(self._device.allocate_constant, buffer._storage, copied)
-        return self._enqueue_creation("create_constant_buffer", buffer, work, copied.nbytes)
-
-    def _enqueue_creation(
-        self, method: str, buffer: MLBuffer, work: Callable[[], Any], byte_length: int = 0
-    ) -> MLPromise[MLBuffer]:
-        promise: MLPromise[MLBuffer] = MLPromise._create(f"{method}()", self._trio_run, calling_line(2))
         self._buffers.add(buffer)
-
-        def settled(error: Exception | None) -> None:
-            if error is None:
-                promise._resolve(buffer)
-            else:
-                buffer.destroy()
-                reject_failed(promise, unknown(method, error), self._device)
-
-        self._timeline.enqueue(
-            DeviceOperation(
-                method, work, settled, aborted=partial(self._abort, promise, method), held_bytes=byte_length
-            )
+        return self._enqueue(
+            "create_constant_buffer", work, lambda: buffer, otherwise=buffer.destroy, held_bytes=copied.nbytes
         )
-        return promise
 
     @enable_ki_protection
     def write_buffer(self, buffer: MLBuffer, data: object) -> None:
@@ -441,7 +422,7 @@ class MLContext(Handle):
             return  # destroy() was faster; out must not be written
         del buffer._pending_reads[promise]
         if error is not None:
-            reject_failed(promise, unknown("read_buffer", error), self._device)
+            promise._reject(unknown("read_buffer", error), is_reported=self._device.is_lost)  # by the loss
         elif out is None:
             promise._settle("fulfilled", data)
         else:
@@ -550,7 +531,7 @@ class MLContext(Handle):
         """Make a buffer over a ``wgpu.GPUBuffer`` of the context's device, without copying. Not in the specification.
 
         The GPU buffer stays the user's: destroying the ``MLBuffer`` or the context does not destroy it. What uses it
-        after the user has destroyed it, or while it is mapped, fails, which the read of its outputs tells. What the
+        after the user has destroyed it, or while it is mapped, fails, which reading its outputs reports. What the
         user submits before a call of this context comes before it on the GPU; to submit behind it, await ``drain()``.
 
         Args:
@@ -609,24 +590,9 @@ class MLContext(Handle):
                 raise TypeError(f"{buffer!r} is constant; it must not be")
         except (TypeError, NotSupportedError) as error:
             return rejected_promise(self, "export_to_gpu", error, buffer)
-        promise: MLPromise[wgpu.GPUBuffer] = MLPromise._create("export_to_gpu()", self._trio_run, calling_line())
         given: list[wgpu.GPUBuffer] = []
-
-        def settled(error: Exception | None) -> None:
-            if error is not None:
-                reject_failed(promise, unknown("export_to_gpu", error), self._device)
-            else:
-                promise._resolve(given[0])
-
-        self._timeline.enqueue(
-            DeviceOperation(
-                "export_to_gpu",
-                partial(self._device.lend, buffer._storage, given.append),
-                settled,
-                aborted=partial(self._abort, promise, "export_to_gpu"),
-            )
-        )
-        return promise
+        work = partial(self._device.lend, buffer._storage, given.append)
+        return self._enqueue("export_to_gpu", work, lambda: given[0])
 
     def _lender(self, method: str) -> Lends:
         backend = self._device.backend
@@ -709,7 +675,7 @@ class MLContext(Handle):
             await trio.to_thread.run_sync(folder.save, device, name, saved, limiter=files)
 
         work = partial(saving.save_graph, self._device, graph._handle, put)
-        return self._enqueue_saving(method, work, lambda: None)
+        return self._enqueue(method, work, lambda: None, failed=saving_error)
 
     @enable_ki_protection
     def load_graph(self, key: str) -> MLPromise[MLGraph]:
@@ -747,7 +713,7 @@ class MLContext(Handle):
             return saved.code
 
         work = partial(saving.load_graph, self._device, ml_graph._handle, take)
-        return self._enqueue_saving(method, work, lambda: ml_graph, otherwise=ml_graph.destroy)
+        return self._enqueue(method, work, lambda: ml_graph, failed=saving_error, otherwise=ml_graph.destroy)
 
     @enable_ki_protection
     def list_graphs(self) -> MLPromise[list[str]]:
@@ -774,7 +740,7 @@ class MLContext(Handle):
         async def look() -> None:
             found.extend(await trio.to_thread.run_sync(folder.keys, device, limiter=files))
 
-        return self._enqueue_saving(method, look, lambda: found)
+        return self._enqueue(method, look, lambda: found, failed=saving_error)
 
     @enable_ki_protection
     def delete_graph(self, key: str) -> MLPromise[None]:
@@ -782,7 +748,7 @@ class MLContext(Handle):
 
         Not in the specification.
 
-        It is done also when the context is lost meanwhile, as everything is that lets go of something.
+        It is done even if the context is lost in between, like everything that releases something.
 
         Args:
             key: what it was saved under.
@@ -803,30 +769,7 @@ class MLContext(Handle):
             return rejected_promise(self, method, error)
         device = saving.code_identity(self._device.backend)
         work = partial(trio.to_thread.run_sync, folder.delete, device, name, limiter=self._files)
-        return self._enqueue_saving(method, work, lambda: None, abortable=False)
-
-    def _enqueue_saving(
-        self,
-        method: str,
-        work: Work,
-        result: Callable[[], T],
-        *,
-        otherwise: Callable[[], None] = lambda: None,
-        abortable: bool = True,
-    ) -> MLPromise[T]:
-        """Enqueue work, and settle a promise with ``result`` when it is done, or after ``otherwise``."""
-        promise: MLPromise[T] = MLPromise._create(f"{method}()", self._trio_run, calling_line(2))
-
-        def settled(error: Exception | None) -> None:
-            if error is None:
-                promise._resolve(result())
-            else:
-                otherwise()
-                promise._reject(saving_error(method, error))
-
-        aborted = partial(self._abort, promise, method)
-        self._timeline.enqueue(DeviceOperation(method, work, settled, abortable=abortable, aborted=aborted))
-        return promise
+        return self._enqueue(method, work, lambda: None, failed=saving_error, abortable=False)
 
     def _checked_folder(self) -> GraphFolder:
         if self._graph_folder is None:
@@ -840,6 +783,47 @@ class MLContext(Handle):
             raise TypeError(f"{graph!r} belongs to another context{in_brackets(graph._context._label)}")
         if graph._destroyed and self._lost_message is None:
             raise InvalidStateError("the graph is destroyed: destroy() was called on it")
+
+    # --- operations with a promise ---------------------------------------------------------------------------
+
+    def _enqueue(  # noqa: PLR0913 - an operation's
+        self,
+        method: str,
+        work: Work,
+        result: Callable[[], T],
+        *,
+        failed: Callable[[str, Exception], Exception] = unknown,
+        otherwise: Callable[[], None] = lambda: None,
+        abortable: bool = True,
+        held_bytes: int = 0,
+        depth: int = 2,
+    ) -> MLPromise[T]:
+        """Enqueue work, and settle a promise when it is done.
+
+        Args:
+            method: the method that was called.
+            work: the device step.
+            result: returns the value of the promise.
+            failed: returns the error of the promise, given the method and what the step has raised.
+            otherwise: called before the promise is rejected.
+            abortable: whether it is dropped when the context is lost.
+            held_bytes: bytes of user data that it holds.
+            depth: the number of frames from here to the user's call.
+        """
+        promise: MLPromise[T] = MLPromise._create(f"{method}()", self._trio_run, calling_line(depth))
+
+        def settled(error: Exception | None) -> None:
+            if error is None:
+                promise._resolve(result())
+            else:
+                otherwise()
+                is_told_by_loss = self._device.is_lost and failed is not saving_error  # files fail for other reasons
+                promise._reject(failed(method, error), is_reported=is_told_by_loss)
+
+        aborted = partial(self._abort, promise, method)
+        operation = DeviceOperation(method, work, settled, abortable, aborted, held_bytes)
+        self._timeline.enqueue(operation)
+        return promise
 
     # --- the end ---------------------------------------------------------------------------------------------
 
@@ -857,7 +841,7 @@ class MLContext(Handle):
         self._device.is_lost = True
         for buffer in self._buffers:
             if buffer._storage.failure is not None:
-                buffer._storage.failure.mark_reported()  # the loss tells why other steps have failed
+                buffer._storage.failure.mark_reported()  # the loss explains why other steps have failed
         self._ml.script_timeline.enqueue(ScriptTask("lose", partial(self._lose, message)))
 
     @enable_ki_protection

@@ -22,7 +22,7 @@ def checked_copy_region(
             "types must be the same (cast() converts, in a graph)"
         )
     if source.data_type in FOUR_BITS:
-        raise TypeError(f"copy_buffer(): source is {source.data_type}, of which two lie in a byte; read it instead")
+        raise TypeError(f"copy_buffer(): source is {source.data_type}, of which a byte holds two; read it instead")
     begin = _count("source_offset", source_offset)
     target = _count("destination_offset", destination_offset)
     source_count = source._descriptor.element_count

@@ -61,7 +61,7 @@ class Choice:
         return self.info.device_types[0]
 
     async def open(self, request: OpenRequest) -> Backend:
-        """A backend on it."""
+        """Return a backend on it."""
         opened = self.record.open(attrs.evolve(request, options=self.record.converted(self.options)))
         return await opened if isinstance(opened, Awaitable) else opened
 
@@ -78,19 +78,17 @@ def choices(request: OpenRequest) -> list[Choice]:
         except NotSupportedError:
             continue  # `webnn-py devices` says why
         if "adapter" in record.option_names():
-            found += [Choice(record, {"adapter": index}, info, _suits(info)) for index, info in enumerate(infos)]
+            for index, info in enumerate(infos):
+                suits = Suitability.ON_REQUEST if info.device_types[0] == "cpu" else Suitability.HARDWARE
+                found.append(Choice(record, {"adapter": index}, info, suits))
         else:
             found.append(Choice(record, {}, infos[0], record.probe(request.power_preference)))
     usable = [choice for choice in found if request.accelerated or choice.kind == "cpu"]
     return sorted(usable, key=lambda choice: -choice.suitability)
 
 
-def _suits(info: BackendInfo) -> Suitability:
-    return Suitability.ON_REQUEST if info.device_types[0] == "cpu" else Suitability.HARDWARE
-
-
 def named(found: Iterable[Choice]) -> dict[str, Choice]:
-    """A name for each: its kind and a number, which say nothing else."""
+    """Return a name for each: its kind and a number, which say nothing else."""
     counts: dict[str, int] = {}
     names = {}
     for choice in found:
@@ -139,7 +137,8 @@ class Wishes:
         if any(value is not None for value in options.values()):
             raise TypeError("fallback and limits choose a device; give no backend, and none of a device's options")
         if fallback is not None:
-            fallback = converted("fallback", _device_types, fallback)
+            noun = f"kinds of devices: {', '.join(DEVICE_TYPES)}"
+            fallback = converted("fallback", lambda value: sequence_of(value, _device_type, noun), fallback)
         if limits is not None:
             if not isinstance(limits, Mapping):
                 raise TypeError(f"limits is {shown(limits)}; it must be a mapping, as op_support_limits() returns")
@@ -147,7 +146,7 @@ class Wishes:
         return cls(fallback, limits)
 
     async def open(self, request: OpenRequest) -> Backend:
-        """The best device that is as wished.
+        """Return the best device that fulfils the request.
 
         Raises:
             NotSupportedError: there is none.
@@ -169,10 +168,6 @@ class Wishes:
         raise NotSupportedError(f"there is no such device{kinds}{lacking}; wish for less, or for none")
 
 
-def _device_types(value: object) -> tuple[MLDeviceType, ...]:
-    return sequence_of(value, _device_type, f"kinds of devices: {', '.join(DEVICE_TYPES)}")
-
-
 def _device_type(value: object) -> MLDeviceType:
     for kind in DEVICE_TYPES:
         if isinstance(value, str) and plain(value) == kind:
@@ -190,7 +185,7 @@ def _check_limits(value: object, place: str, allowed: tuple[type, ...] = (str, i
 
 
 def _lacking(has: object, wanted: object, place: str = "") -> str | None:
-    """Name the first limit of a device that is less than the one asked for; None if there is none."""
+    """Return the name of the first limit of a device below the requested one; None if there is none."""
     if isinstance(wanted, Mapping):
         known = has if isinstance(has, Mapping) else {}
         if wanted.keys() == {"min", "max"}:
@@ -251,7 +246,7 @@ def check_runs(
 def runs_itself(
     operator: Operator[..., Any], data_types: Collection[MLOperandDataType], capabilities: Capabilities
 ) -> bool:
-    """Whether the device runs an operator itself in each of these data types that the operator can have."""
+    """Return whether the device runs an operator itself in each of these data types that the operator can have."""
     from webnn_py.device.expansion import claims  # noqa: PLC0415 - imported when it is used
 
     own = next(iter(claims(operator, capabilities).values()))

@@ -137,7 +137,7 @@ class DimensionNames:
         return known
 
     def infer(self, operator: Operator[..., Any], arguments: Arguments) -> list[MLOperandDescriptor]:
-        """Run an operator's shape rule; what it asks about sizes is answered for the largest.
+        """Run an operator's shape rule; its questions about sizes are answered for the largest.
 
         Raises:
             Refused: the arguments do not fit together, or the output's shape cannot be said.
@@ -146,12 +146,15 @@ class DimensionNames:
             with self.drawing.active():
                 return operator.infer(arguments)
         except UnknownSizeError as error:
-            raise Refused(_unsayable(error)) from None
+            raise Refused(
+                f"a size {error}: the shape of its output cannot be expressed with named dimensions; give it operands "
+                "of fixed sizes, or build a graph for each size"
+            ) from None
 
     def resolved(
         self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]
     ) -> tuple[tuple[object, ...], dict[str, object]]:
-        """An operator's arguments, sizes in the place of dimensions' names.
+        """Return an operator's arguments, sizes in the place of dimensions' names.
 
         Raises:
             TypeError: there is no dimension of a name.
@@ -182,14 +185,6 @@ class DimensionNames:
         for size in cast("Iterable[object]", descriptor.shape):
             if type(size) is SymbolicSize:
                 self._texts.setdefault(str(size), size)
-
-
-def _unsayable(error: UnknownSizeError) -> str:
-    """Word the refusal of an operator whose output shape is unknown."""
-    return (
-        f"a size {error}: the shape of its output cannot be said of named dimensions; give it operands of fixed "
-        "sizes, or build a graph for each size"
-    )
 
 
 @attrs.frozen

@@ -23,7 +23,7 @@ def _experiment(value: object) -> str:
 
 
 def check_asked(member: str, asked: frozenset[str], proposal: str, otherwise: str) -> None:
-    """Refuse a member of a proposal that nobody has asked for.
+    """Refuse a member of a proposal that was not enabled.
 
     Args:
         member: what was called or read, as messages have it.

@@ -77,7 +77,7 @@ class MLGraph(Handle, HasHandle):
 
     @classmethod
     def _create_empty(cls, context: ContextInterface, label: str = "") -> Self:
-        """A graph that is still being loaded, which nobody has seen."""
+        """Return a graph that is still being loaded and is not yet visible to the script."""
         self = cls.__new__(cls)
         self._context = context
         self._destroyed = False
@@ -115,7 +115,7 @@ class MLGraph(Handle, HasHandle):
         Raises:
             NotSupportedError: the proposal was not asked for.
         """
-        otherwise = "context.backend tells what computes its graphs"
+        otherwise = "context.backend says what computes its graphs"
         check_asked("devices", self._context._experimental, "graph-devices", otherwise)
         return self._context.backend.device_types
 
@@ -136,7 +136,7 @@ class MLGraph(Handle, HasHandle):
             self._context._releases.release(self._handle)
 
     def compute_shapes(self, input_shapes: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
-        """The shapes of outputs, for those of inputs: ``computeShapes()``. Not in the specification: a proposal.
+        """Return the shapes of outputs, for those of inputs: ``computeShapes()``. Not in the specification: a proposal.
 
         The same as ``dispatch()`` finds out, and refuses, without running the graph.
 
@@ -154,7 +154,7 @@ class MLGraph(Handle, HasHandle):
         try:
             if self._destroyed:
                 raise InvalidStateError("compute_shapes(): the graph is destroyed: destroy() was called on it")
-            otherwise = "output_descriptors tell the shapes of outputs"
+            otherwise = "output_descriptors have the shapes of outputs"
             check_asked("compute_shapes()", self._context._experimental, "dynamic-shapes", otherwise)
             given = converted("compute_shapes(): input_shapes", named_shapes, input_shapes)
             outputs = self.output_descriptors
@@ -169,9 +169,9 @@ class MLGraph(Handle, HasHandle):
 
     @enable_ki_protection
     def profile(self, feeds: Mapping[str, object], *, repeat: int = 10) -> MLPromise[GraphProfile]:
-        """Run the graph by itself and tell where the time goes, kernel by kernel. Not in the specification.
+        """Run the graph by itself and report where the time goes, kernel by kernel. Not in the specification.
 
-        It makes its own buffers and releases them. Nothing else runs on the context meanwhile.
+        It makes its own buffers and releases them. Nothing else runs on the context during that time.
 
         Args:
             feeds: what each input is given, by name: exactly its bytes, see :meth:`MLContext.write_buffer`.
@@ -182,7 +182,7 @@ class MLGraph(Handle, HasHandle):
         Returns:
             A promise of the profile, rejected with ``TypeError`` for feeds that are not the graph's inputs and for a
             ``repeat`` below 1, ``InvalidStateError`` when the graph is destroyed or the context is lost,
-            ``NotSupportedError`` when the device does not tell kernels' times, ``UnknownError`` when it fails.
+            ``NotSupportedError`` when the device does not report kernels' times, ``UnknownError`` when it fails.
         """
         from webnn_py.script.profiling import enqueue_profile  # noqa: PLC0415 - imported when it is used
 
@@ -242,19 +242,19 @@ class MLGraph(Handle, HasHandle):
         return f"{text}\npasses\n{describe(reports)}"
 
     def to_mermaid(self) -> str:
-        """The graph as a flowchart in mermaid's notation. See :meth:`picture`. Not in the specification."""
+        """Return the graph as a flowchart in mermaid's notation. See :meth:`picture`. Not in the specification."""
         return self.picture().to_mermaid()
 
     def to_dot(self) -> str:
-        """The graph as a digraph in Graphviz' notation. See :meth:`picture`. Not in the specification."""
+        """Return the graph as a digraph in Graphviz' notation. See :meth:`picture`. Not in the specification."""
         return self.picture().to_dot()
 
     def to_svg(self) -> str:
-        """The graph as a picture in SVG, complete in itself. See :meth:`picture`. Not in the specification."""
+        """Return the graph as a picture in SVG, complete in itself. See :meth:`picture`. Not in the specification."""
         return self.picture().to_svg()
 
     def to_html(self) -> str:
-        """The graph as a page to look around in, complete in itself. See :meth:`GraphPicture.to_html`.
+        """Return the graph as a page to look around in, complete in itself. See :meth:`GraphPicture.to_html`.
 
         Not in the specification.
         """
@@ -283,7 +283,7 @@ class MLGraph(Handle, HasHandle):
 
 
 def _listed(descriptors: Mapping[str, MLOperandDescriptor], most: int = 4) -> str:
-    """The first few names and descriptors, and how many more there are."""
+    """Return the first few names and descriptors, and how many more there are."""
     first = [f"{shortened(repr(name), 30)} {descriptor}" for name, descriptor in islice(descriptors.items(), most)]
     if len(descriptors) > most:
         first.append(f"and {len(descriptors) - most} more")

@@ -5,8 +5,8 @@ With them a buffer or a graph does not import the module of the class that makes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.backend import BackendInfo
@@ -15,7 +15,7 @@ from webnn_py.errors import InvalidStateError
 from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.release_queue import ReleaseQueue
 from webnn_py.script.weak_set import OrderedWeakSet
-from webnn_py.timelines.device_timeline import DeviceTimeline
+from webnn_py.timelines.device_timeline import DeviceTimeline, Work
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.timelines.script_timeline import ScriptTimeline
 from webnn_py.tracing.instruments import Instruments
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from webnn_py.saved_graphs.folder import GraphFolder
 
 
+T = TypeVar("T")
+
+
 class CallReceiver(Protocol):
     """An object whose methods are traced when they refuse a call: an ``ML`` or an ``MLContext``."""
 
-    @property
-    def _instruments(self) -> Instruments: ...
-
-    @property
-    def _trio_run(self) -> TrioRun: ...
+    _instruments: Instruments
+    _trio_run: TrioRun
 
     @property
     def _traced(self) -> TracedContext | None:
@@ -43,15 +43,9 @@ class CallReceiver(Protocol):
 class MLInterface(CallReceiver, Protocol):
     """The members of ``ML`` that its contexts use."""
 
-    @property
-    def script_timeline(self) -> ScriptTimeline:
-        """The queue of tasks that settle promises."""
-
-    @property
-    def _experimental(self) -> frozenset[str]: ...
-
-    @property
-    def _graph_folder(self) -> GraphFolder | None: ...
+    script_timeline: ScriptTimeline
+    _experimental: frozenset[str]
+    _graph_folder: GraphFolder | None
 
     def _check_allowed(self, method: str) -> None: ...
 
@@ -63,35 +57,16 @@ class ContextInterface(CallReceiver, Protocol):
     def backend(self) -> BackendInfo:
         """The backend, adapter and driver that the context runs on."""
 
-    @property
-    def _label(self) -> str: ...
-
-    @property
-    def _ml(self) -> MLInterface: ...
-
-    @property
-    def _experimental(self) -> frozenset[str]: ...
-
-    @property
-    def _device(self) -> Device: ...
-
-    @property
-    def _timeline(self) -> DeviceTimeline: ...
-
-    @property
-    def _buffers(self) -> OrderedWeakSet[Any]: ...
-
-    @property
-    def _graphs(self) -> OrderedWeakSet[Any]: ...
-
-    @property
-    def _releases(self) -> ReleaseQueue: ...
-
-    @property
-    def _browser(self) -> BrowserRules | None: ...
-
-    @property
-    def _lost_message(self) -> str | None: ...
+    _label: str
+    _ml: MLInterface
+    _experimental: frozenset[str]
+    _device: Device
+    _timeline: DeviceTimeline
+    _buffers: OrderedWeakSet[Any]
+    _graphs: OrderedWeakSet[Any]
+    _releases: ReleaseQueue
+    _browser: BrowserRules | None
+    _lost_message: str | None
 
     @property
     def _loss_text(self) -> str: ...
@@ -100,7 +75,9 @@ class ContextInterface(CallReceiver, Protocol):
 
     def _lost_error(self, method: str) -> InvalidStateError: ...
 
-    def _abort(self, promise: MLPromise[Any], method: str) -> None: ...
+    def _enqueue(
+        self, method: str, work: Work, result: Callable[[], T], *, held_bytes: int = 0, depth: int = 2
+    ) -> MLPromise[T]: ...
 
 
 class GraphInterface(Protocol):
@@ -109,11 +86,6 @@ class GraphInterface(Protocol):
     input_descriptors: Mapping[str, MLOperandDescriptor]
     output_descriptors: Mapping[str, MLOperandDescriptor]
 
-    @property
-    def _context(self) -> ContextInterface: ...
-
-    @property
-    def _destroyed(self) -> bool: ...
-
-    @property
-    def _handle(self) -> GraphHandle: ...
+    _context: ContextInterface
+    _destroyed: bool
+    _handle: GraphHandle

@@ -13,9 +13,9 @@ from webnn_py.script.builder import drawing_of
 def save_js(
     graph_outputs: Mapping[str, MLOperand], folder: str | os.PathLike[str], *, title: str | None = None
 ) -> None:
-    """Write what a builder has drawn to a folder, as JavaScript that builds and runs it with ``navigator.ml``.
+    """Write a builder's graph to a folder, as JavaScript that builds and runs it with ``navigator.ml``.
 
-    ``model.js`` is the module, ``model.d.ts`` tells TypeScript its types, ``weights.bin`` has the constants, and
+    ``model.js`` is the module, ``model.d.ts`` has its types for TypeScript, ``weights.bin`` has the constants, and
     ``index.html`` with ``page.js`` is a page that runs it. The drawing must not be built yet: ``build()`` takes it
     from the builder.
 

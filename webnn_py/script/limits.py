@@ -40,7 +40,7 @@ class OperandLimits:
     rank_of: str | None
 
     def as_plain(self) -> dict[str, Any]:
-        """The spec's ``MLTensorLimits``."""
+        """Return the spec's ``MLTensorLimits``."""
         return {
             "data_types": list(self.data_types),
             "rank_range": {"min": self.ranks.min, "max": self.ranks.max},
@@ -62,7 +62,7 @@ def limits_of(operator: Operator[..., Any], capabilities: Capabilities) -> Mappi
 
 
 def _packed(operator: Operator[..., Any], row: str, capabilities: Capabilities) -> tuple[MLOperandDataType, ...]:
-    """The data types of four bits that a row of the limits has besides the declared ones."""
+    """Return the data types of four bits that a row of the limits has besides the declared ones."""
     return capabilities.packed if (operator.name, row) in PACKED_ROWS else ()
 
 
@@ -132,7 +132,7 @@ def check_outputs(
 
 
 def op_support_limits(capabilities: Capabilities, browser: BrowserRules | None = None) -> dict[str, Any]:
-    """The spec's ``MLOpSupportLimits``, with Python's names: a fresh plain structure at every call."""
+    """Return the spec's ``MLOpSupportLimits``, with Python's names: a fresh plain structure at every call."""
     everywhere = OperandLimits(capabilities.data_types, RankRange(0, capabilities.max_rank), None, None)
     packed_too = attrs.evolve(everywhere, data_types=capabilities.data_types + capabilities.packed)
     limits: dict[str, Any] = {

@@ -256,7 +256,7 @@ class ML(Handle):
         try:
             with trio.CancelScope(shield=True):
                 backend = await opening
-        except Exception as error:  # noqa: BLE001 - a driver may fail in any way; the promise tells
+        except Exception as error:  # noqa: BLE001 - a driver may fail in any way; the promise reports it
             refusal = error if isinstance(error, (TypeError, NotSupportedError)) else NotSupportedError(str(error))
             refusal = type(refusal)(f"create_context(): {refusal}")
             self.script_timeline.enqueue(ScriptTask("create_context", partial(promise._reject, refusal)))
@@ -323,7 +323,7 @@ class ML(Handle):
         try:
             with trio.CancelScope(shield=True):
                 limits = await limits_per_device(OpenRequest())
-        except Exception as error:  # noqa: BLE001 - a driver may fail in any way; the promise tells
+        except Exception as error:  # noqa: BLE001 - a driver may fail in any way; the promise reports it
             refusal = NotSupportedError(f"op_support_limits_per_device(): {error}")
             settle = partial(promise._reject, refusal)
         else:
@@ -502,7 +502,7 @@ class open_ml:  # noqa: N801 - used like a function
     ) -> bool | None:
         self._ml._lose_all()
         await _undisturbed(self._ml._nursery, self._ml._end)
-        if self._ml._nursery.cancel_scope.cancel_called:  # a timeline crashed, which the nursery tells
+        if self._ml._nursery.cancel_scope.cancel_called:  # a timeline crashed, which the nursery reports
             return await self._manager.__aexit__(kind, error, traceback)
         await self._manager.__aexit__(None, None, None)
         return False  # the block's own exception comes out as it is, which a nursery would wrap into a group
@@ -520,7 +520,7 @@ class open_ml:  # noqa: N801 - used like a function
 
 @enable_ki_protection
 async def _undisturbed(nursery: trio.Nursery, async_fn: Callable[[], Awaitable[None]]) -> None:
-    """Run ``async_fn`` to its end, whatever is cancelled or interrupted meanwhile.
+    """Run ``async_fn`` to its end, even if the caller is cancelled or interrupted.
 
     An interrupt goes to the program's main task, at whatever it waits for, shields or not. So the work is done in a
     task of its own, and what the caller waits for takes no interrupt: trio keeps that one for later.

@@ -1,6 +1,6 @@
 """The buffers and graphs that operations of a device timeline access, for traces.
 
-They are found from the arguments of the device's methods when somebody asks, so that they cost nothing without a trace.
+They are found from the arguments of the device's methods on request, so that they cost nothing without a trace.
 """
 
 from __future__ import annotations

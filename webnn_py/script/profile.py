@@ -137,7 +137,8 @@ class GraphProfile:
         )
         durations = zip(*([timing.duration_ns for timing in run.kernels] for run in runs), strict=True)
         longer = measured.rates.timing_seconds
-        seconds = [_untimed(_median(of_runs) / 1e9, longer) for of_runs in durations]
+        medians = [_median(of_runs) / 1e9 for of_runs in durations]
+        seconds = [max(median - longer, median / 10) for median in medians]  # less the mean cost of timing
         whole = max(plain, sum(seconds))
         first = runs[0].kernels
         kernels = tuple(_kernel(timing, own, whole, measured.rates) for timing, own in zip(first, seconds, strict=True))
@@ -165,7 +166,7 @@ class GraphProfile:
         return tuple(sorted(sums, key=lambda item: -item.seconds))
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as plain dictionaries, lists, texts and numbers, for JSON."""
+        """Return all of it as plain dictionaries, lists, texts and numbers, for JSON."""
         document: dict[str, Any] = attrs.asdict(self)
         for kernel, plain in zip(self.kernels, document["kernels"], strict=True):
             plain |= {
@@ -180,6 +181,7 @@ class GraphProfile:
         }
 
     def __str__(self) -> str:
+        longer = self.rates.timing_seconds
         copied = rate(self.rates.copied_bytes_per_second, GIGA)
         name, unit = self._unit
         multiplied = rate(self.rates.multiplied_flops_per_second, unit)
@@ -190,16 +192,12 @@ class GraphProfile:
             self.device,
             f"a dispatch takes {plain}, {row} in a row, {timed} with timings; the faster half of {self.repeat} runs",
             f"kernels take {kernels} of {on_device} by {self._clock}, {agreement} of a dispatch in a row",
-            *self._taken_off,
+            *([f"timing makes a kernel {duration(longer)} longer, which is subtracted"] if longer else []),
             f"the device copies {copied} GB/s and multiplies {multiplied} {name} in {self.rates.data_type}",
             "",
         ]
-        return "\n".join([*head, *columns(_headings(name), self._rows(unit)), "", *columns(_SUMS, self._sums())])
-
-    @property
-    def _taken_off(self) -> Sequence[str]:
-        longer = self.rates.timing_seconds
-        return [f"timing makes a kernel {duration(longer)} longer, which is taken off"] if longer else []
+        headings = ("time", "share", "moved", "GB/s", "%copy", "work", name, "%mult", "kernel")
+        return "\n".join([*head, *columns(headings, self._rows(unit)), "", *columns(_SUMS, self._sums())])
 
     @property
     def _clock(self) -> str:
@@ -245,12 +243,8 @@ def _median(values: Sequence[float]) -> float:
     return float(np.median(values))
 
 
-def _headings(unit: str) -> Sequence[str]:
-    return "time", "share", "moved", "GB/s", "%copy", "work", unit, "%mult", "kernel"
-
-
 def _word(node: KernelNode) -> str:
-    """A node by its operator and label, or, where a device has drawn it in another's place, by that."""
+    """Return a node by its operator and label, or, where a device has drawn it in another's place, by that."""
     if node.label.startswith("in "):
         return node.label.removeprefix("in ")
     return f"{node.operator} [{node.label}]" if node.label else node.operator
@@ -268,11 +262,6 @@ def _row(kernel: KernelProfile, unit: float) -> Sequence[str]:
         share(kernel.multiply_share) if kernel.flops else "",
         str(kernel),
     ]
-
-
-def _untimed(seconds: float, longer: float) -> float:
-    """Return a kernel's time less the mean cost of timing, but a tenth of it at least."""
-    return max(seconds - longer, seconds / 10)
 
 
 def _kernel(timing: KernelTiming, seconds: float, whole: float, rates: DeviceRates) -> KernelProfile:

@@ -12,7 +12,7 @@ CUT: Final = "…"
 
 
 def duration(seconds: float) -> str:
-    """A time in three digits."""
+    """Return a time in three digits."""
     for unit, factor in (("s", 1), ("ms", 1e3)):
         if seconds * factor >= 1:
             return f"{_digits(seconds * factor)} {unit}"
@@ -20,12 +20,12 @@ def duration(seconds: float) -> str:
 
 
 def share(part: float) -> str:
-    """A part of something in per cent."""
+    """Return a part of something in per cent."""
     return f"{100 * part:.1f}%"
 
 
 def rate(per_second: float, unit: float) -> str:
-    """A rate in a unit, in three digits or three places; nothing for none."""
+    """Return a rate in a unit, in three digits or three places; nothing for none."""
     value = per_second / unit
     if not value:
         return ""
@@ -33,7 +33,7 @@ def rate(per_second: float, unit: float) -> str:
 
 
 def count(amount: float, unit: str) -> str:
-    """An amount in three digits."""
+    """Return an amount in three digits."""
     for prefix in ("", "k", "M", "G"):
         if amount < 1000:
             return f"{_digits(amount)} {prefix}{unit}" if amount else ""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from functools import partial
+from collections.abc import Collection, Mapping
 from typing import TypeVar
 
 from webnn_py.descriptors import MLOperandDescriptor, unsigned_long
@@ -13,14 +12,12 @@ from webnn_py.device.measuring import Measurement, measure
 from webnn_py.errors import InvalidStateError, NotSupportedError, UnknownError
 from webnn_py.graph import Graph
 from webnn_py.message_text import listed, shown
-from webnn_py.script.argument_checks import refuse_proposals, reject_failed, unknown
+from webnn_py.script.argument_checks import refuse_proposals
 from webnn_py.script.buffer_source import host_copy
 from webnn_py.script.interfaces import ContextInterface, GraphInterface
 from webnn_py.script.profile import GraphProfile
 from webnn_py.script.refused_calls import rejected_promise
-from webnn_py.timelines.device_timeline import DeviceOperation
 from webnn_py.timelines.promise import MLPromise
-from webnn_py.unreported_errors import calling_line
 
 T = TypeVar("T")
 ResultT = TypeVar("ResultT")
@@ -39,15 +36,22 @@ def enqueue_profile(graph: GraphInterface, feeds: object, repeat: object) -> MLP
         refuse_proposals(method, graph.input_descriptors.values())
         if not isinstance(backend, TimesKernels):
             raise NotSupportedError(
-                f"profile(): {context.backend} tells no kernel's time; the device numpy does, and wgpu where the "
+                f"profile(): {context.backend} reports no kernel's time; the device numpy does, and wgpu where the "
                 "adapter has timestamp-query"
             )
         given = _arrays(method, feeds, graph.input_descriptors)
     except (TypeError, InvalidStateError, NotSupportedError, UnknownError) as error:
         return rejected_promise(context, method, error, graph)
-    work = partial(measure, context._device, graph._handle, given, graph.output_descriptors, times)
-    result: Callable[[Measurement], GraphProfile] = partial(GraphProfile.of, str(context.backend))
-    return _enqueue(context, method, work, result, given)
+    measured: list[Measurement] = []
+
+    async def work() -> None:
+        device = context._device
+        measured.append(await measure(device, graph._handle, given, graph.output_descriptors, times))
+
+    def result() -> GraphProfile:
+        return GraphProfile.of(str(context.backend), measured.pop())
+
+    return context._enqueue(method, work, result, held_bytes=_byte_length(given), depth=3)
 
 
 def enqueue_check_finite(
@@ -60,38 +64,16 @@ def enqueue_check_finite(
         given = _arrays(method, feeds, {name: value.descriptor for name, value in graph.inputs.items()}, names)
     except (TypeError, NotSupportedError, UnknownError) as error:
         return rejected_promise(context, method, error)
-    return _enqueue(
-        context, method, partial(first_non_finite, context._device, graph, given), lambda found: found, given
-    )
+    found: list[NonFinite | None] = []
+
+    async def work() -> None:
+        found.append(await first_non_finite(context._device, graph, given))
+
+    return context._enqueue(method, work, found.pop, held_bytes=_byte_length(given), depth=3)
 
 
-def _enqueue(
-    context: ContextInterface,
-    method: str,
-    work: Callable[[], Awaitable[T]],
-    result: Callable[[T], ResultT],
-    given: Mapping[str, HostArray],
-) -> MLPromise[ResultT]:
-    """Enqueue work that makes and releases all that it needs, and settle a promise with what came of it.
-
-    Called by a function here that a public method calls: the promise is of the line that called that.
-    """
-    promise: MLPromise[ResultT] = MLPromise._create(f"{method}()", context._trio_run, calling_line(3))
-    found: list[T] = []
-
-    async def find() -> None:
-        found.append(await work())
-
-    def settled(error: Exception | None) -> None:
-        if error is None:
-            promise._resolve(result(found.pop()))
-        else:
-            reject_failed(promise, unknown(method, error), context._device)
-
-    aborted = partial(context._abort, promise, method)
-    byte_length = sum(array.nbytes for array in given.values())
-    context._timeline.enqueue(DeviceOperation(method, find, settled, aborted=aborted, held_bytes=byte_length))
-    return promise
+def _byte_length(arrays: Mapping[str, HostArray]) -> int:
+    return sum(array.nbytes for array in arrays.values())
 
 
 def _times(repeat: object) -> int:

@@ -79,8 +79,5 @@ def _handles(arguments: Iterable[object]) -> Iterator[Any]:
     """Yield the handles of buffers and graphs, each once."""
     # Mappings other than dicts are not looked into: their methods may do anything.
     items = (item for value in arguments for item in (value.values() if type(value) is dict else (value,)))
-    yield from dict.fromkeys(cast("HasHandle", item)._device_handle for item in items if _has_handle(item))
-
-
-def _has_handle(value: object) -> bool:
-    return issubclass(type(value), HasHandle)  # not isinstance(): an object may lie about its class
+    having = (item for item in items if issubclass(type(item), HasHandle))  # an object may deceive isinstance()
+    yield from dict.fromkeys(cast("HasHandle", item)._device_handle for item in having)

@@ -148,7 +148,7 @@ class Agent:
 
 
 def ending_of(result: "Ended | MLPromise[Any]") -> Ended:
-    """The outcome of an action, when nothing is left to run."""
+    """Return the outcome of an action, when nothing is left to run."""
     if isinstance(result, Ended):
         return result
     result._mark_reported()

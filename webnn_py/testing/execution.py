@@ -149,7 +149,7 @@ class Execution:
         await self._ml.script_timeline.step()
 
     def _entries_of_script(self) -> int:
-        """The number of entries that the script timeline has had."""
+        """Return the number of entries that the script timeline has had."""
         statistics = self._ml.script_timeline.statistics()
         return statistics.queued_operations + statistics.done
 
@@ -182,7 +182,7 @@ class Execution:
     # --- where it is -------------------------------------------------------------------------------------------------
 
     def state(self) -> Hashable:
-        """A key that only orders with the same state share.
+        """Return a key that only orders with the same state share.
 
         The script does one thing at a time, and all that it has done is kept, in its order. A device does the
         operations of its queue in theirs, so how many it has done says what it has done. What passes between the two
@@ -212,14 +212,14 @@ class Execution:
 
 
 def members(scene: Any) -> list[tuple[str, Any]]:
-    """A scene's things by name: the values of a mapping, or an object's attributes."""
+    """Return a scene's things by name: the values of a mapping, or an object's attributes."""
     if isinstance(scene, Mapping):
         return [(str(name), thing) for name, thing in scene.items()]
     return list(getattr(scene, "__dict__", {}).items())
 
 
 def _seen(thing: object) -> str:
-    """A script's observations as text; of objects whose text may differ each time, only the type."""
+    """Return a script's observations as text; of objects whose text may differ each time, only the type."""
     if isinstance(thing, (list, tuple)):
         return f"[{', '.join(_seen(item) for item in thing)}]"
     if isinstance(thing, Mapping):

@@ -33,7 +33,7 @@ Arrive = Callable[[Execution, Sequence[str]], str | None]
 def interleavings(
     program: Program, script_actions: ScriptActions, *, check: Check | None = None, most_orders: int = 1000
 ) -> Report:
-    """Run a small program in every order that its script and its devices may take.
+    """Run a small program in every order in which its script and its devices may run.
 
     ``program`` sets the scene, on timelines that run. Then all timelines are paused, and one step is taken after the
     other: an action of the script begins, or goes on after it has waited; a device does its next operation; the script
@@ -44,8 +44,8 @@ def interleavings(
     the outcome, and of a promise what has become of it. One that awaits promises is ``async``; nothing else may be
     awaited, not ``drain()`` either, which waits for the GPU itself. Refusals by the API (``DOMException``, and its own
     ``TypeError``) are outcomes. Anything else that an action raises, such as an ``AssertionError``, is a violation. A
-    promise that never settles, an action that waits forever, memory that stays behind and failures that nobody was
-    told of are violations as well.
+    promise that never settles, an action that waits forever, memory that stays behind and failures that were not
+    reported are violations as well.
 
     Orders that lead to the same state are run on only once from there, and counted all the same. States are the same
     if the script has done the same steps in the same order, each device as many operations, each before or after its
@@ -69,7 +69,7 @@ def interleavings(
     Raises:
         TooManyOrdersError: there are more orders to run than ``most_orders``.
         TypeError: an action is no function of one argument.
-        RuntimeError: the same order has come to something else the second time, an action has resumed a timeline, or
+        RuntimeError: the same order had another result the second time, an action has resumed a timeline, or
             this is called in a task of trio's.
     """
     exploration = _Exploration(program, named(script_actions), check, most_orders)
@@ -182,7 +182,7 @@ class _Exploration:
                 self._violation = await self._traced(end, caught)
 
     async def _traced(self, violation: Violation, caught: list[str]) -> Violation:
-        """The violation with a trace of its order, for which that is run again."""
+        """Return the violation with a trace of its order, for which that is run again."""
 
         def arrive(execution: Execution, possible: Sequence[str]) -> str | None:
             taken, order = tuple(execution.order), violation.order
@@ -206,7 +206,7 @@ class _Exploration:
         return attrs.evolve(violation, trace=trace)
 
     def report(self, replay: Callable[[Order], End]) -> Report:
-        """The report of the exploration."""
+        """Return the report of the exploration."""
         totals = self._root.totals()
         found = [Counted(end, count, example) for end, (count, example) in totals.outcomes.items()]
         orders = sum(counted.orders for counted in found) + totals.violating
@@ -264,7 +264,7 @@ async def _run(
     """Run one order; None when it was not run to its end."""
     caught.clear()
     end, order = await _run_in_block(program, actions, check, arrive)
-    gc.collect(0)  # what the order has made in circles goes now, and says what nobody was told
+    gc.collect(0)  # collects cycles, which may hold unreported errors
     return Violation("warning", caught[0], order) if caught and isinstance(end, Outcome) else end
 
 

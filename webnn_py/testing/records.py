@@ -81,7 +81,7 @@ class Violation:
         kind: ``"action"``: an action has raised what is no error of the API; ``"check"``: ``check`` has raised;
             ``"hang"``: nothing is left to run, and an action or a promise still waits; ``"leak"``: memory of what was
             destroyed, or anything after the block has been left, is still held; ``"warning"``: a ``RuntimeWarning``,
-            such as a failure of the device that nobody was told of.
+            such as a failure of the device that was not reported.
         message: what, in words.
         order: the steps that have led to it.
         error: what was raised; None for the other kinds.

@@ -24,7 +24,7 @@ The next one begins when it is done; with ``InFlight``, it begins at once, and o
 
 @attrs.define(eq=False, repr=False)
 class DeviceOperation(Operation):
-    """An entry of the device timeline; afterwards one of the script timeline, if there is somebody to tell.
+    """An entry of the device timeline, and then, if anything awaits it, of the script timeline.
 
     Attributes:
         kind: the method that asked for it, for eyes.
@@ -159,7 +159,7 @@ class DeviceTimeline(Timeline[DeviceOperation]):
         if pending is None:
             if self._in_flight:
                 return InFlight(self._answer_later(entry, None))
-            if entry.settled is not None or self.watch is not None:  # else there is nobody to tell
+            if entry.settled is not None or self.watch is not None:  # else there is nothing to report it to
                 self._say_settled(entry, None)
             return None
         if isinstance(pending, InFlight):
@@ -194,7 +194,7 @@ class DeviceTimeline(Timeline[DeviceOperation]):
             entry.error = error
             self._script.answer(entry)
         elif error is not None:
-            raise error  # nobody to tell: a defect of the library, and never silent
+            raise error  # a defect of the library, which must not be silent
         watch = self.watch
         if watch is not None:
             entry._ended_ns = perf_counter_ns()  # type: ignore[misc]  # a slot of Operation
@@ -226,7 +226,7 @@ class DeviceTimeline(Timeline[DeviceOperation]):
         return ran
 
     async def drain(self) -> None:
-        """Wait until every operation that is queued now has finished and its promise is settled.
+        """Wait until every operation queued so far has finished and its promise is settled.
 
         A timeline that is paused, be it this one or the script timeline, must be resumed or stepped meanwhile.
         """

@@ -30,7 +30,7 @@ class MLPromise(Promised, Generic[T]):
     A promise is settled once. It may be awaited any number of times by any number of tasks. Cancelling a task that
     awaits it ends that wait and nothing else: the device goes on, and others still get the answer.
     A rejection that nobody awaits is reported by a ``RuntimeWarning``, at the line of the call, when the promise is
-    dropped. Silent are rejections by ``destroy()`` and by the loss of a context, which ``lost`` tells.
+    dropped. Rejections by ``destroy()`` and by the loss of a context, which ``lost`` reports, are silent.
     """
 
     _made_by = "the API's methods"
@@ -65,7 +65,7 @@ class MLPromise(Promised, Generic[T]):
         line: Line | None = None,
         timeline: Timeline[Any] | None = None,
     ) -> Self:
-        """A pending promise.
+        """Return a pending promise.
 
         Args:
             answers: the call that it answers, for eyes.
@@ -87,7 +87,7 @@ class MLPromise(Promised, Generic[T]):
 
     @classmethod
     def _refused(cls, error: Exception, answers: str = "", line: Line | None = None) -> Self:
-        """A promise that is rejected from the start, with the line of the call that is refused."""
+        """Return a promise that is rejected from the start, with the line of the call that is refused."""
         self = cls.__new__(cls)
         self._answers = answers
         self._trio_run = None
@@ -110,11 +110,11 @@ class MLPromise(Promised, Generic[T]):
         return self._settle("fulfilled", value)
 
     def _reject(self, error: Exception, *, is_reported: bool = False) -> bool:
-        """Reject the promise; False when it was settled before.
+        """Reject the promise; return False if it was already settled.
 
         Args:
             error: what it is rejected with.
-            is_reported: whether the program knows without awaiting it: it has called ``destroy()``, or ``lost`` tells.
+            is_reported: whether the program knows without awaiting it, from its own ``destroy()`` or from ``lost``.
         """
         if not is_reported and not self._waiters and self._state == "pending":
             self._unreported = _unreported(error, self._line)
@@ -169,7 +169,7 @@ class MLPromise(Promised, Generic[T]):
         raise self._error()
 
     def _error(self) -> Exception:
-        """A copy of the error for each awaiter: one exception raised in two tasks would mix their tracebacks."""
+        """Return a copy of the error for each awaiter: one exception raised in two tasks would mix their tracebacks."""
         error = cast("Exception", self._outcome)
         copied = copy.copy(error)
         copied.__cause__ = error.__cause__
@@ -243,7 +243,7 @@ class MLPromise(Promised, Generic[T]):
 
 
 def _unreported(error: Exception, line: Line | None) -> UnreportedError:
-    words = f"{type(error).__name__} that nobody awaited: {shortened(' '.join(str(error).split()), 500)}"
+    words = f"{type(error).__name__} that was never awaited: {shortened(' '.join(str(error).split()), 500)}"
     return UnreportedError(words, line, is_missed=True)
 
 

@@ -11,7 +11,7 @@ from webnn_py.trio_run import TrioRun
 
 
 class ScriptEntry(Entry, Task, Protocol):
-    """An entry of the script timeline: a task, or an entry of a device timeline, to tell what became of it."""
+    """An entry of the script timeline: a task, or an entry of a device timeline whose outcome is to be reported."""
 
 
 @attrs.define(eq=False)
@@ -45,7 +45,7 @@ class ScriptTimeline(Timeline[ScriptEntry]):
         """Called after each task: where an embedder runs what its platform runs there, such as microtasks."""
 
     def answer(self, entry: ScriptEntry) -> None:
-        """Run a device timeline's entry: at once while nothing waits and nobody looks, which spares a turn of trio's.
+        """Run a device timeline's entry: at once if nothing waits and nothing observes it, which saves a turn of trio.
 
         To be called by the task that drains the device timeline, or runs what waits there.
         """

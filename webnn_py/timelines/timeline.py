@@ -103,7 +103,7 @@ class Timeline(Generic[EntryT]):
         return False
 
     def _reads(self, entry: EntryT) -> bool:
-        """Whether an entry only reads what others have made."""
+        """Return whether an entry only reads what others have made."""
         return False
 
     # --- the queue -------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ class Timeline(Generic[EntryT]):
         return len(self._queue) + (self._running is not None) + self._in_flight
 
     def statistics(self) -> TimelineStatistics:
-        """A frozen look at the queue; costs nothing and changes nothing."""
+        """Return a frozen look at the queue; costs nothing and changes nothing."""
         return TimelineStatistics(self.queued_operations, self._queued_bytes, self._done)
 
     @enable_ki_protection
@@ -195,7 +195,7 @@ class Timeline(Generic[EntryT]):
         """Run what waits, in the task that calls and would wait for it, which spares a turn of trio's.
 
         That is what the timeline's own task does in its next turn, which it has been woken for. A step that has to be
-        awaited is left to it, and so is all that comes behind, and everything while somebody steps or watches.
+        awaited is left to it, and so is all that comes behind, and everything while anything steps or watches.
         """
         if not self._is_woken or self._running is not None or self._permits is not None or self.watch is not None:
             return
@@ -233,7 +233,7 @@ class Timeline(Generic[EntryT]):
 
     @property
     def ended(self) -> bool:
-        """Whether the task that drains it has ended."""
+        """Return whether the task that drains it has ended."""
         return self._ended
 
     @enable_ki_protection  # trio.Event.wait() has none: an interrupted task would be woken as if it still waited
@@ -246,7 +246,7 @@ class Timeline(Generic[EntryT]):
 
     @property
     def paused(self) -> bool:
-        """Whether entries run only by :meth:`step`."""
+        """Return whether entries run only by :meth:`step`."""
         return self._permits is not None
 
     @enable_ki_protection
@@ -297,7 +297,7 @@ class Timeline(Generic[EntryT]):
 
     @enable_ki_protection
     async def wait_until(self, condition: Callable[[], bool]) -> None:
-        """Wait until ``condition``, looked at after each entry, is true."""
+        """Wait until ``condition``, checked after each entry, is true."""
         self.trio_run.check("wait_until()")
         if condition():
             await trio.lowlevel.checkpoint()

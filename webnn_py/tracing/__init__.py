@@ -1,7 +1,7 @@
 """Instruments, which are called for every event on the timelines, and the trace, which is one.
 
-It lies below the timelines, which call it. They hand over their entries, and devices' memory within them, as they are:
-the members that are used are declared in :mod:`webnn_py.tracing.instruments` and :mod:`webnn_py.tracing.operation`.
+It is a layer below the timelines, which call it and pass on their entries and devices' memory unchanged: the members
+that are used are declared in :mod:`webnn_py.tracing.instruments` and :mod:`webnn_py.tracing.operation`.
 :mod:`webnn_py.tracing.page` is the HTML file that shows a trace.
 """
 

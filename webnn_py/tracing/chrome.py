@@ -47,7 +47,7 @@ class Before(Protocol):
 def chrome_document(
     events: Sequence[TraceEvent], before: Iterable[Before], length_ns: int, most_events: int | None
 ) -> Json:
-    """The object form of the format.
+    """Return the object form of the format.
 
     Args:
         events: the events, in order.
@@ -102,7 +102,7 @@ class _Drawing:
         self._names += _named(context.number, f"{context}: {context.backend}", lanes, where)
 
     def finished(self) -> list[Json]:
-        """All of it: names first, then in the order of time."""
+        """Return all of it: names first, then in the order of time."""
         for event in self._started.values():
             assert event.operation is not None  # noqa: S101 - only operations start
             self._operation(event.operation, event.time_ns, self._length_ns, "running", None)
@@ -190,7 +190,7 @@ class _Drawing:
         self._put_span((SCRIPT, CALLS), "refusal", f"{call.method}()", (began, event.time_ns), args)
 
     def _place(self, source: Source) -> str:
-        """A source in words, which many events share."""
+        """Return a source in words, which many events share."""
         if source not in self._sources:
             self._sources[source] = str(source)
         return self._sources[source]
@@ -259,7 +259,7 @@ class _Flows:
         self._points.setdefault(operation.number, []).append((operation.kind, process, lane, time_ns))
 
     def drawn(self) -> list[Json]:
-        """The arrows."""
+        """Return the arrows."""
         arrows = []
         for number, points in self._points.items():
             if len(points) == 1:

@@ -180,7 +180,7 @@ def _kernel(timing: Any, began_ns: int) -> KernelRecord:
 
 
 def _with_causes(events: list[TraceEvent]) -> Iterator[TraceEvent]:
-    """The events, with the operation that a call which rejects promises asks for next."""
+    """Return the events, with the operation that a call which rejects promises asks for next."""
     caused_by: int | None = None
     completed = []
     for event in reversed(events):

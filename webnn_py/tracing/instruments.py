@@ -62,7 +62,7 @@ class Instrument:
 
     A subclass, or any other class, defines those methods that it wants; the others cost nothing. They are called in
     trio's thread, while it happens, and must be quick; what they do to the timelines is undefined. One that raises is
-    removed, which a warning of the logger ``webnn_py.instruments`` tells.
+    removed, which a warning of the logger ``webnn_py.instruments`` reports.
     """
 
     def opened(self, context: TracedContext) -> None:
@@ -75,7 +75,7 @@ class Instrument:
         """A call is refused: it is about to raise, or to return a promise that is rejected."""
 
     def started(self, operation: Operation) -> None:
-        """The device timeline has come to an operation, and the device begins it."""
+        """The device timeline has reached an operation, and the device begins it."""
 
     def kernels(self, operation: Operation, timings: Sequence[Any]) -> None:
         """The kernels of a dispatch have run; called before ``finished``.
@@ -116,7 +116,7 @@ class Instruments:
     """The instruments of an ``open_ml()`` block."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
-        """Make it with nobody to tell; ``changed``, a method that is not kept alive, is called when that changes."""
+        """Start without instruments; ``changed``, a method that is not kept alive, is called when that changes."""
         self._changed = weakref.WeakMethod(changed)
         self._instruments: dict[int, object] = {}
         self.methods: dict[str, _Methods] = dict.fromkeys(HOOKS, ())
@@ -138,7 +138,7 @@ class Instruments:
 
     @property
     def wants_kernels(self) -> bool:
-        """Whether one of them has the hook for kernels."""
+        """Return whether one of them has the hook for kernels."""
         return bool(self.methods["kernels"])
 
     def add(self, instrument: object) -> bool:
@@ -198,7 +198,7 @@ class Instruments:
     # --- what those who watch ask of them ----------------------------------------------------------------------
 
     def number_of(self, thing: Numbered) -> int:
-        """The number of a device's buffer or graph."""
+        """Return the number of a device's buffer or graph."""
         if not thing.number:
             thing.number = next(self._things)
         return thing.number
@@ -259,7 +259,7 @@ class ContextWatch:
                 entry.aborted.args[0]._traced = entry
 
     def arrange(self, *, is_timed: bool) -> None:
-        """The instruments have changed; ``is_timed`` says whether the device tells of kernels."""
+        """The instruments have changed; ``is_timed`` says whether the device reports kernels."""
         methods = self._instruments.methods
         self.tells_starts, self.tells_ends = bool(methods["started"]) or is_timed, bool(methods["finished"])
 
@@ -340,7 +340,7 @@ class ContextWatch:
         return lambda timings: self._instruments.notify("kernels", operation, timings)
 
     def _forget(self, entry: Operation) -> None:
-        """It has ended, and somebody may keep it: let it hold nothing any more but what it touches."""
+        """It has ended, and may be kept: drop all references except to what it touches."""
         entry._accesses = self.accesses_of(entry)
         entry.work = nothing
 

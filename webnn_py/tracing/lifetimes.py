@@ -32,7 +32,7 @@ class Lifetimes:
             self._begin(process, "graph", graph, 0, {"before": True})
 
     def drawn(self) -> list[Json]:
-        """The spans."""
+        """Return the spans."""
         return self._drawn
 
     def add(self, event: TraceEvent, operation: Operation) -> None:

@@ -36,7 +36,7 @@ class TracedContext:
 
 
 class Numbered(Protocol):
-    """A device's buffer or graph; its number is 0 while nobody has asked for it, its label "" if it has none."""
+    """A device's buffer or graph; its number is 0 until it is first asked for, its label "" if it has none."""
 
     number: int
     label: str
@@ -138,22 +138,22 @@ class Operation:
 
     @property
     def began_ns(self) -> int | None:
-        """When that call began, on the clock of ``time.perf_counter_ns()``; None if it was before anybody watched."""
+        """When that call began, on the clock of ``time.perf_counter_ns()``; None if nothing watched yet."""
         return self._began_ns or None
 
     @property
     def enqueued_ns(self) -> int | None:
-        """When the call put it onto the timeline; None if it was before anybody watched."""
+        """When the call put it onto the timeline; None if nothing watched yet."""
         return self._enqueued_ns or None
 
     @property
     def started_ns(self) -> int | None:
-        """When the device began it; None as long as it has not, or if it was before anybody watched."""
+        """When the device began it; None while it has not, or if that was before anything watched."""
         return getattr(self, "_started_ns", None)
 
     @property
     def ended_ns(self) -> int | None:
-        """When the device had finished it, or it was dropped; None before that."""
+        """When the device finished it, or it was dropped; None before that."""
         return getattr(self, "_ended_ns", None)
 
     @property
@@ -170,7 +170,7 @@ class Operation:
 
     @property
     def was_collected(self) -> bool:
-        """Whether it is the release of what was not destroyed but collected as garbage."""
+        """Return whether it is the release of what was not destroyed but collected as garbage."""
         return hasattr(self, "_was_collected")
 
     @property
@@ -217,11 +217,11 @@ class Operation:
         return copy
 
     def number_of(self, thing: Numbered) -> int:
-        """The number of a device's buffer or graph, for the library itself."""
+        """Return the number of a device's buffer or graph, for the library itself."""
         return self._watch.number_of(thing)
 
     def accesses(self) -> Accesses:
-        """The device's own objects, for the library itself."""
+        """Return the device's own objects, for the library itself."""
         try:
             return self._accesses
         except AttributeError:

@@ -47,12 +47,12 @@ class Source:
 
 @lru_cache(maxsize=10_000)
 def source_of(code: CodeType, instruction: int) -> Source:
-    """The place that was taken down as code and instruction; most are asked for many times."""
+    """Return the place that was recorded as code and instruction; most are requested many times."""
     return Source(code.co_filename, line_number(code, instruction), code.co_qualname)
 
 
 def user_line(frame: FrameType | None) -> tuple[CodeType | None, int]:
-    """The code and instruction of the innermost line outside of this package, from a frame outwards.
+    """Return the code and instruction of the innermost line outside of this package, from a frame outwards.
 
     The code is None when trio made the call.
     """

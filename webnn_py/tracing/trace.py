@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import perf_counter_ns
-from types import TracebackType
 from typing import Any, Final, Protocol, Self, final
 
 import attrs
@@ -56,7 +55,7 @@ class Trace:
     """Everything that happens on the timelines while it is open; made by :meth:`webnn_py.ML.trace`.
 
     It is a block, ``with ml.trace() as trace``, that can be entered once. Any number may be open at a time. What a
-    trace has taken down can be looked at and saved while it is open, and after. Some work may go on when the calls
+    trace has recorded can be inspected and saved while it is open, and after. Some work may go on when the calls
     that asked for it have returned: ``await context.drain()`` within the block waits for it.
 
     It is an instrument itself; see :class:`webnn_py.tracing.Instrument` for its methods.
@@ -86,9 +85,7 @@ class Trace:
         return self
 
     @enable_ki_protection
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._ended_ns = perf_counter_ns()
         with suppress(KeyError):  # it may have been removed by hand
             self._watched.remove_instrument(self)
@@ -136,7 +133,7 @@ class Trace:
         """A context is lost."""
         self._taken.append(("lost", perf_counter_ns(), None, (context, why), None))
 
-    # --- what has been taken down ------------------------------------------------------------------------------
+    # --- what has been recorded ------------------------------------------------------------------------------
 
     @property
     def events(self) -> tuple[TraceEvent, ...]:
@@ -145,7 +142,7 @@ class Trace:
 
     @property
     def is_cut(self) -> bool:
-        """Whether more than ``most_events`` have happened, of which the first were forgotten."""
+        """Return whether more than ``most_events`` have happened, of which the first were forgotten."""
         return len(self._events()) > self._most_events
 
     @property

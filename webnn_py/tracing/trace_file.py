@@ -19,7 +19,7 @@ class Traces(Protocol):
     """An object that can be traced: ``ML``."""
 
     def trace(self, *, kernels: bool) -> Trace:
-        """A trace of it."""
+        """Return a trace of it."""
 
 
 def check_trace_file(path: Path) -> None:

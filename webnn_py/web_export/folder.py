@@ -14,7 +14,7 @@ FILES: Final = ("weights.bin", "model.js", "model.d.ts", "page.js", "index.html"
 
 
 def write_folder(graph: Graph, folder: Path, title: str) -> int:
-    """Write a graph's folder, which is made if there is none; other files in it stay as they are.
+    """Write a graph's folder, made if necessary; other files in it stay as they are.
 
     Returns:
         The bytes of all files.

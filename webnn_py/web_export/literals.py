@@ -9,7 +9,7 @@ from webnn_py.descriptors import MLOperandDescriptor
 
 
 def text_of(text: str) -> str:
-    """A string, in ASCII alone."""
+    """Return a string, in ASCII alone."""
     return json.dumps(text)
 
 
@@ -21,7 +21,7 @@ def number(value: int | float) -> str:  # noqa: PYI041 - mypy takes float for bo
 
 
 def bigint(value: int) -> str:
-    """An element of an array of 64-bit integers."""
+    """Return an element of an array of 64-bit integers."""
     return f"{value}n"
 
 
@@ -41,7 +41,7 @@ def _is_double(value: int) -> bool:
 
 
 def argument(value: object) -> str:
-    """An argument that is no operand: a number, flag, string, or sequence of these."""
+    """Return an argument that is no operand: a number, flag, string, or sequence of these."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -54,12 +54,12 @@ def argument(value: object) -> str:
 
 
 def record(members: Mapping[str, str]) -> str:
-    """An object of expressions by names, on one line."""
+    """Return an object of expressions by names, on one line."""
     return f"{{{', '.join(f'{_key(name)}: {value}' for name, value in members.items())}}}"
 
 
 def descriptor(value: MLOperandDescriptor) -> str:
-    """An ``MLOperandDescriptor``."""
+    """Return an ``MLOperandDescriptor``."""
     return record({"dataType": text_of(value.data_type), "shape": argument(value.shape)})
 
 

@@ -138,7 +138,7 @@ class _Body:
         self._lines += _call(f"const {target} = builder.{node.operator.spec_name}(", given, options)
 
     def _argument(self, node: Node, parameter: Parameter) -> str | None:
-        """An argument's expression; None for what is absent, or as the specification has it by default."""
+        """Return an argument's expression; None if it is absent or equals the specification's default."""
         operand = node.operands.get(parameter.name)
         if isinstance(operand, tuple):
             return f"[{', '.join(map(self._name, operand))}]"
@@ -161,7 +161,7 @@ def _call(start: str, given: list[str], options: Mapping[str, str]) -> list[str]
 
 
 def _declarations(taken: Mapping[str, MLOperandDescriptor], returned: Mapping[str, MLOperandDescriptor]) -> str:
-    """The part of the declarations that is this graph's."""
+    """Return the part of the declarations that is this graph's."""
     return "\n".join(
         [
             "/** What run() takes, in row-major order. */",

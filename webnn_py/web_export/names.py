@@ -29,7 +29,7 @@ class VariableNames:
         self._next: dict[str, int] = dict.fromkeys((*RESERVED, *taken), 2)
 
     def new(self, wanted: str) -> str:
-        """An identifier that is like the name that is wanted."""
+        """Return an identifier that is like the name that is wanted."""
         name = base = _identifier(wanted)
         while name in self._next:
             name = f"{base}_{self._next[base]}"

@@ -24,7 +24,7 @@ LARGEST_FILE: Final = 2**31 - 1
 
 
 class WeightsFile:
-    """The file of weights, laid out as constants are come to; those of equal bytes stand there once."""
+    """The file of weights, in the order in which constants are reached; equal bytes are written once."""
 
     def __init__(self) -> None:
         self._places: dict[bytes, int] = {}
@@ -63,7 +63,7 @@ class WeightsFile:
         return self._places[digest]
 
     def pieces(self) -> Iterator[bytes | memoryview]:
-        """The contents of the file, one after the other."""
+        """Yield the contents of the file, one after the other."""
         end = 0
         for begin, array in self._arrays:
             yield bytes(begin - end)
@@ -76,7 +76,7 @@ class WeightsFile:
 
 
 def _written_out(array: Array, data_type: str) -> str | None:
-    """The elements, if they are few and JavaScript's numbers of the data type are sure to be those bits."""
+    """Return the elements, if they are few and JavaScript's numbers of the data type are sure to be those bits."""
     if array.size > MOST_WRITTEN_OUT or data_type == "float16":  # not every engine has a Float16Array
         return None
     flat = array.reshape(-1)
@@ -89,7 +89,7 @@ def _written_out(array: Array, data_type: str) -> str | None:
 
 
 def _shortest(value: np.float32) -> str:
-    """The fewest digits that are this number when they are read as a double and rounded."""
+    """Return the fewest digits that are this number when they are read as a double and rounded."""
     short = float(np.format_float_scientific(value, unique=True, trim="-"))
     return argument(short if np.float32(short) == value else float(value))
 

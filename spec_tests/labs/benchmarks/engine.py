@@ -125,7 +125,8 @@ def _numbers(descriptor):
 def itself(model, feeds, threads, state=NO_STATE, *, clock=perf_counter):
     """The same by onnxruntime, and the seconds that its session took.
 
-    A model with state has two bindings that take turns, on the same memory.
+    A model with state has two bindings that take turns, on the same memory; one with outputs that are no tensors runs
+    without.
     """
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
@@ -134,6 +135,8 @@ def itself(model, feeds, threads, state=NO_STATE, *, clock=perf_counter):
     began = clock()
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     seconds = clock() - began
+    if not all(item.type.startswith("tensor") for item in session.get_outputs()):  # a map, say, which cannot be bound
+        return partial(session.run, None, feeds), seconds
     bound = {name: array.copy() for name, array in feeds.items()}
     inputs = {name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in bound.items()}
     kept = {out: onnxruntime.OrtValue.ortvalue_from_numpy(bound[into].copy()) for out, into in state.items()}

@@ -1,6 +1,7 @@
 """Builds and runs of a model here and in onnxruntime itself, and its way from the file, in turn, by processor time."""
 
 import gc
+import inspect
 import statistics
 from time import process_time
 
@@ -31,7 +32,7 @@ async def taken(call):
     """Seconds of the processor."""
     began = process_time()
     result = call()
-    if result is not None:
+    if inspect.isawaitable(result):
         await result
     return process_time() - began
 

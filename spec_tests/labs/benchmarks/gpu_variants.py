@@ -24,15 +24,21 @@ import numpy as np
 import trio
 
 import webnn_py
+from spec_tests.labs.benchmarks.effective_passes import effective_passes
 from spec_tests.labs.benchmarks.gpu_cases import CASES, Case
 from spec_tests.labs.benchmarks.gpu_large_models import TypedNetwork, decoder_step, resnet_50
 from spec_tests.labs.benchmarks.gpu_models import encoder, mobilenet_v1, recurrent, resnet_18
 from spec_tests.labs.benchmarks.gpu_small import fifty, hundred
 from spec_tests.labs.benchmarks.measure import as_text
 from webnn_py import MLBuffer, MLContext, MLGraph, MLGraphBuilder, MLOperand
+from webnn_py.device.on_wgpu.lowering import KERNEL_PASSES
+from webnn_py.device.on_wgpu.passes.pipeline import PASSES
 from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.rewriting.passes import passes_left_out
+
+VARIANTS = tuple(map(str, dict.fromkeys([*KernelVariant, *PASSES.optional, *KERNEL_PASSES.optional])))
+"""The names of what can be left out: optional kernels and passes."""
 
 CONTROL = "(control)"
 GAIN = 1.05
@@ -304,9 +310,9 @@ QUICK: dict[str, Callable[[], Model]] = {
 
 
 @contextmanager
-def asked() -> Iterator[set[KernelVariant]]:
-    """Collect the variants that builds ask for meanwhile: those that they could use."""
-    names: set[KernelVariant] = set()
+def asked() -> Iterator[set[str]]:
+    """Collect the variants that builds in the context could use: those that they ask for, and passes with an effect."""
+    names: set[str] = set()
     is_on = KernelVariant.__dict__["is_on"]
 
     def noted(variant: KernelVariant) -> bool:
@@ -315,9 +321,11 @@ def asked() -> Iterator[set[KernelVariant]]:
 
     KernelVariant.is_on = property(noted)
     try:
-        yield names
+        with effective_passes() as effective:
+            yield names
     finally:
         KernelVariant.is_on = is_on
+        names.update(effective.intersection(VARIANTS))
 
 
 @attrs.define
@@ -385,7 +393,7 @@ async def compared(ml: webnn_py.ML, model: Model, options: argparse.Namespace) -
     context = await ml.create_context(backend="wgpu")
     with asked() as names:
         whole = await built(context, model)
-    used = [name for name in KernelVariant if name in names]
+    used = [name for name in VARIANTS if name in names]
     contenders = {CONTROL: await built(context, model)}
     failures = {}
     for name in used:
@@ -429,10 +437,10 @@ def as_markdown(found: Mapping[str, dict], device: str) -> str:
             by_variant.setdefault(name, {})[model] = ratios
     lines = [f"{device}: time without a variant, as a multiple of the time with all (in a row; round trip).", ""]
     lines += [f"| variant | models | mean | over {GAIN} | largest | where |", "|---|---|---|---|---|---|"]
-    for name in (CONTROL, *KernelVariant):
+    for name in (CONTROL, *VARIANTS):
         if name in by_variant:
             lines.append(f"| {' | '.join(_cells(name, by_variant[name]))} |")
-    unused = [name for name in KernelVariant if name not in by_variant]
+    unused = [name for name in VARIANTS if name not in by_variant]
     lines += ["", f"In none of the models: {', '.join(unused) or '–'}.", ""]
     lines += ["| model | in a row | round trip | rounds | ratios in a row (round trip) |", "|---|---|---|---|---|"]
     for model, taken in found.items():

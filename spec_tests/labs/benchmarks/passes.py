@@ -18,6 +18,7 @@ from time import perf_counter, process_time
 import numpy as np
 import trio
 
+from spec_tests.labs.benchmarks.effective_passes import effective_passes
 from spec_tests.labs.benchmarks.engine import NO_STATE, contender
 from spec_tests.labs.benchmarks.engine_listed_models import chosen, drawn, fed
 from spec_tests.labs.benchmarks.engine_times import taken
@@ -27,7 +28,7 @@ from spec_tests.labs.real_models.comparison import feeds_of, session_of
 from webnn_py import open_ml
 from webnn_py.device.on_numpy.passes import pipeline as numpy_pipeline
 from webnn_py.device.on_onnxruntime.passes import pipeline as onnxruntime_pipeline
-from webnn_py.rewriting.passes import PassManager, passes_left_out
+from webnn_py.rewriting.passes import passes_left_out
 
 LEAST_RUNS = 7
 OPTIONAL = {
@@ -35,26 +36,6 @@ OPTIONAL = {
     "numpy": (*numpy_pipeline.PASSES.optional, *ROUTINES),
 }
 """The names that are left out, by device."""
-
-
-class Watched:
-    """The passes that change what is built, while it is entered."""
-
-    def __enter__(self):
-        self.names, self._run = set(), PassManager.run
-
-        def run(passes, graph, context):
-            made, reports = self._run(passes, graph, context)
-            for report in reports:
-                shared = {one.rule for one in report.applied} if len(report.names) > 1 else set(report.names)
-                self.names |= shared & set(report.names) if report.is_changed else set()
-            return made, reports
-
-        PassManager.run = run
-        return self
-
-    def __exit__(self, *_):
-        PassManager.run = self._run
 
 
 async def ratios_of(context, draw, feed, optional, seconds):
@@ -67,9 +48,9 @@ async def ratios_of(context, draw, feed, optional, seconds):
         with passes_left_out(*names), routines_left_out(*names):
             return await contender(context, builder, outputs, feeds, NO_STATE, clock=process_time)
 
-    with Watched() as watched:
+    with effective_passes() as changing:
         await built()
-    variants = [(), *((name,) for name in optional if name in watched.names or name in ROUTINES)]
+    variants = [(), *((name,) for name in optional if name in changing or name in ROUTINES)]
     if len(variants) == 1:
         return None
     made = [await built(*names) for names in variants]

@@ -7,7 +7,7 @@ import numpy as np
 
 from spec_tests.labs.differential.program import Program, Step, descriptor_text
 from webnn_py.descriptors import DATA_TYPES, MLOperandDescriptor
-from webnn_py.operators.declaration import SPEC_NAMES
+from webnn_py.operators.declaration import spec_name_of
 from webnn_py.operators.examples import examples_of
 from webnn_py.operators.registry import OPERATORS
 
@@ -174,7 +174,7 @@ def written(number, operator, given, rng):
     for name, parameter in operator.parameters.items():
         if name not in given:
             continue
-        text, spelling = operands.spelled(given[name]), SPEC_NAMES.get(name, name)
+        text, spelling = operands.spelled(given[name]), spec_name_of(name)
         if isinstance(given[name], Raw):
             operands.features.add(f"{spelling}={text}")
         if parameter.required:

@@ -14,7 +14,7 @@ from spec_tests.support.random_graphs.programs import CATEGORIES, FREQUENT
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Node
 from webnn_py.graph import Value as Edge
-from webnn_py.operators.declaration import SPEC_NAMES
+from webnn_py.operators.declaration import spec_name_of
 from webnn_py.operators.registry import OPERATORS
 
 TYPES = ("float32", "float32", "float32", "float16", "int32", "int64", "uint32", "int8", "uint8", "uint64")
@@ -118,7 +118,7 @@ def call_text(call):
         if parameter.required:
             positional.append(spelled(bound[name]))
         else:
-            named.append(f"{SPEC_NAMES.get(name, name)}: {spelled(bound[name])}")
+            named.append(f"{spec_name_of(name)}: {spelled(bound[name])}")
     options = [f"{{{', '.join(named)}}}"] if named else []
     left = ", ".join(value.name for value in call.results)
     left = f"[{left}]" if call.in_list else left
@@ -131,7 +131,7 @@ def features_of(call, constants):
     bound = inspect.signature(operator.function).bind(*call.args, **call.options).arguments
     found = {value.data_type for value in (*call.operands, *call.results)}
     for name, value in bound.items():
-        spelling = SPEC_NAMES.get(name, name)
+        spelling = spec_name_of(name)
         if isinstance(value, str):
             found.add(f"{spelling}={value}")
         elif name == "padding" and value is not None and any(value):

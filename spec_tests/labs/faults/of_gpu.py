@@ -49,7 +49,7 @@ def gpu_extreme_loses_nan(extreme, kind, function):
     return attrs.evolve(combiner, finish=lambda variables: [variables[0]])
 
 
-@FAULTS.at(f"{CODEGEN}.reduction.combiners.place_of_extreme", CASES, only="wgpu and arg_m")
+@FAULTS.at(f"{CODEGEN}.reduction.combiners.index_of_extreme", CASES, only="wgpu and arg_m")
 def gpu_last_of_equal_extremes(place, kind, index_kind, *, highest):
     combiner = place(kind, index_kind, highest=highest)
 
@@ -70,9 +70,9 @@ def gpu_last_step_of_a_gemv_is_left_out(steps, plan):
     return max(1, steps(plan) - 1)
 
 
-@FAULTS.at(f"{CODEGEN}.convolution.winograd.of_products", f"{GPU}/test_winograd.py")
-def gpu_winograd_results_change_places(of_products, products):
-    return of_products(products)[::-1]
+@FAULTS.at(f"{CODEGEN}.convolution.winograd.transform_products", f"{GPU}/test_winograd.py")
+def gpu_winograd_results_change_places(transform, products):
+    return transform(products)[::-1]
 
 
 @FAULTS.at(f"{CODEGEN}.recurrence.problem.Recurrence.time", f"{GPU}/test_recurrence.py")
@@ -116,8 +116,8 @@ def gpu_epilogue_hides_what_others_read(contains, fusion, node, value):
     return True
 
 
-@FAULTS.at(f"{CODEGEN}.joining.joined_kernel.Uses.is_within", f"{GPU}/test_joining.py")
-def gpu_joined_kernel_keeps_what_others_read(is_within, uses, buffer, begin, end):
+@FAULTS.at(f"{CODEGEN}.joining.joined_kernel.Lifetimes.is_within", f"{GPU}/test_joining.py")
+def gpu_joined_kernel_keeps_what_others_read(is_within, lifetimes, buffer, begin, end):
     return True
 
 

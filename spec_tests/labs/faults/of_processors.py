@@ -29,9 +29,9 @@ def numpy_integers_are_divided_down(divide, a, b, output, remainder):
     np.floor_divide(a, b, out=output)
 
 
-@FAULTS.at(f"{KERNELS}.arithmetic.extreme", CASES, only="numpy and (max or min)")
-def numpy_extreme_loses_nan(extreme, node, choose):
-    return extreme(node, {np.maximum: np.fmax, np.minimum: np.fmin}[choose])
+@FAULTS.at(f"{KERNELS}.arithmetic.choose_into", CASES, only="numpy and (max or min)")
+def numpy_extreme_loses_nan(choose_into, choose, a, b, output):
+    choose_into({np.maximum: np.fmax, np.minimum: np.fmin}[choose], a, b, output)
 
 
 @FAULTS.at(f"{KERNELS}.indexing.positions", CASES, only="numpy and gather")

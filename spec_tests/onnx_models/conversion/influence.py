@@ -15,7 +15,16 @@ from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
 
 from spec_tests.onnx_models.single_node import expected, run
 from webnn_py.onnx_models import InvalidModelError, UnsupportedModelError
-from webnn_py.onnx_models.rule_table.arguments import FLAGS
+from webnn_py.onnx_models.rule_table.registry import RULES
+
+FLAGS = {
+    name
+    for versions in RULES.values()
+    for item in versions.values()
+    for name, kind in item.attribute_types.items()
+    if kind is bool
+}
+"""Attributes that are 0 or 1."""
 
 NUMBERS = {"INT": (1, 0, 2, 3, -1), "FLOAT": (0.5, 2.0, 0.01, 1.0, 0.0)}
 LISTS = ([1], [2], [0], [-1], [1, 1], [2, 2], [2, 1], [1, 0], [0, 1, 1, 0], [1, 1, 1, 1], [1] * 6, [0.3], [0.3, 0.4])
@@ -50,7 +59,6 @@ IS_LIKE_WEIGHTS = "repeats the shape of the weights"
 OF_8_BITS = "is of floats of 8 bits"
 ONLY_SHAPE = "gives its shape alone"
 WITHOUT_INFLUENCE = {
-    (None, "consumed_inputs"): "was a hint for memory",
     (None, "kernel_shape"): IS_LIKE_WEIGHTS,
     (None, "saturate"): OF_8_BITS,
     (None, "round_mode"): OF_8_BITS,

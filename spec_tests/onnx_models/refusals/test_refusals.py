@@ -254,7 +254,7 @@ REFUSALS = [
     ),
     (case("ai.onnx.ml.Scaler", 1, X, scale=[1.0, 2.0]), "the length of attribute scale is 2; it must be 1 or 4"),
     (case("ai.onnx.ml.Normalizer", 1, X, norm="L1"), "the rank of the input is 3; it must be 1 or 2"),
-    (case("ai.onnx.ml.Normalizer", 1, X[0], norm="L3"), "attribute norm is L3; it must be MAX, L1, L2"),
+    (case("ai.onnx.ml.Normalizer", 1, X[0], norm="L3"), "attribute norm is L3; it must be MAX, L1 or L2"),
     (
         case("ai.onnx.ml.LinearRegressor", 1, X[0], coefficients=[1.0, 2.0], targets=1),
         "the coefficients is 2; it must be 1 times the features of the input [3, 4]",

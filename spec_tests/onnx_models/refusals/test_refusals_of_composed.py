@@ -78,7 +78,7 @@ REFUSALS = [
     (case("LRN", 13, X, size=0), "the rank of the input and attribute size is 3 and 0; it must be at least 3, and at"),
     (
         case("ScatterND", 16, X, given([0]), X[:1], reduction="sum"),
-        "attribute reduction is sum; it must be none, add, mul, max, min",
+        "attribute reduction is sum; it must be none, add, mul, max or min",
     ),
     (
         case("ScatterND", 16, X, given([[0]]), X[:1], reduction="add"),

@@ -43,7 +43,7 @@ test_linear_attention = compared(
         (case("delta", STATE, None, floats(BATCH, STEPS, 3)), "the width of decay or beta is 3; it must be 1 or 2"),
         (case("linear", STATE[:1]), "the shape of input past_state is [1, 2, 4, 5]; it must be [2, 2, 4, 5]"),
         (case("linear", queries=3), "attributes q_num_heads and kv_num_heads is 3 and 2; it must be at least 1"),
-        (case("other"), "attribute update_rule is other; it must be linear, gated, delta, gated_delta"),
+        (case("other"), "attribute update_rule is other; it must be linear, gated, delta or gated_delta"),
     ],
     ids=lambda item: item if isinstance(item, str) else "",
 )

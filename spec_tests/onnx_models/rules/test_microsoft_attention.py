@@ -165,7 +165,7 @@ async def test_causal_attention_to_other_keys_is_refused(context):
             {"local_window_size": 0},
             "attribute local_window_size is 0; it must be -1 for all keys, or",
         ),
-        ({"known": (5, 6)}, {"kv_cache_bit_width": 8}, "is 0, 0, 8, NONE and NONE; it must be 0, 0, 0, NONE and NONE"),
+        ({"known": (5, 6)}, {"kv_cache_bit_width": 8}, "attribute kv_cache_bit_width is 8; it must be 0"),
     ],
 )
 async def test_lengths_and_windows_that_are_not_supported_are_refused(context, inputs, attributes, text):

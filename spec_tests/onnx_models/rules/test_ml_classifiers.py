@@ -18,6 +18,7 @@ test_classes_are_scored_and_the_best_has_its_label = compared(
     *(node("ai.onnx.ml.LinearClassifier", 1, X, **TWO, **BOTH, post_transform=item) for item in TRANSFORMS),
     node("ai.onnx.ml.LinearClassifier", 1, np.array([[3, -7]]), **THREE, **BOTH),
     node("ai.onnx.ml.LinearClassifier", 1, X, **{**THREE, "coefficients": [*THREE["coefficients"]] * 2}, **BOTH),
+    node("ai.onnx.ml.LinearClassifier", 1, X, **{**THREE, "classlabels_ints": [0, 1, 2]}, **BOTH),
     node("ai.onnx.ml.LinearClassifier", 1, X[0], **TWO, **BOTH, multi_class=1),
     node(
         "ai.onnx.ml.ZipMap", 1, X, classlabels_int64s=[4, 9], oracle=[X]
@@ -52,6 +53,17 @@ async def test_scores_are_had_without_labels_that_are_strings(context):
     (ours,) = await run(context, written.SerializeToString(), {"x": X})
     np.testing.assert_allclose(ours, [[item["no"], item["yes"]] for item in maps], rtol=1e-6)
     assert set(model.outputs) == {"label", "map"}
+
+
+async def test_scores_and_their_map_may_both_be_outputs(context):
+    classifier = helper.make_node("LinearClassifier", ["x"], ["label", "scores"], domain="ai.onnx.ml", **THREE)
+    zipped = helper.make_node(
+        "ZipMap", ["scores"], ["map"], domain="ai.onnx.ml", classlabels_int64s=THREE["classlabels_ints"]
+    )
+    scores, mapped = await run(
+        context, make_model([classifier, zipped], {"x": X}, ["scores", "map"], opset=18), {"x": X}
+    )
+    np.testing.assert_array_equal(scores, mapped)
 
 
 @pytest.mark.parametrize(

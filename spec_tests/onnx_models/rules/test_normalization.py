@@ -10,6 +10,10 @@ def floats(*shape):
 
 
 IMAGE, SEQUENCE, FEATURES = floats(2, 4, 5, 6), floats(2, 4, 7), floats(3, 4)
+CHANNELS = IMAGE[0, :, 0, 0].copy()
+COLUMN = CHANNELS[:, None, None]
+NORMALIZED = (IMAGE - COLUMN) / np.sqrt(COLUMN + np.float32(1e-5)) * COLUMN + COLUMN
+BEFORE_OPSET_7 = {"is_test": 1, "oracle": [NORMALIZED], "relative": 1e-4}
 
 
 test_batch_normalization = compared(
@@ -18,6 +22,8 @@ test_batch_normalization = compared(
         for data in (IMAGE, SEQUENCE, FEATURES)
     ),
     node("BatchNormalization", [7, 9, 14, 15], IMAGE, *(floats(4) for _ in range(4)), epsilon=0.1, momentum=0.5),
+    node("BatchNormalization", 6, IMAGE, *[CHANNELS] * 4, **BEFORE_OPSET_7),
+    node("BatchNormalization", 1, IMAGE, *[CHANNELS] * 4, consumed_inputs=[0] * 5, **BEFORE_OPSET_7),
 )
 
 

@@ -66,6 +66,7 @@ test_windows_over_one_axis = compared(
 test_dilations_and_types = compared(
     node("MaxPool", [10, 11, 12, 22], IMAGE, kernel_shape=[3, 2], dilations=[2, 3]),
     node("MaxPool", [10, 11, 12, 22], IMAGE, kernel_shape=[3, 2], dilations=[2, 1], pads=[2, 0, 1, 1]),
+    node("AveragePool", 1, IMAGE, kernel_shape=[2, 2], pads=[0, 1, 1, 0], strides=[1, 2], oracle=7),
     node("AveragePool", [19, 22], IMAGE, kernel_shape=[3, 2], dilations=[2, 3]),
     node("AveragePool", [19, 22], IMAGE, kernel_shape=[3, 3], dilations=[2, 2], pads=[1, 1, 1, 1], count_include_pad=1),
     node("LpPool", [18, 22], IMAGE, kernel_shape=[3, 2], dilations=[2, 3]),

@@ -13,7 +13,7 @@ made once.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -110,6 +110,18 @@ def kernel(
         return make
 
     return register
+
+
+def kernels(
+    make: Callable[[Node, np.ufunc], Kernel], functions: Mapping[Operator[..., Any], Any], *, work: Work = elements
+) -> None:
+    """Register the kernels of several operators, whose maker takes a node and the operator's numpy function."""
+
+    def enter(operator: Operator[..., Any], function: np.ufunc) -> None:
+        _enter(operator, NumpyEntry(lambda node: make(node, function), None, work))
+
+    for operator, function in functions.items():
+        enter(operator, function)
 
 
 def view(

@@ -22,10 +22,6 @@ NEEDED: Final = ("onnxruntime", "onnx")
 MOST_THREADS: Final = 1024
 
 
-def _is_installed() -> bool:
-    return all(find_spec(name) is not None for name in NEEDED)
-
-
 @contextmanager
 def _reporting_missing_packages() -> Iterator[None]:
     try:
@@ -53,7 +49,7 @@ async def _open(request: OpenRequest) -> Backend:
 
 
 def _probe(_power_preference: str) -> Suitability:
-    return Suitability.ENGINE if _is_installed() else Suitability.ABSENT
+    return Suitability.ENGINE if all(map(find_spec, NEEDED)) else Suitability.ABSENT
 
 
 def _thread_count(value: object) -> int:

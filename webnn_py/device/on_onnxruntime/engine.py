@@ -28,7 +28,7 @@ DISABLED: Final[Mapping[str, str]] = {
 """The optimizers that are always disabled, by onnxruntime's names, each with what it would change."""
 
 FUSES_TRANSPOSES: Final = "MatmulTransposeFusion"
-"""The optimizer that may end the process where a Cast lies between a Transpose and a MatMul, in 1.31 and 1.32."""
+"""The optimizer that may end the process where a Cast is between a Transpose and a MatMul, in 1.31 and 1.32."""
 
 FUSES_INTO_GEMM: Final = "GemmTransposeFusion"
 """The optimizer that removes a Transpose of a Gemm with two of them, although the graph returns its result."""

@@ -67,7 +67,7 @@ class SpareBuffers:
         return buffer
 
     def give(self, buffer: HostBuffer) -> None:
-        """Keep a buffer that nobody reads any more, unless that exceeds the limit."""
+        """Keep a buffer that is no longer read, unless that exceeds the limit."""
         if self._byte_length + buffer.nbytes > MOST_SPARE:
             buffer.unbind()
             return

@@ -82,7 +82,7 @@ def _without_display_server() -> Iterator[None]:
 
 
 def choose(power_preference: str, *, software: bool) -> wgpu.GPUAdapter | None:
-    """The adapter that suits best, or None; ones that are only software just when ``software``."""
+    """Return the adapter that suits best, or None; ones that are only software just when ``software``."""
     order = _ORDER[power_preference]
 
     def rank(adapter: wgpu.GPUAdapter) -> int:
@@ -94,7 +94,7 @@ def choose(power_preference: str, *, software: bool) -> wgpu.GPUAdapter | None:
 
 
 def find(wanted: int | str) -> wgpu.GPUAdapter | None:
-    """The adapter of an index, or the one whose name contains a text in whatever case; None where there is none at all.
+    """Return the adapter of an index or whose name contains a text in any case; None if the machine has no adapter.
 
     Raises:
         NotSupportedError: there is no such adapter.
@@ -119,14 +119,14 @@ def find(wanted: int | str) -> wgpu.GPUAdapter | None:
 
 
 def request_device(adapter: wgpu.GPUAdapter) -> wgpu.GPUDevice:
-    """A device with the adapter's own limits and the features that kernels use."""
+    """Return a device with the adapter's own limits and the features that kernels use."""
     features = [name for name in WANTED_FEATURES if name in adapter.features]
     limits = {name: adapter.limits[name] for name in WANTED_LIMITS if name in adapter.limits}
     return adapter.request_device_sync(label="webnn_py", required_features=features, required_limits=limits)
 
 
 def no_adapter() -> NotSupportedError:
-    """What to say when there is none."""
+    """Return the message for a machine without an adapter."""
     return NotSupportedError(
         "no adapter for WebGPU: no Vulkan, Metal or Direct3D 12 driver was found; install your GPU's driver, or a "
         "software one (Debian and Ubuntu: apt install mesa-vulkan-drivers)"
@@ -134,7 +134,7 @@ def no_adapter() -> NotSupportedError:
 
 
 def describe(device: wgpu.GPUDevice | wgpu.GPUAdapter) -> BackendInfo:
-    """Where a device runs, or one of an adapter would."""
+    """Return the description of a device, or of an adapter that one could be opened on."""
     info: Any = device.info if isinstance(device, wgpu.GPUAdapter) else device.adapter.info
     driver = " ".join(filter(None, (info["backend_type"], info["description"])))
     features = tuple(name for name in WANTED_FEATURES if name in device.features)
@@ -144,13 +144,13 @@ def describe(device: wgpu.GPUDevice | wgpu.GPUAdapter) -> BackendInfo:
 
 
 def _name(info: Any) -> str:
-    """What ``BackendInfo.adapter`` says."""
+    """Return the adapter's name as in ``BackendInfo.adapter``."""
     kind = "software" if info["adapter_type"] == "CPU" else info["adapter_type"]
     return f"{info['device']} ({kind})"
 
 
 def features_of(device: wgpu.GPUDevice) -> Features:
-    """What kernels may use on a device."""
+    """Return the features that kernels may use on a device."""
     limits, info = device.limits, device.adapter.info
     return Features(
         shader_f16="shader-f16" in device.features,

@@ -126,7 +126,7 @@ class WgpuBackend:
             raise
 
     def stage(self, array: HostArray) -> HostArray | StagedBytes:
-        """A copy of an array that is to be written; a large one lies in mapped memory."""
+        """Return a copy of an array that is to be written; a large one lies in mapped memory."""
         return self._uploads.stage(array) or array.copy()
 
     def write(self, storage: Storage, data: HostArray | StagedBytes) -> None:
@@ -159,7 +159,7 @@ class WgpuBackend:
         return data
 
     async def _read_in_slices(self, storage: Storage) -> HostArray:
-        """The GPU copies some slices while the host copies one."""
+        """Let the GPU copy some slices while the host copies one."""
         data: HostArray = np.empty(storage.descriptor.shape, storage.descriptor.data_type)
         waiting: deque[tuple[HostArray, wgpu.GPUBuffer, Ticket]] = deque()
         for start in range(0, data.nbytes, SLICE_READ):
@@ -239,7 +239,7 @@ class WgpuBackend:
         data.destroy()
 
     def check_foreign(self, value: object, descriptor: MLOperandDescriptor) -> wgpu.GPUBuffer:
-        """A user's GPU buffer as memory for ``descriptor``; ``TypeError`` when it cannot be."""
+        """Return a user's GPU buffer as memory for ``descriptor``; ``TypeError`` when it cannot be."""
         return check_foreign(value, descriptor, self.device)
 
     def _check_usable(self, *storages: Storage) -> None:
@@ -248,14 +248,14 @@ class WgpuBackend:
                 check_usable(storage.data, self.device, self._pipelines.layout((False,))[0])
 
     def lend(self, storage: Storage, come_back: Callable[[], None], is_out: Callable[[], bool]) -> LentBuffer:
-        """The memory of ``storage`` for a user, who gives it back by ``come_back`` while it ``is_out``."""
+        """Return the memory of ``storage`` for a user, who gives it back by ``come_back`` while it ``is_out``."""
         self.flush()  # the user's submissions come behind what is collected
         return LentBuffer(storage.data, self.device, come_back, is_out)
 
     # --- graphs ----------------------------------------------------------------------------------------------
 
     async def compile(self, graph: Graph, told: Callable[[int, int], None] | None = None) -> WgpuGraph:
-        """Write the kernels and compile their pipelines, in a worker thread; ``told`` how many are there, of all."""
+        """Write and compile the kernels in a worker thread; ``told`` is called with how many are done, and of all."""
         return await self._in_thread(self._compile, graph, told)
 
     async def _in_thread(self, function: Callable[..., T], *given: Any) -> T:
@@ -269,11 +269,11 @@ class WgpuBackend:
         return compiled
 
     def cache_statistics(self) -> CacheStatistics:
-        """What is kept of pipelines."""
+        """Return the counts of the cache of pipelines."""
         return self._pipelines.statistics()
 
     async def compile_telling(self, graph: Graph, progress: OnProgress) -> WgpuGraph:
-        """Likewise; ``progress`` is told how many pipelines are compiled."""
+        """Compile a graph and report to ``progress`` how many pipelines are compiled."""
         return await self.compile(graph, now_and_then(progress))
 
     def _compile(self, graph: Graph, told: Callable[[int, int], None] | None) -> WgpuGraph:
@@ -282,12 +282,12 @@ class WgpuBackend:
 
     @property
     def code_identity(self) -> str:
-        """What kernels depend on: adapter, driver, features, limits, and what compiles them."""
+        """The properties that kernels depend on: adapter, driver, features, limits, and the compiler."""
         limits = sorted((name, value) for name, value in self.device.limits.items())
         return f"{self.info.adapter}; {self.info.driver}; wgpu {wgpu.__version__}; {self._features}; {limits}"
 
     async def save_code(self, compiled: WgpuGraph) -> SavedCode:
-        """The kernels of a graph, and the bytes of its constants, read back."""
+        """Return the kernels of a graph, and the bytes of its constants, read back."""
         contents: dict[DeviceMemory, Bytes] = {}
         for memory in compiled.constant_memory():
             storage = Storage(MLOperandDescriptor("uint8", (memory.size,)))
@@ -301,7 +301,7 @@ class WgpuBackend:
         return await self._in_thread(lambda: WgpuGraph.of_saved(from_saved(code), *shared))
 
     async def compile_dynamic(self, dynamic: DynamicGraph) -> DynamicWgpuGraph:
-        """Likewise, of a graph with named dimensions: one set of kernels for all sizes that are computed alike."""
+        """Compile a graph with named dimensions: one set of kernels for all sizes that are computed alike."""
         shared = self.device, self._queue, self._pipelines, self._features, self._constants
         return await self._in_thread(DynamicWgpuGraph, dynamic, *shared)
 
@@ -345,7 +345,7 @@ class WgpuBackend:
             raise
 
     def flush(self) -> None:
-        """Submit what is collected; buffers tell of a failure."""
+        """Submit what is collected; a failure is recorded in the buffers that it should have written."""
         if self._unsubmitted:
             try:
                 self._submit(self._queue.submit)
@@ -441,5 +441,5 @@ class TimingWgpuBackend(WgpuBackend):
 
 
 def backend_type(device: wgpu.GPUDevice) -> type[WgpuBackend]:
-    """What suits a device, by its features."""
+    """Return the backend for a device, by its features."""
     return TimingWgpuBackend if FEATURE in device.features else WgpuBackend

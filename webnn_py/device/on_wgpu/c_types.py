@@ -17,7 +17,7 @@ _PLAIN: Final = re.compile(r"(WGPU\w+) ?(?:(\*)|\[(\d*)\]) ?")
 
 
 def find_by_name(parser: Any, text: str) -> Any:
-    """The type that ``text`` names, as cffi's parser would say it; None where only that can tell."""
+    """Return the type that ``text`` names, as cffi's parser would; None if it is no plain name."""
     match = _PLAIN.fullmatch(text)
     declared = match and parser._declarations.get(f"typedef {match[1]}")
     if not (match and declared):

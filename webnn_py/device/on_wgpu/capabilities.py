@@ -1,4 +1,4 @@
-"""What GPUs can do: data types, operators, the longest operand."""
+"""Capabilities of GPUs: data types, operators, the longest operand."""
 
 from functools import cache, partial
 from typing import Any
@@ -14,7 +14,7 @@ from webnn_py.operators.declaration import Operator
 
 
 def longest_operand(device: wgpu.GPUDevice) -> int:
-    """The most bytes that an operand may have."""
+    """Return the most bytes that an operand may have."""
     limits: Any = device.limits
     longest: int = min(limits["max-storage-buffer-binding-size"], limits["max-buffer-size"])
     # A byte less than what fits: web-platform-tests take a byte more for a whole number of elements that does not fit.

@@ -31,7 +31,7 @@ GPU_NODES: Final = (
 
 
 def _may_have_gpu() -> bool:
-    """Whether it is worth loading drivers, which takes a second and 70 MB, to look for hardware."""
+    """Return whether it is worth loading drivers, which takes a second and 70 MB, to look for hardware."""
     if sys.platform != "linux":
         return True
     return any(os.access(node, os.R_OK | os.W_OK) for node in chain.from_iterable(map(iglob, GPU_NODES)))
@@ -74,7 +74,7 @@ def _policy(request: OpenRequest) -> Any:
 
 
 def _checked_device(given: object) -> Any:
-    """The user's ``wgpu.GPUDevice``."""
+    """Return the user's ``wgpu.GPUDevice``."""
     import wgpu  # noqa: PLC0415 - takes its time
 
     if not isinstance(given, wgpu.GPUDevice):
@@ -83,7 +83,7 @@ def _checked_device(given: object) -> Any:
 
 
 def _take_shared_device(wanted: int | str | None, power_preference: str) -> Any:
-    """The device of the adapter that is asked for, or that suits best; drivers take their time."""
+    """Return the device of the adapter that is asked for, or that suits best; drivers take their time."""
     from webnn_py.device.on_wgpu import adapters  # noqa: PLC0415 - loads wgpu
 
     adapter = adapters.choose(power_preference, software=True) if wanted is None else adapters.find(wanted)

@@ -1,11 +1,11 @@
-"""From a graph to kernels: which values lie where, which nodes become one kernel, and in what order they run."""
+"""Lowering of a graph to kernels: the memory of values, the nodes of each kernel, and the order of kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TypeGuard
+from typing import Final, TypeGuard
 
 import attrs
 
@@ -13,11 +13,13 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_wgpu.codegen.attention.emit import can_emit, emit_attention
 from webnn_py.device.on_wgpu.codegen.copies import copy_kernel, is_exchanged
 from webnn_py.device.on_wgpu.codegen.elementwise import emit_elementwise
-from webnn_py.device.on_wgpu.passes.attention_fusion import AttentionFusion
-from webnn_py.device.on_wgpu.passes.computed_sides import computed_sides
-from webnn_py.device.on_wgpu.passes.elementwise_fusion import ElementwiseFusion
+from webnn_py.device.on_wgpu.codegen.joining.runs import joined
+from webnn_py.device.on_wgpu.passes.attention_fusion import ATTENTION_FUSION, fuse_attention
+from webnn_py.device.on_wgpu.passes.computed_sides import COMPUTED_SIDES, compute_sides
+from webnn_py.device.on_wgpu.passes.elementwise_fusion import ELEMENTWISE_FUSION, fuse_elementwise
 from webnn_py.device.on_wgpu.passes.epilogue_fusion import EpilogueFusion
-from webnn_py.device.on_wgpu.passes.kernel_nodes import nodes_computed, with_nodes
+from webnn_py.device.on_wgpu.passes.kernel_groups import KernelGroups
+from webnn_py.device.on_wgpu.passes.kernel_nodes import with_nodes
 from webnn_py.device.on_wgpu.records.buffer import Buffer, Place
 from webnn_py.device.on_wgpu.records.computed_side import ComputedSide
 from webnn_py.device.on_wgpu.records.element import Element
@@ -29,60 +31,75 @@ from webnn_py.device.on_wgpu.records.partial_sums import PartialSums
 from webnn_py.device.on_wgpu.records.table import WgslEntry, entry_of
 from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.device.shared_constants import Identity
-from webnn_py.graph import Constant, Graph, Node, Output, Value
+from webnn_py.graph import Constant, Node, Output, Value
 from webnn_py.operators import movement
+from webnn_py.rewriting.passes import GroupingPass, HasNodes, PassContext, PassManager
+from webnn_py.rewriting.report import AppliedRule, PassReport, RefusedRule, fused_into
+
+KERNEL_JOINING: Final = "kernel-joining"
+
+
+@attrs.frozen
+class LoweringContext(PassContext):
+    """Facts that the walk over a graph may use.
+
+    Attributes:
+        known: where values are that were computed before.
+        identity_of: returns the identity of a constant.
+        begin: called with each kernel that runs with the graph, so that it may begin to compile it.
+        joins: whether small kernels are joined.
+    """
+
+    known: Mapping[Value, Buffer] = attrs.field(factory=dict)
+    identity_of: Callable[[Value], Identity | None] = lambda _value: None
+    begin: Callable[[Sequence[Kernel]], object] = lambda _kernels: None
+    joins: bool = True
+
+
+@attrs.frozen
+class KernelSequence:
+    """The kernels of a graph.
+
+    Attributes:
+        nodes: the kernels of each run, in order.
+        prologue: the kernels that make other forms of constants, once; not all of these forms are needed.
+        features: what they may use.
+    """
+
+    nodes: Sequence[Kernel]
+    prologue: Sequence[Kernel]
+    features: Features
 
 
 class GraphLowering(Lowering):
-    """The walk over a graph that turns its nodes into kernels, one after the other."""
+    """The walk over a graph that turns its nodes into kernels, one after the other.
 
-    def __init__(
-        self,
-        graph: Graph,
-        features: Features,
-        known: Mapping[Value, Buffer],
-        identity_of: Callable[[Value], Identity | None],
-        begin: Callable[[Sequence[Kernel]], object],
-    ) -> None:
-        """Look at the graph.
+    Args:
+        groups: the nodes, grouped by kernel.
+        context: what it may use.
+    """
 
-        Args:
-            graph: what to lower.
-            features: what kernels may use.
-            known: where values lie that are computed elsewhere.
-            identity_of: the identity of a constant.
-            begin: is told of each kernel that runs with the graph, so that it may begin to compile it.
-        """
-        self.features = features
+    def __init__(self, groups: KernelGroups, context: LoweringContext) -> None:
+        self.features = groups.features
         self.kernels: list[Kernel] = []
         self.prologue: list[Kernel] = []
-        self._graph = graph
+        self._graph = groups.graph
+        self._context = context
         self._repacked: dict[Place, Buffer] = {}
         self._places: dict[Value, Place] = {}
         self._left: dict[Value, PartialSums] = {}
-        self._output_buffers: dict[Value, Buffer] = {}
-        self._known = known
-        self._identity_of = identity_of
-        self._begin = begin
-        self._done: set[Node] = set()
+        self._output_buffers = groups.written
+        self._elementwise = groups.elementwise.copy()
+        self._attentions = groups.attentions
+        self._sides = groups.sides
+        self._epilogues = EpilogueFusion(self._elementwise, context)
+        self._done = set(groups.taken)
         self._fused: list[Node] = []  # into the kernels that are being written
-        self._written: list[int] = []  # which of all kernels these are
-        self._turn: Node | None = None  # that is being lowered
-        for name, graph_input in graph.inputs.items():
+        self._written: list[int] = []  # the numbers of these kernels
+        self._turn: Node | None = None  # the node that is being lowered
+        for name, graph_input in groups.graph.inputs.items():
             buffer = Buffer("input", graph_input.descriptor.byte_length, name)
             self._places[graph_input] = Place(buffer, Layout.dense(graph_input.descriptor.shape))
-        for name, value in graph.outputs.items():
-            self._output_buffers.setdefault(value, Buffer("output", value.descriptor.byte_length, name))
-        for value, buffer in list(self._output_buffers.items()):
-            for reshaped in reshaped_from(value):
-                self._output_buffers.setdefault(reshaped, buffer)
-        self._fusion = ElementwiseFusion(graph, self._output_buffers, features.max_storage_buffers)
-        self._epilogues = EpilogueFusion(self._fusion)
-        search = AttentionFusion(self._fusion, self._output_buffers, partial(can_emit, features=features))
-        self._attentions = search.find(graph)
-        self._done |= {node for attention in self._attentions.values() for node in attention.nodes}
-        self._sides = computed_sides(graph, self._fusion, self._output_buffers, self._done | {*self._attentions})
-        self._done |= {node for side in self._sides.values() for node in side.nodes}
 
     # --- what kernel writers use, as the protocol says -------------------------------------------------------
 
@@ -96,9 +113,17 @@ class GraphLowering(Lowering):
             if node is None:
                 self._places[value] = Place(self._constant(value), Layout.dense(value.descriptor.shape))
             else:
+                self._refuse_operand(node)
                 with self._kernels_of(node):
                     emit_elementwise(self, node)
         return self._places[value]
+
+    def _refuse_operand(self, node: Node) -> None:
+        """Record that the kernel that reads a node's result does not compute it."""
+        if KernelVariant.OPERAND_FUSION.is_on:
+            (reader,) = self._elementwise.nodes_reading(node.results[0])
+            where, reason = fused_into([node], reader), "too many buffers, or elements of four bits"
+            self._context.refused.append(RefusedRule(KernelVariant.OPERAND_FUSION, where, reason))
 
     def dense(self, value: Value) -> Buffer:
         place = self.place(value)
@@ -131,8 +156,8 @@ class GraphLowering(Lowering):
         return place
 
     def _transposed(self, value: Value) -> tuple[Layout, Value] | None:
-        """How to lay a value so that its transposition is dense, and that; None where it need not be or cannot."""
-        readers = self._fusion.nodes_reading(value)
+        """Return the layout of a value whose transposition is dense, and the transposition; None if it has no use."""
+        readers = self._elementwise.nodes_reading(value)
         if value in self._output_buffers or len(readers) != 1 or readers[0].operator is not movement.transpose:
             return None
         permutation, transposed = readers[0].options["permutation"], readers[0].results[0]
@@ -144,10 +169,10 @@ class GraphLowering(Lowering):
         return (layout, transposed) if layout.vec4s() is not None and KernelVariant.TRANSPOSED_STORE.is_on else None
 
     def _needs_copy(self, value: Value, layout: Layout) -> bool:
-        """Whether a value that lies so has to be copied, as an output or for a view of it that no layout can say."""
+        """Return whether a value in a layout has to be copied, as an output or for a view that no layout describes."""
         if layout.is_dense:
             return False
-        views = [(node, entry_of(node).layout) for node in self._fusion.nodes_reading(value)]
+        views = [(node, entry_of(node).layout) for node in self._elementwise.nodes_reading(value)]
         return value in self._output_buffers or any(rule and rule(node, layout) is None for node, rule in views)
 
     def scratch(self, descriptor: MLOperandDescriptor) -> Buffer:
@@ -164,7 +189,7 @@ class GraphLowering(Lowering):
             self.prologue.append(kernel)  # not all of these are needed
             return
         self.kernels.append(kernel)
-        self._begin([kernel])
+        self._context.begin([kernel])
 
     def _copy(self, place: Place, target: Buffer, value: Value, descriptor: MLOperandDescriptor) -> None:
         """Copy a value; a picture shows it as a part of what makes the value or, of an input, of what reads it."""
@@ -174,15 +199,18 @@ class GraphLowering(Lowering):
 
     @contextmanager
     def _kernels_of(self, node: Node) -> Iterator[None]:
-        """What is emitted meanwhile, but for mere copies, computes a node and those that are fused into it."""
+        """Record that the kernels emitted in the context, copies excepted, compute a node and those fused into it."""
         around = self._fused, self._written
         self._fused, self._written = [node], []
         yield
         fused = node.operands.get(entry_of(node).fuses or "")
         if isinstance(fused, Output) and (self.deferred(fused) or fused in self._left):
+            name = KernelVariant.PARTIAL_SUMS if fused in self._left else KernelVariant.OPERAND_FUSION
+            where = fused_into(self._elementwise.within(fused.node), node)
+            self._context.applied.append(AppliedRule(name, where))
             self._fused.insert(0, fused.node)
         kernels = [self.kernels[index] for index in self._written]
-        nodes = nodes_computed(self._fused, self._fusion.is_inlined)
+        nodes = self._elementwise.within(*self._fused)
         for index, kernel in zip(self._written, with_nodes(kernels, nodes), strict=True):
             self.kernels[index] = kernel
         self._fused, self._written = around
@@ -204,28 +232,28 @@ class GraphLowering(Lowering):
         return Buffer("constant" if source.kind == "constant" else "block", byte_length)
 
     def epilogue(self, value: Value, spare_buffers: int) -> Node | None:
-        node = self._epilogues.take(value, self._is_ready, spare_buffers)
+        node = self._epilogues.take(value, self._is_ready, spare_buffers) if isinstance(value, Output) else None
         if node is not None:
             self._done.add(node)
             self._fused.append(node)
         return node
 
     def _is_ready(self, value: Value) -> bool:
-        return value in self._places or value in self._known or isinstance(value, Constant)
+        return value in self._places or value in self._context.known or isinstance(value, Constant)
 
     def is_inlined(self, value: Value) -> TypeGuard[Output]:
-        return self._fusion.is_inlined(value)
+        return self._elementwise.is_inlined(value)
 
     def computed_side(self, value: Value) -> ComputedSide | None:
         return self._sides.get(value)
 
     def deferred(self, value: Value) -> Node | None:
-        if isinstance(value, Output) and value.node in self._fusion.deferred and value not in self._places:
+        if isinstance(value, Output) and value.node in self._elementwise.deferred and value not in self._places:
             return value.node
         return None
 
     def leave(self, value: Output, sums: PartialSums) -> bool:
-        if value.node not in self._fusion.deferred or not KernelVariant.PARTIAL_SUMS.is_on:
+        if value.node not in self._elementwise.deferred or not KernelVariant.PARTIAL_SUMS.is_on:
             return False
         self._left[value] = sums
         self._fused.remove(value.node)
@@ -240,7 +268,7 @@ class GraphLowering(Lowering):
         """Lower every node, then copy the outputs that no kernel wrote straight into place."""
         for node in self._graph.nodes:
             entry, self._turn = entry_of(node), node
-            if not self._fusion.has_own_kernel(node) or node in self._done or self._lower_view(node, entry):
+            if not self._elementwise.has_own_kernel(node) or node in self._done or self._lower_view(node, entry):
                 continue
             with self._kernels_of(node):
                 self._fused[:0] = [
@@ -279,22 +307,48 @@ class GraphLowering(Lowering):
         return True
 
     def _constant(self, value: Value) -> Buffer:
-        if value in self._known:
-            return self._known[value]
+        if value in self._context.known:
+            return self._context.known[value]
         if not isinstance(value, Constant):
             raise KeyError(f"no kernel has written {value}")
-        return Buffer("constant", value.descriptor.byte_length, data=value.data, identity=self._identity_of(value))
+        return Buffer(
+            "constant", value.descriptor.byte_length, data=value.data, identity=self._context.identity_of(value)
+        )
 
 
-def reshaped_from(value: Value) -> Iterator[Output]:
-    """The results of kernels of which a value is but another shape, nearest first."""
-    while isinstance(value, Output) and len(value.node.results) == 1:
-        rule, operand = entry_of(value.node).layout, next(iter(value.node.inputs), None)
-        if rule is None or not isinstance(operand, Output):
-            return
-        layout = rule(value.node, Layout.dense(operand.descriptor.shape))
-        is_whole = operand.descriptor.byte_length == value.descriptor.byte_length
-        if not (is_whole and isinstance(layout, Layout) and layout.is_dense):
-            return
-        yield operand
-        value = operand
+def lower(groups: KernelGroups, context: LoweringContext) -> KernelSequence:
+    """Return the kernels of a graph."""
+    lowering = GraphLowering(groups, context)
+    lowering.run()
+    return KernelSequence(lowering.kernels, lowering.prologue, groups.features)
+
+
+def join(kernels: KernelSequence, context: LoweringContext) -> KernelSequence:
+    """Return the kernels, runs of small ones as one kernel each."""
+    made = joined(kernels.nodes, kernels.features) if context.joins else kernels.nodes
+    if len(made) == len(kernels.nodes):
+        return kernels
+    alone = set(map(id, kernels.nodes))
+    context.applied.extend(AppliedRule(KERNEL_JOINING, one.label) for one in made if id(one) not in alone)
+    return attrs.evolve(kernels, nodes=made)
+
+
+KERNEL_PASSES: Final = PassManager(
+    GroupingPass(name=ELEMENTWISE_FUSION, run=fuse_elementwise),
+    GroupingPass(name=ATTENTION_FUSION, run=partial(fuse_attention, can_emit=can_emit), after=(ELEMENTWISE_FUSION,)),
+    GroupingPass(name=COMPUTED_SIDES, run=compute_sides, after=(ATTENTION_FUSION,)),
+    GroupingPass(name="lowering", run=lower, after=(COMPUTED_SIDES,), counts="kernels", is_required=True),
+    GroupingPass(name=KernelVariant.EPILOGUE_FUSION, run=lower, counts="kernels"),
+    GroupingPass(name=KernelVariant.OPERAND_FUSION, run=lower, counts="kernels"),
+    GroupingPass(name=KernelVariant.PARTIAL_SUMS, run=lower, counts="kernels"),
+    GroupingPass(name=KERNEL_JOINING, run=join, after=("lowering",), counts="kernels"),
+)
+"""The passes that decide which nodes one kernel computes. The walk that writes kernels takes the decisions of four."""
+
+
+def lowered(groups: KernelGroups, context: LoweringContext) -> tuple[KernelSequence, tuple[PassReport, ...]]:
+    """Return the kernels of a graph, and a report of the passes."""
+    grouping: HasNodes = groups
+    kernels, reports = KERNEL_PASSES.run(grouping, context)
+    assert isinstance(kernels, KernelSequence)  # noqa: S101 - the required pass makes it
+    return kernels, reports

@@ -34,7 +34,7 @@ def page_of(
     summary: Sequence[str],
     title: str,
 ) -> str:
-    """A whole HTML page that shows a graph, and asks nothing of any network.
+    """Return a whole HTML page that shows a graph, and asks nothing of any network.
 
     Args:
         graph: the graph.
@@ -76,7 +76,7 @@ def _rectangle(x: float, y: float, width: float, height: float) -> dict[str, flo
 
 
 def _box(graph: GraphDescription, card: Card, x: float, y: float) -> dict[str, Any]:
-    """A box with what stands in it; ``marks`` has, for each line, the constant that it shows, or -1."""
+    """Return a box with what stands in it; ``marks`` has, for each line, the constant that it shows, or -1."""
     box = card.box
     of_operator, of_value, marks = -1, -1, []
     number = int(box.key[1:])

@@ -5,7 +5,7 @@ import numpy as np
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import Body, OnnxTensor
 from webnn_py.onnx_export.missing_data_types import FLOAT, shape, widened
-from webnn_py.onnx_export.table import Rule, Written, rule
+from webnn_py.onnx_export.table import Written, rule, rules
 from webnn_py.operators import activation
 from webnn_py.operators.activation import clamp_bounds
 from webnn_py.operators.casting import cast_number
@@ -15,25 +15,25 @@ def _option(node: Node, name: str) -> float:
     return float(cast_number(node.options[name], node.outputs[0].data_type))
 
 
-def _function(operator: str, *options: str) -> Rule:
-    def write(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-        return widened(body, operator, input, native=FLOAT, **{name: _option(node, name) for name in options})
-
-    return write
+def _function(body: Body, node: Node, operator: str, x: OnnxTensor) -> OnnxTensor:
+    options = {name: _option(node, name) for name in ("alpha", "beta") if name in node.options}
+    return widened(body, operator, x, native=FLOAT, **options)
 
 
-for _operator, _name, _options in (
-    (activation.elu, "Elu", ["alpha"]),
-    (activation.gelu, "Gelu", []),
-    (activation.hard_sigmoid, "HardSigmoid", ["alpha", "beta"]),
-    (activation.hard_swish, "HardSwish", []),
-    (activation.leaky_relu, "LeakyRelu", ["alpha"]),
-    (activation.sigmoid, "Sigmoid", []),
-    (activation.softplus, "Softplus", []),
-    (activation.softsign, "Softsign", []),
-    (activation.tanh, "Tanh", []),
-):
-    rule(_operator)(_function(_name, *_options))
+rules(
+    _function,
+    {
+        activation.elu: "Elu",
+        activation.gelu: "Gelu",
+        activation.hard_sigmoid: "HardSigmoid",
+        activation.hard_swish: "HardSwish",
+        activation.leaky_relu: "LeakyRelu",
+        activation.sigmoid: "Sigmoid",
+        activation.softplus: "Softplus",
+        activation.softsign: "Softsign",
+        activation.tanh: "Tanh",
+    },
+)
 
 
 @rule(activation.clamp)
@@ -49,7 +49,7 @@ def clamp(body: Body, node: Node, input: OnnxTensor) -> Written:
 
 @rule(activation.linear)
 def linear(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """A product and a sum."""
+    """Return a product and a sum."""
     alpha, beta = (np.array(_option(node, name), np.float32) for name in ("alpha", "beta"))
     product = body.node("Mul", body.cast(input, "float32"), alpha)
     return body.cast(body.node("Add", product, beta), input.data_type)
@@ -57,7 +57,7 @@ def linear(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
 
 @rule(activation.prelu)
 def prelu(body: Body, node: Node, input: OnnxTensor, slope: OnnxTensor) -> Written:
-    """PRelu, in which the slope broadcasts, but not the input."""
+    """Write PRelu, in which the slope broadcasts, but not the input."""
     if not input.data_type.startswith("float"):
         return body.decomposed(node, {"input": input, "slope": slope})
     wanted = node.outputs[0].shape

@@ -7,41 +7,23 @@ import numpy as np
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import BOOL, Body, OnnxTensor
 from webnn_py.onnx_export.missing_data_types import COMPUTED, FLOAT, WIDER, extreme, ordered, widened
-from webnn_py.onnx_export.table import rule
+from webnn_py.onnx_export.table import rule, rules
 from webnn_py.operators import arithmetic
 from webnn_py.operators.casting import INTEGER_RANGES
 
 ONE: Final = np.array(1, np.int64)
 
 
-@rule(arithmetic.add)
-def add(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
-    """Add."""
-    return widened(body, "Add", a, b, native=COMPUTED)
+def _wrapping(body: Body, node: Node, operator: str, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
+    return widened(body, operator, a, b, native=COMPUTED)
 
 
-@rule(arithmetic.sub)
-def sub(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
-    """Sub."""
-    return widened(body, "Sub", a, b, native=COMPUTED)
+def _extreme(body: Body, node: Node, operator: str, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
+    return extreme(body, operator, a, b)
 
 
-@rule(arithmetic.mul)
-def mul(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
-    """Mul."""
-    return widened(body, "Mul", a, b, native=COMPUTED)
-
-
-@rule(arithmetic.max_)
-def max_(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
-    """Max."""
-    return extreme(body, "Max", a, b)
-
-
-@rule(arithmetic.min_)
-def min_(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
-    """Min."""
-    return extreme(body, "Min", a, b)
+rules(_wrapping, {arithmetic.add: "Add", arithmetic.sub: "Sub", arithmetic.mul: "Mul"})
+rules(_extreme, {arithmetic.max_: "Max", arithmetic.min_: "Min"})
 
 
 @rule(arithmetic.div)
@@ -67,7 +49,7 @@ def div(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
 
 
 def _unsigned_quotient(body: Body, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
-    """Of uint64 in int64: half of a divided by b, twice, and one more where the rest allows it.
+    """Divide uint64 in int64: half of a divided by b, twice, and one more where the rest allows it.
 
     A divisor of 2⁶³ or more, which is negative there, goes into a once or not at all.
     """

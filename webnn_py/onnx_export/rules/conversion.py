@@ -6,7 +6,7 @@ import numpy as np
 
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import BOOL, Array, Body, OnnxTensor, element_type
-from webnn_py.onnx_export.table import Written, rule
+from webnn_py.onnx_export.table import Written, rule, rules
 from webnn_py.operators import conversion
 from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.limits import FLOATS
@@ -23,57 +23,39 @@ def cast(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
     x = body.cast(input, "float32")
     number = body.node("Where", body.node("IsNaN", x, data_type=BOOL), np.array(0, np.float32), x, data_type="float32")
     lowest, highest = INTEGER_RANGES[target]
-    if target.endswith("8"):
-        return body.cast(
-            body.node("Clip", number, *(np.array(bound, np.float32) for bound in (lowest, highest))), target
-        )
-    if target.endswith("32"):
-        exact = body.cast(number, "float64")
-        return body.cast(
-            body.node("Clip", exact, *(np.array(bound, np.float64) for bound in (lowest, highest))), target
-        )
+    if not target.endswith("64"):
+        exact = body.cast(number, "float32" if target.endswith("8") else "float64")
+        bounds = [np.array(bound, exact.data_type) for bound in (lowest, highest)]
+        return body.cast(body.node("Clip", exact, *bounds), target)
     end = np.array(highest + 1, np.float32)
-    bounds = np.array(lowest, np.float32), np.array(np.nextafter(end, np.float32(0)))
+    bounds = [np.array(lowest, np.float32), np.array(np.nextafter(end, np.float32(0)))]
     whole = body.cast(body.node("Clip", number, *bounds), target)
     return _where_beyond(body, number, end, np.array(highest, target), whole)
 
 
 def _where_beyond(body: Body, number: OnnxTensor, end: Array, highest: Array, whole: OnnxTensor) -> OnnxTensor:
-    """The integers, and the highest one where the float is too high."""
+    """Return the integers, and the highest one where the float is too high."""
     is_beyond = body.node("GreaterOrEqual", number, end, data_type=BOOL)
     signed = body.cast(whole, "int64")
     chosen = body.node("Where", is_beyond, highest.view(np.int64), signed, data_type="int64")
     return body.cast(chosen, whole.data_type)
 
 
-@rule(conversion.dequantize_linear)
-def dequantize_linear(body: Body, node: Node, input: OnnxTensor, scale: OnnxTensor, zero_point: OnnxTensor) -> Written:
-    """DequantizeLinear of bytes, where the scale is one number, one for each place along an axis, or in blocks of one.
+def _quantization(
+    body: Body, node: Node, operator: str, x: OnnxTensor, scale: OnnxTensor, zero_point: OnnxTensor
+) -> Written:
+    """Write a conversion to or from bytes with the scale and the zero point in the shape that ONNX wants.
 
-    Others are decomposed: onnxruntime has no zero points of 32 bits.
+    The scale is one number, one for each place along an axis, or in blocks of one. Others are decomposed: onnxruntime
+    has no zero points of 32 bits.
     """
-    operands = {"input": input, "scale": scale, "zero_point": zero_point}
-    if not input.data_type.endswith("8"):
-        return body.decomposed(node, operands)
-    return _quantization(body, node, "DequantizeLinear", operands, scale.data_type)
-
-
-@rule(conversion.quantize_linear)
-def quantize_linear(body: Body, node: Node, input: OnnxTensor, scale: OnnxTensor, zero_point: OnnxTensor) -> Written:
-    """Write QuantizeLinear."""
-    operands = {"input": input, "scale": scale, "zero_point": zero_point}
-    if not zero_point.data_type.endswith("8"):
-        return body.decomposed(node, operands)
-    return _quantization(body, node, "QuantizeLinear", operands, zero_point.data_type)
-
-
-def _quantization(body: Body, node: Node, operator: str, operands: dict[str, OnnxTensor], data_type: str) -> Written:
-    """Write one of the two with the scale and the zero point in the shape that ONNX wants."""
-    x, *steps = operands.values()
+    operands, steps = {"input": x, "scale": scale, "zero_point": zero_point}, [scale, zero_point]
     axis, block_size, wanted = _granularity(x.shape, steps[0].shape)
-    if wanted is None or any(item.data_type == "float16" for item in operands.values()):
+    is_of_bytes = zero_point.data_type.endswith("8")
+    if not is_of_bytes or wanted is None or any(item.data_type == "float16" for item in operands.values()):
         return body.decomposed(node, operands)
     values = [body.known(item) for item in steps]
+    data_type = node.outputs[0].data_type
     attributes = {"axis": axis, "block_size": block_size or None}
     if block_size and not all(value is not None for value in values):
         return body.decomposed(node, operands)  # blocks in a function would ask for a newer opset
@@ -82,6 +64,12 @@ def _quantization(body: Body, node: Node, operator: str, operands: dict[str, Onn
         return body.twin(operator, x, *arrays, data_type=data_type, **attributes)
     reshaped = [body.node("Reshape", item, np.array(wanted, np.int64)) for item in steps]
     return body.node(operator, x, *reshaped, data_type=data_type, **attributes)
+
+
+rules(
+    _quantization,
+    {conversion.dequantize_linear: "DequantizeLinear", conversion.quantize_linear: "QuantizeLinear"},
+)
 
 
 def _granularity(shape: Sequence[int], scale: Sequence[int]) -> tuple[int | None, int, tuple[int, ...] | None]:

@@ -45,7 +45,7 @@ def conv2d(body: Body, node: Node, input: OnnxTensor, filter: OnnxTensor, bias: 
 def conv_transpose2d(
     body: Body, node: Node, input: OnnxTensor, filter: OnnxTensor, bias: OnnxTensor | None = None
 ) -> Written:
-    """ConvTranspose; what the output's size is more than follows from the rest is padding at its end."""
+    """Write ConvTranspose; an output larger than the other options give has padding at its end."""
     options = node.options
     filters = reordered(body, filter, _axes(options["filter_layout"], "iohw"))
     _, _, *sizes = image_shape(input.shape, options["input_layout"])

@@ -6,14 +6,14 @@ import numpy as np
 
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import BOOL, Array, Body, OnnxTensor
-from webnn_py.onnx_export.table import rule
+from webnn_py.onnx_export.table import rules
 from webnn_py.operators import indexing
 
 
 def in_range(
     body: Body, indices: OnnxTensor, sizes: Sequence[int], *, is_coordinates: bool = False
 ) -> OnnxTensor | Array:
-    """Indices in range, in a data type that ONNX takes; of coordinates, with a size for each."""
+    """Return indices in range, in a data type that ONNX takes; of coordinates, with a size for each."""
     highest = np.array(sizes if is_coordinates else sizes[0], np.int64) - 1
     known = body.known(indices)
     data_type = "int64" if is_coordinates or indices.data_type == "uint32" else indices.data_type
@@ -26,37 +26,26 @@ def in_range(
     return x
 
 
-@rule(indexing.gather)
-def gather(body: Body, node: Node, input: OnnxTensor, indices: OnnxTensor) -> OnnxTensor:
-    """Gather."""
+def _along_axis(
+    body: Body, node: Node, operator: str, input: OnnxTensor, indices: OnnxTensor, *updates: OnnxTensor
+) -> OnnxTensor:
     axis = node.options["axis"]
-    return body.twin("Gather", input, in_range(body, indices, [input.shape[axis]]), axis=axis)
+    return body.twin(operator, input, in_range(body, indices, [input.shape[axis]]), *updates, axis=axis)
 
 
-@rule(indexing.gather_elements)
-def gather_elements(body: Body, node: Node, input: OnnxTensor, indices: OnnxTensor) -> OnnxTensor:
-    """GatherElements."""
-    axis = node.options["axis"]
-    return body.twin("GatherElements", input, in_range(body, indices, [input.shape[axis]]), axis=axis)
-
-
-@rule(indexing.gather_nd)
-def gather_nd(body: Body, node: Node, input: OnnxTensor, indices: OnnxTensor) -> OnnxTensor:
-    """GatherND."""
+def _at_coordinates(
+    body: Body, node: Node, operator: str, input: OnnxTensor, indices: OnnxTensor, *updates: OnnxTensor
+) -> OnnxTensor:
     within = in_range(body, indices, input.shape[: indices.shape[-1]], is_coordinates=True)
-    return body.twin("GatherND", input, within)
+    return body.twin(operator, input, within, *updates)
 
 
-@rule(indexing.scatter_elements)
-def scatter_elements(body: Body, node: Node, input: OnnxTensor, indices: OnnxTensor, updates: OnnxTensor) -> OnnxTensor:
-    """ScatterElements."""
-    axis = node.options["axis"]
-    within = in_range(body, indices, [input.shape[axis]])
-    return body.twin("ScatterElements", input, within, updates, axis=axis)
-
-
-@rule(indexing.scatter_nd)
-def scatter_nd(body: Body, node: Node, input: OnnxTensor, indices: OnnxTensor, updates: OnnxTensor) -> OnnxTensor:
-    """ScatterND."""
-    within = in_range(body, indices, input.shape[: indices.shape[-1]], is_coordinates=True)
-    return body.twin("ScatterND", input, within, updates)
+rules(
+    _along_axis,
+    {
+        indexing.gather: "Gather",
+        indexing.gather_elements: "GatherElements",
+        indexing.scatter_elements: "ScatterElements",
+    },
+)
+rules(_at_coordinates, {indexing.gather_nd: "GatherND", indexing.scatter_nd: "ScatterND"})

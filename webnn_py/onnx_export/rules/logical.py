@@ -3,7 +3,7 @@
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import BOOL, Body, OnnxTensor
 from webnn_py.onnx_export.missing_data_types import COMPUTED, chosen, compared
-from webnn_py.onnx_export.table import Rule, rule
+from webnn_py.onnx_export.table import rule, rules
 from webnn_py.operators import logical
 
 NATIVE = (*COMPUTED, "float16")
@@ -15,41 +15,33 @@ def not_equal(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor) -> OnnxTenso
     return body.number(body.node("Not", compared(body, "Equal", a, b, native=NATIVE)))
 
 
-def _comparison(name: str) -> Rule:
-    def write(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
-        return body.number(compared(body, name, a, b, native=NATIVE))
-
-    return write
+def _comparison(body: Body, node: Node, operator: str, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
+    return body.number(compared(body, operator, a, b, native=NATIVE))
 
 
-def _of_truths(name: str) -> Rule:
-    def write(body: Body, node: Node, **operands: OnnxTensor) -> OnnxTensor:
-        return body.number(body.twin(name, *map(body.truth, operands.values())))
-
-    return write
+def _of_truths(body: Body, node: Node, operator: str, *operands: OnnxTensor) -> OnnxTensor:
+    return body.number(body.twin(operator, *map(body.truth, operands)))
 
 
-def _test(name: str) -> Rule:
-    def write(body: Body, node: Node, a: OnnxTensor) -> OnnxTensor:
-        return body.number(body.twin(name, a, data_type=BOOL))
-
-    return write
+def _test(body: Body, node: Node, operator: str, a: OnnxTensor) -> OnnxTensor:
+    return body.number(body.twin(operator, a, data_type=BOOL))
 
 
-for _operator, _rule in (
-    (logical.equal, _comparison("Equal")),
-    (logical.greater, _comparison("Greater")),
-    (logical.greater_or_equal, _comparison("GreaterOrEqual")),
-    (logical.lesser, _comparison("Less")),
-    (logical.lesser_or_equal, _comparison("LessOrEqual")),
-    (logical.logical_not, _of_truths("Not")),
-    (logical.logical_and, _of_truths("And")),
-    (logical.logical_or, _of_truths("Or")),
-    (logical.logical_xor, _of_truths("Xor")),
-    (logical.is_nan, _test("IsNaN")),
-    (logical.is_infinite, _test("IsInf")),
-):
-    rule(_operator)(_rule)
+rules(
+    _comparison,
+    {
+        logical.equal: "Equal",
+        logical.greater: "Greater",
+        logical.greater_or_equal: "GreaterOrEqual",
+        logical.lesser: "Less",
+        logical.lesser_or_equal: "LessOrEqual",
+    },
+)
+rules(
+    _of_truths,
+    {logical.logical_not: "Not", logical.logical_and: "And", logical.logical_or: "Or", logical.logical_xor: "Xor"},
+)
+rules(_test, {logical.is_nan: "IsNaN", logical.is_infinite: "IsInf"})
 
 
 @rule(logical.where)

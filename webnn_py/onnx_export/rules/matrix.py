@@ -13,19 +13,12 @@ def gemm(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor, c: OnnxTensor | N
     """Gemm."""
     options, data_type = node.options, node.outputs[0].data_type
     operands = [a, b] if c is None else [a, b, c]
-    return widened(
-        body,
-        "Gemm",
-        *operands,
-        native=FLOAT,
-        alpha=float(cast_number(options["alpha"], data_type)),
-        beta=float(cast_number(options["beta"], data_type)),
-        transA=int(options["a_transpose"]),
-        transB=int(options["b_transpose"]),
-    )
+    factors = {name: float(cast_number(options[name], data_type)) for name in ("alpha", "beta")}
+    transposed = {"transA": int(options["a_transpose"]), "transB": int(options["b_transpose"])}
+    return widened(body, "Gemm", *operands, native=FLOAT, **factors, **transposed)
 
 
 @rule(matrix.matmul)
 def matmul(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
-    """MatMul."""
+    """Write MatMul."""
     return widened(body, "MatMul", a, b, native=FLOAT)

@@ -8,7 +8,7 @@ import numpy as np
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import Body, OnnxTensor
 from webnn_py.onnx_export.missing_data_types import shape
-from webnn_py.onnx_export.table import rule
+from webnn_py.onnx_export.table import rule, rules
 from webnn_py.operators import movement
 from webnn_py.operators.casting import cast_number
 
@@ -24,10 +24,13 @@ def concat(body: Body, node: Node, inputs: Sequence[OnnxTensor]) -> OnnxTensor:
     return body.twin("Concat", *inputs, axis=node.options["axis"])
 
 
-@rule(movement.expand)
-def expand(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """Expand."""
-    return body.twin("Expand", input, shape(*node.options["new_shape"]))
+def _of_sizes(body: Body, node: Node, operator: str, x: OnnxTensor) -> OnnxTensor:
+    """Write an operator with a list of integers, which is its only option."""
+    (sizes,) = node.options.values()
+    return body.twin(operator, x, shape(*sizes))
+
+
+rules(_of_sizes, {movement.expand: "Expand", movement.reshape: "Reshape"})
 
 
 @rule(movement.pad)
@@ -41,15 +44,9 @@ def pad(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
     return body.twin("Pad", input, pads, value, mode=MODES[mode])
 
 
-@rule(movement.reshape)
-def reshape(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """Reshape."""
-    return body.twin("Reshape", input, shape(*node.options["new_shape"]))
-
-
 @rule(movement.reverse)
 def reverse(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """A slice that goes backwards."""
+    """Return a slice that goes backwards."""
     axes = range(input.rank) if node.options["axes"] is None else node.options["axes"]
     count = len(axes)
     if count == 0:
@@ -82,10 +79,8 @@ def split(body: Body, node: Node, input: OnnxTensor) -> list[OnnxTensor]:
 
 @rule(movement.tile)
 def tile(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """Tile."""
-    if input.rank == 0:
-        return body.node("Identity", input)
-    return body.twin("Tile", input, shape(*node.options["repetitions"]))
+    """Write Tile."""
+    return _of_sizes(body, node, "Tile", input) if input.rank else body.node("Identity", input)
 
 
 @rule(movement.transpose)

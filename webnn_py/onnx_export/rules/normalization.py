@@ -20,7 +20,7 @@ def _given(**operands: OnnxTensor | None) -> dict[str, OnnxTensor]:
 
 
 def _or_filled(operand: OnnxTensor | None, value: float, *sizes: int) -> OnnxTensor | Array:
-    """An operand that ONNX must be given."""
+    """Return an operand that ONNX must be given."""
     return np.full(sizes, value, np.float32) if operand is None else operand
 
 
@@ -34,7 +34,7 @@ def batch_normalization(
     scale: OnnxTensor | None = None,
     bias: OnnxTensor | None = None,
 ) -> Written:
-    """BatchNormalization, where the channels are the second axis; others are decomposed."""
+    """Write BatchNormalization, where the channels are the second axis; others are decomposed."""
     if input.data_type != "float32" or input.rank < 2 or node.options["axis"] != 1:
         return body.decomposed(node, _given(input=input, mean=mean, variance=variance, scale=scale, bias=bias))
     channels = input.shape[1]
@@ -46,7 +46,7 @@ def batch_normalization(
 def instance_normalization(
     body: Body, node: Node, input: OnnxTensor, scale: OnnxTensor | None = None, bias: OnnxTensor | None = None
 ) -> Written:
-    """InstanceNormalization, with the channels first, which is read back with reshapes around it."""
+    """Write InstanceNormalization, with the channels first, which is read back with reshapes around it."""
     if input.data_type != "float32":
         return body.decomposed(node, _given(input=input, scale=scale, bias=bias))
     layout = node.options["layout"]
@@ -61,7 +61,7 @@ def instance_normalization(
 def layer_normalization(
     body: Body, node: Node, input: OnnxTensor, scale: OnnxTensor | None = None, bias: OnnxTensor | None = None
 ) -> Written:
-    """LayerNormalization, where the axes are the last ones in their order; others are decomposed."""
+    """Write LayerNormalization, where the axes are the last ones in their order; others are decomposed."""
     axes = layer_axes(node.options["axes"], input.rank)
     first = input.rank - len(axes)
     if input.data_type != "float32" or not axes or axes != tuple(range(first, input.rank)):

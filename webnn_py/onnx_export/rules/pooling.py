@@ -9,7 +9,7 @@ import numpy as np
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import BOOL, Body, OnnxTensor
 from webnn_py.onnx_export.image_layouts import channels_first, laid_out
-from webnn_py.onnx_export.table import Written, rule
+from webnn_py.onnx_export.table import Written, rule, rules
 from webnn_py.operators import pooling
 from webnn_py.operators.windows import Slide, image_shape, slides
 
@@ -20,7 +20,7 @@ LONG_WINDOW: Final = 64
 
 
 def pooling_attributes(node: Node) -> How | None:
-    """The attributes; None where ONNX cannot, or onnxruntime takes long.
+    """Return ONNX's attributes; None where it has none for these windows, or onnxruntime is slow.
 
     ONNX cannot have a window that lies in the padding wholly, nor padding as long as it; onnxruntime goes over all
     elements of windows that lie in the padding.
@@ -57,45 +57,37 @@ def _attributes(
 
 
 def _needed_end(slide: Slide, size: int) -> int:
-    """The padding after an axis that makes so many windows."""
+    """Return the padding after an axis that makes this number of windows."""
     missing = (size - 1) * slide.stride + slide.reach - slide.size - slide.begin
     return max(slide.end, missing)
 
 
 def _have_elements(slide: Slide, count: int) -> bool:
-    """Return whether any element of each of so many windows lies in the image."""
+    """Return whether each window has an element in the image."""
     if (count - 1) * slide.stride - slide.begin >= slide.size:
         return False
     beginning_before = min(count, -(-slide.begin // slide.stride))
     return all(map(slide.part, range(beginning_before)))
 
 
-@rule(pooling.average_pool2d)
-def average_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """AveragePool."""
-    return _pooled(body, "AveragePool", node, input)
-
-
-@rule(pooling.l2_pool2d)
-def l2_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """LpPool."""
-    return _pooled(body, "LpPool", node, input, p=2)
-
-
-def _pooled(body: Body, operator: str, node: Node, input: OnnxTensor, **attributes: Any) -> Written:
+def _pooled(body: Body, node: Node, operator: str, input: OnnxTensor) -> Written:
     how = pooling_attributes(node)
     if how is None:
         return body.decomposed(node, {"input": input})
+    how = {**how, "p": 2} if operator == "LpPool" else how
     if input.data_type == "float32" and node.options["layout"] == "nchw":
-        return body.twin(operator, input, **how, **attributes)
+        return body.twin(operator, input, **how)
     wide = body.cast(channels_first(body, input, node.options["layout"]), "float32")
-    output = laid_out(body, body.node(operator, wide, **how, **attributes), node.options["layout"])
+    output = laid_out(body, body.node(operator, wide, **how), node.options["layout"])
     return body.cast(output, input.data_type)
+
+
+rules(_pooled, {pooling.average_pool2d: "AveragePool", pooling.l2_pool2d: "LpPool"})
 
 
 @rule(pooling.max_pool2d)
 def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """MaxPool, and NaN, which onnxruntime passes over, where the mean is NaN of what is not negative."""
+    """Write MaxPool, and NaN, which onnxruntime skips, where the mean of what is not negative is NaN."""
     how = pooling_attributes(node)
     layout = node.options["layout"]
     if how is None or input.data_type not in ("float32", "float16", "int8", "uint8"):

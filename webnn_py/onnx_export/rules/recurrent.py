@@ -1,6 +1,5 @@
 """Recurrent networks; float16 is computed in float32. Cells are decomposed."""
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -8,7 +7,7 @@ import numpy as np
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import Array, Body, OnnxTensor
 from webnn_py.onnx_export.missing_data_types import shape
-from webnn_py.onnx_export.table import Written, rule
+from webnn_py.onnx_export.table import Written, rules
 from webnn_py.operators import recurrent
 from webnn_py.operators.recurrent import GRU_ACTIVATIONS, LSTM_ACTIVATIONS, direction_count
 
@@ -16,42 +15,26 @@ DIRECTIONS: Final = {"forward": "forward", "backward": "reverse", "both": "bidir
 ACTIVATIONS: Final = {"relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh"}
 
 
-@rule(recurrent.gru_cell)
-@rule(recurrent.lstm_cell)
-def cell(body: Body, node: Node, **operands: OnnxTensor) -> Written:
-    """The decomposition."""
-    return body.decomposed(node, operands)
+ORDERS: Final = {"GRU": "zrn", "LSTM": "iofg"}
+"""ONNX's order of the gates, in the letters of WebNN's layouts."""
 
 
-@rule(recurrent.gru)
-def gru(body: Body, node: Node, **operands: OnnxTensor) -> Written:
-    """GRU."""
-    return _network(body, node, "GRU", "zrn", GRU_ACTIVATIONS, operands)
+def _cell(body: Body, node: Node, operator: str, *operands: OnnxTensor) -> Written:
+    return body.decomposed(node, dict(zip(node.operands, operands, strict=True)))
 
 
-@rule(recurrent.lstm)
-def lstm(body: Body, node: Node, **operands: OnnxTensor) -> Written:
-    """LSTM; with peepholes it is decomposed: ONNX's output gate sees the new cell state, WebNN's the old one."""
-    if "peephole_weight" in operands:
-        return body.decomposed(node, operands)
-    return _network(body, node, "LSTM", "iofg", LSTM_ACTIVATIONS, operands)
+def _network(body: Body, node: Node, operator: str, *given: OnnxTensor) -> Written:
+    """Write a network: the last states and, if they are wanted, the hidden states of all steps.
 
-
-def _network(
-    body: Body,
-    node: Node,
-    operator: str,
-    order: str,
-    activations: tuple[str, ...],
-    operands: Mapping[str, OnnxTensor],
-) -> list[OnnxTensor]:
-    """The network of ONNX: the last states and, if somebody wants them, the hidden states of all steps.
-
-    Attributes with ONNX's default are left out: onnxruntime is faster then.
+    Attributes with ONNX's default are left out: onnxruntime is faster then. An LSTM with peepholes is decomposed, as
+    ONNX's output gate sees the new cell state, WebNN's the old one.
     """
+    if "peephole_weight" in node.operands:
+        return _cell(body, node, operator, *given)
     options: Any = node.options
+    order, defaults = ORDERS[operator], GRU_ACTIVATIONS if operator == "GRU" else LSTM_ACTIVATIONS
     directions, size = direction_count(options["direction"]), options["hidden_size"]
-    wide = {name: body.cast(item, "float32") for name, item in operands.items()}
+    wide = {name: body.cast(item, "float32") for name, item in zip(node.operands, given, strict=True)}
 
     def gates(name: str) -> OnnxTensor:
         return _in_order(body, wide[name], size, options["layout"], order)
@@ -67,8 +50,8 @@ def _network(
         how["linear_before_reset"] = int(options["reset_after"])
     else:
         inputs.append(wide.get("initial_cell_state"))
-    names = tuple(options["activations"] or activations)
-    if names != activations:
+    names = tuple(options["activations"] or defaults)
+    if names != defaults:
         how["activations"] = [ACTIVATIONS[name] for name in names] * directions
     types = ["float32" if options["return_sequence"] else "", *["float32"] * (1 if operator == "GRU" else 2)]
     sequence, *last = body.nodes_outputs(operator, inputs, types, **how)
@@ -76,8 +59,12 @@ def _network(
     return [body.cast(output, node.outputs[0].data_type) for output in outputs]
 
 
+rules(_cell, {recurrent.gru_cell: "", recurrent.lstm_cell: ""})
+rules(_network, {recurrent.gru: "GRU", recurrent.lstm: "LSTM"})
+
+
 def _in_order(body: Body, x: OnnxTensor, size: int, layout: str, order: str) -> OnnxTensor:
-    """Weights or biases with the gates in ONNX's order."""
+    """Return weights or biases with the gates in ONNX's order."""
     if layout == order:
         return x
     places = np.concatenate([np.arange(size) + layout.index(gate) * size for gate in order])

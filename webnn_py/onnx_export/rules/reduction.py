@@ -9,7 +9,7 @@ import numpy as np
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import BOOL, Body, OnnxTensor
 from webnn_py.onnx_export.missing_data_types import COMPUTED, WIDER, ordered, shape, unordered
-from webnn_py.onnx_export.table import Rule, rule
+from webnn_py.onnx_export.table import Rule, rule, rules
 from webnn_py.operators import reduction
 
 OfOne = Callable[[Body, OnnxTensor], OnnxTensor]
@@ -30,7 +30,7 @@ def _reduce(body: Body, operator: str, x: OnnxTensor, node: Node, *, is_twin: bo
 
 
 def _reduction(operator: str, of_one: OfOne, of_integers: OfRows | None = None) -> Rule:
-    """The rule of a reduction; without axes, ONNX has none that does so with each element.
+    """Return the rule of a reduction; without axes, ONNX has none that does so with each element.
 
     Args:
         operator: ONNX's.
@@ -66,13 +66,13 @@ def _of_rows(body: Body, node: Node, x: OnnxTensor, combine: OfRows) -> OnnxTens
 
 
 def _sum(body: Body, rows: OnnxTensor, count: int) -> OnnxTensor:
-    """A product with ones: onnxruntime 1.31 adds integers up as floats, which do not wrap around, and round."""
+    """Return a product with ones: onnxruntime 1.31 adds integers up as floats, which do not wrap around, and round."""
     ones = body.node("Expand", np.array(1, np.int64), shape(count, 1))
     return body.node("MatMul", rows, ones)
 
 
 def _product(body: Body, rows: OnnxTensor, count: int) -> OnnxTensor:
-    """One half times the other, until there is one element; it multiplies integers as floats, too."""
+    """Multiply one half by the other, until there is one element: onnxruntime multiplies integers as floats, too."""
     while count > 1:
         half = count // 2
         low, high = (
@@ -86,23 +86,18 @@ def _product(body: Body, rows: OnnxTensor, count: int) -> OnnxTensor:
     return rows
 
 
-def _itself(body: Body, x: OnnxTensor) -> OnnxTensor:
-    return body.node("Identity", x)
+def _of_one(operator: str) -> OfOne:
+    return lambda body, x: body.node(operator, x)
 
 
-def _magnitude(body: Body, x: OnnxTensor) -> OnnxTensor:
-    return body.node("Abs", x)
+_itself, _magnitude, _logarithm = map(_of_one, ("Identity", "Abs", "Log"))
 
 
 def _square(body: Body, x: OnnxTensor) -> OnnxTensor:
     return body.node("Mul", x, x)
 
 
-def _logarithm(body: Body, x: OnnxTensor) -> OnnxTensor:
-    return body.node("Log", x)
-
-
-for _operator, _name, _of_one, _of_integers in (
+for _operator, _name, _single, _rows in (
     (reduction.reduce_l1, "ReduceL1", _magnitude, _sum),
     (reduction.reduce_l2, "ReduceL2", _magnitude, None),
     (reduction.reduce_log_sum, "ReduceLogSum", _logarithm, None),
@@ -112,23 +107,11 @@ for _operator, _name, _of_one, _of_integers in (
     (reduction.reduce_sum, "ReduceSum", _itself, _sum),
     (reduction.reduce_sum_square, "ReduceSumSquare", _square, _sum),
 ):
-    rule(_operator)(_reduction(_name, _of_one, _of_integers))
+    rule(_operator)(_reduction(_name, _single, _rows))
 
 
-@rule(reduction.reduce_max)
-def reduce_max(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """ReduceMax."""
-    return _extreme(body, "ReduceMax", node, input)
-
-
-@rule(reduction.reduce_min)
-def reduce_min(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """ReduceMin."""
-    return _extreme(body, "ReduceMin", node, input)
-
-
-def _extreme(body: Body, operator: str, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """The extreme; NaN, which onnxruntime passes over, where the sum is NaN of what is not negative."""
+def _extreme(body: Body, node: Node, operator: str, input: OnnxTensor) -> OnnxTensor:
+    """Write the extreme; NaN, which onnxruntime skips, where the sum of what is not negative is NaN."""
     if not _axes(node):
         return body.node("Identity", input)
     if input.data_type.startswith("uint") and input.data_type != "uint8":
@@ -144,20 +127,11 @@ def _extreme(body: Body, operator: str, node: Node, input: OnnxTensor) -> OnnxTe
     return body.cast(body.node("Where", has_nan, nan, extreme, data_type="float32"), input.data_type)
 
 
-@rule(reduction.arg_min)
-def arg_min(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """ArgMin."""
-    return _place(body, "ArgMin", node, input)
+rules(_extreme, {reduction.reduce_max: "ReduceMax", reduction.reduce_min: "ReduceMin"})
 
 
-@rule(reduction.arg_max)
-def arg_max(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """ArgMax."""
-    return _place(body, "ArgMax", node, input)
-
-
-def _place(body: Body, operator: str, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """The first place of the extreme, or of NaN."""
+def _place(body: Body, node: Node, operator: str, input: OnnxTensor) -> OnnxTensor:
+    """Return the first place of the extreme, or of NaN."""
     how: dict[str, Any] = {"axis": node.options["axis"], "keepdims": int(node.options["keep_dimensions"])}
     wanted = node.outputs[0].data_type
     if input.data_type.startswith("float"):
@@ -174,9 +148,12 @@ def _place(body: Body, operator: str, node: Node, input: OnnxTensor) -> OnnxTens
     return body.cast(body.node(operator, numbers, data_type="int64", **how), wanted)
 
 
+rules(_place, {reduction.arg_min: "ArgMin", reduction.arg_max: "ArgMax"})
+
+
 @rule(reduction.cumulative_sum)
 def cumulative_sum(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """CumSum."""
+    """Write CumSum."""
     how: dict[str, Any] = {"exclusive": int(node.options["exclusive"]), "reverse": int(node.options["reversed"])}
     axis = np.array(node.options["axis"], np.int64)
     if input.data_type in COMPUTED:

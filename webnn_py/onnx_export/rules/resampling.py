@@ -8,7 +8,7 @@ from webnn_py.operators import resampling
 
 
 def _is_exact(old: int, new: int) -> bool:
-    """Return whether floats say exactly where elements lie: the factor, or its inverse, is a small power of two."""
+    """Return whether coordinates are exact in float32: the factor, or its inverse, is a small power of two."""
     small, large = sorted((old, new))
     return large % small == 0 and large // small in (1, 2, 4, 8)
 

@@ -5,47 +5,43 @@ import numpy as np
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import BOOL, Body, OnnxTensor
 from webnn_py.onnx_export.missing_data_types import FLOAT, widened
-from webnn_py.onnx_export.table import Rule, rule
+from webnn_py.onnx_export.table import rule, rules
 from webnn_py.operators import unary
 
 
-def _exact(operator: str) -> Rule:
-    """The rule of an operator that rounds nothing, so that float16 can be left to whoever runs the model."""
-
-    def write(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-        return body.twin(operator, input)
-
-    return write
+def _exact(body: Body, node: Node, operator: str, x: OnnxTensor) -> OnnxTensor:
+    """Write an operator that rounds nothing, so that float16 can be left to whoever runs the model."""
+    return body.twin(operator, x)
 
 
-def _computed(operator: str) -> Rule:
-    def write(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-        return widened(body, operator, input, native=FLOAT)
-
-    return write
+def _computed(body: Body, node: Node, operator: str, x: OnnxTensor) -> OnnxTensor:
+    return widened(body, operator, x, native=FLOAT)
 
 
-for _operator, _name in (
-    (unary.abs_, "Abs"),
-    (unary.ceil, "Ceil"),
-    (unary.floor, "Floor"),
-    (unary.identity, "Identity"),
-    (unary.neg, "Neg"),
-    (unary.round_even, "Round"),
-):
-    rule(_operator)(_exact(_name))
-
-for _operator, _name in (
-    (unary.cos, "Cos"),
-    (unary.erf, "Erf"),
-    (unary.exp, "Exp"),
-    (unary.log, "Log"),
-    (unary.reciprocal, "Reciprocal"),
-    (unary.sin, "Sin"),
-    (unary.sqrt, "Sqrt"),
-    (unary.tan, "Tan"),
-):
-    rule(_operator)(_computed(_name))
+rules(
+    _exact,
+    {
+        unary.abs_: "Abs",
+        unary.ceil: "Ceil",
+        unary.floor: "Floor",
+        unary.identity: "Identity",
+        unary.neg: "Neg",
+        unary.round_even: "Round",
+    },
+)
+rules(
+    _computed,
+    {
+        unary.cos: "Cos",
+        unary.erf: "Erf",
+        unary.exp: "Exp",
+        unary.log: "Log",
+        unary.reciprocal: "Reciprocal",
+        unary.sin: "Sin",
+        unary.sqrt: "Sqrt",
+        unary.tan: "Tan",
+    },
+)
 
 
 @rule(unary.sign)

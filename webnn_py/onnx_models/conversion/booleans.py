@@ -1,4 +1,4 @@
-"""Booleans and numbers of ``uint8``, which are one data type in a graph: their sources tell them apart."""
+"""Tell booleans from numbers of ``uint8``, the same data type in a graph, by what computes them."""
 
 from collections.abc import Collection, Iterator
 from typing import Final
@@ -9,7 +9,7 @@ from webnn_py.graph import Constant, Output, Value
 from webnn_py.operators import movement
 
 FILLED: Final = (movement.pad, movement.triangular)
-"""Operators that put 0, or what the importer chose, beside elements of their input."""
+"""Operators that add 0, or a number that the importer chose, to elements of their input."""
 
 
 def is_boolean(value: Value, boolean_inputs: Collection[Value]) -> bool:

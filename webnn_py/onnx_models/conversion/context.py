@@ -61,7 +61,7 @@ class Constants:
 
 
 def read_only(value: StaticValue) -> StaticValue:
-    """The same values, which nobody writes any more: C-contiguous, in the machine's byte order."""
+    """Return the same values as a read-only array: C-contiguous, in native byte order."""
     array = np.asarray(value)  # of no dimensions, numpy's functions give numbers
     if not (array.flags.c_contiguous and array.dtype.isnative):
         array = np.require(value, value.dtype.newbyteorder("="), "C")
@@ -72,7 +72,7 @@ def read_only(value: StaticValue) -> StaticValue:
 
 
 def narrowed(value: StaticValue, data_type: str) -> StaticValue:
-    """An array in a narrower type of its kind; what is beyond that becomes the nearest, but infinity stays."""
+    """Return an array in a narrower type of its kind; what is beyond that becomes the nearest, but infinity stays."""
     if value.dtype.kind in "iu":
         integers = np.iinfo(data_type)
         return value.clip(integers.min, integers.max).astype(data_type)
@@ -86,12 +86,12 @@ def narrowed(value: StaticValue, data_type: str) -> StaticValue:
 class ConversionContext(OperatorMethods):
     """The builder's operators, labelled with the name of the node that is converted.
 
-    Whatever the builder refuses is a refusal of the node.
+    A refusal by the builder is a refusal of the node.
 
     Args:
         builder: what to build with.
         label: the node's name.
-        wanted: for each output of the node, whether somebody uses it.
+        wanted: for each output of the node, whether it is used.
         constants: what :meth:`operand` made so far in this conversion.
         expenses: what the model has cost so far.
         freezing: knows what inputs operands depend on.
@@ -99,7 +99,7 @@ class ConversionContext(OperatorMethods):
     Attributes:
         label: the node's name.
         expenses: what the model has cost so far.
-        wanted: for each output of the node, whether somebody uses it.
+        wanted: for each output of the node, whether it is used.
         drawn: the operators that were drawn.
         is_repeatable: whether nothing was asked of an operand but its descriptor, and whether it is a constant.
     """
@@ -162,7 +162,7 @@ class ConversionContext(OperatorMethods):
         return cast("list[MLOperand]", drawn)
 
     def operand(self, value: Value) -> MLOperand:
-        """A value of the model as an operand; each static one becomes a constant only once."""
+        """Return a value of the model as an operand; each static one becomes a constant only once."""
         if isinstance(value, MLOperand):
             return value
         made = self._constants.made
@@ -171,7 +171,7 @@ class ConversionContext(OperatorMethods):
         return made[id(value)][1]
 
     def constant(self, value: StaticValue) -> MLOperand:
-        """A constant; booleans become ``uint8``."""
+        """Return a constant; booleans become ``uint8``."""
         if value.dtype == np.bool_:
             value = value.astype(np.uint8)
         if value.size == 0:
@@ -189,7 +189,7 @@ class ConversionContext(OperatorMethods):
             raise Refused(str(error)) from error
 
     def _constant_in_shape(self, operand: MLOperand, shape: Sequence[int]) -> MLOperand | None:
-        """A constant in another shape, which is another constant; None of anything else."""
+        """Return a constant in another shape, which is another constant; None of anything else."""
         value, sizes = self._builder._values[operand], tuple(shape)
         data = value.data if isinstance(value, Constant) else None
         if not isinstance(value, Constant) or not isinstance(data, np.ndarray):
@@ -207,14 +207,14 @@ class ConversionContext(OperatorMethods):
         return bool(self._builder._capabilities.packed)
 
     def four_bits(self, packed: StaticValue, data_type: str, shape: Sequence[int]) -> MLOperand:
-        """A constant of four bits, for quantization alone: two elements in a byte, the first in the lower bits."""
+        """Return a constant of four bits, for quantization: two elements in a byte, the first in the lower bits."""
         try:
             return self._builder.constant(packed, data_type=cast("MLOperandDataType", data_type), shape=shape)
         except TypeError as error:
             raise Refused(str(error)) from error
 
     def known(self, value: Value | None) -> StaticValue | None:
-        """A value of the model as it is known while building; None if it is absent, or depends on an input.
+        """Return a value of the model as it is known while building; None if it is absent, or depends on an input.
 
         Raises:
             Refused: computing it costs more than is left.
@@ -237,7 +237,7 @@ class ConversionContext(OperatorMethods):
         return is_boolean(self._builder._values[value], self._constants.boolean_inputs)
 
     def number(self, value: float, like: MLOperand | MLOperandDataType) -> MLOperand:
-        """A scalar constant of a data type, or that of ``like``; equal ones are one."""
+        """Return a scalar constant of a data type, or that of ``like``; equal ones are one."""
         there = self._constants.numbers
         data_type = like.data_type if isinstance(like, MLOperand) else like
         key = repr(value), data_type
@@ -249,7 +249,7 @@ class ConversionContext(OperatorMethods):
         return there[key]
 
     def data_type(self, subject: str, element_type: int) -> MLOperandDataType:
-        """The WebNN data type of an ONNX element type.
+        """Return the WebNN data type of an ONNX element type.
 
         Raises:
             Refused: the device has no such type, and none that is allowed in its place.
@@ -258,7 +258,7 @@ class ConversionContext(OperatorMethods):
         return webnn_data_type(subject, element_type, self._constants.narrowing, supported)
 
     def required(self, subject: str, value: Value) -> StaticValue:
-        """A value that must be known while building.
+        """Return a value that must be known while building.
 
         Raises:
             Refused: it is not.
@@ -275,7 +275,7 @@ class ConversionContext(OperatorMethods):
         return self._freezing.advice([value for value in values if isinstance(value, MLOperand)])
 
     def reserve(self, bytes_: int) -> None:
-        """Before a rule computes a large value from small ones: spend what it takes.
+        """Spend the bytes of a large value that a rule is about to compute from small ones.
 
         Raises:
             Refused: so many bytes are not left.

@@ -17,7 +17,7 @@ from onnx import AttributeProto, GraphProto, NodeProto, ValueInfoProto, helper
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.conversion.scopes import MISSING, Converted, Steps, tensor_of
 from webnn_py.onnx_models.problems import Problem, RefusedWithWayOut, worded
-from webnn_py.onnx_models.reading.element_types import type_name
+from webnn_py.onnx_models.reading.element_types import is_of_numpy
 from webnn_py.onnx_models.reading.node_order import Live
 from webnn_py.onnx_models.rule_helpers.axes import counted, integer, integers
 from webnn_py.onnx_models.rule_helpers.concatenation import stacked
@@ -56,7 +56,7 @@ class ControlFlowNode:
         node: the node.
         version: of its operator.
         values: its inputs.
-        wanted: for each of its outputs, whether somebody uses it.
+        wanted: for each of its outputs, whether it is used.
         context: builds what the node itself needs.
         problems: those found so far in the model.
         inner_graph: prepares an inner graph of which some outputs are needed.
@@ -78,14 +78,14 @@ class ControlFlowNode:
         return [MISSING] * len(self.node.output)
 
     def graph(self, name: str) -> GraphProto:
-        """The graph that an attribute has."""
+        """Return the graph that an attribute has."""
         found: list[GraphProto] = [item.g for item in self.node.attribute if item.name == name and item.HasField("g")]
         if len(found) != 1:
             raise Refused(f"it has {len(found)} graphs called {name}; it must have one")
         return found[0]
 
     def integers(self, name: str, count: int, allowed: Iterable[int] | None = None) -> Sequence[int]:
-        """An attribute of so many integers; zeros when it is absent."""
+        """Return an attribute of ``count`` integers; zeros when it is absent."""
         found = [item for item in self.node.attribute if item.name == name]
         if not found:
             return (0,) * count
@@ -97,7 +97,7 @@ class ControlFlowNode:
         return given
 
     def truth(self, subject: str, value: Converted) -> bool:
-        """A condition, which must be static."""
+        """Return a condition, which must be static."""
         if value is None or value is MISSING:
             raise Refused(f"{subject} is missing; it is needed")
         known = self.context.required(subject, tensor_of(value))
@@ -165,7 +165,7 @@ def _chosen_of_both(call: ControlFlowNode, condition: MLOperand) -> Steps[Sequen
 
 
 def _chosen(context: ConversionContext, truth: MLOperand, one: Value, other: Value) -> Value:
-    """One of two values of the same shape; the value itself where both are the same and known."""
+    """Choose one of two values of the same shape; return the value itself where both are static and equal."""
     if tuple(one.shape) != tuple(other.shape):
         raise Refused(f"the branches give the shapes {list(one.shape)} and {list(other.shape)}; they must be the same")
     if isinstance(one, MLOperand) or isinstance(other, MLOperand) or one.dtype != other.dtype:
@@ -176,7 +176,7 @@ def _chosen(context: ConversionContext, truth: MLOperand, one: Value, other: Val
 
 
 def loop(call: ControlFlowNode) -> Steps[Sequence[Converted]]:
-    """Convert the body as often as it would run; as onnxruntime has it, the body's condition always counts."""
+    """Convert the body once per iteration; as in onnxruntime, the body's condition always counts."""
     count = call.values[0] if call.values else None
     condition = call.values[1] if len(call.values) > 1 else None
     carried = list(call.values[2:])
@@ -196,7 +196,7 @@ def loop(call: ControlFlowNode) -> Steps[Sequence[Converted]]:
         if not results:
             return call.missing
         number += 1
-        # What the last of so many says of another one matters to nobody.
+        # The condition of the last iteration has no effect.
         goes_on = number == most or call.truth("the condition that its body gives", results[0])
         carried = list(results[1 : 1 + states])
         for stack, piece in zip(stacks, results[1 + states :], strict=True):
@@ -225,7 +225,7 @@ class Sweep:
     prepended: Sequence[int]
 
     def results(self, call: ControlFlowNode, values: Sequence[Converted]) -> Steps[Sequence[Converted]]:
-        """The states at the end, and what is stacked; nothing if something could not be converted."""
+        """Return the last states and stacked outputs; nothing if something could not be converted."""
         states = len(values) - len(self.axes)
         carried, sequences = list(values[:states]), values[states:]
         if any(value is MISSING for value in sequences):
@@ -314,7 +314,7 @@ CONTROL_FLOW: Final[Mapping[str, Callable[[ControlFlowNode], Steps[Sequence[Conv
 
 
 def _stacked_outputs(call: ControlFlowNode, body: GraphProto, *, inputs: int, before: int, states: int) -> list[bool]:
-    """For each output of a body that is stacked over the iterations, whether somebody uses it.
+    """Return for each output of a body that is stacked over the iterations whether it is used.
 
     Raises:
         Refused: the body does not fit the node.
@@ -342,7 +342,7 @@ def _common_length(sequences: Sequence[Converted], axes: Sequence[int]) -> int:
 
 
 def _piece(call: ControlFlowNode, value: Converted, axis: int, index: int) -> Value:
-    """One element of a sequence."""
+    """Return one element of a sequence."""
     whole = tensor_of(value)
     axis = counted(axis, len(whole.shape))
     if isinstance(whole, np.ndarray):
@@ -363,8 +363,7 @@ def _stacked(call: ControlFlowNode, stack: Sequence[Converted], item: ValueInfoP
 def _empty(item: ValueInfoProto, axis: int) -> StaticValue:
     """Return the result of no iterations, in the shape that the body declares, with 0 for open dimensions."""
     declared = item.type.tensor_type
-    name = type_name(declared.elem_type)
-    if name in ("undefined", "string") or name.startswith("type ") or len(declared.shape.dim) > 8:
+    if not is_of_numpy(declared.elem_type) or len(declared.shape.dim) > 8:
         raise Refused(f"it has no iterations, and its body does not say the type of {item.name!r}")
     sizes = [max(0, size.dim_value) for size in declared.shape.dim]
     if prod(filter(None, sizes)) > LARGEST_COUNT:

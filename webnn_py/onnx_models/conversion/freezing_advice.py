@@ -11,7 +11,7 @@ from webnn_py.script.builder import MLGraphBuilder
 MOST_INPUTS: Final = 3
 MOST_ELEMENTS: Final = 64
 HIGHEST_RANK: Final = 1
-"""Other inputs are data: nobody knows them while building."""
+"""Inputs of higher rank are data, which are not known while building."""
 
 _TOO_MANY: Final = frozenset({""})
 """Stands for what cannot be frozen: too many inputs, or large ones."""

@@ -22,7 +22,7 @@ TYPES: Final = ("int16", "uint16")
 CARRIER: Final = "int32"
 
 DOMAINS: Final = (*OWN_DOMAINS, "com.microsoft")
-"""Those of the two operators; onnxruntime's are for models of before opset 21."""
+"""The domains of the two operators; onnxruntime's are for models of before opset 21."""
 
 MOVING: Final = frozenset(
     {
@@ -39,7 +39,7 @@ MOVING: Final = frozenset(
         "Unsqueeze",
     }
 )
-"""Operators that move the elements of their first input, whatever these are."""
+"""Operators that move the elements of their first input unchanged."""
 
 
 def short_results(
@@ -67,7 +67,7 @@ def short_results(
 
 
 def _type_made(node: NodeProto, values: Sequence[Converted]) -> str | None:
-    """The type of 16 bits to which a node quantizes while the graph runs, if it does."""
+    """Return the type of 16 bits to which a node quantizes while the graph runs, if it does."""
     if not any(isinstance(value, MLOperand) for value in values):
         return None
     zero_point = values[2] if len(values) > 2 else None
@@ -85,7 +85,7 @@ def _quantized(
     opsets: Mapping[str, int],
     context: ConversionContext,
 ) -> Converted:
-    """Quantized to int32, and cut off where the integers of 16 bits end."""
+    """Quantize to int32, and clamp to the range of the integers of 16 bits."""
     x, scale, *rest = [None if value is None else tensor_of(value) for value in values]
     plain = NodeProto()
     plain.CopyFrom(node)

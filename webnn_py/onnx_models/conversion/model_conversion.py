@@ -39,12 +39,19 @@ from webnn_py.onnx_models.problems import (
     shortened,
     worded,
 )
-from webnn_py.onnx_models.reading.functions import OWN_DOMAINS, Functions, call_attributes, called_name, with_attributes
+from webnn_py.onnx_models.reading.functions import (
+    OWN_DOMAINS,
+    Functions,
+    call_attributes,
+    called_name,
+    operator_name,
+    opsets_of,
+    with_attributes,
+)
 from webnn_py.onnx_models.reading.node_order import Live, live
 from webnn_py.onnx_models.reading.tensors import tensor_array
 from webnn_py.onnx_models.reading.weights import Weights
 from webnn_py.onnx_models.rule_table.arguments import check_form
-from webnn_py.onnx_models.rule_table.schemas import operator_name
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
 from webnn_py.script.builder import MLGraphBuilder
@@ -84,7 +91,7 @@ class ModelConversion:
         self._expenses = expenses
         self._problems: list[Problem] = []
         self._scope: Scope = ChainMap()
-        self._top = Surroundings(self._scope, _by_domain(opsets))
+        self._top = Surroundings(self._scope, opsets)
         self._weights = weights
         self._constants = Constants(weights.key, narrowing)
         self._freezing = Freezing(builder)
@@ -386,7 +393,7 @@ class ModelConversion:
             )
         inputs: dict[str, Converted] = {name: None for name in function.input if name}
         inputs.update(zip(function.input, values, strict=False))
-        opsets = {**seen.opsets, **_by_domain({item.domain: item.version for item in function.opset_import})}
+        opsets = {**seen.opsets, **opsets_of(function.opset_import)}
         attributes = call_attributes(function, node)
         inner = Surroundings(ChainMap(inputs), opsets, attributes, f"{shortened(label, LONGEST_PREFIX)}/")
         outputs = function.output[: len(node.output)]
@@ -396,11 +403,6 @@ class ModelConversion:
             looked_up(inner.scope, name, "the function", function.name) if has_use else MISSING
             for name, has_use in zip(outputs, wanted, strict=True)
         ]
-
-
-def _by_domain(versions: Mapping[str, int]) -> dict[str, int]:
-    """Versions of operator sets by domain; ONNX's own has two names."""
-    return {"" if domain in OWN_DOMAINS else domain: version for domain, version in versions.items()}
 
 
 def _present(value: Converted) -> Value:

@@ -6,13 +6,14 @@ drawn, of data types that WebNN lacks, is computed.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
+from typing import Final
 
 import attrs
 from onnx import NodeProto, defs
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.folding.empty_tensors import empty_results
-from webnn_py.onnx_models.folding.evaluation import NotComputed, fold, is_folded
+from webnn_py.onnx_models.folding.evaluation import FOLDED, NotComputed, fold
 from webnn_py.onnx_models.problems import RefusedWithWayOut
 from webnn_py.onnx_models.reading.functions import OWN_DOMAINS
 from webnn_py.onnx_models.rule_table.arguments import Form, call, check_form, form_of
@@ -23,6 +24,11 @@ from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
 
 Results = Sequence[Value | None]
+
+DRAWN_FIRST: Final = frozenset(
+    {"ConstantOfShape", "DequantizeLinear", "DynamicQuantizeLinear", "EyeLike", "Hardmax", "QuantizeLinear", "Shrink"}
+)
+"""Operators that no model computes shapes with: the device computes them as any other."""
 
 
 @attrs.frozen(eq=False)
@@ -59,14 +65,12 @@ def _kind(operator: str, domain: str, version: int | None) -> OperatorKind:
     name = operator if domain in OWN_DOMAINS else f"{domain}.{operator}"
     schema = schema_of(name, domain, version)
     rule = RULES.get(name, {}).get(schema.since_version)
-    is_drawn_first = rule is not None and (
-        not rule.may_compute_shapes or name in {"ConstantOfShape", "DequantizeLinear", "QuantizeLinear"}
-    )
-    return OperatorKind(schema, form_of(schema), rule, is_folded(name), is_drawn_first)
+    is_drawn_first = rule is not None and (name in DRAWN_FIRST or rule.category == "early_opsets")
+    return OperatorKind(schema, form_of(schema), rule, name in FOLDED, is_drawn_first)
 
 
 def is_computed(node: NodeProto, values: Sequence[Value | None], opsets: Mapping[str, int]) -> bool:
-    """Return whether :func:`results_of` computes a node of such values, rather than drawing it."""
+    """Return whether :func:`results_of` computes a node with these inputs, rather than drawing it."""
     kind = kind_of(node, opsets)
     return kind.is_folded and not kind.is_drawn_first and not any(isinstance(value, MLOperand) for value in values)
 
@@ -117,7 +121,7 @@ def _computed(
     opsets: Mapping[str, int],
     context: ConversionContext,
 ) -> Results:
-    """The results of a node without a rule, whose inputs must be known."""
+    """Return the results of a node without a rule, whose inputs must be known."""
     if kind.is_folded:
         known = [context.known(value) for value in values]
         if all(item is not None or value is None for item, value in zip(known, values, strict=True)):
@@ -144,7 +148,7 @@ def _either(
 def _no_rule(schema: defs.OpSchema) -> str:
     versions = sorted(RULES.get(schema.name, {}))
     if not versions:
-        unless = ", unless all its inputs are known while building" if is_folded(schema.name) else ""
+        unless = ", unless all its inputs are known while building" if schema.name in FOLDED else ""
         return f"the operator is not supported{unless}"
     return (
         f"version {schema.since_version} of the operator is not supported; "

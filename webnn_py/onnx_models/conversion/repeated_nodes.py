@@ -1,4 +1,4 @@
-"""Nodes that are converted time and again, as those of a loop's body: the next time, what they draw is drawn alike.
+"""Repeated nodes, as in a loop's body: once converted, their operators are drawn again for other operands.
 
 What a rule draws follows from the node, the descriptors of its operands and its static inputs, unless the rule asks for
 more (``ConversionContext.is_repeatable``). So the operators are drawn again on other operands, with nothing to convert
@@ -42,7 +42,7 @@ class RepeatedNode:
         name: its name in labels.
         inputs: the names of its inputs, "" for absent ones.
         outputs: the names of its outputs, "" for those that it leaves out.
-        wanted: for each output, whether somebody uses it.
+        wanted: for each output, whether it is used.
         used: the names that it uses, those included that its inner graphs take from outside.
     """
 
@@ -265,7 +265,7 @@ class Repetition:
             return None
 
     def note_computed(self, node: NodeProto) -> None:
-        """Remember that a node is computed while building, whatever static inputs it has."""
+        """Remember that a node is computed while building, for any static inputs."""
         self._computed[id(node)] = node
 
     def note(

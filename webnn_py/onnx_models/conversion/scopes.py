@@ -79,7 +79,7 @@ class Surroundings:
 
 
 def tensor_of(value: Converted) -> Value:
-    """A value that must be a tensor.
+    """Return a value that must be a tensor.
 
     Raises:
         Refused: it is absent, a sequence, or of integers of 16 bits that are not known.
@@ -97,7 +97,7 @@ def tensor_of(value: Converted) -> Value:
 
 
 def looked_up(scope: Scope, name: str, kind: str, user: str) -> Converted:
-    """The value of a name that something of a kind uses.
+    """Return the value of a name that a node, an output or a function uses.
 
     Raises:
         InvalidModelError: there is none.

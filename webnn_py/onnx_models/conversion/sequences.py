@@ -31,7 +31,7 @@ def sequence_result(node: NodeProto, values: Arguments, context: ConversionConte
 
 
 def _sequence(context: ConversionContext, values: Arguments) -> tuple[Value, ...]:
-    """The first input, which is copied by whatever makes another sequence of it."""
+    """Return the items of the first input; another sequence made of them is a copy."""
     value = values[0] if values else None
     if not isinstance(value, TensorSequence):
         raise Refused("its first input is no sequence of tensors; it must be one")
@@ -40,7 +40,7 @@ def _sequence(context: ConversionContext, values: Arguments) -> tuple[Value, ...
 
 
 def _place(context: ConversionContext, values: Arguments, index: int, allowed: range) -> int:
-    """A place in a sequence, counted from the first; given ones may count from the end, an absent one is the last."""
+    """Return an index into a sequence, counted from the first; by default the last."""
     place, value = allowed.stop - 1, values[index] if index < len(values) else None
     if value is not None:
         place = integer("input position", context.required("input position", tensor_of(value)))

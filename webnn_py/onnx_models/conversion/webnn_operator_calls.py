@@ -23,7 +23,7 @@ _BY_SPEC_NAME: Final[Mapping[str, Operator[..., Any]]] = {item.spec_name: item f
 
 
 def operator_of(function: FunctionProto) -> Operator[..., Any] | None:
-    """The operator that a function stands for, if it is as this package wrote it."""
+    """Return the operator that a function stands for, if it is as this package wrote it."""
     if function.domain != DOMAIN:
         return None
     sealed = {item.key: item.value for item in function.metadata_props}.get(DIGEST)

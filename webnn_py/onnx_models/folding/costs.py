@@ -14,7 +14,7 @@ import numpy as np
 from onnx import helper
 
 from webnn_py.onnx_models.conversion.context import StaticValue
-from webnn_py.onnx_models.reading.element_types import type_name
+from webnn_py.onnx_models.reading.element_types import is_of_numpy, type_name
 from webnn_py.onnx_models.rule_helpers.axes import counted, integer, integers, scalar, whole
 from webnn_py.operators.rules import Refused, refuse
 
@@ -47,14 +47,14 @@ class FoldedNode:
     outputs: int
 
     def input(self, index: int, name: str) -> StaticValue:
-        """An input that the operator needs."""
+        """Return an input that the operator needs."""
         value = self.inputs[index] if index < len(self.inputs) else None
         if value is None:
             raise Refused(f"input {name} is missing; it is needed")
         return value
 
     def integers(self, name: str, index: int) -> tuple[int, ...]:
-        """Those that are an attribute in some versions of the operator, in others an input."""
+        """Return integers that are an attribute in some versions of the operator, in others an input."""
         if name in self.attributes:
             return tuple(map(int, self.attributes[name]))
         return integers(f"input {name}", self.input(index, name))
@@ -76,13 +76,12 @@ INDEX: Final = 8
 
 
 def _broadcast(node: FoldedNode) -> FoldingCost:
-    """One element for each of the inputs' common shape."""
+    """Return the cost of one element for each of the inputs' common shape."""
     return FoldingCost(math.prod(np.broadcast_shapes(*(value.shape for value in node.present))) * node.width)
 
 
 def _one_by_one(node: FoldedNode) -> FoldingCost:
-    cost = _broadcast(node)
-    return FoldingCost(cost.bytes, sum(value.size for value in node.present))
+    return FoldingCost(_broadcast(node).bytes, sum(value.size for value in node.present))
 
 
 def _largest_input(node: FoldedNode) -> FoldingCost:
@@ -94,7 +93,7 @@ def _all_inputs(node: FoldedNode) -> FoldingCost:
 
 
 def _view(node: FoldedNode) -> FoldingCost:
-    """A shape at most; all else lies where the input does."""
+    """Return the length of a shape; all other results share the input's memory."""
     return FoldingCost(INDEX * max(1, *(value.ndim for value in node.present)))
 
 
@@ -121,7 +120,7 @@ def _top_k(node: FoldedNode) -> FoldingCost:
 
 def _cast(node: FoldedNode) -> FoldingCost:
     to = node.attributes.get("to", 0)
-    if type_name(to) in ("string", "undefined") or type_name(to).startswith("type "):
+    if not is_of_numpy(to):
         refuse("attribute to", type_name(to), "a type of numbers")
     return FoldingCost(node.input(0, "input").size * int(helper.tensor_dtype_to_np_dtype(to).itemsize))
 
@@ -146,9 +145,8 @@ def _tile(node: FoldedNode) -> FoldingCost:
 
 
 def _range(node: FoldedNode) -> FoldingCost:
-    start, limit, delta = (
-        scalar(f"input {name}", node.input(index, name)) for index, name in enumerate(["start", "limit", "delta"])
-    )
+    names = ("start", "limit", "delta")
+    start, limit, delta = (scalar(f"input {name}", node.input(index, name)) for index, name in enumerate(names))
     if delta == 0 or not all(map(math.isfinite, (start, limit, delta))):
         refuse("inputs start, limit and delta", (start, limit, delta), "finite, and delta not 0")
     # Of a quotient that is no float64 any more, the size is out of any limit.
@@ -218,11 +216,9 @@ def _window(node: FoldedNode) -> FoldingCost:
 
 
 def _mel_weights(node: FoldedNode) -> FoldingCost:
-    """Two of the bins' elements in each row, at most, are gone through one by one for each column."""
-    bins, length = (
-        max(0, whole(f"input {name}", node.input(index, name)))
-        for index, name in enumerate(("num_mel_bins", "dft_length"))
-    )
+    """Return the cost, where at most two elements of each row are computed one by one for each column."""
+    names = enumerate(("num_mel_bins", "dft_length"))
+    bins, length = (max(0, whole(f"input {name}", node.input(index, name))) for index, name in names)
     count = bins * (length // 2 + 1)
     return FoldingCost(count * INDEX, 2 * count)
 
@@ -244,47 +240,40 @@ def _einsum(node: FoldedNode) -> FoldingCost:
     return FoldingCost(math.prod(sizes.values()) * max(node.width, 4))
 
 
-def _table(*groups: tuple[Estimate, str]) -> dict[str, Estimate]:
-    return {operator: estimate for estimate, operators in groups for operator in operators.split()}
-
-
-COSTS: Final[Mapping[str, Estimate]] = _table(
-    (
-        _broadcast,
-        (
-            "Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Ceil Cos "
-            "Cosh Div Equal Exp Floor Greater GreaterOrEqual IsInf IsNaN Less LessOrEqual Log Max Mean Min Mod Mul Neg "
-            "Not Or Pow Reciprocal Round Shrink Sign Sin Sinh Sqrt Sub Sum Tan Where Xor"
-        ),
+_ESTIMATES: Final[Mapping[Estimate, str]] = {
+    _broadcast: (
+        "Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Ceil Cos "
+        "Cosh Div Equal Exp Floor Greater GreaterOrEqual IsInf IsNaN Less LessOrEqual Log Max Mean Min Mod Mul Neg "
+        "Not Or Pow Reciprocal Round Shrink Sign Sin Sinh Sqrt Sub Sum Tan Where Xor"
     ),
-    (_one_by_one, "Erf"),
-    (_largest_input, "CastLike CumProd CumSum DequantizeLinear DynamicQuantizeLinear Hardmax QuantizeLinear Trilu"),
-    (
-        _largest_input,
-        (
-            "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum "
-            "ReduceSumSquare"
-        ),
+    _one_by_one: "Erf",
+    _largest_input: (
+        "CastLike CumProd CumSum DequantizeLinear DynamicQuantizeLinear Hardmax QuantizeLinear ReduceL1 ReduceL2 "
+        "ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Trilu"
     ),
-    (_all_inputs, "Concat Compress DepthToSpace ReverseSequence SpaceToDepth"),
-    (_view, "Dropout Flatten Identity Reshape Shape Size Slice Squeeze Transpose Unsqueeze"),
-    (_indices, "ArgMax ArgMin NonZero Unique"),
-    (_top_k, "TopK"),
-    (_scatter, "ScatterElements ScatterND"),
-    (_window, "BlackmanWindow HammingWindow HannWindow"),
-    (_mel_weights, "MelWeightMatrix"),
-    (_split, "Split"),
-    (_cast, "Cast"),
-    (_constant_of_shape, "ConstantOfShape"),
-    (_expand, "Expand"),
-    (_tile, "Tile"),
-    (_range, "Range"),
-    (_pad, "Pad"),
-    (_one_hot, "OneHot"),
-    (_eye_like, "EyeLike"),
-    (_gather, "Gather"),
-    (_gather_elements, "GatherElements"),
-    (_gather_nd, "GatherND"),
-    (_einsum, "Einsum"),
-)
+    _all_inputs: "Concat Compress DepthToSpace ReverseSequence SpaceToDepth",
+    _view: "Dropout Flatten Identity Reshape Shape Size Slice Squeeze Transpose Unsqueeze",
+    _indices: "ArgMax ArgMin NonZero Unique",
+    _top_k: "TopK",
+    _scatter: "ScatterElements ScatterND",
+    _window: "BlackmanWindow HammingWindow HannWindow",
+    _mel_weights: "MelWeightMatrix",
+    _split: "Split",
+    _cast: "Cast",
+    _constant_of_shape: "ConstantOfShape",
+    _expand: "Expand",
+    _tile: "Tile",
+    _range: "Range",
+    _pad: "Pad",
+    _one_hot: "OneHot",
+    _eye_like: "EyeLike",
+    _gather: "Gather",
+    _gather_elements: "GatherElements",
+    _gather_nd: "GatherND",
+    _einsum: "Einsum",
+}
+
+COSTS: Final[Mapping[str, Estimate]] = {
+    operator: estimate for estimate, operators in _ESTIMATES.items() for operator in operators.split()
+}
 """By operator, for all of its versions."""

@@ -1,4 +1,4 @@
-"""Tensors without elements: WebNN has none, but what has no elements is known, whatever it is computed from."""
+"""Tensors without elements: WebNN has none, but such a result is static, even if its inputs are not."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -7,9 +7,9 @@ import numpy as np
 from onnx import NodeProto
 
 from webnn_py.onnx_models.conversion.context import StaticValue, Value
-from webnn_py.onnx_models.folding.evaluation import fold, is_folded
+from webnn_py.onnx_models.folding.evaluation import FOLDED, fold
 from webnn_py.onnx_models.limits import Expenses
-from webnn_py.onnx_models.rule_table.schemas import operator_name
+from webnn_py.onnx_models.reading.functions import operator_name
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
 
@@ -23,13 +23,13 @@ def empty_results(
     opsets: Mapping[str, int],
     expenses: Expenses,
 ) -> Sequence[StaticValue | None] | None:
-    """The results of a node with an empty input, if they are empty, too: then no element of the others matters.
+    """Return the results of a node with an empty input, if they are empty, too: then no element of the others matters.
 
     Returns:
         None if there is no empty input, or something else comes out.
     """
     has_empty = any(isinstance(value, np.ndarray) and value.size == 0 for value in values)
-    if not has_empty or node.op_type in KEEP_ELEMENTS or not is_folded(operator_name(node)):
+    if not has_empty or node.op_type in KEEP_ELEMENTS or operator_name(node) not in FOLDED:
         return None
     stand_ins = [
         np.broadcast_to(np.zeros((), value.data_type), value.shape) if isinstance(value, MLOperand) else value

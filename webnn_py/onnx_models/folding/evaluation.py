@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import attrs
 import numpy as np
@@ -18,13 +18,13 @@ from webnn_py.operators.rules import Refused
 
 CONSTANT: Final = "Constant"
 FOLDED: Final = frozenset({CONSTANT, *COSTS})
-"""The operators that are computed while building."""
+"""The operators that are computed while building, when all their inputs are known."""
 
 NOT_NUMBERS: Final = "OSTU"
 """Numpy's kinds of data types that are texts or objects: a sum of texts is as long as both."""
 
 MOST_KEPT: Final = 1024
-"""Of so many bytes nodes may be whose evaluators are kept, and with what they are given and give, whose results are."""
+"""The most bytes of a node whose evaluator is kept, and, with inputs and outputs, of one whose results are kept."""
 
 UNCHANGED: Final = frozenset({"Identity"})
 """Of those, the ones that give their input."""
@@ -32,11 +32,6 @@ UNCHANGED: Final = frozenset({"Identity"})
 
 class NotComputed(Refused):
     """The reference implementation cannot compute a node; drawing it may be possible."""
-
-
-def is_folded(operator: str) -> bool:
-    """Return whether an operator is computed while building, when all its inputs are known."""
-    return operator in FOLDED
 
 
 def fold(
@@ -78,7 +73,7 @@ def fold(
                 results = _results(plain.encoded, tuple(opsets.items()), given)
     except Refused:
         raise
-    except Exception as error:  # the implementation raises whatever numpy raises
+    except Exception as error:  # the implementation raises all that numpy raises
         worded = shortened(str(error) or type(error).__name__)
         raise NotComputed(f"it cannot be computed while building: {worded}") from error
     outputs, spent = _outputs(node, results, known)
@@ -119,15 +114,8 @@ def _constant(node: NodeProto) -> StaticValue:
     raise Refused(f"its attribute {attribute.name} is not supported")
 
 
-@attrs.frozen(eq=False)
-class _PlainNode:
-    """A node without the names of its own, so that nodes that compute the same have one evaluator.
-
-    Attributes:
-        encoded: the node, as bytes.
-        attributes: its attributes by name.
-        outputs: the names of its outputs.
-    """
+class _PlainNode(NamedTuple):
+    """A node without the names of its own, so that nodes that compute the same have one evaluator."""
 
     encoded: bytes
     attributes: Mapping[str, Any]
@@ -142,7 +130,7 @@ def _plain_node(node: NodeProto, inputs: Sequence[StaticValue | None]) -> _Plain
 
 @lru_cache(1024)
 def _decoded(encoded: bytes, present: tuple[bool, ...]) -> _PlainNode:
-    """Read a node, of which these inputs are there; those of a loop's body are the same at each iteration."""
+    """Read a node with the inputs that are present; in a loop's body it is the same at each iteration."""
     node = NodeProto.FromString(encoded)
     outputs = [f"o{index}" if name else "" for index, name in enumerate(node.output)]
     plain = NodeProto(
@@ -176,7 +164,7 @@ class _Kept:
         self.cost, self.bytes, self.results = cost, spent, results
 
     def spent_again(self, expenses: Expenses) -> list[StaticValue | None]:
-        """Return the results, for which as much is spent as if they were computed anew.
+        """Return the results, and spend what computing them again would cost.
 
         Raises:
             Refused: so much is not left.

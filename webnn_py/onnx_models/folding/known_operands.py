@@ -17,7 +17,7 @@ SECONDS_PER_OPERATION: Final = 1e-9
 
 
 def known_value(value: Value, expenses: Expenses) -> NDArray[Any] | None:
-    """The values of an operand; None if they depend on an input.
+    """Return the values of an operand; None if they depend on an input.
 
     Raises:
         Refused: computing them costs more than is left.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import attrs
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+from onnx import ModelProto, NodeProto, TensorProto
 
-from webnn_py.onnx_models.reading.functions import OWN_DOMAINS, inner_graphs
+from webnn_py.onnx_models.reading.functions import all_nodes, inner_graphs, operator_name, opsets_of
 from webnn_py.onnx_models.reading.tensors import data_length
 
 CLASSICAL: Final = "ai.onnx.ml"
@@ -53,17 +53,24 @@ class ModelContents:
 def contents_of(model: ModelProto) -> ModelContents:
     """Return the contents of a model that has been read."""
     nodes = [*nodes_of(model)]
-    tensors = [*_initializers(model.graph), *(tensor for node in nodes for tensor in _inner_initializers(node))]
-    classical = [item for node in nodes if node.domain == CLASSICAL for item in node.attribute]
-    tensors += [item.t for item in classical if item.HasField("t")]
-    learnt = sum(len(item.floats) for item in classical)
+    graphs = [model.graph, *(graph for node in nodes for graph in inner_graphs(node))]
+    tensors = [tensor for graph in graphs for tensor in graph.initializer]
+    tensors += [sparse.values for graph in graphs for sparse in graph.sparse_initializer]
+    tensors += [
+        item.t
+        for node in nodes
+        if node.op_type == "Constant" or node.domain == CLASSICAL
+        for item in node.attribute
+        if item.HasField("t")
+    ]
+    learnt = sum(len(item.floats) for node in nodes if node.domain == CLASSICAL for item in node.attribute)
     numeric = [tensor for tensor in tensors if tensor.data_type != TensorProto.STRING]
     return ModelContents(
-        opsets={"" if item.domain in OWN_DOMAINS else item.domain: item.version for item in model.opset_import},
+        opsets=opsets_of(model.opset_import),
         ir_version=model.ir_version,
         producer=f"{model.producer_name} {model.producer_version}".strip(),
         metadata={item.key: item.value for item in model.metadata_props},
-        operators=dict(Counter(map(_operator, nodes)).most_common()),
+        operators=dict(Counter(map(operator_name, nodes)).most_common()),
         parameters=sum(math.prod(tensor.dims) for tensor in numeric) + learnt,
         parameter_bytes=sum(map(data_length, numeric)) + FLOAT_BYTES * learnt,
     )
@@ -71,41 +78,13 @@ def contents_of(model: ModelProto) -> ModelContents:
 
 def nodes_of(model: ModelProto) -> Iterator[NodeProto]:
     """Yield the nodes of a model's graph and functions, and those of the graphs in them."""
-    yield from _all_nodes(model.graph.node)
-    for function in model.functions:
-        yield from _all_nodes(function.node)
+    for holder in (model.graph, *model.functions):
+        yield from (node for node, _ in all_nodes(holder.node))
 
 
 def initializers_of(model: ModelProto) -> Iterator[TensorProto]:
-    """The initializers of a model's graph, and of those in it; sparse ones are left out."""
+    """Yield the initializers of a model's graph, and of those in it; sparse ones are left out."""
     yield from model.graph.initializer
-    for node in _all_nodes(model.graph.node):
-        for attribute in node.attribute:
-            for graph in inner_graphs(attribute):
-                yield from graph.initializer
-
-
-def _operator(node: NodeProto) -> str:
-    return node.op_type if node.domain in OWN_DOMAINS else f"{node.domain}.{node.op_type}"
-
-
-def _all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
-    for node in nodes:
-        yield node
-        for attribute in node.attribute:
-            for graph in inner_graphs(attribute):
-                yield from _all_nodes(graph.node)
-
-
-def _initializers(graph: GraphProto) -> Iterator[TensorProto]:
-    yield from graph.initializer
-    yield from (sparse.values for sparse in graph.sparse_initializer)
-
-
-def _inner_initializers(node: NodeProto) -> Iterator[TensorProto]:
-    """Those of the graphs that stand in a node itself, and the tensor of a Constant."""
-    for attribute in node.attribute:
-        for graph in inner_graphs(attribute):
-            yield from _initializers(graph)
-    if node.op_type == "Constant":
-        yield from (item.t for item in node.attribute if item.HasField("t"))
+    for node, _ in all_nodes(model.graph.node):
+        for graph in inner_graphs(node):
+            yield from graph.initializer

@@ -39,7 +39,7 @@ def name_of(dtype: np.dtype[Any]) -> str:
 
 @cache
 def type_name(element_type: int) -> str:
-    """The name of an ONNX element type: numpy's name where numpy has one."""
+    """Return the name of an ONNX element type: numpy's name where numpy has one."""
     if element_type in (TensorProto.STRING, TensorProto.UNDEFINED):
         return str(TensorProto.DataType.Name(element_type)).lower()
     try:
@@ -61,7 +61,7 @@ def has_numbers(element_type: int) -> bool:
 
 
 def data_type_name(element_type: int, narrowing: Mapping[str, str] = EXACTLY) -> str:
-    """The WebNN data type of an ONNX element type; a type that WebNN lacks keeps its name.
+    """Return the WebNN data type of an ONNX element type; a type that WebNN lacks keeps its name.
 
     Booleans are ``uint8``, 0 or 1, as WebNN's own logical operators have them.
 
@@ -79,7 +79,7 @@ def webnn_data_type(
     narrowing: Mapping[str, str] = EXACTLY,
     supported: Sequence[str] = DATA_TYPES,
 ) -> MLOperandDataType:
-    """The WebNN data type of an ONNX element type.
+    """Return the WebNN data type of an ONNX element type.
 
     Raises:
         Refused: it is none of those that are supported.
@@ -95,7 +95,7 @@ def webnn_data_type(
 
 
 def extreme(data_type: MLOperandDataType, *, lowest: bool) -> float:
-    """The lowest or the highest value of a data type, which for floats is infinite."""
+    """Return the lowest or the highest value of a data type, which for floats is infinite."""
     if data_type in INTEGER_RANGES:
         return INTEGER_RANGES[data_type][0 if lowest else 1]
     return -math.inf if lowest else math.inf

@@ -1,4 +1,4 @@
-"""External data: tensors whose data lie in files next to the model's, read and written.
+"""External data: tensors whose data are in files next to the model's, read and written.
 
 What is read lies inside the model's folder and is as long as the shape says, or is not read at all.
 """
@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Final
 
-import attrs
 from onnx import ModelProto, TensorProto
 
 from webnn_py.onnx_export.shape_inputs import shape_inputs
@@ -28,25 +27,8 @@ ALIGNMENT: Final = 4096
 """The alignment of each tensor's data in bytes: a page, so that they can be mapped into memory."""
 
 
-@attrs.frozen
-class _Region:
-    """The place of a tensor's data in a file.
-
-    Attributes:
-        tensor: whose data they are.
-        path: the file, links resolved.
-        offset: where they begin, in bytes.
-        length: how many bytes they are.
-    """
-
-    tensor: TensorProto
-    path: Path
-    offset: int
-    length: int
-
-
 def is_external(tensor: TensorProto) -> bool:
-    """Return whether a tensor's data lie in another file."""
+    """Return whether a tensor's data are in another file."""
     return bool(tensor.data_location == TensorProto.EXTERNAL)
 
 
@@ -69,20 +51,21 @@ def read_external_data(tensors: Iterable[TensorProto], folder: Path, own_size: i
     """
     root = folder.resolve()
     sizes: dict[Path, int] = {}
-    regions = [_region(tensor, root, sizes) for tensor in tensors]
+    external = list(tensors)
+    places = [_place(tensor, root, sizes) for tensor in external]
     size = own_size + sum(sizes.values())
     expenses = Expenses(limits, size)
-    for region in regions:
+    for tensor, (_, _, length) in zip(external, places, strict=True):
         try:
-            expenses.add_bytes(region.length)
+            expenses.add_bytes(length)
         except Refused as refused:
-            raise UnsupportedModelError([Problem(f"tensor {worded(region.tensor.name)}", str(refused))]) from None
-    for region in regions:
-        with region.path.open("rb") as file:
-            file.seek(region.offset)
-            region.tensor.raw_data = file.read(region.length)
-        region.tensor.data_location = TensorProto.DEFAULT
-        del region.tensor.external_data[:]
+            raise UnsupportedModelError([Problem(f"tensor {worded(tensor.name)}", str(refused))]) from None
+    for tensor, (path, offset, length) in zip(external, places, strict=True):
+        with path.open("rb") as file:
+            file.seek(offset)
+            tensor.raw_data = file.read(length)
+        tensor.data_location = TensorProto.DEFAULT
+        del tensor.external_data[:]
     return size
 
 
@@ -111,7 +94,8 @@ def write_external_data(model: ModelProto, path: Path, location: str) -> None:
                 tensor.external_data.add(key=key, value=value)
 
 
-def _region(tensor: TensorProto, root: Path, sizes: dict[Path, int]) -> _Region:
+def _place(tensor: TensorProto, root: Path, sizes: dict[Path, int]) -> tuple[Path, int, int]:
+    """Return the file of a tensor's data, links resolved, where they begin in it, and how many bytes they are."""
     subject = f"tensor {worded(tensor.name)}"
     entries = {entry.key: entry.value for entry in tensor.external_data}
     path = _inside(subject, entries.get("location", ""), root)
@@ -137,11 +121,11 @@ def _region(tensor: TensorProto, root: Path, sizes: dict[Path, int]) -> _Region:
             f"{subject} has its data at {offset:,} to {offset + length:,} of {worded(path.name)}, which has "
             f"{sizes[path]:,} bytes and may be cut"
         )
-    return _Region(tensor, path, offset, length)
+    return path, offset, length
 
 
 def _inside(subject: str, location: str, root: Path) -> Path:
-    """The file that a location means, inside the folder in whatever system's notation, also behind links."""
+    """Return the file at a location inside the folder, in any system's notation, links resolved."""
     posix, windows = PurePosixPath(location), PureWindowsPath(location)
     if not location or "\0" in location:
         raise InvalidModelError(f"{subject} has its data in another file, {worded(location)}, which is no name of one")

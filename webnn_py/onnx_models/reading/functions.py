@@ -1,10 +1,9 @@
 """The model's own functions: what is called, how often, how deep; and a body's node with the call's attributes."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
-import attrs
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto
 
 from webnn_py.onnx_models.limits import Expenses, ModelLimits
 from webnn_py.onnx_models.problems import (
@@ -27,13 +26,23 @@ FunctionName = tuple[str, str, str]
 Functions = Mapping[FunctionName, FunctionProto]
 
 
+def operator_name(node: NodeProto) -> str:
+    """Return the name of a node's operator: with its domain, where that is not ONNX's own."""
+    return node.op_type if node.domain in OWN_DOMAINS else f"{node.domain}.{node.op_type}"
+
+
+def opsets_of(opsets: Iterable[OperatorSetIdProto]) -> dict[str, int]:
+    """Return the versions of operator sets by domain; ONNX's own is ""."""
+    return {"" if item.domain in OWN_DOMAINS else item.domain: item.version for item in opsets}
+
+
 def called_name(node: NodeProto) -> FunctionName:
     """Return the name of the function that a node calls if the model has it, before ONNX's operator."""
     return ("" if node.domain in OWN_DOMAINS else node.domain, node.op_type, node.overload)
 
 
 def functions_of(model: ModelProto) -> dict[FunctionName, FunctionProto]:
-    """The model's functions by name.
+    """Return the model's functions by name.
 
     Raises:
         InvalidModelError: two have the same.
@@ -47,8 +56,7 @@ def functions_of(model: ModelProto) -> dict[FunctionName, FunctionProto]:
     return functions
 
 
-@attrs.frozen
-class _Extent:
+class _Extent(NamedTuple):
     """The number and nesting depth of nodes, with the functions that they call."""
 
     nodes: int
@@ -89,7 +97,7 @@ class _Calls:
     def extent(self, nodes: Iterable[NodeProto]) -> _Extent:
         """Return the number and depth of nodes with all that they call."""
         count, depth = 0, 0
-        for node, level in _all_nodes(nodes, 1):
+        for node, level in all_nodes(nodes, 1):
             called = self._of_function(node)
             count += 1 + called.nodes
             depth = max(depth, level + called.depth)
@@ -111,18 +119,20 @@ class _Calls:
         return self._extents[name]
 
 
-def _all_nodes(nodes: Iterable[NodeProto], level: int) -> Iterator[tuple[NodeProto, int]]:
-    """Nodes and those of their inner graphs, with how deep they stand."""
+def all_nodes(nodes: Iterable[NodeProto], level: int = 1) -> Iterator[tuple[NodeProto, int]]:
+    """Yield nodes and those of their inner graphs, with their depth."""
     for node in nodes:
         yield node, level
-        for attribute in node.attribute:
-            for graph in inner_graphs(attribute):
-                yield from _all_nodes(graph.node, level + 1)
+        for graph in inner_graphs(node):
+            yield from all_nodes(graph.node, level + 1)
 
 
-def inner_graphs(attribute: AttributeProto) -> list[GraphProto]:
-    """Return the graphs that an attribute has."""
-    return [attribute.g, *attribute.graphs] if attribute.HasField("g") else list(attribute.graphs)
+def inner_graphs(node: NodeProto) -> Iterator[GraphProto]:
+    """Yield the graphs that a node has as attributes."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
 
 
 def _problem(node: NodeProto, reason: str) -> Problem:
@@ -134,17 +144,13 @@ def _too_deep(depth: int) -> str:
 
 
 def call_attributes(function: FunctionProto, node: NodeProto) -> dict[str, AttributeProto]:
-    """The attributes of a function at a call: those given, else the function's defaults."""
-    given = {item.name: item for item in (*function.attribute_proto, *node.attribute)}
-    return {name: given[name] for name in given if name in {*function.attribute, *_names(function.attribute_proto)}}
-
-
-def _names(attributes: Iterable[AttributeProto]) -> Iterator[str]:
-    return (item.name for item in attributes)
+    """Return the attributes of a function at a call: those given, else the function's defaults."""
+    declared = {*function.attribute, *(item.name for item in function.attribute_proto)}
+    return {item.name: item for item in (*function.attribute_proto, *node.attribute) if item.name in declared}
 
 
 def with_attributes(node: NodeProto, attributes: Mapping[str, AttributeProto], expenses: Expenses) -> NodeProto:
-    """A node of a function's body, with what its attributes refer to; those that the call has not are absent.
+    """Return a node of a function's body, with what its attributes refer to; those that the call has not are absent.
 
     Raises:
         Refused: the copies take more bytes than are left.

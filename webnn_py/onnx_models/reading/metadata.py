@@ -7,7 +7,7 @@ from typing import Self
 import attrs
 from onnx import ModelProto
 
-from webnn_py.onnx_models.reading.functions import OWN_DOMAINS
+from webnn_py.onnx_models.reading.functions import opsets_of
 
 
 @attrs.frozen(kw_only=True)
@@ -45,9 +45,7 @@ class ModelMetadata:
             domain=proto.domain,
             model_version=proto.model_version,
             ir_version=proto.ir_version,
-            opsets=MappingProxyType(
-                {"" if item.domain in OWN_DOMAINS else item.domain: item.version for item in proto.opset_import}
-            ),
+            opsets=MappingProxyType(opsets_of(proto.opset_import)),
             graph_name=proto.graph.name,
             doc_string=proto.doc_string or proto.graph.doc_string,
             properties=MappingProxyType({item.key: item.value for item in proto.metadata_props}),

@@ -32,7 +32,7 @@ from webnn_py.onnx_models.reading.tensors import check_tensor
 HIGHEST_VERSION: Final = 2**31 - 1
 
 SMALLEST_KEPT: Final = 4096
-"""Raw data of so many bytes are copied again when they are needed."""
+"""Raw data of at most this many bytes are not kept, but copied again when they are needed."""
 
 
 @attrs.frozen
@@ -48,19 +48,6 @@ class ReadModel:
     proto: ModelProto
     size: int
     raw_data: Mapping[str, bytes] = attrs.field(factory=dict, repr=False)
-
-
-@attrs.frozen
-class _Contents:
-    """The contents of a model that later steps look at.
-
-    Attributes:
-        tensors: all tensors: initializers, and those of attributes, inner graphs and functions.
-        is_flat: whether there are neither inner graphs nor functions.
-    """
-
-    tensors: list[TensorProto]
-    is_flat: bool
 
 
 def read_model(source: str | os.PathLike[str] | bytes, limits: ModelLimits) -> ReadModel:
@@ -88,8 +75,8 @@ def read_model(source: str | os.PathLike[str] | bytes, limits: ModelLimits) -> R
         raise InvalidModelError(
             _no_model(shown, data, "is no ONNX model: it has no operator set or no outputs, and may be cut")
         )
-    contents = _checked(proto, limits)
-    external = [tensor for tensor in contents.tensors if is_external(tensor)]
+    tensors, is_flat = _checked(proto, limits)
+    external = [tensor for tensor in tensors if is_external(tensor)]
     if external and path is None:
         raise InvalidModelError(
             f"{shown} refer to data in other files, as tensor {worded(external[0].name)} does; "
@@ -99,8 +86,8 @@ def read_model(source: str | os.PathLike[str] | bytes, limits: ModelLimits) -> R
     if external and path is not None:
         size = read_external_data(external, path.parent, size, limits)
     del data  # first: the raw data that are kept take as much memory
-    raw_data = _checked_data(proto, contents.tensors)
-    if not contents.is_flat:
+    raw_data = _checked_data(proto, tensors)
+    if not is_flat:
         check_calls(proto, limits)
     return ReadModel(proto, size, raw_data)
 
@@ -117,8 +104,12 @@ def _no_model(shown: str, data: bytes, otherwise: str) -> str:
     return f"{shown} {otherwise}"
 
 
-def _checked(proto: ModelProto, limits: ModelLimits) -> _Contents:
-    """Check names, texts, versions and the number of nodes, wherever they are: inner graphs, functions."""
+def _checked(proto: ModelProto, limits: ModelLimits) -> tuple[list[TensorProto], bool]:
+    """Check names, texts, versions and the number of nodes, wherever they are: inner graphs, functions.
+
+    Returns:
+        All tensors, also those of attributes, inner graphs and functions; whether there are neither of the last two.
+    """
     for kind, names in (("inputs", proto.graph.input), ("outputs", proto.graph.output)):
         _check_names(kind, [item.name for item in names])
     tensors: list[TensorProto] = []
@@ -139,11 +130,11 @@ def _checked(proto: ModelProto, limits: ModelLimits) -> _Contents:
                 f"the version of the operator set {worded(message.domain)} is {message.version}; "
                 f"it must be from 0 to {HIGHEST_VERSION}"
             )
-    return _Contents(tensors, is_flat=graphs == 1 and not proto.functions)
+    return tensors, graphs == 1 and not proto.functions
 
 
 def _checked_data(proto: ModelProto, tensors: Iterable[TensorProto]) -> dict[str, bytes]:
-    """Check the data of tensors; return those of the graph's larger initializers, which are read anyhow."""
+    """Check the data of tensors; return the graph's larger initializers' data."""
     weights = {id(tensor) for tensor in proto.graph.initializer}
     kept: dict[str, bytes] = {}
     for tensor in tensors:
@@ -162,7 +153,7 @@ def _check_names(kind: str, names: list[str]) -> None:
 
 
 def _messages(message: Message) -> Iterator[Any]:
-    """A message and all inside it; none has a text that is not UTF-8."""
+    """Yield a message and all inside it; none has a text that is not UTF-8."""
     pending = [message]
     while pending:
         current = pending.pop()

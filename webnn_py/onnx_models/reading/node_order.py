@@ -49,9 +49,8 @@ def live(nodes: Sequence[NodeProto], outputs: Iterable[str]) -> Live:
 def used_by(node: NodeProto) -> list[str]:
     """Return the names that a node uses, also those that its inner graphs take from outside."""
     names = list(node.input)
-    for attribute in node.attribute:
-        for graph in inner_graphs(attribute):
-            names += _taken_from_outside(graph)
+    for graph in inner_graphs(node):
+        names += _taken_from_outside(graph)
     return names
 
 
@@ -66,7 +65,7 @@ def _taken_from_outside(graph: GraphProto) -> set[str]:
 
 
 def _order(nodes: Sequence[NodeProto], uses: Sequence[frozenset[str]]) -> list[int]:
-    """The places of nodes in an order that works: their own if it does, else the nearest to it."""
+    """Return the places of nodes in an order that works: their own if it does, else the nearest to it."""
     makers: dict[str, int] = {}
     for index, node in enumerate(nodes):
         for name in filter(None, node.output):
@@ -95,7 +94,7 @@ def _order(nodes: Sequence[NodeProto], uses: Sequence[frozenset[str]]) -> list[i
 
 
 def _cycle(nodes: Sequence[NodeProto], waiting: Mapping[int, set[int]]) -> str:
-    """The nodes of one cycle among those that wait for each other, in words."""
+    """Return the nodes of one cycle among those that wait for each other, in words."""
     path = [min(waiting)]
     while (needed := min(waiting[path[-1]])) not in path:
         path.append(needed)

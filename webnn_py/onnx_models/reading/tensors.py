@@ -81,7 +81,8 @@ def check_tensor(tensor: TensorProto) -> bytes | None:
         needed = data_length(tensor) if dtype is None else count * dtype.itemsize
         given, unit = len(raw), "bytes"
     else:
-        given, needed, unit = len(getattr(tensor, _field(tensor))), _stored_count(tensor, count), "elements"
+        needed, unit = _stored_count(tensor, count), "elements"
+        given = len(getattr(tensor, helper.tensor_dtype_to_field(tensor.data_type)))
     if given != needed:
         raise InvalidModelError(
             f"{_named(tensor)} has {given:,} {unit} of data; its shape {list(tensor.dims)} needs {needed:,}"
@@ -127,11 +128,6 @@ def _bits(tensor: TensorProto) -> int:
     if tensor.data_type == TensorProto.STRING:
         raise InvalidModelError(f"{_named(tensor)} has strings as raw data; they must stand in string_data")
     return PACKED_BITS.get(name) or np.dtype(helper.tensor_dtype_to_np_dtype(tensor.data_type)).itemsize * 8
-
-
-def _field(tensor: TensorProto) -> str:
-    _type_name(tensor)
-    return str(helper.tensor_dtype_to_field(tensor.data_type))
 
 
 def _stored_count(tensor: TensorProto, count: int) -> int:

@@ -17,7 +17,7 @@ from webnn_py.onnx_models.conversion.context import StaticValue, read_only
 from webnn_py.onnx_models.reading.tensors import tensor_array
 
 LARGEST_UNSHARED: Final = 4096
-"""So many bytes are not worth a key."""
+"""Values of at most this many bytes get no key."""
 
 
 @final
@@ -36,13 +36,13 @@ class Weights:
         self._keys: dict[int, tuple[StaticValue, ContentKey]] = {}
 
     def read(self, graph: GraphProto, names: set[str]) -> None:
-        """Read those of these names."""
+        """Read the initializers of these names."""
         for tensor in graph.initializer:
             if tensor.name in names:
                 self.value(tensor)
 
     def value(self, tensor: TensorProto) -> StaticValue:
-        """The values of an initializer, read-only.
+        """Return the values of an initializer, read-only.
 
         Raises:
             InvalidModelError: it cannot be read.

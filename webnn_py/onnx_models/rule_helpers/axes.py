@@ -9,7 +9,7 @@ from webnn_py.operators.rules import refuse
 
 
 def integers(name: str, value: StaticValue) -> tuple[int, ...]:
-    """A static list of integers, or a single one.
+    """Return a static list of integers, or a single one.
 
     Raises:
         Refused: it is something else.
@@ -20,7 +20,7 @@ def integers(name: str, value: StaticValue) -> tuple[int, ...]:
 
 
 def numbers(name: str, value: StaticValue) -> tuple[float, ...]:
-    """A static list of floats.
+    """Return a static list of floats.
 
     Raises:
         Refused: it is something else.
@@ -31,7 +31,7 @@ def numbers(name: str, value: StaticValue) -> tuple[float, ...]:
 
 
 def scalar(name: str, value: StaticValue) -> int | float:
-    """A static single number.
+    """Return a static single number.
 
     Raises:
         Refused: it is something else.
@@ -43,7 +43,7 @@ def scalar(name: str, value: StaticValue) -> int | float:
 
 
 def whole(name: str, value: StaticValue) -> int:
-    """The integer part of a static single number.
+    """Return the integer part of a static single number.
 
     Raises:
         Refused: it is something else, or has none.
@@ -55,7 +55,7 @@ def whole(name: str, value: StaticValue) -> int:
 
 
 def integer(name: str, value: StaticValue) -> int:
-    """A static single integer.
+    """Return a static single integer.
 
     Raises:
         Refused: it is something else.
@@ -66,7 +66,7 @@ def integer(name: str, value: StaticValue) -> int:
 
 
 def counted(axis: int, rank: int, name: str = "axis") -> int:
-    """An axis counted from the first; ONNX counts negative ones from the last.
+    """Return an axis counted from the first; ONNX counts negative ones from the last.
 
     Raises:
         Refused: there is no such axis.
@@ -77,7 +77,7 @@ def counted(axis: int, rank: int, name: str = "axis") -> int:
 
 
 def counted_all(axes: Iterable[int], rank: int) -> tuple[int, ...]:
-    """Axes counted from the first.
+    """Return axes counted from the first.
 
     Raises:
         Refused: one is not there, or is given twice.

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
+from webnn_py.onnx_models.rule_helpers.concatenation import cut
 from webnn_py.onnx_models.rules.matrix import matmul
 from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.operand import MLOperand
@@ -30,7 +31,7 @@ class Integers:
 
     Attributes:
         integers: the integers.
-        zero_point: theirs; None for 0.
+        zero_point: their zero point; None for 0.
         largest: the greatest magnitude that their differences can have.
         known: both, if they are known.
     """
@@ -81,7 +82,7 @@ class Shifted(Integers):
 
 
 def shifted(context: ConversionContext, x: Value, zero_point: Value | None) -> Shifted:
-    """Integers of 8 bits less a zero point that broadcasts to them."""
+    """Return integers of 8 bits less a zero point that broadcasts to them."""
     both = bytes_of(context, x, zero_point)
     floats = context.cast(both.integers, "float32")
     if both.zero_point is not None:
@@ -90,37 +91,33 @@ def shifted(context: ConversionContext, x: Value, zero_point: Value | None) -> S
 
 
 def bytes_of(context: ConversionContext, x: Value, zero_point: Value | None) -> Integers:
-    """Integers of 8 bits and a zero point that broadcasts to them."""
+    """Return integers of 8 bits and a zero point that broadcasts to them."""
     operand = context.operand(x)
     if operand.data_type not in ("int8", "uint8"):
         refuse("the data type of an integer factor", operand.data_type, "int8 or uint8")
-    if zero_point is not None:
-        _check_zero_point(operand, context.operand(zero_point))
     low, high = INTEGER_RANGES[operand.data_type]
     if zero_point is None:
-        zero: StaticValue | None = np.zeros((), np.int32)
+        zero, own = np.zeros((), np.int32), None
     else:
-        zero = zero_point.astype(np.int32) if isinstance(zero_point, np.ndarray) else None
-    if zero is None:
-        assert zero_point is not None  # noqa: S101 - for type checkers
-        return Integers(operand, context.operand(zero_point), high - low, None)
+        own = context.operand(zero_point)
+        _check_zero_point(operand, own)
+        if isinstance(zero_point, MLOperand):
+            return Integers(operand, own, high - low, None)
+        zero = zero_point.astype(np.int32)
     largest = max(int(high - zero.min()), int(zero.max() - low))
-    known = (x, zero) if isinstance(x, np.ndarray) else None
-    own = None if zero_point is None or not zero.any() else context.operand(zero_point)
-    return Integers(operand, own, largest, known)
+    return Integers(operand, own if zero.any() else None, largest, (x, zero) if isinstance(x, np.ndarray) else None)
 
 
 def _check_zero_point(x: MLOperand, zero_point: MLOperand) -> None:
     if zero_point.data_type != x.data_type:
         refuse("the data type of a zero point", zero_point.data_type, f"{x.data_type}, that of what it belongs to")
-    shape = zero_point.shape
-    broadcast = zip(reversed(shape), reversed(x.shape), strict=False)
+    broadcast = zip(reversed(zero_point.shape), reversed(x.shape), strict=False)
     if zero_point.rank > x.rank or any(size not in (1, target) for size, target in broadcast):
-        refuse("the shape of a zero point", shape, f"such that it broadcasts to {list(x.shape)}")
+        refuse("the shape of a zero point", zero_point.shape, f"such that it broadcasts to {list(x.shape)}")
 
 
 def product(context: ConversionContext, a: Shifted, b: Shifted) -> MLOperand:
-    """The matrix product as int32; both have at least two dimensions."""
+    """Return the matrix product as int32; both have at least two dimensions."""
     if min(a.operand.rank, b.operand.rank) < 2:
         refuse("the ranks of the factors", (a.operand.rank, b.operand.rank), "at least 2")
     ends = b.ends(a.operand.shape[-1], a.largest)
@@ -128,8 +125,8 @@ def product(context: ConversionContext, a: Shifted, b: Shifted) -> MLOperand:
         return context.cast(matmul(context, a.operand, b.operand), "int32")
 
     def part(begin: int, end: int) -> MLOperand:
-        left = _sliced(context, a.operand, a.operand.rank - 1, begin, end)
-        right = _sliced(context, b.operand, b.operand.rank - 2, begin, end)
+        left = cut(context, a.operand, a.operand.rank - 1, begin, end)
+        right = cut(context, b.operand, b.operand.rank - 2, begin, end)
         return context.cast(matmul(context, left, right), "int32")
 
     return reduce(context.add, [part(begin, end) for begin, end in pairwise([0, *ends])])
@@ -142,7 +139,7 @@ def convolution(
     groups: int,
     convolved: Callable[[MLOperand, MLOperand], MLOperand],
 ) -> MLOperand:
-    """A convolution as int32.
+    """Return a convolution as int32.
 
     Args:
         context: what to build with.
@@ -163,8 +160,8 @@ def convolution(
     def part(begin: int, end: int) -> MLOperand:
         batch, _, *sizes = x.operand.shape
         by_group = context.reshape(x.operand, [batch, groups, channels, *sizes])
-        images = context.reshape(_sliced(context, by_group, 2, begin, end), [batch, groups * (end - begin), *sizes])
-        return context.cast(convolved(images, _sliced(context, w.operand, 1, begin, end)), "int32")
+        images = context.reshape(cut(context, by_group, 2, begin, end), [batch, groups * (end - begin), *sizes])
+        return context.cast(convolved(images, cut(context, w.operand, 1, begin, end)), "int32")
 
     return reduce(context.add, [part(begin, end) for begin, end in parts])
 
@@ -186,9 +183,3 @@ def bounds(length: int, largest_term: int, largest_sum: Callable[[range], int] |
             refuse("the sum of the products of one channel", f"of terms up to {largest_term}", f"at most {EXACT}")
         size = -(-size // 2)
     return [(begin, min(begin + size, length)) for begin in range(0, length, size)]
-
-
-def _sliced(context: ConversionContext, x: MLOperand, axis: int, begin: int, end: int) -> MLOperand:
-    starts, sizes = [0] * x.rank, list(x.shape)
-    starts[axis], sizes[axis] = begin, end - begin
-    return context.slice(x, starts, sizes)

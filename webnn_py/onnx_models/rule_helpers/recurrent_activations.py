@@ -3,18 +3,20 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_helpers.recurrent_steps import Activation
+from webnn_py.operators import activation
+from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.recurrent import MLRecurrentNetworkActivation
 from webnn_py.operators.rules import refuse
 
 OWN: Final[Mapping[str, MLRecurrentNetworkActivation]] = {"relu": "relu", "sigmoid": "sigmoid", "tanh": "tanh"}
-"""Those of WebNN's recurrent operators, by ONNX's names in lower case: ONNX's case does not matter."""
+"""The activations of WebNN's recurrent operators, by ONNX's names in lower case: ONNX ignores case."""
 MUST_BE_GIVEN: Final = math.nan
 CLIPPED: Final = 2
 """The first activations, of gates and of what is new; an LSTM's third, of the cell that is shown, is not clamped."""
@@ -26,17 +28,15 @@ class Formula:
 
     Attributes:
         apply: computes it, from a context, an operand, alpha and beta, as far as it has them.
-        alpha: the default of alpha: its ONNX operator's, or MUST_BE_GIVEN; None for an activation without alpha.
-        beta: the default of beta, in the same form.
+        defaults: of alpha and beta: its ONNX operator's, or MUST_BE_GIVEN; None for what it lacks.
     """
 
     apply: Callable[..., MLOperand]
-    alpha: float | None = None
-    beta: float | None = None
+    defaults: tuple[float | None, float | None] = (None, None)
 
 
-def _affine(context: ConversionContext, x: MLOperand, alpha: float, beta: float) -> MLOperand:
-    return context.linear(x, alpha=alpha, beta=beta)
+def _of(operator: Operator[..., Any], *names: str) -> Callable[..., MLOperand]:
+    return lambda context, x, *values: context.apply(operator, x, **dict(zip(names, values, strict=True)))
 
 
 def _scaled_tanh(context: ConversionContext, x: MLOperand, alpha: float, beta: float) -> MLOperand:
@@ -48,58 +48,52 @@ def _thresholded_relu(context: ConversionContext, x: MLOperand, alpha: float) ->
 
 
 FORMULAS: Final[Mapping[str, Formula]] = {
-    "affine": Formula(_affine, 1.0, 0.0),
-    "elu": Formula(lambda context, x, alpha: context.elu(x, alpha=alpha), 1.0),
-    "hardsigmoid": Formula(lambda context, x, alpha, beta: context.hard_sigmoid(x, alpha=alpha, beta=beta), 0.2, 0.5),
-    "leakyrelu": Formula(lambda context, x, alpha: context.leaky_relu(x, alpha=alpha), 0.01),
-    "relu": Formula(lambda context, x: context.relu(x)),
-    "scaledtanh": Formula(_scaled_tanh, MUST_BE_GIVEN, MUST_BE_GIVEN),
-    "sigmoid": Formula(lambda context, x: context.sigmoid(x)),
-    "softplus": Formula(lambda context, x: context.softplus(x)),
-    "softsign": Formula(lambda context, x: context.softsign(x)),
-    "tanh": Formula(lambda context, x: context.tanh(x)),
-    "thresholdedrelu": Formula(_thresholded_relu, 1.0),
+    "affine": Formula(_of(activation.linear, "alpha", "beta"), (1.0, 0.0)),
+    "elu": Formula(_of(activation.elu, "alpha"), (1.0, None)),
+    "hardsigmoid": Formula(_of(activation.hard_sigmoid, "alpha", "beta"), (0.2, 0.5)),
+    "leakyrelu": Formula(_of(activation.leaky_relu, "alpha"), (0.01, None)),
+    "relu": Formula(_of(activation.relu)),
+    "scaledtanh": Formula(_scaled_tanh, (MUST_BE_GIVEN, MUST_BE_GIVEN)),
+    "sigmoid": Formula(_of(activation.sigmoid)),
+    "softplus": Formula(_of(activation.softplus)),
+    "softsign": Formula(_of(activation.softsign)),
+    "tanh": Formula(_of(activation.tanh)),
+    "thresholdedrelu": Formula(_thresholded_relu, (1.0, None)),
 }
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class GateFunctions:
     """The activations of a recurrent node.
 
     Attributes:
         context: what to build with.
-        names: the activations of each direction, in lower case.
-        alphas: the alpha of each; None where it has none.
-        betas: the beta of each; None where it has none.
+        directions: the activations of each direction: names in lower case, with alpha and beta where they have them.
         clip: what the input of a gate's activation is clamped to, both ways; None for no bound.
     """
 
     context: ConversionContext
-    names: Sequence[Sequence[str]]
-    alphas: Sequence[Sequence[float | None]]
-    betas: Sequence[Sequence[float | None]]
+    directions: Sequence[Sequence[tuple[str, Sequence[float]]]]
     clip: float | None
 
     @property
     def own(self) -> list[MLRecurrentNetworkActivation] | None:
         """The activations as WebNN's operators take them, the same for each direction; None where they cannot."""
-        first = list(self.names[0])
-        if self.clip is not None or any(list(names) != first for names in self.names) or not set(first) <= OWN.keys():
+        names = [[name for name, _ in activations] for activations in self.directions]
+        if self.clip is not None or any(own != names[0] for own in names) or not set(names[0]) <= OWN.keys():
             return None
-        return [OWN[name] for name in first]
+        return [OWN[name] for name in names[0]]
 
     def of_direction(self, index: int) -> list[Activation]:
-        """One direction's activations; those of gates clamp what they are given."""
-        parts = zip(self.names[index], self.alphas[index], self.betas[index], strict=True)
-        return [partial(self._gate if place < CLIPPED else self._plain, *part) for place, part in enumerate(parts)]
+        """Return one direction's activations; a gate's clamps its input."""
+        return [
+            partial(self._apply, name, values, None if place >= CLIPPED else self.clip)
+            for place, (name, values) in enumerate(self.directions[index])
+        ]
 
-    def _plain(self, name: str, alpha: float | None, beta: float | None, x: MLOperand) -> MLOperand:
-        return FORMULAS[name].apply(self.context, x, *(value for value in (alpha, beta) if value is not None))
-
-    def _gate(self, name: str, alpha: float | None, beta: float | None, x: MLOperand) -> MLOperand:
-        if self.clip is not None:
-            x = self.context.clamp(x, min_value=-self.clip, max_value=self.clip)
-        return self._plain(name, alpha, beta, x)
+    def _apply(self, name: str, values: Sequence[float], clip: float | None, x: MLOperand) -> MLOperand:
+        clamped = x if clip is None else self.context.clamp(x, min_value=-clip, max_value=clip)
+        return FORMULAS[name].apply(self.context, clamped, *values)
 
 
 def gate_functions(  # noqa: PLR0913 - four attributes of a node, and what it is of
@@ -121,21 +115,14 @@ def gate_functions(  # noqa: PLR0913 - four attributes of a node, and what it is
         refuse("attribute activations", tuple(given), f"of {', '.join(FORMULAS)}")
     if clip is not None and not clip > 0:
         refuse("attribute clip", clip, "greater than 0")
-    width = len(lowered) // directions
-    parts = [slice(index * width, (index + 1) * width) for index in range(directions)]
-    own_alphas = _taken(alphas, [FORMULAS[name].alpha for name in lowered])
-    own_betas = _taken(betas, [FORMULAS[name].beta for name in lowered])
-    if any(value is not None and math.isnan(value) for value in (*own_alphas, *own_betas)):
+    left = iter(alphas or ()), iter(betas or ())
+    activations = []
+    for name in lowered:
+        defaults = zip(left, FORMULAS[name].defaults, strict=True)
+        activations.append((name, [next(values, default) for values, default in defaults if default is not None]))
+    if any(math.isnan(value) for _, values in activations for value in values):
         refuse("activation_alpha and activation_beta", (alphas, betas), "given for ScaledTanh, which has no defaults")
+    width = len(lowered) // directions
     return GateFunctions(
-        context=context,
-        names=[lowered[part] for part in parts],
-        alphas=[own_alphas[part] for part in parts],
-        betas=[own_betas[part] for part in parts],
-        clip=clip,
+        context, [activations[place * width : (place + 1) * width] for place in range(directions)], clip
     )
-
-
-def _taken(given: Sequence[float] | None, defaults: Sequence[float | None]) -> list[float | None]:
-    left = iter(given or ())
-    return [None if default is None else next(left, default) for default in defaults]

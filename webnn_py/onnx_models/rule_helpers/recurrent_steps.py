@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext
+from webnn_py.onnx_models.rule_helpers.concatenation import one_of
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
@@ -47,24 +48,20 @@ class UnrolledNetwork:
         return 2 if self.direction == "bidirectional" else 1
 
     def of_direction(self, parameter: MLOperand, index: int) -> MLOperand:
-        """One direction's part of a parameter, whose first axis is the directions."""
+        """Return one direction's part of a parameter, whose first axis is the directions."""
         if parameter.shape[0] != self.count:
             refuse("the directions of a parameter", parameter.shape[0], f"{self.count}, as attribute direction says")
-        rest = parameter.shape[1:]
-        own = parameter
-        if self.count > 1:
-            own = self.context.slice(parameter, [index, *[0] * len(rest)], [1, *rest])
-        return self.context.reshape(own, rest)
+        return one_of(self.context, parameter, 0, index)
 
     def begin(self, given: MLOperand | None, index: int) -> MLOperand:
-        """A state before the first step, by default of zeros."""
+        """Return a state before the first step, by default of zeros."""
         if given is not None:
             return self.of_direction(given, index)
         zero = self.context.number(0, self.x)
         return self.context.expand(zero, [self.x.shape[1], self.hidden_size])
 
     def weighted(self, w: MLOperand, b: MLOperand | None, index: int) -> MLOperand:
-        """The inputs times W, plus both biases: [steps, batch, gates · hidden size]."""
+        """Return the inputs times W, plus both biases: [steps, batch, gates · hidden size]."""
         context = self.context
         matrix = context.transpose(self.of_direction(w, index), permutation=[1, 0])
         product = context.matmul(self.x, matrix)
@@ -73,7 +70,7 @@ class UnrolledNetwork:
         return context.add(product, context.add(*context.split(self.of_direction(b, index), 2, axis=0)))
 
     def run(self, step: Step, inputs: MLOperand, state: State, index: int) -> tuple[MLOperand, State]:
-        """All steps of a direction.
+        """Draw all steps of a direction.
 
         Returns:
             The hidden states [steps, batch, hidden size], zeros beyond an own length, and the last state.
@@ -97,7 +94,7 @@ class UnrolledNetwork:
         return (context.concat(hidden, 0) if steps > 1 else hidden[0]), state
 
     def _is_there(self, time: int) -> MLOperand:
-        """Which of the batch have a step: [batch, 1]."""
+        """Return which of the batch have a step: [batch, 1]."""
         if isinstance(self.lengths, MLOperand):
             lengths = self.context.reshape(self.lengths, [self.x.shape[1], 1])
             return self.context.lesser(self.context.number(time, lengths), lengths)
@@ -105,7 +102,7 @@ class UnrolledNetwork:
 
 
 def together(network: UnrolledNetwork, runs: Sequence[tuple[MLOperand, State]]) -> list[MLOperand]:
-    """The outputs of all directions: [steps, directions, batch, hidden size], then [directions, batch, hidden size]."""
+    """Join all directions' outputs: [steps, directions, batch, hidden size], then [directions, batch, hidden size]."""
     context = network.context
     steps, batch, hidden = runs[0][0].shape
     sequences = [context.reshape(sequence, [steps, 1, batch, hidden]) for sequence, _ in runs]
@@ -126,14 +123,14 @@ def lstm_step(
     *,
     coupled: bool,
 ) -> Step:
-    """A step of an LSTM; gates come as input, output, forget, cell, and the peepholes of the first three.
+    """Return a step of an LSTM; gates come as input, output, forget, cell, and the peepholes of the first three.
 
     Args:
         context: what to build with.
         r: the weights of the hidden state.
         peepholes: those of the cell state, [3 · hidden size].
         activations: of the gates, of what is new, and of the cell that is shown.
-        coupled: whether as much is forgotten as comes in, whatever the forget gate says.
+        coupled: whether the forget gate is 1 - the input gate.
     """
     gate, squash, show = activations
     matrix = context.transpose(r, permutation=[1, 0])
@@ -161,7 +158,7 @@ def gru_step(
     *,
     resets_after: bool,
 ) -> Step:
-    """A step of gated recurrent units; gates come as update, reset, new.
+    """Return a step of gated recurrent units; gates come as update, reset, new.
 
     Args:
         context: what to build with.
@@ -194,7 +191,7 @@ def gru_step(
 
 
 def rnn_step(context: ConversionContext, r: MLOperand, activation: Activation) -> Step:
-    """A step of a plain recurrent network."""
+    """Return a step of a plain recurrent network."""
     matrix = context.transpose(r, permutation=[1, 0])
 
     def step(now: MLOperand, state: State) -> State:

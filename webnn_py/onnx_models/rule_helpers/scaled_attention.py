@@ -10,6 +10,7 @@ import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.rule_helpers.axes import check_rank
+from webnn_py.onnx_models.rule_helpers.concatenation import cut
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
@@ -18,7 +19,7 @@ _LOWEST: Final = {"float32": float(np.finfo(np.float32).min), "float16": float(n
 
 
 def lowest(operand: MLOperand) -> float:
-    """The lowest finite number of a float type.
+    """Return the lowest finite number of a float type.
 
     Raises:
         Refused: the operand is of another type.
@@ -89,7 +90,11 @@ def attend(  # noqa: PLR0913 - as many as attention has
         capped = context.mul(context.tanh(context.div(scores, cap)), cap)
     bias = reduce(context.add, biases) if biases else None
     biased = capped if bias is None else context.add(capped, bias)
-    probabilities = _softmax(context, biased, sink)
+    if sink is None:
+        probabilities = context.softmax(biased, 3)
+    else:
+        column = context.expand(sink, [*biased.shape[:3], 1])
+        probabilities = cut(context, context.softmax(context.concat([biased, column], 3), 3), 3, 0, k.shape[2])
     if dead_rows and bias is not None:
         highest = context.reduce_max(bias, axes=[bias.rank - 1], keep_dimensions=True)
         dead = context.equal(highest, context.number(-math.inf, q))
@@ -97,15 +102,8 @@ def attend(  # noqa: PLR0913 - as many as attention has
     return Attended(context.matmul(probabilities, v), scores, capped, biased, probabilities)
 
 
-def _softmax(context: ConversionContext, scores: MLOperand, sink: MLOperand | None) -> MLOperand:
-    if sink is None:
-        return context.softmax(scores, 3)
-    column = context.expand(sink, [*scores.shape[:3], 1])
-    return context.slice(context.softmax(context.concat([scores, column], 3), 3), [0] * 4, scores.shape)
-
-
 def _repeated(context: ConversionContext, x: MLOperand, groups: int) -> MLOperand:
-    """Each head so often, one after the other."""
+    """Repeat each head, copies side by side."""
     if groups == 1:
         return x
     batch, heads, length, size = x.shape
@@ -114,7 +112,7 @@ def _repeated(context: ConversionContext, x: MLOperand, groups: int) -> MLOperan
 
 
 def split_heads(context: ConversionContext, x: MLOperand, heads: int) -> MLOperand:
-    """[batch, length, heads · size] as [batch, heads, length, size]."""
+    """Return [batch, length, heads · size] as [batch, heads, length, size]."""
     if heads < 1 or x.rank != 3 or x.shape[2] % heads:
         refuse("the number of heads", heads, f"a divisor of the last dimension of {list(x.shape)}")
     by_head = context.reshape(x, [*x.shape[:2], heads, x.shape[2] // heads])
@@ -122,7 +120,7 @@ def split_heads(context: ConversionContext, x: MLOperand, heads: int) -> MLOpera
 
 
 def joined_heads(context: ConversionContext, x: MLOperand) -> MLOperand:
-    """The reverse of ``split_heads``."""
+    """Return the reverse of ``split_heads``."""
     batch, heads, length, size = x.shape
     return context.reshape(context.transpose(x, permutation=[0, 2, 1, 3]), [batch, length, heads * size])
 
@@ -154,22 +152,17 @@ class Window:
     before: int = -1
     after: int = 0
 
-    @property
-    def is_everything(self) -> bool:
-        """Return whether nothing is hidden."""
-        return self.before < 0 and self.after < 0
-
 
 def window_bias(
     context: ConversionContext, q: MLOperand, keys: int, offset: int | MLOperand, window: Window
 ) -> MLOperand:
-    """A bias that hides the keys that a query does not see.
+    """Return a bias that masks the keys outside each query's window.
 
     Args:
         context: what to build with.
         q: the queries, [batch, heads, queries, size].
         keys: how many there are.
-        offset: how many keys come before the first query; or for each sample so many, [batch].
+        offset: the number of keys before the first query, for all samples or for each, [batch].
         window: what each query sees.
 
     Returns:
@@ -201,7 +194,7 @@ def window_bias(
 
 
 def mask_bias(context: ConversionContext, mask: MLOperand, like: MLOperand, masked: float) -> MLOperand:
-    """A bias that is ``masked`` where a mask is 0."""
+    """Return a bias that is ``masked`` where a mask is 0."""
     hidden = context.equal(mask, context.number(0, mask))
     return context.where(hidden, context.number(masked, like), context.number(0, like))
 
@@ -232,7 +225,7 @@ def rotated(
     if cos.shape != sin.shape or 2 * half > size:
         refuse("the shape of the cosines", cos.shape, f"that of the sines, and at most {size // 2} long")
     cos, sin = (context.reshape(item, [item.shape[0], 1, *item.shape[1:]]) for item in (cos, sin))
-    turning = x if 2 * half == size else context.slice(x, [0] * 4, [batch, heads, length, 2 * half])
+    turning = cut(context, x, 3, 0, 2 * half)
     if interleaved:
         pairs = context.reshape(turning, [batch, heads, length, half, 2])
         real, imaginary = (
@@ -249,5 +242,4 @@ def rotated(
         turned = context.concat([turned_real, turned_imaginary], 3)
     if 2 * half == size:
         return turned
-    rest = context.slice(x, [0, 0, 0, 2 * half], [batch, heads, length, size - 2 * half])
-    return context.concat([turned, rest], 3)
+    return context.concat([turned, cut(context, x, 3, 2 * half, size)], 3)

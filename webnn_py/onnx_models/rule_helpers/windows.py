@@ -4,13 +4,17 @@ WebNN's windows slide over two axes. Along a single axis they do, too, when a he
 and more, the rules take apart what the operator does.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
 
 import attrs
+import numpy as np
+from numpy.typing import NDArray
 
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
+from webnn_py.operators.windows import Slide
 
 MAX_SPATIAL_AXES = 2
 """Of WebNN's operators."""
@@ -18,122 +22,134 @@ MAX_TAKEN_APART = 3
 """Of volumes."""
 
 
-@attrs.frozen
-class SlidingWindows:
-    """Windows that slide over the spatial axes: one number for each axis.
+AutoPad = Literal["NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"]
+
+
+@attrs.frozen(kw_only=True)
+class WindowAttributes:
+    """Attributes of nodes whose windows slide over the spatial axes.
 
     Attributes:
-        sizes: the lengths of the axes.
-        kernel: how many elements a window has.
-        strides: from one window to the next.
-        dilations: from one element of a window to the next.
-        begins: the padding before the axes.
-        ends: the padding after them.
+        dilations: for each axis, by default 1.
+        pads: the padding before each axis, then that after each; by default 0.
+        strides: for each axis, by default 1.
     """
 
-    sizes: tuple[int, ...]
-    kernel: tuple[int, ...]
-    strides: tuple[int, ...]
-    dilations: tuple[int, ...]
-    begins: tuple[int, ...]
-    ends: tuple[int, ...]
+    dilations: Sequence[int] | None = None
+    pads: Sequence[int] | None = None
+    strides: Sequence[int] | None = None
 
-    @property
-    def reaches(self) -> tuple[int, ...]:
-        """The span of a window."""
-        return tuple(_reach(*item) for item in zip(self.kernel, self.dilations, strict=True))
 
-    @property
-    def padding(self) -> tuple[int, ...]:
-        """The padding as WebNN has it: before and after the height, before and after the width."""
-        pairs = [pair for axis in zip(self.begins, self.ends, strict=True) for pair in axis]
-        return lifted(pairs, [0, 0])
+@attrs.frozen(kw_only=True)
+class PoolingAttributes(WindowAttributes):
+    """Attributes of pooling.
 
-    @property
-    def window(self) -> tuple[int, ...]:
-        """The window's height and width."""
-        return lifted(self.kernel, [1])
+    Attributes:
+        auto_pad: how the padding follows from the input's size, if it does.
+    """
 
-    @property
-    def two_strides(self) -> tuple[int, ...]:
-        """The strides along height and width."""
-        return lifted(self.strides, [1])
+    auto_pad: AutoPad = "NOTSET"
 
-    @property
-    def two_dilations(self) -> tuple[int, ...]:
-        """The dilations along height and width."""
-        return lifted(self.dilations, [1])
 
-    def along(self, first: int, end: int) -> "SlidingWindows":
-        """The same over some of the axes."""
-        parts = (self.sizes, self.kernel, self.strides, self.dilations, self.begins, self.ends)
-        return SlidingWindows(*(part[first:end] for part in parts))
+@attrs.frozen(kw_only=True)
+class ConvolutionAttributes(PoolingAttributes):
+    """Attributes of convolutions.
 
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """The number of windows."""
-        return tuple(
-            (begin + size + end - reach) // stride + 1
-            for size, reach, stride, begin, end in zip(
-                self.sizes, self.reaches, self.strides, self.begins, self.ends, strict=True
-            )
-        )
+    Attributes:
+        group: the number of groups of channels.
+        kernel_shape: the size of the filters again.
+    """
 
-    def rounded_up(self) -> "SlidingWindows":
-        """SlidingWindows with so much padding at the end that none is left out that starts before it.
+    group: int = 1
+    kernel_shape: Sequence[int] | None = None
 
-        So ONNX rounds output sizes up: the last window may reach beyond the padding, but must not start there.
+    def check_kernel(self, w: MLOperand) -> None:
+        """Refuse filters of another size than ``kernel_shape``.
+
+        Raises:
+            Refused: they have another size.
         """
-        ends = []
-        for size, reach, stride, begin, end in zip(
-            self.sizes, self.reaches, self.strides, self.begins, self.ends, strict=True
-        ):
-            count = -(-(begin + size + end - reach) // stride) + 1
-            if (count - 1) * stride >= begin + size:
-                count -= 1
-            ends.append(max(end, (count - 1) * stride + reach - begin - size))
-        return attrs.evolve(self, ends=tuple(ends))
-
-    def over_padded(self, padded: "SlidingWindows") -> "SlidingWindows":
-        """These windows over an input that was padded already as ``padded`` says; more padding at the end remains."""
-        sizes = tuple(map(sum, zip(padded.begins, padded.sizes, padded.ends, strict=True)))
-        rest = tuple(end - done for end, done in zip(self.ends, padded.ends, strict=True))
-        return attrs.evolve(self, sizes=sizes, begins=(0,) * len(sizes), ends=rest)
+        if self.kernel_shape is not None and tuple(self.kernel_shape) != w.shape[2:]:
+            refuse("attribute kernel_shape", tuple(self.kernel_shape), f"that of input W, {list(w.shape[2:])}")
 
 
-def windows(  # noqa: PLR0913 - as many parameters as ONNX gives the operators
-    x: MLOperand,
-    kernel: Sequence[int],
-    *,
-    auto_pad: str,
-    pads: Sequence[int] | None,
-    strides: Sequence[int] | None,
-    dilations: Sequence[int] | None,
-) -> SlidingWindows:
-    """The windows that a node's attributes say.
+def windows(x: MLOperand, kernel: Sequence[int], given: WindowAttributes, auto_pad: AutoPad = "NOTSET") -> list[Slide]:
+    """Return the windows that a node's attributes describe.
 
     Raises:
         Refused: they do not fit the input, or slide over more than three axes.
     """
     sizes = spatial_sizes(x)
-    strides = _for_each_axis("strides", strides, 1, len(sizes))
-    dilations = _for_each_axis("dilations", dilations, 1, len(sizes))
+    strides = _for_each_axis("strides", given.strides, 1, len(sizes))
+    dilations = _for_each_axis("dilations", given.dilations, 1, len(sizes))
     kernel = _for_each_axis("kernel_shape", kernel, 1, len(sizes))
     if min(*strides, *dilations, *kernel) < 1:
-        given = f"{list(strides)}, {list(dilations)} and {list(kernel)}"
-        refuse("strides, dilations and kernel shape", given, "at least 1 everywhere")
-    begins, ends = given_padding(auto_pad, pads, len(sizes))
+        shown = f"{list(strides)}, {list(dilations)} and {list(kernel)}"
+        refuse("strides, dilations and kernel shape", shown, "at least 1 everywhere")
+    begins, ends = given_padding(auto_pad, given.pads, len(sizes))
     if auto_pad.startswith("SAME"):
         totals = [
-            max(0, (-(-size // stride) - 1) * stride + _reach(window, dilation) - size)
-            for size, window, stride, dilation in zip(sizes, kernel, strides, dilations, strict=True)
+            max(0, (-(-size // stride) - 1) * stride + (window - 1) * dilation + 1 - size)
+            for size, stride, window, dilation in zip(sizes, strides, kernel, dilations, strict=True)
         ]
         begins, ends = shared(totals, more_at_end=auto_pad == "SAME_UPPER")
-    return SlidingWindows(sizes, tuple(kernel), strides, dilations, begins, ends)
+    return list(map(Slide, sizes, kernel, begins, ends, strides, dilations))
+
+
+def counts(slid: Iterable[Slide]) -> tuple[int, ...]:
+    """Return the number of windows along each axis."""
+    return tuple([(item.begin + item.size + item.end - item.reach) // item.stride + 1 for item in slid])
+
+
+def places_of(slide: Slide, count: int) -> NDArray[np.int64]:
+    """Return the indices along an axis of each window's elements, [windows, elements]; some may be in the padding."""
+    starts = np.arange(count)[:, np.newaxis] * slide.stride - slide.begin
+    return starts + np.arange(slide.window) * slide.dilation
+
+
+def rounded_up(slid: Iterable[Slide]) -> list[Slide]:
+    """Return windows with padding at the end for those that start before it, as ONNX rounds sizes up."""
+    rounded = []
+    for item in slid:
+        before_end = item.begin + item.size
+        count = -(-(before_end + item.end - item.reach) // item.stride) + 1
+        if (count - 1) * item.stride >= before_end:
+            count -= 1
+        end = (count - 1) * item.stride + item.reach - before_end
+        rounded.append(attrs.evolve(item, end=max(item.end, end)))
+    return rounded
+
+
+def over_padded(slid: Iterable[Slide], padded: Iterable[Slide]) -> list[Slide]:
+    """Return windows over an input that was padded as ``padded`` says; more padding at the end remains."""
+    return [
+        attrs.evolve(item, size=done.begin + done.size + done.end, begin=0, end=item.end - done.end)
+        for item, done in zip(slid, padded, strict=True)
+    ]
+
+
+def window(slid: Sequence[Slide]) -> tuple[int, ...]:
+    """Return the window's height and width."""
+    return tuple([item.window for item in _images(slid)])
+
+
+def sliding(slid: Sequence[Slide]) -> dict[str, Any]:
+    """Return the padding, strides and dilations along height and width, as WebNN's operators take them."""
+    images = _images(slid)
+    return {
+        "padding": tuple([end for item in images for end in (item.begin, item.end)]),
+        "strides": tuple([item.stride for item in images]),
+        "dilations": tuple([item.dilation for item in images]),
+    }
+
+
+def _images(slid: Sequence[Slide]) -> Sequence[Slide]:
+    """Return windows over two axes: of a single one, with a height of 1 before it."""
+    return [Slide(1, 1, 0, 0, 1, 1), *slid][-MAX_SPATIAL_AXES:]
 
 
 def spatial_sizes(x: MLOperand) -> tuple[int, ...]:
-    """The lengths of the spatial axes, which come after batch and channels.
+    """Return the lengths of the spatial axes, which come after batch and channels.
 
     Raises:
         Refused: there are none, or more than any rule takes apart.
@@ -143,14 +159,12 @@ def spatial_sizes(x: MLOperand) -> tuple[int, ...]:
     return x.shape[2:]
 
 
-def given_padding(auto_pad: str, pads: Sequence[int] | None, axes: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The padding that is given: before and after each axis; none where ``auto_pad`` is to choose.
+def given_padding(auto_pad: AutoPad, pads: Sequence[int] | None, axes: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the padding that is given: before and after each axis; none where ``auto_pad`` is to choose.
 
     Raises:
         Refused: padding is given both ways, or negative.
     """
-    if auto_pad not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
-        refuse("attribute auto_pad", auto_pad, "NOTSET, VALID, SAME_UPPER or SAME_LOWER")
     pads = _for_each_axis("pads", pads, 0, 2 * axes)
     if auto_pad != "NOTSET" and any(pads):
         refuse("attribute pads", pads, f"absent when auto_pad is {auto_pad}")
@@ -160,25 +174,20 @@ def given_padding(auto_pad: str, pads: Sequence[int] | None, axes: int) -> tuple
 
 
 def shared(totals: Sequence[int], *, more_at_end: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Padding shared between both sides; of an odd number one side has one more."""
+    """Share padding between both sides; of an odd number one side has one more."""
     less = tuple(total // 2 for total in totals)
     more = tuple(total - half for total, half in zip(totals, less, strict=True))
     return (less, more) if more_at_end else (more, less)
 
 
 def as_images(context: ConversionContext, x: MLOperand) -> MLOperand:
-    """A tensor with a single spatial axis gets a height of 1."""
+    """Return a tensor with a single spatial axis gets a height of 1."""
     return context.reshape(x, [*x.shape[:2], 1, *x.shape[2:]]) if x.rank == MAX_SPATIAL_AXES + 1 else x
 
 
 def like(context: ConversionContext, y: MLOperand, x: MLOperand) -> MLOperand:
-    """The height of 1 is taken away again, where ``x`` had none."""
+    """Return the height of 1 is taken away again, where ``x`` had none."""
     return context.reshape(y, [*y.shape[:2], *y.shape[3:]]) if x.rank == MAX_SPATIAL_AXES + 1 else y
-
-
-def lifted(values: Sequence[int], neutral: Sequence[int]) -> tuple[int, ...]:
-    """Values for two axes: of a single one, with those of a height of 1 before them."""
-    return tuple(values) if len(values) == MAX_SPATIAL_AXES * len(neutral) else (*neutral, *values)
 
 
 def _for_each_axis(name: str, values: Sequence[int] | None, default: int, count: int) -> tuple[int, ...]:
@@ -187,7 +196,3 @@ def _for_each_axis(name: str, values: Sequence[int] | None, default: int, count:
     if len(values) != count:
         refuse(f"attribute {name}", tuple(values), f"of length {count}")
     return tuple(values)
-
-
-def _reach(window: int, dilation: int) -> int:
-    return (window - 1) * dilation + 1

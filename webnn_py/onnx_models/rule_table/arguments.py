@@ -1,7 +1,6 @@
 """Calling a rule: a node's inputs and attributes become the arguments that the rule's signature asks for."""
 
-import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -10,53 +9,12 @@ from onnx import AttributeProto, NodeProto, defs, helper
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.problems import shortened, worded
-from webnn_py.onnx_models.rule_table.declaration import InputParameter, Rule
+from webnn_py.onnx_models.rule_table.declaration import REQUIRED, InputParameter, Rule
 from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import Refused, refuse
+from webnn_py.operators.rules import Refused
 
-FLAGS: Final = frozenset(
-    {
-        "align_corners",
-        "allowzero",
-        "antialias",
-        "broadcast",
-        "causal",
-        "ceil_mode",
-        "channels_last",
-        "count_include_pad",
-        "detect_negative",
-        "detect_positive",
-        "do_rotary",
-        "exclude_outside",
-        "exclusive",
-        "fmod",
-        "input_forget",
-        "interleaved",
-        "inverse",
-        "is_causal",
-        "is_test",
-        "keepdims",
-        "largest",
-        "linear_before_reset",
-        "noop_with_empty_axes",
-        "onesided",
-        "reverse",
-        "rotary_interleaved",
-        "saturate",
-        "select_last_index",
-        "sorted",
-        "spatial",
-        "storage_order",
-        "training_mode",
-        "transA",
-        "transB",
-        "transBatchA",
-        "transBatchB",
-        "unidirectional",
-        "upper",
-    }
-)
-"""Attributes that are 0 or 1. Implementations disagree on what other numbers mean, so those are refused."""
+IGNORED: Final = "consumed_inputs"
+"""An attribute of opset 1: a hint which inputs the outputs may overwrite."""
 
 
 @attrs.frozen(eq=False)
@@ -82,8 +40,10 @@ def form_of(schema: defs.OpSchema) -> Form:
     """Return what a schema says of nodes."""
     attributes: Mapping[str, Any] = schema.attributes
     types = {name: (attribute.type.value, attribute.type.name) for name, attribute in attributes.items()}
+    given = {name: attribute.default_value for name, attribute in attributes.items()}
+    defaults = {name: _attribute_value(item) for name, item in given.items() if item.type != AttributeProto.UNDEFINED}
     names = tuple([formal.name for formal in schema.inputs])
-    return Form(names, schema.min_input, schema.max_input, types, dict(_defaults(attributes)))
+    return Form(names, schema.min_input, schema.max_input, types, defaults)
 
 
 def call(
@@ -103,7 +63,7 @@ def call(
         context: what the rule builds with.
 
     Returns:
-        As many results as the node has outputs; None for those that nobody wants.
+        As many results as the node has outputs; None for unused ones.
 
     Raises:
         Refused: the rule refuses, or the node has what the rule does not name.
@@ -128,8 +88,8 @@ def _inputs(
     values: Sequence[Value | None],
     attributes: Mapping[str, object],
     context: ConversionContext,
-) -> list[Value | None]:
-    arguments: list[Value | None] = []
+) -> list[object]:
+    arguments: list[object] = []
     count = min(len(rule.inputs), form.most_inputs)
     for index in range(max(len(values), count)):
         value = values[index] if index < len(values) else None
@@ -147,22 +107,27 @@ def _inputs(
     return arguments
 
 
-def _from_attribute(parameter: InputParameter, form: Form, attributes: Mapping[str, object]) -> StaticValue | None:
+def _from_attribute(parameter: InputParameter, form: Form, attributes: Mapping[str, object]) -> object:
     """Return the argument for an input of later versions, which may be an attribute in this one."""
-    value = attributes.get(parameter.name, form.defaults.get(parameter.name))
+    name = parameter.name
+    value = attributes.get(name, form.defaults.get(name))
     if value is None and parameter.required:
-        raise Refused(f"attribute {parameter.name} is missing; it is needed")
-    return None if value is None else np.array(value)
+        raise Refused(f"attribute {name} is missing; it is needed")
+    return parameter.default if value is None else _read(f"input {name}", parameter, np.array(value))
 
 
-def _argument(subject: str, parameter: InputParameter, value: Value | None, context: ConversionContext) -> Value | None:
+def _argument(subject: str, parameter: InputParameter, value: Value | None, context: ConversionContext) -> object:
     if value is None:
         if parameter.required:
             raise Refused(f"{subject} is missing; it is needed")
-        return None
+        return parameter.default
     if parameter.kind == "operand":
         return context.operand(value)
-    return context.required(subject, value) if parameter.kind == "static" else value
+    return _read(subject, parameter, context.required(subject, value)) if parameter.kind == "static" else value
+
+
+def _read(subject: str, parameter: InputParameter, value: StaticValue) -> object:
+    return value if parameter.read is None else parameter.read(subject, value)
 
 
 def check_form(form: Form, node: NodeProto) -> None:
@@ -189,7 +154,7 @@ def _attributes(rule: Rule, form: Form, given: Mapping[str, object]) -> dict[str
     """Return the attributes that the rule names; the others are refused where they are not their defaults.
 
     Raises:
-        Refused: an attribute is not supported or missing, or a flag is neither 0 nor 1.
+        Refused: an attribute is not supported or missing, or has a value that the rule does not take.
     """
     if not given and not rule.attributes:
         return {}
@@ -197,23 +162,19 @@ def _attributes(rule: Rule, form: Form, given: Mapping[str, object]) -> dict[str
     for name, value in given.items():
         if name not in form.types:
             raise Refused(f"attribute {shortened(name)} is {worded(value)}; the operator has no such attribute")
-        if name not in rule.parameters and (name not in defaults or value != defaults[name]):
+        if name not in rule.parameters and (name not in defaults or value != defaults[name]) and name != IGNORED:
             only = f"only its default, {defaults[name]!r}, is" if name in defaults else "it is not"
             raise Refused(f"attribute {name} is {worded(value)}; {only} supported")
     arguments = {**rule.attributes, **{name: defaults[name] for name in rule.attributes if name in defaults}}
     arguments.update((name, given[name]) for name in rule.attributes if name in given)
     for name, value in arguments.items():
-        if value is inspect.Parameter.empty:
+        if value is REQUIRED:
             raise Refused(f"attribute {name} is missing; it is needed")
-        if name in FLAGS and value not in (0, 1):
-            refuse(f"attribute {name}", value, "0 or 1")
+        if name in rule.checks and value is not None:
+            arguments[name] = rule.checks[name](value)
+    for name, group in rule.groups.items():
+        arguments[name] = group(**{field.name: arguments.pop(field.name) for field in attrs.fields(group)})
     return arguments
-
-
-def _defaults(attributes: Mapping[str, defs.OpSchema.Attribute]) -> Iterator[tuple[str, object]]:
-    for name, attribute in attributes.items():
-        if attribute.default_value.type != AttributeProto.UNDEFINED:
-            yield name, _attribute_value(attribute.default_value)
 
 
 def _attribute_value(attribute: AttributeProto) -> object:

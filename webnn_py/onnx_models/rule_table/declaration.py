@@ -3,13 +3,16 @@
 The signature of a rule is its declaration. After ``context`` come the operator's inputs in ONNX's order:
 
 * ``MLOperand``: an operand; a static value becomes a constant;
-* ``StaticValue``: must be known, or the node is refused (shapes, axes, pads);
+* ``StaticValue``: must be known, or the node is refused;
+* ``Integers``, ``Integer``, ``Numbers``: the same, as Python numbers (shapes, axes, pads);
 * ``Value``: either;
 * ``... | None``: may be absent, ``*inputs`` any number.
 
-Keyword parameters are attributes by their ONNX names. An absent attribute has the default that ONNX gives it in the
-operator's version, else the parameter's own. Attributes and inputs that a rule does not name are not supported: they
-must be absent or have their default. A rule that would be wrong in a corner calls ``refuse()``.
+Keyword parameters are attributes by their ONNX names, checked as their annotations say: ``bool`` for 0 or 1,
+``Literal`` for a choice. A class made by :mod:`attrs` stands for several attributes, its fields. An absent attribute
+has the default that ONNX gives it in the operator's version, else the parameter's own. Attributes and inputs that a
+rule does not name are not supported: they must be absent or have their default. A rule that would be wrong in a corner
+calls ``refuse()``.
 
 A rule may hold for versions of an operator that lack some of its inputs and attributes: these are then absent. An
 input that is an attribute of the same name in an earlier version is given its value, as a static one.
@@ -19,50 +22,63 @@ attribute, with its default and, in the annotation, its type.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
-from types import UnionType
-from typing import Any, Final, Literal, TypeVar, get_args, get_type_hints
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import NoneType
+from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import attrs
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, Result, StaticValue, Value
+from webnn_py.onnx_models.rule_helpers import axes
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import refuse
 
-NEVER_IN_SHAPES: Final = frozenset(
-    {
-        "activation",
-        "attention",
-        "block_quantized",
-        "convolution",
-        "early_opsets",
-        "fused_operators",
-        "linear_attention",
-        "matrix",
-        "microsoft_attention",
-        "normalization",
-        "pooling",
-        "quantized_products",
-        "quantized_elementwise",
-        "quantized_recurrent",
-        "recurrent",
-        "resampling",
-    }
-)
-"""Categories whose operators no model computes shapes with."""
+Integers = Annotated[tuple[int, ...], axes.integers]
+"""A static list of integers, or a single one."""
+
+Integer = Annotated[int, axes.integer]
+"""A static single integer."""
+
+Numbers = Annotated[tuple[float, ...], axes.numbers]
+"""A static list of floats."""
 
 InputKind = Literal["operand", "static", "either"]
 
-_KINDS: Mapping[Any, InputKind] = {MLOperand: "operand", StaticValue: "static", Value: "either"}
+Read = Callable[[str, StaticValue], object]
+"""Makes Python numbers of a static value, given its name in messages."""
+
+_KINDS: Mapping[Any, tuple[InputKind, Read | None]] = {
+    MLOperand: ("operand", None),
+    StaticValue: ("static", None),
+    Integers: ("static", axes.integers),
+    Integer: ("static", axes.integer),
+    Numbers: ("static", axes.numbers),
+    Value: ("either", None),
+}
+
+REQUIRED: Final = inspect.Parameter.empty
+"""The default of an attribute that must be given."""
 
 
 @attrs.frozen
 class InputParameter:
-    """One input that a rule takes."""
+    """One input that a rule takes.
+
+    Attributes:
+        name: its name.
+        kind: how it is taken.
+        required: whether it must be there.
+        read: makes Python numbers of a static one; None for an array.
+        default: what an absent one is.
+    """
 
     name: str
     kind: InputKind
     required: bool
+    read: Read | None = None
+    default: object = None
 
 
 @attrs.frozen
@@ -73,9 +89,11 @@ class Rule:
         function: the rule itself.
         inputs: the inputs that it takes.
         variadic: what it takes any number of beyond those, or None.
-        attributes: the attributes that it takes, with its own defaults; required ones have ``inspect``'s "empty".
+        attributes: the attributes that it takes, with its own defaults, or ``REQUIRED``.
         attribute_types: their annotations, without None.
+        groups: the parameters that take several attributes, with the class that these are the fields of.
         parameters: the names of its inputs and attributes.
+        checks: what checks attributes, by name, and returns them as the rule takes them.
     """
 
     function: Callable[..., Result]
@@ -83,48 +101,79 @@ class Rule:
     variadic: InputParameter | None
     attributes: Mapping[str, object]
     attribute_types: Mapping[str, object]
-    parameters: frozenset[str]
+    groups: Mapping[str, type[attrs.AttrsInstance]]
+    parameters: frozenset[str] = attrs.field(init=False)
+    checks: Mapping[str, Callable[[object], object]] = attrs.field(init=False)
+
+    @parameters.default
+    def _parameters(self) -> frozenset[str]:
+        return frozenset([*(item.name for item in self.inputs), *self.attributes])
+
+    @checks.default
+    def _checks(self) -> Mapping[str, Callable[[object], object]]:
+        checks: dict[str, Callable[[object], object]] = {}
+        for name, annotation in self.attribute_types.items():
+            if annotation is bool:
+                checks[name] = partial(_flag, name)
+            elif get_origin(annotation) is Literal:
+                checks[name] = partial(_choice, name, get_args(annotation))
+        return checks
 
     @property
     def category(self) -> str:
         """The module that has the rule."""
         return self.function.__module__.rpartition(".")[2]
 
-    @property
-    def may_compute_shapes(self) -> bool:
-        """Return whether its result may be needed while building; if not, the device computes it like any other."""
-        return self.category not in NEVER_IN_SHAPES
-
     @classmethod
     def declared_by(cls, function: Callable[..., Result]) -> "Rule":
         """Read a rule's signature."""
-        hints = get_type_hints(function)
+        hints = get_type_hints(function, include_extras=True)
         inputs: list[InputParameter] = []
         variadic: InputParameter | None = None
         attributes: dict[str, object] = {}
         types: dict[str, object] = {}
+        groups: dict[str, type[attrs.AttrsInstance]] = {}
         for parameter in list(inspect.signature(function).parameters.values())[1:]:
-            if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
-                attributes[parameter.name] = parameter.default
-                types[parameter.name] = _without_none(hints[parameter.name])
-            elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-                variadic = _input_parameter(parameter, hints[parameter.name])
+            name, annotation = parameter.name, hints[parameter.name]
+            if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+                variadic = _input_parameter(parameter, annotation)
+            elif parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
+                inputs.append(_input_parameter(parameter, annotation))
+            elif attrs.has(annotation):
+                groups[name] = annotation
+                for field in attrs.fields(annotation):
+                    attributes[field.name] = REQUIRED if field.default is attrs.NOTHING else field.default
+                    types[field.name] = _without_none(field.type)
             else:
-                inputs.append(_input_parameter(parameter, hints[parameter.name]))
-        parameters = frozenset([*(item.name for item in inputs), *attributes])
-        return cls(function, tuple(inputs), variadic, attributes, types, parameters)
+                attributes[name], types[name] = parameter.default, _without_none(annotation)
+        return cls(function, tuple(inputs), variadic, attributes, types, groups)
+
+
+def _flag(name: str, value: object) -> bool:
+    """Refuse numbers other than 0 and 1: implementations disagree on their meaning."""
+    if value not in (0, 1):
+        refuse(f"attribute {name}", value, "0 or 1")
+    return bool(value)
+
+
+def _choice(name: str, allowed: tuple[object, ...], value: object) -> object:
+    if value not in allowed:
+        *others, last = map(str, allowed)
+        refuse(f"attribute {name}", value, f"{', '.join(others)} or {last}" if others else last)
+    return value
 
 
 def _without_none(annotation: Any) -> object:
-    if isinstance(annotation, UnionType):
-        (annotation,) = (kind for kind in get_args(annotation) if kind is not type(None))
-    return annotation
+    kinds = get_args(annotation)
+    return next(kind for kind in kinds if kind is not NoneType) if NoneType in kinds else annotation
 
 
 def _input_parameter(parameter: inspect.Parameter, annotation: Any) -> InputParameter:
-    for present, kind in _KINDS.items():
+    default = parameter.default
+    for present, (kind, read) in _KINDS.items():
         if annotation in (present, present | None):
-            return InputParameter(parameter.name, kind, annotation == present)
+            required = annotation == present and default is REQUIRED
+            return InputParameter(parameter.name, kind, required, read, None if default is REQUIRED else default)
     raise NotImplementedError(f"no kind of input is known for the annotation {annotation!r}")
 
 
@@ -147,27 +196,30 @@ def rule(operator: str, *versions: int) -> Callable[[FunctionT], FunctionT]:
     """
 
     def register(function: FunctionT) -> FunctionT:
-        declared = Rule.declared_by(function)
-        by_version = TABLE.setdefault(operator, {})
-        for version in versions:
-            if version in by_version:
-                raise RuntimeError(f"version {version} of {operator} has two rules")
-            by_version[version] = declared
+        _enter(operator, versions, Rule.declared_by(function))
         return function
 
     return register
 
 
-def one_to_one(onnx_operator: str, operator: Operator[..., Any], *versions: int, module: str) -> None:
-    """Register a rule for an ONNX operator that is a WebNN operator without options, of one or two operands."""
+def one_to_one(
+    onnx_operator: str, operator: Operator[..., Any], *versions: int, attributes: Sequence[str] = ()
+) -> None:
+    """Register a rule for an ONNX operator that is a WebNN operator, with these attributes as its options."""
 
-    def unary(context: ConversionContext, x: MLOperand) -> MLOperand:
-        return context.apply(operator, x)
+    def convert(context: ConversionContext, *operands: MLOperand, **options: float) -> MLOperand:
+        return context.apply(operator, *operands, **options)
 
-    def binary(context: ConversionContext, a: MLOperand, b: MLOperand) -> MLOperand:
-        return context.apply(operator, a, b)
+    convert.__module__ = f"webnn_py.onnx_models.rules.{operator.category}"
+    names = [parameter.name for parameter in operator.parameters.values() if parameter.is_operand]
+    inputs = tuple([InputParameter(name, "operand", required=True) for name in names])
+    options, types = dict.fromkeys(attributes, REQUIRED), dict.fromkeys(attributes, float)
+    _enter(onnx_operator, versions, Rule(convert, inputs, None, options, types, {}))
 
-    operands = [parameter for parameter in operator.parameters.values() if parameter.is_operand]
-    function = unary if len(operands) == 1 else binary
-    function.__module__ = module
-    rule(onnx_operator, *versions)(function)
+
+def _enter(operator: str, versions: Sequence[int], declared: Rule) -> None:
+    by_version = TABLE.setdefault(operator, {})
+    for version in versions:
+        if version in by_version:
+            raise RuntimeError(f"version {version} of {operator} has two rules")
+        by_version[version] = declared

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args, get_origin
 
-from onnx import NodeProto, defs
+from onnx import defs
 
 from webnn_py.onnx_models.problems import worded
 from webnn_py.onnx_models.reading.functions import OWN_DOMAINS
@@ -14,6 +14,7 @@ from webnn_py.operators.rules import Refused
 
 _OPTIONS: Final[Any] = defs.OpSchema.FormalParameterOption
 _TYPES: Final[Mapping[object, Any]] = {
+    bool: defs.OpSchema.AttrType.INT,
     int: defs.OpSchema.AttrType.INT,
     float: defs.OpSchema.AttrType.FLOAT,
     str: defs.OpSchema.AttrType.STRING,
@@ -26,16 +27,11 @@ EARLIER: Final = {"LayerNormalization": 17}
 """Operators that onnxruntime writes into older opsets, too, with the version that they mean."""
 
 
-def operator_name(node: NodeProto) -> str:
-    """The name of a node's operator: with its domain, where that is not ONNX's own."""
-    return node.op_type if node.domain in OWN_DOMAINS else f"{node.domain}.{node.op_type}"
-
-
 def schema_of(name: str, domain: str, version: int | None) -> defs.OpSchema:
     """Return the schema of an operator.
 
     Args:
-        name: as :func:`operator_name` has it.
+        name: as :func:`.operator_name` has it.
         domain: the node's.
         version: of the operator set; None where the model does not say which.
 
@@ -71,7 +67,7 @@ def _declared(name: str, opset: int) -> defs.OpSchema:
 
 @cache
 def declared_schema(name: str, version: int) -> defs.OpSchema:
-    """The schema that a rule's signature comes to."""
+    """Return the schema that a rule's signature comes to."""
     rule = RULES[name][version]
     domain, _, operator = name.rpartition(".")
     inputs = [_formal(item, _OPTIONS.Single if item.required else _OPTIONS.Optional) for item in rule.inputs]
@@ -87,4 +83,6 @@ def _formal(parameter: InputParameter, option: Any) -> Any:
 
 
 def _attribute(rule: Rule, name: str) -> Any:
-    return defs.OpSchema.Attribute(name, _TYPES[rule.attribute_types[name]], "", required=False)
+    annotation = rule.attribute_types[name]
+    choices = get_args(annotation) if get_origin(annotation) is Literal else ()
+    return defs.OpSchema.Attribute(name, _TYPES[type(choices[0]) if choices else annotation], "", required=False)

@@ -1,6 +1,8 @@
 """Activation functions."""
 
 import math
+from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 
@@ -13,17 +15,20 @@ from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
-one_to_one("HardSwish", activation.hard_swish, 14, 22, module=__name__)
-one_to_one("Relu", activation.relu, 6, 13, 14, module=__name__)
-one_to_one("Sigmoid", activation.sigmoid, 6, 13, module=__name__)
-one_to_one("Softplus", activation.softplus, 1, 22, module=__name__)
-one_to_one("Softsign", activation.softsign, 1, 22, module=__name__)
-one_to_one("Tanh", activation.tanh, 6, 13, module=__name__)
+one_to_one("Elu", activation.elu, 6, 22, attributes=["alpha"])
+one_to_one("HardSigmoid", activation.hard_sigmoid, 6, 22, attributes=["alpha", "beta"])
+one_to_one("HardSwish", activation.hard_swish, 14, 22)
+one_to_one("LeakyRelu", activation.leaky_relu, 6, 16, attributes=["alpha"])
+one_to_one("Relu", activation.relu, 6, 13, 14)
+one_to_one("Sigmoid", activation.sigmoid, 6, 13)
+one_to_one("Softplus", activation.softplus, 1, 22)
+one_to_one("Softsign", activation.softsign, 1, 22)
+one_to_one("Tanh", activation.tanh, 6, 13)
 
 
 @rule("Celu", 12, 28)
 def celu(context: ConversionContext, x: MLOperand, *, alpha: float) -> MLOperand:
-    """max(0, x) + min(0, alpha · (exp(x / alpha) - 1)); for a positive alpha that is alpha · elu(x / alpha)."""
+    """Return max(0, x) + min(0, alpha · (exp(x / alpha) - 1)), which is alpha · elu(x / alpha) for a positive alpha."""
     if alpha <= 0:
         refuse("attribute alpha", alpha, "greater than 0")
     factor = context.number(alpha, x)
@@ -48,64 +53,44 @@ def clip(
     return x if max is None else context.min(x, context.operand(max))
 
 
-@rule("Elu", 6, 22)
-def elu(context: ConversionContext, x: MLOperand, *, alpha: float) -> MLOperand:
-    """The exponential linear unit."""
-    return context.elu(x, alpha=alpha)
-
-
 @rule("Gelu", 20)
-def gelu(context: ConversionContext, x: MLOperand, *, approximate: str) -> MLOperand:
-    """The Gaussian error linear unit, exact or approximated by tanh."""
+def gelu(context: ConversionContext, x: MLOperand, *, approximate: Literal["none", "tanh"]) -> MLOperand:
+    """Return the Gaussian error linear unit, exact or approximated by tanh."""
     if approximate == "none":
         return context.gelu(x)
-    if approximate != "tanh":
-        refuse("attribute approximate", approximate, "none or tanh")
     cubic = context.mul(context.mul(context.mul(x, x), x), context.number(0.044715, x))
     inner = context.mul(context.add(x, cubic), context.number(math.sqrt(2 / math.pi), x))
     return context.mul(context.mul(x, context.number(0.5, x)), context.add(context.tanh(inner), context.number(1, x)))
 
 
-@rule("HardSigmoid", 6, 22)
-def hard_sigmoid(context: ConversionContext, x: MLOperand, *, alpha: float, beta: float) -> MLOperand:
-    """A sigmoid made of three straight lines."""
-    return context.hard_sigmoid(x, alpha=alpha, beta=beta)
-
-
-@rule("LeakyRelu", 6, 16)
-def leaky_relu(context: ConversionContext, x: MLOperand, *, alpha: float) -> MLOperand:
-    """A rectifier that lets a little through."""
-    return context.leaky_relu(x, alpha=alpha)
-
-
 @rule("Mish", 18, 22)
 def mish(context: ConversionContext, x: MLOperand) -> MLOperand:
-    """X · tanh(softplus(x))."""
+    """Return x · tanh(softplus(x))."""
     return context.mul(x, context.tanh(context.softplus(x)))
 
 
 @rule("PRelu", 7, 9, 16)
 def prelu(context: ConversionContext, x: MLOperand, slope: MLOperand) -> MLOperand:
-    """A slope of its own for negative numbers, which unsigned integers are not."""
+    """Apply a slope to negative numbers; unsigned integers are unchanged."""
     return x if x.data_type in unary.UNSIGNED else context.prelu(x, slope)
 
 
 @rule("Selu", 6, 22)
 def selu(context: ConversionContext, x: MLOperand, *, alpha: float, gamma: float) -> MLOperand:
-    """The scaled exponential linear unit: gamma · elu(x)."""
+    """Return the scaled exponential linear unit: gamma · elu(x)."""
     return context.mul(context.elu(x, alpha=alpha), context.number(gamma, x))
 
 
 @rule("Swish", 24)
 def swish(context: ConversionContext, x: MLOperand, *, alpha: float) -> MLOperand:
-    """X · sigmoid(alpha · x)."""
+    """Return x · sigmoid(alpha · x)."""
     scaled = x if alpha == 1 else context.mul(x, context.number(alpha, x))
     return context.mul(x, context.sigmoid(scaled))
 
 
 @rule("Shrink", 9)
 def shrink(context: ConversionContext, x: MLOperand, *, bias: float, lambd: float) -> MLOperand:
-    """0 from -lambd to lambd; beyond, the element brought closer to 0 by ``bias``."""
+    """Return 0 from -lambd to lambd; beyond, the element moved towards 0 by ``bias``."""
     if lambd < 0:
         refuse("attribute lambd", lambd, "at least 0")
     if x.data_type in INTEGER_RANGES:  # in the data type, as onnxruntime has it
@@ -122,7 +107,7 @@ def shrink(context: ConversionContext, x: MLOperand, *, bias: float, lambd: floa
 
 
 def _moved(context: ConversionContext, x: MLOperand, by: float) -> MLOperand:
-    """Elements plus a number; of integers plus a number that is none, cut off to integers."""
+    """Add a number; to integers, a fraction is added in float32, and the sum truncated."""
     if x.data_type not in INTEGER_RANGES:
         return context.add(x, context.number(by, x))
     if by == math.trunc(by):
@@ -140,7 +125,7 @@ def gated_swish(context: ConversionContext, a: MLOperand, b: MLOperand, *, alpha
 
 @rule("ThresholdedRelu", 10, 22)
 def thresholded_relu(context: ConversionContext, x: MLOperand, *, alpha: float) -> MLOperand:
-    """X where it is greater than alpha, otherwise 0."""
+    """Return x where it is greater than alpha, otherwise 0."""
     return context.where(context.greater(x, context.number(alpha, x)), x, context.number(0, x))
 
 
@@ -152,7 +137,7 @@ def softmax(context: ConversionContext, x: MLOperand, *, axis: int) -> MLOperand
 
 @rule("Hardmax", 13)
 def hardmax(context: ConversionContext, x: MLOperand, *, axis: int) -> MLOperand:
-    """1 for the first greatest element along an axis, 0 for the others."""
+    """Return 1 for the first greatest element along an axis, 0 for the others."""
     axis = counted(axis, x.rank)
     place = context.arg_max(x, axis, keep_dimensions=True, output_data_type="int32")
     along = [x.shape[axis] if index == axis else 1 for index in range(x.rank)]
@@ -163,28 +148,22 @@ def hardmax(context: ConversionContext, x: MLOperand, *, axis: int) -> MLOperand
 
 @rule("LogSoftmax", 13)
 def log_softmax(context: ConversionContext, x: MLOperand, *, axis: int) -> MLOperand:
-    """The logarithm of the softmax, which is x less the logarithm of the sum of exponentials."""
+    """Return the logarithm of the softmax, which is x less the logarithm of the sum of exponentials."""
     return context.sub(x, context.reduce_log_sum_exp(x, axes=[counted(axis, x.rank)], keep_dimensions=True))
 
 
-@rule("Softmax", 1, 11)
-def softmax_of_rows(context: ConversionContext, x: MLOperand, *, axis: int) -> MLOperand:
-    """A softmax over all axes from one on, as if the tensor were a matrix."""
-    return context.reshape(softmax(context, _as_matrix(context, x, axis), axis=1), x.shape)
+def _of_rows(onnx_operator: str, function: Callable[..., MLOperand]) -> Callable[..., MLOperand]:
+    """Register a rule that applies another one over all axes from one on, as if the tensor were a matrix."""
+
+    @rule(onnx_operator, 1, 11)
+    def convert(context: ConversionContext, x: MLOperand, *, axis: int) -> MLOperand:
+        first = counted(axis, x.rank)
+        rows = context.reshape(x, [math.prod(x.shape[:first]), math.prod(x.shape[first:])])
+        return context.reshape(function(context, rows, axis=1), x.shape)
+
+    return convert
 
 
-@rule("LogSoftmax", 1, 11)
-def log_softmax_of_rows(context: ConversionContext, x: MLOperand, *, axis: int) -> MLOperand:
-    """The logarithm of a softmax over all axes from one on."""
-    return context.reshape(log_softmax(context, _as_matrix(context, x, axis), axis=1), x.shape)
-
-
-@rule("Hardmax", 1, 11)
-def hardmax_of_rows(context: ConversionContext, x: MLOperand, *, axis: int) -> MLOperand:
-    """A hardmax over all axes from one on."""
-    return context.reshape(hardmax(context, _as_matrix(context, x, axis), axis=1), x.shape)
-
-
-def _as_matrix(context: ConversionContext, x: MLOperand, axis: int) -> MLOperand:
-    first = counted(axis, x.rank)
-    return context.reshape(x, [math.prod(x.shape[:first]), math.prod(x.shape[first:])])
+softmax_of_rows = _of_rows("Softmax", softmax)
+_of_rows("LogSoftmax", log_softmax)
+_of_rows("Hardmax", hardmax)

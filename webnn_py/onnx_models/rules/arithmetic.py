@@ -1,6 +1,7 @@
 """Element-wise arithmetic."""
 
-from functools import reduce
+from functools import partial, reduce
+from typing import Any
 
 import numpy as np
 
@@ -8,47 +9,41 @@ from webnn_py.onnx_models.conversion.context import ConversionContext, StaticVal
 from webnn_py.onnx_models.rule_table.declaration import one_to_one, rule
 from webnn_py.operators import arithmetic
 from webnn_py.operators.casting import INTEGER_RANGES
+from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
-one_to_one("Add", arithmetic.add, 7, 13, 14, module=__name__)
-one_to_one("Sub", arithmetic.sub, 7, 13, 14, module=__name__)
-one_to_one("Mul", arithmetic.mul, 7, 13, 14, module=__name__)
-one_to_one("Div", arithmetic.div, 7, 13, 14, module=__name__)
+one_to_one("Add", arithmetic.add, 7, 13, 14)
+one_to_one("Sub", arithmetic.sub, 7, 13, 14)
+one_to_one("Mul", arithmetic.mul, 7, 13, 14)
+one_to_one("Div", arithmetic.div, 7, 13, 14)
 
 
 ROUNDING = 1e-5
 """The largest relative difference of a power in float32 from the integer that it stands for."""
 
 
-@rule("Max", 6, 8, 12, 13)
-def maximum(context: ConversionContext, *data: MLOperand) -> MLOperand:
-    """The greatest of any number of tensors."""
-    return reduce(context.max, data)
+def _of_any_number(onnx_operator: str, operator: Operator[..., Any], *versions: int) -> None:
+    @rule(onnx_operator, *versions)
+    def convert(context: ConversionContext, *data: MLOperand) -> MLOperand:
+        return reduce(partial(context.apply, operator), data)
 
 
-@rule("Min", 6, 8, 12, 13)
-def minimum(context: ConversionContext, *data: MLOperand) -> MLOperand:
-    """The least of any number of tensors."""
-    return reduce(context.min, data)
-
-
-@rule("Sum", 6, 8, 13)
-def total(context: ConversionContext, *data: MLOperand) -> MLOperand:
-    """The sum of any number of tensors."""
-    return reduce(context.add, data)
+_of_any_number("Max", arithmetic.max_, 6, 8, 12, 13)
+_of_any_number("Min", arithmetic.min_, 6, 8, 12, 13)
+_of_any_number("Sum", arithmetic.add, 6, 8, 13)
 
 
 @rule("Mean", 6, 8, 13)
 def mean(context: ConversionContext, *data: MLOperand) -> MLOperand:
-    """The mean of any number of tensors."""
+    """Return the mean of any number of tensors."""
     added = reduce(context.add, data)
     return context.div(added, context.number(len(data), added))
 
 
 @rule("Mod", 10, 13, 28)
-def remainder(context: ConversionContext, a: MLOperand, b: MLOperand, *, fmod: int) -> MLOperand:
-    """The remainder of A divided by B: with the sign of B, or with ``fmod`` that of A."""
+def remainder(context: ConversionContext, a: MLOperand, b: MLOperand, *, fmod: bool) -> MLOperand:
+    """Return the remainder of A divided by B: with the sign of B, or with ``fmod`` that of A."""
     zero = context.number(0, a)
     if a.data_type in INTEGER_RANGES:
         quotient = context.div(a, b)  # towards 0
@@ -69,9 +64,11 @@ def remainder(context: ConversionContext, a: MLOperand, b: MLOperand, *, fmod: i
 
 @rule("Pow", 7, 12, 13, 15)
 def power(context: ConversionContext, x: MLOperand, y: Value) -> MLOperand:
-    """A base of one data type to the power of an exponent of another: the result has the base's."""
-    if isinstance(y, np.ndarray) and not _is_broken(x, y):
-        return context.pow(x, context.constant(_exponent(y, x)))
+    """Return a base of one data type to the power of an exponent of another: the result has the base's."""
+    if isinstance(y, np.ndarray):
+        is_of_integers = x.data_type in INTEGER_RANGES
+        if not (is_of_integers and y.dtype.kind == "f" and np.any(y != np.trunc(y))):  # no power is between integers
+            return context.pow(x, context.constant(_exponent(y, x)))
     y = context.operand(y)
     if x.data_type in INTEGER_RANGES and y.data_type not in INTEGER_RANGES:
         return _floats_cut_off(context, context.pow(context.cast(x, "float32"), context.cast(y, "float32")), x)
@@ -79,22 +76,15 @@ def power(context: ConversionContext, x: MLOperand, y: Value) -> MLOperand:
 
 
 def _floats_cut_off(context: ConversionContext, power: MLOperand, base: MLOperand) -> MLOperand:
-    """Float powers as integers; one that is an integer but for rounding is that one, and not the next lower one."""
+    """Truncate float powers to integers, but round those that differ from an integer by rounding only."""
     nearest = context.round_even(power)
     room = context.mul(context.abs(nearest), context.number(ROUNDING, power))
     is_near = context.lesser_or_equal(context.abs(context.sub(power, nearest)), room)
     return context.cast(context.where(is_near, nearest, power), base.data_type)
 
 
-def _is_broken(base: MLOperand, exponent: StaticValue) -> bool:
-    """Return whether an exponent of an integer base is of floats that are not all integers."""
-    return (
-        base.data_type in INTEGER_RANGES and exponent.dtype.kind == "f" and bool(np.any(exponent != np.trunc(exponent)))
-    )
-
-
 def _exponent(exponent: StaticValue, base: MLOperand) -> StaticValue:
-    """A static exponent in the base's data type; integers have no other powers that are integers."""
+    """Return a static exponent in the base's data type."""
     if exponent.dtype.kind not in "iuf":
         refuse("the data type of input Y", exponent.dtype.name, "a type of integers or floats")
     if base.data_type in INTEGER_RANGES:

@@ -1,7 +1,7 @@
 """Attention and rotary embedding, ONNX's and onnxruntime's."""
 
 import math
-from typing import Final
+from typing import Final, Literal
 
 from onnx import TensorProto
 
@@ -39,25 +39,25 @@ def attention(
     past_value: Value | None = None,
     nonpad_kv_seqlen: MLOperand | None = None,
     *,
-    is_causal: int,
+    is_causal: bool,
     kv_num_heads: int = 0,
     left_window_size: int = -1,
     q_num_heads: int = 0,
-    qk_matmul_output_mode: int,
+    qk_matmul_output_mode: Literal[0, 1, 2, 3],
     right_window_size: int = -1,
     scale: float | None = None,
     softcap: float,
     softmax_precision: int | None = None,
 ) -> list[MLOperand]:
-    """Attention; each sample may have a number of keys of its own, and each query may see only the keys around it.
+    """Attend; each sample may have its own number of keys, and each query may see only the keys around it.
 
     The softmax is computed in float32, whatever ``softmax_precision`` asks for.
     """
     if softmax_precision not in FLOATS:
         refuse("attribute softmax_precision", type_name(softmax_precision or 0), "a type of floats")
-    for name, item in (("Q", q), ("K", k), ("V", v)):
-        check_rank(f"input {name}", item, 3 if q.rank == 3 else 4)
     in_rows = q.rank == 3
+    for name, item in (("Q", q), ("K", k), ("V", v)):
+        check_rank(f"input {name}", item, 3 if in_rows else 4)
     if in_rows:
         q, k, v = (
             split_heads(context, item, heads)
@@ -70,24 +70,15 @@ def attention(
     if nonpad_kv_seqlen is not None:
         biases.append(mask_bias(context, keys_before(context, nonpad_kv_seqlen, keys), q, -math.inf))
     window = Window(-math.inf, left_window_size, 0 if is_causal else right_window_size)
-    if not window.is_everything:
-        offset = _offset(context, q, before, nonpad_kv_seqlen)
+    if max(window.before, window.after) >= 0:
+        offset: int | MLOperand = 0 if before is None else before.shape[2]  # the number of keys before the first query
+        if before is None and nonpad_kv_seqlen is not None:
+            offset = context.sub(nonpad_kv_seqlen, context.number(q.shape[2], nonpad_kv_seqlen))
         biases.append(window_bias(context, q, keys, offset, window))
     attended = attend(context, q, key, value, scale=scale, biases=biases, softcap=softcap, dead_rows=True)
     stages = (attended.scores, attended.capped, attended.biased, attended.probabilities)
-    if not 0 <= qk_matmul_output_mode < len(stages):
-        refuse("attribute qk_matmul_output_mode", qk_matmul_output_mode, "from 0 to 3")
     y = joined_heads(context, attended.output) if in_rows else attended.output
     return [y, key, value, stages[qk_matmul_output_mode]]
-
-
-def _offset(
-    context: ConversionContext, q: MLOperand, past: MLOperand | None, lengths: MLOperand | None
-) -> int | MLOperand:
-    """Return the number of keys before the first query."""
-    if past is not None:
-        return past.shape[2]
-    return 0 if lengths is None else context.sub(lengths, context.number(q.shape[2], lengths))
 
 
 def _given_bias(context: ConversionContext, given: Value, keys: int, like: MLOperand) -> MLOperand:
@@ -116,7 +107,7 @@ def rotary_embedding(
     sin_cache: MLOperand,
     position_ids: MLOperand | None = None,
     *,
-    interleaved: int,
+    interleaved: bool,
     num_heads: int = 0,
     rotary_embedding_dim: int,
 ) -> MLOperand:
@@ -129,5 +120,5 @@ def rotary_embedding(
         cos_cache, sin_cache = (context.gather(item, position_ids, axis=0) for item in (cos_cache, sin_cache))
     if rotary_embedding_dim and cos_cache.shape[-1] * 2 != rotary_embedding_dim:
         refuse("attribute rotary_embedding_dim", rotary_embedding_dim, f"{cos_cache.shape[-1] * 2}, as the caches say")
-    turned = rotated(context, by_head, cos_cache, sin_cache, interleaved=bool(interleaved))
+    turned = rotated(context, by_head, cos_cache, sin_cache, interleaved=interleaved)
     return joined_heads(context, turned) if x.rank == 3 else turned

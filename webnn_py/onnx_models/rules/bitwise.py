@@ -1,53 +1,50 @@
-"""Operators on the bits of integers, which WebNN has not: by quotients of powers of 2, exactly."""
+"""Bitwise operators, which WebNN lacks: computed exactly, by quotients of powers of 2."""
 
 import math
-from typing import Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_table.declaration import rule
+from webnn_py.operators import logical
 from webnn_py.operators.casting import INTEGER_RANGES
+from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
 MOST_BITS: Final = 2**26
-"""So many bits a tensor may be taken apart into: each takes at least a byte on the way."""
+"""The most bits that a tensor is taken apart into: each takes at least a byte."""
 
 
-@rule("BitwiseAnd", 18)
-def bitwise_and(context: ConversionContext, a: MLOperand, b: MLOperand) -> MLOperand:
-    """The bits that both have."""
-    return _joined(context, context.logical_and(_bits(context, a), _bits(context, b)), a)
+def _of_bits(onnx_operator: str, operator: Operator[..., Any]) -> None:
+    """Register a rule that combines the bits of two integers."""
+
+    @rule(onnx_operator, 18)
+    def convert(context: ConversionContext, a: MLOperand, b: MLOperand) -> MLOperand:
+        return _joined(context, context.apply(operator, _bits(context, a), _bits(context, b)), a)
 
 
-@rule("BitwiseOr", 18)
-def bitwise_or(context: ConversionContext, a: MLOperand, b: MLOperand) -> MLOperand:
-    """The bits that either has."""
-    return _joined(context, context.logical_or(_bits(context, a), _bits(context, b)), a)
-
-
-@rule("BitwiseXor", 18)
-def bitwise_xor(context: ConversionContext, a: MLOperand, b: MLOperand) -> MLOperand:
-    """The bits that one of the two has."""
-    return _joined(context, context.logical_xor(_bits(context, a), _bits(context, b)), a)
+_of_bits("BitwiseAnd", logical.logical_and)
+_of_bits("BitwiseOr", logical.logical_or)
+_of_bits("BitwiseXor", logical.logical_xor)
 
 
 @rule("BitwiseNot", 18)
 def bitwise_not(context: ConversionContext, x: MLOperand) -> MLOperand:
-    """The bits that it has not: what lacks to all of them, which of signed integers are -1."""
+    """Return the complement: all bits, which in a signed integer are -1, minus the integer."""
     lowest, highest = _range(x)
     return context.sub(_constant(context, [-1 if lowest else highest], x), x)
 
 
 @rule("BitShift", 11, 28)
-def bit_shift(context: ConversionContext, x: MLOperand, y: MLOperand, *, direction: str) -> MLOperand:
-    """The bits moved up or down, as often as Y says: by as many as there are, nothing is left."""
+def bit_shift(
+    context: ConversionContext, x: MLOperand, y: MLOperand, *, direction: Literal["LEFT", "RIGHT"]
+) -> MLOperand:
+    """Shift the bits left or right by Y; a shift by all bits or more gives 0."""
     lowest, highest = _range(x)
     if lowest:
         refuse("the data type of input X", x.data_type, "one of unsigned integers")
-    if direction not in ("LEFT", "RIGHT"):
-        refuse("attribute direction", direction, "LEFT or RIGHT")
     count = highest.bit_length()
     powers = _constant(context, [2**bit for bit in range(count)], x)
     places = context.cast(context.clamp(y, max_value=count - 1), "int32")
@@ -76,13 +73,13 @@ def _range(x: MLOperand) -> tuple[int, int]:
 
 
 def _constant(context: ConversionContext, values: list[int], like: MLOperand) -> MLOperand:
-    """Integers of the data type of ``like``; a single one is a scalar."""
+    """Return integers as a constant of the data type of ``like``; a single one as a scalar."""
     array = np.array(values, np.dtype(like.data_type))
     return context.constant(array if len(values) > 1 else array.reshape([]))
 
 
 def _bits(context: ConversionContext, x: MLOperand) -> MLOperand:
-    """Truths along a new last axis, the lowest bit first; a negative integer has those that its complement has not."""
+    """Return the bits along a new last axis, the lowest first; a negative integer has its complement's, inverted."""
     lowest, highest = _range(x)
     count = highest.bit_length()
     bits = math.prod(x.shape) * (count + 1 if lowest else count)
@@ -103,7 +100,7 @@ def _bits(context: ConversionContext, x: MLOperand) -> MLOperand:
 
 
 def _joined(context: ConversionContext, bits: MLOperand, like: MLOperand) -> MLOperand:
-    """The integers that bits along the last axis say; bytes, which WebNN does not add up, by way of int32."""
+    """Return the integers whose bits are along the last axis; bytes, which WebNN does not sum, by way of int32."""
     lowest, highest = _range(like)
     values = [2**bit for bit in range(highest.bit_length())] + ([lowest] if lowest else [])
     added = np.dtype("int32" if like.data_type in ("int8", "uint8") else like.data_type)

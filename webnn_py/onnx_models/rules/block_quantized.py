@@ -1,4 +1,4 @@
-"""Tables of weights of a few bits, with a scale for each block of a row: what is taken becomes floats."""
+"""Tables of weights of a few bits, with a scale for each block of a row: gathered rows become floats."""
 
 from typing import Final
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.rule_helpers.axes import counted
+from webnn_py.onnx_models.rule_helpers.concatenation import cut
 from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.onnx_models.rules.conversion import WIDER
 from webnn_py.operators.operand import MLOperand
@@ -28,7 +29,7 @@ def gather_block_quantized(
     gather_axis: int = 0,
     quantize_axis: int = 1,
 ) -> MLOperand:
-    """Rows of a table, of which only these are unpacked."""
+    """Gather rows of a table, and unpack and dequantize only these."""
     rank = len(data.shape)
     if rank < 2 or counted(gather_axis, rank, "attribute gather_axis"):
         refuse("attribute gather_axis", f"{gather_axis} of {list(data.shape)}", "0, of a table of rank 2 or more")
@@ -54,7 +55,7 @@ def gather_block_quantized(
 
 
 def _taken(context: ConversionContext, table: Value, indices: MLOperand, *, is_halved: bool) -> MLOperand:
-    """Rows of integers."""
+    """Gather rows of integers."""
     if isinstance(table, np.ndarray) and table.dtype.name in WIDER:
         context.reserve(table.size)
         table = table.astype(WIDER[table.dtype.name])
@@ -69,7 +70,7 @@ def _taken(context: ConversionContext, table: Value, indices: MLOperand, *, is_h
 
 
 def _repeated(context: ConversionContext, x: MLOperand, block: int, length: int) -> MLOperand:
-    """Each number of a row as often as its block is long; the last block may be shorter."""
+    """Repeat each number of a row for each element of its block; the last block may be shorter."""
     repeated = context.expand(context.reshape(x, [*x.shape, 1]), [*x.shape, block])
     rows = context.reshape(repeated, [*x.shape[:-1], x.shape[-1] * block])
-    return rows if rows.shape[-1] == length else context.slice(rows, [0] * rows.rank, [*rows.shape[:-1], length])
+    return cut(context, rows, rows.rank - 1, 0, length)

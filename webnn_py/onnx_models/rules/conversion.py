@@ -21,7 +21,9 @@ WIDER: Final = {"int2": "int8", "int4": "int8", "int16": "int32", "uint2": "uint
 
 
 @rule("Cast", 6, 9, 13, 19, 21, 23, 24, 25, 28)
-def cast(context: ConversionContext, x: MLOperand, *, to: int, saturate: int = 1, round_mode: str = "up") -> MLOperand:
+def cast(
+    context: ConversionContext, x: MLOperand, *, to: int, saturate: bool = True, round_mode: str = "up"
+) -> MLOperand:
     """Convert to another type; a boolean is 1 where the element is not 0.
 
     ``saturate`` and ``round_mode`` concern only floats of 8 bits, which WebNN lacks.
@@ -34,7 +36,7 @@ def cast(context: ConversionContext, x: MLOperand, *, to: int, saturate: int = 1
 
 @rule("CastLike", 15, 19, 21, 23, 24, 25)
 def cast_like(
-    context: ConversionContext, x: MLOperand, target_type: Value, *, saturate: int = 1, round_mode: str = "up"
+    context: ConversionContext, x: MLOperand, target_type: Value, *, saturate: bool = True, round_mode: str = "up"
 ) -> MLOperand:
     """Convert to another tensor's type."""
     if isinstance(target_type, np.ndarray):
@@ -55,7 +57,7 @@ def dequantize(
     block_size: int = 0,
     output_dtype: int = 0,
 ) -> MLOperand:
-    """(x - zero point) · scale, for the whole tensor, along an axis, or by blocks."""
+    """Return (x - zero point) · scale, for the whole tensor, along an axis, or by blocks."""
     y = _dequantized(context, x, scale, zero_point, axis, block_size)
     if not output_dtype:
         return y
@@ -69,14 +71,15 @@ def _dequantized(
 ) -> MLOperand:
     is_short = _last_is_short(x, scale, axis, block_size)
     if context.has_four_bits and _is_packable(x) and (zero_point is None or _is_packable(zero_point)) and not is_short:
-        return _dequantized_four_bits(context, x, scale, zero_point, axis, block_size)
+        context.reserve(2 * x.size)
+        quantized = context.four_bits(packed_in_bytes(x), x.dtype.name, x.shape)
+        shape = _scale_shape(quantized, scale, axis, block_size)
+        zeros = np.zeros(shape, np.int8) if zero_point is None else zero_point
+        packed = context.four_bits(packed_in_bytes(zeros), x.dtype.name, shape)
+        return context.dequantize_linear(quantized, context.reshape(scale, shape), packed)
     quantized = _widened(context, x)
     zero = None if zero_point is None else _widened(context, zero_point)
-    if is_short:
-        scale = _for_each_element(context, quantized, scale, axis, block_size)
-        zero = None if zero is None else _for_each_element(context, quantized, zero, axis, block_size)
-        block_size = 1
-    shape = _scale_shape(quantized, scale, axis, block_size)
+    scale, zero, shape = _laid_out(context, quantized, scale, zero, axis, block_size)
     zero = _zeros(context, shape, quantized.data_type) if zero is None else zero
     return context.dequantize_linear(quantized, context.reshape(scale, shape), context.reshape(zero, shape))
 
@@ -85,25 +88,8 @@ def _is_packable(value: Value) -> TypeGuard[StaticValue]:
     return isinstance(value, np.ndarray) and value.dtype.name in FOUR_BITS and value.size > 0
 
 
-def _dequantized_four_bits(
-    context: ConversionContext,
-    x: StaticValue,
-    scale: MLOperand,
-    zero_point: StaticValue | None,
-    axis: int,
-    block_size: int,
-) -> MLOperand:
-    """The same of known integers of four bits, which stay that."""
-    context.reserve(2 * x.size)
-    quantized = context.four_bits(packed_in_bytes(x), x.dtype.name, x.shape)
-    shape = _scale_shape(quantized, scale, axis, block_size)
-    zeros = np.zeros(shape, np.int8) if zero_point is None else zero_point
-    zero = context.four_bits(packed_in_bytes(zeros), x.dtype.name, shape)
-    return context.dequantize_linear(quantized, context.reshape(scale, shape), zero)
-
-
 def packed_in_bytes(elements: StaticValue) -> StaticValue:
-    """Integers of four bits, two in a byte, the first in the lower bits."""
+    """Pack integers of four bits, two in a byte, the first in the lower bits."""
     halves = elements.astype(np.int8).reshape(-1).view(np.uint8) & np.uint8(15)
     if halves.size % 2:
         halves = np.append(halves, np.uint8(0))
@@ -111,7 +97,7 @@ def packed_in_bytes(elements: StaticValue) -> StaticValue:
 
 
 def _widened(context: ConversionContext, value: Value) -> MLOperand:
-    """Known integers of types that WebNN lacks take the next wider one."""
+    """Return known integers of types that WebNN lacks in the next wider one."""
     if not isinstance(value, np.ndarray) or value.dtype.name not in WIDER:
         return context.operand(value)
     wider = np.dtype(WIDER[value.dtype.name])
@@ -130,9 +116,9 @@ def quantize(
     block_size: int = 0,
     output_dtype: int = 0,
     precision: int = 0,
-    saturate: int = 1,
+    saturate: bool = True,
 ) -> MLOperand:
-    """X / scale, rounded half to even, plus the zero point, for the whole tensor, along an axis, or by blocks.
+    """Return x / scale, rounded half to even, plus the zero point, for the whole tensor, along an axis, or by blocks.
 
     The division is in the data type of the scale unless ``precision`` asks for another one. ``saturate`` concerns only
     floats of 8 bits.
@@ -140,11 +126,7 @@ def quantize(
     if precision:
         data_type = context.data_type("attribute precision", precision)
         x, scale = context.cast(x, data_type), context.cast(scale, data_type)
-    if _last_is_short(x, scale, axis, block_size):
-        scale = _for_each_element(context, x, scale, axis, block_size)
-        zero_point = None if zero_point is None else _for_each_element(context, x, zero_point, axis, block_size)
-        block_size = 1
-    shape = _scale_shape(x, scale, axis, block_size)
+    scale, zero_point, shape = _laid_out(context, x, scale, zero_point, axis, block_size)
     if output_dtype:
         data_type = context.data_type("attribute output_dtype", output_dtype)
         if zero_point is None:
@@ -171,16 +153,26 @@ def _last_is_short(x: Value, scale: MLOperand, axis: int, block_size: int) -> bo
     return scale.shape[axis] == -(-x.shape[axis] // block_size) and x.shape[axis] % block_size > 0
 
 
-def _for_each_element(
-    context: ConversionContext, x: MLOperand, blocks: MLOperand, axis: int, block_size: int
-) -> MLOperand:
-    """Repeat the value of each block along an axis for each of its elements."""
-    block_of = np.arange(x.shape[axis], dtype=np.int32) // block_size
-    return context.gather(blocks, context.constant(block_of), axis=counted(axis, x.rank))
+def _laid_out(
+    context: ConversionContext,
+    x: MLOperand,
+    scale: MLOperand,
+    zero_point: MLOperand | None,
+    axis: int,
+    block_size: int,
+) -> tuple[MLOperand, MLOperand | None, tuple[int, ...]]:
+    """Return scale, zero point and their shape in WebNN: one for each element where the last block is short."""
+    if not _last_is_short(x, scale, axis, block_size):
+        return scale, zero_point, _scale_shape(x, scale, axis, block_size)
+    block_of = context.constant(np.arange(x.shape[axis], dtype=np.int32) // block_size)
+    axis = counted(axis, x.rank)
+    scale = context.gather(scale, block_of, axis=axis)
+    zero_point = None if zero_point is None else context.gather(zero_point, block_of, axis=axis)
+    return scale, zero_point, _scale_shape(x, scale, axis, 1)
 
 
 def _scale_shape(x: MLOperand, scale: MLOperand, axis: int, block_size: int) -> tuple[int, ...]:
-    """The shape in which WebNN takes the scale: of the tensor's rank, each dimension a number of blocks."""
+    """Return the shape of WebNN's scale: of the tensor's rank, each dimension a number of blocks."""
     if block_size:
         axis = counted(axis, x.rank)
         if scale.rank != x.rank or scale.shape[axis] * block_size != x.shape[axis]:

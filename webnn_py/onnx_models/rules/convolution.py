@@ -2,25 +2,29 @@
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 import attrs
 import numpy as np
 
-from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue
-from webnn_py.onnx_models.rule_helpers.axes import integers
+from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_helpers.windows import (
     MAX_SPATIAL_AXES,
-    SlidingWindows,
+    ConvolutionAttributes,
+    WindowAttributes,
     as_images,
+    counts,
     given_padding,
-    lifted,
     like,
+    places_of,
     shared,
+    sliding,
     windows,
 )
-from webnn_py.onnx_models.rule_table.declaration import rule
+from webnn_py.onnx_models.rule_table.declaration import Integers, rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
+from webnn_py.operators.windows import Slide
 
 
 @rule("Conv", 1, 11, 22)
@@ -30,50 +34,35 @@ def conv(
     w: MLOperand,
     b: MLOperand | None = None,
     *,
-    auto_pad: str,
-    dilations: Sequence[int] | None = None,
-    group: int,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    attributes: ConvolutionAttributes,
 ) -> MLOperand:
-    """A convolution, also with groups."""
-    _check_kernel(w, kernel_shape)
-    slid = windows(x, w.shape[2:], auto_pad=auto_pad, pads=pads, strides=strides, dilations=dilations)
-    if len(slid.sizes) > MAX_SPATIAL_AXES:
-        return _conv_volumes(context, x, w, b, slid, group)
-    y = context.conv2d(
-        as_images(context, x),
-        as_images(context, w),
-        padding=slid.padding,
-        strides=slid.two_strides,
-        dilations=slid.two_dilations,
-        groups=group,
-        bias=b,
-    )
+    """Convolve, also in groups."""
+    attributes.check_kernel(w)
+    slid = windows(x, w.shape[2:], attributes, attributes.auto_pad)
+    if len(slid) > MAX_SPATIAL_AXES:
+        return _conv_volumes(context, x, w, b, slid, attributes.group)
+    images, filters = as_images(context, x), as_images(context, w)
+    y = context.conv2d(images, filters, **sliding(slid), groups=attributes.group, bias=b)
     return like(context, y, x)
 
 
 def _conv_volumes(
-    context: ConversionContext, x: MLOperand, w: MLOperand, b: MLOperand | None, slid: SlidingWindows, group: int
+    context: ConversionContext, x: MLOperand, w: MLOperand, b: MLOperand | None, slid: Sequence[Slide], group: int
 ) -> MLOperand:
     """Convolve volumes: each output slice is one of images whose channels are those of a window's slices together."""
-    images, depth = slid.along(1, 3), slid.along(0, 1)
-    (count,), (reach,) = depth.counts, depth.kernel
+    depth = slid[0]
+    (count,), reach = counts([depth]), depth.window
     if count < 1:
-        refuse("the windows' depth", depth.reaches, f"at most that of the padded input {list(x.shape)}")
+        refuse("the windows' depth", (depth.reach,), f"at most that of the padded input {list(x.shape)}")
     context.reserve(4 * count * reach)
-    starts = np.arange(count)[:, np.newaxis] * depth.strides[0]  # of one window any stride may be given
-    places = context.constant((starts + np.arange(reach) * depth.dilations[0]).astype(np.int32))
-    padded = context.pad(x, [0, 0, depth.begins[0], 0, 0], [0, 0, depth.ends[0], 0, 0])
+    places = context.constant(places_of(attrs.evolve(depth, begin=0), count).astype(np.int32))
+    padded = context.pad(x, [0, 0, depth.begin, 0, 0], [0, 0, depth.end, 0, 0])
     taken = context.gather(padded, places, axis=2)  # [batch, channels, count, reach, height, width]
     together = context.transpose(taken, permutation=[0, 2, 1, 3, 4, 5])
     y = context.conv2d(
         context.reshape(together, [x.shape[0] * count, x.shape[1] * reach, *x.shape[3:]]),
         context.reshape(w, [w.shape[0], w.shape[1] * reach, *w.shape[3:]]),
-        padding=images.padding,
-        strides=images.strides,
-        dilations=images.dilations,
+        **sliding(slid[1:]),
         groups=group,
         bias=b,
     )
@@ -88,37 +77,28 @@ def conv_transpose(
     w: MLOperand,
     b: MLOperand | None = None,
     *,
-    auto_pad: str,
-    dilations: Sequence[int] | None = None,
-    group: int,
-    kernel_shape: Sequence[int] | None = None,
+    attributes: ConvolutionAttributes,
     output_padding: Sequence[int] | None = None,
     output_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
 ) -> MLOperand:
-    """The transpose of a convolution; the padding is what is cut from its output."""
-    _check_kernel(w, kernel_shape)
-    slid = windows(x, w.shape[2:], auto_pad="NOTSET", pads=None, strides=strides, dilations=dilations)
-    appended = tuple(output_padding or (0,) * len(slid.sizes))
-    if len(appended) != len(slid.sizes):
-        refuse("attribute output_padding", appended, f"of length {len(slid.sizes)}")
-    begins, ends = given_padding(auto_pad, pads, len(slid.sizes))
+    """Transpose a convolution; the padding is what is cut from its output."""
+    attributes.check_kernel(w)
+    auto_pad, group = attributes.auto_pad, attributes.group
+    slid = windows(x, w.shape[2:], attrs.evolve(attributes, pads=None))
+    appended = tuple(output_padding or (0,) * len(slid))
+    if len(appended) != len(slid):
+        refuse("attribute output_padding", appended, f"of length {len(slid)}")
+    begins, ends = given_padding(auto_pad, attributes.pads, len(slid))
     if output_shape is not None or auto_pad.startswith("SAME"):
         appended = _appended_to(output_shape, slid, appended)
         begins, ends = _cut_to(output_shape, slid, appended, more_at_end=auto_pad == "SAME_UPPER")
-    slid = attrs.evolve(slid, begins=begins, ends=ends)
-    if len(slid.sizes) > MAX_SPATIAL_AXES:
+    ends_of = zip(slid, begins, ends, strict=True)
+    slid = [attrs.evolve(item, begin=begin, end=end) for item, begin, end in ends_of]
+    if len(slid) > MAX_SPATIAL_AXES:
         return _conv_transpose_volumes(context, x, w, b, slid, group, appended)
+    images, filters = as_images(context, x), as_images(context, w)
     y = context.conv_transpose2d(
-        as_images(context, x),
-        as_images(context, w),
-        padding=slid.padding,
-        strides=slid.two_strides,
-        dilations=slid.two_dilations,
-        output_padding=lifted(appended, [0]),
-        groups=group,
-        bias=b,
+        images, filters, **sliding(slid), output_padding=[0, *appended][-MAX_SPATIAL_AXES:], groups=group, bias=b
     )
     return like(context, y, x)
 
@@ -128,14 +108,13 @@ def _conv_transpose_volumes(
     x: MLOperand,
     w: MLOperand,
     b: MLOperand | None,
-    slid: SlidingWindows,
+    slid: Sequence[Slide],
     group: int,
     appended: Sequence[int],
 ) -> MLOperand:
-    """Do the same to volumes: each slice to images, and a product with a matrix that adds what meets in one slice."""
-    images, depth = slid.along(1, 3), slid.along(0, 1)
-    (size,), (reach,), channels = depth.sizes, depth.kernel, w.shape[1] * group
-    new_size = (size - 1) * depth.strides[0] + depth.reaches[0] + appended[0] - depth.begins[0] - depth.ends[0]
+    """Transpose volumes: each slice as images, then a product with a matrix that sums the parts of each slice."""
+    depth, channels = slid[0], w.shape[1] * group
+    size, reach, new_size = depth.size, depth.window, depth.transposed_size + appended[0]
     if new_size < 1:
         refuse("the output's depth", new_size, "at least 1")
     slices = context.reshape(
@@ -144,16 +123,12 @@ def _conv_transpose_volumes(
     y = context.conv_transpose2d(
         slices,
         context.reshape(w, [w.shape[0], w.shape[1] * reach, *w.shape[3:]]),
-        padding=images.padding,
-        strides=images.strides,
-        dilations=images.dilations,
+        **sliding(slid[1:]),
         output_padding=appended[1:],
         groups=group,
     )
     context.reserve(5 * new_size * size * reach)
-    starts = np.arange(size)[:, np.newaxis] * depth.strides[0] - depth.begins[0]
-    places = starts + np.arange(reach) * depth.dilations[0]
-    meets = np.arange(new_size)[:, np.newaxis, np.newaxis] == places
+    meets = np.arange(new_size)[:, np.newaxis, np.newaxis] == places_of(depth, size)
     parts = context.reshape(y, [x.shape[0], size, channels, reach, math.prod(y.shape[2:])])
     parts = context.reshape(
         context.transpose(parts, permutation=[0, 2, 1, 3, 4]),
@@ -172,11 +147,9 @@ def causal_conv(
     bias: MLOperand | None = None,
     past_state: MLOperand | None = None,
     *,
-    activation: str,
+    activation: Literal["none", "silu", "swish"],
 ) -> list[MLOperand | None]:
-    """A convolution of each channel with what came before, and what the next call has to know of it."""
-    if activation not in ("none", "silu", "swish"):
-        refuse("attribute activation", activation, "none, silu or swish")
+    """Convolve each channel with its past, and return the state for the next call."""
     if input.rank != 3 or weight.shape[:2] != (input.shape[1], 1) or weight.rank != 3:
         refuse("the shape of the weight", weight.shape, f"[channels, 1, width], for the input {list(input.shape)}")
     before = weight.shape[2] - 1
@@ -184,7 +157,7 @@ def causal_conv(
         padded = context.pad(input, [0, 0, before], [0, 0, 0]) if before else input
     else:
         padded = context.concat([past_state, input], 2)
-    y = conv(context, padded, weight, bias, auto_pad="NOTSET", group=input.shape[1])
+    y = conv(context, padded, weight, bias, attributes=ConvolutionAttributes(group=input.shape[1]))
     if activation != "none":
         y = context.mul(y, context.sigmoid(y))
     if not before or context.wanted[1:] != (True,):
@@ -196,80 +169,56 @@ def causal_conv(
 def images_of_columns(
     context: ConversionContext,
     input: MLOperand,
-    image_shape: StaticValue,
-    block_shape: StaticValue,
+    image_shape: Integers,
+    block_shape: Integers,
     *,
-    dilations: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    attributes: WindowAttributes,
 ) -> MLOperand:
-    """Add blocks up to images, where windows would have taken them: the transpose of a convolution with ones."""
-    image, block = integers("input image_shape", image_shape), integers("input block_shape", block_shape)
-    axes, size = len(image), math.prod(block)
-    if input.rank != 3 or not axes or len(block) != axes or min(*image, *block) < 1 or input.shape[1] % size:
-        refuse(
-            "the shapes of the input, images and blocks",
-            [*input.shape, *image, *block],
-            "[N, C · block, L] and as many",
-        )
-    begins, ends = given_padding("NOTSET", pads, axes)
-    strides, dilations = strides or (1,) * axes, dilations or (1,) * axes
+    """Sum blocks into images at their windows' places: the transpose of a convolution with ones."""
+    axes, size = len(image_shape), math.prod(block_shape)
+    sizes = [*image_shape, *block_shape]
+    if input.rank != 3 or not axes or len(block_shape) != axes or min(sizes) < 1 or input.shape[1] % size:
+        refuse("the shapes of the input, images and blocks", [*input.shape, *sizes], "[N, C · block, L] and as many")
+    begins, ends = given_padding("NOTSET", attributes.pads, axes)
+    strides, dilations = attributes.strides or (1,) * axes, attributes.dilations or (1,) * axes
     if not len(strides) == len(dilations) == axes or min(*strides, *dilations) < 1:
         refuse("attributes strides and dilations", [*strides, *dilations], f"{axes} numbers each, at least 1")
-    slid = SlidingWindows(image, block, tuple(strides), tuple(dilations), begins, ends)
-    if math.prod(slid.counts) != input.shape[2] or min(slid.counts) < 1:
-        refuse("the number of blocks", input.shape[2], f"{list(slid.counts)} together")
-    reached = [
-        (count - 1) * stride + reach
-        for count, stride, reach in zip(slid.counts, slid.strides, slid.reaches, strict=True)
-    ]
+    slid = list(map(Slide, image_shape, block_shape, begins, ends, strides, dilations))
+    blocks = counts(slid)
+    if math.prod(blocks) != input.shape[2] or min(blocks) < 1:
+        refuse("the number of blocks", input.shape[2], f"{list(blocks)} together")
     channels = input.shape[1] // size
     context.reserve(4 * input.shape[1] * size)
-    ones = np.tile(np.eye(size, dtype=input.data_type), (channels, 1)).reshape(input.shape[1], 1, *block)
+    ones = np.tile(np.eye(size, dtype=input.data_type), (channels, 1)).reshape(input.shape[1], 1, *block_shape)
     missing = [
-        begin + length + end - most for begin, length, end, most in zip(begins, image, ends, reached, strict=True)
+        item.begin + item.size + item.end - (count - 1) * item.stride - item.reach
+        for item, count in zip(slid, blocks, strict=True)
     ]
     return conv_transpose(
         context,
-        context.reshape(input, [*input.shape[:2], *slid.counts]),
+        context.reshape(input, [*input.shape[:2], *blocks]),
         context.constant(ones),
-        auto_pad="NOTSET",
-        dilations=dilations,
-        group=channels,
+        attributes=ConvolutionAttributes(dilations=dilations, group=channels, pads=[*begins, *ends], strides=strides),
         output_padding=missing,
-        pads=[*begins, *ends],
-        strides=strides,
     )
 
 
-def _appended_to(output_shape: Sequence[int] | None, slid: SlidingWindows, appended: Sequence[int]) -> tuple[int, ...]:
+def _appended_to(output_shape: Sequence[int] | None, slid: Sequence[Slide], appended: Sequence[int]) -> tuple[int, ...]:
     """Return the sizes to append so that windows reach a given shape: less than a stride, or it is refused."""
-    if output_shape is None or len(output_shape) != len(slid.sizes):
+    if output_shape is None or len(output_shape) != len(slid):
         return tuple(appended)
-    return tuple(
-        min(stride - 1, max(more, wanted - (size - 1) * stride - reach))
-        for wanted, size, stride, reach, more in zip(
-            output_shape, slid.sizes, slid.strides, slid.reaches, appended, strict=True
-        )
-    )
+    sizes = zip(output_shape, slid, appended, strict=True)
+    return tuple([min(item.stride - 1, max(more, wanted - item.transposed_size)) for wanted, item, more in sizes])
 
 
 def _cut_to(
-    output_shape: Sequence[int] | None, slid: SlidingWindows, appended: Sequence[int], *, more_at_end: bool
+    output_shape: Sequence[int] | None, slid: Sequence[Slide], appended: Sequence[int], *, more_at_end: bool
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return what to cut off for the output to have a given shape, by default the input's times the strides."""
-    wanted = output_shape or [size * stride for size, stride in zip(slid.sizes, slid.strides, strict=True)]
-    if len(wanted) != len(slid.sizes):
-        refuse("attribute output_shape", tuple(wanted), f"of length {len(slid.sizes)}")
-    whole = [
-        (size - 1) * stride + reach + more
-        for size, stride, reach, more in zip(slid.sizes, slid.strides, slid.reaches, appended, strict=True)
-    ]
+    wanted = output_shape or [item.size * item.stride for item in slid]
+    if len(wanted) != len(slid):
+        refuse("attribute output_shape", tuple(wanted), f"of length {len(slid)}")
+    whole = [item.transposed_size + more for item, more in zip(slid, appended, strict=True)]
     if any(size > most for size, most in zip(wanted, whole, strict=True)):
         refuse("the output's shape", tuple(wanted), f"at most {whole}, what the windows reach")
     return shared([most - size for size, most in zip(wanted, whole, strict=True)], more_at_end=more_at_end)
-
-
-def _check_kernel(w: MLOperand, kernel_shape: Sequence[int] | None) -> None:
-    if kernel_shape is not None and tuple(kernel_shape) != w.shape[2:]:
-        refuse("attribute kernel_shape", tuple(kernel_shape), f"that of input W, {list(w.shape[2:])}")

@@ -1,6 +1,6 @@
-"""Operators as they were before opset 7: they broadcast only where an attribute says so, and know training.
+"""Operators of before opset 7: they broadcast only where an attribute says so, and have a training mode.
 
-And some that ONNX gave up, and onnxruntime kept.
+And some that ONNX removed, and onnxruntime kept.
 """
 
 from collections.abc import Sequence
@@ -12,15 +12,16 @@ import numpy as np
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_helpers.axes import counted
 from webnn_py.onnx_models.rule_table.declaration import rule
-from webnn_py.onnx_models.rules import matrix, movement, normalization, pooling
+from webnn_py.onnx_models.rules import matrix, movement
+from webnn_py.onnx_models.rules.matrix import GemmAttributes
 from webnn_py.operators import arithmetic, logical
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
 
-def _aligned(a: MLOperand, b: MLOperand, axis: int | None, broadcast: int, context: ConversionContext) -> MLOperand:
-    """The second operand, such that it broadcasts to the first as it does today: its axes stand from one on."""
+def _aligned(context: ConversionContext, a: MLOperand, b: MLOperand, axis: int | None, *, broadcast: bool) -> MLOperand:
+    """Return the second operand such that it broadcasts to the first as in later opsets: its axes begin at one."""
     if not broadcast and a.shape != b.shape:
         refuse("the shapes of the inputs", f"{list(a.shape)} and {list(b.shape)}", "the same where broadcast is 0")
     if a.shape == b.shape:
@@ -36,44 +37,29 @@ def _aligned(a: MLOperand, b: MLOperand, axis: int | None, broadcast: int, conte
 def _binary(onnx_operator: str, operator: Operator[..., Any], *versions: int) -> None:
     """Register a rule for an element-wise operator."""
 
-    def binary(
-        context: ConversionContext,
-        a: MLOperand,
-        b: MLOperand,
-        *,
-        axis: int | None = None,
-        broadcast: int,
-        consumed_inputs: Sequence[int] | None = None,
+    @rule(onnx_operator, *versions)
+    def convert(
+        context: ConversionContext, a: MLOperand, b: MLOperand, *, axis: int | None = None, broadcast: bool
     ) -> MLOperand:
-        return context.apply(operator, a, _aligned(a, b, axis, broadcast, context))
-
-    rule(onnx_operator, *versions)(binary)
+        return context.apply(operator, a, _aligned(context, a, b, axis, broadcast=broadcast))
 
 
-for _name, _operator in (
-    ("Add", arithmetic.add),
-    ("Sub", arithmetic.sub),
-    ("Mul", arithmetic.mul),
-    ("Div", arithmetic.div),
-):
-    _binary(_name, _operator, 1, 6)
-for _name, _operator in (
-    ("And", logical.logical_and),
-    ("Or", logical.logical_or),
-    ("Xor", logical.logical_xor),
-    ("Equal", logical.equal),
-    ("Greater", logical.greater),
-    ("Less", logical.lesser),
-    ("Pow", arithmetic.pow_),
-):
-    _binary(_name, _operator, 1)
+_binary("Add", arithmetic.add, 1, 6)
+_binary("Sub", arithmetic.sub, 1, 6)
+_binary("Mul", arithmetic.mul, 1, 6)
+_binary("Div", arithmetic.div, 1, 6)
+_binary("Pow", arithmetic.pow_, 1)
+_binary("And", logical.logical_and, 1)
+_binary("Or", logical.logical_or, 1)
+_binary("Xor", logical.logical_xor, 1)
+_binary("Equal", logical.equal, 1)
+_binary("Greater", logical.greater, 1)
+_binary("Less", logical.lesser, 1)
 
 
 @rule("PRelu", 1, 6)
-def prelu(
-    context: ConversionContext, x: MLOperand, slope: MLOperand, *, consumed_inputs: Sequence[int] | None = None
-) -> MLOperand:
-    """A slope of its own for negative numbers: one for all, or one a channel."""
+def prelu(context: ConversionContext, x: MLOperand, slope: MLOperand) -> MLOperand:
+    """Return a slope of its own for negative numbers: one for all, or one a channel."""
     if prod(slope.shape) == 1:
         return context.prelu(x, context.reshape(slope, []))
     if x.rank < 2 or slope.shape != (x.shape[1],):
@@ -88,88 +74,36 @@ def gemm(
     b: MLOperand,
     c: MLOperand,
     *,
-    alpha: float,
-    beta: float,
-    broadcast: int,
-    transA: int,  # noqa: N803 - ONNX's name
-    transB: int,  # noqa: N803 - ONNX's name
+    attributes: GemmAttributes,
+    broadcast: bool,
 ) -> MLOperand:
-    """Alpha · A · B + beta · C, which broadcasts only where ``broadcast`` says so."""
-    shape = (a.shape[-1 if transA else 0], b.shape[0 if transB else -1]) if a.rank == b.rank == 2 else c.shape
+    """Return alpha · A · B + beta · C, which broadcasts only where ``broadcast`` says so."""
+    rows, columns = -1 if attributes.transA else 0, 0 if attributes.transB else -1
+    shape = (a.shape[rows], b.shape[columns]) if a.rank == b.rank == 2 else c.shape
     if not broadcast and c.shape != shape:
         refuse("the shape of input C", c.shape, f"{list(shape)} where broadcast is 0")
-    return matrix.gemm(context, a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
-
-
-@rule("BatchNormalization", 1, 6)
-def batch_normalization(
-    context: ConversionContext,
-    x: MLOperand,
-    scale: MLOperand,
-    b: MLOperand,
-    mean: MLOperand,
-    variance: MLOperand,
-    *,
-    consumed_inputs: Sequence[int] | None = None,
-    epsilon: float,
-    is_test: int,
-    momentum: float,
-    spatial: int,
-) -> list[MLOperand]:
-    """Normalize with given means and variances, one a channel."""
-    if not is_test:
-        refuse("attribute is_test", is_test, "1: this version is not supported in training")
-    if not spatial:
-        refuse("attribute spatial", spatial, "1")
-    return normalization.batch_normalization(context, x, scale, b, mean, variance, epsilon=epsilon, momentum=momentum)
+    return matrix.gemm(context, a, b, c, attributes=attributes)
 
 
 @rule("Dropout", 1, 6)
-def dropout(
-    context: ConversionContext,
-    data: MLOperand,
-    *,
-    consumed_inputs: Sequence[int] | None = None,
-    is_test: int,
-    ratio: float,
-) -> MLOperand:
-    """The operand itself."""
+def dropout(context: ConversionContext, data: MLOperand, *, is_test: bool, ratio: float) -> MLOperand:
+    """Return the operand itself."""
     if not is_test:
-        refuse("attribute is_test", is_test, "1: nothing is dropped by chance")
+        refuse("attribute is_test", 0, "1: nothing is dropped by chance")
     return data
 
 
-@rule("AveragePool", 1)
-def average_pool(
-    context: ConversionContext,
-    x: MLOperand,
-    *,
-    auto_pad: str,
-    kernel_shape: Sequence[int],
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-) -> MLOperand:
-    """The mean of each window's elements; padding does not count."""
-    return pooling.average_pool(context, x, auto_pad=auto_pad, kernel_shape=kernel_shape, pads=pads, strides=strides)
-
-
 @rule("Reshape", 1)
-def reshape(
-    context: ConversionContext,
-    data: MLOperand,
-    *,
-    consumed_inputs: Sequence[int] | None = None,
-    shape: Sequence[int] | None = None,
-) -> MLOperand:
-    """Another shape, which is an attribute."""
-    return movement.reshape(context, data, np.array(() if shape is None else shape, np.int64))
+def reshape(context: ConversionContext, data: MLOperand, *, shape: Sequence[int] = ()) -> MLOperand:
+    """Return another shape, which is an attribute."""
+    return movement.reshape(context, data, tuple(shape))
 
 
 @rule("ImageScaler", 1)
 def image_scaler(
     context: ConversionContext, x: MLOperand, *, bias: Sequence[float] | None = None, scale: float = 1.0
 ) -> MLOperand:
-    """Images times a scale, plus a bias for each channel: an operator that ONNX gave up, and onnxruntime kept."""
+    """Multiply images by a scale, and add a bias for each channel."""
     if x.rank != 4 or bias is None or len(bias) != x.shape[1]:
         refuse("attribute bias", () if bias is None else tuple(bias), f"one for each channel of {list(x.shape)}")
     shift = context.constant(np.array(bias).reshape(-1, 1, 1).astype(x.data_type))
@@ -180,7 +114,7 @@ def image_scaler(
 def crop(
     context: ConversionContext, x: MLOperand, *, border: Sequence[int] | None = None, scale: Sequence[int] | None = None
 ) -> MLOperand:
-    """A part of images: without borders (left, top, right, bottom), or of a size (height, width) behind these."""
+    """Crop images: by borders (left, top, right, bottom), or to a size (height, width) after the first two."""
     if x.rank != 4 or border is None or len(border) != 4 or (scale is not None and len(scale) != 2):
         refuse("attributes border and scale", f"{border} and {scale}", "four numbers, and none or two, for images")
     left, top, right, bottom = border

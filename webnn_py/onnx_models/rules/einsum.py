@@ -25,13 +25,13 @@ class _Term:
     labels: tuple[str, ...]
 
     def sizes(self, labels: Iterable[str]) -> list[int]:
-        """The lengths of some axes; 1 of those that it lacks."""
+        """Return the sizes of axes; 1 for those that it lacks."""
         return [self.operand.shape[self.labels.index(label)] if label in self.labels else 1 for label in labels]
 
 
 @rule("Einsum", 12, 28)
 def einsum(context: ConversionContext, *inputs: MLOperand, equation: str) -> MLOperand:
-    """Multiply all inputs, axes of the same letter together, and sum over the axes that the output has not."""
+    """Multiply all inputs, matching axes of the same letter, and sum over the axes that the output lacks."""
     given, output = _parsed(equation, inputs)
     sizes: dict[str, int] = {}
     for operand, labels in zip(inputs, given, strict=True):
@@ -49,7 +49,7 @@ def einsum(context: ConversionContext, *inputs: MLOperand, equation: str) -> MLO
 
 
 def _parsed(equation: str, inputs: Sequence[MLOperand]) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
-    """The labels of the inputs' axes, and of the output's; those of an ellipsis are numbers, counted from the last."""
+    """Return the labels of the inputs' and output's axes; an ellipsis has numbers, counted from the last."""
     text = equation.replace(" ", "")
     if not EQUATION.fullmatch(text):
         refuse("attribute equation", equation, "letters and at most one ... for each input, then -> and the output's")
@@ -80,7 +80,7 @@ def _labels(term: str, dots: int) -> tuple[str, ...]:
 
 
 def _distinct(context: ConversionContext, operand: MLOperand, labels: tuple[str, ...], sizes: dict[str, int]) -> _Term:
-    """A term without axes of length 1 that broadcast; of axes of the same name, the diagonal."""
+    """Return a term without broadcast axes of size 1, and with the diagonal of axes of the same name."""
     kept = [axis for axis, label in enumerate(labels) if operand.shape[axis] == sizes[label]]
     if len(kept) < operand.rank:
         operand = context.reshape(operand, [operand.shape[axis] for axis in kept])
@@ -100,7 +100,7 @@ def _distinct(context: ConversionContext, operand: MLOperand, labels: tuple[str,
 
 
 def _summed(context: ConversionContext, term: _Term, needed: set[str]) -> _Term:
-    """A term without the axes that nothing needs any more."""
+    """Sum a term over the axes that are no longer needed."""
     axes = [axis for axis, label in enumerate(term.labels) if label not in needed]
     if not axes:
         return term
@@ -109,7 +109,7 @@ def _summed(context: ConversionContext, term: _Term, needed: set[str]) -> _Term:
 
 
 def _product(context: ConversionContext, a: _Term, b: _Term, needed: set[str]) -> _Term:
-    """The product of two terms, summed over what only they have."""
+    """Multiply two terms, and sum over the axes that only they have."""
     b = _summed(context, b, {*needed, *a.labels})
     shared = [label for label in a.labels if label in b.labels]
     batch, inner = [label for label in shared if label in needed], [label for label in shared if label not in needed]
@@ -130,7 +130,7 @@ def _product(context: ConversionContext, a: _Term, b: _Term, needed: set[str]) -
 
 
 def _arranged(context: ConversionContext, term: _Term, labels: tuple[str, ...], shape: Sequence[int]) -> MLOperand:
-    """The axes in another order, then in another shape."""
+    """Reorder the axes, then reshape."""
     if labels != term.labels:
         order = [term.labels.index(label) for label in labels]
         term = _Term(context.transpose(term.operand, permutation=order), labels)

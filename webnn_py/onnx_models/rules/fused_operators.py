@@ -1,16 +1,17 @@
-"""Operators that onnxruntime and newer opsets fuse: products with more, normalization with sums, activations."""
+"""Operators that onnxruntime and newer opsets fuse: products, normalization with sums, activations."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_helpers.axes import check_rank, counted
+from webnn_py.onnx_models.rule_helpers.windows import ConvolutionAttributes
 from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.onnx_models.rules.activation import gelu as onnx_gelu
 from webnn_py.onnx_models.rules.convolution import conv
-from webnn_py.onnx_models.rules.matrix import gemm, matmul
+from webnn_py.onnx_models.rules.matrix import GemmAttributes, TransposeAttributes, gemm, matmul
 from webnn_py.onnx_models.rules.normalization import mean_and_inverse
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
@@ -22,16 +23,10 @@ QUICK_ALPHA: Final = 1.7020000219345093
 
 @rule("com.microsoft.TransposeMatMul", 1)
 def transpose_matmul(
-    context: ConversionContext,
-    a: MLOperand,
-    b: MLOperand,
-    *,
-    alpha: float = 1.0,
-    transA: int = 0,  # noqa: N803 - ONNX's name
-    transB: int = 0,  # noqa: N803 - ONNX's name
+    context: ConversionContext, a: MLOperand, b: MLOperand, *, attributes: TransposeAttributes
 ) -> MLOperand:
-    """Alpha · A · B, each transposed first."""
-    return fused_matmul(context, a, b, alpha=alpha, transA=transA, transB=transB)
+    """Return alpha · A · B, each transposed first."""
+    return fused_matmul(context, a, b, attributes=attributes)
 
 
 @rule("com.microsoft.FusedMatMul", 1)
@@ -40,21 +35,20 @@ def fused_matmul(
     a: MLOperand,
     b: MLOperand,
     *,
-    alpha: float = 1.0,
-    transA: int = 0,  # noqa: N803 - ONNX's name
-    transB: int = 0,  # noqa: N803 - ONNX's name
-    transBatchA: int = 0,  # noqa: N803 - ONNX's name
-    transBatchB: int = 0,  # noqa: N803 - ONNX's name
+    attributes: TransposeAttributes,
+    transBatchA: bool = False,  # noqa: N803 - ONNX's name
+    transBatchB: bool = False,  # noqa: N803 - ONNX's name
 ) -> MLOperand:
-    """A product of matrices, transposed where asked for; a transposed batch stands after the rows."""
+    """Multiply matrices, transposed where asked for; a transposed batch stands after the rows."""
     if not a.rank or not b.rank:
         refuse("the rank of a factor", 0, "at least 1")
-    left, right = _transposed(context, a, transA, transBatchA), _transposed(context, b, transB, transBatchB)
+    left = _transposed(context, a, rows=attributes.transA, batch=transBatchA)
+    right = _transposed(context, b, rows=attributes.transB, batch=transBatchB)
     y = matmul(context, left, right)
-    return y if alpha == 1 else context.mul(y, context.number(alpha, y))
+    return y if attributes.alpha == 1 else context.mul(y, context.number(attributes.alpha, y))
 
 
-def _transposed(context: ConversionContext, x: MLOperand, rows: int, batch: int) -> MLOperand:
+def _transposed(context: ConversionContext, x: MLOperand, *, rows: bool, batch: bool) -> MLOperand:
     order = list(range(x.rank))
     if batch and x.rank > 2:  # [rows, batch ..., columns]
         order = [*order[1:-1], order[0], order[-1]]
@@ -74,14 +68,11 @@ def fused_gemm(
     activation_alpha: float | None = None,
     activation_beta: float | None = None,
     activation_gamma: float | None = None,
-    alpha: float = 1.0,
-    beta: float = 1.0,
-    transA: int = 0,  # noqa: N803 - ONNX's name
-    transB: int = 0,  # noqa: N803 - ONNX's name
+    attributes: GemmAttributes,
 ) -> MLOperand:
-    """Alpha · A · B + beta · C, and an activation."""
-    y = gemm(context, a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
+    """Return the activation of alpha · A · B + beta · C."""
     given = (activation_alpha, activation_beta, activation_gamma)
+    y = gemm(context, a, b, c, attributes=attributes)
     return _activated(context, y, activation, [item for item in given if item is not None])
 
 
@@ -95,26 +86,10 @@ def fused_conv(
     *,
     activation: str = "",
     activation_params: Sequence[float] | None = None,
-    auto_pad: str = "NOTSET",
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    attributes: ConvolutionAttributes,
 ) -> MLOperand:
-    """A convolution, plus Z, and an activation."""
-    y = conv(
-        context,
-        x,
-        w,
-        b,
-        auto_pad=auto_pad,
-        dilations=dilations,
-        group=group,
-        kernel_shape=kernel_shape,
-        pads=pads,
-        strides=strides,
-    )
+    """Return the activation of a convolution plus Z."""
+    y = conv(context, x, w, b, attributes=attributes)
     return _activated(context, y if z is None else context.add(y, z), activation, activation_params or ())
 
 
@@ -136,35 +111,33 @@ def _activated(context: ConversionContext, x: MLOperand, activation: str, parame
 
 @rule("com.microsoft.Gelu", 1)
 def gelu(context: ConversionContext, x: MLOperand) -> MLOperand:
-    """The Gaussian error linear unit."""
+    """Return the Gaussian error linear unit."""
     return context.gelu(x)
 
 
 @rule("com.microsoft.BiasGelu", 1)
 def bias_gelu(context: ConversionContext, a: MLOperand, b: MLOperand) -> MLOperand:
-    """The Gaussian error linear unit of a sum."""
+    """Return the Gaussian error linear unit of a sum."""
     return context.gelu(context.add(a, b))
 
 
 @rule("com.microsoft.FastGelu", 1)
 def fast_gelu(context: ConversionContext, x: MLOperand, bias: MLOperand | None = None) -> MLOperand:
-    """The Gaussian error linear unit, approximated by tanh, of a sum with a bias."""
+    """Return the Gaussian error linear unit, approximated by tanh, of a sum with a bias."""
     return onnx_gelu(context, x if bias is None else context.add(x, bias), approximate="tanh")
 
 
 @rule("com.microsoft.QuickGelu", 1)
 def quick_gelu(context: ConversionContext, x: MLOperand, *, alpha: float = QUICK_ALPHA) -> MLOperand:
-    """X · sigmoid(alpha · x)."""
+    """Return x · sigmoid(alpha · x)."""
     return context.mul(x, context.sigmoid(context.mul(x, context.number(alpha, x))))
 
 
 @rule("RMSNormalization", 23)
 def rms_normalization(
-    context: ConversionContext, x: MLOperand, scale: MLOperand, *, axis: int, epsilon: float, stash_type: int
+    context: ConversionContext, x: MLOperand, scale: MLOperand, *, axis: int, epsilon: float, stash_type: Literal[1]
 ) -> MLOperand:
-    """X over the root of its mean square, over the axes from one on, times a scale."""
-    if stash_type != 1:
-        refuse("attribute stash_type", stash_type, "1")
+    """Divide by the root of the mean square over the axes from one on, and multiply by a scale."""
     return _root_mean_square(context, x, scale, counted(axis, x.rank), epsilon)[0]
 
 
@@ -176,18 +149,16 @@ def simplified_layer_normalization(
     *,
     axis: int = -1,
     epsilon: float = 1e-5,
-    stash_type: int = 1,
+    stash_type: Literal[1] = 1,
 ) -> list[MLOperand]:
-    """RMSNormalization under onnxruntime's name; the second output is one over the root."""
-    if stash_type != 1:
-        refuse("attribute stash_type", stash_type, "1")
+    """Normalize as RMSNormalization; the second output is the inverse of the root mean square."""
     return list(_root_mean_square(context, x, scale, counted(axis, x.rank), epsilon))
 
 
 def _root_mean_square(
     context: ConversionContext, x: MLOperand, scale: MLOperand, first: int, epsilon: float
 ) -> tuple[MLOperand, MLOperand]:
-    """The normalized tensor, and what it was multiplied by."""
+    """Return the normalized tensor, and the inverse of the root mean square."""
     wide = context.cast(x, "float32")
     square = context.reduce_mean(context.mul(wide, wide), axes=range(first, x.rank), keep_dimensions=True)
     inverse = context.reciprocal(context.sqrt(context.add(square, context.number(epsilon, square))))
@@ -205,7 +176,7 @@ def skip_layer_normalization(
     *,
     epsilon: float = LAYER_EPSILON,
 ) -> list[MLOperand | None]:
-    """Normalize a sum, which is the fourth output; before it stand its mean, and one over its deviation."""
+    """Normalize a sum, which is the fourth output, after its mean and inverse standard deviation."""
     total = _total(context, x, skip, bias)
     y = context.layer_normalization(total, scale=gamma, bias=beta, axes=[total.rank - 1], epsilon=epsilon)
     means = mean_and_inverse(context, total, total.rank - 1, epsilon) if any(context.wanted[1:3]) else [None, None]
@@ -251,7 +222,7 @@ def embed_layer_normalization(
     epsilon: float = LAYER_EPSILON,
     mask_index_type: int = 0,
 ) -> list[MLOperand | None]:
-    """The sum of the embeddings of words, positions and segments, normalized; how long each sample's mask is."""
+    """Return the sum of the embeddings of words, positions and segments, normalized; how long each sample's mask is."""
     for name, item in (("input_ids", input_ids), ("position_embedding", position_embedding)):
         check_rank(f"input {name}", item, 2)
     length = input_ids.shape[1]

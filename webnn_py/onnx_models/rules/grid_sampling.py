@@ -1,25 +1,22 @@
-"""Samples of a tensor at places that are computed: those of grids, and of windows with offsets."""
+"""Sampling a tensor at computed coordinates: of grids, and of windows with offsets."""
 
 import math
 from collections.abc import Sequence
 from functools import reduce
 from itertools import product
-from typing import Final
+from typing import Final, Literal
 
 import attrs
 import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue
-from webnn_py.onnx_models.rule_helpers.axes import integers
-from webnn_py.onnx_models.rule_helpers.windows import SlidingWindows, windows
-from webnn_py.onnx_models.rule_table.declaration import rule
+from webnn_py.onnx_models.rule_helpers.windows import WindowAttributes, counts, places_of, windows
+from webnn_py.onnx_models.rule_table.declaration import Integers, rule
+from webnn_py.onnx_models.rules.unary import polynomial
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
+from webnn_py.operators.windows import Slide
 
-MODES: Final = {"nearest": "nearest", "linear": "linear", "bilinear": "linear", "cubic": "cubic", "bicubic": "cubic"}
-"""The names of modes in other versions of the operator."""
-
-PADDING: Final = ("zeros", "border", "reflection")
 MOST_AXES: Final = 3
 """A cubic sample is made of four elements along each."""
 CUBIC: Final = -0.75
@@ -28,12 +25,12 @@ CUBIC: Final = -0.75
 
 @attrs.frozen
 class _Tap:
-    """One element along an axis that a sample is made of, for each sample [batch, samples].
+    """One element along an axis that contributes to samples [batch, samples].
 
     Attributes:
-        index: which, an int32 within the axis.
-        share: how much of it, or None for all.
-        is_inside: whether it is there, or None where it is always.
+        index: its index, an int32 within the axis.
+        share: its weight, or None for 1.
+        is_inside: whether it is inside the input, or None where it always is.
     """
 
     index: MLOperand
@@ -43,7 +40,7 @@ class _Tap:
 
 @attrs.frozen
 class _SampledAxis:
-    """An axis that samples lie along."""
+    """An axis of the tensor that is sampled."""
 
     context: ConversionContext
     size: int
@@ -63,14 +60,15 @@ class _SampledAxis:
             return [self._tap(place, None)]
         first = context.floor(place)
         ratio = context.sub(place, first)
-        shares = self._linear(ratio) if mode == "linear" else self._cubic(ratio)
+        linear = [context.sub(context.number(1, ratio), ratio), ratio] if mode == "linear" else None
+        shares = linear or self._cubic(ratio)
         return [
             self._tap(context.add(first, context.number(index - len(shares) // 2 + 1, first)), share)
             for index, share in enumerate(shares)
         ]
 
     def _place(self, normalized: MLOperand) -> MLOperand:
-        """The place counted in elements, the first one's middle being 0."""
+        """Return the coordinate in elements, 0 being the middle of the first."""
         context = self.context
         length = self.size - 1 if self.align_corners else self.size
         place = context.mul(
@@ -84,7 +82,7 @@ class _SampledAxis:
         return self._reflected(place) if self.padding == "reflection" else place
 
     def _reflected(self, place: MLOperand) -> MLOperand:
-        """A place beyond the axis, thrown back at its ends as often as needed."""
+        """Reflect a coordinate at the ends of the axis until it is inside."""
         context = self.context
         low, span = (0.0, self.size - 1) if self.align_corners else (-0.5, self.size)
         if span == 0:
@@ -106,45 +104,39 @@ class _SampledAxis:
         clamped = context.clamp(index, min_value=0, max_value=self.size - 1)
         return _Tap(context.cast(clamped, "int32"), share, is_inside)
 
-    def _linear(self, ratio: MLOperand) -> list[MLOperand]:
-        return [self.context.sub(self.context.number(1, ratio), ratio), ratio]
-
     def _cubic(self, ratio: MLOperand) -> list[MLOperand]:
-        """Of elements at -1, 0, 1 and 2, by polynomials of the distance."""
-        one, two = self.context.number(1, ratio), self.context.number(2, ratio)
+        """Return the weights of elements at -1, 0, 1 and 2, by polynomials of the distance."""
+        context = self.context
+        one, two = context.number(1, ratio), context.number(2, ratio)
         outer = (CUBIC, -5 * CUBIC, 8 * CUBIC, -4 * CUBIC)
         inner = (CUBIC + 2, -(CUBIC + 3), 0.0, 1.0)
-        rest = self.context.sub(one, ratio)
+        rest = context.sub(one, ratio)
         return [
-            self._polynomial(self.context.add(ratio, one), outer),
-            self._polynomial(ratio, inner),
-            self._polynomial(rest, inner),
-            self._polynomial(self.context.sub(two, ratio), outer),
+            polynomial(context, context.add(ratio, one), outer),
+            polynomial(context, ratio, inner),
+            polynomial(context, rest, inner),
+            polynomial(context, context.sub(two, ratio), outer),
         ]
-
-    def _polynomial(self, x: MLOperand, coefficients: Sequence[float]) -> MLOperand:
-        context = self.context
-        value = context.number(coefficients[0], x)
-        for coefficient in coefficients[1:]:
-            value = context.add(context.mul(value, x), context.number(coefficient, x))
-        return value
 
 
 @rule("GridSample", 16, 20, 22)
 def grid_sample(
-    context: ConversionContext, x: MLOperand, grid: MLOperand, *, align_corners: int, mode: str, padding_mode: str
+    context: ConversionContext,
+    x: MLOperand,
+    grid: MLOperand,
+    *,
+    align_corners: bool,
+    mode: Literal["nearest", "linear", "bilinear", "cubic", "bicubic"],
+    padding_mode: Literal["zeros", "border", "reflection"],
 ) -> MLOperand:
-    """Interpolate at the places of a grid: each a point of as many numbers from -1 to 1 as there are spatial axes."""
+    """Interpolate at the points of a grid, which have a coordinate from -1 to 1 for each spatial axis."""
     spatial = x.rank - 2
-    if mode not in MODES:
-        refuse("attribute mode", mode, ", ".join(MODES))
-    if padding_mode not in PADDING:
-        refuse("attribute padding_mode", padding_mode, ", ".join(PADDING))
     if not 1 <= spatial <= MOST_AXES:
         refuse("the rank of the input", x.rank, f"from 3 to {MOST_AXES + 2}")
     if grid.rank != x.rank or grid.shape[0] != x.shape[0] or grid.shape[-1] != spatial:
         refuse("the shape of the grid", grid.shape, f"[batch, places …, {spatial}], as the input {list(x.shape)} has")
-    if MODES[mode] != "nearest" and x.data_type not in ("float32", "float16"):
+    kind = mode.removeprefix("bi")  # as versions before 20 call them
+    if kind != "nearest" and x.data_type not in ("float32", "float16"):
         refuse("the data type of the input", x.data_type, "float32 or float16 but in the mode nearest")
     batch, channels, *sizes = x.shape
     samples = math.prod(grid.shape[1:-1])
@@ -152,8 +144,8 @@ def grid_sample(
     taps = []
     for axis, size in enumerate(sizes):  # the last number of a point is for the first axis
         along = context.slice(points, [0, 0, spatial - 1 - axis], [batch, samples, 1])
-        sampled = _SampledAxis(context, size, bool(align_corners), padding_mode)
-        taps.append(sampled.taps(context.reshape(along, [batch, samples]), MODES[mode]))
+        sampled = _SampledAxis(context, size, align_corners, padding_mode)
+        taps.append(sampled.taps(context.reshape(along, [batch, samples]), kind))
     y = context.transpose(reduce(context.add, _parts(context, x, taps)), permutation=[0, 2, 1])
     return context.reshape(y, [batch, channels, *grid.shape[1:-1]])
 
@@ -178,7 +170,7 @@ def _parts(
 def _gathered(
     context: ConversionContext, rows: MLOperand, starts: MLOperand, sizes: Sequence[int], taps: Sequence[_Tap]
 ) -> MLOperand:
-    """The share of one element in each sample: [batch, samples, channels]."""
+    """Return the contribution of one element to each sample: [batch, samples, channels]."""
     batch, samples = taps[0].index.shape
     place = starts
     for axis, tap in enumerate(taps):
@@ -197,29 +189,23 @@ def _gathered(
 
 
 @rule("AffineGrid", 20)
-def affine_grid(context: ConversionContext, theta: MLOperand, size: StaticValue, *, align_corners: int) -> MLOperand:
-    """The grid of places that an affine map gives to the elements of an image, or of a volume."""
-    given = integers("input size", size)
-    sizes = given[2:]
-    if len(sizes) not in (2, 3) or min(sizes) < 1 or theta.shape != (given[0], len(sizes), len(sizes) + 1):
+def affine_grid(context: ConversionContext, theta: MLOperand, size: Integers, *, align_corners: bool) -> MLOperand:
+    """Return the grid of places that an affine map gives to the elements of an image, or of a volume."""
+    sizes = size[2:]
+    if len(sizes) not in (2, 3) or min(sizes) < 1 or theta.shape != (size[0], len(sizes), len(sizes) + 1):
         refuse(
             "input size and the shape of theta",
-            f"{list(given)} and {list(theta.shape)}",
+            f"{list(size)} and {list(theta.shape)}",
             "[N, C, H, W] and [N, 2, 3], or [N, C, D, H, W] and [N, 3, 4]",
         )
     context.reserve(16 * (len(sizes) + 1) * math.prod(sizes))
-    along = [_normalized(length, align_corners=bool(align_corners)) for length in sizes]
+    along = [
+        np.linspace(-1, 1, length) if align_corners else (2 * np.arange(length) + 1) / length - 1 for length in sizes
+    ]
     points = [axis.reshape(-1) for axis in reversed(np.meshgrid(*along, indexing="ij"))]
     places = np.stack([*points, np.ones_like(points[0])], axis=-1).astype(theta.data_type)
     grid = context.matmul(context.constant(places), context.transpose(theta, permutation=[0, 2, 1]))
-    return context.reshape(grid, [given[0], *sizes, len(sizes)])
-
-
-def _normalized(length: int, *, align_corners: bool) -> StaticValue:
-    """Return the coordinates of an axis's elements, from -1 to 1."""
-    if align_corners:
-        return np.linspace(-1, 1, length)
-    return (2 * np.arange(length) + 1) / length - 1
+    return context.reshape(grid, [size[0], *sizes, len(sizes)])
 
 
 @rule("DeformConv", 19, 22)
@@ -231,31 +217,29 @@ def deformable_conv(
     b: MLOperand | None = None,
     mask: MLOperand | None = None,
     *,
-    dilations: Sequence[int] | None = None,
+    attributes: WindowAttributes,
     group: int,
     kernel_shape: Sequence[int] | None = None,
     offset_group: int,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
 ) -> MLOperand:
-    """A convolution over images whose windows' elements are each moved by an offset, and weighted by a mask."""
+    """Return a convolution over images whose windows' elements are each moved by an offset, and weighted by a mask."""
     if x.rank != 4:
         refuse("the rank of the input", x.rank, "4")
-    slid = windows(x, w.shape[2:], auto_pad="NOTSET", pads=pads, strides=strides, dilations=dilations)
-    if kernel_shape is not None and tuple(kernel_shape) != slid.kernel:
-        refuse("attribute kernel_shape", tuple(kernel_shape), f"that of input W, {list(slid.kernel)}")
-    (batch, channels, *sizes), outputs, counts = x.shape, w.shape[0], slid.counts
+    slid = windows(x, w.shape[2:], attributes)
+    if kernel_shape is not None and tuple(kernel_shape) != w.shape[2:]:
+        refuse("attribute kernel_shape", tuple(kernel_shape), f"that of input W, {list(w.shape[2:])}")
+    (batch, channels, *sizes), outputs, found = x.shape, w.shape[0], counts(slid)
     if (
-        min(group, offset_group, *counts) < 1
+        min(group, offset_group, *found) < 1
         or channels % offset_group
         or channels != w.shape[1] * group
         or outputs % group
     ):
-        refuse("the groups and windows", (group, offset_group, *counts), f"such that they fit {list(x.shape)}")
-    taps, places = math.prod(slid.kernel), math.prod(counts)
+        refuse("the groups and windows", (group, offset_group, *found), f"such that they fit {list(x.shape)}")
+    taps, places = math.prod(w.shape[2:]), math.prod(found)
     for name, given, parts in (("offset", offset, 2 * taps), ("mask", mask, taps)):
-        if given is not None and given.shape != (batch, offset_group * parts, *counts):
-            refuse(f"the shape of input {name}", given.shape, f"{[batch, offset_group * parts, *counts]}")
+        if given is not None and given.shape != (batch, offset_group * parts, *found):
+            refuse(f"the shape of input {name}", given.shape, f"{[batch, offset_group * parts, *found]}")
     count = batch * offset_group
     moved = context.reshape(context.cast(offset, "float32"), [count, taps, 2, places])
     context.reserve(16 * taps * places)
@@ -274,19 +258,16 @@ def deformable_conv(
     )
     columns = context.reshape(columns, [batch, group, w.shape[1] * taps, places])
     y = context.matmul(context.reshape(w, [group, outputs // group, w.shape[1] * taps]), columns)
-    y = context.reshape(y, [batch, outputs, *counts])
+    y = context.reshape(y, [batch, outputs, *found])
     return y if b is None else context.add(y, context.reshape(b, [outputs, 1, 1]))
 
 
-def _window_places(slid: SlidingWindows, axis: int) -> StaticValue:
+def _window_places(slid: Sequence[Slide], axis: int) -> StaticValue:
     """Return the places of elements along an axis: [kernel height, kernel width, windows down, windows across]."""
-    inner = np.arange(slid.kernel[axis]) * slid.dilations[axis]
-    starts = np.arange(slid.counts[axis]) * slid.strides[axis] - slid.begins[axis]
-    places = inner[:, np.newaxis] + starts
-    spread = places.reshape(
-        [*places.shape[:1], 1, *places.shape[1:], 1] if axis == 0 else [1, len(inner), 1, len(starts)]
-    )
-    return np.broadcast_to(spread, (*slid.kernel, *slid.counts)).astype(np.float32)
+    found = counts(slid)
+    places = places_of(slid[axis], found[axis]).T
+    spread = places[:, np.newaxis, :, np.newaxis] if axis == 0 else places[np.newaxis, :, np.newaxis, :]
+    return np.broadcast_to(spread, [*(item.window for item in slid), *found]).astype(np.float32)
 
 
 @rule("RoiAlign", 10, 16, 22)
@@ -296,28 +277,20 @@ def align_regions(
     rois: MLOperand,
     batch_indices: MLOperand,
     *,
-    coordinate_transformation_mode: str = "output_half_pixel",
-    mode: str,
+    coordinate_transformation_mode: Literal["half_pixel", "output_half_pixel"] = "output_half_pixel",
+    mode: Literal["avg", "max"],
     output_height: int,
     output_width: int,
     sampling_ratio: int,
     spatial_scale: float,
 ) -> MLOperand:
-    """Images of one size, of regions [left, top, right, bottom]: each element is made of samples in its bin."""
+    """Return images of one size, of regions [left, top, right, bottom]: each element pools the samples in its bin."""
     count = rois.shape[0] if rois.rank else 0
     if x.rank != 4 or rois.shape != (count, 4) or batch_indices.shape != (count,):
         refuse(
             "the shapes of the inputs",
             f"{list(x.shape)}, {list(rois.shape)} and {list(batch_indices.shape)}",
             "[N, C, H, W], [regions, 4] and [regions]",
-        )
-    if mode not in ("avg", "max"):
-        refuse("attribute mode", mode, "avg or max")
-    if coordinate_transformation_mode not in ("half_pixel", "output_half_pixel"):
-        refuse(
-            "attribute coordinate_transformation_mode",
-            coordinate_transformation_mode,
-            "half_pixel or output_half_pixel",
         )
     if min(sampling_ratio, output_height, output_width) < 1:
         given = [sampling_ratio, output_height, output_width]

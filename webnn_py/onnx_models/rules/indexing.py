@@ -1,16 +1,20 @@
 """Gathering and scattering. ONNX forbids indices out of range, which WebNN clamps."""
 
 import math
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue
 from webnn_py.onnx_models.reading.element_types import extreme
 from webnn_py.onnx_models.rule_helpers.axes import counted, whole
-from webnn_py.onnx_models.rule_table.declaration import rule
+from webnn_py.onnx_models.rule_table.declaration import one_to_one, rule
+from webnn_py.operators import indexing
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
+
+Reduction = Literal["none", "add", "mul", "max", "min"]
+"""The operation of scattered elements on the elements that are there."""
 
 MOST_COMPARISONS: Final = 2**24
 """Of a place with an update's, for each element of a slice."""
@@ -24,7 +28,7 @@ def gather(context: ConversionContext, data: MLOperand, indices: MLOperand, *, a
 
 @rule("Compress", 9, 11, 28)
 def compress(context: ConversionContext, x: MLOperand, condition: StaticValue, *, axis: int | None = None) -> MLOperand:
-    """Take the slices across an axis, or without one the elements, for which a list of truths says so."""
+    """Select slices across an axis, or without an axis elements, by a list of booleans."""
     if axis is None:
         x, axis = context.reshape(x, [math.prod(x.shape)]), 0
     axis = counted(axis, x.rank)
@@ -38,21 +42,23 @@ def compress(context: ConversionContext, x: MLOperand, condition: StaticValue, *
 
 @rule("GatherElements", 11, 13)
 def gather_elements(context: ConversionContext, data: MLOperand, indices: MLOperand, *, axis: int) -> MLOperand:
-    """Take single elements; what lies beyond the indices, along the other axes, is not looked at."""
+    """Gather single elements; along the other axes, elements beyond the indices' size are ignored."""
     axis = counted(axis, data.rank)
     if indices.rank == data.rank:
-        sizes = [
-            data.shape[index] if index == axis else min(size, data.shape[index])
-            for index, size in enumerate(indices.shape)
-        ]
-        if tuple(sizes) != data.shape:
-            data = context.slice(data, [0] * data.rank, sizes)
+        data = _reached(context, data, indices, axis)
     return context.gather_elements(data, indices, axis=axis)
+
+
+def _reached(context: ConversionContext, data: MLOperand, indices: MLOperand, axis: int) -> MLOperand:
+    """Return the part of a tensor that indices along an axis reach: along the others, it ends where they do."""
+    sizes = [*map(min, indices.shape, data.shape)]
+    sizes[axis] = data.shape[axis]
+    return data if tuple(sizes) == data.shape else context.slice(data, [0] * data.rank, sizes)
 
 
 @rule("GatherND", 11, 12, 13)
 def gather_nd(context: ConversionContext, data: MLOperand, indices: MLOperand, *, batch_dims: int = 0) -> MLOperand:
-    """Take slices of the input at coordinates; along the first ``batch_dims`` axes these are the index's own place."""
+    """Gather slices at coordinates; along the first ``batch_dims`` axes, these are the index's own position."""
     if not batch_dims:
         return context.gather_nd(data, indices)
     if not 0 < batch_dims < min(data.rank, indices.rank):
@@ -70,7 +76,7 @@ def gather_nd(context: ConversionContext, data: MLOperand, indices: MLOperand, *
 def one_hot(
     context: ConversionContext, indices: MLOperand, depth: StaticValue, values: MLOperand, *, axis: int
 ) -> MLOperand:
-    """Values[1] where the place along a new axis is the index, else values[0]; so everywhere, if there is no such."""
+    """Return values[1] where the place along a new axis is the index, else values[0]."""
     length = whole("input depth", depth)
     if length < 1 or values.shape != (2,):
         refuse("input depth and the shape of the values", f"{length} and {list(values.shape)}", "at least 1, and [2]")
@@ -91,15 +97,12 @@ def one_hot(
 def scatter_elements(
     context: ConversionContext, data: MLOperand, indices: MLOperand, updates: MLOperand, *, axis: int
 ) -> MLOperand:
-    """Put single elements where the indices say; what lies beyond the indices, along the other axes, stays."""
+    """Scatter single elements; along the other axes, elements beyond the indices' size stay."""
     axis = counted(axis, data.rank)
     if indices.rank != data.rank:
         return context.scatter_elements(data, indices, updates, axis=axis)
-    sizes = [
-        data.shape[index] if index == axis else min(size, data.shape[index]) for index, size in enumerate(indices.shape)
-    ]
-    reached = data if tuple(sizes) == data.shape else context.slice(data, [0] * data.rank, sizes)
-    result = context.scatter_elements(reached, indices, updates, axis=axis)
+    reached = _reached(context, data, indices, axis)
+    sizes, result = reached.shape, context.scatter_elements(reached, indices, updates, axis=axis)
     for index, size in enumerate(sizes):
         if size < data.shape[index]:
             starts = [size if other == index else 0 for other in range(data.rank)]
@@ -116,9 +119,9 @@ def scatter_reduced_elements(
     updates: MLOperand,
     *,
     axis: int,
-    reduction: str,
+    reduction: Reduction,
 ) -> MLOperand:
-    """Likewise, or add them to what is there, multiply it by them, or keep the greater or the less."""
+    """Put single elements where the indices say, or reduce what is there with them."""
     if reduction == "none":
         return scatter_elements(context, data, indices, updates, axis=axis)
     axis = counted(axis, data.rank)
@@ -167,10 +170,7 @@ def _scattered_along(
     return context.transpose(result, permutation=np.argsort(order).tolist())
 
 
-@rule("ScatterND", 11, 13)
-def scatter_nd(context: ConversionContext, data: MLOperand, indices: MLOperand, updates: MLOperand) -> MLOperand:
-    """Put slices where coordinates say."""
-    return context.scatter_nd(data, indices, updates)
+one_to_one("ScatterND", indexing.scatter_nd, 11, 13)
 
 
 @rule("ReverseSequence", 10, 28)
@@ -197,11 +197,11 @@ def reverse_sequence(
 
 @rule("ScatterND", 16, 18)
 def scatter_reduced_slices(
-    context: ConversionContext, data: MLOperand, indices: MLOperand, updates: MLOperand, *, reduction: str
+    context: ConversionContext, data: MLOperand, indices: MLOperand, updates: MLOperand, *, reduction: Reduction
 ) -> MLOperand:
-    """Likewise, or add them to what is there, multiply it by them, or keep the greater or the less."""
+    """Put slices where coordinates say, or reduce what is there with them."""
     if reduction == "none":
-        return scatter_nd(context, data, indices, updates)
+        return context.scatter_nd(data, indices, updates)
     *places, depth = indices.shape or (0,)
     if not 0 < depth <= data.rank or updates.shape != (*places, *data.shape[depth:]):
         refuse(
@@ -221,7 +221,7 @@ def scatter_reduced_slices(
 
 
 def _counted_back(context: ConversionContext, indices: MLOperand, size: int) -> MLOperand:
-    """Indices of which negative ones counted from the end, counted from the begin."""
+    """Return indices counted from the start, of which negative ones were counted from the end."""
     is_negative = context.lesser(indices, context.number(0, indices))
     return context.where(is_negative, context.add(indices, context.number(size, indices)), indices)
 
@@ -229,7 +229,7 @@ def _counted_back(context: ConversionContext, indices: MLOperand, size: int) -> 
 def _scattered(
     context: ConversionContext, data: MLOperand, places: MLOperand, updates: MLOperand, reduction: str
 ) -> MLOperand:
-    """Rows [rows, width], each reduced with the updates [count, width] whose place it is, by comparing all."""
+    """Reduce each of the rows [rows, width] with the updates [count, width] at its place, by comparing all places."""
     (rows, width), (count,) = data.shape, places.shape
     _check_comparisons(rows * count * width)
     context.reserve(8 * rows)
@@ -248,15 +248,13 @@ def _check_comparisons(number: int) -> None:
 def _reduced(
     context: ConversionContext, data: MLOperand, is_there: MLOperand, updates: MLOperand, reduction: str
 ) -> MLOperand:
-    """Rows [rows, width], each reduced with those of the updates [count, width] that are there for it."""
+    """Return rows [rows, width], each reduced with its own updates [count, width]."""
     reductions = {
         "add": (0.0, context.reduce_sum, context.add),
         "mul": (1.0, context.reduce_product, context.mul),
         "max": (extreme(data.data_type, lowest=True), context.reduce_max, context.max),
         "min": (extreme(data.data_type, lowest=False), context.reduce_min, context.min),
     }
-    if reduction not in reductions:
-        refuse("attribute reduction", reduction, f"none, {', '.join(reductions)}")
     neutral, reduced, combined = reductions[reduction]
     apart = context.where(is_there, context.reshape(updates, [1, *updates.shape]), context.number(neutral, data))
     return combined(data, reduced(apart, axes=[1]))
@@ -270,9 +268,9 @@ def tensor_scatter(
     write_indices: MLOperand | None = None,
     *,
     axis: int,
-    mode: str,
+    mode: Literal["linear", "circular"],
 ) -> MLOperand:
-    """A cache with new elements along an axis, from a place of each batch's own on; "circular" goes on at the begin."""
+    """Write new elements into a cache along an axis, from an index of each sample on; "circular" wraps around."""
     axis = counted(axis, past_cache.rank)
     size, more = past_cache.shape[axis], update.shape[axis] if update.rank == past_cache.rank else 0
     if axis == 0 or update.shape != (*past_cache.shape[:axis], more, *past_cache.shape[axis + 1 :]) or more > size:
@@ -281,8 +279,6 @@ def tensor_scatter(
             update.shape,
             f"that of the cache {list(past_cache.shape)}, or less along the axis",
         )
-    if mode not in ("linear", "circular"):
-        refuse("attribute mode", mode, "linear or circular")
     if write_indices is None:
         write_indices = context.constant(np.zeros(update.shape[0], np.int64))
     starts = context.reshape(write_indices, [update.shape[0]] + [1] * (update.rank - 1))

@@ -1,11 +1,10 @@
-"""Linear attention: a state of keys times values in place of a cache, token by token."""
+"""Linear attention: a state of keys times values replaces the cache, token by token."""
 
-from typing import Final
-
-import attrs
+from typing import Final, Literal
 
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_helpers.axes import check_rank
+from webnn_py.onnx_models.rule_helpers.concatenation import one_of
 from webnn_py.onnx_models.rule_helpers.recurrent_steps import MOST_STEPS
 from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.operators.operand import MLOperand
@@ -13,23 +12,6 @@ from webnn_py.operators.rules import refuse
 
 NEEDS: Final = {"linear": (False, False), "gated": (True, False), "delta": (False, True), "gated_delta": (True, True)}
 """By update rule, whether it has a decay, and a beta."""
-
-
-@attrs.frozen
-class Heads:
-    """The division of the last axis of packed tensors.
-
-    Attributes:
-        count: of the keys and values.
-        group: how many queries share one.
-        key_size: of each key and query.
-        value_size: of each value.
-    """
-
-    count: int
-    group: int
-    key_size: int
-    value_size: int
 
 
 @rule("LinearAttention", 27)
@@ -46,32 +28,29 @@ def linear_attention(
     kv_num_heads: int,
     q_num_heads: int,
     scale: float,
-    update_rule: str,
+    update_rule: Literal["linear", "gated", "delta", "gated_delta"],
 ) -> list[MLOperand]:
     """Return what each token's query reads from the state, and the last state, computed in float32.
 
     ``chunk_size`` is a hint.
     """
-    if update_rule not in NEEDS:
-        refuse("attribute update_rule", update_rule, ", ".join(NEEDS))
     given = decay is not None, beta is not None
     if given != NEEDS[update_rule]:
         refuse("whether decay and beta are given", given, f"{NEEDS[update_rule]} where update_rule is {update_rule}")
-    heads = _heads(query, key, value, q_num_heads, kv_num_heads)
-    batch, steps, _ = query.shape
-    count, group = heads.count, heads.group
-    factor = scale or heads.key_size**-0.5
-    q = _by_head(context, query, [count, group, heads.key_size])
-    q = context.mul(q, context.number(factor, q))
-    k = _by_head(context, key, [count, 1, heads.key_size])
-    v = _by_head(context, value, [count, 1, heads.value_size])
+    count = kv_num_heads
+    key_size, value_size = _head_sizes(query, key, value, q_num_heads, count)
+    (batch, steps, _), group = query.shape, q_num_heads // count
+    q = _by_head(context, query, [count, group, key_size])
+    q = context.mul(q, context.number(scale or key_size**-0.5, q))
+    k = _by_head(context, key, [count, 1, key_size])
+    v = _by_head(context, value, [count, 1, value_size])
     parts = [q, k, v]
     if decay is not None:
-        kept = context.exp(_by_head(context, decay, [count, _width(decay, count, heads.key_size), 1]))
+        kept = context.exp(_by_head(context, decay, [count, _width(decay, count, key_size), 1]))
         parts.append(kept)
     if beta is not None:
         parts.append(_by_head(context, beta, [_width(beta, 1, count), 1, 1]))
-    shape = [batch, count, heads.key_size, heads.value_size]
+    shape = [batch, count, key_size, value_size]
     if past_state is None:
         state = context.expand(context.number(0, q), shape)
     else:
@@ -80,16 +59,17 @@ def linear_attention(
             refuse("the shape of input past_state", past_state.shape, f"{shape}")
     read: list[MLOperand] = []
     for step in range(steps):
-        now = [_at(context, part, step) for part in parts]
+        now = [one_of(context, part, 1, step) for part in parts]
         state = _next_state(context, state, now[1], now[2], now[3:], has_decay=given[0])
         seen = context.matmul(now[0], state)
-        read.append(context.reshape(seen, [batch, 1, count * group * heads.value_size]))
+        read.append(context.reshape(seen, [batch, 1, count * group * value_size]))
     output = read[0] if steps == 1 else context.concat(read, 1)
     kind = query.data_type if past_state is None else past_state.data_type
     return [context.cast(output, query.data_type), context.cast(state, kind)]
 
 
-def _heads(query: MLOperand, key: MLOperand, value: MLOperand, queries: int, count: int) -> Heads:
+def _head_sizes(query: MLOperand, key: MLOperand, value: MLOperand, queries: int, count: int) -> tuple[int, int]:
+    """Return the sizes of each key and query, and of each value."""
     for name, item in (("query", query), ("key", key), ("value", value)):
         check_rank(f"input {name}", item, 3)
     if count < 1 or queries < 1 or queries % count:
@@ -100,7 +80,7 @@ def _heads(query: MLOperand, key: MLOperand, value: MLOperand, queries: int, cou
         refuse("the widths of query, key and value", widths, f"of {queries}, {count} and {count} heads")
     if query.shape[1] > MOST_STEPS:
         refuse("the number of steps", query.shape[1], f"at most {MOST_STEPS}")
-    return Heads(count, queries // count, size, value.shape[2] // count)
+    return size, value.shape[2] // count
 
 
 def _width(x: MLOperand, *allowed: int) -> int:
@@ -113,14 +93,8 @@ def _width(x: MLOperand, *allowed: int) -> int:
 
 
 def _by_head(context: ConversionContext, x: MLOperand, sizes: list[int]) -> MLOperand:
-    """Of [batch, steps, heads · rows · columns], as float32: [batch, steps, heads, rows, columns]."""
+    """Reshape [batch, steps, heads · rows · columns], as float32, to [batch, steps, heads, rows, columns]."""
     return context.reshape(context.cast(x, "float32"), [*x.shape[:2], *sizes])
-
-
-def _at(context: ConversionContext, x: MLOperand, step: int) -> MLOperand:
-    """One step: [batch, heads, rows, columns]."""
-    batch, _, *rest = x.shape
-    return context.reshape(context.slice(x, [0, step, 0, 0, 0], [batch, 1, *rest]), [batch, *rest])
 
 
 def _next_state(
@@ -132,7 +106,7 @@ def _next_state(
     *,
     has_decay: bool,
 ) -> MLOperand:
-    """The state, which decays, with a key times a value; with a beta, times what the value is more than is there."""
+    """Return the decayed state plus a key times a value; with a beta, times the value's difference from the state."""
     if has_decay:
         decay, *factors = factors
         state = context.mul(state, decay)

@@ -7,29 +7,24 @@ from webnn_py.onnx_models.rule_table.declaration import one_to_one, rule
 from webnn_py.operators import logical
 from webnn_py.operators.operand import MLOperand
 
-one_to_one("Equal", logical.equal, 7, 11, 13, 19, module=__name__)
-one_to_one("Greater", logical.greater, 7, 9, 13, module=__name__)
-one_to_one("GreaterOrEqual", logical.greater_or_equal, 12, 16, module=__name__)
-one_to_one("Less", logical.lesser, 7, 9, 13, module=__name__)
-one_to_one("LessOrEqual", logical.lesser_or_equal, 12, 16, module=__name__)
-one_to_one("Not", logical.logical_not, 1, module=__name__)
-one_to_one("And", logical.logical_and, 7, module=__name__)
-one_to_one("Or", logical.logical_or, 7, module=__name__)
-one_to_one("Xor", logical.logical_xor, 7, module=__name__)
-one_to_one("IsNaN", logical.is_nan, 9, 13, 20, module=__name__)
+one_to_one("Equal", logical.equal, 7, 11, 13, 19)
+one_to_one("Greater", logical.greater, 7, 9, 13)
+one_to_one("GreaterOrEqual", logical.greater_or_equal, 12, 16)
+one_to_one("Less", logical.lesser, 7, 9, 13)
+one_to_one("LessOrEqual", logical.lesser_or_equal, 12, 16)
+one_to_one("Not", logical.logical_not, 1)
+one_to_one("And", logical.logical_and, 7)
+one_to_one("Or", logical.logical_or, 7)
+one_to_one("Xor", logical.logical_xor, 7)
+one_to_one("Where", logical.where, 9, 16)
+one_to_one("IsNaN", logical.is_nan, 9, 13, 20)
 
 
 @rule("IsInf", 10, 20)
-def is_inf(context: ConversionContext, x: MLOperand, *, detect_negative: int, detect_positive: int) -> MLOperand:
-    """1 where the element is infinite, of either sign or of one."""
+def is_inf(context: ConversionContext, x: MLOperand, *, detect_negative: bool, detect_positive: bool) -> MLOperand:
+    """Return 1 where the element is infinite, of either sign or of one."""
     if detect_negative and detect_positive:
         return context.is_infinite(x)
     if detect_negative or detect_positive:
         return context.equal(x, context.number(math.inf if detect_positive else -math.inf, x))
     return context.logical_and(context.is_infinite(x), context.is_nan(x))  # neither: nowhere
-
-
-@rule("Where", 9, 16)
-def where(context: ConversionContext, condition: MLOperand, x: MLOperand, y: MLOperand) -> MLOperand:
-    """Choose element by element."""
-    return context.where(condition, x, y)

@@ -1,10 +1,14 @@
-"""Losses of classification: what a classifier's scores cost, the right classes being known."""
+"""Losses of classification."""
+
+from typing import Literal
 
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.onnx_models.rules.activation import log_softmax
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
+
+Reduction = Literal["none", "sum", "mean"]
 
 
 @rule("NegativeLogLikelihoodLoss", 12, 13, 22)
@@ -15,9 +19,9 @@ def negative_log_likelihood(
     weight: MLOperand | None = None,
     *,
     ignore_index: int | None = None,
-    reduction: str,
+    reduction: Reduction,
 ) -> MLOperand:
-    """The logarithm of the right class's probability, negated; the classes lie along axis 1."""
+    """Return the negated logarithm of the right class's probability; the classes are along axis 1."""
     if input.rank < 2 or (input.shape[0], *input.shape[2:]) != target.shape:
         refuse("the shape of the target", target.shape, f"that of the input {list(input.shape)} without axis 1")
     if weight is not None and weight.shape != (input.shape[1],):
@@ -36,8 +40,6 @@ def negative_log_likelihood(
         loss = context.mul(loss, weights)
     if reduction == "none":
         return loss
-    if reduction not in ("sum", "mean"):
-        refuse("attribute reduction", reduction, "none, sum or mean")
     if weights is None:
         return context.reduce_mean(loss) if reduction == "mean" else context.reduce_sum(loss)
     total = context.reduce_sum(loss)
@@ -52,9 +54,9 @@ def softmax_cross_entropy(
     weights: MLOperand | None = None,
     *,
     ignore_index: int | None = None,
-    reduction: str,
+    reduction: Reduction,
 ) -> list[MLOperand]:
-    """That loss of the softmax of the scores, and the softmax's logarithm."""
+    """Return the negative log likelihood of the softmax of the scores, and the softmax's logarithm."""
     log_probability = log_softmax(context, scores, axis=1)
     loss = negative_log_likelihood(
         context, log_probability, labels, weights, ignore_index=ignore_index, reduction=reduction

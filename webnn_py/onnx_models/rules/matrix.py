@@ -1,9 +1,11 @@
 """Matrix products, determinants, and the unit matrix."""
 
 import math
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Final
 
+import attrs
 import numpy as np
 from onnx import helper
 
@@ -15,27 +17,29 @@ from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import broadcast, refuse
 
 LARGEST_DETERMINANT: Final = 8
-"""Of so many rows; of n rows there are 2**n minors."""
+"""The most rows; n rows have 2**n minors."""
 MOST_PRODUCTS: Final = 2**24
 """Of integers, which are all there at once."""
 
 
 @rule("MatMul", 1, 9, 13)
 def matmul(context: ConversionContext, a: MLOperand, b: MLOperand) -> MLOperand:
-    """A product of matrices, as numpy has it: a vector is a row on the left, a column on the right."""
+    """Multiply matrices, as numpy does: a vector is a row on the left, a column on the right."""
     left = context.reshape(a, [1, *a.shape]) if a.rank == 1 else a
     right = context.reshape(b, [*b.shape, 1]) if b.rank == 1 else b
     product = _of_integers(context, left, right) if a.data_type in INTEGER_RANGES else context.matmul(left, right)
-    shape = list(product.shape)
-    if b.rank == 1:
-        del shape[-1]
-    if a.rank == 1:
-        del shape[len(product.shape) - 2]
+    return of_vectors(context, product, a.shape, b.shape)
+
+
+def of_vectors(context: ConversionContext, product: MLOperand, a: Sequence[int], b: Sequence[int]) -> MLOperand:
+    """Return a product without the row that a vector on the left was, and the column that one on the right was."""
+    *batch, rows, columns = product.shape
+    shape = [*batch, *([rows] if len(a) > 1 else []), *([columns] if len(b) > 1 else [])]
     return product if len(shape) == product.rank else context.reshape(product, shape)
 
 
 def _of_integers(context: ConversionContext, a: MLOperand, b: MLOperand) -> MLOperand:
-    """A product of matrices of integers, which WebNN's own does not take: all products of elements, added up."""
+    """Return a product of matrices of integers, which WebNN's own does not take: all products of elements, added up."""
     rows = context.reshape(a, [*a.shape, 1])
     columns = context.reshape(b, [*b.shape[:-2], 1, *b.shape[-2:]])
     shape = broadcast(rows.shape, columns.shape, ("the first factor", "the second"))
@@ -44,20 +48,29 @@ def _of_integers(context: ConversionContext, a: MLOperand, b: MLOperand) -> MLOp
     return context.reduce_sum(context.mul(rows, columns), axes=[len(shape) - 2])
 
 
+@attrs.frozen(kw_only=True)
+class TransposeAttributes:
+    """Attributes of products of matrices: a factor, and whether A and B are transposed first."""
+
+    alpha: float = 1.0
+    transA: bool = False  # noqa: N815 - ONNX's name
+    transB: bool = False  # noqa: N815 - ONNX's name
+
+
+@attrs.frozen(kw_only=True)
+class GemmAttributes(TransposeAttributes):
+    """Attributes of Gemm, and a factor of C."""
+
+    beta: float = 1.0
+
+
 @rule("Gemm", 7, 9, 11, 13)
 def gemm(
-    context: ConversionContext,
-    a: MLOperand,
-    b: MLOperand,
-    c: MLOperand | None = None,
-    *,
-    alpha: float,
-    beta: float,
-    transA: int,  # noqa: N803 - ONNX's name
-    transB: int,  # noqa: N803 - ONNX's name
+    context: ConversionContext, a: MLOperand, b: MLOperand, c: MLOperand | None = None, *, attributes: GemmAttributes
 ) -> MLOperand:
-    """Alpha · A · B + beta · C."""
-    return context.gemm(a, b, c=c, alpha=alpha, beta=beta, a_transpose=bool(transA), b_transpose=bool(transB))
+    """Return alpha · A · B + beta · C."""
+    alpha, beta, a_transpose, b_transpose = attributes.alpha, attributes.beta, attributes.transA, attributes.transB
+    return context.gemm(a, b, c=c, alpha=alpha, beta=beta, a_transpose=a_transpose, b_transpose=b_transpose)
 
 
 @rule("EyeLike", 9, 22)
@@ -76,7 +89,7 @@ def eye_like(context: ConversionContext, input: MLOperand, *, dtype: int | None 
 
 @rule("Det", 11, 22)
 def determinant(context: ConversionContext, x: MLOperand) -> MLOperand:
-    """The determinants of matrices, from those of their lowest rows up: each row times the minors below it."""
+    """Compute the determinants of matrices from the lowest row up: each row times the minors below it."""
     size = x.shape[-1] if x.rank >= 2 else 0
     if not 1 <= size <= LARGEST_DETERMINANT or x.shape[-2] != size:
         refuse("the shape of the input", x.shape, f"[..., n, n], n from 1 to {LARGEST_DETERMINANT}")

@@ -1,14 +1,17 @@
-"""Attention and rotary embedding as onnxruntime has them."""
+"""Attention and rotary embedding of onnxruntime's domain."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import attrs
 import numpy as np
 
-from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
-from webnn_py.onnx_models.rule_helpers.axes import check_rank, integer
+from webnn_py.onnx_models.conversion.context import ConversionContext, Value
+from webnn_py.onnx_models.rule_helpers.axes import check_rank
+from webnn_py.onnx_models.rule_helpers.concatenation import cut
 from webnn_py.onnx_models.rule_helpers.integer_products import product, shifted
 from webnn_py.onnx_models.rule_helpers.scaled_attention import (
+    Attended,
     Window,
     appended,
     attend,
@@ -21,11 +24,36 @@ from webnn_py.onnx_models.rule_helpers.scaled_attention import (
     split_heads,
     window_bias,
 )
-from webnn_py.onnx_models.rule_table.declaration import rule
+from webnn_py.onnx_models.rule_table.declaration import Integer, rule
 from webnn_py.onnx_models.rules.attention import rotary_embedding
 from webnn_py.onnx_models.rules.matrix import matmul
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
+
+
+@attrs.frozen(kw_only=True)
+class AttentionAttributes:
+    """Attributes of attention: of an equal number of heads of queries, keys and values.
+
+    Attributes:
+        mask_filter_value: what is added to scores where the mask is 0.
+        num_heads: the number of heads.
+        scale: factor of the scores; 0 for 1 / sqrt(size).
+        unidirectional: whether each query sees no later keys.
+    """
+
+    mask_filter_value: float = -10000.0
+    num_heads: int
+    scale: float = 0.0
+    unidirectional: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class SelfAttentionAttributes(AttentionAttributes):
+    """Attributes of attention of a sequence to itself; those of rotation and of shared buffers are not supported."""
+
+    do_rotary: Literal[0] = 0
+    past_present_share_buffer: Literal[0] = 0
 
 
 @rule("com.microsoft.Attention", 1)
@@ -39,92 +67,72 @@ def packed_attention(
     attention_bias: MLOperand | None = None,
     past_sequence_length: Value | None = None,
     *,
-    do_rotary: int = 0,
-    mask_filter_value: float = -10000.0,
-    num_heads: int,
-    past_present_share_buffer: int = 0,
+    attributes: SelfAttentionAttributes,
     qkv_hidden_sizes: Sequence[int] | None = None,
     rotary_embedding_dim: int = 0,
-    scale: float = 0.0,
-    unidirectional: int = 0,
 ) -> list[MLOperand | None]:
-    """Attention of a sequence to itself; queries, keys and values are one product."""
-    _check_plain(do_rotary, past_present_share_buffer)
+    """Attend from a sequence to itself; queries, keys and values are one product."""
     if past_sequence_length is not None:
         refuse("input past_sequence_length", "given", "absent: it is that of a buffer, which past is not here")
     packed = matmul(context, x, weights)
     if bias is not None:
         packed = context.add(packed, bias)
-    return _of_packed(
-        context,
-        packed,
-        num_heads,
-        sizes=qkv_hidden_sizes,
-        mask=_Mask(mask_index, mask_filter_value),
-        past=past_of(context, past),
-        attention_bias=attention_bias,
-        scale=scale,
-        unidirectional=unidirectional,
-    )
-
-
-def _check_plain(do_rotary: int, past_present_share_buffer: int) -> None:
-    if do_rotary or past_present_share_buffer:
-        given = f"{do_rotary} and {past_present_share_buffer}"
-        refuse("attributes do_rotary and past_present_share_buffer", given, "0")
-
-
-@attrs.frozen
-class _Mask:
-    """A mask, and what is added where it is 0."""
-
-    operand: MLOperand | None
-    masked: float
+    return _of_packed(context, packed, qkv_hidden_sizes, mask_index, past, attention_bias, attributes)
 
 
 def _of_packed(
     context: ConversionContext,
     packed: MLOperand,
-    heads: int,
-    *,
     sizes: Sequence[int] | None,
-    mask: _Mask,
-    past: MLOperand | None,
+    mask: MLOperand | None,
+    past: Value | None,
     attention_bias: MLOperand | None,
-    scale: float,
-    unidirectional: int,
+    attributes: AttentionAttributes,
 ) -> list[MLOperand | None]:
-    """Attention of queries, keys and values that are packed into one tensor."""
+    """Attend with queries, keys and values that are packed into one tensor."""
+    past = past_of(context, past)
     check_rank("the product of queries, keys and values", packed, 3)
     sizes = tuple(sizes or (packed.shape[2] // 3,) * 3)
     if len(sizes) != 3 or sum(sizes) != packed.shape[2]:
         refuse("attribute qkv_hidden_sizes", sizes, f"three sizes, together {packed.shape[2]}")
-    q, k, v = (split_heads(context, item, heads) for item in context.split(packed, sizes, axis=2))
-    past_key, past_value = (None, None) if past is None else _unstacked(context, past)
-    key, value = appended(context, past_key, k), appended(context, past_value, v)
-    masks = _masks(context, mask.operand, q, key.shape[2], mask.masked)
+    parts = [split_heads(context, item, attributes.num_heads) for item in context.split(packed, sizes, axis=2)]
+    pasts: list[MLOperand | None] = [None, None]
+    if past is not None:
+        check_rank("input past", past, 5)
+        pasts = [context.reshape(item, past.shape[1:]) for item in context.split(past, 2, axis=0)]
+    attended, key, value = _attended(context, parts, pasts, mask, attention_bias, attributes)
+    present = None
+    if len(context.wanted) > 1 and context.wanted[1]:
+        present = context.concat([context.reshape(item, [1, *item.shape]) for item in (key, value)], 0)
+    return [joined_heads(context, attended.output), present]
+
+
+def _attended(
+    context: ConversionContext,
+    parts: Sequence[MLOperand],
+    pasts: Sequence[MLOperand | None],
+    mask: MLOperand | None,
+    attention_bias: MLOperand | None,
+    attributes: AttentionAttributes,
+) -> tuple[Attended, MLOperand, MLOperand]:
+    """Attend with queries, keys and values by head; return the keys and values with those of the past, too."""
+    q, k, v = parts
+    key, value = appended(context, pasts[0], k), appended(context, pasts[1], v)
+    keys = key.shape[2]
+    biases = _masks(context, mask, q, keys, attributes.mask_filter_value)
     if attention_bias is not None:
-        masks.append(attention_bias)
-    if unidirectional:
-        masks.append(window_bias(context, q, key.shape[2], key.shape[2] - q.shape[2], Window(lowest(q))))
-    y = attend(context, q, key, value, scale=scale or None, biases=masks).output
-    present = _stacked(context, key, value) if len(context.wanted) > 1 and context.wanted[1] else None
-    return [joined_heads(context, y), present]
-
-
-def _unstacked(context: ConversionContext, both: MLOperand) -> list[MLOperand]:
-    check_rank("input past", both, 5)
-    return [context.reshape(item, both.shape[1:]) for item in context.split(both, 2, axis=0)]
-
-
-def _stacked(context: ConversionContext, key: MLOperand, value: MLOperand) -> MLOperand:
-    return context.concat([context.reshape(item, [1, *item.shape]) for item in (key, value)], 0)
+        biases.append(attention_bias)
+    if attributes.unidirectional:
+        if k.shape[2] != q.shape[2]:  # onnxruntime's own kernels do not agree on which then come before which
+            refuse("with unidirectional, the number of new keys", k.shape[2], f"that of queries, {q.shape[2]}")
+        biases.append(window_bias(context, q, keys, keys - q.shape[2], Window(lowest(q))))
+    return attend(context, q, key, value, scale=attributes.scale or None, biases=biases), key, value
 
 
 def _masks(
     context: ConversionContext, mask: MLOperand | None, q: MLOperand, keys: int, masked: float
 ) -> list[MLOperand]:
-    """The bias that a mask comes to: ends of samples, and their starts behind these, or 0 for each key not seen."""
+    """Return a mask as biases: the mask has ends of samples, and maybe their starts, or 0 for each hidden key."""
     if mask is None:
         return []
     batch, queries = q.shape[0], q.shape[2]
@@ -156,28 +164,12 @@ def quantized_attention(
     weight_zero_point: Value | None = None,
     past: Value | None = None,
     *,
-    do_rotary: int = 0,
-    mask_filter_value: float = -10000.0,
-    num_heads: int,
-    past_present_share_buffer: int = 0,
-    scale: float = 0.0,
-    unidirectional: int = 0,
+    attributes: SelfAttentionAttributes,
 ) -> list[MLOperand | None]:
-    """Attention of a sequence to itself; queries, keys and values are one product of integers."""
-    _check_plain(do_rotary, past_present_share_buffer)
+    """Attend from a sequence to itself; queries, keys and values are one product of integers."""
     sums = product(context, shifted(context, x, input_zero_point), shifted(context, weight, weight_zero_point))
-    packed = context.mul(context.cast(sums, "float32"), context.mul(input_scale, weight_scale))
-    return _of_packed(
-        context,
-        context.add(packed, bias),
-        num_heads,
-        sizes=None,
-        mask=_Mask(mask_index, mask_filter_value),
-        past=past_of(context, past),
-        attention_bias=None,
-        scale=scale,
-        unidirectional=unidirectional,
-    )
+    scaled = context.mul(context.cast(sums, "float32"), context.mul(input_scale, weight_scale))
+    return _of_packed(context, context.add(scaled, bias), None, mask_index, past, None, attributes)
 
 
 @rule("com.microsoft.MultiHeadAttention", 1)
@@ -194,26 +186,14 @@ def multi_head_attention(
     past_sequence_length: Value | None = None,
     cache_indirection: Value | None = None,
     *,
-    mask_filter_value: float = -10000.0,
-    num_heads: int,
-    scale: float = 0.0,
-    unidirectional: int = 0,
+    attributes: AttentionAttributes,
 ) -> list[MLOperand]:
-    """Attention of several heads; what is packed into one tensor is taken apart."""
+    """Attend with several heads; what is packed into one tensor is taken apart."""
     if past_sequence_length is not None or cache_indirection is not None:
         refuse("inputs past_sequence_length and cache_indirection", "given", "absent: they are a buffer's")
-    q, k, v = _unpacked(context, query, key, value, bias, num_heads)
-    full_key = appended(context, past_of(context, past_key), k)
-    full_value = appended(context, past_of(context, past_value), v)
-    keys = full_key.shape[2]
-    biases = _masks(context, key_padding_mask, q, keys, mask_filter_value)
-    if attention_bias is not None:
-        biases.append(attention_bias)
-    if unidirectional:
-        if k.shape[2] != q.shape[2]:  # onnxruntime's own kernels do not agree on which then come before which
-            refuse("with unidirectional, the number of new keys", k.shape[2], f"that of queries, {q.shape[2]}")
-        biases.append(window_bias(context, q, keys, keys - q.shape[2], Window(lowest(q))))
-    attended = attend(context, q, full_key, full_value, scale=scale or None, biases=biases)
+    parts = _unpacked(context, query, key, value, bias, attributes.num_heads)
+    pasts = [past_of(context, past_key), past_of(context, past_value)]
+    attended, full_key, full_value = _attended(context, parts, pasts, key_padding_mask, attention_bias, attributes)
     return [joined_heads(context, attended.output), full_key, full_value, attended.scores]
 
 
@@ -225,7 +205,7 @@ def _unpacked(
     bias: MLOperand | None,
     heads: int,
 ) -> list[MLOperand]:
-    """Queries, keys and values as [batch, heads, length, size]."""
+    """Return queries, keys and values as [batch, heads, length, size]."""
     if key is not None and key.rank == 4:
         if bias is not None or value is None:
             refuse("inputs bias and value", "not both right", "absent and given, where the key is split into heads")
@@ -260,46 +240,48 @@ def group_query_attention(
     past_key: Value | None,
     past_value: Value | None,
     seqlens_k: Value,
-    total_sequence_length: StaticValue,
+    total_sequence_length: Integer,
     cos_cache: MLOperand | None = None,
     sin_cache: MLOperand | None = None,
     position_ids: MLOperand | None = None,
     attention_bias: MLOperand | None = None,
     head_sink: MLOperand | None = None,
     *,
-    causal: int = 1,
-    do_rotary: int = 0,
+    causal: bool = True,
+    do_rotary: bool = False,
     k_norm_epsilon: float | None = None,
-    k_quant_type: str = "NONE",
-    kv_cache_bit_width: int = 0,
+    k_quant_type: Literal["NONE"] = "NONE",
+    kv_cache_bit_width: Literal[0] = 0,
     kv_num_heads: int,
     local_window_size: int = -1,
     num_heads: int,
     q_norm_epsilon: float | None = None,
     qk_norm_epsilon: float = 1e-6,
-    qk_output: int = 0,
-    rotary_interleaved: int = 0,
+    qk_output: Literal[0] = 0,
+    rotary_interleaved: bool = False,
     scale: float = 0.0,
-    sliding_window_cache: int = 0,
+    sliding_window_cache: Literal[0] = 0,
     smooth_softmax: int = -1,
     softcap: float = 0.0,
-    v_quant_type: str = "NONE",
+    v_quant_type: Literal["NONE"] = "NONE",
 ) -> list[MLOperand]:
-    """Attention to what came before, of more heads of queries than of keys."""
-    if qk_output or sliding_window_cache or kv_cache_bit_width or {k_quant_type, v_quant_type} != {"NONE"}:
-        given = f"{qk_output}, {sliding_window_cache}, {kv_cache_bit_width}, {k_quant_type} and {v_quant_type}"
-        named = "attributes qk_output, sliding_window_cache, kv_cache_bit_width, k_quant_type and v_quant_type"
-        refuse(named, given, "0, 0, 0, NONE and NONE")
+    """Attend to a cache and new keys, with more heads of queries than of keys."""
     if local_window_size == 0 or local_window_size < -1:
         refuse("attribute local_window_size", local_window_size, "-1 for all keys, or at least 1")
     check_rank("input query", query, 3)
     if num_heads < 1 or kv_num_heads < 1:
         refuse("attributes num_heads and kv_num_heads", f"{num_heads} and {kv_num_heads}", "at least 1")
     if key is None or value is None:
-        query, key, value = _split_groups(context, query, num_heads, kv_num_heads)
-    total, new = integer("input total_sequence_length", total_sequence_length), query.shape[1]
-    pasts = [_checked_past(context, past) for past in (past_key, past_value)]
-    _check_lengths(context, seqlens_k, total)
+        size = query.shape[2] // (num_heads + 2 * kv_num_heads)
+        sizes = [num_heads * size, kv_num_heads * size, kv_num_heads * size]
+        query, key, value = context.split(query, sizes, axis=2)
+    total, new = total_sequence_length, query.shape[1]
+    pasts = [past_of(context, past) for past in (past_key, past_value)]
+    for past in filter(None, pasts):
+        check_rank("the past", past, 4)
+    lengths = context.required("input seqlens_k", seqlens_k)
+    if np.any(lengths != total - 1):
+        refuse("input seqlens_k", lengths.tolist(), f"{total - 1} everywhere, the total length less 1")
     q, k, v = (
         split_heads(context, item, heads)
         for item, heads in ((query, num_heads), (key, kv_num_heads), (value, kv_num_heads))
@@ -308,9 +290,9 @@ def group_query_attention(
         if cos_cache is None or sin_cache is None:
             refuse("inputs cos_cache and sin_cache", "absent", "given, where do_rotary is 1")
         cos, sin = (_of_positions(context, item, position_ids, total - new, new) for item in (cos_cache, sin_cache))
-        q, k = (rotated(context, item, cos, sin, interleaved=bool(rotary_interleaved)) for item in (q, k))
+        q, k = (rotated(context, item, cos, sin, interleaved=rotary_interleaved) for item in (q, k))
     present = [_into_buffer(context, past, item, total) for past, item in zip(pasts, (k, v), strict=True)]
-    seen = [_first(context, item, total) for item in present]
+    seen = [cut(context, item, 2, 0, total) for item in present]
     window = Window(lowest(q), local_window_size - 1 if local_window_size > 0 else -1, 0 if causal else -1)
     biases = [window_bias(context, q, total, total - new, window)]
     if attention_bias is not None:
@@ -322,30 +304,10 @@ def group_query_attention(
     return [joined_heads(context, attended.output), *present]
 
 
-def _split_groups(context: ConversionContext, packed: MLOperand, heads: int, key_heads: int) -> list[MLOperand]:
-    """Return queries, keys and values of a tensor that has them packed."""
-    size = packed.shape[2] // (heads + 2 * key_heads)
-    return context.split(packed, [heads * size, key_heads * size, key_heads * size], axis=2)
-
-
-def _checked_past(context: ConversionContext, past: Value | None) -> MLOperand | None:
-    operand = past_of(context, past)
-    if operand is not None:
-        check_rank("the past", operand, 4)
-    return operand
-
-
-def _check_lengths(context: ConversionContext, seqlens_k: Value, total: int) -> None:
-    """Refuse samples that have fewer keys than the total length, or lengths that are known only when the graph runs."""
-    known = context.required("input seqlens_k", seqlens_k)
-    if np.any(known != total - 1):
-        refuse("input seqlens_k", known.tolist(), f"{total - 1} everywhere, the total length less 1")
-
-
 def _of_positions(
     context: ConversionContext, cache: MLOperand, positions: MLOperand | None, start: int, count: int
 ) -> MLOperand:
-    """The cosines or sines of positions, [batch or 1, length, half]."""
+    """Return the cosines or sines of positions, [batch or 1, length, half]."""
     check_rank("a cache", cache, 2)
     if positions is not None:
         return context.gather(cache, positions, axis=0)
@@ -353,25 +315,17 @@ def _of_positions(
 
 
 def _into_buffer(context: ConversionContext, past: MLOperand | None, x: MLOperand, total: int) -> MLOperand:
-    """The past with what is new at the end of ``total``; a longer past keeps its length."""
+    """Return the past with new elements at the end of ``total``; a longer past keeps its length."""
     before = total - x.shape[2]
     length = 0 if past is None else past.shape[2]
     if not 0 <= before <= length:
         refuse("the length of the past", length, f"at least {before}, the total length less what is new")
     parts = [x]
     if past is not None and before:
-        parts.insert(0, _first(context, past, before))
+        parts.insert(0, cut(context, past, 2, 0, before))
     if past is not None and length > total:
-        parts.append(_rest(context, past, total))
+        parts.append(cut(context, past, 2, total, length))
     return context.concat(parts, 2) if len(parts) > 1 else x
-
-
-def _first(context: ConversionContext, x: MLOperand, length: int) -> MLOperand:
-    return x if x.shape[2] == length else context.slice(x, [0] * 4, [*x.shape[:2], length, x.shape[3]])
-
-
-def _rest(context: ConversionContext, x: MLOperand, start: int) -> MLOperand:
-    return context.slice(x, [0, 0, start, 0], [*x.shape[:2], x.shape[2] - start, x.shape[3]])
 
 
 @rule("com.microsoft.RotaryEmbedding", 1)
@@ -382,15 +336,13 @@ def rotary_embedding_at(
     cos_cache: MLOperand,
     sin_cache: MLOperand,
     *,
-    interleaved: int = 0,
-    is_packed_batching: int = 0,
+    interleaved: bool = False,
+    is_packed_batching: Literal[0] = 0,
     num_heads: int = 0,
     rotary_embedding_dim: int = 0,
     scale: float = 1.0,
 ) -> MLOperand:
     """Turn pairs of elements by angles; a single position is that of the first element."""
-    if is_packed_batching:
-        refuse("attribute is_packed_batching", is_packed_batching, "0")
     check_rank("input input", x, 3, 4)
     check_rank("input cos_cache", cos_cache, 2)
     check_rank("input position_ids", position_ids, 1, 2)

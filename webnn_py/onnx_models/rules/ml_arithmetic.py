@@ -1,6 +1,7 @@
-"""Operators of ONNX's classical machine learning that are arithmetic: what pipelines have around a network."""
+"""Arithmetic operators of ONNX's classical machine learning, which pipelines have around a network."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -18,7 +19,7 @@ def scale(
     offset: Sequence[float] | None = None,
     scale: Sequence[float] | None = None,
 ) -> MLOperand:
-    """(x - offset) · scale, for each feature, which lie along the last axis, or for all alike."""
+    """Return (x - offset) · scale, for each feature along the last axis, or the same for all."""
     features = x.shape[-1] if x.rank else 1
     given = {"offset": offset or (0.0,), "scale": scale or (1.0,)}
     for name, values in given.items():
@@ -34,13 +35,11 @@ def _constant(context: ConversionContext, values: Sequence[float]) -> MLOperand:
 
 
 @rule("ai.onnx.ml.Normalizer", 1)
-def normalize(context: ConversionContext, x: MLOperand, *, norm: str = "MAX") -> MLOperand:
-    """Rows divided by their greatest element or by their norm; onnxruntime leaves rows of zeros as they are."""
+def normalize(context: ConversionContext, x: MLOperand, *, norm: Literal["MAX", "L1", "L2"] = "MAX") -> MLOperand:
+    """Divide rows by their greatest element or by their norm; rows of zeros stay, as in onnxruntime."""
     if not 1 <= x.rank <= 2:
         refuse("the rank of the input", x.rank, "1 or 2")
     norms = {"MAX": context.reduce_max, "L1": context.reduce_l1, "L2": context.reduce_l2}
-    if norm not in norms:
-        refuse("attribute norm", norm, ", ".join(norms))
     wide = context.cast(x, "float32")
     divisor = norms[norm](wide, axes=[x.rank - 1], keep_dimensions=True)
     nothing = context.equal(divisor, context.number(0, wide))
@@ -54,12 +53,10 @@ def linear_regressor(
     *,
     coefficients: Sequence[float] | None = None,
     intercepts: Sequence[float] | None = None,
-    post_transform: str = "NONE",
+    post_transform: Literal["NONE"] = "NONE",
     targets: int = 1,
 ) -> MLOperand:
-    """A product with the coefficients of each target, and its intercept."""
-    if post_transform != "NONE":
-        refuse("attribute post_transform", post_transform, "NONE")
+    """Return a product with the coefficients of each target, and its intercept."""
     rows, features = (1, *x.shape) if x.rank == 1 else x.shape if x.rank == 2 else (0, 0)
     weights = np.array(coefficients or (), np.float32)
     if not rows or targets < 1 or weights.size != targets * features:
@@ -79,7 +76,7 @@ def linear_regressor(
 
 @rule("ai.onnx.ml.Binarizer", 1)
 def binarize(context: ConversionContext, x: MLOperand, *, threshold: float = 0.0) -> MLOperand:
-    """1 where an element is above the threshold, else 0."""
+    """Return 1 where an element is above the threshold, else 0."""
     above = context.greater(context.cast(x, "float32"), context.constant(np.array(threshold, np.float32)))
     return context.cast(above, x.data_type)
 

@@ -1,6 +1,7 @@
-"""Classifiers of ONNX's classical machine learning: scores, what is made of them, and the label of the best class."""
+"""Classifiers of ONNX's classical machine learning: scores, their transforms, and the label of the best class."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -12,34 +13,27 @@ from webnn_py.operators.rules import refuse
 
 NEXT_TO_NOTHING = 1e-7
 """Scores up to this have no part in SOFTMAX_ZERO; onnxruntime's bound."""
-TRANSFORMS = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO")
+
+Transform = Literal["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"]
+"""A function that is applied to scores."""
 
 
 def rows_of(context: ConversionContext, x: MLOperand) -> MLOperand:
-    """An input as rows of features in float32; one dimension is one row."""
+    """Return an input as rows of features in float32; one dimension is one row."""
     if not 1 <= x.rank <= 2:
         refuse("the rank of the input", x.rank, "1 or 2")
     floats = x if x.data_type == "float32" else context.cast(x, "float32")
     return context.reshape(floats, [1, *x.shape]) if x.rank == 1 else floats
 
 
-def check_transform(post_transform: str) -> None:
-    """Refuse what ``post_transform`` must not be."""
-    if post_transform not in TRANSFORMS:
-        refuse("attribute post_transform", post_transform, ", ".join(TRANSFORMS))
-
-
-def transformed(context: ConversionContext, scores: MLOperand, post_transform: str) -> MLOperand:
+def transformed(context: ConversionContext, scores: MLOperand, post_transform: Transform) -> MLOperand:
     """Return the scores of two or more classes after ``post_transform``."""
-    check_transform(post_transform)
     if post_transform == "LOGISTIC":
         return context.sigmoid(scores)
     if post_transform == "SOFTMAX":
         return context.softmax(scores, 1)
-    return _softmax_without_zeros(context, scores) if post_transform == "SOFTMAX_ZERO" else scores
-
-
-def _softmax_without_zeros(context: ConversionContext, scores: MLOperand) -> MLOperand:
+    if post_transform == "NONE":
+        return scores
     greatest = context.reduce_max(scores, axes=[1], keep_dimensions=True)
     powers = context.exp(context.sub(scores, greatest))
     takes_part = context.greater(context.abs(scores), context.number(NEXT_TO_NOTHING, scores))
@@ -47,9 +41,10 @@ def _softmax_without_zeros(context: ConversionContext, scores: MLOperand) -> MLO
     return context.div(powers, context.reduce_sum(powers, axes=[1], keep_dimensions=True))
 
 
-def both_sides(context: ConversionContext, score: MLOperand, post_transform: str, *, is_probability: bool) -> MLOperand:
-    """The scores of two classes of that of the second, a column; softmax is left out, as onnxruntime does."""
-    check_transform(post_transform)
+def both_sides(
+    context: ConversionContext, score: MLOperand, post_transform: Transform, *, is_probability: bool
+) -> MLOperand:
+    """Return the scores of two classes from that of the second; softmax is left out, as in onnxruntime."""
     if post_transform == "LOGISTIC":
         return context.sigmoid(context.concat([context.neg(score), score], 1))
     whole = context.number(1 if is_probability else 0, score)
@@ -59,7 +54,7 @@ def both_sides(context: ConversionContext, score: MLOperand, post_transform: str
 def label_of_two(
     context: ConversionContext, score: MLOperand, threshold: float, ints: Sequence[int], strings: Sequence[str]
 ) -> MLOperand | None:
-    """The label of one of two classes, by a column of scores of the second; None where nobody wants it.
+    """Return the label of one of two classes, by a column of scores of the second; None if it is not wanted.
 
     Raises:
         Refused: it is wanted, and a string.
@@ -72,16 +67,18 @@ def label_of_two(
 
 
 def label_of(
-    context: ConversionContext, index: MLOperand, ints: Sequence[int], strings: Sequence[str]
+    context: ConversionContext, scores: MLOperand, ints: Sequence[int], strings: Sequence[str]
 ) -> MLOperand | None:
-    """The labels of the classes of some indices; None where nobody wants them.
+    """Return the label of the greatest score of each row; None if the output of labels is not wanted.
 
     Raises:
-        Refused: they are wanted, and strings.
+        Refused: it is wanted, and the labels are strings.
     """
     if not _are_wanted(context, strings):
         return None
-    return context.gather(context.constant(np.array(ints, np.int64)), index)
+    if [*ints] == [*range(len(ints))]:  # as scikit-learn's usually are
+        return context.arg_max(scores, 1, output_data_type="int64")
+    return context.gather(context.constant(np.array(ints, np.int64)), context.arg_max(scores, 1))
 
 
 def _are_wanted(context: ConversionContext, strings: Sequence[str]) -> bool:
@@ -111,9 +108,9 @@ def linear_classifier(
     coefficients: Sequence[float] | None = None,
     intercepts: Sequence[float] | None = None,
     multi_class: int = 0,
-    post_transform: str = "NONE",
+    post_transform: Transform = "NONE",
 ) -> tuple[MLOperand | None, MLOperand]:
-    """A product with the coefficients of each class, and its intercept; of two classes the first may be left out."""
+    """Multiply by the coefficients of each class, and add its intercept; the first of two classes may be absent."""
     count = classes_of(classlabels_ints, classlabels_strings)
     rows, weights, added = rows_of(context, x), np.array(coefficients or (), np.float32), tuple(intercepts or ())
     features = rows.shape[1]
@@ -127,7 +124,7 @@ def linear_classifier(
     scores = context.add(product, context.constant(np.array(added, np.float32)))
     labels = classlabels_ints or (), classlabels_strings or ()
     if len(added) > 1:
-        return label_of(context, context.arg_max(scores, 1), *labels), transformed(context, scores, post_transform)
+        return label_of(context, scores, *labels), transformed(context, scores, post_transform)
     label = label_of_two(context, scores, 0, *labels)
     return label, both_sides(context, scores, post_transform, is_probability=True)
 
@@ -140,8 +137,8 @@ def zip_map(
     classlabels_int64s: Sequence[int] | None = None,
     classlabels_strings: Sequence[str] | None = None,
 ) -> MLOperand:
-    """The scores themselves: a column for each label, in their order, where ONNX makes a map of each row."""
+    """Return the scores: a column for each label, in order, where ONNX makes a map of each row."""
     count = classes_of(classlabels_int64s, classlabels_strings)
     if not x.rank or x.shape[-1] != count:
         refuse("the shape of the input", list(x.shape), f"rows of {count}, one for each label")
-    return context.identity(x)
+    return x

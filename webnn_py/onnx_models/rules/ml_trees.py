@@ -1,7 +1,7 @@
 """Ensembles of decision trees, by their attributes: the weights of the leaves that rows reach."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, Literal
 
 import attrs
 import numpy as np
@@ -11,8 +11,8 @@ from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.problems import RefusedWithWayOut
 from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.onnx_models.rules.ml_classifiers import (
+    Transform,
     both_sides,
-    check_transform,
     classes_of,
     label_of,
     label_of_two,
@@ -24,7 +24,7 @@ from webnn_py.operators.rules import Refused, refuse
 from webnn_py.operators.tree_ensembles import COMPARISONS, LEAF, TREE_ENSEMBLE, Integers, Trees
 
 DEEPEST: Final = 256
-"""Of so many levels trees may be; each costs a dozen operators."""
+"""The most levels of a tree; each costs a dozen operators."""
 
 MODES: Final[Mapping[str, int]] = {
     "BRANCH_LEQ": COMPARISONS.index("lesser_or_equal"),
@@ -42,42 +42,42 @@ INT32: Final = (-(2**31), 2**31 - 1)
 FUNCTIONS: Final[Mapping[str, str]] = {"SUM": "sum", "AVERAGE": "mean", "MIN": "min", "MAX": "max"}
 
 
-@attrs.frozen(eq=False)
-class Leaves:
-    """The weights of leaves.
-
-    Attributes:
-        weights: of each node and each class or target, in float32; zeros where it has none.
-        says: whether it has one.
-    """
-
-    weights: npt.NDArray[np.float32]
-    says: npt.NDArray[np.bool_]
+Leaves = tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]
+"""Weights of each node and each class or target, zeros where it has none; whether it has one."""
 
 
-def trees_of(
-    treeids: Sequence[int],
-    nodeids: Sequence[int],
-    featureids: Sequence[int],
-    values: Sequence[float],
-    modes: Sequence[str],
-    truenodeids: Sequence[int],
-    falsenodeids: Sequence[int],
-    missing: Sequence[int],
-) -> tuple[Trees, dict[tuple[int, int], int]]:
-    """The trees that attributes describe, and the index of each node by the numbers of its tree and its own.
+@attrs.frozen(kw_only=True)
+class NodeAttributes:
+    """Attributes of the nodes of trees: for each node, one element of each."""
+
+    nodes_falsenodeids: Sequence[int] = ()
+    nodes_featureids: Sequence[int] = ()
+    nodes_hitrates: Sequence[float] = ()
+    nodes_missing_value_tracks_true: Sequence[int] = ()
+    nodes_modes: Sequence[str] = ()
+    nodes_nodeids: Sequence[int] = ()
+    nodes_treeids: Sequence[int] = ()
+    nodes_truenodeids: Sequence[int] = ()
+    nodes_values: Sequence[float] = ()
+
+
+def trees_of(nodes: NodeAttributes) -> tuple[Trees, dict[tuple[int, int], int]]:
+    """Return the trees that attributes describe, and the index of each node by the numbers of its tree and its own.
 
     Raises:
         Refused: they are no trees.
     """
-    count = len(nodeids)
-    lengths = {*map(len, (treeids, featureids, values, modes, truenodeids, falsenodeids)), len(missing) or count}
+    treeids, modes, missing = nodes.nodes_treeids, nodes.nodes_modes, nodes.nodes_missing_value_tracks_true
+    children_of = nodes.nodes_falsenodeids, nodes.nodes_truenodeids
+    count = len(nodes.nodes_nodeids)
+    lists = (treeids, nodes.nodes_featureids, nodes.nodes_values, modes, *children_of)
+    lengths = {*map(len, lists), len(missing) or count}
     if lengths != {count} or not count:
         refuse("the lengths of the attributes of nodes", sorted({*lengths, count}), "the same, and not 0")
     unknown = {*modes} - MODES.keys()
     if unknown:
         refuse("attribute nodes_modes", ", ".join(sorted(unknown)), ", ".join(MODES))
-    index = {key: place for place, key in enumerate(zip(treeids, nodeids, strict=True))}
+    index = {key: place for place, key in enumerate(zip(treeids, nodes.nodes_nodeids, strict=True))}
     if len(index) != count:
         raise Refused("two nodes of a tree have the same number")
     children: list[int] = []
@@ -86,7 +86,7 @@ def trees_of(
             if mode == "LEAF":
                 children += (place, place)
             else:
-                children += (index[tree, falsenodeids[place]], index[tree, truenodeids[place]])
+                children += [index[tree, ids[place]] for ids in children_of]
     except KeyError as error:
         raise Refused(f"tree {error.args[0][0]} has no node {error.args[0][1]}, to which another leads") from error
     following = np.array(children, np.int32)
@@ -97,8 +97,8 @@ def trees_of(
         refuse("the number of roots", len(roots), f"{len({*treeids})}, one for each tree")
     trees = Trees(
         roots,
-        (np.array(featureids).clip(*INT32) * is_branch).astype(np.int32),
-        np.array(values, np.float32),
+        (np.array(nodes.nodes_featureids).clip(*INT32) * is_branch).astype(np.int32),
+        np.array(nodes.nodes_values, np.float32),
         asked,
         following,
         (np.array(missing, bool) & is_branch if missing else np.zeros(count, bool)).astype(np.uint8),
@@ -154,12 +154,13 @@ def leaves_of(
         raise Refused(f"tree {error.args[0][0]} has no node {error.args[0][1]}, which has a weight") from error
     np.add.at(table, (nodes, list(ids)), np.array(weights, np.float32))
     says[nodes, list(ids)] = True
-    return Leaves(table, says)
+    return table, says
 
 
-def _check_features(featureids: Sequence[int], modes: Sequence[str], rows: MLOperand) -> None:
+def _check_features(nodes: NodeAttributes, rows: MLOperand) -> None:
     """Refuse a node that looks at a feature that rows have not."""
-    features = [feature for feature, mode in zip(featureids, modes, strict=True) if mode != "LEAF"]
+    looked_at = zip(nodes.nodes_featureids, nodes.nodes_modes, strict=True)
+    features = [feature for feature, mode in looked_at if mode != "LEAF"]
     if features and not 0 <= min(features) <= max(features) < rows.shape[1]:
         refuse("a feature that a node looks at", _outside(features, rows.shape[1]), f"from 0 to {rows.shape[1] - 1}")
 
@@ -189,41 +190,28 @@ def tree_regressor(
     context: ConversionContext,
     x: MLOperand,
     *,
-    aggregate_function: str = "SUM",
+    aggregate_function: Literal["SUM", "AVERAGE", "MIN", "MAX"] = "SUM",
     base_values: Sequence[float] | None = None,
     n_targets: int = 1,
-    nodes_falsenodeids: Sequence[int] = (),
-    nodes_featureids: Sequence[int] = (),
-    nodes_hitrates: Sequence[float] = (),
-    nodes_missing_value_tracks_true: Sequence[int] = (),
-    nodes_modes: Sequence[str] = (),
-    nodes_nodeids: Sequence[int] = (),
-    nodes_treeids: Sequence[int] = (),
-    nodes_truenodeids: Sequence[int] = (),
-    nodes_values: Sequence[float] = (),
-    post_transform: str = "NONE",
+    nodes: NodeAttributes,
+    post_transform: Transform = "NONE",
     target_ids: Sequence[int] = (),
     target_nodeids: Sequence[int] = (),
     target_treeids: Sequence[int] = (),
     target_weights: Sequence[float] = (),
 ) -> MLOperand:
-    """The sum of the leaves' weights over the trees, or their mean, least or greatest."""
+    """Return the sum of the leaves' weights over the trees, or their mean, least or greatest."""
     if n_targets < 1 or (n_targets == 1 and post_transform != "NONE"):
         refuse("attributes n_targets and post_transform", [n_targets, post_transform], "NONE for one target")
     if base_values and len(base_values) != n_targets:
         refuse("the length of attribute base_values", len(base_values), f"{n_targets}, one for each target")
-    trees, index = trees_of(
-        nodes_treeids, nodes_nodeids, nodes_featureids, nodes_values, nodes_modes,
-        nodes_truenodeids, nodes_falsenodeids, nodes_missing_value_tracks_true,
-    )  # fmt: skip
-    leaves = leaves_of(context, index, target_treeids, target_nodeids, target_ids, target_weights, n_targets)
-    if aggregate_function not in FUNCTIONS:
-        refuse("attribute aggregate_function", aggregate_function, ", ".join(FUNCTIONS))
-    if aggregate_function in ("MIN", "MAX") and not leaves.says[trees.comparisons == LEAF].all():
+    trees, index = trees_of(nodes)
+    weights, says = leaves_of(context, index, target_treeids, target_nodeids, target_ids, target_weights, n_targets)
+    if aggregate_function in ("MIN", "MAX") and not says[trees.comparisons == LEAF].all():
         raise Refused(f"its leaves do not all have a weight for each target; for {aggregate_function} they must")
     rows = rows_of(context, x)
-    _check_features(nodes_featureids, nodes_modes, rows)
-    scores = _combined(context, trees, rows, leaves.weights, base_values or (), aggregate_function)
+    _check_features(nodes, rows)
+    scores = _combined(context, trees, rows, weights, base_values or (), aggregate_function)
     return transformed(context, scores, post_transform)
 
 
@@ -239,24 +227,13 @@ def tree_classifier(
     class_weights: Sequence[float] = (),
     classlabels_int64s: Sequence[int] | None = None,
     classlabels_strings: Sequence[str] | None = None,
-    nodes_falsenodeids: Sequence[int] = (),
-    nodes_featureids: Sequence[int] = (),
-    nodes_hitrates: Sequence[float] = (),
-    nodes_missing_value_tracks_true: Sequence[int] = (),
-    nodes_modes: Sequence[str] = (),
-    nodes_nodeids: Sequence[int] = (),
-    nodes_treeids: Sequence[int] = (),
-    nodes_truenodeids: Sequence[int] = (),
-    nodes_values: Sequence[float] = (),
-    post_transform: str = "NONE",
+    nodes: NodeAttributes,
+    post_transform: Transform = "NONE",
 ) -> tuple[MLOperand | None, MLOperand]:
-    """The sum of the leaves' weights for each class over the trees, and the best class."""
+    """Return the sum of the leaves' weights for each class over the trees, and the best class."""
     count, base = classes_of(classlabels_int64s, classlabels_strings), tuple(base_values or ())
-    trees, index = trees_of(
-        nodes_treeids, nodes_nodeids, nodes_featureids, nodes_values, nodes_modes,
-        nodes_truenodeids, nodes_falsenodeids, nodes_missing_value_tracks_true,
-    )  # fmt: skip
-    leaves = leaves_of(context, index, class_treeids, class_nodeids, class_ids, class_weights, count)
+    trees, index = trees_of(nodes)
+    weights, says = leaves_of(context, index, class_treeids, class_nodeids, class_ids, class_weights, count)
     is_binary = count == 2 and {*class_ids} == {0}
     if count == 1 or (count == 2 and {*class_ids} == {1}):
         refuse(
@@ -265,17 +242,20 @@ def tree_classifier(
     if base and len(base) != (1 if is_binary else count):
         refuse("the length of attribute base_values", len(base), "that of the scores")
     rows, labels = rows_of(context, x), (classlabels_int64s or (), classlabels_strings or ())
-    _check_features(nodes_featureids, nodes_modes, rows)
+    _check_features(nodes, rows)
     if is_binary:
-        weights, is_probability = leaves.weights[:, :1], min(class_weights) >= 0
+        is_probability = min(class_weights) >= 0
         scores, of_second = _of_both_sides(
-            context, trees, rows, weights, base, post_transform, is_probability=is_probability
+            context, trees, rows, weights[:, :1], base, post_transform, is_probability=is_probability
         )
         return label_of_two(context, of_second, 0.5 if is_probability else 0, *labels), scores
-    if base or not context.wanted[0] or leaves.says[trees.comparisons == LEAF].all():
-        scores = among = _combined(context, trees, rows, leaves.weights, base)
-    else:
-        scores, among = _only_spoken_of(context, trees, rows, leaves)
+    if base or not context.wanted[0] or says[trees.comparisons == LEAF].all():
+        scores = among = _combined(context, trees, rows, weights, base)
+    else:  # classes for which no leaf has a weight come last
+        both = np.concatenate([weights, says.astype(np.float32)], axis=1)
+        scores, counts = context.split(_combined(context, trees, rows, both, ()), 2, axis=1)
+        is_spoken_of = context.greater(counts, context.number(0, scores))
+        among = context.where(is_spoken_of, scores, context.number(-np.inf, scores))
     return _best_label(context, among, labels), transformed(context, scores, post_transform)
 
 
@@ -285,11 +265,11 @@ def _of_both_sides(
     rows: MLOperand,
     weights: npt.NDArray[np.float32],
     base: Sequence[float],
-    post_transform: str,
+    post_transform: Transform,
     *,
     is_probability: bool,
 ) -> tuple[MLOperand, MLOperand]:
-    """The scores of two classes by the weights of the second, and its own as they were.
+    """Return the scores of two classes by the weights of the second, and its own as they were.
 
     Unless something is added to a probability, the trees sum up both, 1 - x or -x and x, rounded as if subtracted.
     """
@@ -298,30 +278,19 @@ def _of_both_sides(
     if base and is_one_less:
         score = _combined(context, trees, rows, weights, base)
         return both_sides(context, score, post_transform, is_probability=True), score
-    check_transform(post_transform)
     added = (1, 0) if is_one_less else [-base[0], *base] if base else ()
     sums = _combined(context, trees, rows, np.concatenate([-weights, weights], axis=1), added)
     of_second = context.gather(sums, context.constant(np.array(1, np.int32)), axis=1)
     return context.sigmoid(sums) if is_logistic else sums, of_second
 
 
-def _only_spoken_of(
-    context: ConversionContext, trees: Trees, rows: MLOperand, leaves: Leaves
-) -> tuple[MLOperand, MLOperand]:
-    """Return the scores, and those with -Infinity for classes for which no leaf has a weight."""
-    weights = np.concatenate([leaves.weights, leaves.says.astype(np.float32)], axis=1)
-    scores, said = context.split(_combined(context, trees, rows, weights, ()), 2, axis=1)
-    is_spoken_of = context.greater(said, context.number(0, scores))
-    return scores, context.where(is_spoken_of, scores, context.number(-np.inf, scores))
-
-
 def _best_label(
     context: ConversionContext, scores: MLOperand, labels: tuple[Sequence[int], Sequence[str]]
 ) -> MLOperand | None:
-    """The label of the greatest score."""
+    """Return the label of the greatest score."""
     if context.wanted[0] and scores.shape[1] == 2:
         raise RefusedWithWayOut(
             "of two classes that have weights of their own each, onnxruntime's label is not that of the greater",
             "leave the output of labels out, by outputs",
         )
-    return label_of(context, context.arg_max(scores, 1), *labels)
+    return label_of(context, scores, *labels)

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
-from webnn_py.onnx_models.rule_helpers.axes import counted, counted_all, integer, integers, scalar
-from webnn_py.onnx_models.rule_table.declaration import rule
+from webnn_py.onnx_models.rule_helpers.axes import counted, counted_all, scalar
+from webnn_py.onnx_models.rule_table.declaration import Integer, Integers, rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import broadcast, refuse
 
@@ -26,7 +27,7 @@ def concat(context: ConversionContext, *inputs: Value, axis: int) -> MLOperand:
 def split(
     context: ConversionContext,
     data: MLOperand,
-    split: StaticValue | None = None,
+    split: Integers | None = None,
     *,
     axis: int,
     num_outputs: int | None = None,
@@ -36,14 +37,20 @@ def split(
     With ``num_outputs`` the last piece may be smaller.
     """
     count, axis = len(context.wanted), counted(axis, data.rank)
+    size = data.shape[axis]
     if split is not None:
-        sizes: Sequence[int] = integers("input split", split)
+        sizes = list(split)
         if len(sizes) != count:
             refuse("the length of split", len(sizes), f"{count}, as many as the outputs")
     elif num_outputs is None:
         return context.split(data, count, axis=axis)
     else:
-        sizes = _sizes_of_pieces(num_outputs, count, data.shape[axis])
+        if num_outputs != count:
+            refuse("attribute num_outputs", num_outputs, f"{count}, as many as the outputs")
+        piece = -(-size // count)
+        sizes = [piece] * (count - 1) + [size - piece * (count - 1)]
+        if sizes[-1] < 1:
+            refuse("attribute num_outputs", num_outputs, f"such that {size} elements fill as many pieces")
     if 0 not in sizes:
         return context.split(data, sizes, axis=axis)
     pieces = iter(context.split(data, [size for size in sizes if size], axis=axis))
@@ -51,45 +58,16 @@ def split(
     return [next(pieces) if size else nothing for size in sizes]
 
 
-def _sizes_of_pieces(num_outputs: int, outputs: int, size: int) -> list[int]:
-    if num_outputs != outputs:
-        refuse("attribute num_outputs", num_outputs, f"{outputs}, as many as the outputs")
-    piece = -(-size // num_outputs)
-    sizes = [piece] * (num_outputs - 1) + [size - piece * (num_outputs - 1)]
-    if sizes[-1] < 1:
-        refuse("attribute num_outputs", num_outputs, f"such that {size} elements fill as many pieces")
-    return sizes
-
-
 @rule("Slice", 1, 10, 11, 13)
 def slice_(
     context: ConversionContext,
     data: MLOperand,
-    starts: StaticValue,
-    ends: StaticValue,
-    axes: StaticValue | None = None,
-    steps: StaticValue | None = None,
+    starts: Integers,
+    ends: Integers,
+    axes: Integers | None = None,
+    steps: Integers | None = None,
 ) -> Value:
-    """Cut a window out, with steps from one element to the next, also backwards."""
-    return _sliced(
-        context,
-        data,
-        integers("input starts", starts),
-        integers("input ends", ends),
-        None if axes is None else integers("input axes", axes),
-        None if steps is None else integers("input steps", steps),
-    )
-
-
-def _sliced(
-    context: ConversionContext,
-    data: MLOperand,
-    starts: Sequence[int],
-    ends: Sequence[int],
-    axes: Sequence[int] | None,
-    steps: Sequence[int] | None,
-) -> Value:
-    """Slice as Python does; where steps are negative, slice forwards what lies reversed. What is empty is known."""
+    """Slice as Python does; negative steps slice the reversed tensor. An empty result is static."""
     steps = steps or (1,) * len(starts)
     axes = counted_all(range(len(starts)) if axes is None else axes, data.rank)
     if not len(starts) == len(ends) == len(axes) == len(steps):
@@ -125,21 +103,20 @@ def transpose(context: ConversionContext, data: MLOperand, *, perm: Sequence[int
 
 
 @rule("Reshape", 5, 13, 14, 19, 21, 23, 24, 25)
-def reshape(context: ConversionContext, data: MLOperand, shape: StaticValue, *, allowzero: int = 0) -> MLOperand:
+def reshape(context: ConversionContext, data: MLOperand, shape: Integers, *, allowzero: bool = False) -> MLOperand:
     """Another shape: 0 keeps a dimension, -1 takes what is left; with ``allowzero`` a 0 is refused as an empty one."""
-    given = integers("input shape", shape)
-    sizes = list(given)
-    for axis, size in enumerate(given):
+    sizes = list(shape)
+    for axis, size in enumerate(shape):
         if size == 0 and not allowzero:
             if axis >= data.rank:
-                refuse(f"input shape {list(given)}: the 0", axis, f"where the input {list(data.shape)} has a dimension")
+                refuse(f"input shape {list(shape)}: the 0", axis, f"where the input {list(data.shape)} has a dimension")
             sizes[axis] = data.shape[axis]
     if sizes.count(-1) > 1 or min(sizes, default=0) < -1:
-        refuse("input shape", given, "positive, but for one -1")
+        refuse("input shape", shape, "positive, but for one -1")
     if -1 in sizes:
         sizes[sizes.index(-1)] = math.prod(data.shape) // max(1, -math.prod(sizes))
     if 0 in sizes or math.prod(sizes) != math.prod(data.shape):
-        refuse("input shape", given, f"of as many elements as the input {list(data.shape)} has")
+        refuse("input shape", shape, f"of as many elements as the input {list(data.shape)} has")
     return _reshaped(context, data, sizes)
 
 
@@ -149,100 +126,97 @@ def _reshaped(context: ConversionContext, data: MLOperand, shape: Sequence[int])
 
 @rule("Flatten", 1, 9, 11, 13, 21, 23, 24, 25)
 def flatten(context: ConversionContext, data: MLOperand, *, axis: int) -> MLOperand:
-    """A matrix: the axes before ``axis`` are its rows."""
+    """Return a matrix: the axes before ``axis`` are its rows."""
     first = data.rank if axis == data.rank else counted(axis, data.rank)
     return _reshaped(context, data, [math.prod(data.shape[:first]), math.prod(data.shape[first:])])
 
 
 @rule("Squeeze", 1, 11, 13, 21, 23, 24, 25)
-def squeeze(context: ConversionContext, data: MLOperand, axes: StaticValue | None = None) -> MLOperand:
+def squeeze(context: ConversionContext, data: MLOperand, axes: Integers | None = None) -> MLOperand:
     """Remove axes of size 1, by default all of them."""
     if axes is None:
         return _reshaped(context, data, [size for size in data.shape if size != 1])
-    given = integers("input axes", axes)
-    removed = counted_all(given, data.rank)
+    removed = counted_all(axes, data.rank)
     if any(data.shape[axis] != 1 for axis in removed):
-        refuse("axes", given, f"axes of size 1 of {list(data.shape)}")
+        refuse("axes", axes, f"axes of size 1 of {list(data.shape)}")
     return _reshaped(context, data, [size for axis, size in enumerate(data.shape) if axis not in removed])
 
 
 @rule("Unsqueeze", 1, 11, 13, 21, 23, 24, 25)
-def unsqueeze(context: ConversionContext, data: MLOperand, axes: StaticValue) -> MLOperand:
+def unsqueeze(context: ConversionContext, data: MLOperand, axes: Integers) -> MLOperand:
     """Insert axes of size 1, at places counted in the result."""
-    given = integers("input axes", axes)
-    rank = data.rank + len(given)
-    inserted = counted_all(given, rank)
+    rank = data.rank + len(axes)
+    inserted = counted_all(axes, rank)
     sizes = iter(data.shape)
     return _reshaped(context, data, [1 if axis in inserted else next(sizes) for axis in range(rank)])
 
 
 @rule("Expand", 8, 13)
-def expand(context: ConversionContext, data: MLOperand, shape: StaticValue) -> MLOperand:
+def expand(context: ConversionContext, data: MLOperand, shape: Integers) -> MLOperand:
     """Repeat along axes of size 1; the shape and the input's broadcast to each other."""
-    wanted = broadcast(data.shape, integers("input shape", shape), ("the input", "input shape"))
+    wanted = broadcast(data.shape, shape, ("the input", "input shape"))
     return data if wanted == data.shape else context.expand(data, wanted)
 
 
 @rule("Tile", 6, 13)
-def tile(context: ConversionContext, data: MLOperand, repeats: StaticValue) -> MLOperand:
-    """Copies side by side."""
-    return context.tile(data, integers("input repeats", repeats))
+def tile(context: ConversionContext, data: MLOperand, repeats: Integers) -> MLOperand:
+    """Repeat a tensor along its axes."""
+    return context.tile(data, repeats)
 
 
 @rule("Trilu", 14)
-def triangular(context: ConversionContext, data: MLOperand, k: StaticValue | None = None, *, upper: int) -> MLOperand:
-    """The upper or the lower triangle of matrices."""
-    diagonal = 0 if k is None else integer("input k", k)
-    return context.triangular(data, upper=bool(upper), diagonal=diagonal)
+def triangular(context: ConversionContext, data: MLOperand, k: Integer = 0, *, upper: bool) -> MLOperand:
+    """Return the upper or the lower triangle of matrices."""
+    return context.triangular(data, upper=upper, diagonal=k)
 
 
 @rule("Shape", 1, 13, 15, 19, 21, 23, 24, 25)
 def shape_of(context: ConversionContext, data: MLOperand, *, start: int = 0, end: int | None = None) -> StaticValue:
-    """The shape, or a part of it, which is static."""
+    """Return the shape, or a part of it, which is static."""
     return np.array(data.shape[start:end], np.int64)
 
 
 @rule("Size", 1, 13, 19, 21, 23, 24, 25)
 def size_of(context: ConversionContext, data: MLOperand) -> StaticValue:
-    """The number of elements, which is static."""
+    """Return the number of elements, which is static."""
     return np.array(math.prod(data.shape), np.int64)
 
 
+ChannelOrder = Literal["DCR", "CRD"]
+
+
 @rule("DepthToSpace", 1, 11, 13, 28)
-def depth_to_space(context: ConversionContext, data: MLOperand, *, blocksize: int, mode: str = "DCR") -> MLOperand:
+def depth_to_space(
+    context: ConversionContext, data: MLOperand, *, blocksize: int, mode: ChannelOrder = "DCR"
+) -> MLOperand:
     """Spread channels over blocks of pixels."""
     batch, channels, height, width = _image(data, blocksize)
-    if mode not in ("DCR", "CRD"):
-        refuse("attribute mode", mode, "DCR or CRD")
     depth = channels // blocksize**2
-    apart = (batch, blocksize, blocksize, depth, height, width)
-    order = (0, 3, 4, 1, 5, 2)
+    apart, order = (batch, blocksize, blocksize, depth, height, width), (0, 3, 4, 1, 5, 2)
     if mode == "CRD":
-        apart = (batch, depth, blocksize, blocksize, height, width)
-        order = (0, 1, 4, 2, 5, 3)
+        apart, order = (batch, depth, blocksize, blocksize, height, width), (0, 1, 4, 2, 5, 3)
     spread = context.transpose(context.reshape(data, apart), permutation=order)
     return context.reshape(spread, [batch, depth, height * blocksize, width * blocksize])
 
 
 @rule("SpaceToDepth", 1, 13, 28)
-def space_to_depth(context: ConversionContext, data: MLOperand, *, blocksize: int, mode: str = "DCR") -> MLOperand:
+def space_to_depth(
+    context: ConversionContext, data: MLOperand, *, blocksize: int, mode: ChannelOrder = "DCR"
+) -> MLOperand:
     """Gather blocks of pixels in channels."""
     batch, channels, height, width = _image(data, blocksize)
-    if mode not in ("DCR", "CRD"):
-        refuse("attribute mode", mode, "DCR or CRD")
     rows, columns = height // blocksize, width // blocksize
     apart = context.reshape(data, [batch, channels, rows, blocksize, columns, blocksize])
     gathered = context.transpose(apart, permutation=(0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4))
     return context.reshape(gathered, [batch, channels * blocksize**2, rows, columns])
 
 
-def _image(data: MLOperand, blocksize: int) -> tuple[int, int, int, int]:
+def _image(data: MLOperand, blocksize: int) -> tuple[int, ...]:
     if data.rank != 4:
         refuse("the rank of the input", data.rank, "4")
     if blocksize < 1:
         refuse("attribute blocksize", blocksize, "at least 1")
-    batch, channels, height, width = data.shape
-    return batch, channels, height, width
+    return data.shape
 
 
 def _pad_value(context: ConversionContext, constant_value: Value | None) -> float | MLOperand:
@@ -252,37 +226,37 @@ def _pad_value(context: ConversionContext, constant_value: Value | None) -> floa
     return scalar("input constant_value", known)
 
 
+PadMode = Literal["constant", "edge", "reflect", "wrap"]
+
+
 @rule("Pad", 2, 11, 13, 18, 19, 21, 23, 24, 25)
 def pad(
     context: ConversionContext,
     data: MLOperand,
-    pads: StaticValue,
+    pads: Integers,
     value: Value | None = None,
-    axes: StaticValue | None = None,
+    axes: Integers | None = None,
     *,
-    mode: str,
+    mode: PadMode,
 ) -> MLOperand:
     """Add elements before and after those of each axis, or of some."""
-    given = integers("input pads", pads)
     if axes is None:
-        return _padded(context, data, given, mode, _pad_value(context, value))
-    chosen = counted_all(integers("input axes", axes), data.rank)
-    if len(given) != 2 * len(chosen):
-        refuse("input pads", given, f"two for each of the axes {list(chosen)}")
+        return _padded(context, data, pads, mode, _pad_value(context, value))
+    chosen = counted_all(axes, data.rank)
+    if len(pads) != 2 * len(chosen):
+        refuse("input pads", pads, f"two for each of the axes {list(chosen)}")
     everywhere = [0] * (2 * data.rank)
-    for axis, begin, end in zip(chosen, given[: len(chosen)], given[len(chosen) :], strict=True):
+    for axis, begin, end in zip(chosen, pads[: len(chosen)], pads[len(chosen) :], strict=True):
         everywhere[axis], everywhere[data.rank + axis] = begin, end
     return _padded(context, data, everywhere, mode, _pad_value(context, value))
 
 
 def _padded(
-    context: ConversionContext, data: MLOperand, pads: Sequence[int], mode: str, value: float | MLOperand
+    context: ConversionContext, data: MLOperand, pads: Sequence[int], mode: PadMode, value: float | MLOperand
 ) -> MLOperand:
     """Negative padding removes elements: exactly that is done first."""
     if len(pads) != 2 * data.rank:
         refuse("pads", tuple(pads), f"two for each axis of {list(data.shape)}")
-    if mode not in ("constant", "edge", "reflect", "wrap"):
-        refuse("attribute mode", mode, "constant, edge, reflect or wrap")
     if min(pads, default=0) < 0 and mode in ("reflect", "wrap"):
         refuse("pads", tuple(pads), f"at least 0 in the mode {mode}")
     begins, ends = pads[: data.rank], pads[data.rank :]
@@ -305,7 +279,7 @@ def _padded(
         data,
         before,
         after,
-        mode="constant" if mode == "constant" else "edge" if mode == "edge" else "reflection",
+        mode="reflection" if mode == "reflect" else mode,
         value=0 if isinstance(value, MLOperand) else value,
     )
 
@@ -322,15 +296,14 @@ def _wrapped(context: ConversionContext, data: MLOperand, begins: Sequence[int],
 
 @rule("CenterCropPad", 18)
 def center_crop_pad(
-    context: ConversionContext, data: MLOperand, shape: StaticValue, *, axes: Sequence[int] | None = None
+    context: ConversionContext, data: MLOperand, shape: Integers, *, axes: Sequence[int] | None = None
 ) -> MLOperand:
     """Cut from both ends, or add zeros there, to get the given sizes; of an odd number one more at the end."""
     chosen = range(data.rank) if axes is None else counted_all(axes, data.rank)
-    sizes = integers("input shape", shape)
-    if len(sizes) != len(chosen) or min(sizes, default=1) < 1:
-        refuse("input shape", sizes, f"{len(chosen)} numbers, each at least 1")
+    if len(shape) != len(chosen) or min(shape, default=1) < 1:
+        refuse("input shape", shape, f"{len(chosen)} numbers, each at least 1")
     pads = [0] * (2 * data.rank)
-    for axis, size in zip(chosen, sizes, strict=True):
+    for axis, size in zip(chosen, shape, strict=True):
         more = size - data.shape[axis]
         before = abs(more) // 2
         pads[axis], pads[data.rank + axis] = (before, more - before) if more > 0 else (-before, more + before)

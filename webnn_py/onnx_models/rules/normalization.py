@@ -1,6 +1,8 @@
 """Normalization."""
 
 import math
+from collections.abc import Sequence
+from typing import Literal
 
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_helpers.axes import counted
@@ -9,7 +11,7 @@ from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
 
-@rule("BatchNormalization", 7, 9, 14, 15)
+@rule("BatchNormalization", 1, 6, 7, 9, 14, 15)
 def batch_normalization(
     context: ConversionContext,
     x: MLOperand,
@@ -19,10 +21,15 @@ def batch_normalization(
     variance: MLOperand,
     *,
     epsilon: float,
+    is_test: Literal[1] | None = None,
     momentum: float,
-    training_mode: int = 0,
+    spatial: Literal[1] | None = None,
+    training_mode: bool = False,
 ) -> list[MLOperand]:
-    """Normalize with given means and variances; in training with those of the batch, and update the running ones."""
+    """Normalize with given means and variances; in training with those of the batch, and update the running ones.
+
+    Before opset 7, training is not supported, nor a mean for each element.
+    """
     if not training_mode:
         return [context.batch_normalization(x, mean, variance, scale=scale, bias=b, epsilon=epsilon)]
     reduced = [axis for axis in range(x.rank) if axis != 1]
@@ -59,40 +66,37 @@ def layer_normalization(
     *,
     axis: int,
     epsilon: float,
-    stash_type: int,
+    stash_type: Literal[1],
 ) -> list[MLOperand]:
     """Normalize over the axes from one on; WebNN computes in float32, which is what ``stash_type`` 1 asks for.
 
     The means, and the inverse standard deviations, are outputs, too: in float32.
     """
-    if stash_type != 1:
-        refuse("attribute stash_type", stash_type, "1")
     axes = range(counted(axis, x.rank), x.rank)
     normalized = x.shape[axes.start :]
-    y = context.layer_normalization(
-        x,
-        scale=_expanded(context, scale, normalized),
-        bias=None if b is None else _expanded(context, b, normalized),
-        axes=axes,
-        epsilon=epsilon,
-    )
-    if not any(context.wanted[1:]):
-        return [y]
-    return [y, *mean_and_inverse(context, x, axes.start, epsilon)]
+    scale = _expanded(context, scale, normalized)
+    bias = None if b is None else _expanded(context, b, normalized)
+    y = context.layer_normalization(x, scale=scale, bias=bias, axes=axes, epsilon=epsilon)
+    return [y, *mean_and_inverse(context, x, axes.start, epsilon)] if any(context.wanted[1:]) else [y]
 
 
 def mean_and_inverse(context: ConversionContext, x: MLOperand, first: int, epsilon: float) -> list[MLOperand]:
-    """The means over the axes from one on, and the inverse standard deviations, in float32."""
+    """Return the means over the axes from one on, and the inverse standard deviations, in float32."""
     axes = range(first, x.rank)
     wide = context.cast(x, "float32")
-    mean = context.reduce_mean(wide, axes=axes, keep_dimensions=True)
-    centred = context.sub(wide, mean)
-    variance = context.reduce_mean(context.mul(centred, centred), axes=axes, keep_dimensions=True)
+    mean, _, variance = _moments(context, wide, axes)
     return [mean, context.reciprocal(context.sqrt(context.add(variance, context.number(epsilon, wide))))]
 
 
+def _moments(context: ConversionContext, x: MLOperand, axes: Sequence[int]) -> tuple[MLOperand, MLOperand, MLOperand]:
+    """Return the means over axes, the differences from them, and the variances."""
+    mean = context.reduce_mean(x, axes=axes, keep_dimensions=True)
+    centred = context.sub(x, mean)
+    return mean, centred, context.reduce_mean(context.mul(centred, centred), axes=axes, keep_dimensions=True)
+
+
 def _expanded(context: ConversionContext, parameter: MLOperand, shape: tuple[int, ...]) -> MLOperand:
-    """ONNX lets parameters broadcast, WebNN does not."""
+    """Expand a parameter, which broadcasts in ONNX, but not in WebNN."""
     return parameter if parameter.shape == shape else context.expand(parameter, shape)
 
 
@@ -105,11 +109,9 @@ def group_normalization(
     *,
     epsilon: float,
     num_groups: int,
-    stash_type: int,
+    stash_type: Literal[1],
 ) -> MLOperand:
     """Normalize each group of channels of each sample by itself, then scale and shift each channel."""
-    if stash_type != 1:
-        refuse("attribute stash_type", stash_type, "1")
     normalized = context.reshape(_normalized_groups(context, x, num_groups, epsilon), x.shape)
     per_channel = [x.shape[1]] + [1] * (x.rank - 2)
     return context.add(context.mul(normalized, context.reshape(scale, per_channel)), context.reshape(b, per_channel))
@@ -132,7 +134,7 @@ def group_normalization_of_groups(
 
 
 def _normalized_groups(context: ConversionContext, x: MLOperand, num_groups: int, epsilon: float) -> MLOperand:
-    """Groups, normalized: [batch, groups, elements of a group]."""
+    """Return normalized groups: [batch, groups, elements of a group]."""
     if x.rank < 3 or num_groups < 1 or x.shape[1] % num_groups:
         refuse("attribute num_groups", num_groups, f"a divisor of the number of channels of {list(x.shape)}")
     groups = context.reshape(x, [x.shape[0], num_groups, math.prod(x.shape[1:]) // num_groups])
@@ -143,7 +145,7 @@ def _normalized_groups(context: ConversionContext, x: MLOperand, num_groups: int
 def local_response_normalization(
     context: ConversionContext, x: MLOperand, *, alpha: float, beta: float, bias: float, size: int
 ) -> MLOperand:
-    """X / (bias + alpha · the mean of squares over ``size`` channels around) to the power of beta."""
+    """Return x / (bias + alpha · the mean of squares over ``size`` channels around) to the power of beta."""
     if x.rank < 3 or size < 1:
         refuse("the rank of the input and attribute size", f"{x.rank} and {size}", "at least 3, and at least 1")
     squares = context.reshape(context.mul(x, x), [x.shape[0], 1, x.shape[1], math.prod(x.shape[2:])])
@@ -154,10 +156,8 @@ def local_response_normalization(
 
 
 @rule("LpNormalization", 1, 22)
-def lp_normalization(context: ConversionContext, x: MLOperand, *, axis: int, p: int) -> MLOperand:
+def lp_normalization(context: ConversionContext, x: MLOperand, *, axis: int, p: Literal[1, 2]) -> MLOperand:
     """Divide by the norm along an axis; zeros, whose norm is 0, stay zeros."""
-    if p not in (1, 2):
-        refuse("attribute p", p, "1 or 2")
     reduced = context.reduce_l1 if p == 1 else context.reduce_l2
     norm = reduced(x, axes=[counted(axis, x.rank)], keep_dimensions=True)
     zero, one = context.number(0, x), context.number(1, x)
@@ -167,8 +167,5 @@ def lp_normalization(context: ConversionContext, x: MLOperand, *, axis: int, p: 
 @rule("MeanVarianceNormalization", 9, 13)
 def mean_variance_normalization(context: ConversionContext, x: MLOperand, *, axes: tuple[int, ...]) -> MLOperand:
     """Normalize over axes; 1e-9 keeps the divisor from being 0."""
-    reduced = [counted(axis, x.rank) for axis in axes]
-    mean = context.reduce_mean(x, axes=reduced, keep_dimensions=True)
-    centred = context.sub(x, mean)
-    variance = context.reduce_mean(context.mul(centred, centred), axes=reduced, keep_dimensions=True)
+    _, centred, variance = _moments(context, x, [counted(axis, x.rank) for axis in axes])
     return context.div(centred, context.add(context.sqrt(variance), context.number(1e-9, x)))

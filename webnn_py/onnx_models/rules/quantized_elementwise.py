@@ -1,12 +1,14 @@
-"""Onnxruntime's operators from quantized tensors to quantized ones: each turns them into floats in between."""
+"""Onnxruntime's operators on quantized tensors, computed in floats."""
 
 from collections.abc import Sequence
 from functools import reduce
+from typing import Literal
 
 import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.rule_helpers.axes import counted
+from webnn_py.onnx_models.rule_helpers.windows import AutoPad, PoolingAttributes
 from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.onnx_models.rules.activation import softmax_of_rows
 from webnn_py.onnx_models.rules.conversion import dequantize, quantize
@@ -25,7 +27,7 @@ def dequantize_linear(
     *,
     axis: int = 1,
 ) -> MLOperand:
-    """As ONNX's, which had fewer data types."""
+    """Dequantize as ONNX's operator, which had fewer data types."""
     return dequantize(context, x, x_scale, x_zero_point, axis=axis)
 
 
@@ -38,7 +40,7 @@ def quantize_linear(
     *,
     axis: int = 1,
 ) -> MLOperand:
-    """Likewise."""
+    """Quantize as ONNX's operator, which had fewer data types."""
     return quantize(context, x, y_scale, y_zero_point, axis=axis)
 
 
@@ -54,7 +56,7 @@ def qlinear_add(
     c_scale: MLOperand,
     c_zero_point: MLOperand | None = None,
 ) -> MLOperand:
-    """A sum, rounded as in onnxruntime, which adds the zero point before: halves are frequent where scales match."""
+    """Add, rounding as onnxruntime does, after the zero point is added: halves are frequent where scales match."""
     terms: list[MLOperand] = []
     offset = _number(context, c_zero_point)
     for x, scale, zero_point in ((a, a_scale, a_zero_point), (b, b_scale, b_zero_point)):
@@ -65,7 +67,7 @@ def qlinear_add(
 
 
 def _rounded(context: ConversionContext, y: MLOperand, like: MLOperand) -> MLOperand:
-    """Half to even, within the range of a data type."""
+    """Round half to even, and clamp to a data type."""
     if like.data_type not in INTEGER_RANGES:
         refuse("the data type of input A", like.data_type, "a type of integers")
     lowest, highest = INTEGER_RANGES[like.data_type]
@@ -73,14 +75,14 @@ def _rounded(context: ConversionContext, y: MLOperand, like: MLOperand) -> MLOpe
 
 
 def _number(context: ConversionContext, parameter: MLOperand | None) -> MLOperand:
-    """A parameter of the whole tensor as a float; 0 if it is absent."""
+    """Return a parameter of the whole tensor as a float; 0 if it is absent."""
     if parameter is None:
         return context.constant(np.zeros((), np.float32))
     return context.cast(context.reshape(parameter, []), "float32")
 
 
 def _settled(context: ConversionContext, value: MLOperand) -> MLOperand:
-    """The same; a constant if it is known."""
+    """Return a value as a constant if it is known."""
     known = context.known(value)
     return value if known is None else context.operand(known)
 
@@ -97,7 +99,7 @@ def qlinear_mul(
     c_scale: MLOperand,
     c_zero_point: MLOperand | None = None,
 ) -> MLOperand:
-    """An element-wise product, rounded in the same way."""
+    """Multiply element by element, rounding as for a sum."""
     scale = context.mul(_number(context, a_scale), _number(context, b_scale))
     ratio = _settled(context, context.div(scale, _number(context, c_scale)))
     factors = [
@@ -121,7 +123,7 @@ def qlinear_where(
     z_scale: MLOperand,
     z_zero_point: MLOperand,
 ) -> MLOperand:
-    """A choice between two tensors."""
+    """Choose element by element."""
     chosen = context.where(
         condition, _floats(context, x, x_scale, x_zero_point), _floats(context, y, y_scale, y_zero_point)
     )
@@ -137,7 +139,7 @@ def qlinear_sigmoid(
     y_scale: MLOperand,
     y_zero_point: MLOperand | None = None,
 ) -> MLOperand:
-    """The sigmoid."""
+    """Return the sigmoid."""
     y = context.sigmoid(_floats(context, x, x_scale, x_zero_point))
     return _quantized_like(context, y, y_scale, y_zero_point, x)
 
@@ -153,7 +155,7 @@ def qlinear_leaky_relu(
     *,
     alpha: float = 0.01,
 ) -> MLOperand:
-    """A rectifier that lets a little through."""
+    """Apply a rectifier with a small slope for negative numbers."""
     y = context.leaky_relu(_floats(context, x, x_scale, x_zero_point), alpha=alpha)
     return _quantized_like(context, y, y_scale, y_zero_point, x)
 
@@ -170,7 +172,7 @@ def qlinear_softmax(
     axis: int = -1,
     opset: int,
 ) -> MLOperand:
-    """The softmax; before opset 13 over all axes from one on."""
+    """Return the softmax; before opset 13 over all axes from one on."""
     floats, first = _floats(context, x, x_scale, x_zero_point), counted(axis, x.rank)
     if opset >= 13 or first == x.rank - 1:
         y = context.softmax(floats, first)
@@ -183,7 +185,7 @@ def qlinear_softmax(
 def qlinear_concat(
     context: ConversionContext, y_scale: MLOperand, y_zero_point: MLOperand, *inputs: MLOperand, axis: int
 ) -> MLOperand:
-    """Tensors one after the other, each given with its scale and zero point."""
+    """Concatenate tensors, each with its own scale and zero point."""
     if not inputs or len(inputs) % 3:
         refuse("the number of inputs", len(inputs) + 2, "two and three for each tensor")
     tensors = [_floats(context, *inputs[index : index + 3]) for index in range(0, len(inputs), 3)]
@@ -200,9 +202,9 @@ def qlinear_global_average_pool(
     y_scale: MLOperand,
     y_zero_point: MLOperand,
     *,
-    channels_last: int = 0,
+    channels_last: bool = False,
 ) -> MLOperand:
-    """The mean over the spatial axes."""
+    """Return the mean over the spatial axes."""
     if x.rank < 3:
         refuse("the rank of input X", x.rank, "at least 3")
     axes = range(1, x.rank - 1) if channels_last else range(2, x.rank)
@@ -219,26 +221,22 @@ def qlinear_average_pool(
     y_scale: MLOperand,
     y_zero_point: MLOperand | None = None,
     *,
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    channels_last: int = 0,
-    count_include_pad: int = 0,
+    auto_pad: AutoPad = "NOTSET",
+    ceil_mode: bool = False,
+    channels_last: Literal[0] = 0,
+    count_include_pad: bool = False,
     kernel_shape: Sequence[int],
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> MLOperand:
-    """The mean of each window's elements."""
-    if channels_last:
-        refuse("attribute channels_last", channels_last, "0")
+    """Return the mean of each window's elements."""
     y = average_pool(
         context,
         _floats(context, x, x_scale, x_zero_point),
-        auto_pad=auto_pad,
+        attributes=PoolingAttributes(auto_pad=auto_pad, pads=pads, strides=strides),
         ceil_mode=ceil_mode,
         count_include_pad=count_include_pad,
         kernel_shape=kernel_shape,
-        pads=pads,
-        strides=strides,
     )
     return _quantized_like(context, y, y_scale, y_zero_point, x)
 
@@ -252,7 +250,7 @@ def _floats(
 def _quantized_like(
     context: ConversionContext, y: MLOperand, scale: MLOperand, zero_point: MLOperand | None, like: MLOperand
 ) -> MLOperand:
-    """Quantized; without a zero point, to the data type of the input and around 0."""
+    """Quantize; without a zero point, to the data type of the input, around 0."""
     if zero_point is None:
         zero_point = context.constant(np.zeros((), like.data_type))
     return quantize(context, y, scale, zero_point, axis=0)

@@ -1,17 +1,21 @@
-"""Quantized products: sums of integers, exactly, and what scales and quantizes them."""
+"""Quantized products: exact sums of integers, which are scaled and quantized."""
 
 import math
 from collections.abc import Sequence
+from functools import partial
+from typing import Literal
 
 import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.rule_helpers.axes import check_rank
+from webnn_py.onnx_models.rule_helpers.concatenation import cut
 from webnn_py.onnx_models.rule_helpers.integer_products import convolution, product, shifted
+from webnn_py.onnx_models.rule_helpers.windows import ConvolutionAttributes
 from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.onnx_models.rules.conversion import packed_in_bytes, quantize
 from webnn_py.onnx_models.rules.convolution import conv
-from webnn_py.onnx_models.rules.matrix import matmul
+from webnn_py.onnx_models.rules.matrix import TransposeAttributes, matmul, of_vectors
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
@@ -19,7 +23,7 @@ from webnn_py.operators.rules import refuse
 
 @rule("DynamicQuantizeLinear", 11)
 def dynamic_quantize(context: ConversionContext, x: MLOperand) -> list[MLOperand]:
-    """Quantize to uint8 by the range of the elements, into which 0 is taken."""
+    """Quantize to uint8 by the range of the elements and 0."""
     return context.composite(DYNAMIC_QUANTIZE, {"input": x})
 
 
@@ -31,42 +35,30 @@ def matmul_integer(
     a_zero_point: Value | None = None,
     b_zero_point: Value | None = None,
 ) -> MLOperand:
-    """A product of matrices of 8-bit integers less their zero points, as int32."""
-    rows, columns = _shape(a), _shape(b)
+    """Return a product of matrices of 8-bit integers less their zero points, as int32."""
+    rows, columns = a.shape, b.shape
     if not rows or not columns:
         refuse("the shape of a factor", [], "that of a vector or of matrices")
-    left = shifted(context, _matrix(context, a, 0), _per_row(context, a_zero_point))
-    right = shifted(context, _matrix(context, b, 1), b_zero_point)
-    summed = product(context, left, right)
-    shape = list(summed.shape)
-    if len(columns) == 1:
-        del shape[-1]
     if len(rows) == 1:
-        del shape[summed.rank - 2]
-    return summed if len(shape) == summed.rank else context.reshape(summed, shape)
-
-
-def _matrix(context: ConversionContext, x: Value, axis: int) -> Value:
-    """A vector as a matrix: a dimension of 1 stands at ``axis``."""
-    shape = _shape(x)
-    return x if len(shape) != 1 else _reshaped(context, x, [*shape[:axis], 1, *shape[axis:]])
+        a = _reshaped(context, a, [1, *rows])
+    if len(columns) == 1:
+        b = _reshaped(context, b, [*columns, 1])
+    left = shifted(context, a, _per_row(context, a_zero_point))
+    return of_vectors(context, product(context, left, shifted(context, b, b_zero_point)), rows, columns)
 
 
 def _per_row(context: ConversionContext, zero_point: Value | None) -> Value | None:
-    """A list of zero points is one for each row; a single one is for all."""
-    return zero_point if zero_point is None or len(_shape(zero_point)) != 1 else _reshaped(context, zero_point, [-1, 1])
+    """Return a list of zero points as one for each row; a single one is for all."""
+    return zero_point if zero_point is None or len(zero_point.shape) != 1 else _spread(context, zero_point, 2)
 
 
-def _shape(value: Value) -> tuple[int, ...]:
-    return tuple(value.shape)
+def _spread(context: ConversionContext, values: Value, rank: int) -> Value:
+    """Return a list as a tensor of a rank, along the first axis."""
+    return _reshaped(context, values, [math.prod(values.shape)] + [1] * (rank - 1))
 
 
 def _reshaped(context: ConversionContext, value: Value, shape: Sequence[int]) -> Value:
-    """The same elements in another shape, of which one dimension may be -1."""
-    if isinstance(value, np.ndarray):
-        return value.reshape(shape)
-    rest = math.prod(value.shape) // math.prod(size for size in shape if size != -1)
-    return context.reshape(value, [rest if size == -1 else size for size in shape])
+    return value.reshape(shape) if isinstance(value, np.ndarray) else context.reshape(value, shape)
 
 
 @rule("ConvInteger", 10)
@@ -77,41 +69,17 @@ def conv_integer(
     x_zero_point: Value | None = None,
     w_zero_point: Value | None = None,
     *,
-    auto_pad: str = "NOTSET",
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    attributes: ConvolutionAttributes,
 ) -> MLOperand:
-    """A convolution of 8-bit integers less their zero points, as int32; the padding is 0 after that."""
-
-    def convolved(images: MLOperand, filters: MLOperand) -> MLOperand:
-        return conv(
-            context,
-            images,
-            filters,
-            auto_pad=auto_pad,
-            dilations=dilations,
-            group=group,
-            kernel_shape=kernel_shape,
-            pads=pads,
-            strides=strides,
-        )
-
-    if len(_shape(w)) < 3 or len(_shape(x)) != len(_shape(w)) or _shape(x)[1] != group * _shape(w)[1]:
-        refuse(
-            "the shape of input x", _shape(x), f"such that filters {list(_shape(w))} in {group} groups slide over it"
-        )
-    filters = shifted(context, w, _per_filter(context, w_zero_point, len(_shape(w))))
-    return convolution(context, shifted(context, x, x_zero_point), filters, group, convolved)
-
-
-def _per_filter(context: ConversionContext, values: Value | None, rank: int) -> Value | None:
-    """A list with one for each filter, such that it broadcasts to the filters."""
-    if values is None or math.prod(_shape(values)) == 1:
-        return values
-    return _reshaped(context, values, [-1] + [1] * (rank - 1))
+    """Convolve 8-bit integers less their zero points, as int32; the padding is 0 after that."""
+    images, filters, group = x.shape, w.shape, attributes.group
+    if len(filters) < 3 or len(images) != len(filters) or images[1] != group * filters[1]:
+        refuse("the shape of input x", images, f"such that filters {list(filters)} in {group} groups slide over it")
+    if w_zero_point is not None and math.prod(w_zero_point.shape) > 1:
+        w_zero_point = _spread(context, w_zero_point, len(filters))
+    shifted_filters, shifted_images = shifted(context, w, w_zero_point), shifted(context, x, x_zero_point)
+    convolved = partial(conv, context, attributes=attributes)
+    return convolution(context, shifted_images, shifted_filters, group, convolved)
 
 
 @rule("QLinearMatMul", 10, 21)
@@ -126,7 +94,7 @@ def qlinear_matmul(
     y_scale: MLOperand,
     y_zero_point: MLOperand,
 ) -> MLOperand:
-    """A product of quantized matrices, quantized."""
+    """Return a product of quantized matrices, quantized."""
     y = matmul_integer(context, a, b, a_zero_point, b_zero_point)
     scales = [_by_rows(context, a_scale), b_scale]
     return _requantized(context, y, scales, y_scale, y_zero_point)
@@ -150,7 +118,7 @@ def _requantized(
     y_scale: MLOperand,
     zero_point: MLOperand,
 ) -> MLOperand:
-    """Sums of integers in steps of the factors' scales, in steps of the output's: as a whole, or by rows.
+    """Convert sums of integers from the factors' scales to the output's, one for all or one for each row.
 
     The scales make one factor first, as onnxruntime has it: otherwise what lies between two steps may be rounded to
     the other one.
@@ -179,27 +147,10 @@ def qlinear_conv(
     y_zero_point: MLOperand,
     b: MLOperand | None = None,
     *,
-    auto_pad: str,
-    dilations: Sequence[int] | None = None,
-    group: int,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    attributes: ConvolutionAttributes,
 ) -> MLOperand:
-    """A convolution of quantized images, quantized; the bias is int32, in steps of both scales."""
-    sums = conv_integer(
-        context,
-        x,
-        w,
-        x_zero_point,
-        w_zero_point,
-        auto_pad=auto_pad,
-        dilations=dilations,
-        group=group,
-        kernel_shape=kernel_shape,
-        pads=pads,
-        strides=strides,
-    )
+    """Convolve quantized images, and quantize the result; the bias is int32, in steps of both scales."""
+    sums = conv_integer(context, x, w, x_zero_point, w_zero_point, attributes=attributes)
     ones = [1] * (sums.rank - 2)
     if b is not None:
         check_rank("input B", b, 1)
@@ -218,7 +169,7 @@ def dynamic_quantize_matmul(
     b_zero_point: Value | None = None,
     bias: MLOperand | None = None,
 ) -> MLOperand:
-    """A product with a quantized matrix; the first factor is quantized by its own range on the way."""
+    """Return a product with a quantized matrix; the first factor is quantized by its own range on the way."""
     quantized, scale, zero_point = dynamic_quantize(context, a)
     return matmul_integer_to_float(context, quantized, b, scale, b_scale, zero_point, b_zero_point, bias)
 
@@ -234,7 +185,7 @@ def matmul_integer_to_float(
     b_zero_point: Value | None = None,
     bias: MLOperand | None = None,
 ) -> MLOperand:
-    """A product of quantized matrices as float, plus a bias."""
+    """Return a product of quantized matrices as float, plus a bias."""
     y = _scaled(context, matmul_integer(context, a, b, a_zero_point, b_zero_point), context.mul(a_scale, b_scale))
     return y if bias is None else context.add(y, bias)
 
@@ -252,27 +203,20 @@ def qgemm(
     y_scale: MLOperand | None = None,
     y_zero_point: MLOperand | None = None,
     *,
-    alpha: float = 1.0,
-    transA: int = 0,  # noqa: N803 - ONNX's name
-    transB: int = 0,  # noqa: N803 - ONNX's name
+    attributes: TransposeAttributes,
 ) -> MLOperand:
     """Alpha · A · B plus C, in int32 in steps of both scales; quantized where an output scale is given."""
-    sums = matmul_integer(
-        context,
-        _transposed(context, a) if transA else a,
-        _transposed(context, b) if transB else b,
-        a_zero_point,
-        b_zero_point,
+    a, b = (
+        x if not is_transposed else context.transpose(x) if isinstance(x, MLOperand) else x.T
+        for x, is_transposed in ((a, attributes.transA), (b, attributes.transB))
     )
+    sums = matmul_integer(context, a, b, a_zero_point, b_zero_point)
+    alpha = attributes.alpha
     scale = a_scale if alpha == 1 else context.mul(a_scale, context.number(alpha, a_scale))
     total = sums if c is None else context.add(sums, c)
     if y_scale is None or y_zero_point is None:
         return _scaled(context, total, context.mul(scale, b_scale))
     return _requantized(context, total, [scale, b_scale], y_scale, y_zero_point)
-
-
-def _transposed(context: ConversionContext, x: Value) -> Value:
-    return x.T if isinstance(x, np.ndarray) else context.transpose(x)
 
 
 @rule("com.microsoft.MatMulNBits", 1)
@@ -288,62 +232,53 @@ def matmul_nbits(
     K: int,  # noqa: N803 - ONNX's name
     N: int,  # noqa: N803 - ONNX's name
     accuracy_level: int = 0,
-    bits: int = 4,
+    bits: Literal[2, 4, 8] = 4,
     block_size: int,
-    weight_prepacked: int = 0,
+    weight_prepacked: Literal[0] = 0,
 ) -> MLOperand:
-    """A product with a matrix of weights of a few bits, with a scale for each block of a column.
+    """Return a product with a matrix of weights of a few bits, with a scale for each block of a column.
 
     ``accuracy_level`` allows coarser arithmetic, which is not made use of.
     """
-    if bits not in (2, 4, 8):
-        refuse("attribute bits", bits, "2, 4 or 8")
     if g_idx is not None:
         refuse("input g_idx", "given", "absent: weights in an order of their own are not supported")
-    if weight_prepacked:
-        refuse("attribute weight_prepacked", weight_prepacked, "0: other layouts are a device's own")
     if min(K, N, block_size) < 1:
         refuse("attributes K, N and block_size", f"{K}, {N} and {block_size}", "at least 1")
     blocks = -(-K // block_size)
     context.reserve(N * blocks * block_size)
     by_block = context.reshape(scales, [N, blocks])
-    has_integer_points = zero_points is None or (isinstance(zero_points, np.ndarray) and zero_points.dtype == np.uint8)
-    if context.has_four_bits and bits == 4 and has_integer_points and block_size % 2 == 0:
-        matrix = _of_four_bits(context, b, by_block, zero_points, block_size)
-        return _times_columns(context, a, matrix, bias, K)
+    known = zero_points if isinstance(zero_points, np.ndarray) and zero_points.dtype == np.uint8 else None
+    if context.has_four_bits and bits == 4 and block_size % 2 == 0 and (zero_points is None or known is not None):
+        return _times_columns(context, a, _of_four_bits(context, b, by_block, known, block_size), bias, K)
     weights = context.constant(_unpacked(b, bits, N, blocks * block_size))
-    if zero_points is None:
+    if zero_points is not None and known is None:
+        if isinstance(zero_points, MLOperand) and zero_points.data_type == "uint8":
+            refuse("input zero_points", "computed when the graph runs", "known while building")
+        matrix = _with_float_points(context, weights, by_block, context.operand(zero_points))
+        return _times_columns(context, a, matrix, bias, K)
+    if known is None:
         context.reserve(N * blocks)
-        points = context.constant(np.full([N, blocks], 1 << (bits - 1), np.uint8))
-    elif isinstance(zero_points, np.ndarray) and zero_points.dtype == np.uint8:
-        points = context.constant(_unpacked(zero_points, bits, N, blocks))
-    elif zero_points.dtype == np.uint8 if isinstance(zero_points, np.ndarray) else zero_points.data_type == "uint8":
-        refuse("input zero_points", "computed when the graph runs", "known while building")
+        points = np.full([N, blocks], 1 << (bits - 1), np.uint8)
     else:
-        return _with_float_points(context, a, weights, by_block, context.operand(zero_points), bias, K)
-    matrix = context.dequantize_linear(weights, by_block, points)
+        points = _unpacked(known, bits, N, blocks)
+    matrix = context.dequantize_linear(weights, by_block, context.constant(points))
     return _times_columns(context, a, matrix, bias, K)
 
 
 def _of_four_bits(
-    context: ConversionContext, b: StaticValue, scales: MLOperand, zero_points: Value | None, block_size: int
+    context: ConversionContext, b: StaticValue, scales: MLOperand, zero_points: StaticValue | None, block_size: int
 ) -> MLOperand:
-    """The matrix of which the device keeps four bits an element: their order is WebNN's."""
+    """Return the matrix of which the device keeps four bits an element: their order is WebNN's."""
     rows, blocks = scales.shape
-    if zero_points is None:
-        points = np.full([rows, blocks], 8, np.uint8)
-    else:
-        assert isinstance(zero_points, np.ndarray)  # noqa: S101 - for type checkers
-        points = _unpacked(zero_points, 4, rows, blocks)
+    points = np.full([rows, blocks], 8, np.uint8) if zero_points is None else _unpacked(zero_points, 4, rows, blocks)
     _check_packed(b, 4, rows, blocks * block_size)
     weights = context.four_bits(b.reshape(-1), "uint4", [rows, blocks * block_size])
-    return context.dequantize_linear(
-        weights, scales, context.four_bits(packed_in_bytes(points), "uint4", [rows, blocks])
-    )
+    zeros = context.four_bits(packed_in_bytes(points), "uint4", [rows, blocks])
+    return context.dequantize_linear(weights, scales, zeros)
 
 
 def _unpacked(packed: StaticValue, bits: int, rows: int, columns: int) -> StaticValue:
-    """Rows of integers of a few bits, the first in the lowest bits of a byte; each row starts a byte."""
+    """Unpack rows of integers of a few bits, the first in the lowest bits of a byte; each row starts a byte."""
     _check_packed(packed, bits, rows, columns)
     flat = packed.reshape(rows, -1)
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
@@ -359,27 +294,18 @@ def _check_packed(packed: StaticValue, bits: int, rows: int, columns: int) -> No
 
 
 def _with_float_points(
-    context: ConversionContext,
-    a: MLOperand,
-    weights: MLOperand,
-    scales: MLOperand,
-    points: MLOperand,
-    bias: MLOperand | None,
-    length: int,
+    context: ConversionContext, weights: MLOperand, scales: MLOperand, points: MLOperand
 ) -> MLOperand:
-    """Zero points that lie between integers: (w - point) · scale, block by block."""
+    """Dequantize with zero points between integers: (w - point) · scale, block by block."""
     rows, blocks = scales.shape
     in_blocks = context.reshape(context.cast(weights, scales.data_type), [rows, blocks, weights.shape[1] // blocks])
     centred = context.sub(in_blocks, context.reshape(points, [rows, blocks, 1]))
-    matrix = context.mul(centred, context.reshape(scales, [rows, blocks, 1]))
-    return _times_columns(context, a, context.reshape(matrix, weights.shape), bias, length)
+    return context.reshape(context.mul(centred, context.reshape(scales, [rows, blocks, 1])), weights.shape)
 
 
 def _times_columns(
     context: ConversionContext, a: MLOperand, matrix: MLOperand, bias: MLOperand | None, length: int
 ) -> MLOperand:
-    """A · matrix, which has its columns as rows, with some more elements at their ends."""
-    if matrix.shape[1] != length:
-        matrix = context.slice(matrix, [0, 0], [matrix.shape[0], length])
-    y = matmul(context, a, context.transpose(matrix))
+    """Multiply A by a transposed matrix, of which each row may have padding at its end."""
+    y = matmul(context, a, context.transpose(cut(context, matrix, 1, 0, length)))
     return y if bias is None else context.add(y, bias)

@@ -1,14 +1,14 @@
-"""Recurrent networks of quantized weights, of which each step quantizes the state by its own range."""
+"""Recurrent networks of quantized weights; each step quantizes the state by its range."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
-from webnn_py.onnx_models.rule_helpers.axes import check_rank, integers
+from webnn_py.onnx_models.rule_helpers.axes import check_rank
 from webnn_py.onnx_models.rule_helpers.integer_products import bytes_of
-from webnn_py.onnx_models.rule_table.declaration import rule
+from webnn_py.onnx_models.rule_table.declaration import Integers, rule
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE_LSTM
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
@@ -27,7 +27,7 @@ def dynamic_quantize_lstm(
     w: Value,
     r: Value,
     b: Value | None,
-    sequence_lens: StaticValue | None,
+    sequence_lens: Integers | None,
     initial_h: Value | None,
     initial_c: Value | None,
     p: MLOperand | None,
@@ -40,9 +40,9 @@ def dynamic_quantize_lstm(
     activation_beta: Sequence[float] | None = None,
     activations: Sequence[str] | None = None,
     clip: float = 0.0,
-    direction: str = "forward",
+    direction: Literal["forward", "reverse", "bidirectional"] = "forward",
     hidden_size: int,
-    input_forget: int = 0,
+    input_forget: bool = False,
 ) -> list[MLOperand]:
     """Long short-term memory whose products are of integers, of the input and of each state as they are quantized."""
     if clip or input_forget or activation_alpha or activation_beta:
@@ -50,19 +50,18 @@ def dynamic_quantize_lstm(
     plain = ("sigmoid", "tanh", "tanh")
     if activations and any(name.lower() != plain[index % 3] for index, name in enumerate(activations)):
         refuse("attribute activations", tuple(activations), "Sigmoid, Tanh and Tanh")
-    if direction not in DIRECTIONS:
-        refuse("attribute direction", direction, ", ".join(DIRECTIONS))
     check_rank("input X", x, 3)
     steps, batch, _ = x.shape
     if steps > MOST_STEPS:
         refuse(
             "the number of steps", steps, f"at most {MOST_STEPS}: give the sequence in parts, with the states between"
         )
-    lengths = () if sequence_lens is None else integers("input sequence_lens", sequence_lens)
-    if any(length != steps for length in lengths):
-        refuse("input sequence_lens", lengths, f"{steps} everywhere, the number of steps")
+    if any(length != steps for length in sequence_lens or ()):
+        refuse("input sequence_lens", sequence_lens, f"{steps} everywhere, the number of steps")
     count = len(DIRECTIONS[direction])
-    _check_shapes(context, (w, w_zero_point, w_scale), (r, r_zero_point, r_scale), (count, x.shape[2], hidden_size))
+    factors = {"w": (w, w_zero_point, w_scale), "r": (r, r_zero_point, r_scale)}
+    for (name, given), rows in zip(factors.items(), (x.shape[2], hidden_size), strict=True):
+        _check_shapes(name.upper(), given, (count, rows, 4 * hidden_size))
     zeros = context.constant(np.zeros([batch, hidden_size], np.float32))
     states = [_by_direction(context, item, count, zeros) for item in (initial_h, initial_c)]
     biases, peepholes = _split(context, b, count), _split(context, p, count)
@@ -70,7 +69,7 @@ def dynamic_quantize_lstm(
     for index, is_backward in enumerate(DIRECTIONS[direction]):
         operands = {"x": x, "hidden_state": states[0][index], "cell_state": states[1][index]}
         ends = {}
-        for name, weights in {"w": (w, w_zero_point, w_scale), "r": (r, r_zero_point, r_scale)}.items():
+        for name, weights in factors.items():
             factor, ends[f"{name}_ends"] = _factor(context, name, [_at(context, item, index) for item in weights])
             operands |= factor
         if biases is not None:
@@ -82,25 +81,20 @@ def dynamic_quantize_lstm(
     return [context.concat(list(sequences), 1), context.concat(list(hidden), 0), context.concat(list(cells), 0)]
 
 
-def _check_shapes(
-    context: ConversionContext,
-    w: tuple[Value, Value, Value],
-    r: tuple[Value, Value, Value],
-    sizes: tuple[int, int, int],
-) -> None:
-    count, size, hidden = sizes
-    for name, (weights, zero_point, scale), rows in (("W", w, size), ("R", r, hidden)):
-        if tuple(weights.shape) != (count, rows, 4 * hidden):
-            refuse(f"the shape of input {name}", tuple(weights.shape), str([count, rows, 4 * hidden]))
-        for kind, item in (("scale", scale), ("zero_point", zero_point)):
-            if tuple(item.shape) not in {(count,), (count, 4 * hidden)}:
-                refuse(f"the shape of input {name}_{kind}", tuple(item.shape), f"[{count}] or [{count}, {4 * hidden}]")
+def _check_shapes(name: str, given: Sequence[Value], shape: tuple[int, int, int]) -> None:
+    weights, zero_point, scale = given
+    if weights.shape != shape:
+        refuse(f"the shape of input {name}", weights.shape, str(list(shape)))
+    count, _, width = shape
+    for kind, item in (("scale", scale), ("zero_point", zero_point)):
+        if item.shape not in {(count,), (count, width)}:
+            refuse(f"the shape of input {name}_{kind}", item.shape, f"[{count}] or [{count}, {width}]")
 
 
 def _factor(
     context: ConversionContext, name: str, weights: Sequence[Value]
 ) -> tuple[Mapping[str, MLOperand], Sequence[int]]:
-    """Weights, zero point and scale of one direction as operands, and where their rows are cut."""
+    """Return weights, zero point and scale of one direction as operands, and where their rows are cut."""
     matrix, zero_point, scale = weights
     factor = bytes_of(context, matrix, zero_point)
     operands = {name: factor.integers, f"{name}_scale": context.operand(scale)}
@@ -110,7 +104,7 @@ def _factor(
 
 
 def _at(context: ConversionContext, value: Value, index: int) -> Value:
-    """The part of one direction."""
+    """Return the part of one direction."""
     if isinstance(value, np.ndarray):
         part: StaticValue = np.asarray(value[index])
         return part
@@ -118,12 +112,8 @@ def _at(context: ConversionContext, value: Value, index: int) -> Value:
     return context.reshape(context.slice(value, [index] + [0] * (value.rank - 1), sizes), sizes[1:])
 
 
-def _operand_at(context: ConversionContext, value: Value, index: int) -> MLOperand:
-    return context.operand(_at(context, value, index))
-
-
 def _split(context: ConversionContext, values: Value | None, count: int) -> list[Value] | None:
-    """The parts of all directions; each has a multiple of the hidden units."""
+    """Return the parts of all directions; each has a multiple of the hidden units."""
     if values is None:
         return None
     if len(values.shape) != 2 or values.shape[0] < count:  # as which it is refused
@@ -144,6 +134,6 @@ def _sum_of_halves(context: ConversionContext, bias: Value) -> MLOperand:
 def _by_direction(context: ConversionContext, state: Value | None, count: int, zeros: MLOperand) -> Sequence[MLOperand]:
     if state is None:
         return [zeros] * count
-    if tuple(state.shape) != (count, *zeros.shape):
-        refuse("the shape of an initial state", tuple(state.shape), str([count, *zeros.shape]))
-    return [_operand_at(context, state, index) for index in range(count)]
+    if state.shape != (count, *zeros.shape):
+        refuse("the shape of an initial state", state.shape, str([count, *zeros.shape]))
+    return [context.operand(_at(context, state, index)) for index in range(count)]

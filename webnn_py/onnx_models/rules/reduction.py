@@ -1,14 +1,13 @@
 """Reductions, arg-reductions and the cumulative sum."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from onnx import TensorProto
 
-from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue
-from webnn_py.onnx_models.rule_helpers.axes import counted, counted_all, integer, integers
-from webnn_py.onnx_models.rule_table.declaration import rule
+from webnn_py.onnx_models.conversion.context import ConversionContext
+from webnn_py.onnx_models.rule_helpers.axes import counted, counted_all
+from webnn_py.onnx_models.rule_table.declaration import Integer, Integers, rule
 from webnn_py.onnx_models.rules import unary
 from webnn_py.operators import reduction
 from webnn_py.operators.casting import INTEGER_RANGES
@@ -18,29 +17,31 @@ from webnn_py.operators.operand import MLOperand
 LEAVES_SINGLE_ELEMENTS = ("ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
 """Reductions that leave an element as it is when they reduce nothing else with it."""
 OF_FLOATS = (reduction.reduce_l2, reduction.reduce_mean)
-"""Reductions that WebNN has of floats only, and that are integers of integers when they are cut off."""
+"""Reductions that WebNN has for floats only; those of integers are truncated to integers."""
 
 
 def _reduction(name: str, operator: Operator[..., Any], *versions: int) -> None:
     """Register a reduction."""
 
     @rule(name, *versions)
-    def reduce(
+    def convert(
         context: ConversionContext,
         data: MLOperand,
-        axes: StaticValue | None = None,
+        axes: Integers | None = None,
         *,
-        keepdims: int,
-        noop_with_empty_axes: int = 0,
+        keepdims: bool,
+        noop_with_empty_axes: bool = False,
     ) -> MLOperand:
-        given = () if axes is None else integers("input axes", axes)
-        if not given and noop_with_empty_axes:
+        if not axes and noop_with_empty_axes:
             return _alone(context, name, data)
-        return _reduced(context, operator, data, given, keepdims)
+        chosen = counted_all(axes, data.rank) if axes else tuple(range(data.rank))
+        if operator in OF_FLOATS and data.data_type in INTEGER_RANGES:
+            return _integers_reduced(context, operator, data, axes=chosen, keep_dimensions=keepdims)
+        return context.apply(operator, data, axes=chosen, keep_dimensions=keepdims)
 
 
 def _alone(context: ConversionContext, name: str, data: MLOperand) -> MLOperand:
-    """Each element reduced by itself."""
+    """Reduce each element by itself."""
     if name in LEAVES_SINGLE_ELEMENTS:
         return data
     if name == "ReduceSumSquare":
@@ -48,23 +49,14 @@ def _alone(context: ConversionContext, name: str, data: MLOperand) -> MLOperand:
     return context.log(data) if name == "ReduceLogSum" else unary.absolute(context, data)
 
 
-def _reduced(
-    context: ConversionContext, operator: Operator[..., Any], data: MLOperand, axes: Sequence[int], keepdims: int
-) -> MLOperand:
-    chosen = counted_all(axes, data.rank) if axes else tuple(range(data.rank))
-    if operator in OF_FLOATS and data.data_type in INTEGER_RANGES:
-        return _integers_reduced(context, operator, data, chosen, keepdims)
-    return context.apply(operator, data, axes=chosen, keep_dimensions=bool(keepdims))
-
-
 def _integers_reduced(
-    context: ConversionContext, operator: Operator[..., Any], data: MLOperand, axes: Sequence[int], keepdims: int
+    context: ConversionContext, operator: Operator[..., Any], data: MLOperand, **options: Any
 ) -> MLOperand:
-    """The mean, exactly, or the root of the sum of squares, cut off to an integer."""
+    """Return the mean, exactly, or the root of the sum of squares, cut off to an integer."""
     if operator is reduction.reduce_mean:
-        total = context.reduce_sum(data, axes=axes, keep_dimensions=bool(keepdims))
-        return context.div(total, context.number(math.prod(data.shape[axis] for axis in axes), data))
-    squares = context.reduce_sum_square(data, axes=axes, keep_dimensions=bool(keepdims))
+        total = context.reduce_sum(data, **options)
+        return context.div(total, context.number(math.prod(data.shape[axis] for axis in options["axes"]), data))
+    squares = context.reduce_sum_square(data, **options)
     return context.cast(context.sqrt(context.cast(squares, "float32")), data.data_type)
 
 
@@ -80,43 +72,35 @@ _reduction("ReduceSum", reduction.reduce_sum, 1, 11, 13)
 _reduction("ReduceSumSquare", reduction.reduce_sum_square, 1, 11, 13, 18)
 
 
-@rule("ArgMax", 1, 11, 12, 13)
-def arg_max(
-    context: ConversionContext, data: MLOperand, *, axis: int, keepdims: int, select_last_index: int = 0
-) -> MLOperand:
-    """The index of the greatest element, the first or the last of equals."""
-    return _arg_reduced(context, reduction.arg_max, data, axis, keepdims, select_last_index)
+def _arg_reduction(onnx_operator: str, operator: Operator[..., Any]) -> None:
+    """Register a rule for the index of an extreme, the first or the last of equals."""
+
+    @rule(onnx_operator, 1, 11, 12, 13)
+    def convert(
+        context: ConversionContext, data: MLOperand, *, axis: int, keepdims: bool, select_last_index: bool = False
+    ) -> MLOperand:
+        axis = counted(axis, data.rank)
+        if select_last_index:  # the first of the reversed elements, counted from the end
+            data = context.reverse(data, axes=[axis])
+        data_type = context.data_type("the data type of the output", TensorProto.INT64)
+        index = context.apply(operator, data, axis, keep_dimensions=keepdims, output_data_type=data_type)
+        return context.sub(context.number(data.shape[axis] - 1, index), index) if select_last_index else index
 
 
-@rule("ArgMin", 1, 11, 12, 13)
-def arg_min(
-    context: ConversionContext, data: MLOperand, *, axis: int, keepdims: int, select_last_index: int = 0
-) -> MLOperand:
-    """The index of the least element, the first or the last of equals."""
-    return _arg_reduced(context, reduction.arg_min, data, axis, keepdims, select_last_index)
-
-
-def _arg_reduced(
-    context: ConversionContext, operator: Operator[..., Any], data: MLOperand, axis: int, keepdims: int, last: int
-) -> MLOperand:
-    axis = counted(axis, data.rank)
-    if last:  # the first of the reversed elements, counted from the end
-        data = context.reverse(data, axes=[axis])
-    data_type = context.data_type("the data type of the output", TensorProto.INT64)
-    index = context.apply(operator, data, axis, keep_dimensions=bool(keepdims), output_data_type=data_type)
-    return context.sub(context.number(data.shape[axis] - 1, index), index) if last else index
+_arg_reduction("ArgMax", reduction.arg_max)
+_arg_reduction("ArgMin", reduction.arg_min)
 
 
 @rule("CumProd", 26)
 def cumulative_product(
-    context: ConversionContext, x: MLOperand, axis: StaticValue, *, exclusive: int, reverse: int
+    context: ConversionContext, x: MLOperand, axis: Integer, *, exclusive: bool, reverse: bool
 ) -> MLOperand:
-    """Products of the elements up to each: of twice as many at each step."""
-    along = counted(integer("input axis", axis), x.rank)
+    """Compute cumulative products, over twice as many elements at each step."""
+    along = counted(axis, x.rank)
     size = x.shape[along]
 
     def shifted(value: MLOperand, by: int) -> MLOperand:
-        """The elements before, or with ``reverse`` after; ones where there are none."""
+        """Shift elements forward, or with ``reverse`` backward, and fill with ones."""
         ones, none = [by if other == along else 0 for other in range(x.rank)], [0] * x.rank
         padded = context.pad(value, none if reverse else ones, ones if reverse else none, value=1)
         return context.slice(padded, ones if reverse else none, x.shape)
@@ -131,8 +115,7 @@ def cumulative_product(
 
 @rule("CumSum", 11, 14)
 def cumulative_sum(
-    context: ConversionContext, x: MLOperand, axis: StaticValue, *, exclusive: int, reverse: int
+    context: ConversionContext, x: MLOperand, axis: Integer, *, exclusive: bool, reverse: bool
 ) -> MLOperand:
-    """Sums of the elements up to each, along an axis."""
-    counted_axis = counted(integer("input axis", axis), x.rank)
-    return context.cumulative_sum(x, counted_axis, exclusive=bool(exclusive), reversed=bool(reverse))
+    """Compute cumulative sums along an axis."""
+    return context.cumulative_sum(x, counted(axis, x.rank), exclusive=exclusive, reversed=reverse)

@@ -1,60 +1,33 @@
-"""Resizing. WebNN knows one rule of coordinates, half_pixel, along two axes of four; what it lacks is composed."""
+"""Resizing. WebNN has one rule of coordinates, half_pixel, along two axes of four; others are composed."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
-from webnn_py.onnx_models.rule_helpers.axes import counted_all, integers, numbers
-from webnn_py.onnx_models.rule_table.declaration import rule
+from webnn_py.onnx_models.rule_helpers.axes import counted_all, numbers
+from webnn_py.onnx_models.rule_table.declaration import Integers, Numbers, rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.resampling import InterpolationMode
 from webnn_py.operators.rules import check_length, check_positive, refuse
 
+PlainMode = Literal["nearest", "linear"]
+Mode = Literal["nearest", "linear", "cubic"]
+Policy = Literal["stretch", "not_larger", "not_smaller"]
+
 Coordinates = NDArray[np.float64]
 
 LARGEST_SCALE = 2**31
-"""No axis is so long."""
+"""Longer than any axis."""
 
 BYTES_AN_ELEMENT = 128
 """The bytes that computing the coordinates of one new element takes."""
-
-
-@attrs.frozen
-class Interpolation:
-    """The share of an element in another one, by their distance.
-
-    Attributes:
-        mode: "linear" or "cubic".
-        slope: of the cubic at 1.
-        antialias: whether it is made wider where an axis shrinks.
-        exclude_outside: whether elements beyond the ends count nothing, instead of being those at the ends.
-    """
-
-    mode: str
-    slope: float
-    antialias: bool
-    exclude_outside: bool
-
-    @property
-    def reach(self) -> int:
-        """The distance from which on it is 0."""
-        return 1 if self.mode == "linear" else 2
-
-    def shares(self, distances: Coordinates) -> Coordinates:
-        """Its values."""
-        x, a = np.abs(distances), self.slope
-        if self.mode == "linear":
-            shares: Coordinates = np.maximum(0, 1 - x)
-            return shares
-        outer = np.where(x < self.reach, ((x - 5) * x + 8) * x * a - 4 * a, 0)
-        return np.where(x <= 1, ((a + 2) * x - (a + 3)) * x * x + 1, outer)
 
 
 @attrs.frozen(kw_only=True)
@@ -62,18 +35,36 @@ class Manner:
     """Options of resizing that hold for all axes.
 
     Attributes:
-        mode: "nearest", "linear" or "cubic".
+        mode: how elements between the old ones are computed.
         transformation: where new elements lie among the old ones.
-        rounding: which of two is the nearest.
-        kernel: by what those between are computed, unless the nearest one is taken.
-        outside: what an element beyond the region has, when ``transformation`` is tf_crop_and_resize.
+        rounding: which of two elements is the nearest.
+        slope: of the cubic at 1.
+        antialias: whether interpolation reaches farther where an axis shrinks.
+        exclude_outside: whether elements beyond the ends count nothing, instead of being those at the ends.
+        outside: the value of an element beyond the region, when ``transformation`` is tf_crop_and_resize.
     """
 
-    mode: str
+    mode: Mode
     transformation: str
     rounding: str
-    kernel: Interpolation
+    slope: float = 0.0
+    antialias: bool = False
+    exclude_outside: bool = False
     outside: float = 0.0
+
+    @property
+    def reach(self) -> int:
+        """The distance from which on an old element has no share in a new one."""
+        return 1 if self.mode == "linear" else 2
+
+    def shares(self, distances: Coordinates) -> Coordinates:
+        """Return the shares of old elements in new ones, by their distances."""
+        x, a = np.abs(distances), self.slope
+        if self.mode == "linear":
+            shares: Coordinates = np.maximum(0, 1 - x)
+            return shares
+        outer = np.where(x < self.reach, ((x - 5) * x + 8) * x * a - 4 * a, 0)
+        return np.where(x <= 1, ((a + 2) * x - (a + 3)) * x * x + 1, outer)
 
 
 @attrs.frozen
@@ -95,7 +86,7 @@ class ResizedAxis:
     region: tuple[float, float] = (0.0, 1.0)
 
     def old(self, places: Coordinates) -> Coordinates:
-        """Return new places in the old coordinates; as integers as far as possible, so that ties are ties."""
+        """Return new places in the old coordinates; with integer arithmetic where possible, so that ties are exact."""
         exact = math.isclose(self.step * self.new_size, self.size, rel_tol=1e-6)
         return places * self.size / self.new_size if exact else places * self.step
 
@@ -118,14 +109,14 @@ class ResizedAxis:
         return coordinates[transformation]
 
     def _in_region(self, places: Coordinates) -> Coordinates:
-        """From one end of the region to the other; of a single element, in its middle."""
+        """Return coordinates from one end of the region to the other; of a single element, its middle."""
         begin, end = self.region
         if self.new_size == 1:
             return np.array([(begin + end) / 2 * (self.size - 1)])
         return (begin + places * (end - begin) / (self.new_size - 1)) * (self.size - 1)
 
     def nearest(self, coordinates: Coordinates, rounding: str) -> NDArray[np.int64]:
-        """The old element that is nearest to each coordinate."""
+        """Return the old element that is nearest to each coordinate."""
         rounded = {
             "ceil": np.ceil(coordinates),
             "floor": np.floor(coordinates),
@@ -136,20 +127,20 @@ class ResizedAxis:
             refuse("attribute nearest_mode", rounding, ", ".join(rounded))
         return np.clip(rounded[rounding], 0, self.size - 1).astype(np.int64)
 
-    def weights_length(self, kernel: Interpolation) -> int:
+    def weights_length(self, manner: Manner) -> int:
         """Return the bytes that computing the weights takes."""
-        taps = 2 * kernel.reach * (1 + max(1, self.step if kernel.antialias else 1))
+        taps = 2 * manner.reach * (1 + max(1, self.step if manner.antialias else 1))
         return math.ceil(self.new_size * (self.size + 8 * taps) * np.dtype(np.float64).itemsize)
 
-    def weights(self, coordinates: Coordinates, kernel: Interpolation) -> NDArray[np.float64]:
+    def weights(self, coordinates: Coordinates, manner: Manner) -> NDArray[np.float64]:
         """Return the share of each old element in each new one, [new_size, size]; beyond the ends, these repeat."""
-        scale = min(1.0, 1 / self.step) if kernel.antialias else 1.0
-        reach = math.ceil(kernel.reach / scale)
+        scale = min(1.0, 1 / self.step) if manner.antialias else 1.0
+        reach = math.ceil(manner.reach / scale)
         taps = np.floor(coordinates)[:, np.newaxis] + np.arange(1 - reach, 1 + reach)
-        shares = kernel.shares((taps - coordinates[:, np.newaxis]) * scale)
-        if kernel.exclude_outside:
+        shares = manner.shares((taps - coordinates[:, np.newaxis]) * scale)
+        if manner.exclude_outside:
             shares = np.where((taps >= 0) & (taps < self.size), shares, 0)
-        if kernel.exclude_outside or kernel.antialias:
+        if manner.exclude_outside or manner.antialias:
             total = shares.sum(axis=1, keepdims=True)
             shares = shares / np.where(total == 0, 1, total)
         weights: Coordinates = np.zeros([self.new_size, self.size])
@@ -159,30 +150,24 @@ class ResizedAxis:
 
 
 @rule("Upsample", 7, 9)
-def upsample(context: ConversionContext, x: MLOperand, scales: StaticValue, *, mode: str) -> MLOperand:
+def upsample(context: ConversionContext, x: MLOperand, scales: Numbers, *, mode: PlainMode) -> MLOperand:
     """Enlarge; coordinates are not shifted."""
-    given = numbers("input scales", scales)
-    if min(given, default=1) < 1:
-        refuse("scales", given, "at least 1 in this version of the operator")
-    return _unshifted(context, x, mode, given)
+    if min(scales, default=1) < 1:
+        refuse("scales", scales, "at least 1 in this version of the operator")
+    return resize_unshifted(context, x, scales, mode=mode)
 
 
 @rule("Resize", 10)
-def resize_unshifted(context: ConversionContext, x: MLOperand, scales: StaticValue, *, mode: str) -> MLOperand:
-    """Enlarge or shrink; coordinates are not shifted."""
-    return _unshifted(context, x, mode, numbers("input scales", scales))
+def resize_unshifted(context: ConversionContext, x: MLOperand, scales: Numbers, *, mode: PlainMode) -> MLOperand:
+    """Enlarge or shrink; coordinates are not shifted.
 
-
-def _unshifted(context: ConversionContext, x: MLOperand, mode: str, scales: Sequence[float]) -> MLOperand:
-    """Of two elements onnxruntime takes the first along an axis that grows, and the second along one that shrinks."""
-    if mode not in ("nearest", "linear"):
-        refuse("attribute mode", mode, "nearest or linear")
-    kernel = Interpolation(mode, 0.0, antialias=False, exclude_outside=False)
+    Of two elements onnxruntime takes the first along an axis that grows, and the second along one that shrinks.
+    """
     stretches = _by_scales(x, range(x.rank), scales)
     for rounding, shrinks in (("floor", False), ("ceil", True)):
         chosen = [item for item in stretches if (item.step > 1) is shrinks]
         if chosen:
-            manner = Manner(mode=mode, transformation="asymmetric", rounding=rounding, kernel=kernel)
+            manner = Manner(mode=mode, transformation="asymmetric", rounding=rounding)
             x = _resized(context, x, chosen, manner)
     return x
 
@@ -192,27 +177,25 @@ def resize(
     context: ConversionContext,
     x: MLOperand,
     roi: Value | None = None,
-    scales: StaticValue | None = None,
-    sizes: StaticValue | None = None,
+    scales: Numbers | None = None,
+    sizes: Integers | None = None,
     *,
-    antialias: int = 0,
+    antialias: bool = False,
     axes: Sequence[int] | None = None,
     coordinate_transformation_mode: str,
     cubic_coeff_a: float,
-    exclude_outside: int,
+    exclude_outside: bool,
     extrapolation_value: float,
-    keep_aspect_ratio_policy: str = "stretch",
-    mode: str,
+    keep_aspect_ratio_policy: Policy = "stretch",
+    mode: Mode,
     nearest_mode: str,
 ) -> MLOperand:
     """Enlarge or shrink."""
-    if mode not in ("nearest", "linear", "cubic"):
-        refuse("attribute mode", mode, "nearest, linear or cubic")
     chosen = range(x.rank) if axes is None else counted_all(axes, x.rank)
-    if scales is not None and scales.size:
-        stretches = _by_scales(x, chosen, numbers("input scales", scales))
-    elif sizes is not None and sizes.size:
-        stretches = _by_sizes(x, chosen, integers("input sizes", sizes), keep_aspect_ratio_policy)
+    if scales:
+        stretches = _by_scales(x, chosen, scales)
+    elif sizes:
+        stretches = _by_sizes(x, chosen, sizes, keep_aspect_ratio_policy)
     else:
         refuse("scales and sizes", "absent", "given, one of them")
     if coordinate_transformation_mode == "tf_crop_and_resize":
@@ -221,7 +204,9 @@ def resize(
         mode=mode,
         transformation=coordinate_transformation_mode,
         rounding=nearest_mode,
-        kernel=Interpolation(mode, cubic_coeff_a, bool(antialias), bool(exclude_outside)),
+        slope=cubic_coeff_a,
+        antialias=antialias,
+        exclude_outside=exclude_outside,
         outside=extrapolation_value,
     )
     return _resized(context, x, stretches, manner)
@@ -251,7 +236,7 @@ def _by_scales(x: MLOperand, axes: Sequence[int], scales: Sequence[float]) -> li
     return stretches
 
 
-def _by_sizes(x: MLOperand, axes: Sequence[int], sizes: Sequence[int], policy: str) -> list[ResizedAxis]:
+def _by_sizes(x: MLOperand, axes: Sequence[int], sizes: Sequence[int], policy: Policy) -> list[ResizedAxis]:
     check_length("sizes", sizes, len(axes))
     if min(sizes, default=1) < 1:
         refuse("sizes", tuple(sizes), "at least 1 everywhere")
@@ -259,8 +244,6 @@ def _by_sizes(x: MLOperand, axes: Sequence[int], sizes: Sequence[int], policy: s
         return [
             ResizedAxis(axis, x.shape[axis], size, x.shape[axis] / size) for axis, size in zip(axes, sizes, strict=True)
         ]
-    if policy not in ("not_larger", "not_smaller"):
-        refuse("attribute keep_aspect_ratio_policy", policy, "stretch, not_larger or not_smaller")
     ratios = [size / x.shape[axis] for axis, size in zip(axes, sizes, strict=True)]
     scale = min(ratios) if policy == "not_larger" else max(ratios)
     return [
@@ -281,18 +264,15 @@ def _resized(context: ConversionContext, x: MLOperand, stretches: Sequence[Resiz
 
 def _nearest(context: ConversionContext, x: MLOperand, stretches: Sequence[ResizedAxis], manner: Manner) -> MLOperand:
     """Pick elements: by resample2d where it would pick the same ones, otherwise axis by axis."""
-    picked = {
-        stretch: stretch.nearest(stretch.coordinates(manner.transformation), manner.rounding) for stretch in stretches
-    }
-    changed = {stretch: indices for stretch, indices in picked.items() if not _same(indices, np.arange(stretch.size))}
-    own = all(
-        _same(indices, _own(stretch).nearest(_own(stretch).coordinates("half_pixel"), "round_prefer_floor"))
-        for stretch, indices in changed.items()
-    )
-    if own and x.rank == 4 and len(changed) <= 2:
-        return _resampled(context, x, list(changed), "nearest-neighbor")
-    for stretch, indices in changed.items():
-        x = context.gather(x, context.constant(indices.astype(np.int32)), axis=stretch.axis)
+    picked = [(item, item.nearest(item.coordinates(manner.transformation), manner.rounding)) for item in stretches]
+    changed = [(item, indices) for item, indices in picked if not np.array_equal(indices, np.arange(item.size))]
+    webnn = [
+        (item, _own(item).nearest(_own(item).coordinates("half_pixel"), "round_prefer_floor")) for item, _ in changed
+    ]
+    if _is_resample(x, changed, webnn):
+        return _resampled(context, x, [item for item, _ in changed], "nearest-neighbor")
+    for item, indices in changed:
+        x = context.gather(x, context.constant(indices.astype(np.int32)), axis=item.axis)
     return x
 
 
@@ -300,21 +280,29 @@ def _interpolated(
     context: ConversionContext, x: MLOperand, stretches: Sequence[ResizedAxis], manner: Manner
 ) -> MLOperand:
     """Interpolate: by resample2d where that does the same, otherwise by matrices, axis by axis."""
-    places = {stretch: stretch.coordinates(manner.transformation) for stretch in stretches}
-    changed = {stretch: item for stretch, item in places.items() if not _same(item, np.arange(stretch.size))}
-    widened = manner.kernel.antialias and any(stretch.step > 1 for stretch in changed)
-    plain = manner.mode == "linear" and not widened and not manner.kernel.exclude_outside
-    own = plain and all(_same(item, _own(stretch).coordinates("half_pixel")) for stretch, item in changed.items())
-    if own and x.rank == 4 and len(changed) <= 2:
-        return _resampled(context, x, list(changed), "linear")
-    for stretch, item in changed.items():
-        context.reserve(stretch.weights_length(manner.kernel))
-        x = _mixed(context, x, stretch.axis, stretch.weights(item, manner.kernel).astype(x.data_type))
+    places = [(item, item.coordinates(manner.transformation)) for item in stretches]
+    changed = [(item, own) for item, own in places if not np.array_equal(own, np.arange(item.size))]
+    widened = manner.antialias and any(item.step > 1 for item, _ in changed)
+    webnn = [(item, _own(item).coordinates("half_pixel")) for item, _ in changed]
+    if manner.mode == "linear" and not widened and not manner.exclude_outside and _is_resample(x, changed, webnn):
+        return _resampled(context, x, [item for item, _ in changed], "linear")
+    for item, own in changed:
+        context.reserve(item.weights_length(manner))
+        x = _mixed(context, x, item.axis, item.weights(own, manner).astype(x.data_type))
     return x
 
 
+AxisPlaces = Sequence[tuple[ResizedAxis, NDArray[Any]]]
+
+
+def _is_resample(x: MLOperand, changed: AxisPlaces, webnn: AxisPlaces) -> bool:
+    """Return whether resample2d takes the same places as a node, along the axes that change."""
+    same = all(np.array_equal(own, its) for (_, own), (_, its) in zip(changed, webnn, strict=True))
+    return same and x.rank == 4 and len(changed) <= 2
+
+
 def _mixed(context: ConversionContext, x: MLOperand, axis: int, weights: StaticValue) -> MLOperand:
-    """A product with a matrix [new, old] along an axis."""
+    """Return a product with a matrix [new, old] along an axis."""
     before, after = x.shape[:axis], x.shape[axis + 1 :]
     if not after:
         return context.matmul(x, context.constant(weights.T.copy()))
@@ -325,7 +313,7 @@ def _mixed(context: ConversionContext, x: MLOperand, axis: int, weights: StaticV
 def _with_outside(
     context: ConversionContext, y: MLOperand, stretches: Sequence[ResizedAxis], manner: Manner
 ) -> MLOperand:
-    """Put a number where a coordinate lies beyond the input."""
+    """Replace elements whose coordinate is outside the input by a number."""
     for stretch in stretches:
         places = stretch.coordinates(manner.transformation)
         outside = (places < 0) | (places > stretch.size - 1)
@@ -336,7 +324,7 @@ def _with_outside(
 
 
 def _own(stretch: ResizedAxis) -> ResizedAxis:
-    """WebNN looks at sizes only."""
+    """Return the axis as WebNN resizes it: by its sizes only."""
     return attrs.evolve(stretch, step=stretch.size / stretch.new_size)
 
 
@@ -351,7 +339,3 @@ def _resampled(
             new_sizes.setdefault(axis, x.shape[axis])
     axes = sorted(new_sizes)
     return context.resample2d(x, mode=mode, sizes=[new_sizes[axis] for axis in axes], axes=axes)
-
-
-def _same(a: NDArray[Any], b: NDArray[Any]) -> bool:
-    return np.array_equal(a, b)

@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue
-from webnn_py.onnx_models.rule_helpers.axes import counted, integer
-from webnn_py.onnx_models.rule_table.declaration import rule
+from webnn_py.onnx_models.rule_helpers.axes import counted
+from webnn_py.onnx_models.rule_table.declaration import Integer, rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
@@ -15,25 +15,25 @@ from webnn_py.operators.rules import refuse
 def transform(
     context: ConversionContext,
     input: MLOperand,
-    dft_length: StaticValue | None = None,
-    axis: StaticValue | None = None,
+    dft_length: Integer | None = None,
+    axis: Integer = -2,
     *,
-    inverse: int,
-    onesided: int,
+    inverse: bool,
+    onesided: bool,
 ) -> MLOperand:
-    """The discrete Fourier transform along an axis; the last axis has real and imaginary parts, or only real ones."""
-    along = counted(-2 if axis is None else integer("input axis", axis), input.rank)
+    """Compute the discrete Fourier transform along an axis; the last axis has real parts, and maybe imaginary ones."""
+    along = counted(axis, input.rank)
     if along == input.rank - 1 or input.shape[-1] not in (1, 2):
         refuse("the shape of the input and the axis", f"{list(input.shape)}, {along}", "[..., 1 or 2], another axis")
     size = input.shape[along]
     length = 2 * (size - 1) if inverse and onesided else size
     if dft_length is not None:
-        length = integer("input dft_length", dft_length)
+        length = dft_length
     if length < 1:
         refuse("input dft_length", length, "at least 1")
     order = [*(other for other in range(input.rank - 1) if other != along), along, input.rank - 1]
     last = context.transpose(input, permutation=order)
-    y = _transformed(context, last, length, inverse=bool(inverse), onesided=bool(onesided))
+    y = _transformed(context, last, length, inverse=inverse, onesided=onesided)
     return context.transpose(y, permutation=[order.index(other) for other in range(input.rank)])
 
 
@@ -41,35 +41,34 @@ def transform(
 def transform_of_frames(
     context: ConversionContext,
     signal: MLOperand,
-    frame_step: StaticValue,
+    frame_step: Integer,
     window: MLOperand | None = None,
-    frame_length: StaticValue | None = None,
+    frame_length: Integer | None = None,
     *,
-    onesided: int,
+    onesided: bool,
 ) -> MLOperand:
-    """The transforms of frames of a signal [batch, length, 1 or 2], each times a window."""
+    """Return the transforms of frames of a signal [batch, length, 1 or 2], each times a window."""
     if signal.rank == 2:
         signal = context.reshape(signal, [*signal.shape, 1])
     if signal.rank != 3 or signal.shape[-1] not in (1, 2):
         refuse("the shape of the signal", signal.shape, "[batch, length, 1 or 2]")
-    step = integer("input frame_step", frame_step)
     length = signal.shape[1] if window is None else math.prod(window.shape)
     if frame_length is not None:
-        length = integer("input frame_length", frame_length)
-    if step < 1 or not 1 <= length <= signal.shape[1]:
-        refuse("frame_step and frame_length", (step, length), f"at least 1, and at most {signal.shape[1]}")
+        length = frame_length
+    if frame_step < 1 or not 1 <= length <= signal.shape[1]:
+        refuse("frame_step and frame_length", (frame_step, length), f"at least 1, and at most {signal.shape[1]}")
     if window is not None and window.shape != (length,):
         refuse("the shape of the window", window.shape, f"[{length}], the frame_length")
-    starts = np.arange(0, signal.shape[1] - length + 1, step, dtype=np.int32)
+    starts = np.arange(0, signal.shape[1] - length + 1, frame_step, dtype=np.int32)
     context.reserve(4 * len(starts) * length)
     frames = context.gather(signal, context.constant(starts[:, np.newaxis] + np.arange(length, dtype=np.int32)), axis=1)
     if window is not None:
         frames = context.mul(frames, context.reshape(window, [length, 1]))
-    return _transformed(context, frames, length, inverse=False, onesided=bool(onesided))
+    return _transformed(context, frames, length, inverse=False, onesided=onesided)
 
 
 def _transformed(context: ConversionContext, x: MLOperand, length: int, *, inverse: bool, onesided: bool) -> MLOperand:
-    """The transform along the axis before the last one, of so many elements: cut off there, or zeros behind them."""
+    """Transform along the axis before the last, cut off or padded with zeros to a length."""
     *batch, size, parts = x.shape
     real = inverse and onesided
     bins = length if real or not onesided else length // 2 + 1
@@ -81,7 +80,7 @@ def _transformed(context: ConversionContext, x: MLOperand, length: int, *, inver
 
 
 def _matrix(size: int, length: int, bins: int, *, inverse: bool) -> StaticValue:
-    """The weights [size, real and imaginary, bins, real and imaginary]."""
+    """Return the weights [size, real and imaginary, bins, real and imaginary]."""
     used = min(size, length)
     angles = _angles(used, length, bins)
     cosines, sines = np.cos(angles), np.sin(angles) if inverse else -np.sin(angles)
@@ -93,7 +92,7 @@ def _matrix(size: int, length: int, bins: int, *, inverse: bool) -> StaticValue:
 
 
 def _real_matrix(size: int, length: int) -> StaticValue:
-    """The way back from a one-sided transform, whose other bins are conjugates: [size, real and imaginary, length]."""
+    """Return the weights of the inverse of a one-sided transform: [size, real and imaginary, length]."""
     used = min(size, length // 2 + 1)
     angles = _angles(used, length, length)
     shares = np.array([1 if 2 * index in (0, length) else 2 for index in range(used)])[:, np.newaxis] / length
@@ -104,6 +103,6 @@ def _real_matrix(size: int, length: int) -> StaticValue:
 
 
 def _angles(size: int, length: int, bins: int) -> StaticValue:
-    """In whole turns as far as possible, so that they are exact."""
+    """Return angles that are reduced to one turn exactly."""
     turns: StaticValue = np.outer(np.arange(size), np.arange(bins)) % length / length
     return 2 * np.pi * turns

@@ -5,31 +5,31 @@ from typing import Final
 
 import numpy as np
 
-from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue
+from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.reading.element_types import extreme
-from webnn_py.onnx_models.rule_helpers.axes import counted, integer
-from webnn_py.onnx_models.rule_table.declaration import rule
+from webnn_py.onnx_models.rule_helpers.axes import counted
+from webnn_py.onnx_models.rule_table.declaration import Integer, rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
 SHORTEST_BLOCK: Final = 128
-"""So many elements are compared with each other at once; longer axes are cut into blocks."""
+"""The fewest elements compared with each other at once; longer axes are cut into blocks."""
 MOST_COMPARISONS: Final = 2**26
 
 
 @rule("TopK", 1, 10, 11, 24)
 def top_k(
-    context: ConversionContext, x: MLOperand, k: StaticValue, *, axis: int, largest: int = 1, sorted: int = 1
+    context: ConversionContext, x: MLOperand, k: Integer, *, axis: int, largest: bool = True, sorted: bool = True
 ) -> list[MLOperand]:
-    """The greatest or least elements along an axis, in order, and where they are; of equals, the first come first.
+    """Return the greatest or least elements along an axis, in order, and their indices; of equals, the first first.
 
     They are in order where ``sorted`` is 0 as well.
     """
-    axis, count = counted(axis, x.rank), integer("input K", k)
+    axis = counted(axis, x.rank)
     size = x.shape[axis]
-    if not 1 <= count <= size:
-        refuse("k", count, f"from 1 to {size}, the length of axis {axis} of {list(x.shape)}")
-    if count == 1:
+    if not 1 <= k <= size:
+        refuse("k", k, f"from 1 to {size}, the length of axis {axis} of {list(x.shape)}")
+    if k == 1:
         search = context.arg_max if largest else context.arg_min
         places = search(x, axis, keep_dimensions=True, output_data_type="int64")
         return [context.gather_elements(x, places, axis=axis), places]
@@ -38,14 +38,14 @@ def top_k(
     rows = context.reshape(context.transpose(x, permutation=order), [math.prod(shape[:-1]), size])
     return [
         context.transpose(
-            context.reshape(item, [*shape[:-1], count]), permutation=[order.index(other) for other in range(x.rank)]
+            context.reshape(item, [*shape[:-1], k]), permutation=[order.index(other) for other in range(x.rank)]
         )
-        for item in _top_of_rows(context, rows, count, largest=bool(largest))
+        for item in _top_of_rows(context, rows, k, largest=largest)
     ]
 
 
 def _top_of_rows(context: ConversionContext, rows: MLOperand, k: int, *, largest: bool) -> tuple[MLOperand, MLOperand]:
-    """Values and places: those of each block's greatest elements, as long as that makes rows much shorter."""
+    """Return values and places, block by block as long as that makes rows much shorter."""
     count, size = rows.shape
     block = max(SHORTEST_BLOCK, 4 * k)
     if count * size * min(block, size) > MOST_COMPARISONS:
@@ -64,7 +64,7 @@ def _top_of_rows(context: ConversionContext, rows: MLOperand, k: int, *, largest
 
 
 def _ranked(context: ConversionContext, rows: MLOperand, k: int, *, largest: bool) -> tuple[MLOperand, MLOperand]:
-    """An element's rank is how many come before it: those that are greater, and equal ones that stand before it."""
+    """Rank each element by the number of greater elements, and of equal ones before it."""
     count, size = rows.shape
     context.reserve(2 * size * size + 4 * k)
     compare = context.greater if largest else context.lesser

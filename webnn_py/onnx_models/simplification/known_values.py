@@ -24,15 +24,14 @@ from onnx import (
 
 from webnn_py.message_text import in_brackets
 from webnn_py.onnx_models.conversion.context import StaticValue
-from webnn_py.onnx_models.folding.evaluation import CONSTANT, fold, is_folded
+from webnn_py.onnx_models.folding.evaluation import CONSTANT, FOLDED, fold
 from webnn_py.onnx_models.limits import Expenses
-from webnn_py.onnx_models.reading.functions import OWN_DOMAINS, called_name, functions_of
+from webnn_py.onnx_models.reading.functions import OWN_DOMAINS, called_name, functions_of, opsets_of
 from webnn_py.onnx_models.reading.node_order import live, used_by
 from webnn_py.onnx_models.reading.tensors import tensor_array
 from webnn_py.onnx_models.simplification.inlining import inlined, renamed
 from webnn_py.onnx_models.simplification.value_types import (
     byte_length,
-    element_count,
     fixed_shape,
     has_shape,
     of_known_sizes,
@@ -70,7 +69,7 @@ class KnownValues:
         expenses: Expenses,
     ) -> None:
         self._graph = model.graph
-        self._opsets = {"" if item.domain in OWN_DOMAINS else item.domain: item.version for item in model.opset_import}
+        self._opsets = opsets_of(model.opset_import)
         self._opset_protos: list[OperatorSetIdProto] = list(model.opset_import)
         self._functions = functions_of(model)
         self._expenses = expenses
@@ -103,9 +102,9 @@ class KnownValues:
                 continue
             branch = self._chosen_branch(node)
             if branch is not None:
-                made = inlined(node, branch, self._taken)
-                self._tensors.update({item.name: item for item in made.initializers})
-                pending += made.nodes[::-1]
+                initializers, nodes_of_branch = inlined(node, branch, self._taken)
+                self._tensors.update({item.name: item for item in initializers})
+                pending += nodes_of_branch[::-1]
                 applied.append(_applied("known condition", node))
                 continue
             results = self._results(node)
@@ -117,14 +116,17 @@ class KnownValues:
                 applied.append(_applied("known inputs", node))
         return remaining
 
+    def _is_onnx(self, node: NodeProto) -> bool:
+        """Return whether a node's operator is ONNX's, rather than another domain's or a function of the model."""
+        return node.domain in OWN_DOMAINS and called_name(node) not in self._functions
+
     def _is_alias(self, node: NodeProto) -> bool:
         """Return whether a node only gives another name to a value that is computed when the model runs."""
-        own = node.op_type == "Identity" and node.domain in OWN_DOMAINS and called_name(node) not in self._functions
-        fits = own and len(node.input) == len(node.output) == 1
+        fits = node.op_type == "Identity" and self._is_onnx(node) and len(node.input) == len(node.output) == 1
         return fits and node.output[0] not in self._outputs and node.input[0] in self._types
 
     def _chosen_branch(self, node: NodeProto) -> GraphProto | None:
-        if node.op_type != "If" or node.domain not in OWN_DOMAINS or called_name(node) in self._functions:
+        if node.op_type != "If" or not self._is_onnx(node):
             return None
         condition = self._static(node.input[0]) if node.input else None
         if condition is None or condition.size != 1:
@@ -158,7 +160,7 @@ class KnownValues:
         values = [self._static(name) if name else None for name in node.input]
         if any(value is None and name for value, name in zip(values, node.input, strict=True)):
             return None
-        if not is_folded(node.op_type):
+        if node.op_type not in FOLDED:
             return None
         try:
             results = fold(node, values, self._opsets, self._expenses)
@@ -198,7 +200,7 @@ class KnownValues:
         return None
 
     def _schema(self, node: NodeProto) -> defs.OpSchema | None:
-        if node.domain not in OWN_DOMAINS or called_name(node) in self._functions:
+        if not self._is_onnx(node):
             return None
         try:
             return defs.get_schema(node.op_type, self._opsets.get("", 0), "")
@@ -211,12 +213,17 @@ class KnownValues:
         schema = self._schema(node)
         types = {name: self._type_of(name) for name in node.input if name}
         known = {name: of_known_sizes(item) for name, item in types.items() if item is not None}
-        if schema is None or len(known) < len(types) or _splits_more(node):
+        # Of a Split that declares more outputs than it has, the inference makes as many types, even billions.
+        more = [item.i for item in node.attribute if item.name == "num_outputs" and item.i > len(node.output)]
+        if schema is None or len(known) < len(types) or (node.op_type == "Split" and more):
             return declared
+        small = [
+            name
+            for name, item in known.items()
+            if (shape := fixed_shape(item)) is not None and math.prod(shape) <= SMALL
+        ]
         data = {
-            name: numpy_helper.from_array(value, name)
-            for name in known
-            if element_count(known[name]) <= SMALL and (value := self._static(name)) is not None
+            name: numpy_helper.from_array(value, name) for name in small if (value := self._static(name)) is not None
         }
         try:
             inferred = shape_inference.infer_node_outputs(
@@ -290,10 +297,3 @@ class KnownValues:
 
 def _applied(rule: str, node: NodeProto) -> AppliedRule:
     return AppliedRule(rule, f"{node.op_type}{in_brackets(node.name)}")
-
-
-def _splits_more(node: NodeProto) -> bool:
-    """Return whether a Split declares more outputs than it has: the inference makes as many types, even billions."""
-    return node.op_type == "Split" and any(
-        item.name == "num_outputs" and item.i > len(node.output) for item in node.attribute
-    )

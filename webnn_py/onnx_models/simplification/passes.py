@@ -111,19 +111,7 @@ def _simplified(
     ordered = live(model.graph.node, outputs).nodes
     found, reports = PASSES.run(ModelNodes(ordered, known, outputs), PassContext())
     nodes = [*found.nodes, *known.constants_of(outputs)]
-    proto = _without_graph(model)
+    proto = ModelProto(**{field.name: value for field, value in model.ListFields() if field.name != "graph"})
     proto.ir_version = max(proto.ir_version, LOWEST_IR_VERSION)
     proto.graph.CopyFrom(known.graph_of(nodes))
     return SimplifiedModel(proto, known.intermediate_bytes(nodes, outputs), known.unsized(nodes), reports)
-
-
-def _without_graph(model: ModelProto) -> ModelProto:
-    copy = ModelProto()
-    for field, value in model.ListFields():
-        if field.name == "graph":
-            continue
-        if field.message_type is not None:
-            getattr(copy, field.name).extend(value)
-        else:
-            setattr(copy, field.name, value)
-    return copy

@@ -46,12 +46,6 @@ def fixed_shape(declared: TypeProto | None) -> tuple[int, ...] | None:
     return tuple(item.dim_value for item in dimensions)
 
 
-def element_count(declared: TypeProto) -> float:
-    """Return the number of elements; infinite where it is not known."""
-    shape = fixed_shape(declared)
-    return math.inf if shape is None else math.prod(shape)
-
-
 def byte_length(declared: TypeProto | None) -> int | None:
     """Return the bytes of a tensor; None where they are not known."""
     shape = fixed_shape(declared)

@@ -1,1 +1,1 @@
-"""The operators said in terms of others, by what they do; :mod:`webnn_py.operators.decompositions` lists them."""
+"""Operators expressed by others, by category; :mod:`webnn_py.operators.decompositions` lists them."""

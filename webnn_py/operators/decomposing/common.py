@@ -19,31 +19,31 @@ _CODES: Final = {"float32": "f", "int32": "i", "int64": "q"}
 
 
 def number(builder: Builder, value: MLNumber, like: MLOperand) -> MLOperand:
-    """A scalar constant of the operand's data type."""
+    """Return a scalar constant of the operand's data type."""
     return builder.constant(value, data_type=like.data_type)
 
 
 def along(
     builder: Builder, values: Sequence[float], axis: int, rank: int, data_type: MLOperandDataType = "int32"
 ) -> MLOperand:
-    """A constant whose ``values`` lie along one of ``rank`` axes; it broadcasts along the others."""
+    """Return a constant whose ``values`` are along one of ``rank`` axes; it broadcasts along the others."""
     shape = [len(values) if index == axis else 1 for index in range(rank)]
     data = array(_CODES[data_type], values).tobytes()
     return builder.constant(data, data_type=data_type, shape=shape)
 
 
 def joined(builder: Builder, parts: Sequence[MLOperand], axis: int) -> MLOperand:
-    """The parts one after the other along an axis."""
+    """Return the parts one after the other along an axis."""
     return parts[0] if len(parts) == 1 else builder.concat(parts, axis)
 
 
 def filled(builder: Builder, value: MLNumber, data_type: MLOperandDataType, shape: Sequence[int]) -> MLOperand:
-    """A tensor of one value."""
+    """Return a tensor of one value."""
     return builder.expand(builder.constant(value, data_type=data_type), shape)
 
 
 def padded(builder: Builder, input: MLOperand, axis: int, begin: int, end: int, value: MLNumber) -> MLOperand:
-    """The input with a value repeated before and after its elements along an axis."""
+    """Return the input with a value repeated before and after its elements along an axis."""
     shape = list(input.shape)
     parts = [input]
     for count, place in ((begin, 0), (end, 2)):

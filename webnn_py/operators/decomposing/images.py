@@ -13,12 +13,12 @@ from webnn_py.operators import convolution
 from webnn_py.operators.builder_protocol import Builder
 from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.convolution import Conv2dFilterLayout, ConvTranspose2dFilterLayout
-from webnn_py.operators.decomposing.common import along, filled, joined, number, padded, part, widened
+from webnn_py.operators.decomposing.common import Decomposition, along, filled, joined, number, padded, part, widened
 from webnn_py.operators.decomposing.moving import picked
 from webnn_py.operators.decomposing.reducing import reduce_l2, scale_for
 from webnn_py.operators.idl import MLNumber
 from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.pooling import RoundingType, pooled
+from webnn_py.operators.pooling import RoundingType, pooled_sizes
 from webnn_py.operators.resampling import InterpolationMode
 from webnn_py.operators.resampling import resample2d as declared_resample2d
 from webnn_py.operators.windows import InputLayout, Slide, image_axes, image_shape, slides
@@ -158,7 +158,7 @@ def _placed(
 
 
 def _spread(builder: Builder, images: MLOperand, axis: int, stride: int) -> MLOperand:
-    """The images with zeros between their elements along an axis."""
+    """Return the images with zeros between their elements along an axis."""
     if stride == 1 or images.shape[axis] == 1:
         return images
     before, size, after = images.shape[:axis], images.shape[axis], images.shape[axis + 1 :]
@@ -178,38 +178,51 @@ class _Combination:
         fill: what changes nothing that it is combined with.
         elements: combines operands, element by element.
         along: combines the elements of an operand along axes, which it keeps.
+        finish: computes the results of the combined elements, given how the windows slide.
     """
 
     fill: MLNumber
     elements: Callable[[Builder, Sequence[MLOperand]], MLOperand]
     along: Callable[[Builder, MLOperand, int], MLOperand]
+    finish: Callable[[Builder, MLOperand, Slides], MLOperand] = lambda _builder, combined, _windows: combined
 
 
-def _pool(
-    builder: Builder,
-    input: MLOperand,
-    how: _Combination,
-    window_dimensions: Sequence[int] | None,
-    padding: Sequence[int] | None,
-    strides: Sequence[int] | None,
-    dilations: Sequence[int] | None,
-    layout: InputLayout,
-    rounding: RoundingType,
-    output_sizes: Sequence[int] | None,
-) -> tuple[MLOperand, Slides]:
-    """The combined elements of all windows, [batch, channels, height, width], and how the windows slide."""
-    shape = pooled(input, window_dimensions, padding, strides, dilations, layout, rounding, output_sizes).shape
-    _, _, *new_sizes = image_shape(shape, layout)
-    images = _channels_first(builder, input, layout)
-    windows = slides(images.shape[2:], window_dimensions or images.shape[2:], padding, strides, dilations)
-    for axis, slide, size in zip((2, 3), windows, new_sizes, strict=True):
-        runs = [(part, len(list(same))) for part, same in groupby(map(slide.part, range(size)))]
-        padded_size = (size - 1) * slide.stride + slide.reach
-        if slide.window <= len(runs) and padded_size <= MOST_PADDED * (slide.size + size):
-            images = how.elements(builder, _elements_along(builder, images, axis, slide, size, how.fill))
-        else:
-            images = joined(builder, [_run(builder, images, axis, run, how) for run in runs], axis)
-    return images, windows
+def _pooling(name: str, how: Callable[[MLOperand], _Combination]) -> Decomposition:
+    """Return the decomposition of a pooling operator, given how its windows are combined."""
+
+    def pool(
+        builder: Builder,
+        input: MLOperand,
+        *,
+        window_dimensions: Sequence[int] | None = None,
+        padding: Sequence[int] | None = None,
+        strides: Sequence[int] | None = None,
+        dilations: Sequence[int] | None = None,
+        layout: InputLayout = "nchw",
+        output_shape_rounding: RoundingType = "floor",
+        output_sizes: Sequence[int] | None = None,
+    ) -> MLOperand:
+        images, combination = _channels_first(builder, input, layout), how(input)
+        sizes = images.shape[2:]
+        windows = slides(sizes, window_dimensions or sizes, padding, strides, dilations)
+        new_sizes = pooled_sizes(windows, output_shape_rounding, output_sizes)
+        for axis, slide, size in zip((2, 3), windows, new_sizes, strict=True):
+            images = _pooled_along(builder, images, axis, slide, size, combination)
+        return _laid_out(builder, combination.finish(builder, images, windows), layout)
+
+    pool.__name__ = name
+    return pool
+
+
+def _pooled_along(
+    builder: Builder, images: MLOperand, axis: int, slide: Slide, size: int, how: _Combination
+) -> MLOperand:
+    """Return the combined elements of the windows along an axis."""
+    runs = [(part, len(list(same))) for part, same in groupby(map(slide.part, range(size)))]
+    padded_size = (size - 1) * slide.stride + slide.reach
+    if slide.window <= len(runs) and padded_size <= MOST_PADDED * (slide.size + size):
+        return how.elements(builder, _elements_along(builder, images, axis, slide, size, how.fill))
+    return joined(builder, [_run(builder, images, axis, run, how) for run in runs], axis)
 
 
 def _elements_along(
@@ -240,58 +253,14 @@ def _run(builder: Builder, images: MLOperand, axis: int, run: tuple[range, int],
     return builder.expand(combined, shape) if count > 1 else combined
 
 
-SUM: Final = _Combination(
-    0,
-    lambda builder, elements: reduce(builder.add, elements),
-    lambda builder, x, axis: builder.reduce_sum(x, axes=[axis], keep_dimensions=True),
-)
-
-
-@widened
-def average_pool2d(
-    builder: Builder,
-    input: MLOperand,
-    *,
-    window_dimensions: Sequence[int] | None = None,
-    padding: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-    dilations: Sequence[int] | None = None,
-    layout: InputLayout = "nchw",
-    output_shape_rounding: RoundingType = "floor",
-    output_sizes: Sequence[int] | None = None,
-) -> MLOperand:
-    how = (window_dimensions, padding, strides, dilations, layout, output_shape_rounding, output_sizes)
-    sums, windows = _pool(builder, input, SUM, *how)
+def _mean(builder: Builder, sums: MLOperand, windows: Slides) -> MLOperand:
+    """Divide the sums by the number of each window's elements that are within the image."""
     shape = sums.shape
     rows, columns = (
-        along(builder, _counts(slide, shape[axis]), axis, 4, "float32")
+        along(builder, [len(slide.part(number)) for number in range(shape[axis])], axis, 4, "float32")
         for axis, slide in zip((2, 3), windows, strict=True)
     )
-    count = builder.max(builder.mul(rows, columns), number(builder, 1, rows))
-    return _laid_out(builder, builder.div(sums, count), layout)
-
-
-def _counts(slide: Slide, size: int) -> list[int]:
-    """Return the number of elements of each window along an axis that lie in the image."""
-    return [len(slide.part(number)) for number in range(size)]
-
-
-@widened
-def l2_pool2d(
-    builder: Builder,
-    input: MLOperand,
-    *,
-    window_dimensions: Sequence[int] | None = None,
-    padding: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-    dilations: Sequence[int] | None = None,
-    layout: InputLayout = "nchw",
-    output_shape_rounding: RoundingType = "floor",
-    output_sizes: Sequence[int] | None = None,
-) -> MLOperand:
-    how = (window_dimensions, padding, strides, dilations, layout, output_shape_rounding, output_sizes)
-    norms, _ = _pool(builder, input, NORM, *how)
-    return _laid_out(builder, norms, layout)
+    return builder.div(sums, builder.max(builder.mul(rows, columns), number(builder, 1, rows)))
 
 
 def _norm(builder: Builder, elements: Sequence[MLOperand]) -> MLOperand:
@@ -301,29 +270,26 @@ def _norm(builder: Builder, elements: Sequence[MLOperand]) -> MLOperand:
     return builder.div(builder.sqrt(total), scale)
 
 
+SUM: Final = _Combination(
+    0,
+    lambda builder, elements: reduce(builder.add, elements),
+    lambda builder, x, axis: builder.reduce_sum(x, axes=[axis], keep_dimensions=True),
+    _mean,
+)
 NORM: Final = _Combination(0, _norm, lambda builder, x, axis: reduce_l2(builder, x, axes=[axis], keep_dimensions=True))
 
 
-def max_pool2d(
-    builder: Builder,
-    input: MLOperand,
-    *,
-    window_dimensions: Sequence[int] | None = None,
-    padding: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-    dilations: Sequence[int] | None = None,
-    layout: InputLayout = "nchw",
-    output_shape_rounding: RoundingType = "floor",
-    output_sizes: Sequence[int] | None = None,
-) -> MLOperand:
-    how = (window_dimensions, padding, strides, dilations, layout, output_shape_rounding, output_sizes)
-    lowest = INTEGER_RANGES.get(input.data_type, (-math.inf,))[0]
-    greatest = _Combination(
-        lowest,
+def _greatest(input: MLOperand) -> _Combination:
+    return _Combination(
+        INTEGER_RANGES.get(input.data_type, (-math.inf,))[0],
         lambda builder, elements: reduce(builder.max, elements),
         lambda builder, x, axis: builder.reduce_max(x, axes=[axis], keep_dimensions=True),
     )
-    return _laid_out(builder, _pool(builder, input, greatest, *how)[0], layout)
+
+
+average_pool2d = widened(_pooling("average_pool2d", lambda _input: SUM))
+l2_pool2d = widened(_pooling("l2_pool2d", lambda _input: NORM))
+max_pool2d = _pooling("max_pool2d", _greatest)
 
 
 # --- resampling ----------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ def split(builder: Builder, input: MLOperand, splits: int | Sequence[int], *, ax
 
 
 def picked(builder: Builder, input: MLOperand, axis: int, places: Sequence[int]) -> MLOperand:
-    """The elements at some places of an axis."""
+    """Return the elements at some places of an axis."""
     return builder.gather(input, along(builder, places, 0, 1), axis=axis)
 
 

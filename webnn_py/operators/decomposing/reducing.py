@@ -25,7 +25,7 @@ def _arg(
     *,
     keep_dimensions: bool,
 ) -> MLOperand:
-    """The first place of the extreme along an axis, or of NaN."""
+    """Return the first place of the extreme along an axis, or of NaN."""
     is_there = builder.equal(input, extreme)
     if input.data_type.startswith("float"):
         is_there = builder.logical_or(is_there, builder.is_nan(input))
@@ -86,10 +86,6 @@ def cumulative_sum(
 # --- reductions --------------------------------------------------------------------------------------------------
 
 
-def _reduced_count(input: MLOperand, axes: Sequence[int] | None) -> int:
-    return math.prod(input.shape if axes is None else (input.shape[axis] for axis in axes))
-
-
 def scale_for(builder: Builder, greatest: MLOperand, *, squares: bool) -> MLOperand:
     """A power of two for each sum, by its greatest magnitude: it keeps the sum, or that of the squares, in range."""
     one, small = number(builder, 1, greatest), number(builder, 2.0**-80 if squares else 2.0**-40, greatest)
@@ -104,7 +100,7 @@ def scale_for(builder: Builder, greatest: MLOperand, *, squares: bool) -> MLOper
 def _scaled(
     builder: Builder, input: MLOperand, axes: Sequence[int] | None, *, squares: bool
 ) -> tuple[MLOperand, MLOperand]:
-    """The scaled input and the scale, which broadcasts to it."""
+    """Return the scaled input and the scale, which broadcasts to it."""
     greatest = builder.reduce_max(builder.abs(input), axes=axes, keep_dimensions=True)
     scale = scale_for(builder, greatest, squares=squares)
     return builder.mul(input, scale), scale
@@ -116,7 +112,8 @@ def reduce_mean(
 ) -> MLOperand:
     scaled, scale = _scaled(builder, input, axes, squares=False)
     total = builder.reduce_sum(scaled, axes=axes, keep_dimensions=keep_dimensions)
-    mean = builder.div(total, number(builder, _reduced_count(input, axes), input))
+    count = math.prod(input.shape if axes is None else (input.shape[axis] for axis in axes))
+    mean = builder.div(total, number(builder, count, input))
     return builder.div(mean, builder.reshape(scale, mean.shape))
 
 
@@ -248,12 +245,12 @@ def layer_normalization(
 
 
 def _sizes_at(input: MLOperand, axes: Sequence[int]) -> list[int]:
-    """The input's shape, but 1 at all other axes."""
+    """Return the input's shape, but 1 at all other axes."""
     return [size if axis in axes else 1 for axis, size in enumerate(input.shape)]
 
 
 def _moments(builder: Builder, input: MLOperand, axes: Sequence[int]) -> tuple[MLOperand, MLOperand]:
-    """The input less its mean, and its variance."""
+    """Return the input less its mean, and its variance."""
     centered = builder.sub(input, builder.reduce_mean(input, axes=axes, keep_dimensions=True))
     return centered, builder.reduce_mean(builder.mul(centered, centered), axes=axes, keep_dimensions=True)
 

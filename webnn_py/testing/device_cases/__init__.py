@@ -14,7 +14,7 @@ __all__ = ["Case", "Drawn", "operator_cases"]
 
 
 def operator_cases(*operators: str) -> list[Case]:
-    """Return the cases of these operators, or of all, in an order that stays.
+    """Return the cases of these operators, or of all, in a stable order.
 
     Args:
         operators: names of the builder's methods, such as ``"conv2d"``; all operators if there is none.

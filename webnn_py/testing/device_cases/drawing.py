@@ -44,7 +44,7 @@ def as_view(builder: MLGraphBuilder, array: Array, name: str) -> tuple[MLOperand
 
 
 def as_part(builder: MLGraphBuilder, array: Array, name: str) -> tuple[MLOperand, Array | None]:
-    """Draw the middle of an input, all axes but the last backwards: neighbours lie side by side."""
+    """Draw the middle of an input, all axes but the last reversed: neighbours stay side by side."""
     if not array.ndim:
         return as_view(builder, array, name)
     outer, last = array.shape[:-1], array.shape[-1]
@@ -61,7 +61,7 @@ DRAWERS: Final[Mapping[Drawn, Drawer | None]] = {
     "as_view": as_view,
     "as_part": as_part,
 }
-"""The ways in which every case can be drawn, by name; None: each operand as the case has it."""
+"""The ways in which each case can be built, by name; None: each operand as the case has it."""
 
 
 async def run(

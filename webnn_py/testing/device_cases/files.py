@@ -34,12 +34,12 @@ SMALLEST_NORMAL: Final = float(np.finfo(np.float32).smallest_normal)
 
 @attrs.frozen(slots=False, eq=False)
 class Case:
-    """One call of one operator, with the results that it must have; arrays are decoded when they are first looked at.
+    """One call of one operator, with the results that it must have; arrays are decoded on first use.
 
     Attributes:
         category: of the operator, such as ``"arithmetic"``.
         operator: the name of the builder's method.
-        raw: the case as the file has it; ``webnn_py.testing.device_cases.files`` has the format.
+        raw: the case as it is in the file; ``webnn_py.testing.device_cases.files`` describes the format.
     """
 
     category: str
@@ -47,7 +47,7 @@ class Case:
     raw: dict[str, Any]
 
     def __str__(self) -> str:
-        """The operator and the name, by which a test can be called."""
+        """Return the operator and the name, by which a test can be called."""
         return f"{self.operator}: {self.name}"
 
     @property
@@ -67,7 +67,7 @@ class Case:
 
     @cached_property
     def expected(self) -> list[Array]:
-        """The results, one array for each output."""
+        """Return the results, one array for each output."""
         return [decode(tensor) for tensor in self.raw["expected"]]
 
     @property
@@ -117,7 +117,7 @@ class Case:
                 raise AssertionError(f"{self} ({drawn}): output {index}: {wrong}")
 
     def _operands(self) -> list[tuple[str, dict[str, Any]]]:
-        """The parameter and the tensor of each operand, sequences laid flat."""
+        """Return the parameter and the tensor of each operand, sequences flattened."""
         return [
             (parameter, tensor)
             for parameter, given in self.inputs.items()
@@ -126,7 +126,7 @@ class Case:
 
 
 def _number(value: object) -> object:
-    """An option's value: the strings of numbers that JSON has not are numbers."""
+    """Return an option's value: the strings of numbers that JSON has not are numbers."""
     return float(value) if isinstance(value, str) and value in {"nan", "inf", "-inf", "-0"} else value
 
 

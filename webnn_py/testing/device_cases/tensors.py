@@ -13,7 +13,7 @@ INTEGER_TYPES: Final = ("int32", "uint32", "int64", "uint64", "int8", "uint8")
 
 
 def decode(tensor: dict[str, Any]) -> Array:
-    """The array that a tensor of a file means."""
+    """Return the array that a tensor of a file means."""
     data_type, shape, data = tensor["data_type"], tensor["shape"], tensor["data"]
     if len(data) != math.prod(shape):
         raise ValueError(f"{len(data)} numbers were given for the shape {shape}")
@@ -24,7 +24,7 @@ def decode(tensor: dict[str, Any]) -> Array:
 
 
 def bit_patterns(array: Array) -> Array:
-    """The bits, with one pattern for every NaN."""
+    """Return the bits, with one pattern for every NaN."""
     array = np.ascontiguousarray(array).reshape(array.shape)
     bits = array.view(f"u{array.itemsize}").copy()
     if array.dtype.kind == "f":
@@ -64,7 +64,7 @@ def difference(got: Array, expected: Array, tolerance: dict[str, Any]) -> str | 
 
 
 def flushed(got: Array, expected: Array) -> Array:
-    """A result in float32 with what is expected wherever that is subnormal, and the result is zero."""
+    """Return a result in float32 with what is expected wherever that is subnormal, and the result is zero."""
     if got.dtype != np.float32 or got.shape != expected.shape:
         return got
     return np.where((got == 0) & (np.abs(expected) < np.finfo(np.float32).smallest_normal), expected, got)

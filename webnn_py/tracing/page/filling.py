@@ -24,7 +24,7 @@ SCRIPTS = (
 
 
 def page_of(document: Mapping[str, Any], title: str) -> str:
-    """A whole HTML page that shows a trace, and asks nothing of any network.
+    """Return a whole HTML page that shows a trace, and asks nothing of any network.
 
     Args:
         document: a trace in the object form of Chrome's trace-event format, as ``trace.save("x.json")`` writes it.

@@ -1,11 +1,12 @@
 """Elementwise binary operators on arrays."""
 
+from functools import partial
 from typing import Final
 
 import numpy as np
 
 from webnn_py.device.on_numpy.routines.blocks import float_blocks, in_blocks
-from webnn_py.device.on_numpy.table import Array, Kernel, kernel
+from webnn_py.device.on_numpy.table import Array, Kernel, kernel, kernels
 from webnn_py.graph import Node
 from webnn_py.operators import arithmetic
 
@@ -14,28 +15,16 @@ FEW: Final = 2**12
 
 
 def is_much_float16(node: Node) -> bool:
-    """Return whether a node has so many float16 elements that numpy's own loops are slower than a conversion."""
+    """Return whether a node has so many float16 elements that converting them is faster than numpy's own loops."""
     return node.outputs[0].data_type == "float16" and node.outputs[0].element_count > FEW
-
-
-@kernel(arithmetic.add)
-def add(node: Node) -> Kernel:
-    return float_arithmetic(node, np.add)
-
-
-@kernel(arithmetic.sub)
-def sub(node: Node) -> Kernel:
-    return float_arithmetic(node, np.subtract)
-
-
-@kernel(arithmetic.mul)
-def mul(node: Node) -> Kernel:
-    return float_arithmetic(node, np.multiply)
 
 
 def float_arithmetic(node: Node, function: np.ufunc) -> Kernel:
     """Make the kernel of a numpy function, which computes large float16 arrays in float32."""
     return float_blocks(node, function) if is_much_float16(node) else function
+
+
+kernels(float_arithmetic, {arithmetic.add: np.add, arithmetic.sub: np.subtract, arithmetic.mul: np.multiply})
 
 
 @kernel(arithmetic.div)
@@ -60,21 +49,16 @@ def truncated_division(a: Array, b: Array, output: Array, remainder: Array) -> N
 
 def extreme(node: Node, choose: np.ufunc) -> Kernel:
     """Make the kernel of numpy's maximum or minimum, which computes large float16 arrays in float32, with SIMD."""
-
-    def compute(a: Array, b: Array, output: Array) -> None:
-        choose(a, b, out=output)  # these ufuncs take the output by name only
-
+    compute = partial(choose_into, choose)
     return float_blocks(node, compute) if is_much_float16(node) else compute
 
 
-@kernel(arithmetic.max_)
-def max_(node: Node) -> Kernel:
-    return extreme(node, np.maximum)
+def choose_into(choose: np.ufunc, a: Array, b: Array, output: Array) -> None:
+    """Fill the output with the greater or lesser elements: these ufuncs take an output by name only."""
+    choose(a, b, out=output)
 
 
-@kernel(arithmetic.min_)
-def min_(node: Node) -> Kernel:
-    return extreme(node, np.minimum)
+kernels(extreme, {arithmetic.max_: np.maximum, arithmetic.min_: np.minimum})
 
 
 @kernel(arithmetic.pow_)

@@ -16,7 +16,7 @@ from webnn_py.device.on_numpy.routines.few_windows import few_windows, has_few_w
 from webnn_py.device.on_numpy.routines.float16 import float32, narrow
 from webnn_py.device.on_numpy.routines.im2col import PRODUCT_TILE, im2col_planes
 from webnn_py.device.on_numpy.routines.packed_filter import filter_matrices
-from webnn_py.device.on_numpy.routines.tiling import inside, steps_of, tile_size, tile_starts
+from webnn_py.device.on_numpy.routines.tiling import inside, inside_of_windows, steps_of, tile_size, tile_starts
 from webnn_py.device.on_numpy.scratch import scratch
 from webnn_py.device.on_numpy.table import Array, Kernel, PreparedKernel, Run, in_order, kernel
 from webnn_py.graph import Node
@@ -87,13 +87,6 @@ def meets_padding(conv: Convolution, is_strange: Array) -> Array:
     rows = sums[:, bottom] - sums[:, top]
     is_met: Array = rows[:, :, right] - rows[:, :, left] < sums[:, -1:, -1:]
     return is_met
-
-
-def inside_of_windows(slide: Slide, count: int) -> tuple[Array, Array]:
-    """Return the first element of each window that lies in the image, and the one behind the last."""
-    first = np.arange(count) * slide.stride - slide.begin
-    begin = np.clip(-(first // slide.dilation), 0, slide.window)
-    return begin, np.clip(-((first - slide.size) // slide.dilation), begin, slide.window)
 
 
 def as_products(conv: Convolution) -> Kernel:

@@ -6,7 +6,7 @@ import numpy as np
 
 from webnn_py.device.on_numpy.routines.blocks import in_blocks
 from webnn_py.device.on_numpy.routines.float16 import float32
-from webnn_py.device.on_numpy.table import Array, Kernel, kernel, scalar
+from webnn_py.device.on_numpy.table import Array, Kernel, kernel, kernels, scalar
 from webnn_py.graph import Node
 from webnn_py.operators import logical
 
@@ -34,64 +34,28 @@ def comparison(node: Node, test: np.ufunc) -> Kernel:
     return in_blocks(node, lambda a, b, output: fill(float32(a), float32(b), output), allocated=8)
 
 
-@kernel(logical.equal)
-def equal(_node: Node) -> Kernel:
-    return to_uint8(np.equal)
-
-
-@kernel(logical.not_equal)
-def not_equal(_node: Node) -> Kernel:
-    return to_uint8(np.not_equal)
-
-
-@kernel(logical.greater)
-def greater(node: Node) -> Kernel:
-    return comparison(node, np.greater)
-
-
-@kernel(logical.greater_or_equal)
-def greater_or_equal(node: Node) -> Kernel:
-    return comparison(node, np.greater_equal)
-
-
-@kernel(logical.lesser)
-def lesser(node: Node) -> Kernel:
-    return comparison(node, np.less)
-
-
-@kernel(logical.lesser_or_equal)
-def lesser_or_equal(node: Node) -> Kernel:
-    return comparison(node, np.less_equal)
-
-
-@kernel(logical.logical_not)
-def logical_not(_node: Node) -> Kernel:
-    return to_uint8(np.logical_not)
-
-
-@kernel(logical.logical_and)
-def logical_and(_node: Node) -> Kernel:
-    return to_uint8(np.logical_and)
-
-
-@kernel(logical.logical_or)
-def logical_or(_node: Node) -> Kernel:
-    return to_uint8(np.logical_or)
-
-
-@kernel(logical.logical_xor)
-def logical_xor(_node: Node) -> Kernel:
-    return to_uint8(np.logical_xor)
-
-
-@kernel(logical.is_nan)
-def is_nan(_node: Node) -> Kernel:
-    return to_uint8(np.isnan)
-
-
-@kernel(logical.is_infinite)
-def is_infinite(_node: Node) -> Kernel:
-    return to_uint8(np.isinf)
+kernels(
+    lambda _node, test: to_uint8(test),
+    {
+        logical.equal: np.equal,
+        logical.not_equal: np.not_equal,
+        logical.logical_not: np.logical_not,
+        logical.logical_and: np.logical_and,
+        logical.logical_or: np.logical_or,
+        logical.logical_xor: np.logical_xor,
+        logical.is_nan: np.isnan,
+        logical.is_infinite: np.isinf,
+    },
+)
+kernels(
+    comparison,
+    {
+        logical.greater: np.greater,
+        logical.greater_or_equal: np.greater_equal,
+        logical.lesser: np.less,
+        logical.lesser_or_equal: np.less_equal,
+    },
+)
 
 
 @kernel(logical.where)

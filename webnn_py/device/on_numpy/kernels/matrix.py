@@ -61,12 +61,7 @@ def prepare_product(a: Array, b: Array, output: Array) -> Run:
     """Return the product of float32 matrices, with its arrays bound."""
     if is_for_blas(a) and is_for_blas(b):
         return prepared_product(a, b, output)
-    return partial(product_of_copies, a, b, output)
-
-
-def product_of_copies(a: Array, b: Array, output: Array) -> None:
-    """Multiply float32 matrices of which some have a layout that BLAS does not take."""
-    matrix_product(for_blas(a), for_blas(b), output)
+    return lambda: matrix_product(for_blas(a), for_blas(b), output)
 
 
 def prepare_stacked_product(a: Array, b: Array, output: Array) -> Run:

@@ -18,12 +18,7 @@ Window = tuple[slice | EllipsisType, ...]
 """An index; the ellipsis makes the selection an array, not a scalar, at rank 0."""
 
 
-def copy_reshaped(node: Node) -> Kernel:
-    shape = node.operand("input").shape
-    return lambda operand, output: np.copyto(output.reshape(shape), operand)
-
-
-@view(movement.reshape, otherwise=copy_reshaped)
+@view(movement.reshape, otherwise=lambda _node: lambda x, output: np.copyto(output.reshape(x.shape), x))
 def reshape(node: Node) -> View:
     # numpy refuses it where the operand is a view with axes that do not merge.
     return methodcaller("reshape", node.outputs[0].shape, copy=False)
@@ -148,15 +143,11 @@ def _margins(
         before, after = (slice(None),) * axis, inner[axis + 1 :]
         first, stop = inner[axis].start, inner[axis].stop
         if mode == "reflection":
-            low, high = slice(first + begin, first, -1), _downward(stop - 2, end)
+            last = stop - 2  # the slice of ``end`` elements from there downward has no stop if it ends at 0
+            low, high = slice(first + begin, first, -1), slice(last, last - end if last >= end else None, -1)
         else:
             low, high = slice(first, first + 1), slice(stop - 1, stop)
         if begin:
             yield (*before, slice(0, begin), *after), (*before, low, *after)
         if end:
             yield (*before, slice(stop, stop + end), *after), (*before, high, *after)
-
-
-def _downward(first: int, count: int) -> slice:
-    """Return the slice of ``count`` elements from ``first`` downward; if it ends at 0, its stop is None."""
-    return slice(first, first - count if first >= count else None, -1)

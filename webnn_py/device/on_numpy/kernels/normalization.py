@@ -327,11 +327,7 @@ class Normalizer:
         if not self._is_copied:
             return part.source
         copied = self._form(part)
-        target = copied.reshape(part.source.shape)
-        if self._in_float16:
-            np.copyto(target, part.source)
-        else:
-            np.copyto(target, part.source)
+        np.copyto(copied.reshape(part.source.shape), part.source)
         return copied
 
     def _store(self, result: Array, part: Part) -> None:

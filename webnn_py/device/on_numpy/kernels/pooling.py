@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from webnn_py.device.on_numpy.routines.im2col_tiles import Im2colTile
-from webnn_py.device.on_numpy.routines.tiling import tile_size, tile_starts
+from webnn_py.device.on_numpy.routines.tiling import inside_of_windows, tile_size, tile_starts
 from webnn_py.device.on_numpy.scratch import allowance, scratch
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel, scalar
 from webnn_py.graph import Node
@@ -23,7 +23,7 @@ TILE: Final = 2**18
 
 @attrs.frozen(eq=False)
 class Parts:
-    """The part of each window that lies in the image, along an axis.
+    """The part of each window that is within the image, along an axis.
 
     Attributes:
         starts: the first element of each window in the image.
@@ -38,9 +38,8 @@ class Parts:
     @classmethod
     def of(cls, slide: Slide, count: int) -> "Parts":
         """Compute the parts of ``count`` windows."""
+        begins, ends = inside_of_windows(slide, count)
         firsts = np.arange(count) * slide.stride - slide.begin
-        begins = np.clip(-(firsts // slide.dilation), 0, slide.window)
-        ends = np.clip(-((firsts - slide.size) // slide.dilation), begins, slide.window)
         return cls(firsts + begins * slide.dilation, ends - begins, slide.dilation)
 
     def runs(self, first: int, count: int) -> Iterator[tuple[slice, slice]]:
@@ -182,7 +181,7 @@ def l2_pool2d(node: Node) -> Kernel:
     def root(sums: Array, _row: int) -> None:
         np.sqrt(sums, out=sums)
 
-    return whole(pool, root) if pool.is_global else windowed(pool, root)
+    return clipped(pool, root) if pool.is_global else windowed(pool, root)
 
 
 Finish = Callable[[Array, int], None]
@@ -192,12 +191,9 @@ Finish = Callable[[Array, int], None]
 def whole(pool: Pooling, finish: Finish | None) -> Kernel:
     """Make the kernel for one window that is the whole image."""
     axes = (2, 3) if pool.nchw else (1, 2)
-    combined: Callable[[Array], Array] = partial(pool.combine.reduce, axis=axes, dtype=pool.data_type, keepdims=True)
-    if pool.prepare is not None:
-        combined = prepared(pool, pool.prepare)
 
     def run(images: Array, output: Array) -> None:
-        result = combined(images)
+        result = pool.combine.reduce(images, axis=axes, dtype=pool.data_type, keepdims=True)
         if finish is not None:
             finish(result, 0)
         np.copyto(output, result, casting="same_kind")
@@ -205,34 +201,8 @@ def whole(pool: Pooling, finish: Finish | None) -> Kernel:
     return run
 
 
-def prepared(pool: Pooling, prepare: np.ufunc) -> Callable[[Array], Array]:
-    """Return the function that combines whole images, some rows of some channels at a time."""
-    height, width = (slide.size for slide in pool.slides)
-    rows = tile_size(height, pool.most_elements / (width if pool.nchw else width * pool.channels))
-    channels = tile_size(pool.channels, pool.most_elements / (width * rows)) if pool.nchw else pool.channels
-    memory = scratch(channels * rows * width, pool.data_type)
-    axes = (1, 2) if pool.nchw else (0, 1)
-
-    def combined(images: Array) -> Array:
-        planes = images if pool.nchw else images.transpose(0, 3, 1, 2)
-        result = np.full((*planes.shape[:2], 1, 1), pool.padding, pool.data_type)
-        for image, channel, row in product(
-            range(pool.batch), range(0, pool.channels, channels), range(0, height, rows)
-        ):
-            part = planes[image, channel : channel + channels, row : row + rows]
-            if not pool.nchw:
-                part = part.transpose(1, 2, 0)
-            squares = memory[: part.size].reshape(part.shape)
-            prepare(part, out=squares, dtype=pool.data_type)
-            here = result[image, channel : channel + channels, 0, 0]
-            pool.combine(here, pool.combine.reduce(squares, axes), out=here)
-        return result if pool.nchw else result.transpose(0, 2, 3, 1)
-
-    return combined
-
-
 def clipped(pool: Pooling, finish: Finish | None) -> Kernel:
-    """Make the kernel for windows that are wider than images, which reads no padding.
+    """Make the kernel for windows that are as wide as images, or wider, which reads no padding.
 
     Adjacent windows with the same rows, or columns, of the image are combined once.
     """

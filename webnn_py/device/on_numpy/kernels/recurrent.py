@@ -171,7 +171,7 @@ class Network:
         return network if is_widened else PreparedKernel(network.prepare)
 
     def __call__(self, *arrays: Array) -> None:
-        """Compute, preparing one direction at a time, whose float16 weights may be widened meanwhile."""
+        """Compute, preparing one direction at a time; its float16 weights may be widened while it runs."""
         for run in self._prepare_each(arrays):
             run()
 
@@ -391,18 +391,14 @@ def _activated(gates: Array, names: Sequence[str]) -> list[Run]:
     return runs
 
 
-def _relu(x: Array) -> list[Run]:
-    return [partial(np.maximum, x, ZERO, out=x)]
-
-
 def _sigmoid(x: Array) -> list[Run]:
     # The exponential may overflow to infinity, with the correct reciprocal 0.
     return [partial(np.negative, x, x), partial(np.exp, x, x), partial(np.add, x, ONE, x), partial(np.reciprocal, x, x)]
 
 
-def _tanh(x: Array) -> list[Run]:
-    return [partial(np.tanh, x, x)]
-
-
-ACTIVATIONS: Mapping[str, Callable[[Array], list[Run]]] = {"relu": _relu, "sigmoid": _sigmoid, "tanh": _tanh}
+ACTIVATIONS: Mapping[str, Callable[[Array], list[Run]]] = {
+    "relu": lambda x: [partial(np.maximum, x, ZERO, out=x)],
+    "sigmoid": _sigmoid,
+    "tanh": lambda x: [partial(np.tanh, x, x)],
+}
 """The activations, computed in place."""

@@ -15,7 +15,7 @@ from webnn_py.device.on_numpy.routines.blocks import passes
 from webnn_py.device.on_numpy.routines.float16 import NARROWING, narrow
 from webnn_py.device.on_numpy.routines.rows import ReducedRows, RowBlock, fold
 from webnn_py.device.on_numpy.scratch import allowance, scratch
-from webnn_py.device.on_numpy.table import Array, Kernel, kernel, scalar
+from webnn_py.device.on_numpy.table import Array, Kernel, kernel, kernels, scalar
 from webnn_py.graph import Node
 from webnn_py.operators import reduction
 
@@ -31,7 +31,7 @@ MOST_ZEROS = 2**12
 Combine = Callable[[Array, Array], None]
 """Combines axis 1 of (outer, count, inner), which it may overwrite, into (outer, inner)."""
 
-Finish = Callable[[Array], None]
+Finish = Callable[[Array], object]
 """Changes the combined values in place."""
 
 
@@ -113,8 +113,6 @@ def _fill(memory: Array, values: Array, shape: tuple[int, ...], before: np.ufunc
     target = block.reshape(values.shape)
     if before is not None and values.dtype == block.dtype:
         before(values, out=target)
-    elif values.dtype == np.float16:
-        np.copyto(target, values)
     else:
         np.copyto(target, values)
     if before is not None and values.dtype != block.dtype:
@@ -141,24 +139,28 @@ def _plain(node: Node, ufunc: np.ufunc) -> Kernel:
     return directly(node, ufunc)
 
 
-@kernel(reduction.reduce_sum)
-def reduce_sum(node: Node) -> Kernel:
-    return _plain(node, np.add)
+kernels(_plain, {reduction.reduce_sum: np.add, reduction.reduce_max: np.maximum, reduction.reduce_min: np.minimum})
+kernels(_plain, {reduction.reduce_product: np.multiply}, work=passes(4))
+kernels(
+    lambda node, before: in_blocks(node, partial(fold, np.add), working=_working(node), before=before),
+    {reduction.reduce_l1: np.absolute, reduction.reduce_sum_square: np.square},
+    work=passes(2),
+)
 
 
-@kernel(reduction.reduce_product, work=passes(4))
-def reduce_product(node: Node) -> Kernel:
-    return _plain(node, np.multiply)
+@kernel(reduction.reduce_l2, work=passes(2))
+def reduce_l2(node: Node) -> Kernel:
+    working = _working(node, wide=True)
+    return in_blocks(node, partial(fold, np.add), working=working, before=np.square, finish=_in_place(np.sqrt))
 
 
-@kernel(reduction.reduce_max)
-def reduce_max(node: Node) -> Kernel:
-    return _plain(node, np.maximum)
+@kernel(reduction.reduce_log_sum, work=passes(2))
+def reduce_log_sum(node: Node) -> Kernel:
+    return in_blocks(node, partial(fold, np.add), working=_working(node, wide=True), finish=_in_place(np.log))
 
 
-@kernel(reduction.reduce_min)
-def reduce_min(node: Node) -> Kernel:
-    return _plain(node, np.minimum)
+def _in_place(ufunc: np.ufunc) -> Finish:
+    return lambda totals: ufunc(totals, out=totals)
 
 
 @kernel(reduction.reduce_mean)
@@ -185,33 +187,6 @@ def reduce_mean(node: Node) -> Kernel:
     return mean
 
 
-@kernel(reduction.reduce_l1, work=passes(2))
-def reduce_l1(node: Node) -> Kernel:
-    return in_blocks(node, partial(fold, np.add), working=_working(node), before=np.absolute)
-
-
-@kernel(reduction.reduce_sum_square, work=passes(2))
-def reduce_sum_square(node: Node) -> Kernel:
-    return in_blocks(node, partial(fold, np.add), working=_working(node), before=np.square)
-
-
-@kernel(reduction.reduce_l2, work=passes(2))
-def reduce_l2(node: Node) -> Kernel:
-    def root(totals: Array) -> None:
-        np.sqrt(totals, out=totals)
-
-    working = _working(node, wide=True)
-    return in_blocks(node, partial(fold, np.add), working=working, before=np.square, finish=root)
-
-
-@kernel(reduction.reduce_log_sum, work=passes(2))
-def reduce_log_sum(node: Node) -> Kernel:
-    def logarithm(totals: Array) -> None:
-        np.log(totals, out=totals)
-
-    return in_blocks(node, partial(fold, np.add), working=_working(node, wide=True), finish=logarithm)
-
-
 @kernel(reduction.reduce_log_sum_exp, work=passes(5))
 def reduce_log_sum_exp(node: Node) -> Kernel:
     return in_blocks(node, log_sum_exp, working=np.float32)
@@ -226,16 +201,6 @@ def log_sum_exp(values: Array, output: Array) -> None:
     fold(np.add, values, output)
     np.log(output, out=output)
     np.add(output, shift, out=output)
-
-
-@kernel(reduction.arg_min, work=passes(2))
-def arg_min(node: Node) -> Kernel:
-    return _arg(node, np.argmin)
-
-
-@kernel(reduction.arg_max, work=passes(2))
-def arg_max(node: Node) -> Kernel:
-    return _arg(node, np.argmax)
 
 
 def _arg(node: Node, search: Callable[..., Array]) -> Kernel:
@@ -264,6 +229,9 @@ def _arg(node: Node, search: Callable[..., Array]) -> Kernel:
             np.copyto(result, found, casting="same_kind")
 
     return arg
+
+
+kernels(_arg, {reduction.arg_min: np.argmin, reduction.arg_max: np.argmax}, work=passes(2))
 
 
 def _first_of(pieces: Iterator[Array], starts: list[int], search: Callable[..., Array]) -> Array:

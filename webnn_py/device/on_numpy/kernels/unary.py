@@ -4,26 +4,26 @@ import numpy as np
 
 from webnn_py.device.on_numpy.routines import special
 from webnn_py.device.on_numpy.routines.blocks import float_blocks, float_ufunc, passes
-from webnn_py.device.on_numpy.table import Array, Kernel, View, kernel, scalar, view
+from webnn_py.device.on_numpy.table import Array, Kernel, View, kernel, kernels, scalar, view
 from webnn_py.graph import Node
 from webnn_py.operators import unary
 
 ZERO = scalar(0, "float32")
 
 
-@kernel(unary.abs_)
-def abs_(_node: Node) -> Kernel:
-    return np.abs
-
-
-@kernel(unary.ceil)
-def ceil(node: Node) -> Kernel:
-    return float_ufunc(node, np.ceil)
-
-
-@kernel(unary.cos, work=passes(8))
-def cos(node: Node) -> Kernel:
-    return float_ufunc(node, np.cos)
+kernels(lambda _node, function: function, {unary.abs_: np.abs, unary.neg: np.negative})
+kernels(
+    float_ufunc,
+    {
+        unary.ceil: np.ceil,
+        unary.floor: np.floor,
+        unary.reciprocal: np.reciprocal,
+        unary.round_even: np.rint,
+        unary.sqrt: np.sqrt,
+    },
+)
+kernels(float_ufunc, {unary.exp: np.exp, unary.log: np.log}, work=passes(4))
+kernels(float_ufunc, {unary.cos: np.cos, unary.sin: np.sin, unary.tan: np.tan}, work=passes(8))
 
 
 @kernel(unary.erf, work=passes(16))
@@ -31,44 +31,9 @@ def erf(node: Node) -> Kernel:
     return float_blocks(node, special.erf, *[np.float64] * 3)
 
 
-@kernel(unary.exp, work=passes(4))
-def exp(node: Node) -> Kernel:
-    return float_ufunc(node, np.exp)
-
-
-@kernel(unary.floor)
-def floor(node: Node) -> Kernel:
-    return float_ufunc(node, np.floor)
-
-
 @view(unary.identity)
 def identity(_node: Node) -> View:
     return lambda x: x
-
-
-@kernel(unary.log, work=passes(4))
-def log(node: Node) -> Kernel:
-    return float_ufunc(node, np.log)
-
-
-@kernel(unary.neg)
-def neg(_node: Node) -> Kernel:
-    return np.negative
-
-
-@kernel(unary.reciprocal)
-def reciprocal(node: Node) -> Kernel:
-    return float_ufunc(node, np.reciprocal)
-
-
-@kernel(unary.round_even)
-def round_even(node: Node) -> Kernel:
-    return float_ufunc(node, np.rint)
-
-
-@kernel(unary.sin, work=passes(8))
-def sin(node: Node) -> Kernel:
-    return float_ufunc(node, np.sin)
 
 
 @kernel(unary.sign)
@@ -84,13 +49,3 @@ def float_sign(x: Array, y: Array, positive: Array, negative: Array) -> None:
     np.less(x, ZERO, out=negative.view(np.bool_))
     np.subtract(positive, negative, out=positive)
     np.copyto(y, positive)
-
-
-@kernel(unary.sqrt)
-def sqrt(node: Node) -> Kernel:
-    return float_ufunc(node, np.sqrt)
-
-
-@kernel(unary.tan, work=passes(8))
-def tan(node: Node) -> Kernel:
-    return float_ufunc(node, np.tan)

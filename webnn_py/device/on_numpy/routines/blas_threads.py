@@ -100,7 +100,7 @@ class ProductThreads:
         """
         rows, columns = output.shape[-2:]
         work = rows * columns * a.shape[-1]
-        if work <= UNSPREAD or work >= ALWAYS_SPREAD or self._is_single():
+        if work <= UNSPREAD or work >= ALWAYS_SPREAD or (self._alone == 0 and self._library.threads() == 1):
             np.matmul(a, b, out=output)
         elif work < WORTH_SPREADING and rows > 1 and columns > 1:
             self._multiply_alone(a, b, output)
@@ -109,10 +109,6 @@ class ProductThreads:
         else:
             for tile in tiles(output.shape[:-2], AT_A_TIME // work):
                 self._multiply_as_suits(_part(a, tile), _part(b, tile), output[tile])
-
-    def _is_single(self) -> bool:
-        """Return whether the user has set one thread."""
-        return self._alone == 0 and self._library.threads() == 1
 
     def _multiply_as_suits(self, a: Array, b: Array, output: Array) -> None:
         """Multiply on all threads, or on one during a pause; check whether it took too long."""
@@ -139,7 +135,7 @@ class ProductThreads:
             self._paused_until = now + self._pause
 
     def _multiply_alone(self, a: Array, b: Array, output: Array) -> None:
-        """Multiply on the calling thread; products that other threads start meanwhile run on one thread, too."""
+        """Multiply on the calling thread; products that other threads start at the same time run on one thread, too."""
         with self._lock:
             if self._alone == 0:
                 self._given = self._library.threads()

@@ -4,7 +4,7 @@ This saves onnxruntime's own fusion, which infers all shapes again.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from itertools import chain
 from typing import Final
 
@@ -44,9 +44,11 @@ def fuse_activations(written: WrittenNodes, context: PassContext) -> WrittenNode
         else:
             context.applied.append(AppliedRule(f"{node.operator} into {found[place].operator}", node.place))
         found[place] = one
+        # onnxruntime folds a Transpose into Gemm, but not into FusedGemm.
+        may_be_fused = one.operator != "Gemm" or transposed.isdisjoint(one.inputs)
         if one.operator == "Transpose":
             transposed.add(one.outputs[0])
-        elif one.operator in FUSED and reads[one.outputs[0]] == 1 and _may_be_fused(one, transposed):
+        elif one.operator in FUSED and reads[one.outputs[0]] == 1 and may_be_fused:
             places[one.outputs[0]] = place
     return attrs.evolve(written, nodes=found) if context.applied else written
 
@@ -58,11 +60,6 @@ def _place_before(node: OnnxNode, places: Mapping[str, int]) -> int | None:
     if node.operator == "Add":
         return places.get(node.inputs[0], places.get(node.inputs[1]))
     return None
-
-
-def _may_be_fused(node: OnnxNode, transposed: Collection[str]) -> bool:
-    """Return whether an activation may be fused: onnxruntime folds a Transpose into Gemm, but not into FusedGemm."""
-    return node.operator != "Gemm" or not any(name in transposed for name in node.inputs)
 
 
 def _as_one(before: OnnxNode, node: OnnxNode, constants: dict[str, Array]) -> OnnxNode | None:

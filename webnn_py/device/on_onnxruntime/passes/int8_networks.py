@@ -22,10 +22,11 @@ from webnn_py.device.host_processor import has_vnni
 from webnn_py.device.on_onnxruntime.own_operators.quantized_lstm import QUANTIZED_LSTM
 from webnn_py.device.on_onnxruntime.passes.int8_row_order import Order, Weights, paired
 from webnn_py.device.on_onnxruntime.passes.integer_products import EXACT_UP_TO, LARGEST, MIDDLE, ShiftedBytes, Unsigned
-from webnn_py.graph import Constant, Graph, Node, Output, Value
+from webnn_py.graph import Constant, Graph, Node, Value
 from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.operators.operand import MLOperand
 from webnn_py.rewriting.builder import RewriteBuilder
+from webnn_py.rewriting.reshapes import origin_of
 from webnn_py.rewriting.walk import rewrite
 
 MOST_PIECES: Final = 24
@@ -97,7 +98,7 @@ def _paired(networks: Sequence[Node], contents: ReadConstant) -> Mapping[Node, _
         w, r = (_signed(node, name, contents) for name in "wr")
         units = None if r is None else paired([r])
         if w is not None and r is not None and units is not None:
-            of_inputs[_origin(node.operands["x"])][node] = w, r, units
+            of_inputs[origin_of(node.operands["x"])][node] = w, r, units
     found = {}
     for nodes in of_inputs.values():
         # An input that several networks read gets one order for all of them, if there is one.
@@ -107,13 +108,6 @@ def _paired(networks: Sequence[Node], contents: ReadConstant) -> Mapping[Node, _
             if elements is not None:
                 found[node] = _Paired(w, r, elements, units)
     return found
-
-
-def _origin(value: Any) -> Value:
-    """Return a value without its reshapes."""
-    while isinstance(value, Output) and value.node.operator.name == "reshape":
-        (value,) = value.node.inputs
-    return value  # type: ignore[no-any-return]
 
 
 def _signed(node: Node, name: str, contents: ReadConstant) -> Weights | None:

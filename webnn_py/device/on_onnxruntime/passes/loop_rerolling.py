@@ -96,14 +96,13 @@ def _is_repeated(node: Node, other: Node) -> bool:
     return (
         node.operator is other.operator
         and len(node.inputs) == len(other.inputs)
-        and (node.options == other.options or _differ_in_starts(node, other))
+        and (
+            node.options == other.options
+            or (node.operator is slice_ and {**node.options, "starts": ()} == {**other.options, "starts": ()})
+        )
         and node.outputs == other.outputs
         and node.operands.keys() == other.operands.keys()
     )
-
-
-def _differ_in_starts(node: Node, other: Node) -> bool:
-    return node.operator is slice_ and {**node.options, "starts": ()} == {**other.options, "starts": ()}
 
 
 def _rolled(graph: Graph, nodes: Sequence[Node], length: int, contents: ReadConstant) -> Graph | None:

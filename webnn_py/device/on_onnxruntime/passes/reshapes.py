@@ -85,12 +85,12 @@ class _Reshaping:
         """Return the replacements of the results of an operator other than a reshape; None where it stays."""
         if node.operator is indexing.gather:
             return None if node.results[0] in self._read_otherwise else _as_slice(current)
-        if not _reads_reshaped(current):
+        if not any(isinstance(value, Output) and is_reshape(value.node) for value in current.inputs):
             return None
         if node.operator.name in BEFORE:
             is_moved = self._lets_pass(node) and self._stuck.isdisjoint(_moving(node))
             return BEFORE[node.operator.name](current) if is_moved else None
-        if not _takes_any_shape(node):
+        if not _is_of_elements(node.operator):
             return None
         return (
             _moved(current) if all(value not in self._stuck for value in node.inputs if _is_wide(value, node)) else None
@@ -99,7 +99,7 @@ class _Reshaping:
     def _lets_pass(self, node: Node) -> bool:
         """Return whether an operator other than a reshape may read the value before a reshape."""
         if node.operator.name not in BEFORE:
-            return _takes_any_shape(node)
+            return _is_of_elements(node.operator)
         is_apart = node.operator.name in PARTS and not self._stuck.isdisjoint(node.results)
         return node.results[0] in self._squeezed and not is_apart
 
@@ -115,16 +115,8 @@ def _moving(node: Node) -> Sequence[Value]:
     return node.inputs if node.operator is movement.concat else node.inputs[:1]
 
 
-def _takes_any_shape(node: Node) -> bool:
-    return _is_of_elements(node.operator)
-
-
 def _is_of_elements(operator: Operator[..., Any]) -> bool:
     return operator.is_elementwise and operator.name not in BY_AXES
-
-
-def _reads_reshaped(node: Node) -> bool:
-    return any(isinstance(value, Output) and is_reshape(value.node) for value in node.inputs)
 
 
 def _is_wide(value: Value, node: Node) -> bool:
@@ -143,7 +135,7 @@ def _squeezed(graph: Graph) -> frozenset[Value]:
             is_squeezed = long(origin_of(result).descriptor.shape) == long(result.descriptor.shape)
         elif not found or found.isdisjoint(node.inputs):
             continue
-        elif _takes_any_shape(node):
+        elif _is_of_elements(node.operator):
             is_squeezed = all(value in found or not _is_wide(value, node) for value in node.inputs)
         else:
             is_squeezed = node.operator.name in BEFORE and found.issuperset(_moving(node))

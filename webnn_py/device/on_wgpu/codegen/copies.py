@@ -1,6 +1,6 @@
-"""Copies: a value of any layout into a dense buffer, in vec4s where they lie so, in blocks where axes are exchanged.
+"""Copies of values of any layout into dense buffers: by vec4s if possible, by 4 × 4 blocks for transpositions.
 
-Copies move bits, whatever they mean: elements of 16 bits need no feature, and no NaN changes.
+They move bits: 16-bit elements need no device feature, and NaN payloads are kept.
 """
 
 from __future__ import annotations
@@ -10,26 +10,26 @@ import math
 import attrs
 
 from webnn_py.descriptors import BYTES_PER_ELEMENT, MLOperandDataType, MLOperandDescriptor
-from webnn_py.device.on_wgpu.codegen.entry_point import WORKGROUP, grid, vec4_entry_point, vec4_indices
-from webnn_py.device.on_wgpu.codegen.module import declare, module
+from webnn_py.device.on_wgpu.codegen.entry_point import WORKGROUP, Dispatch, grid, vec4_entry_point, vec4_indices
+from webnn_py.device.on_wgpu.codegen.module import bound_kernel
 from webnn_py.device.on_wgpu.records.buffer import Buffer, Place
 from webnn_py.device.on_wgpu.records.element import WIDTH, Element, element
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.layout import Layout, dense_strides
 from webnn_py.device.on_wgpu.records.variants import KernelVariant
 
-LEAST_EXCHANGED = 4096
-"""From so many elements on, exchanging axes block by block is worth it."""
+LEAST_TRANSPOSED = 4096
+"""The fewest elements for which transposing by blocks is worth it."""
 
 LARGE = 65536
-"""From so many elements on, a copy costs less than what it saves those that read it."""
+"""The fewest elements for which a copy costs less than it saves the kernels that read it."""
 
 MOST_ROWS = 8
-"""So many blocks beside each other are read along the source; the rest of a workgroup lies along the target."""
+"""The most adjacent blocks along the source in a workgroup; its other invocations extend along the target."""
 
 
-class SixteenBits(Element):
-    """Elements of 16 bits, as unsigned integers; two lie in a word."""
+class RawHalves(Element):
+    """16-bit elements as unsigned integers, two to a word."""
 
     def unpack(self, vec4: str) -> list[str]:
         return [half for word in "xy" for half in (f"({vec4}.{word} & 0xffffu)", f"({vec4}.{word} >> 16u)")]
@@ -43,61 +43,57 @@ class SixteenBits(Element):
 
 
 def bits_of(data_type: MLOperandDataType) -> Element:
-    """How to move elements of a data type: as unsigned integers of their size."""
+    """Return the unsigned integer of the size of a data type, by which its elements are moved."""
     size = BYTES_PER_ELEMENT[data_type]
     if size == 2:
-        return SixteenBits("float16", "u32", "vec2<u32>", "u32", 2)
+        return RawHalves("float16", "u32", "vec2<u32>", "u32", 2)
     unsigned: dict[int, MLOperandDataType] = {1: "uint8", 4: "uint32", 8: "uint64"}
     return element(unsigned[size], shader_f16=False)
 
 
 def copy_kernel(place: Place, target: Buffer, descriptor: MLOperandDescriptor) -> Kernel:
-    """The kernel that copies a value, whatever its layout, into a dense buffer."""
+    """Return the kernel that copies a value of any layout into a dense buffer."""
     bits = bits_of(descriptor.data_type)
     count = descriptor.element_count
     layout = place.layout
     vec4s = Layout.dense((-(-count // WIDTH),)) if layout.is_dense else layout.vec4s()
-    exchange = BlockTranspose.of(layout, bits)
+    transpose = BlockTranspose.of(layout, bits)
+    source, stored = bits.one, bits.vec4
+    repeats = layout.repeats()
     if vec4s is not None:
-        declared = declare([(place.buffer, "b", bits.vec4)], [(target, "o", bits.vec4)])
-        main, workgroups = vec4_entry_point(count, f"  o[four] = b[{vec4s.index('four')}];")
-    elif exchange is not None:
-        declared = declare([(place.buffer, "b", exchange.source)], [(target, "o", exchange.target)])
-        main, workgroups = exchange.main()
+        source = bits.vec4
+        main, workgroups = vec4_entry_point(count, [f"o[four] = b[{vec4s.index('four')}];"])
+    elif transpose is not None:
+        source, stored = transpose.source, transpose.target
+        main, workgroups = transpose.main()
+    elif repeats is not None:
+        load = f"let one = {bits.load('b', repeats.index('four'))};"
+        main, workgroups = vec4_entry_point(count, [load, f"o[four] = {bits.pack(['one'] * WIDTH)};"])
     else:
-        declared = declare([(place.buffer, "b", bits.one)], [(target, "o", bits.vec4)])
-        repeats = layout.repeats()
-        if repeats is not None:
-            main, workgroups = vec4_entry_point(
-                count,
-                f"  let one = {bits.load('b', repeats.index('four'))};\n  o[four] = {bits.pack(['one'] * WIDTH)};",
-            )
-        else:
-            at = layout.spaced("four") or [layout.index(f"({index})") for index in vec4_indices(count)]
-            loads = [bits.load("b", index) for index in at]
-            main, workgroups = vec4_entry_point(count, f"  o[four] = {bits.pack(loads)};")
-    label = f"{'copy' if exchange is None else 'transpose'} {descriptor.data_type}"
-    return Kernel(label, module(declared, main), (place.buffer,), (target,), workgroups)
+        at = layout.spaced("four") or [layout.index(f"({index})") for index in vec4_indices(count)]
+        main, workgroups = vec4_entry_point(count, [f"o[four] = {bits.pack([bits.load('b', index) for index in at])};"])
+    label = f"{'copy' if transpose is None else 'transpose'} {descriptor.data_type}"
+    return bound_kernel(label, [(place.buffer, "b", source)], [(target, "o", stored)], [main], workgroups)
 
 
 def is_exchanged(layout: Layout) -> bool:
-    """Whether a large view is better copied, with its axes exchanged, than read element by element."""
+    """Return whether a large view is better copied by a block transposition than read element by element."""
     large = math.prod(layout.shape) >= LARGE
     return large and BlockTranspose.of(layout, element("uint32", shader_f16=False)) is not None
 
 
 @attrs.frozen
 class BlockTranspose:
-    """A copy in which neighbours along the target's last axis lie far apart, and those along another axis side by side.
+    """A copy whose source is contiguous along another axis than its target.
 
-    Each invocation exchanges the axes of one block of 4 × 4 elements in registers: it reads a vec4 along the source in
-    each of four columns, and writes a vec4 along the target in each of four rows. Eight invocations read beside each
-    other, and up to thirty-two write: whole sectors of memory both ways, without a barrier.
+    Each invocation transposes a 4 × 4 block in registers: it loads a vec4 along the source in each of four columns, and
+    stores a vec4 along the target in each of four rows. Up to eight adjacent invocations load, and up to thirty-two
+    store, adjacent vec4s, so that both access whole sectors of memory without a barrier.
 
     Attributes:
-        bits: how to move elements.
-        layout: of the source, merged.
-        axis: the one along which the source is contiguous: "rows".
+        bits: the unsigned integer type of the elements.
+        layout: the source's, merged.
+        axis: the axis along which the source is contiguous, the "rows".
     """
 
     bits: Element
@@ -106,16 +102,16 @@ class BlockTranspose:
 
     @classmethod
     def of(cls, layout: Layout, bits: Element) -> BlockTranspose | None:
-        """The exchange that copies from a layout, or None where that is done otherwise."""
+        """Return the transposition that copies from a layout; None if another copy is better."""
         merged = layout.merged()
-        if math.prod(merged.shape) < LEAST_EXCHANGED or len(merged.shape) < 2 or abs(merged.strides[-1]) <= 1:
+        if math.prod(merged.shape) < LEAST_TRANSPOSED or len(merged.shape) < 2 or abs(merged.strides[-1]) <= 1:
             return None
         if 1 not in merged.strides:
             return None
-        exchange = cls(bits, merged, merged.strides.index(1))
-        narrow = min(exchange.rows, exchange.columns) < WIDTH
-        is_possible = not narrow and (bits.per_one == 1 or exchange.whole_vec4s)
-        return exchange if is_possible and KernelVariant.BLOCK_TRANSPOSE.is_on else None
+        transpose = cls(bits, merged, merged.strides.index(1))
+        narrow = min(transpose.rows, transpose.columns) < WIDTH
+        is_possible = not narrow and (bits.per_one == 1 or transpose.whole_vec4s)
+        return transpose if is_possible and KernelVariant.BLOCK_TRANSPOSE.is_on else None
 
     @property
     def rows(self) -> int:
@@ -127,17 +123,17 @@ class BlockTranspose:
 
     @property
     def others(self) -> list[int]:
-        """The axes that stay where they are."""
+        """The axes that are not transposed."""
         return [axis for axis in range(len(self.layout.shape) - 1) if axis != self.axis]
 
     @property
     def whole_vec4s(self) -> bool:
-        """Whether every vec4 is written whole and aligned."""
+        """True if every vec4 of the target is whole and aligned."""
         return self.columns % WIDTH == 0
 
     @property
     def aligned(self) -> bool:
-        """Whether the vec4s of the source are."""
+        """True if the vec4s of the source are aligned."""
         strides = [stride for axis, stride in enumerate(self.layout.strides) if axis != self.axis]
         return not any(number % WIDTH for number in (*strides, self.layout.offset))
 
@@ -149,8 +145,8 @@ class BlockTranspose:
     def target(self) -> str:
         return self.bits.vec4 if self.whole_vec4s else self.bits.one
 
-    def main(self) -> tuple[str, tuple[int, int, int]]:
-        """The entry point, and its workgroups: tiles of blocks, the next ones along the source first."""
+    def main(self) -> tuple[str, Dispatch]:
+        """Return the entry point and its dispatch: tiles of blocks, adjacent ones along the source first."""
         batches = math.prod(self.layout.shape[axis] for axis in self.others)
         row_blocks, column_blocks = (-(-size // WIDTH) for size in (self.rows, self.columns))
         tile_rows = min(MOST_ROWS, _power_of_two(row_blocks))
@@ -180,14 +176,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         return dense_strides(self.layout.shape)[self.axis]
 
     def _part(self, strides: tuple[int, ...], offset: int) -> str:
-        """Where the batch begins, seen with these strides."""
+        """Return the offset of a batch by these strides."""
         shape = tuple(self.layout.shape[axis] for axis in self.others)
         return f"({Layout(shape, tuple(strides[axis] for axis in self.others), offset).index('batch')})"
 
     def _loads(self) -> str:
-        """Statements that read ``s0`` to ``s3``, the four columns, or each one's elements ``s0_0`` to ``s0_3``."""
+        """Load the columns ``s0`` to ``s3`` of a block; unaligned ones by element, ``s0_0`` to ``s3_3``."""
         lines = []
-        stride = self.layout.strides[-1] % 2**32  # negative ones wrap around, as the sums do
+        stride = self.layout.strides[-1] % 2**32  # negative strides wrap around
         for k in range(WIDTH):
             column = f"min(column + {k}u, {self.columns - 1}u)" if not self.whole_vec4s else f"(column + {k}u)"
             lines.append(f"  let at{k} = origin + {column} * {stride}u;")
@@ -220,5 +216,5 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 
 
 def _power_of_two(number: int) -> int:
-    """The lowest power of two that is not less."""
+    """Return the least power of two that is not below a number."""
     return 1 << (number - 1).bit_length()

@@ -1,4 +1,4 @@
-"""Element-wise nodes that one kernel computes, as one WGSL function of the elements that they read, and that kernel."""
+"""Fused element-wise nodes: the WGSL function that computes one of their elements, and the kernel that applies it."""
 
 from __future__ import annotations
 
@@ -9,38 +9,37 @@ import attrs
 
 from webnn_py.device.on_wgpu.codegen.bound_operands import BoundOperands
 from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point, vec4_indices
-from webnn_py.device.on_wgpu.codegen.module import declare, module
+from webnn_py.device.on_wgpu.codegen.module import bound_kernel
 from webnn_py.device.on_wgpu.records.element import WIDTH, Element
-from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import entry_of
 from webnn_py.graph import Node, Output, Value
 
 ROUND_LATER: Final = {"abs", "clamp", "identity", "neg", "relu"}
-"""Operators whose operand need not be rounded if their result is: they keep the order of numbers, or mirror it at 0."""
+"""Operators that commute with rounding, as they are monotonic or reflect at 0: only their result need be rounded."""
 
 
-class ElementwiseWalk(Protocol):
-    """What an element-wise function asks of the walk over a graph."""
+class ElementwiseLowering(Protocol):
+    """The part of the lowering that element-wise functions use."""
 
     def element(self, value: Value) -> Element:
-        """How a value's data type is stored, and rounded."""
+        """Return the storage of a value's data type."""
         ...
 
     def is_inlined(self, value: Value) -> TypeGuard[Output]:
-        """Whether an element-wise node returns a value that is computed by the element-wise kernel that reads it."""
+        """Return whether the kernel of the element-wise node that reads a value computes it."""
         ...
 
 
 @attrs.frozen(eq=False)
 class ElementwiseFunction:
-    """A node and the nodes that are fused into it.
+    """The WGSL function of a node and the nodes that are fused into it.
 
     Attributes:
-        result: what comes out.
-        leaves: what goes in, in the order of the function's parameters.
-        label: the operators, with the data type of those that read nothing of the others.
-        rounds_first: whether the first parameter need not be rounded, since what becomes of it is.
+        result: the value that it computes.
+        leaves: the values that it reads, in the order of its parameters.
+        label: the operators; those that read no other node's result with their data type.
+        rounds_first: whether the first parameter need not be rounded to float16, as a later result is.
     """
 
     result: Value
@@ -51,15 +50,15 @@ class ElementwiseFunction:
 
     @classmethod
     def of(
-        cls, lowering: ElementwiseWalk, last: Node, first: Value | None = None, *, is_stored: bool = True
+        cls, lowering: ElementwiseLowering, last: Node, first: Value | None = None, *, is_stored: bool = True
     ) -> ElementwiseFunction:
         """Write the function.
 
         Args:
-            lowering: the walk, which knows what is fused.
-            last: the node whose result comes out.
-            first: what the first parameter is to be.
-            is_stored: whether the result is stored and not read before, so that it need not be rounded here.
+            lowering: the lowering, which knows the fused nodes.
+            last: the node that computes the result.
+            first: the value of the first parameter.
+            is_stored: whether the result is only stored, which rounds it to float16.
         """
         nodes = _nodes(lowering, last)
         leaves = {} if first is None else {first: "a0"}
@@ -87,18 +86,17 @@ class ElementwiseFunction:
         return cls(result, tuple(leaves), _label(lowering, nodes), rounds_first, text)
 
     def function(self, name: str) -> str:
-        """The text of the function."""
         return f"fn {name}{self._text}"
 
 
 def _is_rounded_later(value: Value, nodes: Collection[Node]) -> bool:
-    """Whether all nodes of a kernel that read a value make the same of it before it is rounded to float16."""
+    """Return whether all nodes of a kernel that read a value commute with rounding it to float16."""
     readers = [node for node in nodes if value in node.inputs]
     return all(node.operator.spec_name in ROUND_LATER for node in readers)
 
 
-def _nodes(lowering: ElementwiseWalk, last: Node) -> list[Node]:
-    """All that a node's kernel computes, each node behind those that it reads, once."""
+def _nodes(lowering: ElementwiseLowering, last: Node) -> list[Node]:
+    """Return the nodes that are fused into one, itself last, each after those that it reads."""
     nodes: dict[Node, None] = {}
     stack = [(last, False)]
     while stack:
@@ -111,7 +109,7 @@ def _nodes(lowering: ElementwiseWalk, last: Node) -> list[Node]:
     return list(nodes)
 
 
-def _label(lowering: ElementwiseWalk, nodes: list[Node]) -> str:
+def _label(lowering: ElementwiseLowering, nodes: list[Node]) -> str:
     words = []
     for node in nodes:
         is_first = not any(lowering.is_inlined(value) for value in node.inputs)
@@ -121,23 +119,16 @@ def _label(lowering: ElementwiseWalk, nodes: list[Node]) -> str:
 
 
 def emit_elementwise(lowering: Lowering, node: Node) -> None:
-    """One kernel for an element-wise node and the element-wise nodes fused into it."""
+    """Emit the kernel of an element-wise node and the nodes that are fused into it."""
     fused = ElementwiseFunction.of(lowering, node)
     descriptor = fused.result.descriptor
     output = lowering.element(fused.result)
-    indices = vec4_indices(descriptor.element_count)
     operands = BoundOperands(lowering)
-    loads = [operands.scalars(leaf, descriptor.shape, indices) for leaf in fused.leaves]
+    loads = [operands.load(leaf, descriptor.shape, vec4_indices(descriptor.element_count)) for leaf in fused.leaves]
     calls = [f"compute({', '.join(scalars[component] for _, scalars in loads)})" for component in range(WIDTH)]
     target = lowering.target(fused.result)
-    prepare = "".join(dict.fromkeys(text for text, _ in loads))
-    main, workgroups = vec4_entry_point(descriptor.element_count, f"{prepare}  o[four] = {output.pack(calls)};")
-    source = module(
-        declare(
-            [(buffer, name, kind) for (buffer, kind), name in operands.bindings.items()], [(target, "o", output.vec4)]
-        ),
-        fused.function("compute"),
-        main,
-    )
-    reads = tuple(buffer for buffer, _ in operands.bindings)
-    lowering.emit(Kernel(fused.label, source, reads, (target,), workgroups))
+    prepare = dict.fromkeys(line for lines, _ in loads for line in lines)
+    main, workgroups = vec4_entry_point(descriptor.element_count, [*prepare, f"o[four] = {output.pack(calls)};"])
+    writes = [(target, "o", output.vec4)]
+    parts = [fused.function("compute"), main]
+    lowering.emit(bound_kernel(fused.label, operands.bindings, writes, parts, workgroups))

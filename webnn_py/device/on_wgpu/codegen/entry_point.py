@@ -1,20 +1,30 @@
-"""The entry point of kernels whose invocations compute four neighbouring elements each."""
+"""Entry points of compute shaders, and the dispatch sizes that go with them."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from webnn_py.device.on_wgpu.records.element import WIDTH
 
 WORKGROUP = 256
-"""Invocations of a workgroup, where nothing else is better."""
+"""The default number of invocations per workgroup."""
 
 MAX_WORKGROUPS = 65535
-"""Workgroups that every adapter has along one dimension."""
+"""The workgroups per dimension that every adapter supports."""
+
+Dispatch = tuple[int, int, int]
+"""The number of workgroups in x, y and z."""
 
 
-def vec4_entry_point(count: int, body: str) -> tuple[str, tuple[int, int, int]]:
-    """The entry point that runs ``body`` for every vec4 of ``count`` elements.
+def indented(lines: Iterable[str], by: int = 2) -> str:
+    """Return statements as text, each on an indented line of its own."""
+    return "\n".join(" " * by + line for line in lines)
 
-    The body knows the vec4's number ``four``, and that of its first element, ``i``.
+
+def vec4_entry_point(count: int, body: Iterable[str]) -> tuple[str, Dispatch]:
+    """Return an entry point that runs ``body`` once for each vec4 of ``count`` elements.
+
+    In the body, ``four`` is the index of the vec4 and ``i`` that of its first element.
     """
     vec4s = -(-count // WIDTH)
     workgroups = grid(-(-vec4s // WORKGROUP))
@@ -24,19 +34,37 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {{
   let four = id.x + id.y * {workgroups[0] * WORKGROUP}u;
   if (four >= {vec4s}u) {{ return; }}
   let i = four * {WIDTH}u;
-{body}
+{indented(body)}
+}}
+"""
+    return text, workgroups
+
+
+def workgroup_entry_point(
+    groups: int, invocations: int, body: Iterable[str], builtins: str = "@builtin(local_invocation_index) t: u32"
+) -> tuple[str, Dispatch]:
+    """Return an entry point that runs ``body`` in ``groups`` workgroups; ``number`` is the workgroup's index."""
+    workgroups = grid(groups)
+    start = [
+        f"let number = group.x + group.y * {workgroups[0]}u;",
+        f"if (number >= {groups}u) {{ return; }}",
+    ]
+    text = f"""
+@compute @workgroup_size({invocations})
+fn main(@builtin(workgroup_id) group: vec3<u32>, {builtins}) {{
+{indented([*start, *body])}
 }}
 """
     return text, workgroups
 
 
 def vec4_indices(count: int) -> list[str]:
-    """The numbers of a vec4's elements; beyond the last one, the last one, so that no index leaves its tensor."""
-    numbers = ["i", *(f"i + {component}u" for component in range(1, WIDTH))]
-    return numbers if count % WIDTH == 0 else [f"min({number}, {count - 1}u)" for number in numbers]
+    """Return the indices of a vec4's elements, clamped to the last element so that none is out of bounds."""
+    indices = ["i", *(f"i + {component}u" for component in range(1, WIDTH))]
+    return indices if count % WIDTH == 0 else [f"min({index}, {count - 1}u)" for index in indices]
 
 
-def grid(groups: int) -> tuple[int, int, int]:
-    """At least ``groups`` workgroups, spread over x and y where x alone has not enough."""
+def grid(groups: int) -> Dispatch:
+    """Return a dispatch of at least ``groups`` workgroups, spread over x and y if they exceed the limit of x."""
     rows = -(-groups // MAX_WORKGROUPS)
     return -(-groups // rows), rows, 1

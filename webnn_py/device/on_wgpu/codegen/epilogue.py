@@ -1,16 +1,16 @@
-"""Epilogues: a node's last step and the element-wise nodes behind it, computed before results are stored."""
+"""Epilogues: a producer's final step and the element-wise nodes fused behind it, applied before the store."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 import attrs
 
 from webnn_py.device.on_wgpu.codegen.bound_operands import BoundOperands
 from webnn_py.device.on_wgpu.codegen.elementwise import ElementwiseFunction
-from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point
-from webnn_py.device.on_wgpu.codegen.module import Binding, declare, module
+from webnn_py.device.on_wgpu.codegen.entry_point import Dispatch, vec4_entry_point
+from webnn_py.device.on_wgpu.codegen.module import Binding, bound_kernel
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH, Element
 from webnn_py.device.on_wgpu.records.kernel import Kernel
@@ -20,33 +20,33 @@ from webnn_py.device.on_wgpu.records.partial_sums import PartialSums
 from webnn_py.graph import Node, Output, Value
 
 OWN_BUFFERS = 3
-"""What a product binds besides: two operands and the output."""
+"""The buffers that a matrix product binds without an epilogue: two operands and the output."""
 
 
 @attrs.frozen
 class EpilogueOperand:
-    """An operand of the last step.
+    """An operand of the producer's final step.
 
     Attributes:
-        value: what to read.
-        layout: how to look at it, so that it broadcasts to the output.
+        value: the value.
+        layout: the view of it that broadcasts to the output.
     """
 
     value: Value
     layout: Layout
 
 
-def as_it_is(total: str) -> str:
-    """The last step of a producer that has none."""
+def unchanged(total: str) -> str:
+    """Return the total: the final step of producers that have none."""
     return total
 
 
 class Epilogue:
-    """The last step of a node, as WGSL functions that also store the output.
+    """A node's final step and the nodes fused behind it, as WGSL functions that also store the output.
 
-    ``finish(four, totals)`` stores four neighbouring elements, ``finish_one(i, total)`` a single one. Totals are of the
-    type in which the node's data type is computed. Both have two halves: ``ended(four, totals)`` is what is stored, and
-    ``put(four, …)`` stores it; likewise ``ended_one`` and ``put_one``.
+    ``finish(four, totals)`` stores a vec4, ``finish_one(i, total)`` a single element. Totals have the compute type of
+    the node's data type. ``finish`` is split for callers that compute several vec4s before they store any:
+    ``ended(four, totals)`` returns the result and ``put(four, …)`` stores it; so are ``ended_one`` and ``put_one``.
     """
 
     def __init__(
@@ -54,17 +54,17 @@ class Epilogue:
         lowering: Lowering,
         node: Node,
         terms: Sequence[EpilogueOperand] = (),
-        combine: Callable[..., str] = as_it_is,
+        combine: Callable[..., str] = unchanged,
         own_buffers: int = OWN_BUFFERS,
     ) -> None:
-        """Find what the node's kernel may compute besides.
+        """Find the nodes that are fused behind a producer.
 
         Args:
-            lowering: the walk.
+            lowering: the lowering.
             node: the producer; it has one output.
-            terms: what its last step reads.
-            combine: (the total, one expression for each term) → the node's result.
-            own_buffers: how many the node's kernel binds besides those of the terms.
+            terms: the operands of its final step.
+            combine: (the total, an expression for each term) → the node's result.
+            own_buffers: the buffers that the node's kernel binds, without those of the terms.
         """
         self._lowering = lowering
         self._terms = terms
@@ -84,13 +84,13 @@ class Epilogue:
 
     @property
     def stores_single_elements(self) -> bool:
-        """Whether an element has memory of its own, so that ``finish_one`` can be used."""
+        """True if no two elements share a word, so that ``finish_one`` can be used."""
         return self.output.per_one == 1
 
     def partial_sums(self, sums: Buffer, parts: int, add_up: Callable[[], None]) -> tuple[Output, PartialSums] | None:
-        """What the last of the fused nodes returns, and the parts that another kernel can make it of.
+        """Return the result of the fused nodes, and the partial sums that its reader can compute it from.
 
-        None where no nodes are fused, there is but one part, or the producer has a last step of its own.
+        None if no nodes are fused, there is only one part, or the producer has a final step of its own.
         """
         if self._fused is None or self._terms or parts == 1 or not isinstance(self._fused.result, Output):
             return None
@@ -99,19 +99,24 @@ class Epilogue:
 
     @property
     def rounds_totals(self) -> bool:
-        """Whether totals become float16 before anything else is done with them, or might as well."""
-        return self._lowering.element(self._value).one == "f16" and not self._terms and self._combine is as_it_is
+        """True if totals may be rounded to float16 before the epilogue."""
+        return self._lowering.element(self._value).one == "f16" and not self._terms and self._combine is unchanged
 
     def write(self, *, vec4s: bool, is_rounded: bool = False) -> EpilogueCode:
-        """The functions' text and what it binds: for vec4s or single elements, of totals that may be rounded."""
+        """Return the functions for vec4s or single elements.
+
+        Args:
+            vec4s: whether they store vec4s.
+            is_rounded: whether totals are rounded to float16 already.
+        """
         operands = BoundOperands(self._lowering)
         indices = ["i", *(f"i + {component}u" for component in range(1, WIDTH))] if vec4s else ["i"]
         if vec4s and self.count % WIDTH:
             indices = [f"min({component}, {self.count - 1}u)" for component in indices]
         element = self._lowering.element(self._value)
         leaves = () if self._fused is None else self._fused.leaves[1:]
-        loads = [operands.scalars(term.value, self.shape, indices, term.layout) for term in self._terms]
-        loads += [operands.scalars(leaf, self.shape, indices) for leaf in leaves]
+        loads = [operands.load(term.value, self.shape, indices, term.layout) for term in self._terms]
+        loads += [operands.load(leaf, self.shape, indices) for leaf in leaves]
         terms = [f"t{index}" for index in range(len(self._terms))]
         others = [f"a{index}" for index in range(1, len(leaves) + 1)]
         kinds = [self._lowering.element(value).compute for value in (*(term.value for term in self._terms), *leaves)]
@@ -129,7 +134,7 @@ class Epilogue:
                 [f"totals.{component}" for component in COMPONENTS] if vec4s else ["total"]
             )
         ]
-        prepare = "".join(dict.fromkeys(text for text, _ in loads))
+        prepare = "".join(dict.fromkeys(f"  {line}\n" for lines, _ in loads for line in lines))
         text = "\n".join(
             [
                 *([] if self._fused is None else [self._fused.function("chain")]),
@@ -137,8 +142,8 @@ class Epilogue:
                 self._store_vec4s(prepare, calls, element) if vec4s else self._store_one(prepare, calls[0], element),
             ]
         )
-        bindings = [(buffer, name, kind) for (buffer, kind), name in operands.bindings.items()]
-        return EpilogueCode(text, bindings, self.target, self.output.vec4 if vec4s else self.output.one)
+        output = (self.target, "o", self.output.vec4 if vec4s else self.output.one)
+        return EpilogueCode([output], list(operands.bindings), text)
 
     def _store_vec4s(self, prepare: str, calls: list[str], element: Element) -> str:
         kind, totals = self.output.vec4, f"vec4<{element.compute}>"
@@ -164,49 +169,42 @@ fn finish_one(i: u32, total: {element.compute}) {{ put_one(i, ended_one(i, total
 
 @attrs.frozen
 class EpilogueCode:
-    """The functions that end a kernel.
+    """The end of a kernel: the functions of an epilogue, or bare buffers for partial results.
 
     Attributes:
-        text: the functions; they store in ``o``.
-        bindings: what they read: buffer, name, type of the array's elements.
-        target: the buffer to store in.
-        kind: the type of its array's elements.
+        writes: the bindings that are stored to.
+        reads: the bindings that the functions read.
+        text: the functions; "" where partial results are stored.
     """
 
-    text: str
-    bindings: Sequence[Binding]
-    target: Buffer
-    kind: str
+    writes: Sequence[Binding]
+    reads: Sequence[Binding] = ()
+    text: str = ""
+
+    @property
+    def is_partial(self) -> bool:
+        """True if the kernel stores partial results, to which another kernel applies the epilogue."""
+        return not self.text
 
     def kernel(
-        self,
-        label: str,
-        reads: Sequence[Binding],
-        parts: Sequence[str],
-        main: str,
-        workgroups: tuple[int, int, int],
+        self, label: str, reads: Iterable[Binding], parts: Sequence[str], main: str, workgroups: Dispatch
     ) -> Kernel:
-        """The kernel whose other parts read ``reads``: buffer, name, type of the array's elements.
-
-        ``main`` calls functions of the parts alone.
-        """
-        bound = [*reads, *self.bindings]
-        declared = declare(bound, [(self.target, "o", self.kind)])
-        source = module(declared, self.text, *parts, main=main)
-        return Kernel(label, source, tuple(buffer for buffer, _, _ in bound), (self.target,), workgroups)
+        """Return the kernel whose ``parts`` read ``reads``; ``main`` calls no helper functions itself."""
+        texts = [self.text, *parts] if self.text else parts
+        return bound_kernel(label, [*reads, *self.reads], self.writes, texts, workgroups, main)
 
 
 def emit_split_k_sum(lowering: Lowering, epilogue: Epilogue, sums: Buffer, parts: int, kind: str = "f32") -> None:
-    """Add up ``parts`` arrays of sums, one after the other in whole vec4s, and end the operator.
+    """Add up the partial sums of a split-K product and apply its epilogue.
 
-    Where a kernel can do both as it reads the result, it is left to that.
+    This is left to the kernel that reads the result if it can do both.
 
     Args:
-        lowering: the walk.
-        epilogue: what becomes of the sums.
-        sums: the arrays.
-        parts: their number.
-        kind: the type of a sum; ``f16`` if there is one part only, which is rounded.
+        lowering: the lowering.
+        epilogue: the epilogue.
+        sums: the partial sums: ``parts`` arrays one after the other, each padded to whole vec4s.
+        parts: the number of arrays.
+        kind: the type of a sum; ``f16`` for a single part that is rounded.
     """
     add_up = partial(_emit_sum, lowering, epilogue, sums, parts, kind)
     partial_sums = epilogue.partial_sums(sums, parts, add_up)
@@ -219,6 +217,6 @@ def _emit_sum(lowering: Lowering, epilogue: Epilogue, sums: Buffer, parts: int, 
     vec4s = -(-epilogue.count // WIDTH)
     total = " + ".join(["sums[four]", *(f"sums[four + {part * vec4s}u]" for part in range(1, parts))])
     total = total if kind == "f32" else f"vec4<f32>({total})"
-    main, workgroups = vec4_entry_point(epilogue.count, f"  finish(four, {total});")
+    main, workgroups = vec4_entry_point(epilogue.count, [f"finish(four, {total});"])
     reads = [(sums, "sums", f"vec4<{kind}>")]
     lowering.emit(finish.kernel(f"{epilogue.label} (sum)", reads, [], main, workgroups))

@@ -1,10 +1,10 @@
-"""Small WGSL expressions that several kernels have."""
+"""Small WGSL expressions that several kernels use."""
 
 from __future__ import annotations
 
 
 def converted_integer(value: str, given: str, wanted: str) -> str:
-    """An integer of one computing type as another's; to 64 bits it is extended as its own signedness says."""
+    """Return an integer converted to another compute type; sign or zero extended to 64 bits by its own type."""
     if given in ("i32", "u32") and wanted == "i64":
         return f"widened_{given}({value})"
     if (given, wanted) == ("i32", "u64"):
@@ -13,17 +13,17 @@ def converted_integer(value: str, given: str, wanted: str) -> str:
 
 
 def extreme(function: str, kind: str, a: str, b: str) -> str:
-    """The highest (``max``) or the lowest (``min``) of two values of a computing type; of floats NaN, if one is."""
+    """Return the maximum (``max``) or minimum (``min``) of two values of a compute type; float NaN propagates."""
     return f"{function}imum({a}, {b})" if kind == "f32" else f"{function}_{kind}({a}, {b})"
 
 
 def wrapping_literal(number: int) -> str:
-    """A literal that adds a number, which may be negative, to a u32."""
+    """Return a u32 literal which, added with wrap-around, adds a number that may be negative."""
     return f"{number % 2**32}u"
 
 
 def lookup(numbers: tuple[int, ...], index: str) -> str:
-    """An expression (u32) for one of some numbers."""
+    """Return an expression (u32) that selects one of some numbers by index."""
     text = wrapping_literal(numbers[-1])
     for position, number in reversed(list(enumerate(numbers[:-1]))):
         text = f"select({text}, {wrapping_literal(number)}, {index} == {position}u)"

@@ -1,29 +1,54 @@
-"""WGSL modules: what they bind, and the helper functions that their text calls."""
+"""WGSL modules: their bindings, the helper functions that their code calls, and the kernels made of them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Final
 
+import attrs
+
+from webnn_py.device.on_wgpu.codegen.entry_point import Dispatch
 from webnn_py.device.on_wgpu.codegen.snippets import SNIPPETS
 from webnn_py.device.on_wgpu.records.buffer import Buffer
-from webnn_py.device.on_wgpu.records.kernel import writable
+from webnn_py.device.on_wgpu.records.kernel import Kernel, writable
 
 Binding = tuple[Buffer, str, str]
-"""A buffer, its name in a module, and the WGSL type of the elements of the array that it is there."""
+"""A buffer, its name in a module, and the WGSL element type of the array that it is bound as."""
 
-LAST_STEPS: Final = ("finish", "ended")
-"""The functions that end an operator (:class:`~webnn_py.device.on_wgpu.codegen.epilogue.Epilogue`)."""
+EPILOGUE_FUNCTIONS: Final = ("finish", "ended")
+"""The functions of :class:`~webnn_py.device.on_wgpu.codegen.epilogue.Epilogue` that drivers inline at each call."""
 
 _CALL: Final = re.compile(r"\b(\w++)\(")
 
-_FLOAT16: Final = re.compile(r"f16(?<=\bf16)\b")  # it begins with letters, which makes it fast
+_FLOAT16: Final = re.compile(r"f16(?<=\bf16)\b")  # starting with literal characters makes the search fast
+
+
+@attrs.define
+class Bindings:
+    """The buffers that a module binds, each once per element type.
+
+    Attributes:
+        prefix: the start of the names, which are numbered.
+    """
+
+    prefix: str
+    _names: dict[tuple[Buffer, str], str] = attrs.field(factory=dict, init=False)
+
+    def name(self, buffer: Buffer, kind: str) -> str:
+        """Return the name of a buffer that is bound as an array of ``kind``."""
+        return self._names.setdefault((buffer, kind), f"{self.prefix}{len(self._names)}")
+
+    def __iter__(self) -> Iterator[Binding]:
+        return ((buffer, name, kind) for (buffer, kind), name in self._names.items())
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 def declare(reads: Sequence[Binding], writes: Sequence[Binding]) -> str:
-    """The bindings of a module: what is read, then what is written."""
+    """Return the declarations of a module's bindings, those that are read first."""
     access = writable([buffer for buffer, _, _ in reads], [buffer for buffer, _, _ in writes])
     lines = [
         f"@group(0) @binding({index}) var<storage, {'read_write' if written else 'read'}> {name}: array<{kind}>;"
@@ -33,9 +58,9 @@ def declare(reads: Sequence[Binding], writes: Sequence[Binding]) -> str:
 
 
 def module(*parts: str, main: str = "") -> str:
-    """A WGSL module: what it has to enable first, then the helper functions that the parts call, then the parts.
+    """Return a WGSL module: ``enable`` directives, the helper functions that the parts call, and the parts.
 
-    A long ``main`` that calls functions of the parts alone comes last, and is not searched.
+    ``main`` comes last and is not searched for calls of helpers, which saves time if it is long.
     """
     body = "\n".join(parts)
     helpers = dict.fromkeys(helper for name in _called(body) for helper in _with_callees(name))
@@ -43,25 +68,40 @@ def module(*parts: str, main: str = "") -> str:
     return "\n".join([enable, *(SNIPPETS[name] for name in helpers), body, main])
 
 
+def bound_kernel(
+    label: str,
+    reads: Iterable[Binding],
+    writes: Iterable[Binding],
+    parts: Sequence[str],
+    workgroups: Dispatch,
+    main: str = "",
+) -> Kernel:
+    """Return the kernel of a module with these bindings; see :func:`module` for ``parts`` and ``main``."""
+    read, written = list(reads), list(writes)
+    source = module(declare(read, written), *parts, main=main)
+    buffers = [tuple(buffer for buffer, _, _ in bound) for bound in (read, written)]
+    return Kernel(label, source, buffers[0], buffers[1], workgroups)
+
+
 def length_with_helpers(text: str) -> int:
-    """The characters of a text and of the helper functions that it calls, each as often as it is called there."""
+    """Return the length of code in characters, with that of every helper function at each of its calls."""
     calls = [name for name in _CALL.findall(text) if name in SNIPPETS]
     return len(text) + sum(len(SNIPPETS[helper]) for name in calls for helper in _with_callees(name))
 
 
 def effort(source: str) -> int:
-    """About what a driver has to compile, in characters: an operator's last step is put in wherever it is called."""
-    calls = sum(source.count(f"{name}(") for name in LAST_STEPS)
+    """Estimate the characters that a driver compiles: it inlines the epilogue at each call."""
+    calls = sum(source.count(f"{name}(") for name in EPILOGUE_FUNCTIONS)
     return len(source) + calls * len(source.partition("@compute")[0])
 
 
 def _called(text: str) -> list[str]:
-    """The names of the helper functions that a text calls."""
+    """Return the names of the helper functions that code calls."""
     return [name for name in dict.fromkeys(_CALL.findall(text)) if name in SNIPPETS]
 
 
 @cache
 def _with_callees(name: str) -> tuple[str, ...]:
-    """The name of a helper function behind those of all that it calls."""
+    """Return the names of the helper functions that one depends on, callees first and itself last."""
     inner = (callee for called in _called(SNIPPETS[name]) if called != name for callee in _with_callees(called))
     return (*dict.fromkeys(inner), name)

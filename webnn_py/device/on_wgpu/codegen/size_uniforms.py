@@ -1,4 +1,4 @@
-"""Sizes that are known at dispatch only, in WGSL: marks in a kernel's text become elements of a uniform buffer."""
+"""Dynamic sizes in WGSL: placeholders in a kernel's source become elements of a uniform buffer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from webnn_py.named_sizes.decisions import Tracing
 from webnn_py.named_sizes.expressions import SymbolicSize
 
 _MARK: Final = re.compile(r"\b99900(\d{5})(u|i|\.0)?(?![\w.])")
-"""Beyond all 32-bit integers, so that no text has such a number for itself."""
+"""Placeholders exceed 32-bit integers, so that no other number in a source looks like one."""
 
 _ANY_MARK: Final = re.compile(r"99900\d{5}")
 
@@ -20,32 +20,32 @@ _TYPES: Final = {None: "{}", "u": "{}", "i": "i32({})", ".0": "f32({})"}
 
 
 class UnwritableSizeError(Exception):
-    """A size stands where a kernel's text can have numbers only."""
+    """A dynamic size is used where a kernel's source needs a constant."""
 
 
 class SizeMarks:
-    """What stands in texts for sizes, until it is known which of them a kernel has."""
+    """The placeholders of sizes in sources, until the uniform buffer of each kernel is laid out."""
 
     def __init__(self) -> None:
         self._sizes: list[SymbolicSize] = []
         self._numbers: dict[object, int] = {}
 
     def mark(self, size: SymbolicSize) -> str:
-        """The number that stands for a size."""
+        """Return the placeholder of a size."""
         number = self._numbers.setdefault(size.terms, len(self._sizes))
         if number == len(self._sizes):
             self._sizes.append(size)
         return f"99900{number:05d}"
 
     def taken(self, kernel: Kernel, tracing: Tracing) -> Kernel:
-        """The kernel with its sizes in a uniform buffer, if it has any.
+        """Return a kernel whose placeholders are replaced by elements of a uniform buffer.
 
         Args:
-            kernel: with marks in its text.
-            tracing: which is over; a size that can have one value only is a number.
+            kernel: the kernel.
+            tracing: the completed tracing; sizes with only one possible value become constants.
 
         Raises:
-            UnwritableSizeError: a mark is in a place of which a number is a part.
+            UnwritableSizeError: a placeholder is part of a larger token.
         """
         if "99900" not in kernel.source:
             return kernel

@@ -1,7 +1,7 @@
-"""WGSL functions that expressions and statements may call; a module gets those that it uses.
+"""WGSL helper functions; modules include those that they call.
 
-Functions of floats stand in ``math.wgsl``, ``powers.wgsl`` and ``angles.wgsl``; those of integers are the same for
-several types and are written here.
+Functions of floats are in ``math.wgsl``, ``powers.wgsl`` and ``angles.wgsl``; those of integers are generated here for
+each type.
 """
 
 import re
@@ -15,18 +15,18 @@ OTHER_SIGNEDNESS: Final = {"i32": "u32", "u32": "i32", "i64": "u64", "u64": "i64
 
 
 def text(name: str) -> str:
-    """A file of WGSL that lies beside this module."""
+    """Return the text of a WGSL file in this package."""
     return (files("webnn_py.device.on_wgpu.codegen") / name).read_text(encoding="utf-8")
 
 
 def functions(wgsl: str) -> dict[str, str]:
-    """The functions of a WGSL text by name, without comments."""
+    """Return the functions of a WGSL text by name, without comments."""
     code = re.sub(r"^\s*//.*\n", "", wgsl, flags=re.MULTILINE)
     return {match[1]: match[0] for match in re.finditer(r"^fn (\w+)\(.*?^}$", code, re.MULTILINE | re.DOTALL)}
 
 
 def quotient_of_integers(kind: str, suffix: str) -> str:
-    """The quotient a / b, toward zero; a / 0 is 0, and the lowest integer / -1 wraps to itself."""
+    """Return the function for a / b, truncated; a / 0 is 0, and the lowest integer / -1 wraps to itself."""
     wraps = f" || (b == -1{suffix} && a == -a)" if kind.startswith("i") else ""
     return f"""fn quotient_{kind}(a: {kind}, b: {kind}) -> {kind} {{
   return select(a / select(b, 1{suffix}, b == 0{suffix}{wraps}), 0{suffix}, b == 0{suffix});
@@ -34,7 +34,7 @@ def quotient_of_integers(kind: str, suffix: str) -> str:
 
 
 def power_of_integers(kind: str, suffix: str) -> str:
-    """The power aᵇ, wrapping; for a negative b the truncated fraction."""
+    """Return the function for aᵇ, with wrap-around; truncated for negative b."""
     fraction = f"""
   if (b < 0{suffix}) {{
     return select(0{suffix}, select(1{suffix}, a, (b & 1{suffix}) == 1{suffix}), a == 1{suffix} || a == -1{suffix});
@@ -51,7 +51,7 @@ def power_of_integers(kind: str, suffix: str) -> str:
 
 
 def position(kind: str, suffix: str) -> str:
-    """Where an index points on an axis: a negative one counts from the end; then it is clamped."""
+    """Return the function that clamps an index to an axis; negative indices count from the end."""
     if kind == "u32":
         return "fn position_u32(index: u32, size: u32) -> u32 {\n  return min(index, size - 1u);\n}"
     return f"""fn position_{kind}(index: {kind}, size: u32) -> u32 {{
@@ -61,7 +61,7 @@ def position(kind: str, suffix: str) -> str:
 
 
 def flipped(kind: str) -> str:
-    """The bits of an integer, the highest one flipped, as one of the other signedness: in the same order."""
+    """Return the function that flips an integer's sign bit and changes its signedness, which keeps the order."""
     other = OTHER_SIGNEDNESS[kind]
     highest = f"{1 << int(kind[1:]) - 1:#x}{INTEGERS['u' + kind[1:]]}"
     return f"""fn flipped_{kind}(x: {kind}) -> {other} {{
@@ -70,11 +70,11 @@ def flipped(kind: str) -> str:
 
 
 def extreme_of_integers(function: str, kind: str) -> str:
-    """The highest (``max``) or lowest (``min``) of two integers, found among their flipped bits.
+    """Return the function for the maximum (``max``) or minimum (``min``) of two integers, by their flipped bits.
 
-    WGSL's own function is not used. Where one is given what another gives, NVIDIA's driver 580 makes one instruction
-    of both and loses the negation of an operand, however it was written; in 64 bits it takes an absolute value for
-    never negative, which that of the lowest integer is. What is flipped is no negation, nor an absolute value.
+    It works around NVIDIA's driver 580, which fuses nested calls of WGSL's own functions into one instruction that
+    loses the negation of an operand, and which takes 64-bit absolute values for nonnegative, although that of the
+    lowest integer is negative. Flipped operands are neither negations nor absolute values.
     """
     compared = f"{function}(flipped_{kind}(a), flipped_{kind}(b))"
     return f"""fn {function}_{kind}(a: {kind}, b: {kind}) -> {kind} {{
@@ -90,11 +90,11 @@ WIDENED: Final = {
   return i64(u64(x));
 }""",
 }
-"""32-bit integers as i64. Mesa 22.3 takes a comparison of ``i64(x)`` with a constant for always true, or never."""
+"""Conversions of 32-bit integers to i64. Mesa 22.3 folds comparisons of ``i64(x)`` with constants incorrectly."""
 
 
 def _saturated(kind: str, below: str, beyond: str, lowest: str, highest: str) -> str:
-    """A float as an integer: truncated, beyond the range saturated, 0 for NaN."""
+    """Return the function that converts a float to an integer: truncating and saturating, 0 for NaN."""
     zero = f"0{INTEGERS[kind]}"
     return f"""fn saturated_{kind}(x: f32) -> {kind} {{
   if (is_nan(x)) {{ return {zero}; }}
@@ -125,4 +125,4 @@ SNIPPETS: Final[dict[str, str]] = {
     ),
     "saturated_u64": _saturated("u64", "0.0", "18446744073709551616.0", "0lu", "18446744073709551615lu"),
 }
-"""By name. Text of the form ``name(`` in a module brings the function in, and what it calls before it."""
+"""The helper functions by name. A call ``name(`` in a module includes the function and its callees."""

@@ -16,7 +16,7 @@ from webnn_py.device.on_wgpu.records.element import compute_type, literal
 from webnn_py.device.on_wgpu.records.graph_queries import sign_of_zero
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
-from webnn_py.device.on_wgpu.records.table import expression, kernels
+from webnn_py.device.on_wgpu.records.table import expression, expressions, kernels
 from webnn_py.graph import Node, Value
 from webnn_py.operators import activation
 from webnn_py.operators.activation import clamp_bounds
@@ -24,7 +24,7 @@ from webnn_py.operators.casting import cast_number
 
 
 def number(node: Node, name: str) -> float:
-    """A number that is an option, cast to the operand's data type."""
+    """Return a number that is an option, cast to the operand's data type."""
     return cast_number(node.options[name], node.outputs[0].data_type)
 
 
@@ -43,6 +43,20 @@ def negative(x: str) -> str:
     return f"minimum({x}, 0.0)"
 
 
+expressions(
+    {
+        activation.gelu: "gelu_f32({0})",
+        # Where the factor is 0, x is bounded, lest 0 · -Infinity be NaN.
+        activation.hard_swish: "minimum(maximum({0} + 3.0, 0.0), 6.0) / 6.0 * maximum({0}, -3.0)",
+        activation.sigmoid: "sigmoid_f32({0})",
+        activation.softplus: "ramp({0}) + log1p_of_unit(exp_f32(-abs({0})))",
+        # From 1e9 on it is 1 or -1; the divisor of infinity would be infinity.
+        activation.softsign: "select({0} / (1.0 + abs({0})), f32(sign(order({0}))), abs({0}) > 1e9)",
+        activation.tanh: "tanh_f32({0})",
+    }
+)
+
+
 @expression(activation.clamp)
 def clamp(node: Node, x: str) -> str:
     data_type = node.outputs[0].data_type
@@ -57,26 +71,16 @@ def elu(node: Node, x: str) -> str:
     return f"{positive(x)} + {option(node, 'alpha')} * expm1_of_negative({negative(x)})"
 
 
-@expression(activation.gelu)
-def gelu(_node: Node, x: str) -> str:
-    return f"gelu_f32({x})"
-
-
 @expression(activation.hard_sigmoid)
 def hard_sigmoid(node: Node, x: str) -> str:
     return f"minimum(maximum({straight_line(node, x)}, 0.0), 1.0)"
 
 
+@expression(activation.linear)
 def straight_line(node: Node, x: str) -> str:
-    """The line alpha · x + beta."""
+    """Return the line alpha · x + beta."""
     sloping = f"{option(node, 'alpha')} * {x}" if number(node, "alpha") else f"zero_times({x})"
     return f"{sloping} + {option(node, 'beta')}"
-
-
-@expression(activation.hard_swish)
-def hard_swish(_node: Node, x: str) -> str:
-    # Where the factor is 0, x is bounded, lest 0 · -Infinity be NaN.
-    return f"minimum(maximum({x} + 3.0, 0.0), 6.0) / 6.0 * maximum({x}, -3.0)"
 
 
 @expression(activation.leaky_relu)
@@ -84,11 +88,6 @@ def leaky_relu(node: Node, x: str) -> str:
     if not number(node, "alpha"):
         return positive(x)
     return f"select({option(node, 'alpha')} * {x}, {x}, order({x}) >= 0i)"
-
-
-@expression(activation.linear)
-def linear(node: Node, x: str) -> str:
-    return straight_line(node, x)
 
 
 @expression(activation.prelu)
@@ -109,27 +108,6 @@ def prelu(node: Node, x: str, slope: str) -> str:
 def relu(node: Node, x: str) -> str:
     kind = compute_type(node.outputs[0].data_type)
     return positive(x) if kind == "f32" else extreme("max", kind, x, literal(0, kind))
-
-
-@expression(activation.sigmoid)
-def sigmoid(_node: Node, x: str) -> str:
-    return f"sigmoid_f32({x})"
-
-
-@expression(activation.softplus)
-def softplus(_node: Node, x: str) -> str:
-    return f"{positive(x)} + log1p_of_unit(exp_f32(-abs({x})))"
-
-
-@expression(activation.softsign)
-def softsign(_node: Node, x: str) -> str:
-    # From 1e9 on it is 1 or -1; the divisor of infinity would be infinity.
-    return f"select({x} / (1.0 + abs({x})), f32(sign(order({x}))), abs({x}) > 1e9)"
-
-
-@expression(activation.tanh)
-def tanh(_node: Node, x: str) -> str:
-    return f"tanh_f32({x})"
 
 
 OWN_BUFFERS: Final = 4
@@ -171,7 +149,7 @@ def _softmax_in_two(node: Node, lowering: Lowering, value: Value, rows: Reductio
 
     statistics = [StoreTarget.between(lowering, "f32", rows.outputs) for _ in range(2)]
     emit_reduction(lowering, f"{label} (sums)", [operand], rows, log_sum_exp(finish), statistics)
-    beside = rows.beside(Layout.dense([rows.shape[axis] for axis in rows.kept]))
+    beside = rows.broadcast(Layout.dense([rows.shape[axis] for axis in rows.kept]))
     emit_pointwise(
         lowering,
         label,

@@ -17,7 +17,7 @@ LEAST_DIVISOR: Final = 2.0**-40
 
 
 def kind_of(node: Node) -> str:
-    """The WGSL type in which a node's output is computed."""
+    """Return the WGSL type in which a node's output is computed."""
     return compute_type(node.outputs[0].data_type)
 
 
@@ -57,7 +57,7 @@ def div(node: Node, a: str, b: str) -> str:
 
 
 def is_halved_by_inverse(divisor: float) -> bool:
-    """Whether float16 numbers times a divisor's inverse in float32 round to the same float16 as the quotients.
+    """Return whether float16 numbers times a divisor's inverse in float32 round to the same float16 as the quotients.
 
     The product is off by less than 2⁻²³ of it. Quotients of 11 bits by 11 bits are farther than that from what lies
     half-way between two float16, or just there: with an inverse that is exact, or half-way between subnormal numbers,

@@ -59,7 +59,7 @@ def conv2d(node: Node, lowering: Lowering) -> None:
 
 
 def conv_epilogue(node: Node, lowering: Lowering, conv: ConvolutionShape) -> Epilogue:
-    """The last step: the bias, and what follows."""
+    """Return the last step: the bias, and what follows."""
     bias = node.operands.get("bias")
     if not isinstance(bias, Value):
         return Epilogue(lowering, node)
@@ -70,7 +70,7 @@ def conv_epilogue(node: Node, lowering: Lowering, conv: ConvolutionShape) -> Epi
 
 
 def filter_matrix(lowering: Lowering, conv: ConvolutionShape) -> MatrixLoader:
-    """The filter: output channels, and along the inner axis height, width and input channel.
+    """Return the filter: output channels, and along the inner axis height, width and input channel.
 
     Where it does not lie in vec4s, it is copied; only once, if it is a constant.
     """
@@ -97,7 +97,7 @@ def _filter_of(lowering: Lowering, conv: ConvolutionShape, layout: Layout) -> Ma
 
 
 def pixels_of_images(lowering: Lowering, conv: ConvolutionShape) -> PixelLoader | None:
-    """The images of a pointwise convolution side by side, where tiles of each by itself would be half empty."""
+    """Return the images of a pointwise convolution side by side, where tiles of each by itself would be half empty."""
     is_uneven = conv.batch > 1 and conv.pixels > MOST_VECTORS and conv.pixels % WHOLE_TILE
     if not (conv.nchw and conv.is_pointwise and is_uneven and conv.group_outputs > MOST_VECTORS):
         return None
@@ -120,7 +120,7 @@ def pixels_of_images(lowering: Lowering, conv: ConvolutionShape) -> PixelLoader 
 
 
 def windows(lowering: Lowering, conv: ConvolutionShape, axes: tuple[WindowAxis, WindowAxis]) -> Im2colLoader:
-    """The windows of the images."""
+    """Return the windows of the images."""
     layout = conv.image_layout
     image_stride, channel_stride, height, width = layout.strides
     return Im2colLoader(
@@ -178,7 +178,7 @@ def conv_transpose2d(node: Node, lowering: Lowering) -> None:
     outputs = (vertical.outputs, horizontal.outputs)
 
     def places(batch: str, window: str) -> tuple[str, str, str]:
-        """The image, row and column of the output."""
+        """Return the image, row and column of the output."""
         pixel = f"({window}) % {outputs[0] * outputs[1]}u"
         row = f"({pixel} / {outputs[1]}u * {phases[0]}u + {batch} / {phases[1]}u % {phases[0]}u)"
         column = f"({pixel} % {outputs[1]}u * {phases[1]}u + {batch} % {phases[1]}u)"

@@ -34,7 +34,7 @@ def operand(node: Node, name: str) -> Value:
 
 
 def position(moving: MovementKernel, indices: Value, at: str, size: int) -> str:
-    """Where the index number ``at`` points on an axis."""
+    """Return the place on an axis that the index number ``at`` selects."""
     return f"position_{compute_type(indices.descriptor.data_type)}({moving.number(indices, at)}, {size}u)"
 
 
@@ -99,23 +99,23 @@ class ElementIndices:
 
     @property
     def updates(self) -> int:
-        """How many are selected."""
+        """Return the number of selected elements."""
         return self.indices.descriptor.element_count
 
     def row(self, moving: MovementKernel, number: str) -> str:
-        """The number of the element that the index of a number selects."""
+        """Return the number of the element that the index of a number selects."""
         outer = f"{number} / {self.count * self.below}u * {self.size}u"
         found = position(moving, self.indices, number, self.size)
         return f"({outer} + {found}) * {self.below}u + {number} % {self.below}u"
 
     def candidates(self) -> list[str]:
-        """The numbers of the indices that may select the element ``row``."""
+        """Return the numbers of the indices that may select the element ``row``."""
         outer = f"row / {self.size * self.below}u * {self.count * self.below}u"
         return [f"({outer} + {index * self.below}u + row % {self.below}u)" for index in range(self.count)]
 
     @property
     def sought(self) -> int:
-        """How many indices may select one element."""
+        """Return the most indices that may select one element."""
         return self.count
 
 
@@ -141,11 +141,11 @@ class CoordinateIndices:
 
     @property
     def updates(self) -> int:
-        """How many are selected."""
+        """Return the number of selected elements."""
         return self.indices.descriptor.element_count // len(self.sizes)
 
     def row(self, moving: MovementKernel, number: str) -> str:
-        """The number of the slice that the coordinates of a number select."""
+        """Return the number of the slice that the coordinates of a number select."""
         length = len(self.sizes)
         found = [
             f"{position(moving, self.indices, f'{number} * {length}u + {axis}u', size)} * {stride}u"
@@ -154,12 +154,12 @@ class CoordinateIndices:
         return " + ".join(found)
 
     def candidates(self) -> list[str]:
-        """The numbers of the coordinates that may select the slice ``row``."""
+        """Return the numbers of the coordinates that may select the slice ``row``."""
         return [f"{number}u" for number in range(self.updates)]
 
     @property
     def sought(self) -> int:
-        """How many coordinates may select one slice."""
+        """Return the most coordinates that may select one slice."""
         return self.updates
 
 
@@ -201,7 +201,7 @@ def last_updates(lowering: Lowering, result: Output, places: ElementIndices | Co
     """A table of words: for each slice of the output, the number of its last update, counted from 1; 0 for none."""
     rows = result.descriptor.element_count // places.inner
     table = lowering.scratch(MLOperandDescriptor("uint32", (rows,)))
-    main, workgroups = vec4_entry_point(rows, "  o[four] = vec4<u32>();")
+    main, workgroups = vec4_entry_point(rows, ["o[four] = vec4<u32>();"])
     declared = declare([], [(table, "o", "vec4<u32>")])
     lowering.emit(Kernel("scatter clear", declared + main, (), (table,), workgroups))
     moving = MovementKernel(lowering, result, [], 1)
@@ -209,6 +209,6 @@ def last_updates(lowering: Lowering, result: Output, places: ElementIndices | Co
         f"if (i + {k}u < {places.updates}u) {{ atomicMax(&o[row_of(i + {k}u)], i + {k + 1}u); }}" for k in range(WIDTH)
     ]
     moving.define(f"fn row_of(i: u32) -> u32 {{ return {places.row(moving, 'i')}; }}")
-    main, workgroups = vec4_entry_point(places.updates, "\n".join(f"  {line}" for line in lines))
+    main, workgroups = vec4_entry_point(places.updates, lines)
     moving.finish("scatter find", main, workgroups, {"o": table}, "atomic<u32>")
     return table

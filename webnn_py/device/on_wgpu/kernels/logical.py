@@ -1,81 +1,41 @@
 """Element-wise logical operators in WGSL. Truth is uint8, computed as u32."""
 
+from typing import Any
+
 from webnn_py.device.on_wgpu.records.element import compute_type
-from webnn_py.device.on_wgpu.records.table import expression
+from webnn_py.device.on_wgpu.records.table import expression, expressions
 from webnn_py.graph import Node
 from webnn_py.operators import logical
+from webnn_py.operators.declaration import Operator
+
+TRUTH = "select(0u, 1u, {})"
+"""A condition as a number."""
 
 
-def compares_floats(node: Node) -> bool:
-    """Whether a comparison is one of floats, where NaN and subnormal numbers need care."""
-    return compute_type(node.operand("a").data_type) == "f32"
+def comparison(operator: Operator[..., Any], sign: str, of_floats: str) -> None:
+    """Register a comparison: its sign, and its condition for floats, where NaN and subnormal numbers need care."""
+
+    @expression(operator)
+    def compare(node: Node, a: str, b: str) -> str:
+        is_of_floats = compute_type(node.operand("a").data_type) == "f32"
+        return TRUTH.format(of_floats.format(a, b) if is_of_floats else f"{a} {sign} {b}")
 
 
-def truth(condition: str) -> str:
-    """A condition as a number."""
-    return f"select(0u, 1u, {condition})"
+comparison(logical.equal, "==", "is_equal({0}, {1})")
+comparison(logical.not_equal, "!=", "!is_equal({0}, {1})")
+comparison(logical.greater, ">", "is_less({1}, {0})")
+comparison(logical.greater_or_equal, ">=", "is_less({1}, {0}) || is_equal({0}, {1})")
+comparison(logical.lesser, "<", "is_less({0}, {1})")
+comparison(logical.lesser_or_equal, "<=", "is_less({0}, {1}) || is_equal({0}, {1})")
 
-
-@expression(logical.equal)
-def equal(node: Node, a: str, b: str) -> str:
-    return truth(f"is_equal({a}, {b})" if compares_floats(node) else f"{a} == {b}")
-
-
-@expression(logical.not_equal)
-def not_equal(node: Node, a: str, b: str) -> str:
-    return truth(f"!is_equal({a}, {b})" if compares_floats(node) else f"{a} != {b}")
-
-
-@expression(logical.greater)
-def greater(node: Node, a: str, b: str) -> str:
-    return truth(f"is_less({b}, {a})" if compares_floats(node) else f"{a} > {b}")
-
-
-@expression(logical.greater_or_equal)
-def greater_or_equal(node: Node, a: str, b: str) -> str:
-    return truth(f"is_less({b}, {a}) || is_equal({a}, {b})" if compares_floats(node) else f"{a} >= {b}")
-
-
-@expression(logical.lesser)
-def lesser(node: Node, a: str, b: str) -> str:
-    return truth(f"is_less({a}, {b})" if compares_floats(node) else f"{a} < {b}")
-
-
-@expression(logical.lesser_or_equal)
-def lesser_or_equal(node: Node, a: str, b: str) -> str:
-    return truth(f"is_less({a}, {b}) || is_equal({a}, {b})" if compares_floats(node) else f"{a} <= {b}")
-
-
-@expression(logical.logical_not)
-def logical_not(_node: Node, a: str) -> str:
-    return truth(f"{a} == 0u")
-
-
-@expression(logical.logical_and)
-def logical_and(_node: Node, a: str, b: str) -> str:
-    return truth(f"{a} != 0u && {b} != 0u")
-
-
-@expression(logical.logical_or)
-def logical_or(_node: Node, a: str, b: str) -> str:
-    return truth(f"({a} | {b}) != 0u")
-
-
-@expression(logical.logical_xor)
-def logical_xor(_node: Node, a: str, b: str) -> str:
-    return truth(f"({a} != 0u) != ({b} != 0u)")
-
-
-@expression(logical.is_nan)
-def is_nan(_node: Node, a: str) -> str:
-    return truth(f"is_nan({a})")
-
-
-@expression(logical.is_infinite)
-def is_infinite(_node: Node, a: str) -> str:
-    return truth(f"is_infinite({a})")
-
-
-@expression(logical.where)
-def where(_node: Node, condition: str, true_value: str, false_value: str) -> str:
-    return f"select({false_value}, {true_value}, {condition} != 0u)"
+expressions(
+    {
+        logical.logical_not: TRUTH.format("{0} == 0u"),
+        logical.logical_and: TRUTH.format("{0} != 0u && {1} != 0u"),
+        logical.logical_or: TRUTH.format("({0} | {1}) != 0u"),
+        logical.logical_xor: TRUTH.format("({0} != 0u) != ({1} != 0u)"),
+        logical.is_nan: TRUTH.format("is_nan({0})"),
+        logical.is_infinite: TRUTH.format("is_infinite({0})"),
+        logical.where: "select({2}, {1}, {0} != 0u)",
+    }
+)

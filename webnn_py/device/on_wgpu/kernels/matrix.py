@@ -60,14 +60,14 @@ def gemm(node: Node, lowering: Lowering) -> None:
 
 
 def scaled(value: str, factor: float) -> str:
-    """A value times a number; compilers would take 0 · Infinity for 0."""
+    """Return a value times a number; compilers would take 0 · Infinity for 0."""
     if factor == 0:
         return f"zero_times({'-' if math.copysign(1, factor) < 0 else ''}({value}))"
     return value if factor == 1 else f"{value} * {literal(factor, 'f32')}"
 
 
 def matrix_layout(lowering: Lowering, value: Value) -> Layout:
-    """Where an operand lies; where it lies too oddly for the kernels, copied first."""
+    """Return the place of an operand, copied first if the kernels cannot read its layout."""
     side = lowering.computed_side(value)
     if side is not None:
         return side.layout
@@ -77,7 +77,7 @@ def matrix_layout(lowering: Lowering, value: Value) -> Layout:
 
 
 def own_buffers(lowering: Lowering, *sides: Value) -> int:
-    """How many buffers a product binds; what computes a side reads a scale and a zero point besides."""
+    """Return the number of buffers that a product binds; a computed side also reads a scale and a zero point."""
     return OWN_BUFFERS + 2 * sum(lowering.computed_side(side) is not None for side in sides)
 
 
@@ -88,7 +88,7 @@ def emit_matrices(
     right: tuple[Value, Layout],
     shape: tuple[tuple[int, ...], int, int],
 ) -> None:
-    """The kernels of a product of matrices that lie as the layouts say; the shape is (batch, rows, columns)."""
+    """Emit the kernels of a product of matrices in these layouts; the shape is (batch, rows, columns)."""
     batch, rows, columns = shape
     sides = []
     for (value, layout), outer, inner in ((left, -2, -1), (right, -1, -2)):

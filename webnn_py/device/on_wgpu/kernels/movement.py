@@ -142,7 +142,7 @@ def triangular(node: Node, lowering: Lowering) -> None:
 
 @attrs.frozen
 class PaddedAxis:
-    """An axis, or several that lie together and are not padded.
+    """An axis, or several adjacent ones that are not padded.
 
     Attributes:
         size: its elements.
@@ -159,7 +159,7 @@ class PaddedAxis:
         return self.begin + self.size + self.end
 
     def source(self, at: str, mode: movement.PaddingMode) -> str:
-        """Where the element at a coordinate of the output comes from, for a coordinate beyond a margin too."""
+        """Return the source of the element at a coordinate of the output, also for a coordinate beyond a margin."""
         if mode == "constant" or self.padded == self.size:
             return f"{at} - {self.begin}u"
         if mode == "edge":
@@ -192,7 +192,7 @@ def pad(node: Node, lowering: Lowering) -> None:
 
 
 def _margins(shape: Sequence[int], beginning: Sequence[int], ending: Sequence[int]) -> list[PaddedAxis]:
-    """The axes of a padding, with neighbours that are not padded merged; one at least."""
+    """Return the axes of a padding, with neighbours that are not padded merged; one at least."""
     margins: list[PaddedAxis] = []
     for size, begin, end in zip(shape, beginning, ending, strict=True):
         if margins and begin == end == 0 and margins[-1].padded == margins[-1].size:
@@ -203,7 +203,7 @@ def _margins(shape: Sequence[int], beginning: Sequence[int], ending: Sequence[in
 
 
 def _bits_of_value(node: Node) -> int:
-    """The bits of the value that a padding is made of."""
+    """Return the bits of the value that a padding is made of."""
     data_type = node.outputs[0].data_type
     value = np.array(cast_number(node.options["value"], data_type), data_type)
     return int(value.view(f"u{value.itemsize}"))

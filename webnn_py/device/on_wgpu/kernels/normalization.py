@@ -71,14 +71,14 @@ def batch_normalization(node: Node, builder: RewriteBuilder) -> list[Value]:
 
 @kernels(normalization.instance_normalization, fuses="input")
 def instance_normalization(node: Node, lowering: Lowering) -> None:
-    """Normalize over height and width; scale and bias lie along the channels."""
+    """Normalize over height and width, with a scale and a bias for each channel."""
     _, channels, height, width = image_axes(node.options["layout"])
     _normalize(node, lowering, sorted((height, width)), [channels])
 
 
 @kernels(normalization.layer_normalization, fuses="input")
 def layer_normalization(node: Node, lowering: Lowering) -> None:
-    """Normalize over the axes; scale and bias lie along them, in their order."""
+    """Normalize over the axes, with a scale and a bias along them, in their order."""
     axes = layer_axes(node.options["axes"], node.operand("input").rank)
     _normalize(node, lowering, sorted(axes), axes)
 
@@ -120,7 +120,7 @@ def _normalize(node: Node, lowering: Lowering, axes: Sequence[int], parameter_ax
 def _parameter(
     lowering: Lowering, value: Value | None, rows: ReductionRows, axes: Sequence[int]
 ) -> TensorOperand | None:
-    """A scale or a bias, repeated beside the whole input."""
+    """Return a scale or a bias, broadcast to the input's shape."""
     if value is None:
         return None
     place = lowering.place(value)
@@ -147,7 +147,7 @@ def _normalize_in_two(
     label = label_of(node, operand, target)
     statistics = [StoreTarget.between(lowering, "f32", rows.outputs) for _ in range(2)]
     emit_reduction(lowering, f"{label} (moments)", [operand], rows, moments(epsilon), statistics)
-    beside = rows.beside(Layout.dense([rows.shape[axis] for axis in rows.kept]))
+    beside = rows.broadcast(Layout.dense([rows.shape[axis] for axis in rows.kept]))
 
     def compute(x: str, mean: str, factor: str, *parameters: str) -> str:
         rest = list(parameters)

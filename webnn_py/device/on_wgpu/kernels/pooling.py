@@ -92,7 +92,7 @@ def emit_pooling(node: Node, lowering: Lowering, pool: PoolingShape) -> None:
 
 
 def element_of(value: Value, kernel: MapKernel, pool: PoolingShape) -> str:
-    """The statements that compute one element."""
+    """Return the statements that compute one element."""
     channels, height, width = pool.sizes
     vertical, horizontal = pool.slides
     if pool.nchw:

@@ -66,7 +66,7 @@ for operator in NETWORKS:
 
 
 def has_steps(node: Node) -> bool:
-    """Whether a node is a network that the kernels of this module take."""
+    """Return whether a node is a network that the kernels of this module take."""
     if node.options.get("steps", 1) == 1:
         return False
     hidden, batch = node.options["hidden_size"], node.operand("input").shape[1]
@@ -78,7 +78,7 @@ def has_steps(node: Node) -> bool:
 
 
 def cell_of(node: Node) -> Cell:
-    """The cell of a network, or of its steps."""
+    """Return the cell of a network, or of its steps."""
     options = node.options
     is_gru = node.operator in (recurrent.gru, GRU_STEPS)
     return Cell(
@@ -90,7 +90,7 @@ def cell_of(node: Node) -> Cell:
 
 
 def _in_steps(node: Node, builder: RewriteBuilder, operands: Mapping[str, MLOperand]) -> list[MLOperand]:
-    """The outputs of a network, by an operator that takes its steps."""
+    """Return the outputs of a network, by an operator that takes its steps."""
     options = node.options
     steps, batch, features = operands["input"].shape
     directions, rows, hidden = operands["recurrent_weight"].shape
@@ -129,7 +129,7 @@ def gru_steps() -> list[MLOperandDescriptor]:
 
 
 def lstm_steps() -> list[MLOperandDescriptor]:
-    """Likewise of an lstm."""
+    """Emit the kernels of an lstm."""
     raise NotImplementedError
 
 
@@ -170,7 +170,7 @@ def emit_steps(node: Node, lowering: Lowering) -> None:
 
 
 def _by_vec4(node: Node, lowering: Lowering) -> Buffer:
-    """The recurrent weight with the vec4s side by side that are read together."""
+    """Return the recurrent weight with the vec4s side by side that are read together."""
     weight = node.operands["weight"]
     assert isinstance(weight, Value)  # noqa: S101 - for type checkers
     directions, rows, width = weight.descriptor.shape

@@ -8,9 +8,9 @@ from webnn_py.device.on_wgpu.codegen.reduction.combiners import (
     SUM_SCALE,
     Combiner,
     extreme,
-    folding,
+    fold,
+    index_of_extreme,
     log_sum_exp,
-    place_of_extreme,
     root_of_squares,
     scaled_sum,
 )
@@ -48,24 +48,24 @@ def _kind(node: Node, lowering: Lowering) -> str:
 
 @kernels(reduction.reduce_sum, fuses="input")
 def reduce_sum(node: Node, lowering: Lowering) -> None:
-    _reduce(node, lowering, folding(_kind(node, lowering), "+", 0), node.options["axes"])
+    _reduce(node, lowering, fold(_kind(node, lowering), "+", 0), node.options["axes"])
 
 
 @kernels(reduction.reduce_product, fuses="input")
 def reduce_product(node: Node, lowering: Lowering) -> None:
-    _reduce(node, lowering, folding(_kind(node, lowering), "*", 1), node.options["axes"])
+    _reduce(node, lowering, fold(_kind(node, lowering), "*", 1), node.options["axes"])
 
 
 @kernels(reduction.reduce_l1, fuses="input")
 def reduce_l1(node: Node, lowering: Lowering) -> None:
     kind = _kind(node, lowering)
     absolute = "{}" if kind in ("u32", "u64") else "abs({})"
-    _reduce(node, lowering, folding(kind, "+", 0, (absolute,)), node.options["axes"])
+    _reduce(node, lowering, fold(kind, "+", 0, (absolute,)), node.options["axes"])
 
 
 @kernels(reduction.reduce_sum_square, fuses="input")
 def reduce_sum_square(node: Node, lowering: Lowering) -> None:
-    _reduce(node, lowering, folding(_kind(node, lowering), "+", 0, ("({0} * {0})",)), node.options["axes"])
+    _reduce(node, lowering, fold(_kind(node, lowering), "+", 0, ("({0} * {0})",)), node.options["axes"])
 
 
 @kernels(reduction.reduce_mean, fuses="input")
@@ -73,7 +73,7 @@ def reduce_mean(node: Node, lowering: Lowering) -> None:
     operand, result = node.operand("input"), node.outputs[0]
     count = literal(operand.element_count / result.element_count, "f32")
     if operand.data_type == "float16":
-        how = folding("f32", "+", 0, finish=lambda variables: f"{variables[0]} / {count}")
+        how = fold("f32", "+", 0, finish=lambda variables: f"{variables[0]} / {count}")
     else:
         how = scaled_sum(f"{{}} / {count}", f"{{}} / {count} * {literal(2.0**SUM_SCALE, 'f32')}")
     _reduce(node, lowering, how, node.options["axes"])
@@ -82,7 +82,7 @@ def reduce_mean(node: Node, lowering: Lowering) -> None:
 @kernels(reduction.reduce_log_sum, fuses="input")
 def reduce_log_sum(node: Node, lowering: Lowering) -> None:
     if node.operand("input").data_type == "float16":
-        how = folding("f32", "+", 0, finish=lambda variables: f"log_f32({variables[0]})")
+        how = fold("f32", "+", 0, finish=lambda variables: f"log_f32({variables[0]})")
     else:
         how = scaled_sum("log_f32({})", f"(log_f32({{}}) - log_f32({literal(2.0**-SUM_SCALE, 'f32')}))")
     _reduce(node, lowering, how, node.options["axes"])
@@ -91,7 +91,7 @@ def reduce_log_sum(node: Node, lowering: Lowering) -> None:
 @kernels(reduction.reduce_l2, fuses="input")
 def reduce_l2(node: Node, lowering: Lowering) -> None:
     if node.operand("input").data_type == "float16":
-        how = folding("f32", "+", 0, ("({0} * {0})",), lambda variables: f"sqrt({variables[0]})")
+        how = fold("f32", "+", 0, ("({0} * {0})",), lambda variables: f"sqrt({variables[0]})")
     else:
         how = root_of_squares()
     _reduce(node, lowering, how, node.options["axes"])
@@ -115,7 +115,7 @@ def reduce_min(node: Node, lowering: Lowering) -> None:
 
 def _arg(node: Node, lowering: Lowering, *, highest: bool) -> None:
     index_kind = lowering.element(node.results[0]).compute
-    how = place_of_extreme(_kind(node, lowering), index_kind, highest=highest)
+    how = index_of_extreme(_kind(node, lowering), index_kind, highest=highest)
     _reduce(node, lowering, how, [node.options["axis"]])
 
 
@@ -139,7 +139,7 @@ def cumulative_sum(node: Node, lowering: Lowering) -> None:
         f"{node.operator.spec_name} {operand.data_type}",
         operand,
         ReductionRows(shape, (node.options["axis"],)),
-        folding(operand.element.compute, "+", 0),
+        fold(operand.element.compute, "+", 0),
         target,
         exclusive=node.options["exclusive"],
         reversed=node.options["reversed"],

@@ -1,4 +1,4 @@
-"""Resampling in WGSL: each element at once from the one, or the four, that it lies between.
+"""Resampling in WGSL: each element of the one nearest, or of the four around it.
 
 Which these are, and how near, is computed on the host for each row and column, exactly, whatever the sizes: the
 kernels read it from small tables.
@@ -32,19 +32,19 @@ class ResampledAxis:
     new_size: int
 
     def _places(self) -> tuple[NDArray[np.int64], int]:
-        """Where the middle of each new element lies between the middles of the old, and in which unit."""
+        """Return the coordinates of new elements' middles between those of the old ones, and their unit."""
         size, new_size = int(self.size), int(self.new_size)  # a table has a number of places
         unit = 2 * new_size
         places = (2 * np.arange(new_size, dtype=np.int64) + 1) * size - new_size
         return np.clip(places, 0, (size - 1) * unit), unit
 
     def nearest(self) -> Constant:
-        """The nearest old element of each new one, the lower of two."""
+        """Return the nearest old element of each new one, the lower of two."""
         places, unit = self._places()
         return _table(-((self.new_size - places) // unit))
 
     def neighbors(self) -> Constant:
-        """The old element below each new one; then those above; then the bits of their weights."""
+        """Return the old element below each new one; then those above; then the bits of their weights."""
         places, unit = self._places()
         below, rest = np.divmod(places, unit)
         # An element's own place is halfway between itself and itself: infinity times 0 would be NaN.
@@ -94,7 +94,7 @@ class Geometry:
   let outer = i / {self.rows.new_size * self.between * self.columns.new_size * self.inner}u;"""
 
     def source(self, row: str, column: str) -> str:
-        """The number of the old element in this row and column."""
+        """Return the number of the old element in this row and column."""
         at_row = f"(outer * {self.rows.size}u + {row}) * {self.between}u + b"
         return f"(({at_row}) * {self.columns.size}u + {column}) * {self.inner}u + n"
 

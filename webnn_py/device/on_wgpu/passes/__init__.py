@@ -1,1 +1,1 @@
-"""What is decided over a whole graph: rewrites, fusion, and where intermediates lie."""
+"""Decisions over a whole graph: rewrites, fusion, and the memory of intermediates."""

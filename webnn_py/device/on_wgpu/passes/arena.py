@@ -1,4 +1,4 @@
-"""Where a graph's intermediates lie: in one GPU buffer, the arena, as far as adapter and kernels allow.
+"""The memory of a graph's intermediates: one GPU buffer, the arena, as far as adapter and kernels allow.
 
 A kernel that writes a block into the arena binds the blocks that it reads for writing, too
 (:func:`~webnn_py.device.on_wgpu.records.kernel.writable`). One that cannot, since it reads a block twice, writes
@@ -48,7 +48,7 @@ class BufferRange:
 
     @classmethod
     def whole(cls, buffer: DeviceMemory) -> BufferRange:
-        """All of a buffer."""
+        """Return all of a buffer."""
         return cls(buffer, 0, buffer.size)
 
 
@@ -78,7 +78,7 @@ def place_blocks(kernels: Sequence[Kernel], largest: int, allocate: Allocate) ->
 
 
 def _intervals(kernels: Sequence[Kernel]) -> dict[Buffer, Interval]:
-    """When each block is needed, and the bytes that it takes."""
+    """Return the steps in which each block is needed, and the bytes that it takes."""
     spans: dict[Buffer, tuple[int, int]] = {}
     for step, kernel in enumerate(kernels):
         for buffer in (*kernel.reads, *kernel.writes):

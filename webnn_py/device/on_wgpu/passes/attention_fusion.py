@@ -15,14 +15,18 @@ from typing import Final, TypeGuard
 
 import attrs
 
-from webnn_py.device.on_wgpu.passes.elementwise_fusion import ElementwiseFusion
+from webnn_py.device.on_wgpu.passes.kernel_groups import KernelGroups
 from webnn_py.device.on_wgpu.records.attention import Attention, AttentionOperand
+from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.graph_queries import constant_scalar
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.table import entry_of
-from webnn_py.device.on_wgpu.records.variants import KernelVariant
-from webnn_py.graph import Graph, Node, Output, Value
+from webnn_py.graph import Node, Output, Value
 from webnn_py.operators import activation, conversion, logical, matrix, movement
+from webnn_py.rewriting.passes import PassContext
+from webnn_py.rewriting.report import AppliedRule, RefusedRule, fused_into, place_of
+
+ATTENTION_FUSION: Final = "attention-fusion"
 
 FLOATS: Final = {"float32", "float16"}
 
@@ -32,7 +36,7 @@ FEW_ROWS: Final = 8
 
 @attrs.frozen
 class _Probabilities:
-    """What the second product reads, back to the softmax."""
+    """The nodes from the softmax to the second product."""
 
     softmax: Node
     dead: Node | None
@@ -42,7 +46,7 @@ class _Probabilities:
 
 @attrs.frozen
 class _Scores:
-    """What the softmax reads, back to the first product."""
+    """The nodes from the first product to the softmax."""
 
     value: Value
     product: Node
@@ -50,43 +54,74 @@ class _Scores:
     nodes: tuple[Node, ...]
 
 
-class AttentionFusion:
+def fuse_attention(
+    groups: KernelGroups, context: PassContext, *, can_emit: Callable[[Attention, Features], bool]
+) -> KernelGroups:
+    """Return the groups with each attention in the kernel of its last product.
+
+    Args:
+        groups: the groups, those of element-wise nodes fused.
+        context: records what was fused.
+        can_emit: returns whether there is a kernel for an attention.
+    """
+    search = AttentionSearch(groups)
+    found: dict[Node, Attention] = {}
+    for product in groups.graph.nodes:
+        attention = search.attention(product) if product.operator is matrix.matmul else None
+        if attention is None:
+            continue
+        if isinstance(attention, str):
+            reason = attention
+        elif not can_emit(attention, groups.features):
+            reason = "no kernel is made for its sizes and operands"
+        elif not _needs_no_copy(attention):
+            reason = "keys or values would be copied for a few queries"
+        else:
+            found[product] = attention
+            context.applied.append(AppliedRule(ATTENTION_FUSION, fused_into(attention.nodes, product)))
+            continue
+        context.refused.append(RefusedRule(ATTENTION_FUSION, place_of(product), reason))
+    return attrs.evolve(groups, attentions=found) if found else groups
+
+
+def _needs_no_copy(attention: Attention) -> bool:
+    """Return whether keys and values need no copy, or are read so often that a copy is worth it."""
+    is_read_often = attention.queries.size[0] > FEW_ROWS
+    return is_read_often or (lies_along_rows(attention.keys) and lies_along_rows(attention.values))
+
+
+class AttentionSearch:
     """Looks for attention in a graph.
 
     Args:
-        fusion: its element-wise nodes.
-        written: values that have to be written to memory, whatever reads them.
-        is_worth: whether to compute this in one kernel.
+        groups: its nodes, those of element-wise nodes fused.
     """
 
-    def __init__(
-        self, fusion: ElementwiseFusion, written: Collection[Value], is_worth: Callable[[Attention], bool]
-    ) -> None:
-        self._fusion = fusion
-        self._written = written
-        self._is_worth = is_worth
-        self._nodes: Collection[Node] = ()
+    def __init__(self, groups: KernelGroups) -> None:
+        self._groups = groups.elementwise
+        self._written = groups.written
+        self._nodes = set(groups.graph.nodes)
 
-    def find(self, graph: Graph) -> dict[Node, Attention]:
-        """All there is, by its last product."""
-        self._nodes = set(graph.nodes)
-        found = [self._attention(node) for node in graph.nodes if node.operator is matrix.matmul]
-        return {attention.product: attention for attention in found if attention is not None}
+    def attention(self, product: Node) -> Attention | str | None:
+        """Return the attention that ends in a product.
 
-    def _attention(self, product: Node) -> Attention | None:
+        Returns:
+            The attention; the reason where a softmax is not part of one; None where no softmax is near.
+        """
         left, right = product.inputs
         behind = self._probabilities(left)
-        front = None if behind is None else self._scores(behind.softmax)
-        if behind is None or front is None:
+        if behind is None:
             return None
+        front = self._scores(behind.softmax)
+        if front is None:
+            return "its scores are no product that is read once"
         queries, keys = front.product.inputs
         batch, value_batch = front.product.outputs[0].shape[:-2], product.outputs[0].shape[:-2]
         if not prod(batch) == prod(value_batch) == prod(behind.softmax.outputs[0].shape[:-2]):
-            return None
+            return "its products have other batches"
         key_operand, key_nodes = self._operand(keys, batch, is_transposed=True)
         value_operand, value_nodes = self._operand(right, value_batch, is_transposed=False)
-        nodes = (front.product, *key_nodes, *value_nodes, *front.nodes, behind.softmax, *behind.nodes)
-        attention = Attention(
+        return Attention(
             AttentionOperand(queries, batch, is_transposed=False),
             key_operand,
             value_operand,
@@ -97,23 +132,16 @@ class AttentionFusion:
             behind.dead,
             behind.is_never_nan,
             product,
-            nodes,
+            (front.product, *key_nodes, *value_nodes, *front.nodes, behind.softmax, *behind.nodes),
         )
-        is_worth = self._is_worth(attention) and self._lies_well(attention)
-        return attention if is_worth and KernelVariant.ATTENTION_FUSION.is_on else None
-
-    def _lies_well(self, attention: Attention) -> bool:
-        """Whether keys and values need no copy, or are read so often that a copy is worth it."""
-        is_read_often = attention.queries.size[0] > FEW_ROWS
-        return is_read_often or (lies_along_rows(attention.keys) and lies_along_rows(attention.values))
 
     def _is_computed(self, value: Value) -> TypeGuard[Output]:
-        """Whether the graph computes a value; one that depends on constants only is there before."""
+        """Return whether the graph computes a value; one that depends on constants only is there before."""
         return isinstance(value, Output) and value.node in self._nodes
 
     def _is_own(self, value: Value) -> bool:
-        """Whether one node alone reads a value."""
-        return value not in self._written and len(self._fusion.nodes_reading(value)) == 1
+        """Return whether one node alone reads a value."""
+        return value not in self._written and len(self._groups.nodes_reading(value)) == 1
 
     # --- behind the softmax ----------------------------------------------------------------------------------
 
@@ -146,14 +174,14 @@ class AttentionFusion:
         return None
 
     def _is_of(self, value: Value, readers: set[Node]) -> bool:
-        """Whether these nodes alone read a value."""
-        return value not in self._written and set(self._fusion.nodes_reading(value)) <= readers
+        """Return whether these nodes alone read a value."""
+        return value not in self._written and set(self._groups.nodes_reading(value)) <= readers
 
     def _is_of_rows(self, condition: Value, node: Node) -> bool:
-        """Whether a condition says the same of all elements of a row, and lies ready."""
+        """Return whether a condition is the same for all elements of a row, and in memory."""
         shape = condition.descriptor.shape
         is_same = (not shape or shape[-1] == 1) and node.outputs[0].shape[-1] > 1
-        return is_same and not self._fusion.is_inlined(condition)
+        return is_same and not self._groups.is_inlined(condition)
 
     # --- in front of it --------------------------------------------------------------------------------------
 
@@ -161,27 +189,16 @@ class AttentionFusion:
         (value,) = softmax.inputs
         if not self._is_computed(value) or not self._is_own(value):
             return None
-        if value.node not in self._fusion.deferred:
+        if value.node not in self._groups.deferred:
             return self._first_product(value, None, {softmax})
-        within = self._within(value.node)
+        within = set(self._groups.within(value.node))
         for leaf in dict.fromkeys(item for node in within for item in node.inputs):
             is_whole = leaf.descriptor.shape == value.descriptor.shape and leaf not in self._written
-            if is_whole and not self._fusion.is_inlined(leaf) and within.issuperset(self._fusion.nodes_reading(leaf)):
+            if is_whole and not self._groups.is_inlined(leaf) and within.issuperset(self._groups.nodes_reading(leaf)):
                 found = self._first_product(leaf, value.node, within)
                 if found is not None:
                     return found
         return None
-
-    def _within(self, last: Node) -> set[Node]:
-        """An element-wise node, and those that are fused into it."""
-        nodes: set[Node] = set()
-        stack = [last]
-        while stack:
-            node = stack.pop()
-            if node not in nodes:
-                nodes.add(node)
-                stack += [item.node for item in node.inputs if self._fusion.is_inlined(item)]
-        return nodes
 
     def _first_product(self, value: Value, last: Node | None, readers: Collection[Node]) -> _Scores | None:
         nodes = () if last is None else (last,)
@@ -190,7 +207,7 @@ class AttentionFusion:
             node = value.node
             if node.operator is matrix.matmul:
                 return _Scores(scores, node, last, nodes)
-            if not keeps_matrices(node) or not set(self._fusion.nodes_reading(value)) <= set(readers):
+            if not keeps_matrices(node) or not set(self._groups.nodes_reading(value)) <= set(readers):
                 return None
             nodes = (node, *nodes)
             readers = {node}
@@ -200,9 +217,9 @@ class AttentionFusion:
         return None
 
     def _terms(self, scores: _Scores) -> int:
-        """How many buffers the element-wise nodes read."""
-        within = set() if scores.last is None else self._within(scores.last)
-        read = {item for node in within for item in node.inputs if not self._fusion.is_inlined(item)}
+        """Return the number of buffers that the element-wise nodes read."""
+        within = [] if scores.last is None else self._groups.within(scores.last)
+        read = {item for node in within for item in node.inputs if not self._groups.is_inlined(item)}
         return sum(constant_scalar(item) is None for item in read - {scores.value})
 
     # --- keys and values -------------------------------------------------------------------------------------
@@ -210,7 +227,7 @@ class AttentionFusion:
     def _operand(
         self, value: Value, batch: tuple[int, ...], *, is_transposed: bool
     ) -> tuple[AttentionOperand, list[Node]]:
-        """A side of a product; heads that are repeated for a group are read from where they lie once."""
+        """Return a side of a product; heads that are repeated for a group are read from their one place."""
         nodes: list[Node] = []
         current, is_turned = value, is_transposed
         while self._is_computed(current) and self._is_own(current):
@@ -230,29 +247,29 @@ class AttentionFusion:
 
 
 def is_float(node: Node) -> bool:
-    """Whether a node makes floats of floats."""
+    """Return whether a node makes floats of floats."""
     return {node.outputs[0].data_type, *(value.descriptor.data_type for value in node.inputs)} <= FLOATS
 
 
 def tells_nan(node: Node, value: Value) -> bool:
-    """Whether a node says where a value is NaN."""
+    """Return whether a node says where a value is NaN."""
     return node.operator is logical.is_nan and next(iter(node.inputs)) is value
 
 
 def keeps_matrices(node: Node) -> bool:
-    """Whether a node reshapes, and not the last two axes."""
+    """Return whether a node reshapes, and not the last two axes."""
     before = next(iter(node.inputs)).descriptor.shape if node.operator is movement.reshape else ()
     return len(before) > 1 and before[-2:] == node.outputs[0].shape[-2:]
 
 
 def repeats_matrices(node: Node) -> bool:
-    """Whether a node repeats matrices as a whole."""
+    """Return whether a node repeats matrices as a whole."""
     before = next(iter(node.inputs)).descriptor.shape
     return node.operator is movement.expand and before[-2:] == node.outputs[0].shape[-2:]
 
 
 def turns_matrices(node: Node) -> bool:
-    """Whether a node exchanges the last two axes, and no others."""
+    """Return whether a node exchanges the last two axes, and no others."""
     if node.operator is not movement.transpose:
         return False
     rank = len(node.outputs[0].shape)
@@ -262,12 +279,12 @@ def turns_matrices(node: Node) -> bool:
 
 
 def lies_along_rows(operand: AttentionOperand) -> bool:
-    """Whether elements of a row will lie side by side, as far as the graph tells."""
+    """Return whether elements of a row will be adjacent in memory, as far as the graph shows."""
     return _layout(operand.value).strides[-2 if operand.is_transposed else -1] == 1
 
 
 def _layout(value: Value) -> Layout:
-    """How a value lies if what it is a view of lies dense."""
+    """Return the layout of a value if the value that it is a view of is dense."""
     dense = Layout.dense(value.descriptor.shape)
     rule = entry_of(value.node).layout if isinstance(value, Output) else None
     if rule is None:

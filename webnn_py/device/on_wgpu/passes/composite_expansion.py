@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from webnn_py.device.on_wgpu.records.table import entry_of
 from webnn_py.graph import Graph, Node, Value
-from webnn_py.message_text import in_brackets
 from webnn_py.rewriting.builder import RewriteBuilder
+from webnn_py.rewriting.passes import PassContext
+from webnn_py.rewriting.report import AppliedRule, place_of
 from webnn_py.rewriting.walk import rewrite
 
+COMPOSITES: Final = "composites"
 
-def expand_composites(graph: Graph) -> Graph:
+
+def expand_composites(graph: Graph, context: PassContext) -> Graph:
     """Return the graph without composite operators; a composite of composites is expanded in turn."""
 
     def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
         composite = entry_of(node).composite
-        label = f"in {current.operator.spec_name}{in_brackets(current.label)}"
+        label = f"in {place_of(current)}"
         built = None if composite is None else composite(current, RewriteBuilder(label, current.drawn))
-        return None if built is None else dict(zip(node.results, built, strict=True))
+        if built is None:
+            return None
+        context.applied.append(AppliedRule(COMPOSITES, place_of(current)))
+        return dict(zip(node.results, built, strict=True))
 
     while any(entry_of(node).composite for node in graph.nodes):
         expanded = rewrite(graph, replace)

@@ -2,63 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from typing import Final
+
+import attrs
 
 from webnn_py.descriptors import FOUR_BITS
-from webnn_py.device.on_wgpu.passes.elementwise_fusion import ElementwiseFusion
+from webnn_py.device.on_wgpu.passes.kernel_groups import KernelGroups
 from webnn_py.device.on_wgpu.records.computed_side import ComputedSide
 from webnn_py.device.on_wgpu.records.layout import Layout, is_gemm_readable
 from webnn_py.device.on_wgpu.records.table import entry_of
-from webnn_py.device.on_wgpu.records.variants import KernelVariant
-from webnn_py.graph import Graph, Node, Output, Value
+from webnn_py.graph import Node, Output, Value
 from webnn_py.operators import conversion, matrix
+from webnn_py.rewriting.passes import PassContext
+from webnn_py.rewriting.report import AppliedRule, RefusedRule, fused_into
+
+COMPUTED_SIDES: Final = "gemm-computed-sides"
 
 
-def computed_sides(
-    graph: Graph, fusion: ElementwiseFusion, written: Collection[Value], taken: Collection[Node]
-) -> Mapping[Value, ComputedSide]:
-    """The sides of a graph's products that are read packed.
-
-    Args:
-        graph: the graph.
-        fusion: its element-wise nodes.
-        written: values that have to be written to memory, whatever reads them.
-        taken: nodes whose kernels are other ones.
-    """
-    found = {}
-    for node in graph.nodes:
-        if node.operator in (matrix.matmul, matrix.gemm) and node not in taken:
-            for value in (node.operands["a"], node.operands["b"]):
-                side = _side(value, fusion, written) if isinstance(value, Output) else None
-                if side is not None:
-                    found[value] = side
-    return {value: side for value, side in found.items() if isinstance(value, Output)}
+def compute_sides(groups: KernelGroups, context: PassContext) -> KernelGroups:
+    """Return the groups with dequantized sides in the kernels of the products that read them."""
+    taken = groups.taken | {*groups.attentions}
+    found: dict[Value, ComputedSide] = {}
+    for node in groups.graph.nodes:
+        if node.operator not in (matrix.matmul, matrix.gemm) or node in taken:
+            continue
+        for value in (node.operands["a"], node.operands["b"]):
+            nodes = _dequantization(value, groups) if isinstance(value, Output) else []
+            layout = _layout(nodes)
+            if layout is not None and isinstance(value, Output):
+                found[value] = ComputedSide(nodes[0], layout, tuple(nodes))
+                context.applied.append(AppliedRule(COMPUTED_SIDES, fused_into(nodes, node)))
+            elif nodes:
+                reason = "a product cannot read it through the views behind it"
+                context.refused.append(RefusedRule(COMPUTED_SIDES, fused_into(nodes, node), reason))
+    return attrs.evolve(groups, sides=found) if found else groups
 
 
-def _side(value: Output, fusion: ElementwiseFusion, written: Collection[Value]) -> ComputedSide | None:
-    views: list[Node] = []
-    current: Value = value
-    while isinstance(current, Output) and current not in written and len(fusion.nodes_reading(current)) == 1:
-        node = current.node
+def _dequantization(value: Value, groups: KernelGroups) -> list[Node]:
+    """Return the node that dequantizes four bits and the views behind it of which a value is the last, if it is one."""
+    nodes: list[Node] = []
+    while isinstance(value, Output) and value not in groups.written:
+        node = value.node
+        if len(groups.elementwise.nodes_reading(value)) != 1:
+            break
+        nodes.insert(0, node)
         if node.operator is conversion.dequantize_linear:
-            return _packed(node, views)
+            is_packed = node.operand("input").data_type in FOUR_BITS and node.outputs[0].data_type == "float32"
+            return nodes if is_packed else []
         if entry_of(node).layout is None:
-            return None
-        views.append(node)
-        current = next(iter(node.inputs))
-    return None
+            break
+        value = next(iter(node.inputs))
+    return []
 
 
-def _packed(node: Node, views: list[Node]) -> ComputedSide | None:
-    """What is dequantized, seen through views, the last of them first."""
-    if node.operand("input").data_type not in FOUR_BITS or node.outputs[0].data_type != "float32":
+def _layout(nodes: list[Node]) -> Layout | None:
+    """Return the layout in which a product reads what is dequantized; None where it cannot."""
+    if not nodes:
         return None
-    layout = Layout.dense(node.outputs[0].shape)
-    for view in reversed(views):
+    layout = Layout.dense(nodes[0].outputs[0].shape)
+    for view in nodes[1:]:
         rule = entry_of(view).layout
         seen = None if rule is None else rule(view, layout)
         if not isinstance(seen, Layout):
             return None
         layout = seen
-    is_read = is_gemm_readable(layout) and KernelVariant.GEMM_COMPUTED_SIDES.is_on
-    return ComputedSide(node, layout, (node, *reversed(views))) if is_read else None
+    return layout if is_gemm_readable(layout) else None

@@ -1,64 +1,64 @@
-"""Epilogue fusion: element-wise nodes that the kernel of their operand computes before it stores."""
+"""Epilogue fusion: element-wise nodes that the kernel of their operand computes before it stores.
+
+It is decided while kernels are written, since a kernel's writer knows how many buffers it can still bind, and the walk
+which operands are computed by then.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from webnn_py.device.on_wgpu.passes.elementwise_fusion import ElementwiseFusion
+from webnn_py.device.on_wgpu.passes.kernel_groups import ElementwiseGroups
 from webnn_py.device.on_wgpu.records.graph_queries import constant_scalar
 from webnn_py.device.on_wgpu.records.variants import KernelVariant
-from webnn_py.graph import Node, Value
+from webnn_py.graph import Node, Output, Value
+from webnn_py.rewriting.passes import PassContext
+from webnn_py.rewriting.report import AppliedRule, RefusedRule, fused_into
+
+EPILOGUE_FUSION = KernelVariant.EPILOGUE_FUSION
 
 
 class EpilogueFusion:
     """Takes nodes out of the element-wise kernels that would compute them, one producer after the other."""
 
-    def __init__(self, fusion: ElementwiseFusion) -> None:
-        self._fusion = fusion
+    def __init__(self, groups: ElementwiseGroups, context: PassContext) -> None:
+        self._groups = groups
+        self._context = context
 
-    def take(self, value: Value, is_ready: Callable[[Value], bool], spare_buffers: int) -> Node | None:
-        """The last of the element-wise nodes that a value's own kernel may compute as well; None if there is none.
+    def take(self, value: Output, is_ready: Callable[[Value], bool], spare_buffers: int) -> Node | None:
+        """Return the last of the element-wise nodes that a value's own kernel may compute; None if there is none.
 
-        These nodes alone read the value, have its shape, and all that they read besides lies ready, in at most
+        These nodes alone read the value and have its shape, and their other operands are ready, in at most
         ``spare_buffers``. The node that is returned is no longer inlined in another.
         """
-        node = self._fusion.root_of_readers(value)
-        if node is not None and not KernelVariant.EPILOGUE_FUSION.is_on:
+        root = self._groups.root_of_readers(value)
+        if not isinstance(root, Node) or not EPILOGUE_FUSION.is_on:
             return None
+        node: Node | None = root
+        reason = ""
         while node is not None:
-            operands = self._ready_operands(node, value, is_ready)
-            if operands is not None and len(operands) <= spare_buffers:
-                self._fusion.inlined.discard(node)
+            operands = self._operands(node, value)
+            if not all(map(is_ready, operands)):
+                reason = reason or "an operand is computed later"
+            elif sum(constant_scalar(item) is None for item in operands) > spare_buffers:
+                reason = reason or "too many buffers"
+            else:
+                self._groups.inlined.discard(node)
+                where = fused_into(self._groups.within(node), value.node)
+                self._context.applied.append(AppliedRule(EPILOGUE_FUSION, where))
                 return node
-            inner = [item.node for item in node.inputs if self._fusion.is_inlined(item)]
+            inner = [item.node for item in node.inputs if self._groups.is_inlined(item)]
             node = next((item for item in inner if self._contains_readers(item, value)), None)
+        self._context.refused.append(RefusedRule(EPILOGUE_FUSION, fused_into([root], value.node), reason))
         return None
 
-    def _within(self, node: Node) -> set[Node]:
-        """The nodes that a node's kernel computes."""
-        nodes, stack = set(), [node]
-        while stack:
-            current = stack.pop()
-            if current not in nodes:
-                nodes.add(current)
-                stack += [item.node for item in current.inputs if self._fusion.is_inlined(item)]
-        return nodes
-
     def _contains_readers(self, node: Node, value: Value) -> bool:
-        """Whether a node's kernel computes all that reads a value, and nothing else reads what lies between."""
-        within = self._within(node)
+        """Return whether a node's kernel computes all readers of a value, and all readers of values in between."""
+        within = set(self._groups.within(node))
         between = [value, *(inner.results[0] for inner in within - {node})]
-        return all(within.issuperset(self._fusion.nodes_reading(item)) for item in between)
+        return all(within.issuperset(self._groups.nodes_reading(item)) for item in between)
 
-    def _ready_operands(self, node: Node, value: Value, is_ready: Callable[[Value], bool]) -> set[Value] | None:
-        """Return the other operands that a node's kernel binds; None where one of them is not written yet."""
-        operands = set()
-        for inner in self._within(node):
-            for item in inner.inputs:
-                if item is value or self._fusion.is_inlined(item):
-                    continue
-                if not is_ready(item):
-                    return None
-                if constant_scalar(item) is None:
-                    operands.add(item)
-        return operands
+    def _operands(self, node: Node, value: Value) -> set[Value]:
+        """Return what a node's kernel reads besides a value."""
+        read = {item for inner in self._groups.within(node) for item in inner.inputs}
+        return {item for item in read if item is not value and not self._groups.is_inlined(item)}

@@ -16,12 +16,15 @@ import numpy as np
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.layout import Layout, dense_strides, is_gemm_readable
 from webnn_py.device.on_wgpu.records.table import entry_of
-from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.device.plan import split_constant
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import arithmetic, matrix, movement
 from webnn_py.rewriting.builder import RewriteBuilder
+from webnn_py.rewriting.passes import PassContext
+from webnn_py.rewriting.report import AppliedRule, RefusedRule, place_of
 from webnn_py.rewriting.walk import rewrite
+
+HORIZONTAL_FUSION: Final = "horizontal-fusion"
 
 MOST_BYTES: Final = 2**26
 """So many may the single product's matrix or result have: larger products fill a GPU, each by itself."""
@@ -48,7 +51,7 @@ class LinearLayer:
 
     @property
     def family(self) -> object:
-        """What layers that can be fused have in common."""
+        """The properties that layers must share to be fused."""
         return self.node.operator, self.node.operands["a"], tuple(self.node.options.items()), self.bias is None
 
     @property
@@ -56,19 +59,26 @@ class LinearLayer:
         return self.result.descriptor.shape[-1]
 
 
-def fuse_horizontally(graph: Graph) -> Graph:
-    """The same graph with fewer products."""
+def fuse_horizontally(graph: Graph, context: PassContext) -> Graph:
+    """Return the graph with one product in place of several of one input."""
     search = LinearLayerSearch(graph)
     families: dict[object, list[LinearLayer]] = {}
     for node in graph.nodes:
         linear = search.linear(node)
         if linear is not None:
             families.setdefault(linear.family, []).append(linear)
-    joinable = [search.joinable(family) for family in families.values()]
-    joined = {family[0].node: family for family in joinable if family}
+    fused: dict[Node, Sequence[LinearLayer]] = {}
+    for family in families.values():
+        chosen = search.chosen(family)
+        where = ", ".join(place_of(linear.node) for linear in (family if isinstance(chosen, str) else chosen))
+        if not isinstance(chosen, str):
+            fused[chosen[0].node] = chosen
+            context.applied.append(AppliedRule(HORIZONTAL_FUSION, where))
+        elif len(family) > 1:
+            context.refused.append(RefusedRule(HORIZONTAL_FUSION, where, chosen))
 
     def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
-        return build_fused(joined[node], current) if node in joined else None
+        return build_fused(fused[node], current) if node in fused else None
 
     return rewrite(graph, replace)
 
@@ -95,7 +105,7 @@ def build_fused(family: Sequence[LinearLayer], product: Node) -> dict[Value, Val
 
 
 def part_of(linear: LinearLayer, family: Sequence[LinearLayer]) -> Layout:
-    """How a result lies that is a part of a single product's, but for where it begins."""
+    """Return the layout of a result that is a part of the single product's, without its offset."""
     shape = linear.result.descriptor.shape
     total = sum(member.columns for member in family)
     return Layout(shape, dense_strides((*shape[:-1], total)))
@@ -110,7 +120,7 @@ class LinearLayerSearch:
         self._nodes_reading = graph.nodes_reading
 
     def linear(self, node: Node) -> LinearLayer | None:
-        """The linear layer that begins with a node, or None if it is no product with a constant matrix."""
+        """Return the linear layer that begins with a node, or None if it is no product with a constant matrix."""
         if node.operator not in (matrix.matmul, matrix.gemm) or node in self._constant:
             return None
         weight, bias = node.operands["b"], node.operands.get("c")
@@ -128,7 +138,7 @@ class LinearLayerSearch:
         return LinearLayer(node, weight, bias, result) if is_row else None
 
     def _addition(self, product: Value) -> tuple[Value | None, Value]:
-        """What alone is added to a product, and the sum; None and the product if nothing is."""
+        """Return the addend of a product without other readers, and the sum; None and the product if there is none."""
         readers = self._nodes_reading(product)
         if product in self._outputs or len(readers) != 1 or readers[0].operator is not arithmetic.add:
             return None, product
@@ -136,23 +146,24 @@ class LinearLayerSearch:
         return addend, readers[0].results[0]
 
     def _is_own_constant(self, value: Value) -> bool:
-        """Whether a value is a constant that nothing else needs, and not the user's buffer: memory is not doubled."""
+        """Return whether a value is a constant that nothing else needs, and not the user's buffer."""
         if value in self._outputs or len(self._nodes_reading(value)) > 1:
             return False
         if isinstance(value, Constant):
             return isinstance(value.data, np.ndarray)
         return isinstance(value, Output) and value.node in self._constant
 
-    def joinable(self, family: Sequence[LinearLayer]) -> list[LinearLayer]:
-        """Those of a family that a single product is to take the place of."""
+    def chosen(self, family: Sequence[LinearLayer]) -> Sequence[LinearLayer] | str:
+        """Return those of a family that become one product; the reason if that is not done."""
         readable = [linear for linear in family if self._can_be_read(linear.result, part_of(linear, family))]
         weight = sum(linear.weight.descriptor.byte_length for linear in readable)
         result = sum(linear.result.descriptor.byte_length for linear in readable)
-        is_small = len(readable) > 1 and max(weight, result) <= MOST_BYTES
-        return readable if is_small and KernelVariant.HORIZONTAL_FUSION.is_on else []
+        if len(readable) < 2:
+            return "what reads the results would have to copy them"
+        return readable if max(weight, result) <= MOST_BYTES else "each fills a GPU by itself"
 
     def _can_be_read(self, value: Value, layout: Layout) -> bool:
-        """Whether only products read a value that lies so, or views of it, and none needs a copy."""
+        """Return whether only products read a value in this layout, or views of it, and none needs a copy."""
         if value in self._outputs:
             return False
         for node in self._nodes_reading(value):

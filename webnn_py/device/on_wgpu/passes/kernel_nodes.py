@@ -1,36 +1,20 @@
-"""Which nodes the kernels compute that one node's turn brings forth."""
+"""Records of the nodes that kernels compute, for timings and pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 
 import attrs
 
 from webnn_py.device.kernel_nodes import remembered
 from webnn_py.device.on_wgpu.records.kernel import Kernel
-from webnn_py.graph import Node, Output, Value
-
-
-def nodes_computed(starts: Iterable[Node], is_inlined: Callable[[Value], bool]) -> list[Node]:
-    """Nodes, and what is computed within their kernels, each behind those that it reads, once."""
-    nodes: dict[Node, None] = {}
-    for start in starts:
-        stack = [(start, False)]
-        while stack:
-            node, has_operands = stack.pop()
-            if has_operands:
-                nodes[node] = None
-            elif node not in nodes:
-                stack.append((node, True))
-                inner = [value for value in node.inputs if isinstance(value, Output) and is_inlined(value)]
-                stack += [(value.node, False) for value in reversed(inner)]
-    return list(nodes)
+from webnn_py.graph import Node
 
 
 def with_nodes(kernels: Sequence[Kernel], nodes: Sequence[Node]) -> list[Kernel]:
-    """The kernels of some nodes, each with all of them; only the largest has their operations."""
-    told = remembered(nodes)
-    other = tuple(attrs.evolve(node, flops=0) for node in told)
+    """Return the kernels that compute some nodes, each with all of them; only the largest counts their operations."""
+    records = remembered(nodes)
+    other = tuple(attrs.evolve(node, flops=0) for node in records)
     largest = max(kernels, key=lambda kernel: kernel.bytes_moved, default=None)
     drawn = tuple(sorted({place for node in nodes for place in node.drawn}))
-    return [attrs.evolve(kernel, nodes=told if kernel is largest else other, drawn=drawn) for kernel in kernels]
+    return [attrs.evolve(kernel, nodes=records if kernel is largest else other, drawn=drawn) for kernel in kernels]

@@ -1,20 +1,17 @@
-"""The passes that rewrite a graph before it is lowered to kernels, in their order."""
+"""The passes that rewrite a graph before it is lowered to kernels, in their order.
+
+``lowering.KERNEL_PASSES`` decide afterwards which nodes one kernel computes.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-from webnn_py.device.on_wgpu.passes.composite_expansion import expand_composites
-from webnn_py.device.on_wgpu.passes.horizontal_fusion import fuse_horizontally
-from webnn_py.device.on_wgpu.records.variants import KernelVariant
+from webnn_py.device.on_wgpu.passes.composite_expansion import COMPOSITES, expand_composites
+from webnn_py.device.on_wgpu.passes.horizontal_fusion import HORIZONTAL_FUSION, fuse_horizontally
 from webnn_py.rewriting.passes import GraphPass, PassManager
 
 PASSES: Final = PassManager(
-    GraphPass(name="composites", run=lambda graph, _context: expand_composites(graph), is_required=True),
-    GraphPass(
-        name=KernelVariant.HORIZONTAL_FUSION,
-        run=lambda graph, _context: fuse_horizontally(graph),
-        after=("composites",),
-    ),
+    GraphPass(name=COMPOSITES, run=expand_composites, is_required=True),
+    GraphPass(name=HORIZONTAL_FUSION, run=fuse_horizontally, after=(COMPOSITES,)),
 )
-"""Attention, element-wise and epilogue fusion are no passes: they say what a kernel computes, and change no graph."""

@@ -1,1 +1,1 @@
-"""What all other parts speak of: kernels, buffers, layouts, features, and the table of operators."""
+"""Terms that all other parts share: kernels, buffers, layouts, features, and the table of operators."""

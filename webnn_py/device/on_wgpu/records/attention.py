@@ -32,7 +32,7 @@ class AttentionOperand:
 
 @attrs.frozen(eq=False)
 class Attention:
-    """What one kernel may compute.
+    """An attention that one kernel may compute.
 
     Attributes:
         queries: the left side of the first product.

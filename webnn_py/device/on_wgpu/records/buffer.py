@@ -1,4 +1,4 @@
-"""Pieces of memory, and where values lie in them."""
+"""Pieces of memory, and the places of values in them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GRAIN: Final = 32
 
 
 def padded(byte_length: int) -> int:
-    """The bytes that a buffer for ``byte_length`` bytes takes."""
+    """Return the bytes that a buffer for ``byte_length`` bytes takes."""
     return -(-byte_length // GRAIN) * GRAIN
 
 
@@ -41,7 +41,7 @@ class Buffer:
 
 @attrs.frozen
 class Place:
-    """Where a value lies."""
+    """The place of a value: a buffer and a layout."""
 
     buffer: Buffer
     layout: Layout

@@ -22,7 +22,7 @@ COMPONENTS: Final = "xyzw"
 
 @attrs.frozen
 class Element:
-    """How a data type is stored and computed with.
+    """The types in which a data type is stored and computed.
 
     Attributes:
         data_type: the data type.
@@ -52,7 +52,7 @@ class Element:
         return components
 
     def pack(self, values: list[str]) -> str:
-        """An expression of type ``self.vec4`` for four elements."""
+        """Return an expression of type ``self.vec4`` for four elements."""
         if self.data_type in ("int8", "uint8"):
             words = [f"(u32({value}) & 255u)" for value in values]
             return f"{words[0]} | {words[1]} << 8u | {words[2]} << 16u | {words[3]} << 24u"
@@ -66,25 +66,25 @@ class Element:
         return f"{self.vec4}({', '.join(values)})"
 
     def four(self, buffer: str, index: str) -> str:
-        """The four elements number ``index`` of ``buffer``, an array of ``self.vec4``, for :meth:`unpack`."""
+        """Return the four elements number ``index`` of ``buffer``, an array of ``self.vec4``, for :meth:`unpack`."""
         if self.data_type in FOUR_BITS:
             return f"({buffer}[({index}) >> 1u] >> ((({index}) & 1u) << 4u))"
         return f"{buffer}[{index}]"
 
     def byte(self, word: str, shift: str) -> str:
-        """The 8-bit element of ``word`` that begins at bit ``shift``."""
+        """Return the 8-bit element of ``word`` that begins at bit ``shift``."""
         if self.data_type == "int8":
             return f"(i32({word} << (24u - {shift}u)) >> 24u)"
         return f"(({word} >> {shift}u) & 255u)"
 
     def _half_byte(self, word: str, shift: str) -> str:
-        """The 4-bit element of ``word`` that begins at bit ``shift``."""
+        """Return the 4-bit element of ``word`` that begins at bit ``shift``."""
         if self.data_type == INT4:
             return f"(i32({word} << (28u - {shift})) >> 28u)"
         return f"(({word} >> {shift}) & 15u)"
 
     def load(self, buffer: str, index: str) -> str:
-        """The element number ``index`` of ``buffer``, an array of ``self.one``."""
+        """Return the element number ``index`` of ``buffer``, an array of ``self.one``."""
         if self.data_type in FOUR_BITS:
             return self._half_byte(f"{buffer}[({index}) >> 3u]", f"((({index}) & 7u) << 2u)")
         if self.data_type == "int8":
@@ -98,7 +98,7 @@ class Element:
         return f"{buffer}[{index}]"
 
     def narrow(self, value: str, *, is_stored: bool = False) -> str:
-        """A computed value as it would be read back: rounded to float16, wrapped to 8 bits.
+        """Return a computed value as it would be read back: rounded to float16, wrapped to 8 bits.
 
         What is stored and not read before needs no rounding: :meth:`pack` does that.
         """
@@ -112,12 +112,12 @@ class Element:
         return value
 
     def literal(self, value: float) -> str:
-        """A number as a WGSL expression of type ``self.compute``."""
+        """Return a number as a WGSL expression of type ``self.compute``."""
         return literal(value, self.compute)
 
 
 def compute_type(data_type: MLOperandDataType) -> str:
-    """The WGSL type in which kernels compute a data type."""
+    """Return the WGSL type in which kernels compute a data type."""
     return element(data_type, shader_f16=False).compute
 
 
@@ -126,7 +126,7 @@ LEAST_ROUNDED: Final = 2**24
 
 
 def literal(value: float | SymbolicSize, kind: str) -> str:
-    """A number as a WGSL expression; infinities and NaN, which have no literals, by their bits."""
+    """Return a number as a WGSL expression; infinities and NaN, which have no literals, by their bits."""
     if type(value) is SymbolicSize and kind == "f32" and value.high < LEAST_ROUNDED:
         return f"f32({value}u)"
     if kind == "f32":
@@ -142,7 +142,7 @@ def literal(value: float | SymbolicSize, kind: str) -> str:
 
 
 def element(data_type: MLOperandDataType, *, shader_f16: bool) -> Element:
-    """The storage of a data type on an adapter that has 16-bit floats in buffers, or not."""
+    """Return the storage of a data type on an adapter that has 16-bit floats in buffers, or not."""
     if data_type == "float16":
         if shader_f16:
             return Element(data_type, "f32", "vec4<f16>", "f16", 1)

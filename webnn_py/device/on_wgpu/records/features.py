@@ -1,4 +1,4 @@
-"""What an adapter has, as far as kernels care."""
+"""Features of adapters that kernels depend on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from webnn_py.device.on_wgpu.records.element import Element, element
 
 @attrs.frozen
 class Features:
-    """What an adapter has, as far as kernels care, and what the user allows.
+    """The features of an adapter that kernels depend on, and the user's permissions.
 
     Attributes:
         gpu: the kind of GPU, if its kernels' speeds were measured: "hopper"; empty for others.
@@ -30,5 +30,5 @@ class Features:
     float16_accumulation: bool = False
 
     def element(self, data_type: MLOperandDataType) -> Element:
-        """How a data type is stored here."""
+        """Return the storage of a data type."""
         return element(data_type, shader_f16=self.shader_f16)

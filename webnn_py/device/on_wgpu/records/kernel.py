@@ -48,12 +48,12 @@ class Kernel:
 
     @property
     def writes_apart(self) -> bool:
-        """Whether the blocks that it writes have to lie in other buffers than those that it reads."""
+        """Return whether the blocks that it writes need other buffers than those that it reads."""
         return reads_twice(self.reads)
 
 
 def writable(reads: Sequence[Buffer], writes: Sequence[Buffer]) -> tuple[bool, ...]:
-    """For each binding, whether it is declared for writing: what is written, and the blocks read beside such a block.
+    """Return for each binding whether it is for writing: written buffers, and blocks read with a written block.
 
     All blocks may lie in one GPU buffer, and WebGPU lets a dispatch use a buffer for reading or for writing. Ranges
     that are bound for writing must not overlap, so a kernel that reads one block twice binds it for reading.
@@ -63,6 +63,6 @@ def writable(reads: Sequence[Buffer], writes: Sequence[Buffer]) -> tuple[bool, .
 
 
 def reads_twice(reads: Sequence[Buffer]) -> bool:
-    """Whether a block is bound more than once: as elements and as vec4s."""
+    """Return whether a block is bound more than once: as elements and as vec4s."""
     blocks = [buffer for buffer in reads if buffer.kind == "block"]
     return len(set(blocks)) < len(blocks)

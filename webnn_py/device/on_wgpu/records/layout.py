@@ -1,4 +1,4 @@
-"""Where the elements of a value lie in its buffer: views are layouts, not copies."""
+"""Layouts of values in their buffers: views are layouts, not copies."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import attrs
 
 
 def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """The strides of a row-major tensor, in elements."""
+    """Return the strides of a row-major tensor, in elements."""
     return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 @attrs.frozen
 class Layout:
-    """A shape, and for each axis how far apart neighbours lie; all in elements.
+    """A shape, and the stride of each axis, in elements.
 
     Strides may be negative (a reversed axis) or 0 (a broadcast one).
     """
@@ -32,7 +32,7 @@ class Layout:
 
     @property
     def is_dense(self) -> bool:
-        """Whether element i lies at i."""
+        """Return whether element i is at i."""
         return self.offset == 0 and all(
             size == 1 or stride == wanted
             for size, stride, wanted in zip(self.shape, self.strides, dense_strides(self.shape), strict=True)
@@ -40,7 +40,7 @@ class Layout:
 
     @property
     def is_single(self) -> bool:
-        """Whether every element is the same one."""
+        """Return whether every element is the same one."""
         return all(size == 1 or stride == 0 for size, stride in zip(self.shape, self.strides, strict=True))
 
     def permute(self, permutation: Sequence[int]) -> Layout:
@@ -89,7 +89,7 @@ class Layout:
         return Layout(tuple(shape), tuple(strides), self.offset)
 
     def vec4s(self) -> Layout | None:
-        """Where the vec4s of consecutive elements lie, counted in vec4s; None if one is not whole and aligned."""
+        """Return the layout of the vec4s of consecutive elements, in vec4s; None if one is not whole and aligned."""
         merged = self.merged()
         if not merged.shape or merged.shape[-1] % 4 or merged.strides[-1] != 1:
             return None
@@ -99,16 +99,16 @@ class Layout:
         return Layout((*merged.shape[:-1], merged.shape[-1] // 4), strides, merged.offset // 4)
 
     def repeats(self) -> Layout | None:
-        """Where each vec4 of consecutive elements lies that are one and the same; None if not all are."""
+        """Return the layout of vec4s whose four elements are one and the same; None if not all are."""
         merged = self.merged()
         if not merged.shape or merged.shape[-1] % 4 or merged.strides[-1] != 0:
             return None
         return Layout((*merged.shape[:-1], merged.shape[-1] // 4), merged.strides, merged.offset)
 
     def spaced(self, vec4: str) -> list[str] | None:
-        """Expressions (u32) for where four consecutive elements lie, given their number; None if they may be apart.
+        """Return expressions (u32) for the places of the four elements of a vec4; None unless they are evenly spaced.
 
-        They are evenly spaced where no vec4 goes over the end of the last axis.
+        They are where no vec4 goes over the end of the last axis.
         """
         merged = self.merged()
         if not merged.shape or merged.shape[-1] % 4:
@@ -120,7 +120,7 @@ class Layout:
         return [f"({first}) + {component * step % 2**32}u" if component else first for component in range(4)]
 
     def reshape(self, shape: Sequence[int]) -> Layout | None:
-        """The elements in the same order with another shape, or None where that needs a copy."""
+        """Return the elements in the same order with another shape, or None where that needs a copy."""
         merged = self.merged()
         groups = list(zip(merged.shape, merged.strides, strict=True))
         strides: list[int] = []
@@ -141,7 +141,7 @@ class Layout:
         return Layout(tuple(shape), tuple(reversed(strides)), self.offset) if remaining == 1 and not groups else None
 
     def index(self, element: str) -> str:
-        """A WGSL expression (u32) for where the element of the row-major number ``element`` (u32) lies."""
+        """Return a WGSL expression (u32) for the place of the element with the row-major number ``element`` (u32)."""
         merged = self.merged()
         positive: list[str] = [f"{self.offset}u"] if self.offset else []
         negative: list[str] = []
@@ -161,6 +161,6 @@ class Layout:
 
 
 def is_gemm_readable(layout: Layout) -> bool:
-    """Whether products read matrices that lie so: along one of their axes elements lie side by side."""
+    """Return whether products can read matrices in a layout: elements along one of their axes are adjacent."""
     sides = zip(layout.shape[-2:], layout.strides[-2:], strict=True)
     return min((0, *layout.strides)) == 0 and any(stride == 1 or size == 1 for size, stride in sides)

@@ -1,4 +1,4 @@
-"""What kernel writers may ask of the walk over a graph that lowers it to kernels."""
+"""The interface of lowering that the writers of kernels use."""
 
 from __future__ import annotations
 
@@ -25,53 +25,53 @@ class Lowering(Protocol):
     features: Features
 
     def place(self, value: Value) -> Place:
-        """Where an operand lies, as a view of any layout."""
+        """Return the place of an operand, in any layout."""
         ...
 
     def dense(self, value: Value) -> Buffer:
-        """A buffer in which an operand lies dense, copied there when it is a view."""
+        """Return a buffer that holds an operand dense; a view is copied."""
         ...
 
     def near(self, value: Value) -> Place:
-        """Where an operand lies for kernels that read it element by element.
+        """Return the place of an operand for kernels that read it element by element.
 
         A large view whose neighbours lie far apart is copied first: each of its elements would cost a whole sector.
         """
         ...
 
     def target(self, value: Value) -> Buffer:
-        """The buffer that a kernel is to write a value into, dense."""
+        """Return the buffer that a kernel writes a value into, dense."""
         ...
 
     def transposed_target(self, value: Value) -> Place:
-        """Likewise for a kernel that can write whole vec4s anywhere: transposed, where that saves a copy.
+        """Return the place into which a kernel that can write whole vec4s anywhere writes a value.
 
-        It does where only a transposition reads the value, and what that returns has to lie dense.
+        It is transposed where only a transposition reads the value, and its result has to be dense.
         """
         ...
 
     def scratch(self, descriptor: MLOperandDescriptor) -> Buffer:
-        """Memory for between two kernels of one operator."""
+        """Return memory for an intermediate of one operator's kernels."""
         ...
 
     def emit(self, kernel: Kernel) -> None:
-        """Add a kernel behind the others; what writes constants runs once, when the graph is built."""
+        """Add a kernel behind the others; one that writes constants runs once, when the graph is built."""
         ...
 
     def element(self, value: Value) -> Element:
-        """How a value's data type is stored."""
+        """Return the storage of a value's data type."""
         ...
 
     def repacked(self, value: Value, layout: Layout) -> Buffer:
-        """A dense copy of another view of an operand; of a constant it is made once, when the graph is built."""
+        """Return a dense copy of another view of an operand; that of a constant is made once, at the build."""
         ...
 
     def derived(self, source: Buffer, byte_length: int) -> Buffer:
-        """Memory for what a kernel makes of ``source`` alone: a constant, made once, where the source is one."""
+        """Return memory for a value computed of ``source`` alone: a constant, made once, if the source is one."""
         ...
 
     def epilogue(self, value: Value, spare_buffers: int) -> Node | None:
-        """The last of the element-wise nodes that a value's kernel may compute as well, or None.
+        """Return the last of the element-wise nodes that a value's kernel may compute, too; None if there is none.
 
         These nodes alone read the value, have its shape, and all that they read besides lies ready, in at most
         ``spare_buffers``. The caller writes the node's result instead of the value, and the walk passes over the nodes.
@@ -79,22 +79,22 @@ class Lowering(Protocol):
         ...
 
     def is_inlined(self, value: Value) -> TypeGuard[Output]:
-        """Whether an element-wise node returns a value that is computed by the element-wise kernel that reads it."""
+        """Return whether the element-wise kernel that reads a value computes it."""
         ...
 
     def computed_side(self, value: Value) -> ComputedSide | None:
-        """How the kernel of the product that reads a value computes it; None where the value lies somewhere."""
+        """Return how the product that reads a value computes it; None if the value is in memory."""
         ...
 
     def deferred(self, value: Value) -> Node | None:
-        """The element-wise node whose result only one kernel reads, which may compute it, too; None if there is none.
+        """Return the element-wise node of a value that one kernel alone reads and may compute; None otherwise.
 
         That kernel's writer either does so, or asks where the value lies: then the node gets a kernel of its own.
         """
         ...
 
     def leave(self, value: Output, sums: PartialSums) -> bool:
-        """Leave it to the kernel that alone reads a value to add up the product behind which it is computed.
+        """Leave the parts of the product that a value is computed of to the only kernel that reads the value.
 
         That kernel's writer either does so, or asks where the value lies: then a kernel of their own adds the parts up.
         Returns whether there is such a kernel; otherwise nothing is left.
@@ -102,5 +102,5 @@ class Lowering(Protocol):
         ...
 
     def left(self, value: Value) -> PartialSums | None:
-        """The parts that make a value and were left to the kernel that reads it; None where it lies somewhere."""
+        """Return the parts of a value that were left to the kernel that reads it; None if the value is in memory."""
         ...

@@ -12,7 +12,7 @@ from webnn_py.graph import Value
 
 @attrs.frozen(eq=False)
 class PartialSums:
-    """Parts of the sums of a product, each as long as the product, one behind the other.
+    """Parts of the sums of a product, contiguous, each as long as the product.
 
     Attributes:
         product: what they are together.

@@ -1,4 +1,4 @@
-"""What is kept to be used again, as much of it as there is room for."""
+"""A cache that drops the values that were not used for longest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ V = TypeVar("V")
 
 @attrs.frozen
 class Room:
-    """How much is kept at most.
+    """The most that a cache keeps.
 
     Attributes:
         count: so many values.
@@ -45,7 +45,7 @@ class RecentlyUsed(Generic[K, V]):
         return len(self._values)
 
     def get(self, key: K) -> V | None:
-        """The value, which counts as used now; None if it is not kept."""
+        """Return the value, which counts as used now; None if it is not kept."""
         with self._lock:
             if key not in self._values:
                 return None

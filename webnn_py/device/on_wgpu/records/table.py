@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import attrs
@@ -42,7 +42,7 @@ None where the node is to run as it is, in the operator's other way."""
 
 @attrs.define
 class WgslEntry:
-    """How one operator runs: exactly one of these, or ``layout`` or ``composite`` with another for when it cannot.
+    """An operator's implementation: one of these, or ``layout`` or ``composite`` and another where it does not apply.
 
     Attributes:
         expression: the element-wise operator's.
@@ -79,6 +79,12 @@ def expression(operator: Operator[..., Any]) -> Callable[[F], F]:
     return _register(operator, "expression")
 
 
+def expressions(texts: Mapping[Operator[..., Any], str]) -> None:
+    """Register element-wise operators by the texts of their expressions, in which {0} and {1} are the operands."""
+    for operator, text in texts.items():
+        expression(operator)(lambda _node, *operands, text=text: text.format(*operands))
+
+
 def layout(operator: Operator[..., Any]) -> Callable[[F], F]:
     """Register a view's layout rule."""
     return _register(operator, "layout")
@@ -97,12 +103,12 @@ def composite(operator: Operator[..., Any]) -> Callable[[F], F]:
 
 
 def find(operator: Operator[..., Any]) -> WgslEntry | None:
-    """The operator's entry, or None when this device cannot run it."""
+    """Return the operator's entry, or None when this device cannot run it."""
     return _TABLE.get(operator)
 
 
 def entry_of(node: Node) -> WgslEntry:
-    """The entry of a node's operator.
+    """Return the entry of a node's operator.
 
     Raises:
         NotImplementedError: there is none; validation lets no such operator through.

@@ -1,4 +1,4 @@
-"""Optional kernels and fusions: each is faster for some graphs, and can be left out.
+"""Optional kernels, and fusion that is decided as kernels are written: each can be left out.
 
 :func:`~webnn_py.rewriting.passes.passes_left_out` leaves them out by name, as it does passes. The general kernels then
 compute the same values, as ``spec_tests/on_wgpu/test_variants.py`` checks for random subsets, and
@@ -18,7 +18,6 @@ class KernelVariant(StrEnum):
     # Matrix products
     GEMV = "gemv"  # one side has few vectors
     GEMV_LARGE_WORKGROUPS = "gemv-large-workgroups"  # up to 1,024 invocations, and loads that are unrolled
-    GEMM_COMPUTED_SIDES = "gemm-computed-sides"  # 4-bit weights are dequantized as they are read
     GEMM_PIXELS = "gemm-pixels"  # pointwise convolutions of several images are one product
     GEMM_SHARED_LOADS = "gemm-shared-loads"  # some invocations fetch one side, the others the other
     GEMM_SLICES = "gemm-slices"  # invocations of a workgroup share the inner axis of a tile
@@ -43,16 +42,12 @@ class KernelVariant(StrEnum):
     BLOCK_TRANSPOSE = "block-transpose"  # copies exchange axes of 4 × 4 blocks in registers
     TRANSPOSED_STORE = "transposed-store"  # a kernel stores its result as the transposition behind it wants it
 
-    # Fusion
-    ATTENTION_FUSION = "attention-fusion"
-    HORIZONTAL_FUSION = "horizontal-fusion"
-    ELEMENTWISE_FUSION = "elementwise-fusion"
-    EPILOGUE_FUSION = "epilogue-fusion"
-    OPERAND_FUSION = "operand-fusion"  # element-wise nodes are computed by the reduction that reads them
+    # Fusion that is decided while kernels are written
+    EPILOGUE_FUSION = "epilogue-fusion"  # a kernel computes the element-wise nodes behind it
+    OPERAND_FUSION = "operand-fusion"  # a reduction computes the element-wise nodes in front of it
     PARTIAL_SUMS = "partial-sums"  # the kernel that reads a product adds up its parts
-    KERNEL_JOINING = "kernel-joining"  # small kernels that follow each other are one
 
     @property
     def is_on(self) -> bool:
-        """Whether graphs that are built now may use it."""
+        """Return whether graphs that are built now may use it."""
         return not is_left_out(self)

@@ -1,1 +1,1 @@
-"""What runs on a device: pipelines, memory, the queue, and compiled graphs."""
+"""The runtime of a device: pipelines, memory, the queue, and compiled graphs."""

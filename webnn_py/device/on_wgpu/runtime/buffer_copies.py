@@ -68,11 +68,11 @@ class Span:
 
     @property
     def end(self) -> int:
-        """Where the bytes end."""
+        """The end of the bytes."""
         return self.offset + self.byte_length
 
     def overlaps(self, other: Span) -> bool:
-        """Whether both have a byte in common."""
+        """Return whether both have a byte in common."""
         return self.buffer is other.buffer and self.offset < other.end and other.offset < self.end
 
 
@@ -85,14 +85,14 @@ class BufferCopies:
 
     @staticmethod
     def needs_kernel(source: Span, target: Span) -> bool:
-        """Whether the queue's own command cannot copy it; then :meth:`prepare` has to have been called."""
+        """Return whether the queue's own command cannot copy it; then :meth:`prepare` has to have been called."""
         # What follows a buffer's last element is nobody's.
         is_whole_words = target.byte_length % 4 == 0 or target.end == target.capacity
         return bool(source.offset % 4 or target.offset % 4 or not is_whole_words)
 
     @property
     def is_prepared(self) -> bool:
-        """Whether the kernel is compiled."""
+        """Return whether the kernel is compiled."""
         return self._pipeline is not None
 
     def prepare(self) -> None:
@@ -103,7 +103,7 @@ class BufferCopies:
         )
 
     def commands(self, source: Span, target: Span) -> Iterator[Command]:
-        """What copies bytes that do not overlap.
+        """Return the commands that copy bytes that do not overlap.
 
         Raises:
             wgpu.GPUError: there is no memory for what lies between.

@@ -72,7 +72,7 @@ class LentBuffer(_api.GPUBuffer):  # type: ignore[misc]  # wgpu-py has no types
 
 
 def check_foreign(value: object, descriptor: MLOperandDescriptor, device: wgpu.GPUDevice) -> wgpu.GPUBuffer:
-    """A user's buffer that can stand under an ``MLBuffer``.
+    """Return a user's buffer that can stand under an ``MLBuffer``.
 
     Raises:
         TypeError: it is no buffer, an ``MLBuffer``'s, another device's, too small, or lacks a usage.

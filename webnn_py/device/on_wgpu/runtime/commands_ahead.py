@@ -51,7 +51,7 @@ class CommandsAhead:
         self._runs = 0
 
     def take(self) -> tuple[list[Any], int]:
-        """The command buffers, which are the caller's now, and how many launches are in them."""
+        """Return the command buffers, which are the caller's now, and how many launches are in them."""
         taken = self._finished, self._count
         self._finished, self._count = [], 0
         return taken

@@ -26,7 +26,7 @@ IDLE_SECONDS: Final = 0.5
 
 
 class DeviceLossWatch:
-    """Tells, once and in the trio thread, that a device is lost."""
+    """Reports, once and in the trio thread, that a device is lost."""
 
     def __init__(self, device: wgpu.GPUDevice, say: Callable[[str], None]) -> None:
         self._device: wgpu.GPUDevice | None = device
@@ -60,7 +60,7 @@ class DeviceLossWatch:
             _LISTENER.discard(self)
 
     def stop(self) -> None:
-        """Say nothing more, and let go of the device and of whom it was said to."""
+        """Report nothing more, and drop the references to the device and the callback."""
         with self._asking:
             self._device = None
         self._say = to_nobody
@@ -68,7 +68,7 @@ class DeviceLossWatch:
 
 
 def to_nobody(_reason: str) -> None:
-    """What says that a device is lost, when nobody needs to hear it."""
+    """Ignore the loss of a device."""
 
 
 class _Listener(logging.Handler):

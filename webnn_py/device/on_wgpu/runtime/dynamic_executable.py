@@ -17,7 +17,7 @@ import wgpu
 
 from webnn_py.device.backend import Memory, Storage
 from webnn_py.device.on_wgpu.codegen.size_uniforms import SizeMarks, UnwritableSizeError
-from webnn_py.device.on_wgpu.lowering import GraphLowering
+from webnn_py.device.on_wgpu.lowering import KernelSequence
 from webnn_py.device.on_wgpu.passes.arena import ALIGNMENT, BufferRange
 from webnn_py.device.on_wgpu.records.buffer import padded
 from webnn_py.device.on_wgpu.records.features import Features
@@ -55,7 +55,7 @@ class Intermediates:
         self._all: list[wgpu.GPUBuffer] = []
 
     def take(self, index: int, byte_length: int) -> wgpu.GPUBuffer:
-        """The buffer of this number, of at least so many bytes."""
+        """Return the buffer of this number, which has at least these bytes."""
         if index < len(self._buffers) and self._buffers[index].size >= byte_length:
             return self._buffers[index]
         buffer = self._create(byte_length, "intermediates")
@@ -111,6 +111,8 @@ class Variant(SizedWgpuGraph):
         shared: what :class:`WgpuGraph` needs besides.
     """
 
+    _joins = False  # sizes are uniforms of each kernel
+
     def __init__(self, dynamic: DynamicGraph, tracing: Tracing, intermediates: Intermediates, shared: Shared) -> None:
         self._bounds = [dynamic.names.bounds[place.name] for place in dynamic.names.places]
         self._tables: dict[SizesKey, tuple[BufferCopy | None, list[tuple[int, int, int]]]] = {}
@@ -131,12 +133,12 @@ class Variant(SizedWgpuGraph):
     def _take_written(self, kernels: Sequence[Kernel]) -> None:
         """Not before sizes have their places in the texts."""
 
-    def _take_sizes(self, lowering: GraphLowering) -> None:
+    def _with_sizes(self, lowering: KernelSequence) -> Sequence[Kernel]:
         """Put the sizes of all kernels into one uniform buffer, equal ones once."""
         if any(self._marks.taken(kernel, self.tracing).sizes for kernel in lowering.prologue):
             raise UnwritableSizeError("a constant is laid out by a size that is known at dispatch only")
-        lowering.kernels[:] = [self._marks.taken(kernel, self.tracing) for kernel in lowering.kernels]
-        distinct = dict.fromkeys(kernel.sizes for kernel in lowering.kernels if kernel.sizes)
+        kernels = [self._marks.taken(kernel, self.tracing) for kernel in lowering.nodes]
+        distinct = dict.fromkeys(kernel.sizes for kernel in kernels if kernel.sizes)
         offset = 0
         places = {}
         for sizes in distinct:
@@ -151,9 +153,10 @@ class Variant(SizedWgpuGraph):
             for sizes, (start, _) in places.items():
                 self._places += range(start // 4, start // 4 + len(sizes))
                 self._uniform_sizes += sizes
+        return kernels
 
     def size_ranges(self, kernel: Kernel) -> tuple[BufferRange, ...]:
-        """Where a kernel finds its sizes."""
+        """Return the range of the uniform buffer that has a kernel's sizes."""
         return (self._ranges[kernel.sizes],) if kernel.sizes else ()
 
     def resize(self, sizes: Sizes) -> None:
@@ -197,7 +200,7 @@ class Variant(SizedWgpuGraph):
         self._queue.launch([*sizes, *(step.launch(inputs, outputs) for step in self._steps)])
 
     def timed(self, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> TimedLaunches:
-        """Likewise, with looks at the GPU's clock."""
+        """Submit all kernels with timestamps, behind a copy of their sizes."""
         if self._copy is not None:
             self._queue.run([self._copy])
         return super().timed(inputs, outputs)
@@ -211,7 +214,7 @@ class Variant(SizedWgpuGraph):
 
 @attrs.frozen(eq=False)
 class CompiledVariant:
-    """Kernels, for which sizes they are right, and how they are told other ones."""
+    """Kernels, the test for the sizes that they are right for, and the function that sets the sizes."""
 
     graph: WgpuGraph
     covers: Callable[[Sizes], bool]
@@ -251,7 +254,7 @@ class DynamicWgpuGraph:
             lambda byte_length, label: device.create_buffer(label=label, size=padded(byte_length), usage=STORAGE)
         )
         first = self._compiled(dynamic.names.largest).graph
-        self.plan = first.plan
+        self.plan, self.passes = first.plan, first.passes
         self.shared = first.shared
         self._unheld.difference_update(self.shared)
         self.byte_length = first.byte_length + self._intermediates.byte_length
@@ -259,7 +262,7 @@ class DynamicWgpuGraph:
     # --- variants --------------------------------------------------------------------------------------------
 
     def is_ready(self, inputs: Mapping[str, Storage]) -> bool:
-        """Whether nothing has to be compiled for a dispatch with these inputs."""
+        """Return whether nothing has to be compiled for a dispatch with these inputs."""
         return self._found(self._sizes(inputs)) is not None
 
     def prepare(self, inputs: Mapping[str, Storage]) -> WgpuGraph | None:
@@ -279,7 +282,7 @@ class DynamicWgpuGraph:
         return tuple([inputs[name].descriptor.shape[axis] for name, axis in self._axes])
 
     def _found(self, key: SizesKey) -> CompiledVariant | None:
-        """The variant that is right for these sizes, if there is one."""
+        """Return the variant that is right for these sizes, if there is one."""
         found = self._known.get(key)
         if found is None:
             sizes = dict(zip(self._names, key, strict=True))
@@ -317,11 +320,11 @@ class DynamicWgpuGraph:
         self._at(inputs).run(inputs, outputs)
 
     def timed(self, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> TimedLaunches:
-        """Likewise, by themselves and with looks at the GPU's clock."""
+        """Submit all kernels by themselves, with timestamps."""
         return self._at(inputs).timed(inputs, outputs)
 
     def _at(self, inputs: Mapping[str, Storage]) -> WgpuGraph:
-        """The kernels that are right for these inputs, told their sizes."""
+        """Return the kernels for these inputs, with their sizes set."""
         key = self._sizes(inputs)
         if self._current is None or self._current[0] != key:
             sizes = dict(zip(self._names, key, strict=True))
@@ -345,6 +348,6 @@ class DynamicWgpuGraph:
 
 
 def _keyed(constant: Constant) -> Constant:
-    """A constant that all variants have in common."""
+    """Return a constant that all variants have in common."""
     data = constant.data.data if isinstance(constant.data, Storage) else constant.data
     return Constant(constant.descriptor, data, constant.key or os.urandom(16))

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 import wgpu
 from numpy.typing import NDArray
 
 from webnn_py.device.backend import Memory, Storage
-from webnn_py.device.on_wgpu.codegen.joining.runs import LEAST_STEPS, joined, may_be_joined
-from webnn_py.device.on_wgpu.lowering import GraphLowering
+from webnn_py.device.on_wgpu.codegen.joining.runs import LEAST_STEPS, may_be_joined
+from webnn_py.device.on_wgpu.lowering import KernelSequence, LoweringContext, lowered
 from webnn_py.device.on_wgpu.passes.arena import BufferRange, DeviceMemory, place_blocks
+from webnn_py.device.on_wgpu.passes.kernel_groups import KernelGroups
 from webnn_py.device.on_wgpu.passes.pipeline import PASSES
 from webnn_py.device.on_wgpu.records.buffer import Buffer, padded
 from webnn_py.device.on_wgpu.records.features import Features
@@ -57,6 +58,8 @@ class WgpuGraph:
     """
 
     passes: tuple[PassReport, ...] = ()
+    _joins: ClassVar = True
+    """Return whether small kernels are joined."""
 
     def __init__(
         self,
@@ -77,22 +80,25 @@ class WgpuGraph:
         identities = Identities(graph, folded)
         known, missing = self._fold(folded, live, graph, identities)
         alive = Graph(graph.inputs, graph.outputs, tuple(live))
-        lowering = GraphLowering(alive, features, known, identities.of, self._take_written)
-        lowering.run()
-        self._take_sizes(lowering)
+        context = LoweringContext(
+            known=known, identity_of=identities.of, begin=self._take_written, joins=fold and self._joins
+        )
+        lowering, reports = lowered(KernelGroups.of(alive, features), context)
+        self.passes += reports
+        kernels = self._with_sizes(lowering)
         self._compute(missing)  # while the drivers compile
-        self._memory |= place_blocks(lowering.kernels, device.limits["max-buffer-size"], self.allocate)
+        self._memory |= place_blocks(kernels, device.limits["max-buffer-size"], self.allocate)
         intermediates = {item.buffer for buffer, item in self._memory.items() if buffer.kind == "block"}
-        prologue = self._missing_forms(lowering)
-        compiled = self._compiled([*prologue, *lowering.kernels])
-        self._prepare(prologue, compiled, lowering.kernels)
+        prologue = self._missing_forms(lowering.prologue, kernels)
+        compiled = self._compiled([*prologue, *kernels])
+        self._prepare(prologue, compiled, kernels)
         self._steps = [
             KernelLaunch(self, kernel, pipeline)
-            for kernel, pipeline in zip(lowering.kernels, compiled[len(prologue) :], strict=True)
+            for kernel, pipeline in zip(kernels, compiled[len(prologue) :], strict=True)
         ]
         between = sum(buffer.size for buffer in intermediates)
         constant = self.byte_length - between + sum(memory.byte_length for memory in self._shared.values())
-        drawn = [(kernel.label, kernel.drawn) for kernel in lowering.kernels]
+        drawn = [(kernel.label, kernel.drawn) for kernel in kernels]
         self.plan = CompiledPlan.of(drawn, folded, live, (between, constant))
         if fold:
             constants.enter(self._shared)
@@ -115,7 +121,7 @@ class WgpuGraph:
             self._begun[kernel.source] = compiling
 
     def _compiled(self, kernels: Sequence[Kernel]) -> list[wgpu.GPUComputePipeline]:
-        """The pipelines of all kernels; those that were begun are taken from there, since none may be kept."""
+        """Return the pipelines of all kernels; those that were begun are taken from there, since none may be kept."""
         self._held.clear()
         self._begin_compiling([kernel for kernel in kernels if kernel.source not in self._begun])
         compiling = [self._begun[kernel.source] for kernel in kernels]
@@ -127,13 +133,12 @@ class WgpuGraph:
                 self._told(len(pipelines), len(kernels))
         return pipelines
 
-    def _take_sizes(self, lowering: GraphLowering) -> None:
-        """Join small kernels: all sizes are known."""
-        if self._keeps:
-            lowering.kernels[:] = joined(lowering.kernels, self._features)
+    def _with_sizes(self, lowering: KernelSequence) -> Sequence[Kernel]:
+        """Return the kernels, with places for sizes that are known at dispatch only: there are none here."""
+        return lowering.nodes
 
     def size_ranges(self, _kernel: Kernel) -> tuple[BufferRange, ...]:
-        """Where a kernel finds sizes that are known at dispatch only: nowhere, here."""
+        """Return the ranges of a kernel's sizes that are known at dispatch only; there are none here."""
         return ()
 
     def _begin(
@@ -173,7 +178,7 @@ class WgpuGraph:
         features: Features,
         constants: SharedConstants,
     ) -> Self:
-        """A graph that was compiled before: pipelines are compiled while constants are uploaded and bound."""
+        """Return a graph that was compiled before: pipelines are compiled while constants are uploaded and bound."""
         self = cls.__new__(cls)
         self._begin(device, queue, pipelines, features, constants, keeps=True)
         compiling = pipelines.begin(saved.kernels)
@@ -200,11 +205,11 @@ class WgpuGraph:
         return memory
 
     def constant_memory(self) -> dict[DeviceMemory, Buffer]:
-        """The GPU buffers of constants, each with a constant in it."""
+        """Return the GPU buffers of constants, each with a constant in it."""
         return constant_memory([step.kernel for step in self._steps], self._memory)
 
     def saved(self, contents: Mapping[DeviceMemory, Bytes]) -> SavedCode:
-        """The kernels, written down with the contents of :meth:`constant_memory`."""
+        """Return the kernels, written down with the contents of :meth:`constant_memory`."""
         identities = {memory.data: identity for identity, memory in self._shared.items()}
         return to_saved([step.kernel for step in self._steps], self._memory, contents, identities)
 
@@ -234,7 +239,7 @@ class WgpuGraph:
         return TimedLaunches(self._device, self._queue, [step.kernel for step in self._steps], launches)
 
     def run_now(self, outputs: Mapping[str, Storage]) -> None:
-        """Likewise of a graph without inputs, by itself, from any thread."""
+        """Run a graph without inputs now, by itself, from any thread."""
         self._queue.run([step.launch({}, outputs) for step in self._steps])
 
     def release(self) -> None:
@@ -254,7 +259,7 @@ class WgpuGraph:
     def _fold(
         self, folded: Sequence[Node], live: Sequence[Node], graph: Graph, identities: Identities
     ) -> tuple[dict[Value, Buffer], dict[Value, wgpu.GPUBuffer]]:
-        """Memory for what depends on no input: where it lies, and what is not there yet."""
+        """Return the buffers of values that depend on no input, and the memory of those that are not computed yet."""
         constant = set(folded)
         needed = {value: None for node in live for value in node.inputs} | dict.fromkeys(graph.outputs.values())
         known: dict[Value, Buffer] = {}
@@ -282,12 +287,12 @@ class WgpuGraph:
         computing.run_now(outputs)
         computing.release()
 
-    def _missing_forms(self, lowering: GraphLowering) -> list[Kernel]:
-        """Give other forms of constants their memory; returns the kernels that have to make what is not there yet."""
-        identities = identities_of_forms(lowering.prologue)
-        needed = {buffer for kernel in lowering.kernels for buffer in kernel.reads}
+    def _missing_forms(self, prologue: Sequence[Kernel], kernels: Sequence[Kernel]) -> list[Kernel]:
+        """Give other forms of constants their memory; return the kernels that make those that no graph has yet."""
+        identities = identities_of_forms(prologue)
+        needed = {buffer for kernel in kernels for buffer in kernel.reads}
         missing: list[Kernel] = []
-        for kernel in reversed(lowering.prologue):
+        for kernel in reversed(prologue):
             if needed.isdisjoint(kernel.writes):
                 continue  # only for a form that is there
             is_missing = False
@@ -324,7 +329,7 @@ class WgpuGraph:
             self._shared.pop(buffer.identity, None)
 
     def _constant_memory(self, identity: Identity | None, byte_length: int, label: str) -> tuple[wgpu.GPUBuffer, bool]:
-        """The memory of a constant, and whether it is fresh, so that its contents have to be written."""
+        """Return the memory of a constant, and whether it is fresh, so that its contents have to be written."""
         if identity is None:
             return self.allocate(byte_length, label), True
         found = self._shared.get(identity)
@@ -348,7 +353,7 @@ class WgpuGraph:
         return self._device.create_buffer(label=label, size=padded(byte_length), usage=STORAGE)
 
     def memory(self, buffer: Buffer) -> BufferRange:
-        """The memory of a block or constant; constants are uploaded when the first step asks for them."""
+        """Return the memory of a block or constant; constants are uploaded when the first step asks for them."""
         if buffer not in self._memory:
             self._memory[buffer] = BufferRange.whole(self._constant(buffer))
         return self._memory[buffer]
@@ -367,14 +372,14 @@ class WgpuGraph:
         return buffer.data
 
     def bind_own(self, kernel: Kernel, ranges: Sequence[BufferRange]) -> wgpu.GPUBindGroup:
-        """Likewise of the graph's own memory; kernels that are run again and again have theirs in common."""
+        """Return a bind group of the graph's own memory; kernels with the same ranges share one."""
         key = (kernel.writable, *ranges)
         if key not in self._own_groups:
             self._own_groups[key] = self.bind(kernel, ranges)
         return self._own_groups[key]
 
     def bind(self, kernel: Kernel, ranges: Sequence[BufferRange]) -> wgpu.GPUBindGroup:
-        """A bind group of ``ranges``, in the order of the kernel's bindings."""
+        """Return a bind group of ``ranges``, in the order of the kernel's bindings."""
         return self._device.create_bind_group(
             label=kernel.label,
             layout=self._pipelines.layout(kernel.writable)[0],
@@ -386,7 +391,7 @@ class WgpuGraph:
 
 
 def _contents(constant: Constant) -> NDArray[Any]:
-    """Return the array of a constant that lies on the host."""
+    """Return the array of a constant in the host's memory."""
     if isinstance(constant.data, np.ndarray):
         return constant.data
     raise TypeError("the constant lies on the device")
@@ -448,7 +453,7 @@ def upload(
 
 
 def identities_of_forms(kernels: Sequence[Kernel]) -> dict[Buffer, Identity | None]:
-    """The identities of what kernels write that read constants alone, in the order in which they run."""
+    """Return the identities of what kernels write that read constants alone, in the order in which they run."""
     identities: dict[Buffer, Identity | None] = {}
     for kernel in kernels:
         keyed = [identities.get(buffer, buffer.identity) for buffer in kernel.reads]

@@ -24,7 +24,7 @@ class ReadbackPool:
         self._idle_bytes = 0
 
     def take(self, byte_length: int) -> wgpu.GPUBuffer:
-        """A buffer of at least ``byte_length`` bytes that nobody else uses."""
+        """Return a buffer of at least ``byte_length`` bytes that is not in use."""
         size = max(256, 1 << (padded(byte_length) - 1).bit_length())
         if padded(byte_length) > 2**24:
             size = padded(byte_length)  # powers of two would waste too much

@@ -31,7 +31,7 @@ _SPONTANEOUS = lib.WGPUCallbackMode_AllowProcessEvents
 
 
 class Ticket:
-    """Something that the GPU will say: done is None until it does, then "" or what went wrong.
+    """An answer of the GPU: done is None until it comes, then "" or the error.
 
     The library gets a number for it, since it may answer when nobody waits any more.
     """
@@ -46,7 +46,7 @@ class Ticket:
 
     @property
     def userdata(self) -> Any:
-        """What the library is to call back with."""
+        """Return the number that the library passes to the callback."""
         return ffi.cast("void *", self.number)
 
 
@@ -77,7 +77,7 @@ _problems = _api.error_handler._get_proxy_stack
 
 
 class checked:  # noqa: N801 - reads like the function that it would be, were that not slower
-    """A block, at whose end what went wrong in raw calls of this thread is raised.
+    """Raise the errors of this thread's raw calls at the end of the context.
 
     wgpu-py leaves it with what lies on top of the thread's stack, as it does for its own calls: this lies there.
     """
@@ -99,7 +99,7 @@ class checked:  # noqa: N801 - reads like the function that it would be, were th
 
 
 def trusted_module(device: wgpu.GPUDevice, code: str, label: str) -> wgpu.GPUShaderModule:
-    """A shader module without run-time checks: only for kernels whose every index is provably in range.
+    """Return a shader module without run-time checks: only for kernels whose every index is provably in range.
 
     Falls back to an ordinary module where the library lacks the function.
     """
@@ -126,7 +126,7 @@ def untie(device: wgpu.GPUDevice) -> None:
 
 
 def is_lost(device: wgpu.GPUDevice) -> bool:
-    """Whether a device is lost: that is why it then refuses a layout without bindings, which takes it 1 or 2 µs."""
+    """Return whether a device is lost: only then it refuses a layout without bindings. This takes 1 or 2 µs."""
     layout = ffi.NULL
     try:
         with checked("is lost"):
@@ -192,7 +192,7 @@ class EncodedAhead(Protocol):
         """Take note that all of them are launched."""
 
     def take(self) -> tuple[list[Any], int]:
-        """The command buffers, which are the caller's now, and how many launches are in them."""
+        """Return the command buffers, which are the caller's now, and how many launches are in them."""
 
 
 Command = Launch | Encodes
@@ -243,7 +243,7 @@ class NativeQueue:
 
     @property
     def _is_idle(self) -> bool:
-        """Whether the GPU is known to have done all that was submitted."""
+        """Return whether the GPU is known to have done all that was submitted."""
         return self._answered == self._submissions
 
     def launch(self, launches: Sequence[Command], ahead: EncodedAhead | None = None) -> None:
@@ -269,7 +269,7 @@ class NativeQueue:
         self._launches = waiting
 
     def finished(self, launches: Sequence[Launch]) -> Any:
-        """A command buffer of launches, as a raw handle.
+        """Return a command buffer of launches, as a raw handle.
 
         Raises:
             wgpu.GPUError: they cannot be encoded.
@@ -396,7 +396,7 @@ class NativeQueue:
         return self._map(buffer, byte_length, lib.WGPUMapMode_Read)
 
     def map_for_writing(self, buffer: wgpu.GPUBuffer, byte_length: int) -> Ticket:
-        """Likewise, to write there."""
+        """Map a buffer for writing."""
         return self._map(buffer, byte_length, lib.WGPUMapMode_Write)
 
     def _map(self, buffer: wgpu.GPUBuffer, byte_length: int, mode: int) -> Ticket:
@@ -407,11 +407,11 @@ class NativeQueue:
         return ticket
 
     def mapped_bytes(self, buffer: wgpu.GPUBuffer, byte_length: int) -> memoryview:
-        """The memory of a mapped buffer, until :meth:`unmap`."""
+        """Return the memory of a mapped buffer, until :meth:`unmap`."""
         return self._mapped(lib.wgpuBufferGetConstMappedRange(buffer._internal, 0, byte_length), byte_length)
 
     def mapped_for_writing(self, buffer: wgpu.GPUBuffer, byte_length: int) -> memoryview:
-        """Likewise of one that is mapped for writing."""
+        """Return the bytes of a buffer that is mapped for writing."""
         return self._mapped(lib.wgpuBufferGetMappedRange(buffer._internal, 0, byte_length), byte_length)
 
     @staticmethod

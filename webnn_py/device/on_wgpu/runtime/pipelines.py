@@ -32,7 +32,7 @@ _BINDINGS: Final[Mapping[bool | None, str]] = {True: "storage", False: "read-onl
 
 
 class EndedError(RuntimeError):
-    """The context of a build is lost meanwhile."""
+    """The context was lost during the build."""
 
 
 class CompilationError(RuntimeError):
@@ -62,7 +62,7 @@ class Pipelines:
 
     @classmethod
     def of(cls, device: wgpu.GPUDevice, room: Room) -> Pipelines:
-        """The pipelines of ``device``, until each who asked has called :meth:`close`.
+        """Return the pipelines of ``device``, until each who asked has called :meth:`close`.
 
         Args:
             device: they are compiled for this.
@@ -87,11 +87,11 @@ class Pipelines:
 
     @property
     def are_shared(self) -> bool:
-        """Whether several contexts use the device."""
+        """Return whether several contexts use the device."""
         return len(self._rooms) > 1
 
     def compile(self, kernels: Sequence[Kernel]) -> list[wgpu.GPUComputePipeline]:
-        """The pipelines of ``kernels``; new ones are compiled side by side.
+        """Return the pipelines of ``kernels``; new ones are compiled side by side.
 
         Raises:
             CompilationError: one of them does not compile.
@@ -108,7 +108,7 @@ class Pipelines:
         compiling: Sequence[Future[wgpu.GPUComputePipeline]],
         ending: Future[None] | None = None,
     ) -> Iterator[wgpu.GPUComputePipeline]:
-        """The pipelines of ``kernels`` in their order, each as soon as it is there.
+        """Yield the pipelines of ``kernels`` in their order, each as soon as it is there.
 
         Args:
             kernels: the kernels.
@@ -149,7 +149,7 @@ class Pipelines:
         del self._executor  # here, where interrupts are held off: its threads have weak references with callbacks
 
     def statistics(self) -> CacheStatistics:
-        """What is kept now, and what has been made and dropped for all who share the device."""
+        """Return the counts of kept, made and dropped pipelines of all contexts that share the device."""
         return CacheStatistics(len(self._kept), self._kept.byte_length, self._made, self._kept.dropped)
 
     def _resize(self) -> None:
@@ -157,7 +157,7 @@ class Pipelines:
         self._kept.resize(Room(max(counts), max(byte_lengths)))
 
     def layout(self, writable: tuple[bool | None, ...]) -> tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]:
-        """The layouts of modules with so many bindings, each of which is declared for writing or not, or has sizes."""
+        """Return the layouts of modules with these bindings, each declared for writing or not, or for sizes."""
         with self._lock:
             return self._layout(writable)
 

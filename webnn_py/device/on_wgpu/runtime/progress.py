@@ -13,7 +13,7 @@ TELL_SECONDS: Final = 0.01
 
 
 def now_and_then(progress: Callable[[int, int], object]) -> Callable[[int, int], None]:
-    """What calls ``progress`` in the event loop's thread, with how much is done, and of how much; at the end, too.
+    """Return a function that calls ``progress`` now and then, in the event loop's thread, and at the end.
 
     Args:
         progress: the program's; what it raises is raised in the build's thread.

@@ -48,7 +48,7 @@ class SavedKernels:
 
 
 def constant_memory(kernels: Sequence[Kernel], ranges: Mapping[Buffer, BufferRange]) -> dict[DeviceMemory, Buffer]:
-    """The GPU buffers that hold constants, each with a constant in it, in the order in which they are read."""
+    """Return the GPU buffers that hold constants, each with a constant in it, in the order in which they are read."""
     buffers = (buffer for kernel in kernels for buffer in (*kernel.reads, *kernel.writes))
     return {ranges[buffer].buffer: buffer for buffer in buffers if buffer.kind == "constant"}
 
@@ -106,7 +106,7 @@ def to_saved(
 
 
 def from_saved(code: SavedCode) -> SavedKernels:
-    """The kernels that were written down.
+    """Return the kernels that were written down.
 
     Raises:
         UnusableFileError: these are none.

@@ -32,7 +32,7 @@ class SharedDevices:
         self._users: dict[wgpu.GPUDevice, int] = {}
 
     def take(self, adapter: wgpu.GPUAdapter) -> wgpu.GPUDevice:
-        """The adapter's device: that of the others, or a fresh one where there are none or theirs is lost.
+        """Return the adapter's device: that of the others, or a fresh one where there are none or theirs is lost.
 
         May take long. Give it back once.
         """

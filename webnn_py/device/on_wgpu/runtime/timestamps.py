@@ -1,4 +1,4 @@
-"""How long kernels take by the GPU's own clock.
+"""Times of kernels by the GPU's own clock.
 
 Each kernel of a dispatch gets a pass of its own, at whose ends the GPU writes down its clock.
 """
@@ -103,7 +103,7 @@ class TimedLaunches:
             yield ResolvedQueries(queries, 2 * len(part), self._ticks, start * 2 * TICK_BYTES)
 
     def timings(self, ticks: HostArray) -> list[KernelTiming]:
-        """What is told of each kernel.
+        """Return the timing of each kernel.
 
         Args:
             ticks: the contents of :attr:`storage`.

@@ -36,7 +36,7 @@ COPYING_THREADS: Final = min(8, os.cpu_count() or 1)
 
 
 def as_bytes(array: HostArray) -> HostArray:
-    """The bytes of a contiguous array, in place."""
+    """Return the bytes of a contiguous array, in place."""
     return array.reshape(-1).view(np.uint8)
 
 

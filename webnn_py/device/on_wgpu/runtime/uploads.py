@@ -1,4 +1,4 @@
-"""What writes are given, in mapped memory that is kept, and bounded: the host copies once, at the call.
+"""The bytes of writes in mapped memory, which is kept and bounded: the host copies once, at the call.
 
 Slices of mapped memory come in sizes that are powers of two. The GPU copies out of them together with the kernels that
 follow. A slice that has been copied is mapped again when the GPU says so.
@@ -36,7 +36,7 @@ UPLOAD: Final = wgpu.BufferUsage.MAP_WRITE | wgpu.BufferUsage.COPY_SRC
 
 
 def sizes_of_slices(byte_length: int) -> list[int]:
-    """The bytes of the slices that hold so many: whole ones, and a last one that may be smaller."""
+    """Return the sizes of the slices for a number of bytes: whole ones, and a last one that may be smaller."""
     whole, rest = divmod(byte_length, SLICE)
     return [SLICE] * whole + [1 << (max(rest, LEAST) - 1).bit_length()] * (rest > 0)
 
@@ -61,7 +61,7 @@ class UploadCopy(BufferCopy):
 
 
 class StagedBytes:
-    """The bytes of a write in mapped memory, until they are written, or nobody wants them any more."""
+    """The bytes of a write in mapped memory, until they are written or dropped."""
 
     def __init__(self, slices: Sequence[MappedSlice], byte_length: int, ring: UploadRing) -> None:
         self.nbytes = byte_length
@@ -69,7 +69,7 @@ class StagedBytes:
         self._ring = ring
 
     def take(self) -> Sequence[MappedSlice]:
-        """The slices, which are the caller's now."""
+        """Return the slices, which are the caller's now."""
         slices, self._slices = self._slices, ()
         return slices
 
@@ -108,7 +108,7 @@ class UploadRing:
         self._idle.setdefault(piece.memory.nbytes, deque()).append(piece)
 
     def stage(self, array: HostArray) -> StagedBytes | None:
-        """Copy a contiguous array into mapped memory; None where there is none."""
+        """Copy a contiguous array into mapped memory; return None if none is free."""
         if array.nbytes % 4 or array.nbytes < LEAST:
             return None
         sizes = sizes_of_slices(array.nbytes)
@@ -140,7 +140,7 @@ class UploadRing:
         return bool(self._on_the_way) and self._on_the_way[0][0].done is None
 
     def _grow(self, sizes: Sequence[int]) -> bool:
-        """Make the slices that are missing; whether there is room for so many."""
+        """Make the missing slices; return whether there is room for them."""
         missing = self._missing(sizes)
         wanted = sum(missing)
         for size in [size for size in self._idle if size not in sizes]:

@@ -35,7 +35,7 @@ WAIT_SECONDS: Final = 0.01
 
 @attrs.frozen
 class WaitPolicy:
-    """How a wait spends processor time for promptness, in seconds.
+    """A policy of how long waits look and sleep, in seconds.
 
     Attributes:
         unknown: how long to look for an answer of which nothing is known.
@@ -49,7 +49,7 @@ class WaitPolicy:
 
     @property
     def looks(self) -> bool:
-        """Whether it ever looks more than once."""
+        """Return whether it ever looks more than once."""
         return self.unknown > 0
 
 
@@ -77,7 +77,7 @@ class Timed(Protocol):
 
 
 class Work:
-    """What the GPU was given between two answers."""
+    """The graphs launched between two answers of the GPU."""
 
     __slots__ = ("began", "count", "graph", "is_known", "seconds")
 
@@ -140,7 +140,7 @@ class Waiting:
         self._work = Work()
 
     async def wait(self, ticket: Ticket) -> None:
-        """Wait until the GPU has said something."""
+        """Wait for an answer of the GPU."""
         work = self._given.pop(ticket, None)
         if work is not None and work.is_known and work.count == 1:
             await self._encode_ahead(work)
@@ -158,7 +158,7 @@ class Waiting:
         self._answered = ended
 
     def _end(self, work: Work) -> float:
-        """When all of it should be done."""
+        """Return the time at which all of it should be done."""
         return max(work.began, self._answered) + work.seconds
 
     async def _encode_ahead(self, work: Work) -> None:

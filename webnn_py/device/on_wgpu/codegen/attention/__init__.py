@@ -1,1 +1,1 @@
-"""Attention in one kernel: scores never lie in memory."""
+"""Attention in one kernel, without storing the scores."""

@@ -1,17 +1,18 @@
-"""The kernels of attention: one, or one for parts of the keys and one that puts them together."""
+"""Emission of attention: one kernel, or one for each part of the keys and one that merges the parts."""
 
 from __future__ import annotations
 
 import attrs
 
 from webnn_py.device.on_wgpu.codegen.attention import tile
-from webnn_py.device.on_wgpu.codegen.attention.kernel import POWER, AttentionWriter, dead_or_alive, inverse
+from webnn_py.device.on_wgpu.codegen.attention.kernel import POWER, TileWriter, inverse, normalization_factor
 from webnn_py.device.on_wgpu.codegen.attention.lane_kernel import LaneWriter
 from webnn_py.device.on_wgpu.codegen.attention.lanes import LanePlan, choose_lanes
 from webnn_py.device.on_wgpu.codegen.attention.operands import AttentionOperands, shape_of
 from webnn_py.device.on_wgpu.codegen.attention.tile import AttentionPlan, AttentionShape, choose_plan
 from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point
 from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueCode
+from webnn_py.device.on_wgpu.codegen.module import Binding, Bindings
 from webnn_py.device.on_wgpu.records.attention import Attention
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import WIDTH
@@ -20,17 +21,17 @@ from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 
 OWN_BUFFERS = 5
-"""What the kernel binds at most, but for what element-wise nodes read: queries, keys, values, sums and their totals."""
+"""The most buffers that the kernel binds without score terms: queries, keys, values, sums and their totals."""
 
 
 def can_emit(attention: Attention, features: Features) -> bool:
-    """Whether there are kernels for it."""
+    """Return whether there are kernels for an attention on an adapter."""
     is_bound = OWN_BUFFERS + attention.terms + (attention.dead is not None) <= features.max_storage_buffers
     return is_bound and find_plan(shape_of(attention), features) is not None
 
 
 def emit_attention(lowering: Lowering, attention: Attention) -> None:
-    """The kernels of attention for which :func:`can_emit` is true."""
+    """Emit the kernels of an attention for which :func:`can_emit` holds."""
     operands = AttentionOperands.of(lowering, attention)
     plan = find_plan(operands.shape, lowering.features)
     assert plan is not None  # noqa: S101 - can_emit says so
@@ -40,26 +41,27 @@ def emit_attention(lowering: Lowering, attention: Attention) -> None:
     label = f"matmul {front}softmax {epilogue.label}"
     is_float16 = attention.softmax.outputs[0].data_type == "float16"
 
-    def kernel(end: EpilogueCode | tuple[Buffer, Buffer], label: str) -> Kernel:
+    def kernel(end: EpilogueCode, label: str) -> Kernel:
         if isinstance(plan, LanePlan):
             return LaneWriter(plan, operands, end, is_float16=is_float16).kernel(label)
-        return AttentionWriter(plan, operands, end, is_float16=is_float16).kernel(label)
+        return TileWriter(plan, operands, end, is_float16=is_float16).kernel(label)
 
     if plan.splits == 1:
         lowering.emit(kernel(epilogue.write(vec4s=True), label))
         return
     shape = plan.shape
     rows = plan.splits * shape.batch * shape.rows
-    parts = Buffer("block", rows * shape.columns * 4), Buffer("block", rows * 8)
-    lowering.emit(kernel(parts, f"{label} (parts)"))
+    sums, totals = Buffer("block", rows * shape.columns * 4), Buffer("block", rows * 8)
+    parts = [(sums, "sums", "vec4<f32>"), (totals, "totals_of", "vec2<f32>")]
+    lowering.emit(kernel(EpilogueCode(parts), f"{label} (parts)"))
     _emit_sum(lowering, epilogue, plan, operands, parts, label)
 
 
 def find_plan(shape: AttentionShape, features: Features) -> AttentionPlan | LanePlan | None:
-    """How to share it out, among lanes of subgroups if there are any; None if it is left to several kernels."""
+    """Return the plan of the kernel, by subgroups if available; None if attention stays several kernels."""
     if shape.size % WIDTH or shape.columns % WIDTH or shape.products < tile.LEAST_PRODUCTS:
         return None
-    # Registers and workgroup memory are laid out for rows of a number of elements, also where that is known late.
+    # Sizes of registers and workgroup memory must be numbers, so dynamic row sizes are specialized.
     shape = attrs.evolve(shape, size=int(shape.size), columns=int(shape.columns))
     return choose_lanes(shape, features) or choose_plan(shape, features)
 
@@ -69,19 +71,15 @@ def _emit_sum(
     epilogue: Epilogue,
     plan: AttentionPlan | LanePlan,
     operands: AttentionOperands,
-    parts: tuple[Buffer, Buffer],
+    parts: list[Binding],
     label: str,
 ) -> None:
-    """The kernel that puts together what the parts have summed up, each less its own highest score."""
+    """Emit the kernel that merges the sums of the parts, each relative to its own maximum score."""
     shape = plan.shape
     rows = shape.batch * shape.rows
     finish = epilogue.write(vec4s=True)
-    arrays: dict[tuple[Buffer, str], str] = {}
-
-    def array(buffer: Buffer, kind: str) -> str:
-        return arrays.setdefault((buffer, kind), f"r{len(arrays)}")
-
-    factor = dead_or_alive(operands, array, f"place % {shape.rows}u")
+    bindings = Bindings("r")
+    factor = normalization_factor(operands, bindings, f"place % {shape.rows}u")
     lines = [
         f"let place = four / {plan.columns}u;",
         f"let batch = place / {shape.rows}u;",
@@ -101,7 +99,5 @@ def _emit_sum(
             "}",
         ]
     lines += [f"let inverse = {inverse('highest', 'total')};", *factor, "finish(four, sum * factor);"]
-    main, workgroups = vec4_entry_point(rows * shape.columns, "\n".join(f"  {line}" for line in lines))
-    reads = [(parts[0], "sums", "vec4<f32>"), (parts[1], "totals_of", "vec2<f32>")]
-    reads += [(buffer, name, kind) for (buffer, kind), name in arrays.items()]
-    lowering.emit(finish.kernel(f"{label} (sum)", reads, [POWER], main, workgroups))
+    main, workgroups = vec4_entry_point(rows * shape.columns, lines)
+    lowering.emit(finish.kernel(f"{label} (sum)", [*parts, *bindings], [POWER], main, workgroups))

@@ -1,30 +1,29 @@
-"""The kernel of attention: it takes the keys tile by tile, and keeps the highest score and the sums so far.
+"""The attention kernel without subgroups: an online softmax over tiles of keys.
 
-Of a tile, the first product's scores are in registers, their powers in the workgroup's memory, from which the second
-product reads them. Where a later tile has a higher score, the sums so far are scaled down. All sums are float32.
+The scores of a tile are in registers; their powers pass through workgroup memory to the second product. When a later
+tile has a higher score, the sums so far are scaled down. All sums are float32.
 
-Names: ``a`` and ``b`` are the invocation's places across and down; ``s{r}_{k}`` the scores of row r and key k,
-``m{r}`` the highest score, ``l{r}`` the sum of the powers of the invocation's keys, ``c{r}_{g}`` the sums of row r and
-the group g of four columns; ``worst{r}`` the bits of the score that is farthest from a finite number.
+In the kernel, ``a`` and ``b`` are the coordinates of an invocation, across and down; ``s{r}_{k}`` is the score of row r
+and key k, ``m{r}`` the running maximum, ``l{r}`` the sum of the powers of the invocation's keys, ``c{r}_{g}`` the sums
+of row r and the vec4 g of columns; and ``worst{r}`` the bits of the score of the largest magnitude, NaN included.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from webnn_py.device.on_wgpu.codegen.attention.assembly import BoundArrays, with_end
 from webnn_py.device.on_wgpu.codegen.attention.operands import AttentionOperands, ScoreTerm
 from webnn_py.device.on_wgpu.codegen.attention.tile import AttentionPlan
-from webnn_py.device.on_wgpu.codegen.entry_point import grid
+from webnn_py.device.on_wgpu.codegen.entry_point import workgroup_entry_point
 from webnn_py.device.on_wgpu.codegen.epilogue import EpilogueCode
-from webnn_py.device.on_wgpu.records.buffer import Buffer
+from webnn_py.device.on_wgpu.codegen.module import Bindings
 from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH, literal
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 
 LOWEST = literal(-float("inf"), "f32")
 
 NAN_MARK = "-1e30"
-"""What stands for the sum of powers of which one is NaN: they have no negative sum otherwise."""
+"""The total of powers that stands for NaN; other totals are never negative."""
 
 POWER = """fn power(x: f32) -> f32 { return select(0.0, exp2(x * 1.442695), x > -87.0); }
 fn finite_or_zero(x: f32) -> f32 { return select(x, 0.0, bitcast<u32>(x) == 0xff800000u); }"""
@@ -33,19 +32,18 @@ ROUNDED = """fn rounded(x: f32) -> f32 {
   if (abs(x) < 2048.0) { return x; }
   return unpack2x16float(half_bits(x)).x;
 }"""
-"""Masks of float16 are its lowest number: in a row of these alone all scores are the same, as they are rounded."""
-
+"""Float16 masks are its lowest number: in rows that are fully masked, rounding makes all scores equal."""
 
 LEAST_ROUNDED = "0x45000000u"
-"""The bits of 2048, up to which scores are not rounded."""
+"""The bits of 2048: smaller scores are not rounded."""
 
 
 def rounded_if_large(names: Sequence[str], worst: Sequence[str]) -> list[str]:
-    """Statements that round scores of float16, if there are large ones: nearly always there are none.
+    """Return statements that round float16 scores if any is large, which is rare.
 
     Args:
         names: the scores.
-        worst: the bits of those that are farthest from zero.
+        worst: the bits of the largest magnitudes.
     """
     highest = worst[0]
     for other in worst[1:]:
@@ -54,73 +52,73 @@ def rounded_if_large(names: Sequence[str], worst: Sequence[str]) -> list[str]:
 
 
 class AttentionWriter:
-    """Writes the kernel.
+    """The common part of the writers of attention kernels.
 
     Args:
-        plan: how it is shared out.
-        operands: what is read.
-        end: the operator's last step; or the buffers for each part's sums, and for its highest scores and sums of
-            powers.
+        operands: the operands.
+        end: the epilogue; or, for a part of the keys, the buffers of the sums, and of maximum scores and totals.
         is_float16: whether the scores would be float16.
+        is_whole: whether the tiles divide the keys.
     """
 
-    def __init__(
-        self,
-        plan: AttentionPlan,
-        operands: AttentionOperands,
-        end: EpilogueCode | tuple[Buffer, Buffer],
-        *,
-        is_float16: bool,
-    ) -> None:
-        self._plan = plan
-        self._tile = plan.tile
+    def __init__(self, operands: AttentionOperands, end: EpilogueCode, *, is_float16: bool, is_whole: bool) -> None:
         self._operands = operands
         self._end = end
         self._is_rounded = is_float16 and operands.fused is not None
-        self._arrays = BoundArrays()
-        tile = plan.tile
-        self._is_whole = plan.shape.keys % tile.keys == 0
+        self._bindings = Bindings("r")
+        self._is_whole = is_whole
+
+    def _functions(self) -> list[str]:
+        """Return the functions that load queries, keys and values, and those that compute scores."""
+        operands = self._operands
+        functions = []
+        for name, side in {"q": operands.queries, "k": operands.keys, "v": operands.values}.items():
+            array, kind = self._bindings.name(side.buffer, side.element.vec4), side.element.vec4
+            functions.append(f"fn {name}_at(i: u32) -> {kind} {{ return {array}[i]; }}")
+            values = ", ".join(side.element.unpack("x"))
+            functions.append(f"fn {name}_wide(x: {kind}) -> vec4<f32> {{ return vec4<f32>({values}); }}")
+        functions += [] if operands.fused is None else [operands.fused.function("masked")]
+        return [*functions, *([ROUNDED] if self._is_rounded else []), POWER]
+
+    def _masked_one(self, name: str, row: int, key: int, terms: list[str]) -> list[str]:
+        """Apply the fused nodes to a score; scores beyond the last key become -∞."""
+        lines = []
+        if self._operands.fused is not None:
+            lines.append(f"{name} = masked({', '.join([name, *terms])});")
+        if not self._is_whole:
+            lines.append(f"{name} = select({LOWEST}, {name}, key + {key}u < {self._operands.shape.keys}u);")
+        return [*lines, f"worst{row} = max(worst{row}, bitcast<u32>({name}) & 0x7fffffffu);"]
+
+
+class TileWriter(AttentionWriter):
+    """Writes the kernel without subgroups."""
+
+    def __init__(
+        self, plan: AttentionPlan, operands: AttentionOperands, end: EpilogueCode, *, is_float16: bool
+    ) -> None:
+        super().__init__(operands, end, is_float16=is_float16, is_whole=plan.shape.keys % plan.tile.keys == 0)
+        self._plan = plan
+        self._tile = plan.tile
 
     def kernel(self, label: str) -> Kernel:
-        """The kernel."""
-        plan, tile, operands = self._plan, self._tile, self._operands
-        sides = {"q": operands.queries, "k": operands.keys, "v": operands.values}
-        readers = []
-        for name, side in sides.items():
-            array = self._arrays.name(side.buffer, side.element.vec4)
-            readers.append(f"fn {name}_at(i: u32) -> {side.element.vec4} {{ return {array}[i]; }}")
-            values = ", ".join(side.element.unpack("x"))
-            readers.append(f"fn {name}_wide(x: {side.element.vec4}) -> vec4<f32> {{ return vec4<f32>({values}); }}")
-        groups = plan.groups * plan.splits
-        workgroups = grid(groups)
-        body = "\n".join(f"  {line}" for line in self._body(groups, workgroups[0]))
+        plan, tile = self._plan, self._tile
         parts = [
-            *readers,
-            *([] if operands.fused is None else [operands.fused.function("masked")]),
-            *([ROUNDED] if self._is_rounded else []),
-            POWER,
+            *self._functions(),
             f"var<workgroup> queries: array<vec4<f32>, {tile.rows * plan.row}>;",
-            f"var<workgroup> brought: array<vec4<f32>, {plan.brought}>;",
+            f"var<workgroup> brought: array<vec4<f32>, {plan.staged}>;",
             f"var<workgroup> powers: array<vec4<f32>, {tile.rows * plan.power_row}>;",
             f"var<workgroup> shared_of: array<f32, {tile.rows * tile.across}>;",
         ]
-        main = f"""
-@compute @workgroup_size({tile.threads})
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {{
-{body}
-}}
-"""
-        return with_end(self._end, label, self._arrays.reads, parts, main, workgroups)
+        main, workgroups = workgroup_entry_point(plan.groups * plan.splits, tile.threads, self._body())
+        return self._end.kernel(label, self._bindings, parts, main, workgroups)
 
-    # --- the whole -------------------------------------------------------------------------------------------
+    # --- the body of the kernel ------------------------------------------------------------------------------
 
-    def _body(self, groups: int, pitch: int) -> list[str]:
+    def _body(self) -> list[str]:
         plan, tile, shape = self._plan, self._tile, self._plan.shape
         row_tiles = -(-shape.rows // tile.rows)
         each = -(-plan.steps // plan.splits)
         lines = [
-            f"let number = group.x + group.y * {pitch}u;",
-            f"if (number >= {groups}u) {{ return; }}",
             f"let first_row = number % {row_tiles}u * {tile.rows}u;",
             f"let batch = number / {row_tiles}u % {shape.batch}u;",
             f"let part = number / {row_tiles * shape.batch}u;",
@@ -132,7 +130,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             self._operands.queries.begin("q"),
             self._operands.keys.begin("k"),
             self._operands.values.begin("v"),
-            *self._bring_queries(),
+            *self._stage_queries(),
             f"let end = min((part + 1u) * {each}u, {plan.steps}u);",
             *(f"var m{row} = {LOWEST};" for row in range(tile.each)),
             *(f"var l{row} = 0.0;" for row in range(tile.each)),
@@ -145,7 +143,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         return [*lines, *self._add_up(), *self._add_slices(), *self._store()]
 
     def _row(self, row: int) -> str:
-        """The number of an invocation's row; beyond the last one, the last one."""
+        """Return the index of an invocation's row, clamped to the last row."""
         number = f"first_row + b + {row * self._tile.down}u"
         shape = self._plan.shape
         return number if shape.rows % self._tile.rows == 0 else f"min({number}, {shape.rows - 1}u)"
@@ -153,7 +151,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     def _sums(self) -> list[str]:
         return [f"c{row}_{group}" for row in range(self._tile.each) for group in range(self._plan.each_columns)]
 
-    def _bring_queries(self) -> list[str]:
+    def _stage_queries(self) -> list[str]:
         plan, tile = self._plan, self._tile
         count = tile.rows * plan.depth
         row = f"min(first_row + item / {plan.depth}u, {plan.shape.rows - 1}u)"
@@ -165,7 +163,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         ]
 
     def _step(self) -> list[str]:
-        """A tile of keys."""
+        """Return the statements for a tile of keys."""
         if self._tile.is_direct:
             return [
                 f"let first = step * {self._tile.keys}u;",
@@ -181,24 +179,24 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         return [
             f"let first = step * {self._tile.keys}u;",
             "let key = first + a * 4u;",
-            *self._fetch("k", self._plan.depth),
+            *self._load_tile("k", self._plan.depth),
             "workgroupBarrier();",
-            *self._put("k", self._plan.depth),
+            *self._stage_tile("k", self._plan.depth),
             "workgroupBarrier();",
-            *self._fetch("v", self._plan.columns),
+            *self._load_tile("v", self._plan.columns),
             *self._products(),
             *self._masked(),
             *self._highest(),
             *self._powers(),
-            *self._put("v", self._plan.columns),
+            *self._stage_tile("v", self._plan.columns),
             "workgroupBarrier();",
             *self._add_values(),
         ]
 
-    # --- keys and values, brought into the workgroup's memory ------------------------------------------------
+    # --- staging of keys and values in workgroup memory ------------------------------------------------------
 
-    def _fetch(self, name: str, size: int) -> list[str]:
-        """Read a tile's rows of ``size`` vec4s, each invocation some."""
+    def _load_tile(self, name: str, size: int) -> list[str]:
+        """Load a tile, whose rows have ``size`` vec4s, into the registers of all invocations."""
         tile, lines = self._tile, []
         side = self._operands.keys if name == "k" else self._operands.values
         for turn in range(-(-tile.keys * size // tile.threads)):
@@ -209,8 +207,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             lines.append(f"let {name}_next{turn} = {name}_at({name}_base + {side.row(row)} + {item} % {size}u);")
         return lines
 
-    def _put(self, name: str, size: int) -> list[str]:
-        """Store them; of keys, the first ones of all invocations come first, so that banks differ."""
+    def _stage_tile(self, name: str, size: int) -> list[str]:
+        """Store the loaded tile in workgroup memory; keys are interleaved to avoid bank conflicts."""
         tile, lines = self._tile, []
         count = tile.keys * size
         for turn in range(-(-count // tile.threads)):
@@ -250,43 +248,35 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         return [*lines, "}"]
 
     def _masked(self) -> list[str]:
-        """What the element-wise nodes make of the scores; beyond the last key they are lowest."""
+        """Apply the fused element-wise nodes to the scores."""
         lines: list[str] = []
-        of_all: dict[int, list[str]] = {}
+        shared: dict[int, list[str]] = {}
         for index, term in enumerate(self._operands.terms):
             if isinstance(term, str):
-                of_all[index] = [term] * WIDTH
+                shared[index] = [term] * WIDTH
             elif term.is_same_for_rows:
-                loads, of_all[index] = term.loads(self._arrays.name(term.buffer, term.kind), f"x{index}", "0u")
+                loads, shared[index] = term.loads(self._bindings.name(term.buffer, term.kind), f"x{index}", "0u")
                 lines += loads
         for row in range(self._tile.each):
             terms = []
             for index, term in enumerate(self._operands.terms):
-                if index not in of_all and isinstance(term, ScoreTerm):
+                if index not in shared and isinstance(term, ScoreTerm):
                     loads, values = term.loads(
-                        self._arrays.name(term.buffer, term.kind), f"x{index}_{row}", f"row{row}"
+                        self._bindings.name(term.buffer, term.kind), f"x{index}_{row}", f"row{row}"
                     )
                     lines += loads
                     terms.append(values)
                 else:
-                    terms.append(of_all[index])
+                    terms.append(shared[index])
             for key in range(WIDTH):
-                lines += self._masked_one(row, key, [values[key] for values in terms])
+                lines += self._masked_one(f"s{row}_{key}", row, key, [values[key] for values in terms])
         if self._is_rounded:
             names = [f"s{row}_{key}" for row in range(self._tile.each) for key in range(WIDTH)]
             lines += rounded_if_large(names, [f"worst{row}" for row in range(self._tile.each)])
         return lines
 
-    def _masked_one(self, row: int, key: int, terms: list[str]) -> list[str]:
-        name, lines = f"s{row}_{key}", []
-        if self._operands.fused is not None:
-            lines.append(f"{name} = masked({', '.join([name, *terms])});")
-        if not self._is_whole:
-            lines.append(f"{name} = select({LOWEST}, {name}, key + {key}u < {self._plan.shape.keys}u);")
-        return [*lines, f"worst{row} = max(worst{row}, bitcast<u32>({name}) & 0x7fffffffu);"]
-
     def _highest(self) -> list[str]:
-        """The highest scores of whole rows, those before included: ``n{r}``."""
+        """Compute ``n{r}``, the new running maximum of each row."""
         tile = self._tile
         lines = []
         for row in range(tile.each):
@@ -306,7 +296,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         return [*lines, "}"]
 
     def _powers(self) -> list[str]:
-        """Powers of the scores less the highest; what has been summed up is scaled to it."""
+        """Exponentiate the scores relative to the maximum, to which the sums so far are rescaled."""
         plan, tile = self._plan, self._tile
         lines = []
         for row in range(tile.each):
@@ -325,7 +315,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     # --- values ----------------------------------------------------------------------------------------------
 
     def _column(self, group: int) -> str:
-        """An invocation's vec4 of columns; beyond the last one, the last one."""
+        """Return the index of an invocation's vec4 of columns, clamped to the last."""
         plan = self._plan
         column = f"column0 + {group * plan.column_threads}u"
         is_whole = plan.column_threads * plan.each_columns == plan.columns
@@ -360,7 +350,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     # --- the end ---------------------------------------------------------------------------------------------
 
     def _add_up(self) -> list[str]:
-        """Add up the powers of a row: ``total{r}``; negative where one of its scores is NaN."""
+        """Reduce ``total{r}``, the sum of the powers of a row; negative if a score is NaN."""
         tile = self._tile
         lines = ["workgroupBarrier();"]
         for row in range(tile.each):
@@ -374,13 +364,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         return [*lines, "}"]
 
     def _add_slices(self) -> list[str]:
-        """Add up what the slices of a workgroup have summed up, in the first one."""
+        """Reduce the sums of a workgroup's slices into the first slice."""
         plan, tile = self._plan, self._tile
         if plan.slices == 1:
             return []
         lines = []
         sums = self._sums()
-        at_once = max(1, plan.brought // tile.threads)
+        at_once = max(1, plan.staged // tile.threads)
         for first in range(0, len(sums), at_once):
             some = sums[first : first + at_once]
             lines.append("workgroupBarrier();")
@@ -401,48 +391,34 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             checks += ["slice == 0u"] if plan.slices > 1 else []
             lines.append(f"if ({' && '.join(checks) or 'true'}) {{")
             number = f"(batch * {shape.rows}u + row{row})"
-            if isinstance(self._end, EpilogueCode):
-                lines += self._factor(row)
-            else:
+            if self._end.is_partial:
                 number = f"(part * {shape.batch * shape.rows}u + {number[1:]}"
                 lines.append(f"  if (a == 0u) {{ totals_of[{number}] = vec2<f32>(m{row}, total{row}); }}")
+            else:
+                lines.append(f"let inverse = {inverse(f'm{row}', f'total{row}')};")
+                lines += normalization_factor(self._operands, self._bindings, f"row{row}")
             for group in range(plan.each_columns):
                 column = f"column0 + {group * plan.column_threads}u"
                 place, total = f"{number} * {plan.columns}u + {column}", f"c{row}_{group}"
-                line = (
-                    f"finish({place}, {total} * factor);"
-                    if isinstance(self._end, EpilogueCode)
-                    else f"sums[{place}] = {total};"
-                )
-                is_sure = (group + 1) * plan.column_threads <= plan.columns
-                lines.append(f"  {line}" if is_sure else f"  if ({column} < {plan.columns}u) {{ {line} }}")
+                line = f"sums[{place}] = {total};" if self._end.is_partial else f"finish({place}, {total} * factor);"
+                is_in_bounds = (group + 1) * plan.column_threads <= plan.columns
+                lines.append(f"  {line}" if is_in_bounds else f"  if ({column} < {plan.columns}u) {{ {line} }}")
             lines.append("}")
         return lines
 
-    def _factor(self, row: int) -> list[str]:
-        """By what to multiply sums: ``factor``."""
-        lines = [f"let inverse = {inverse(f'm{row}', f'total{row}')};"]
-        return [*lines, *dead_or_alive(self._operands, self._arrays.name, f"row{row}")]
-
 
 def inverse(highest: str, total: str) -> str:
-    """One by the sum of powers; NaN where a score is NaN, the highest one is infinite, or all are the lowest."""
+    """Return the inverse of a total; NaN if a score is NaN, the maximum is infinite, or all scores are -∞."""
     is_nan = f"(bitcast<u32>({highest}) & 0x7fffffffu) >= 0x7f800000u || {total} < 0.0"
     return f"bitcast<f32>(select(bitcast<u32>(1.0 / {total}), 0x7fc00000u, {is_nan}))"
 
 
-def dead_or_alive(operands: AttentionOperands, array: Callable[[Buffer, str], str], row: str) -> list[str]:
-    """Statements that name ``factor``: the ``inverse``, or zero in rows that are said to be dead.
-
-    Args:
-        operands: what says so.
-        array: (a buffer, the type of its elements) → the name of a binding.
-        row: the row's number.
-    """
+def normalization_factor(operands: AttentionOperands, bindings: Bindings, row: str) -> list[str]:
+    """Return statements that name ``factor``: the ``inverse``, or zero in rows that the graph sets to zero."""
     if operands.is_never_nan:
         return ["let factor = select(inverse, 0.0, (bitcast<u32>(inverse) & 0x7fffffffu) > 0x7f800000u);"]
     dead = operands.dead
     if dead is None:
         return ["let factor = inverse;"]
-    loads, values = dead.loads(array(dead.buffer, dead.kind), "is_dead", row)
+    loads, values = dead.loads(bindings.name(dead.buffer, dead.kind), "is_dead", row)
     return [*loads, f"let factor = select(inverse, 0.0, {values[0]} != {literal(0, dead.element.compute)});"]

@@ -1,95 +1,62 @@
-"""The kernel of attention whose rows are shared by lanes.
+"""The attention kernel with subgroups, whose lanes share rows.
 
-Names: ``lane`` is the lane's number among those that share rows; ``q{r}_{j}`` and ``c{r}_{j}`` are the j-th vec4s that
-the lane has of a row's queries and sums. The rows' numbers ``r`` are exchanged by ``own``, so that the first ones are
-those of which the lane gets the scores, and what it gives away are the last ones. Of its own rows it has the scores
-``x``, the highest score ``m``, the sum of the powers ``l``; ``worst`` are the bits of the score farthest from finite.
+In the kernel, ``lane`` is the index of the lane among those that share rows; ``q{r}_{j}`` and ``c{r}_{j}`` are the
+lane's j-th vec4 of the queries and sums of row r. Rows are numbered per lane, permuted by ``own``, so that a lane's
+first rows are those whose scores it receives, and its last those whose partial scores it sends. For its own rows it has
+the scores ``x``, the running maximum ``m``, the sum of powers ``l``, and in ``worst`` the bits of the score of the
+largest magnitude, NaN included.
 """
 
 from __future__ import annotations
 
-from webnn_py.device.on_wgpu.codegen.attention.assembly import BoundArrays, with_end
 from webnn_py.device.on_wgpu.codegen.attention.kernel import (
     LOWEST,
     NAN_MARK,
-    POWER,
-    ROUNDED,
-    dead_or_alive,
+    AttentionWriter,
     inverse,
+    normalization_factor,
     rounded_if_large,
 )
 from webnn_py.device.on_wgpu.codegen.attention.lane_tiles import LaneTiles
 from webnn_py.device.on_wgpu.codegen.attention.lanes import LanePlan
 from webnn_py.device.on_wgpu.codegen.attention.operands import AttentionOperands
-from webnn_py.device.on_wgpu.codegen.entry_point import grid
+from webnn_py.device.on_wgpu.codegen.entry_point import workgroup_entry_point
 from webnn_py.device.on_wgpu.codegen.epilogue import EpilogueCode
-from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 
 SLACK = "4.0"
-"""By how much a score may exceed what is taken off a row's scores; so powers are 55 at most, and sums seldom scaled."""
+"""How far a score may exceed the subtracted maximum: powers are at most 55, and sums are rarely rescaled."""
 
 
-class LaneWriter:
-    """Writes the kernel; arguments as for :class:`.AttentionWriter`."""
+class LaneWriter(AttentionWriter):
+    """Writes the kernel."""
 
-    def __init__(
-        self,
-        plan: LanePlan,
-        operands: AttentionOperands,
-        end: EpilogueCode | tuple[Buffer, Buffer],
-        *,
-        is_float16: bool,
-    ) -> None:
+    def __init__(self, plan: LanePlan, operands: AttentionOperands, end: EpilogueCode, *, is_float16: bool) -> None:
+        super().__init__(operands, end, is_float16=is_float16, is_whole=plan.shape.keys % plan.keys == 0)
         self._plan = plan
-        self._operands = operands
-        self._end = end
-        self._is_rounded = is_float16 and operands.fused is not None
-        self._arrays = BoundArrays()
-        self._is_whole = plan.shape.keys % plan.keys == 0
         self._tiles = LaneTiles(plan, operands)
 
     def kernel(self, label: str) -> Kernel:
-        """The kernel."""
-        plan, operands = self._plan, self._operands
-        sides = {"q": operands.queries, "k": operands.keys, "v": operands.values}
-        readers = []
-        for name, side in sides.items():
-            array = self._arrays.name(side.buffer, side.element.vec4)
-            readers.append(f"fn {name}_at(i: u32) -> {side.element.vec4} {{ return {array}[i]; }}")
-            values = ", ".join(side.element.unpack("x"))
-            readers.append(f"fn {name}_wide(x: {side.element.vec4}) -> vec4<f32> {{ return vec4<f32>({values}); }}")
-        groups = plan.groups * plan.splits
-        workgroups = grid(groups)
-        body = "\n".join(f"  {line}" for line in self._body(groups, workgroups[0]))
+        plan = self._plan
         parts = [
-            *readers,
-            *([] if operands.fused is None else [operands.fused.function("masked")]),
-            *([ROUNDED] if self._is_rounded else []),
-            POWER,
-            f"var<workgroup> brought: array<vec4<f32>, {plan.brought}>;",
+            *self._functions(),
+            f"var<workgroup> brought: array<vec4<f32>, {plan.staged}>;",
             f"var<workgroup> totals: array<vec2<f32>, {plan.slices * plan.rows}>;",
         ]
-        main = f"""
-@compute @workgroup_size({plan.threads})
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32,
+        builtins = """@builtin(local_invocation_index) t: u32,
   @builtin(subgroup_id) subgroup: u32, @builtin(subgroup_size) size: u32,
-  @builtin(subgroup_invocation_id) invocation: u32) {{
-{body}
-}}
-"""
-        return with_end(self._end, label, self._arrays.reads, parts, main, workgroups)
+  @builtin(subgroup_invocation_id) invocation: u32"""
+        main, workgroups = workgroup_entry_point(plan.groups * plan.splits, plan.threads, self._body(), builtins)
+        return self._end.kernel(label, self._bindings, parts, main, workgroups)
 
-    # --- the whole -------------------------------------------------------------------------------------------
+    # --- the body of the kernel ------------------------------------------------------------------------------
 
-    def _body(self, groups: int, pitch: int) -> list[str]:
+    def _body(self) -> list[str]:
         plan, shape = self._plan, self._plan.shape
         row_tiles = -(-shape.rows // plan.rows)
         each = -(-plan.steps // plan.splits)
         return [
-            f"let number = group.x + group.y * {pitch}u;",
-            f"if (number >= {groups}u) {{ return; }}",
             f"let batch = number / {row_tiles}u % {shape.batch}u;",
             f"let part = number / {row_tiles * shape.batch}u;",
             f"let lane = invocation % {plan.lanes}u;",
@@ -109,10 +76,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             *(f"var l{index} = 0.0;" for index in range(plan.own)),
             *(f"var {name} = vec4<f32>();" for name in self._sums()),
             *(f"var worst{index} = 0u;" for index in range(plan.own)),
-            *self._tiles.first(each),
+            *self._tiles.prologue(each),
             f"for (var step = part * {each}u; step < end; step++) {{",
             f"  let first = step * {plan.keys}u;",
-            *(f"  {line}" for line in ([] if plan.is_direct else self._tiles.bring())),
+            *(f"  {line}" for line in ([] if plan.is_direct else self._tiles.stage())),
             f"  for (var of_slice = 0u; of_slice < {plan.keys // plan.slices}u; of_slice += {plan.at_once}u) {{",
             f"    let at = slice * {plan.keys // plan.slices}u + of_slice;",
             "    let key = first + at;",
@@ -128,7 +95,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         return [*loads, *self._scores(), *self._masked(terms), *self._powers(), *self._add_values()]
 
     def _total(self, index: int) -> str:
-        """The sum of a row's powers; negative where one of its scores is NaN."""
+        """Return the total of a row's powers; negative if a score is NaN."""
         return f"select(l{index}, {NAN_MARK}, worst{index} > 0x7f800000u)"
 
     def _bounded(self, row: str) -> str:
@@ -136,7 +103,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         return row if shape.rows % self._plan.rows == 0 else f"min({row}, {shape.rows - 1}u)"
 
     def _halvings(self) -> list[tuple[int, int]]:
-        """For each exchange the distance of lanes, and how many rows a lane keeps of those that it has."""
+        """Return, for each exchange, the distance of the lanes and the number of rows that a lane keeps."""
         steps, count, distance = [], self._plan.each, self._plan.lanes // 2
         while distance:
             count = count // 2 if count > 1 else 0
@@ -146,12 +113,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         return steps
 
     def _own(self) -> str:
-        """By what a lane's rows are exchanged: the first of which it gets the scores."""
+        """Return the permutation (XOR) of a lane's rows."""
         terms = [f"(lane / {distance}u % 2u) * {kept}u" for distance, kept in self._halvings() if kept]
         return " + ".join(terms) or "0u"
 
     def _of_owner(self, name: str, row: int) -> str:
-        """A variable of the lane that has the scores of a row."""
+        """Read a variable of the lane that owns the scores of a row."""
         distance = 0
         for step, kept in self._halvings():
             if kept and row >= kept:
@@ -175,14 +142,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     # --- scores ----------------------------------------------------------------------------------------------
 
     def _scores(self) -> list[str]:
-        """The scores of some keys: ``x{row}_{key}`` of the lane's own rows.
+        """Compute ``x{row}_{key}``, the scores of some keys with the lane's own rows.
 
-        What lies in buffers is read before anything is exchanged: drivers read nothing sooner than it stands there.
+        All buffer loads come first, as drivers do not move them before shuffles.
         """
         plan, lines = self._plan, []
         if plan.is_direct:
-            lines = [line for name in "kv" for key in range(self._plan.at_once) for line in self._fetch(name, key)]
-        for key in range(self._plan.at_once):
+            lines = [line for name in "kv" for key in range(plan.at_once) for line in self._fetch(name, key)]
+        for key in range(plan.at_once):
             lines += self._read("k", key)
             for row in range(plan.each):
                 total = ""
@@ -194,12 +161,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         return [*lines, *self._exchange()]
 
     def _sizes(self, name: str) -> tuple[int, int]:
-        """Vec4s of a key, or value, and how many of them a lane has."""
+        """Return the vec4s of a key or value, and how many of them a lane has."""
         plan = self._plan
         return (plan.depth, plan.each_depth) if name == "k" else (plan.columns, plan.each_columns)
 
     def _fetch(self, name: str, key: int) -> list[str]:
-        """Read the lane's vec4s of a key, or value, from where it lies."""
+        """Load the lane's vec4s of a key or value from its buffer."""
         plan, side = self._plan, self._operands.keys if name == "k" else self._operands.values
         row = f"key + {key}u" if self._is_whole else f"min(key + {key}u, {plan.shape.keys - 1}u)"
         lines = [f"let {name}_place{key} = {name}_base + {side.row(row)} + lane;"]
@@ -210,7 +177,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         return lines
 
     def _read(self, name: str, key: int) -> list[str]:
-        """Name the lane's vec4s of a key, or value."""
+        """Name the lane's vec4s of a key or value."""
         plan, lines = self._plan, []
         size, count = self._sizes(name)
         base = 0 if name == "k" else plan.keys * plan.depth
@@ -224,7 +191,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         return lines
 
     def _exchange(self) -> list[str]:
-        """Add up what lanes have of the scores of keys: each gives away the rows that it does not keep."""
+        """Reduce the partial scores across lanes: in each exchange, a lane sends the rows that it does not keep."""
         lines = []
         names = [[f"s{row}_{key}" for row in range(self._plan.each)] for key in range(self._plan.at_once)]
         for level, (distance, kept) in enumerate(self._halvings()):
@@ -239,7 +206,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         return lines
 
     def _terms(self) -> tuple[list[str], list[list[list[str]]]]:
-        """Statements that read what the element-wise nodes read; of each own row, of each of it, that of all keys."""
+        """Return the loads of the score terms, and their values by own row, term and key."""
         lines: list[str] = []
         rows: list[list[list[str]]] = []
         for index in range(self._plan.own):
@@ -248,7 +215,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                 if isinstance(term, str):
                     rows[-1].append([term] * self._plan.at_once)
                     continue
-                array = self._arrays.name(term.buffer, term.kind)
+                array = self._bindings.name(term.buffer, term.kind)
                 rows[-1].append([])
                 for four in range(0, self._plan.at_once, WIDTH):
                     loads, values = term.loads(array, f"t{number}_{index}_{four}", f"row{index}", f"(key + {four}u)")
@@ -257,31 +224,23 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         return lines, rows
 
     def _masked(self, terms: list[list[list[str]]]) -> list[str]:
-        """What the element-wise nodes make of the scores; beyond the last key they are lowest."""
+        """Apply the fused element-wise nodes to the scores."""
         lines = [
             line
             for index, of_row in enumerate(terms)
             for key in range(self._plan.at_once)
-            for line in self._masked_one(index, key, [values[key] for values in of_row])
+            for line in self._masked_one(f"x{index}_{key}", index, key, [values[key] for values in of_row])
         ]
         if self._is_rounded:
             names = [f"x{index}_{key}" for index in range(self._plan.own) for key in range(self._plan.at_once)]
             lines += rounded_if_large(names, [f"worst{index}" for index in range(self._plan.own)])
         return lines
 
-    def _masked_one(self, index: int, key: int, terms: list[str]) -> list[str]:
-        name, lines = f"x{index}_{key}", []
-        if self._operands.fused is not None:
-            lines.append(f"{name} = masked({', '.join([name, *terms])});")
-        if not self._is_whole:
-            lines.append(f"{name} = select({LOWEST}, {name}, key + {key}u < {self._plan.shape.keys}u);")
-        return [*lines, f"worst{index} = max(worst{index}, bitcast<u32>({name}) & 0x7fffffffu);"]
-
     def _powers(self) -> list[str]:
-        """Powers of the scores less the highest; where that has grown much, what has been summed up is scaled to it."""
+        """Exponentiate the scores relative to the maximum; if that has grown much, rescale the sums so far."""
         plan, lines = self._plan, []
         for index in range(plan.own):
-            x = [f"x{index}_{key}" for key in range(self._plan.at_once)]
+            x = [f"x{index}_{key}" for key in range(plan.at_once)]
             while len(x) > 1:
                 x = [f"max({one}, {other})" for one, other in zip(x[::2], x[1::2], strict=True)]
             lines.append(f"let n{index} = max(m{index}, {x[0]});")
@@ -299,16 +258,16 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         lines.append("}")
         for index in range(plan.own):
             lines.append(f"let top{index} = finite_or_zero(m{index});")
-            for key in range(self._plan.at_once):
+            for key in range(plan.at_once):
                 lines.append(f"let p{key}_{index} = power(x{index}_{key} - top{index});")
-            lines.append(f"l{index} += {' + '.join(f'p{key}_{index}' for key in range(self._plan.at_once))};")
+            lines.append(f"l{index} += {' + '.join(f'p{key}_{index}' for key in range(plan.at_once))};")
         return lines
 
     def _add_values(self) -> list[str]:
         plan, lines = self._plan, []
-        for key in range(self._plan.at_once):
+        for key in range(plan.at_once):
             lines += [f"let w{row}_{key} = {self._of_owner(f'p{key}_', row)};" for row in range(plan.each)]
-        for key in range(self._plan.at_once):
+        for key in range(plan.at_once):
             lines += self._read("v", key)
             for row in range(plan.each):
                 for part in range(plan.each_columns):
@@ -320,15 +279,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 
     def _store(self) -> list[str]:
         plan, lines = self._plan, []
-        is_last = isinstance(self._end, EpilogueCode)
+        is_final = not self._end.is_partial
         for index in range(plan.own):
-            if is_last:
+            if is_final:
                 lines += self._factor(f"m{index}", f"total{index}", f"row{index}", f"factor{index}")
             else:
                 lines.append(self._store_totals(f"row_of{index}", f"m{index}", f"total{index}"))
         for row in range(plan.each):
             factor = ""
-            if is_last:
+            if is_final:
                 lines.append(f"let factor_of{row} = {self._of_owner('factor', row)};")
                 factor = f" * factor_of{row}"
             for part in range(plan.each_columns):
@@ -337,8 +296,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         return lines
 
     def _factor(self, highest: str, total: str, row: str, name: str) -> list[str]:
-        """Name by what to multiply the sums of a row."""
-        factor = dead_or_alive(self._operands, self._arrays.name, row)
+        """Name the factor by which the sums of a row are multiplied."""
+        factor = normalization_factor(self._operands, self._bindings, row)
         return [
             f"var {name} = 0.0;",
             "{",
@@ -356,7 +315,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     def _store_vec4(self, row: str, column: str, value: str) -> str:
         plan, shape = self._plan, self._plan.shape
         place = f"(batch * {shape.rows}u + {row}) * {plan.columns}u + {column}"
-        if isinstance(self._end, EpilogueCode):
+        if not self._end.is_partial:
             return f"if ({row} < {shape.rows}u) {{ finish({place}, {value}); }}"
         place = f"part * {shape.batch * shape.rows * plan.columns}u + {place}"
         return f"if ({row} < {shape.rows}u) {{ sums[{place}] = {value}; }}"
@@ -364,7 +323,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     # --- slices ----------------------------------------------------------------------------------------------
 
     def _merge(self) -> list[str]:
-        """Lay the slices' sums in the workgroup's memory."""
+        """Store the slices' sums in workgroup memory."""
         plan = self._plan
         lines = ["workgroupBarrier();"]
         for index in range(plan.own):
@@ -376,10 +335,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         return [*lines, "workgroupBarrier();"]
 
     def _store_merged(self) -> list[str]:
-        """Put the slices together, each scaled to the highest score of all, and store them."""
+        """Merge the slices, each rescaled to the overall maximum, and store the results."""
         plan = self._plan
         row_tiles = -(-plan.shape.rows // plan.rows)
-        is_last = isinstance(self._end, EpilogueCode)
+        is_final = not self._end.is_partial
         lines = [
             f"for (var item = t; item < {plan.rows * plan.columns}u; item += {plan.threads}u) {{",
             f"let tile_place = item / {plan.columns}u;",
@@ -399,7 +358,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             f"  sum += brought[other * {plan.rows * plan.columns}u + item] * scale;",
             "}",
         ]
-        if is_last:
+        if is_final:
             lines += self._factor("highest", "total", self._bounded("row"), "factor_of_row")
             lines.append(self._store_vec4("row", "column", "sum * factor_of_row"))
         else:

@@ -1,32 +1,27 @@
-"""How tiles of keys and values come into the workgroup's memory, in the kernel whose rows are shared by lanes."""
+"""Staging of tiles of keys and values in workgroup memory, for the kernel whose lanes share rows."""
 
 from __future__ import annotations
 
 from webnn_py.device.on_wgpu.codegen.attention.lanes import LanePlan
-from webnn_py.device.on_wgpu.codegen.attention.operands import AttentionOperands, AttentionSide
+from webnn_py.device.on_wgpu.codegen.attention.operands import AttentionMatrix, AttentionOperands
 
 
 class LaneTiles:
-    """Writes what brings tiles in.
-
-    Args:
-        plan: how the work is shared out.
-        operands: what is read.
-    """
+    """Writes the statements that stage tiles."""
 
     def __init__(self, plan: LanePlan, operands: AttentionOperands) -> None:
         self._plan = plan
         self._operands = operands
         self._is_whole = plan.shape.keys % plan.keys == 0
 
-    def _sides(self) -> list[tuple[str, int, AttentionSide, int]]:
-        """Of keys and values: name, where they begin in the workgroup's memory, where they lie, vec4s of a row."""
+    def _sides(self) -> list[tuple[str, int, AttentionMatrix, int]]:
+        """Return, for keys and values: name, offset in workgroup memory, operand, and vec4s per row."""
         plan, operands = self._plan, self._operands
         values = plan.keys * plan.depth
         return [("k", 0, operands.keys, plan.depth), ("v", values, operands.values, plan.columns)]
 
     def _items(self) -> list[str]:
-        """Name an invocation's vec4s of a tile, and what it has read of them."""
+        """Declare the indices of an invocation's vec4s of a tile, and their registers."""
         plan, lines = self._plan, []
         for name, _, side, size in self._sides():
             count = plan.keys * size
@@ -35,8 +30,8 @@ class LaneTiles:
                 lines.append(f"var {name}_next{turn}: {side.element.vec4};")
         return lines
 
-    def _fetch_tile(self, step: str) -> list[str]:
-        """Read a tile of keys and values."""
+    def _load_tile(self, step: str) -> list[str]:
+        """Load a tile of keys and values into registers."""
         plan, lines = self._plan, []
         for name, _, side, size in self._sides():
             for turn in range(-(-plan.keys * size // plan.threads)):
@@ -47,17 +42,17 @@ class LaneTiles:
                 lines.append(f"{name}_next{turn} = {name}_at({place});")
         return lines
 
-    def first(self, each: int) -> list[str]:
-        """What stands before the loop over a part's tiles."""
+    def prologue(self, each: int) -> list[str]:
+        """Return the statements before the loop over the tiles of a part."""
         if self._plan.is_direct:
             return []
         if not self._plan.is_ahead:
             return self._items()
         first = f"part * {each}u"
-        return [*self._items(), f"if ({first} < end) {{", *self._fetch_tile(f"({first})"), "}"]
+        return [*self._items(), f"if ({first} < end) {{", *self._load_tile(f"({first})"), "}"]
 
     def _store_tile(self) -> list[str]:
-        """Store it in the workgroup's memory."""
+        """Store the loaded tile in workgroup memory."""
         plan, lines = self._plan, []
         for name, base, _, size in self._sides():
             for turn in range(-(-plan.keys * size // plan.threads)):
@@ -67,9 +62,9 @@ class LaneTiles:
                 lines.append(f"brought[{base}u + {item}] = {value};")
         return lines
 
-    def bring(self) -> list[str]:
-        """Bring a tile of keys and values into the workgroup's memory, and begin to read the next one."""
+    def stage(self) -> list[str]:
+        """Stage a tile of keys and values, and prefetch the next one if the plan says so."""
         begin = ["workgroupBarrier();", *self._store_tile(), "workgroupBarrier();"]
         if not self._plan.is_ahead:
-            return [*self._fetch_tile("step"), *begin]
-        return [*begin, "if (step + 1u < end) {", *self._fetch_tile("(step + 1u)"), "}"]
+            return [*self._load_tile("step"), *begin]
+        return [*begin, "if (step + 1u < end) {", *self._load_tile("(step + 1u)"), "}"]

@@ -1,8 +1,8 @@
-"""How attention is shared out among the lanes of subgroups, where adapters have these.
+"""Tiling of attention for adapters with subgroups.
 
-Some neighbouring lanes share some rows: each has a part of these rows' queries and sums in registers. So an element of
-keys and values that is read from the workgroup's memory is used for all these rows, and scores never lie there: lanes
-add up their parts of them in exchange, until each has those of a row of its own.
+Adjacent lanes share some rows: each holds a part of the queries and sums of these rows in registers. So an element of
+keys and values that is loaded from workgroup memory is used for all these rows. Scores never pass through workgroup
+memory: lanes reduce their partial scores by shuffles, until each has the scores of its own rows.
 """
 
 from __future__ import annotations
@@ -18,57 +18,57 @@ from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.named_sizes.values import rough
 
 WARPS: Final = 4 * UNITS
-"""So many subgroups of 32 compute at a time on a large GPU."""
+"""The subgroups of 32 lanes that a large GPU executes at a time."""
 
-BESIDES: Final = 80
-"""What a lane does for a key besides its products, as so many of these, where there are few rows."""
+OVERHEAD: Final = 80
+"""The work of a lane for a key besides its products, in products, for few rows."""
 
-OF_A_SCORE: Final = 17
-"""What a lane does for a score that it has: mask, power and sums."""
+SCORE_WORK: Final = 17
+"""The instructions of a lane per score of its own: mask, power and sums."""
 
 LEAST_WORK: Final = 140
-"""How long a key takes a subgroup at least, in instructions, as each step waits for the one before."""
+"""The least time of a subgroup per key, in instructions: the latency of dependent steps."""
 
 MOST_AT_ONCE: Final = 8
-"""Keys whose scores are computed at once: with more of them, registers are short."""
+"""The most keys whose scores are computed at once without exhausting registers."""
 
 MOST_SLICES: Final = 64
 
-TO_MERGE: Final = 32
-"""How many keys could be computed with while slices are put together."""
+MERGE_WORK: Final = 32
+"""The time in which slices are merged, in keys."""
 
 MOST_KEPT: Final = 20
-"""Vec4s of queries, and of sums, that an invocation has at most."""
+"""The most vec4s of queries, and of sums, in the registers of an invocation."""
 
 MOST_READ: Final = 8
-"""Vec4s of a key and a value that an invocation reads at most, where it reads four at once."""
+"""The most vec4s of a key and a value that an invocation loads if it loads four keys at once."""
 
 MUCH_KEPT: Final = 16
-"""With so many vec4s of queries, there are so few subgroups that they wait for tiles, if they do not read ahead."""
+"""The vec4s of queries from which occupancy is so low that tiles have to be prefetched."""
 
 MOST_WARPS: Final = 8 * UNITS
-"""So many of these a large GPU holds at a time; of float16, more of them take a fifth longer than the work tells."""
+"""The subgroups that are resident on a large GPU; with float16, more take a fifth longer than estimated."""
 
 MOST_AHEAD: Final = 8
-"""Vec4s of a tile that an invocation reads ahead at most."""
+"""The most vec4s of a tile that an invocation prefetches."""
 
 KEYS: Final = 32
-"""Keys of a tile in the workgroup's memory."""
+"""The least keys of a staged tile."""
 
 
 @attrs.frozen
 class LanePlan:
-    """How the work is shared out.
+    """The tiling of a shape.
 
     Attributes:
-        shape: what is computed.
-        lanes: those that share rows, a power of two.
-        each: rows of a lane, a power of two.
-        slices: into how many parts a workgroup cuts the keys, a power of two.
-        threads: invocations of a workgroup.
-        splits: into how many parts the keys are cut before, each for other workgroups.
-        is_ahead: whether a tile is read while the one before is computed with.
-        at_once: keys whose scores a lane computes before it takes their powers, a multiple of four.
+        shape: the shape.
+        lanes: the lanes that share rows, a power of two.
+        each: the rows of a lane, a power of two.
+        slices: the number of slices of the keys within a workgroup, a power of two.
+        threads: the invocations of a workgroup.
+        splits: the number of parts of the keys, each computed by other workgroups.
+        is_ahead: whether a tile is prefetched while the one before is computed.
+        at_once: the keys whose scores a lane computes before it exponentiates them, a multiple of four.
     """
 
     shape: AttentionShape
@@ -82,111 +82,111 @@ class LanePlan:
 
     @property
     def places(self) -> int:
-        """Places along the rows of a workgroup, each for some lanes of every slice."""
+        """The groups of lanes along the rows of a workgroup, per slice."""
         return self.threads // self.lanes // self.slices
 
     @property
     def rows(self) -> int:
-        """Rows of a workgroup."""
+        """The rows of a workgroup."""
         return self.places * self.each
 
     @property
     def groups(self) -> int:
-        """Workgroups, but for the parts."""
+        """The workgroups per part of the keys."""
         return self.shape.batch * -(-self.shape.rows // self.rows)
 
     @property
     def warps(self) -> int:
-        """Subgroups of 32, but for the parts."""
+        """The subgroups of 32 lanes per part of the keys."""
         return self.groups * self.threads // 32
 
     @property
     def has_few_groups(self) -> bool:
-        """Whether smaller workgroups are better."""
+        """True if there are too few workgroups, so that smaller ones are better."""
         return self.groups < (UNITS if self.shape.rows <= MOST_VECTORS or self.keeps_much else 2 * UNITS)
 
     @property
     def is_direct(self) -> bool:
-        """Whether keys and values are read from where they lie, since each is used once."""
+        """True if keys and values are loaded from their buffers without staging, as each is used once."""
         return self.places == 1
 
     @property
     def keys(self) -> int:
-        """Keys of a tile."""
+        """The keys of a tile."""
         least = self.at_once * self.slices
         return least if self.is_direct else max(KEYS, least)
 
     @property
     def steps(self) -> int:
-        """The tiles along the keys."""
+        """The number of tiles along the keys."""
         return -(-self.shape.keys // self.keys)
 
     @property
     def depth(self) -> int:
-        """Vec4s of a query, or key."""
+        """The vec4s of a query or key."""
         return self.shape.size // WIDTH
 
     @property
     def columns(self) -> int:
-        """Vec4s of a value."""
+        """The vec4s of a value."""
         return self.shape.columns // WIDTH
 
     @property
     def each_depth(self) -> int:
-        """Vec4s of a query that a lane has."""
+        """The vec4s of a query that a lane holds."""
         return self.depth // self.lanes
 
     @property
     def each_columns(self) -> int:
-        """Vec4s of sums that a lane has."""
+        """The vec4s of sums that a lane holds."""
         return self.columns // self.lanes
 
     @property
     def own(self) -> int:
-        """Rows whose scores a lane has."""
+        """The rows whose scores a lane owns."""
         return max(1, self.each // self.lanes)
 
     @property
-    def brought(self) -> int:
-        """Vec4s of workgroup memory: for a tile of keys and values, and then for the sums of slices."""
+    def staged(self) -> int:
+        """The vec4s of the memory that a tile of keys and values and the sums of slices share."""
         tile = 0 if self.is_direct else self.keys * (self.depth + self.columns)
         return max(1, tile, self.slices * self.rows * self.columns if self.slices > 1 else 0)
 
     @property
     def turns(self) -> int:
-        """Vec4s of a tile that an invocation brings."""
+        """The vec4s of a tile that an invocation stages."""
         return -(-self.keys * (self.depth + self.columns) // self.threads)
 
     @property
     def work(self) -> int:
-        """How long a key takes a subgroup, in instructions: what it issues, or what its lanes wait for from memory.
+        """The time of a subgroup per key, in instructions: those that it issues, or the throughput of memory.
 
-        All four schedulers of a processor share what delivers vec4s, of all lanes in four cycles, and exchanges.
+        The four schedulers of a processor share the unit for shuffles and for vec4 loads, which take four cycles.
         """
         kept, scores = self.each, 0
         for _ in range(self.lanes.bit_length() - 1):
             kept = max(1, kept // 2)
             scores += kept
         loads, exchanges = self.each_depth + self.each_columns, scores + self.each - self.own
-        issued = (WIDTH * self.each + 1) * loads + exchanges + scores + OF_A_SCORE * self.own
+        issued = (WIDTH * self.each + 1) * loads + exchanges + scores + SCORE_WORK * self.own
         return max(issued, 16 * loads + 4 * exchanges)
 
     @property
     def storage(self) -> int:
-        """Bytes of workgroup memory."""
-        return 16 * self.brought + 8 * self.slices * self.rows
+        """The bytes of workgroup memory."""
+        return 16 * self.staged + 8 * self.slices * self.rows
 
     @property
     def cost(self) -> int:
-        """How long it takes, in no unit: rounds of all subgroups, times what one has to do.
+        """The estimated time, without a unit: rounds of all subgroups times the work of one.
 
-        All of it is whole, since a size that is known at dispatch only may be compared, and not rounded.
+        It is computed in integers, since dynamic sizes can be compared but not rounded.
         """
-        keys = MOST_SLICES // self.slices * self.shape.keys + (MOST_SLICES * TO_MERGE if self.slices > 1 else 0)
+        keys = MOST_SLICES // self.slices * self.shape.keys + (MOST_SLICES * MERGE_WORK if self.slices > 1 else 0)
         if self.shape.rows <= MOST_VECTORS:
             products = self.each * (self.each_depth + self.each_columns) * WIDTH
-            return max(WARPS, self.warps) * keys * (products + BESIDES)
-        if self.slices > 1:  # of each tile that is waited for, a lane has fewer keys
+            return max(WARPS, self.warps) * keys * (products + OVERHEAD)
+        if self.slices > 1:  # a lane has fewer keys per tile that it waits for
             return max(3 * WARPS, self.warps) * keys * self.work * 5
         is_crowded = self.shape.is_float16 and self.keeps_much and self.warps > MOST_WARPS and self.depth <= MUCH_KEPT
         rounds = max(max(WARPS, self.warps) * self.work, WARPS * LEAST_WORK)
@@ -194,11 +194,11 @@ class LanePlan:
 
     @property
     def keeps_much(self) -> bool:
-        """Whether registers are so many that few subgroups are there at a time."""
+        """True if register use limits occupancy to few subgroups."""
         return self.each * self.each_depth >= MUCH_KEPT
 
     def fits(self, features: Features) -> bool:
-        """Whether an adapter can run it, with queries and sums in registers."""
+        """Return whether an adapter can run it, with queries and sums in registers."""
         is_whole = self.depth % self.lanes == 0 and self.columns % self.lanes == 0 and self.places > 0
         is_small = self.storage <= features.max_workgroup_storage and self.lanes <= features.least_subgroup
         is_needed = self.each < 2 * self.shape.rows or self.each == 1
@@ -208,7 +208,7 @@ class LanePlan:
 
 
 def choose_lanes(shape: AttentionShape, features: Features) -> LanePlan | None:
-    """The plan that computes it fastest; None where there are no subgroups, or rows cannot be shared so."""
+    """Return the fastest plan; None without subgroups, or if no plan fits the shape."""
     if not (features.subgroups and KernelVariant.ATTENTION_LANES.is_on):
         return None
     is_few = shape.rows <= MOST_VECTORS
@@ -236,6 +236,6 @@ def choose_lanes(shape: AttentionShape, features: Features) -> LanePlan | None:
 
 
 def _preference(plan: LanePlan) -> tuple[int, bool, int]:
-    """What is least for the fastest plan."""
+    """Return the sort key that is least for the fastest plan."""
     is_few = plan.shape.rows <= MOST_VECTORS
     return plan.cost, plan.has_few_groups, 0 if is_few else plan.warps * plan.work

@@ -1,8 +1,8 @@
-"""What attention's kernel reads: queries, keys and values in vec4s along rows, and what is read beside scores."""
+"""The operands of an attention kernel: queries, keys and values in vec4s along rows, and score terms."""
 
 from __future__ import annotations
 
-from typing import TypeGuard, TypeVar
+from typing import TypeGuard
 
 import attrs
 
@@ -18,14 +18,14 @@ from webnn_py.graph import Output, Value
 
 
 @attrs.frozen
-class AttentionSide:
+class AttentionMatrix:
     """Queries, keys or values, with rows of whole vec4s.
 
     Attributes:
-        buffer: where they lie.
-        element: how their data type is stored.
-        batches: where the matrices begin, in elements; all offsets are here.
-        rows: where the rows begin in a matrix, in elements.
+        buffer: the buffer.
+        element: the storage of the data type.
+        batches: the starts of the matrices, in elements, with all offsets.
+        rows: the starts of the rows in a matrix, in elements.
     """
 
     buffer: Buffer
@@ -34,11 +34,11 @@ class AttentionSide:
     rows: Layout
 
     @classmethod
-    def of(cls, lowering: Lowering, operand: AttentionOperand) -> AttentionSide:
-        """A side as it lies; copied first where vec4s cannot be read along its rows."""
+    def of(cls, lowering: Lowering, operand: AttentionOperand) -> AttentionMatrix:
+        """Return an operand, which is copied first if its rows cannot be loaded as vec4s."""
         value = operand.value
         place = lowering.place(value)
-        layout = _turned(place.layout) if operand.is_transposed else place.layout
+        layout = _transposed(place.layout) if operand.is_transposed else place.layout
         buffer = place.buffer
         if not _has_whole_vec4s(layout):
             buffer, layout = lowering.repacked(value, layout), Layout.dense(layout.shape)
@@ -47,15 +47,15 @@ class AttentionSide:
         return cls(buffer, lowering.element(value), batches, Layout(layout.shape[-2:-1], layout.strides[-2:-1]))
 
     def begin(self, name: str) -> str:
-        """A statement that names where the batch's matrix begins, in vec4s."""
+        """Return the statement that names the start of the batch's matrix, in vec4s."""
         return f"let {name}_base = {_in_vec4s(self.batches).index('batch')};"
 
     def row(self, number: str) -> str:
-        """Where a row begins in its matrix, in vec4s."""
+        """Return the start of a row in its matrix, in vec4s."""
         return _in_vec4s(self.rows).index(f"({number})")
 
 
-def _turned(layout: Layout) -> Layout:
+def _transposed(layout: Layout) -> Layout:
     rank = len(layout.shape)
     return layout.permute((*range(rank - 2), rank - 1, rank - 2))
 
@@ -72,15 +72,15 @@ def _in_vec4s(layout: Layout) -> Layout:
 
 @attrs.frozen
 class ScoreTerm:
-    """What element-wise nodes read beside the scores.
+    """A tensor, broadcast to the scores, that fused element-wise nodes read, such as a mask.
 
     Attributes:
-        buffer: where it lies.
-        element: how its data type is stored.
-        batches: where a batch's begins.
-        rows: where a row's begins in a batch.
-        step: from one key to the next.
-        keys: how many keys there are.
+        buffer: the buffer.
+        element: the storage of the data type.
+        batches: the starts of the batches.
+        rows: the starts of the rows in a batch.
+        step: the stride from one key to the next.
+        keys: the number of keys.
     """
 
     buffer: Buffer
@@ -92,7 +92,7 @@ class ScoreTerm:
 
     @classmethod
     def of(cls, lowering: Lowering, value: Value, shape: tuple[int, ...]) -> ScoreTerm:
-        """A value that is broadcast to the shape of the scores."""
+        """Return the term of a value that is broadcast to the shape of the scores."""
         place = lowering.near(value)
         layout = place.layout.broadcast(shape)
         batches = Layout(layout.shape[:-2], layout.strides[:-2], layout.offset)
@@ -102,7 +102,7 @@ class ScoreTerm:
 
     @property
     def has_vec4s(self) -> bool:
-        """Whether those of four keys lie as a whole vec4."""
+        """True if four keys are an aligned vec4."""
         numbers = [self.batches.offset]
         for layout in (self.batches, self.rows):
             numbers += [stride for size, stride in zip(layout.shape, layout.strides, strict=True) if size > 1]
@@ -110,16 +110,16 @@ class ScoreTerm:
 
     @property
     def kind(self) -> str:
-        """The type of the array's elements."""
+        """The element type of the binding."""
         return self.element.vec4 if self.has_vec4s else self.element.one
 
     @property
     def is_same_for_rows(self) -> bool:
-        """Whether all rows of a batch read the same."""
+        """True if all rows of a batch share the same elements."""
         return self.rows.is_single
 
     def loads(self, array: str, variable: str, row: str, key: str = "key") -> tuple[list[str], list[str]]:
-        """Statements, and expressions for those of four keys from ``key`` on."""
+        """Return the loads of four keys from ``key`` on, and expressions for their elements."""
         base = f"{self.batches.index('batch')} + {self.rows.index(f'({row})')}"
         if self.has_vec4s:
             line = f"let {variable} = {array}[({base} + min({key}, {self.keys - WIDTH}u)) / {WIDTH}u];"
@@ -133,28 +133,25 @@ class ScoreTerm:
         return lines, [f"{variable}_{component}" for component in range(WIDTH)]
 
 
-T = TypeVar("T", AttentionSide, ScoreTerm)
-
-
 @attrs.frozen
 class AttentionOperands:
-    """All that attention's kernel reads.
+    """The operands of an attention kernel.
 
     Attributes:
-        shape: what is computed.
+        shape: the shape of the attention.
         queries: the queries.
         keys: the keys.
         values: the values.
-        fused: the element-wise nodes in front of the softmax; None if there are none.
-        terms: what they read beside the scores: where it lies, or a number.
-        dead: what says in which rows there are zeros.
-        is_never_nan: whether there are zeros in place of NaN.
+        fused: the element-wise nodes before the softmax; None if there are none.
+        terms: their operands besides the scores: tensors or literals.
+        dead: the condition by which the graph sets the results of rows to zero; None if it does not.
+        is_never_nan: whether the graph replaces NaN by zero.
     """
 
     shape: AttentionShape
-    queries: AttentionSide
-    keys: AttentionSide
-    values: AttentionSide
+    queries: AttentionMatrix
+    keys: AttentionMatrix
+    values: AttentionMatrix
     fused: ElementwiseFunction | None
     terms: tuple[ScoreTerm | str, ...]
     dead: ScoreTerm | None
@@ -162,9 +159,9 @@ class AttentionOperands:
 
     @classmethod
     def of(cls, lowering: Lowering, attention: Attention) -> AttentionOperands:
-        """Look up where all that lies."""
+        """Look up the operands of an attention."""
         queries, keys, values = (
-            AttentionSide.of(lowering, side) for side in (attention.queries, attention.keys, attention.values)
+            AttentionMatrix.of(lowering, side) for side in (attention.queries, attention.keys, attention.values)
         )
         fused: ElementwiseFunction | None = None
         terms: tuple[ScoreTerm | str, ...] = ()
@@ -175,8 +172,7 @@ class AttentionOperands:
         if attention.dead is not None:
             condition = next(iter(attention.dead.inputs))
             dead = ScoreTerm.of(lowering, condition, attention.dead.outputs[0].shape)
-        own = shape_of(attention), queries, keys, values, fused, terms, dead, attention.is_never_nan
-        return cls(*own)
+        return cls(shape_of(attention), queries, keys, values, fused, terms, dead, attention.is_never_nan)
 
 
 def _term(lowering: Lowering, value: Value, shape: tuple[int, ...]) -> ScoreTerm | str:
@@ -185,7 +181,7 @@ def _term(lowering: Lowering, value: Value, shape: tuple[int, ...]) -> ScoreTerm
 
 
 def shape_of(attention: Attention) -> AttentionShape:
-    """What is computed."""
+    """Return the shape of an attention."""
     rows, size = attention.queries.size
     keys, columns = attention.values.size
     is_float16 = attention.keys.value.descriptor.data_type == "float16"
@@ -193,16 +189,16 @@ def shape_of(attention: Attention) -> AttentionShape:
 
 
 class Unrounded:
-    """A walk over a graph, for whose element-wise functions float16 is not rounded: scores stay in float32."""
+    """A lowering whose element-wise functions do not round to float16, so that scores stay float32."""
 
     def __init__(self, lowering: Lowering) -> None:
         self._lowering = lowering
 
     def element(self, value: Value) -> Element:
-        """How a value is stored, and that floats are computed in float32."""
+        """Return the storage of a value's data type, with float32 in place of float16."""
         element = self._lowering.element(value)
         return attrs.evolve(element, data_type="float32") if element.data_type == "float16" else element
 
     def is_inlined(self, value: Value) -> TypeGuard[Output]:
-        """As the walk says."""
+        """Return whether a value is computed where it is read."""
         return self._lowering.is_inlined(value)

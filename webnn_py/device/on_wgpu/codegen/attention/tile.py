@@ -1,4 +1,4 @@
-"""How attention is shared out: what a workgroup and an invocation compute of it, chosen by shape."""
+"""Tiling of attention: the tile of a workgroup and of an invocation, chosen by shape."""
 
 from __future__ import annotations
 
@@ -10,32 +10,31 @@ from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.features import Features
 
 UNITS: Final = 128
-"""The processors that a large GPU has: with fewer workgroups, some of them stand idle."""
+"""The processors of a large GPU: fewer workgroups leave some of them idle."""
 
 LEAST_PRODUCTS: Final = 2**16
-"""With fewer products, three kernels cost little more than one, whose text takes a driver longer to compile."""
+"""The fewest products for which one kernel, which compiles more slowly, is worth it over three."""
 
 MOST_VECTORS: Final = 8
-"""With at most so many rows, each element of keys and values is used by one invocation, and not brought in first."""
+"""The most rows for which keys and values are not staged, as one invocation uses each element."""
 
 MOST_SUMS: Final = 24
-"""Vec4s of sums of values that an invocation has at most."""
-
+"""The most vec4s of sums that an invocation accumulates."""
 
 SHARED_SUMS: Final = 512
-"""Vec4s of sums that a workgroup's slices lay in its memory at once."""
+"""The most vec4s of sums that the slices of a workgroup exchange through its memory at once."""
 
 
 @attrs.frozen
 class AttentionShape:
-    """What is computed.
+    """The shape of an attention.
 
     Attributes:
-        batch: matrices of scores.
-        rows: of each: the queries.
-        keys: of each: the keys.
-        size: elements of a query, or key.
-        columns: elements of a value.
+        batch: the number of score matrices.
+        rows: the rows of each, one per query.
+        keys: the columns of each, one per key.
+        size: the elements of a query or key.
+        columns: the elements of a value.
         is_float16: whether these are float16.
     """
 
@@ -48,18 +47,18 @@ class AttentionShape:
 
     @property
     def products(self) -> int:
-        """Products of elements that are summed up."""
+        """The number of multiply-adds."""
         return self.batch * self.rows * self.keys * (self.size + self.columns)
 
 
 @attrs.frozen
 class AttentionTile:
-    """What a workgroup computes at a time: so many rows by four keys for each invocation across.
+    """The scores that a workgroup computes at a time; an invocation computes some rows by four keys.
 
     Attributes:
-        down: invocations along the rows.
-        across: invocations along the keys.
-        each: rows of an invocation.
+        down: the invocations along the rows.
+        across: the invocations along the keys.
+        each: the rows of an invocation.
         rate: the speed on a busy GPU, relative to the fastest tile.
     """
 
@@ -70,33 +69,33 @@ class AttentionTile:
 
     @property
     def rows(self) -> int:
-        """Rows of a workgroup."""
+        """The rows of a workgroup."""
         return self.down * self.each
 
     @property
     def keys(self) -> int:
-        """Keys of a tile."""
+        """The keys of a tile."""
         return self.across * WIDTH
 
     @property
     def threads(self) -> int:
-        """Invocations of a workgroup."""
+        """The invocations of a workgroup."""
         return self.down * self.across
 
     @property
     def is_direct(self) -> bool:
-        """Whether keys and values are read from where they lie, since each is used once."""
+        """True if keys and values are loaded from their buffers without staging, as each is used once."""
         return self.down == 1
 
 
 @attrs.frozen
 class AttentionPlan:
-    """A tile, and how it is laid out for a shape.
+    """The tiling of a shape.
 
     Attributes:
-        shape: what is computed.
-        tile: what a workgroup computes of it at a time.
-        splits: into how many parts the keys are cut, each for other workgroups.
+        shape: the shape.
+        tile: the tile of a workgroup.
+        splits: the number of parts of the keys, each computed by other workgroups.
     """
 
     shape: AttentionShape
@@ -105,32 +104,32 @@ class AttentionPlan:
 
     @property
     def groups(self) -> int:
-        """Workgroups, but for the parts."""
+        """The workgroups per part of the keys."""
         return self.shape.batch * -(-self.shape.rows // self.tile.rows)
 
     @property
     def steps(self) -> int:
-        """The tiles along the keys."""
+        """The number of tiles along the keys."""
         return -(-self.shape.keys // self.tile.keys)
 
     @property
     def depth(self) -> int:
-        """Vec4s of a query, or key."""
+        """The vec4s of a query or key."""
         return self.shape.size // WIDTH
 
     @property
     def row(self) -> int:
-        """Vec4s from one query, or key, to the next in the workgroup's memory: odd, so that banks differ."""
+        """The row pitch of queries and keys in workgroup memory, in vec4s; odd, to avoid bank conflicts."""
         return self.depth | 1
 
     @property
     def columns(self) -> int:
-        """Vec4s of a value."""
+        """The vec4s of a value."""
         return self.shape.columns // WIDTH
 
     @property
     def column_threads(self) -> int:
-        """Invocations along the columns; what is more across takes other keys."""
+        """The invocations along the columns; further ones across compute other slices of the keys."""
         threads = 1
         while threads < self.tile.across and threads < self.columns:
             threads *= 2
@@ -138,22 +137,22 @@ class AttentionPlan:
 
     @property
     def each_columns(self) -> int:
-        """Vec4s of columns of an invocation."""
+        """The vec4s of columns of an invocation."""
         return -(-self.columns // self.column_threads)
 
     @property
     def slices(self) -> int:
-        """Into how many parts a workgroup cuts a tile's keys for the second product."""
+        """The number of slices of a tile's keys in the second product, each for other invocations."""
         return self.tile.across // self.column_threads
 
     @property
     def power_row(self) -> int:
-        """Vec4s from one row of powers to the next in the workgroup's memory."""
+        """The row pitch of powers in workgroup memory, in vec4s; odd, to avoid bank conflicts."""
         return self.tile.across | 1
 
     @property
-    def brought(self) -> int:
-        """Vec4s of the memory for a tile's keys, then its values, and then sums of slices."""
+    def staged(self) -> int:
+        """The vec4s of the memory that a tile's keys, its values, and the sums of slices share."""
         tile = self.tile
         keys = 0 if tile.is_direct else tile.keys * max(self.row, self.columns)
         if self.slices == 1:
@@ -163,18 +162,18 @@ class AttentionPlan:
 
     @property
     def storage(self) -> int:
-        """Bytes of workgroup memory."""
+        """The bytes of workgroup memory."""
         tile = self.tile
         powers = tile.rows * self.power_row
-        return 16 * (tile.rows * self.row + self.brought + powers) + 4 * tile.rows * tile.across
+        return 16 * (tile.rows * self.row + self.staged + powers) + 4 * tile.rows * tile.across
 
     @property
     def cost(self) -> int:
-        """How long it takes, in no unit; whole, since sizes that are known at dispatch only may be compared."""
+        """The estimated time, without a unit; an integer, so that dynamic sizes can be compared."""
         return -(-self.groups // UNITS) * self.tile.rows * round(WHOLE / self.tile.rate)
 
     def fits(self, features: Features) -> bool:
-        """Whether an adapter can run it, with sums in registers."""
+        """Return whether an adapter can run it, with sums in registers."""
         is_small = self.storage <= features.max_workgroup_storage and self.tile.threads <= features.max_invocations
         return is_small and self.tile.each * self.each_columns <= MOST_SUMS
 
@@ -190,14 +189,14 @@ TILES: Final = (
 )
 
 WHOLE: Final = 280
-"""What every tile's rate divides."""
+"""The scale of :attr:`AttentionPlan.cost`, which makes the inverse of every rate an integer."""
 
 LEAST_KEYS: Final = 256
-"""A workgroup of few rows takes at least so many keys, where there are others for the rest."""
+"""The fewest keys of a part."""
 
 
 def choose_plan(shape: AttentionShape, features: Features) -> AttentionPlan | None:
-    """The plan that computes it fastest without subgroups; None where none fits."""
+    """Return the fastest plan without subgroups; None if none fits."""
     if shape.rows <= MOST_VECTORS:
         return _for_vectors(shape, features)
     plans = [AttentionPlan(shape, tile) for tile in TILES]
@@ -218,6 +217,6 @@ def _for_vectors(shape: AttentionShape, features: Features) -> AttentionPlan | N
 
 
 def with_splits(plan: AttentionPlan, least: int) -> AttentionPlan:
-    """The same, its keys cut into parts where there are few workgroups and many keys."""
+    """Return a plan with the keys split into parts if there are few workgroups and many keys."""
     tiles = max(1, -(-least // plan.tile.keys))
     return attrs.evolve(plan, splits=max(1, min(UNITS // plan.groups, plan.steps // tiles)))

@@ -1,1 +1,1 @@
-"""What convolutions read, and those that are no matrix product."""
+"""Convolutions: their geometry, and the kernels that are not a plain matrix product."""

@@ -1,7 +1,7 @@
-"""Convolutions whose groups have few channels: every output element sums up its windows by itself.
+"""Direct convolutions, for groups of few channels: each output element is summed over its window independently.
 
-An invocation computes four neighbours. Where they lie side by side along the width, or are channels with a filter
-each, it reads once what they share.
+An invocation computes four adjacent elements, and shares loads among them if they are neighbours along the width, or
+channels that have a filter each.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.operators.windows import Slide
 
 FEW_OUTPUTS = 2
-"""So many output channels of a group are too few for a tile of a matrix product."""
+"""The most output channels per group that are too few for a tile of a matrix product."""
 
 LONG_WINDOW = 2**8
 LONGER = 4
-"""The least elements of windows, and of them for each place of an image, from which products are mostly of zeros."""
+"""The least taps, absolute and per pixel of an image, for which most products are with padding."""
 
 MOST_UNROLLED = 64
-"""Elements of a window that are written out; larger windows are loops."""
+"""The most taps that are unrolled; larger windows are loops."""
 
 
 def is_direct(conv: ConvolutionShape) -> bool:
-    """Whether groups are so small that a matrix product would stand idle."""
+    """Return whether groups are too small for matrix products."""
     is_direct = conv.groups > 1 and (conv.group_inputs == 1 or conv.group_outputs <= FEW_OUTPUTS)
     return is_direct and KernelVariant.DIRECT_CONVOLUTION.is_on
 
 
 def has_long_windows(conv: ConvolutionShape) -> bool:
-    """Return whether windows have far more elements than images have places, so that most would meet padding."""
+    """Return whether windows have far more taps than images have pixels, so that most taps meet padding."""
     taps = prod(slide.window for slide in conv.slides)
     return (
         taps >= max(LONG_WINDOW, LONGER * prod(slide.size for slide in conv.slides))
@@ -48,17 +48,17 @@ def has_long_windows(conv: ConvolutionShape) -> bool:
 
 
 def has_padding(conv: ConvolutionShape) -> bool:
-    """Whether windows have elements outside of the images."""
+    """Return whether windows have taps out of bounds."""
     return any(slide.begin > 0 or slide.end > 0 for slide in conv.slides)
 
 
 def makes_nan_of_padding(conv: ConvolutionShape) -> bool:
-    """Whether the filter is known to have infinities or NaN, of which padding makes NaN; compilers know 0 · x is 0."""
+    """Return whether the filter has infinities or NaN, which padding turns into NaN (compilers fold 0 · x to 0)."""
     return has_padding(conv) and is_finite(conv.filter) is False
 
 
 def emit_direct(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue) -> None:
-    """The kernel of a convolution of which :func:`is_direct` is true."""
+    """Emit the kernel of a convolution for which :func:`is_direct` holds."""
     is_small = conv.slides[0].window * conv.slides[1].window <= MOST_UNROLLED
     if makes_nan_of_padding(conv):
         emit_gather(lowering, conv, epilogue)
@@ -75,18 +75,18 @@ def emit_direct(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue) 
         emit_gather(lowering, conv, epilogue)
 
 
-# --- channels first: four neighbours along the width -------------------------------------------------------------
+# --- channels first: four elements along the width ---------------------------------------------------------------
 
 
 def emit_strips(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue) -> None:
-    """Each invocation computes four neighbours of a row."""
+    """Emit a kernel whose invocations compute four adjacent elements of a row."""
     height, width = conv.output_sizes
     vertical, horizontal = conv.slides
     strips = -(-width // WIDTH)
     whole = width % WIDTH == 0
     group = f"channel / {conv.group_outputs}u * {conv.group_inputs}u"
     lines = [
-        *_decoded("four", ("image", "channel", "row", "strip"), (conv.output_channels, height, strips)),
+        *_coordinates("four", ("image", "channel", "row", "strip"), (conv.output_channels, height, strips)),
         f"let column = strip * {WIDTH}u;",
         f"let h0 = row * {vertical.stride}u + {wrapping_literal(-vertical.begin)};",
         f"let w0 = column * {horizontal.stride}u + {wrapping_literal(-horizontal.begin)};",
@@ -110,7 +110,7 @@ def emit_strips(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue) 
 
 
 def _strip(conv: ConvolutionShape, v: int) -> list[str]:
-    """Add what row v of the windows has in a channel."""
+    """Return statements that accumulate row v of the windows in a channel."""
     vertical, horizontal = conv.slides
     _, _, height, width = conv.image_layout.strides
     taps = [u * horizontal.dilation for u in range(horizontal.window)]
@@ -132,21 +132,21 @@ def _strip(conv: ConvolutionShape, v: int) -> list[str]:
 
 
 def has_channels_in_vec4s(conv: ConvolutionShape) -> bool:
-    """Whether four channels lie side by side and each has one filter of its own."""
+    """Return whether channels are aligned vec4s and each has a filter of its own (depthwise)."""
     batch, channel, *others = conv.image_layout.strides
     numbers = (batch, *others, conv.image_layout.offset, conv.output_channels)
     return conv.group_inputs == conv.group_outputs == channel == 1 and not any(number % WIDTH for number in numbers)
 
 
 def emit_channels(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue) -> None:
-    """Each invocation computes four channels of a place; the filter is brought into the same order."""
+    """Emit a kernel whose invocations compute four channels of a pixel; the filter is repacked to match."""
     permuted = conv.filter_layout.permute((2, 3, 1, 0))
     filter_ = lowering.repacked(conv.filter, permuted)
     height, width = conv.output_sizes
     vertical, horizontal = conv.slides
     vec4s = conv.output_channels // WIDTH
     lines = [
-        *_decoded("four", ("image", "row", "column", "channels"), (height, width, vec4s)),
+        *_coordinates("four", ("image", "row", "column", "channels"), (height, width, vec4s)),
         f"let h0 = row * {vertical.stride}u + {wrapping_literal(-vertical.begin)};",
         f"let w0 = column * {horizontal.stride}u + {wrapping_literal(-horizontal.begin)};",
         "var totals = vec4<f32>();",
@@ -170,19 +170,19 @@ def emit_channels(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue
     _emit(lowering, conv, epilogue, lines, epilogue.count, vec4s=True, read_vec4s=True, filter_buffer=filter_)
 
 
-# --- any others --------------------------------------------------------------------------------------------------
+# --- any layout --------------------------------------------------------------------------------------------------
 
 
 def emit_gather(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue, *, transposed: bool = False) -> None:
-    """Each invocation computes four elements, one after the other."""
+    """Emit a kernel whose invocations compute four elements, one after the other."""
     height, width = conv.output_sizes
     if conv.nchw:
-        lines = _decoded("i", ("image", "channel", "row", "column"), (conv.output_channels, height, width))
+        lines = _coordinates("i", ("image", "channel", "row", "column"), (conv.output_channels, height, width))
     else:
-        lines = _decoded("i", ("image", "row", "column", "channel"), (height, width, conv.output_channels))
+        lines = _coordinates("i", ("image", "row", "column", "channel"), (height, width, conv.output_channels))
     of_filter = f"channel % {conv.group_outputs}u" if transposed else "channel"
     inputs = f"(channel / {conv.group_outputs}u * {conv.group_inputs}u + c)"
-    walk = _transposed_walk if transposed else _forward_walk
+    loop = _transposed_loop if transposed else _forward_loop
     _, _, down, across = conv.image_layout.strides
     _, _, filter_down, filter_across = conv.filter_layout.strides
     adding = [
@@ -190,7 +190,7 @@ def emit_gather(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue, 
         f"total = fma(x, filter_one(filter_at + v * {filter_down}u + u * {filter_across}u), total);",
     ]
     if not transposed and has_padding(conv) and not is_finite(conv.filter):
-        walk = _whole_walk
+        loop = _padded_loop
         inside = " && ".join(f"{name} < {slide.size}u" for name, slide in zip("hw", conv.slides, strict=True))
         adding = [
             f"let inside = {inside};",
@@ -203,8 +203,8 @@ def emit_gather(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue, 
         f"for (var c = 0u; c < {conv.group_inputs}u; c++) {{",
         f"  let image_at = {_place(conv.image_layout, 'image', inputs)};",
         f"  let filter_at = {_place(conv.filter_layout, of_filter, inputs if transposed else 'c')};",
-        *(f"  {line}" for line in walk("h", "row", "v", conv.slides[0])),
-        *(f"    {line}" for line in walk("w", "column", "u", conv.slides[1])),
+        *(f"  {line}" for line in loop("h", "row", "v", conv.slides[0])),
+        *(f"    {line}" for line in loop("w", "column", "u", conv.slides[1])),
         *(f"      {line}" for line in adding),
         "    }",
         "  }",
@@ -218,37 +218,36 @@ def emit_gather(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue, 
     _emit(lowering, conv, epilogue, [call], epilogue.count, vec4s=True, functions=[function])
 
 
-def _whole_walk(place: str, output: str, tap: str, slide: Slide) -> list[str]:
-    """Begin a loop over the elements of a window, with where each lies, or would lie."""
+def _padded_loop(place: str, output: str, tap: str, slide: Slide) -> list[str]:
+    """Begin a loop over all taps of a window, with the position of each, which may be out of bounds."""
     return [
         f"for (var {tap} = 0u; {tap} < {slide.window}u; {tap}++) {{",
         f"  let {place} = {output} * {slide.stride}u + {tap} * {slide.dilation}u + {wrapping_literal(-slide.begin)};",
     ]
 
 
-def _forward_walk(place: str, output: str, tap: str, slide: Slide) -> list[str]:
-    """Begin a loop over the elements of a window that lie inside, by way of elements or of places, if these are fewer.
+def _forward_loop(place: str, output: str, tap: str, slide: Slide) -> list[str]:
+    """Begin a loop over the taps of a window that are in bounds: over taps, or over pixels if these are fewer.
 
-    What is below zero wraps around, and is larger than any size.
+    Negative positions wrap around and exceed every size.
     """
     if slide.window <= slide.size:
-        loop = _whole_walk(place, output, tap, slide)
+        loop = _padded_loop(place, output, tap, slide)
         return [*loop, f"  if ({place} >= {slide.size}u) {{ continue; }}"]
-    return _places_walk(place, tap, slide, f"{place} + {slide.begin}u", f"{output} * {slide.stride}u")
+    return _pixel_loop(place, tap, slide, f"{place} + {slide.begin}u", f"{output} * {slide.stride}u")
 
 
-def _transposed_walk(place: str, output: str, tap: str, slide: Slide) -> list[str]:
-    """Begin a loop over the elements of a window by which something spreads to the output.
+def _transposed_loop(place: str, output: str, tap: str, slide: Slide) -> list[str]:
+    """Begin a loop over the taps of a transposed convolution that contribute to an output element.
 
-    Of those that a dilation of 1 leaves, each is a stride from the one before; with others all are looked at, or all
-    places, if these are fewer.
+    Without dilation these are a stride apart; otherwise the loop tests all taps, or all pixels if these are fewer.
     """
     if slide.window > slide.size:
-        return _places_walk(place, tap, slide, f"{output} + {slide.begin}u", f"{place} * {slide.stride}u")
+        return _pixel_loop(place, tap, slide, f"{output} + {slide.begin}u", f"{place} * {slide.stride}u")
     loop = f"for (var {tap} = 0u; {tap} < {slide.window}u; {tap}++) {{"
     if slide.dilation == 1:
         first = f"({output} + {slide.begin}u) % {slide.stride}u"
-        step = min(slide.stride, 2**31)  # no window is as long, and the sum does not overflow
+        step = min(slide.stride, 2**31)  # longer than any window, and the sum cannot overflow
         loop = f"for (var {tap} = {first}; {tap} < {slide.window}u; {tap} += {step}u) {{"
     spread, there = f"{tap} * {slide.dilation}u", f"{output} + {slide.begin}u"
     return [
@@ -259,8 +258,8 @@ def _transposed_walk(place: str, output: str, tap: str, slide: Slide) -> list[st
     ]
 
 
-def _places_walk(place: str, tap: str, slide: Slide, there: str, origin: str) -> list[str]:
-    """Begin a loop over the places of an image of which an element of a window is ``there``, counted from an origin."""
+def _pixel_loop(place: str, tap: str, slide: Slide, there: str, origin: str) -> list[str]:
+    """Begin a loop over the pixels of an image, with the tap of each; ``there - origin`` is the dilated tap."""
     return [
         f"for (var {place} = 0u; {place} < {slide.size}u; {place}++) {{",
         f"  if ({there} < {origin} || ({there} - {origin}) % {slide.dilation}u != 0u) {{ continue; }}",
@@ -269,11 +268,11 @@ def _places_walk(place: str, tap: str, slide: Slide, there: str, origin: str) ->
     ]
 
 
-# --- what they share ---------------------------------------------------------------------------------------------
+# --- shared by all -----------------------------------------------------------------------------------------------
 
 
-def _decoded(number: str, names: Sequence[str], sizes: Sequence[int]) -> list[str]:
-    """Statements that name the coordinates of a row-major number; the first axis has no size."""
+def _coordinates(number: str, names: Sequence[str], sizes: Sequence[int]) -> list[str]:
+    """Return statements that name the coordinates of a row-major index; ``sizes`` omits the first axis."""
     lines = []
     below = 1
     for name, size in zip(reversed(names[1:]), reversed(sizes), strict=True):
@@ -283,12 +282,12 @@ def _decoded(number: str, names: Sequence[str], sizes: Sequence[int]) -> list[st
 
 
 def _place(layout: Layout, first: str, second: str) -> str:
-    """Where the elements begin that have two coordinates."""
+    """Return the offset of the elements at two coordinates."""
     return f"{layout.offset}u + {first} * {layout.strides[0]}u + {second} * {layout.strides[1]}u"
 
 
 def _readers(name: str, buffer: str, element: Element, *, vec4: bool) -> str:
-    """``name_one(i)`` or ``name_four(i)``, in float32."""
+    """Return the function ``name_one(i)`` or ``name_four(i)``, which loads as float32."""
     if vec4:
         values = ", ".join(element.unpack("four"))
         return f"fn {name}_four(i: u32) -> vec4<f32> {{ let four = {buffer}[i]; return vec4<f32>({values}); }}"
@@ -307,9 +306,9 @@ def _emit(
     functions: Sequence[str] = (),
     filter_buffer: Buffer | None = None,
 ) -> None:
-    """The kernel that runs ``lines`` for every vec4 of ``count``."""
+    """Emit the kernel that runs ``lines`` for every vec4 of ``count`` elements."""
     element = lowering.element(conv.images)
-    main, workgroups = vec4_entry_point(count, "\n".join(f"  {line}" for line in lines))
+    main, workgroups = vec4_entry_point(count, lines)
     kind = element.vec4 if read_vec4s else element.one
     reads = [
         (lowering.place(conv.images).buffer, "images", kind),

@@ -1,4 +1,4 @@
-"""The filters of transposed convolutions, ordered by phases."""
+"""Packing of the filters of transposed convolutions by phase."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point
 from webnn_py.device.on_wgpu.codegen.expressions import lookup
 from webnn_py.device.on_wgpu.codegen.gemm.im2col_loader import WindowAxis
 from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
-from webnn_py.device.on_wgpu.codegen.module import declare, module
+from webnn_py.device.on_wgpu.codegen.module import bound_kernel
 from webnn_py.device.on_wgpu.records.element import WIDTH
-from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 
@@ -23,9 +22,9 @@ def pack_filter(
     firsts: tuple[tuple[int, ...], tuple[int, ...]],
     steps: tuple[int, int],
 ) -> MatrixLoader:
-    """The filter as a matrix for each group and phase, with zeros for the elements that a phase does not have.
+    """Emit a copy of the filter as a matrix per group and phase, zero-padded to the most elements of a phase.
 
-    It is copied to lie so; only once, if it is a constant.
+    The copy of a constant is made when the graph is built.
     """
     element = lowering.element(conv.filter)
     place = lowering.place(conv.filter)
@@ -40,14 +39,11 @@ def pack_filter(
     inner = Layout(shape[3:6], matrix.strides[3:6])
     batches = Layout(shape[:3], matrix.strides[:3])
     calls = [f"packed(min(i + {component}u, {count - 1}u))" for component in range(WIDTH)]
-    main, workgroups = vec4_entry_point(count, f"  o[four] = {element.pack(calls)};")
-    source = module(
-        declare([(place.buffer, "b", element.one)], [(buffer, "o", element.vec4)]),
-        _element_of(conv, axes, firsts, steps, element.load("b", "at"), shape),
-        main,
-    )
+    main, workgroups = vec4_entry_point(count, [f"o[four] = {element.pack(calls)};"])
+    parts = [_element_of(conv, axes, firsts, steps, element.load("b", "at"), shape), main]
     label = f"convTranspose2d {element.data_type} (filter)"
-    lowering.emit(Kernel(label, source, (place.buffer,), (buffer,), workgroups))
+    reads, writes = [(place.buffer, "b", element.one)], [(buffer, "o", element.vec4)]
+    lowering.emit(bound_kernel(label, reads, writes, parts, workgroups))
     return MatrixLoader(buffer, element, batches, inner, conv.group_outputs, 1)
 
 
@@ -59,7 +55,7 @@ def _element_of(
     load: str,
     shape: tuple[int, ...],
 ) -> str:
-    """The function ``packed(i)``: the element number i of the packed filter."""
+    """Return the function ``packed(i)``, which computes the element i of the packed filter."""
     lines = ["var rest = i;"]
     for name, size in reversed(list(zip(("group", "row", "column", "v", "u", "input", "output"), shape, strict=True))):
         lines += [f"let {name} = rest % {size}u;", f"rest /= {size}u;"]

@@ -1,4 +1,4 @@
-"""What convolutions read: images, filters, and how windows lie on the images."""
+"""The geometry of convolutions: images, filters and windows."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ from webnn_py.operators.windows import Slide, image_axes, image_shape, slides
 
 @attrs.frozen
 class ConvolutionShape:
-    """What a node convolves.
+    """The operands and geometry of a convolution.
 
     Attributes:
-        images: the images, batch, channel, height and width; of any layout in memory.
-        filter: the filter, output channel (of a group when transposed), input channel, height and width.
+        images: the images.
+        image_layout: their layout as batch, channel, height and width.
+        filter: the filter.
+        filter_layout: its layout as output channel (of a group if transposed), input channel, height and width.
         groups: the number of groups.
-        output_channels: of all groups.
-        slides: how windows slide along height and width.
+        output_channels: the output channels of all groups.
+        slides: the windows along height and width.
         output_sizes: the output's height and width.
-        nchw: whether the output has its channels before height and width.
+        nchw: whether the output's channels come before height and width.
     """
 
     images: Value
@@ -40,7 +42,7 @@ class ConvolutionShape:
 
     @classmethod
     def of(cls, node: Node, lowering: Lowering) -> Self:
-        """Read a node; images that lie backwards in memory are copied."""
+        """Return the geometry of a node; operands with negative strides are copied."""
         options: Any = node.options
         images, filter_ = node.operands["input"], node.operands["filter"]
         assert isinstance(images, Value)  # noqa: S101 - for type checkers
@@ -88,21 +90,21 @@ class ConvolutionShape:
 
     @property
     def pixels(self) -> int:
-        """Places of an output image."""
+        """The pixels of an output image."""
         return self.output_sizes[0] * self.output_sizes[1]
 
     @property
     def is_pointwise(self) -> bool:
-        """Whether every window is one element of the images, and every element has a window."""
+        """True if it is 1 × 1 with stride 1 and without padding."""
         return all(slide.window == slide.stride == 1 and not slide.begin and not slide.end for slide in self.slides)
 
     @property
     def phases(self) -> int:
-        """The phases of a transposed convolution, one for each remainder of the output's place by the strides."""
+        """The phases of a transposed convolution: the output positions modulo the strides."""
         return self.slides[0].stride * self.slides[1].stride
 
     def address(self, image: str, channel: str, row: str, column: str) -> str:
-        """The number of an element of the output."""
+        """Return the index of an output element."""
         height, width = self.output_sizes
         if self.nchw:
             return f"((({image}) * {self.output_channels}u + {channel}) * {height}u + {row}) * {width}u + {column}"
@@ -110,18 +112,18 @@ class ConvolutionShape:
 
 
 def forward_axis(slide: Slide, outputs: int) -> WindowAxis:
-    """An axis of a convolution."""
+    """Return an axis of a convolution."""
     return WindowAxis(slide.size, outputs, slide.stride, slide.dilation, (-slide.begin,), (slide.window,))
 
 
 def transposed_axis(slide: Slide, outputs: int) -> tuple[WindowAxis, tuple[int, ...], int]:
-    """An axis of a transposed convolution: a phase for each remainder of the output's place by the stride.
+    """Return an axis of a transposed convolution, with a phase for each output position modulo the stride.
 
-    Output o gets what input i spreads by element t of the window where i · stride + t · dilation = o + padding: in a
-    phase, those are every so many elements of the window, from some first one on.
+    Input i contributes to output o by tap t of the window where i · stride + t · dilation = o + padding: in a phase,
+    these are evenly spaced taps, from a first one on.
 
     Returns:
-        The axis; each phase's first element of the window; and from one element to the next.
+        The axis; the first tap of each phase; and the distance of taps.
     """
     stride, dilation = slide.stride, slide.dilation
     divisor = gcd(stride, dilation)

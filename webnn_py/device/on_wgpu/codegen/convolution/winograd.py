@@ -1,11 +1,11 @@
-"""Convolutions of 3 × 3 by Winograd's F(4×4, 3×3): a quarter of the multiplications, in three kernels.
+"""3 × 3 convolutions by Winograd's F(4×4, 3×3): a quarter of the multiplications, in three kernels.
 
-Images are cut into tiles of 4 × 4 results. What a tile reads, 6 × 6 elements of a channel, is transformed into 36
-numbers; for each of them a product of matrices sums up over the channels; and its results are transformed into the
-tile. The filter is transformed when the graph is built. All of that is float32.
+The output is computed in tiles of 4 × 4. The 6 × 6 input elements of a tile and channel are transformed into 36
+numbers; a batched matrix product of 36 matrices sums over the channels; and its results are transformed into the tile.
+The filter is transformed when the graph is built. Everything is float32.
 
-A result is off by up to 2⁻²⁰ of the largest sum of its products' absolute values. Tiles mix their inputs: an infinity
-or NaN makes NaN of all 16 results of a tile that reads it.
+The error is up to 2⁻²⁰ of the largest sum of absolute products. Tiles mix their inputs: an infinity or NaN turns all 16
+results of a tile that reads it into NaN.
 """
 
 from __future__ import annotations
@@ -24,32 +24,31 @@ from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.tile_plan import TilePlan
 from webnn_py.device.on_wgpu.codegen.gemm.tile_search import choose_tile
 from webnn_py.device.on_wgpu.codegen.gemm.tiled import TiledGemmWriter
-from webnn_py.device.on_wgpu.codegen.module import declare, module
+from webnn_py.device.on_wgpu.codegen.module import bound_kernel
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import WIDTH
-from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.variants import KernelVariant
 
 OUTPUTS: Final = 4
-"""Results of a tile along each axis."""
+"""The outputs of a tile along each axis."""
 
 INPUTS: Final = 6
-"""Elements that these read along each axis."""
+"""The input elements that a tile reads along each axis."""
 
 WINDOW: Final = 3
 
 LEAST_CHANNELS: Final = 64
 LEAST_PRODUCTS: Final = 2**29
-"""Multiplications and additions of the plain way: with fewer, three kernels take longer than one."""
+"""The fewest multiplications of the direct form for which three kernels are faster than one."""
 
 MOST_BYTES: Final = 2**27
-"""Of the numbers between two kernels, which every adapter binds; of several images, some at a time."""
+"""The size of an intermediate buffer, which every adapter can bind; larger batches are computed in parts."""
 
 
 def is_winograd(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue) -> bool:
-    """Whether a convolution is one that gains by it."""
+    """Return whether a convolution gains from Winograd's algorithm."""
     plain = all(slide.window == WINDOW and slide.stride == slide.dilation == 1 for slide in conv.slides)
     if not (plain and conv.nchw and conv.groups == 1 and lowering.place(conv.filter).buffer.kind == "constant"):
         return False
@@ -63,7 +62,7 @@ def is_winograd(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue) 
 
 
 def emit_winograd(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue) -> None:
-    """The kernels of a convolution of which :func:`is_winograd` is true."""
+    """Emit the kernels of a convolution for which :func:`is_winograd` holds."""
     filter_ = _emit_filter(lowering, conv, epilogue.label)
     code = epilogue.write(vec4s=conv.output_sizes[1] % WIDTH == 0)
     at_once = images_at_once(conv)
@@ -75,7 +74,7 @@ def emit_winograd(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue
 
 
 def images_at_once(conv: ConvolutionShape) -> int:
-    """So many images have their numbers between the kernels in one buffer; 0 if one image has too many."""
+    """Return the number of images whose intermediates fit into one buffer; 0 if those of one do not."""
     down, across = (-(-size // OUTPUTS) for size in conv.output_sizes)
     each = INPUTS**2 * max(conv.group_inputs, conv.output_channels) * 4
     return min(conv.batch, (MOST_BYTES // each - WIDTH) // (down * across))
@@ -86,10 +85,10 @@ class ImagePart:
     """Images that are computed together.
 
     Attributes:
-        first: the number of the first one.
-        down: tiles of an image, along its height.
-        across: tiles of an image, along its width.
-        tiles: tiles of all.
+        first: the index of the first image.
+        down: the tiles along the height of an image.
+        across: the tiles along the width of an image.
+        tiles: the tiles of all images.
     """
 
     first: int
@@ -99,25 +98,25 @@ class ImagePart:
 
     @classmethod
     def of(cls, conv: ConvolutionShape, first: int, count: int) -> Self:
-        """So many images of a convolution from one on."""
+        """Return ``count`` images of a convolution from the image ``first`` on."""
         down, across = (-(-size // OUTPUTS) for size in conv.output_sizes)
         return cls(first, down, across, count * down * across)
 
     @property
     def columns(self) -> int:
-        """Tiles in whole vec4s."""
+        """The number of tiles, padded to whole vec4s."""
         return -(-self.tiles // WIDTH) * WIDTH
 
     def image(self) -> str:
-        """The statement that names the ``image`` of the tile ``number``."""
+        """Return the statement that names the ``image`` of the tile ``number``."""
         return f"let image = number / {self.down * self.across}u{f' + {self.first}u' if self.first else ''};"
 
 
 # --- transformations ---------------------------------------------------------------------------------------------
 
 
-def of_filter(g: Sequence[str]) -> list[str]:
-    """Six numbers for three of the filter."""
+def transform_filter(g: Sequence[str]) -> list[str]:
+    """Transform three elements of the filter into six numbers."""
     a, b, c = g
     return [
         f"{a} * 0.25",
@@ -129,8 +128,8 @@ def of_filter(g: Sequence[str]) -> list[str]:
     ]
 
 
-def of_images(d: Sequence[str]) -> list[str]:
-    """Six numbers for six elements of the images."""
+def transform_images(d: Sequence[str]) -> list[str]:
+    """Transform six elements of the images into six numbers."""
     return [
         f"fma({d[0]}, 4.0, fma({d[2]}, -5.0, {d[4]}))",
         f"fma({d[2]}, -4.0, {d[4]}) + fma({d[1]}, -4.0, {d[3]})",
@@ -141,8 +140,8 @@ def of_images(d: Sequence[str]) -> list[str]:
     ]
 
 
-def of_products(m: Sequence[str]) -> list[str]:
-    """Four results for six sums of products."""
+def transform_products(m: Sequence[str]) -> list[str]:
+    """Transform six sums of products into four results."""
     return [
         f"{m[0]} + ({m[1]} + {m[2]}) + ({m[3]} + {m[4]})",
         f"fma({m[3]} - {m[4]}, 2.0, {m[1]} - {m[2]})",
@@ -151,8 +150,8 @@ def of_products(m: Sequence[str]) -> list[str]:
     ]
 
 
-def _both_ways(transform: Callable[[Sequence[str]], list[str]], size: int, results: int) -> list[str]:
-    """Statements that transform ``x{row}_{column}`` along columns, then along rows, into ``z{row}_{column}``."""
+def _transformed_2d(transform: Callable[[Sequence[str]], list[str]], size: int, results: int) -> list[str]:
+    """Transform ``x{row}_{column}`` along columns, then along rows, into ``z{row}_{column}``."""
     lines = []
     for column in range(size):
         along = transform([f"x{row}_{column}" for row in range(size)])
@@ -167,7 +166,7 @@ def _both_ways(transform: Callable[[Sequence[str]], list[str]], size: int, resul
 
 
 def _emit_filter(lowering: Lowering, conv: ConvolutionShape, label: str) -> Buffer:
-    """The filter transformed: 36 matrices of input and output channels."""
+    """Emit the transformation of the filter into 36 matrices, [input channels, output channels]."""
     inputs, outputs = conv.group_inputs, conv.output_channels
     place, element, layout = lowering.place(conv.filter), lowering.element(conv.filter), conv.filter_layout
     target = lowering.derived(place.buffer, INPUTS**2 * inputs * outputs * 4)
@@ -177,14 +176,14 @@ def _emit_filter(lowering: Lowering, conv: ConvolutionShape, label: str) -> Buff
         for column in range(WINDOW):
             at = f"first + {row * layout.strides[2] + column * layout.strides[3]}u"
             lines.append(f"let x{row}_{column} = {element.load('b', at)};")
-    lines += _both_ways(of_filter, WINDOW, INPUTS)
+    lines += _transformed_2d(transform_filter, WINDOW, INPUTS)
     lines += _stored(f"input * {outputs}u + output", inputs * outputs)
     _emit(lowering, f"{label} (filter)", lines, inputs * outputs, (place.buffer, "b", element.one), target)
     return target
 
 
 def _emit_images(lowering: Lowering, conv: ConvolutionShape, part: ImagePart, label: str) -> Buffer:
-    """The images transformed: 36 matrices of input channels and tiles."""
+    """Emit the transformation of images into 36 matrices, [input channels, tiles]."""
     place, element, layout = lowering.place(conv.images), lowering.element(conv.images), conv.image_layout
     columns = part.columns
     target = Buffer("block", INPUTS**2 * conv.group_inputs * columns * 4)
@@ -207,7 +206,7 @@ def _emit_images(lowering: Lowering, conv: ConvolutionShape, part: ImagePart, la
             lines.append(f"let i{tag} = h{row} < {vertical.size}u && begin + {column}u < {horizontal.size}u;")
             at = f"first + h{row} * {row_stride}u + (begin + {column}u) * {column_stride}u"
             lines.append(f"let x{tag} = select(0.0, {element.load('b', f'select(0u, {at}, i{tag})')}, i{tag});")
-    lines += _both_ways(of_images, INPUTS, INPUTS)
+    lines += _transformed_2d(transform_images, INPUTS, INPUTS)
     lines += _stored(f"channel * {columns}u + place", conv.group_inputs * columns)
     count = conv.group_inputs * columns
     _emit(lowering, f"{label} (images)", lines, count, (place.buffer, "b", element.one), target)
@@ -217,7 +216,7 @@ def _emit_images(lowering: Lowering, conv: ConvolutionShape, part: ImagePart, la
 def _emit_products(
     lowering: Lowering, conv: ConvolutionShape, columns: int, filter_: Buffer, images: Buffer, label: str
 ) -> Buffer:
-    """Sums over the channels: 36 matrices of output channels and tiles."""
+    """Emit the batched product that sums over the channels: 36 matrices, [output channels, tiles]."""
     inputs, outputs = conv.group_inputs, conv.output_channels
     element = lowering.features.element("float32")
     products = Buffer("block", INPUTS**2 * outputs * columns * 4)
@@ -230,7 +229,8 @@ def _emit_products(
         vec4s=True,
     )
     tile = choose_tile(outputs, columns, problem.batch, lowering.features)
-    writer = TiledGemmWriter(TilePlan(problem, tile, 1, "f32"), INPUTS**2 * outputs * columns, products)
+    end = EpilogueCode([(products, "sums", "vec4<f32>")])
+    writer = TiledGemmWriter(TilePlan(problem, tile, 1, "f32"), INPUTS**2 * outputs * columns, end)
     lowering.emit(writer.kernel(f"{label} (products)"))
     return products
 
@@ -238,7 +238,7 @@ def _emit_products(
 def _emit_results(
     lowering: Lowering, conv: ConvolutionShape, part: ImagePart, products: Buffer, code: EpilogueCode, label: str
 ) -> None:
-    """The results, of products that lie as 36 matrices of output channels and tiles."""
+    """Emit the transformation of the 36 products into results, with the epilogue."""
     height, width = conv.output_sizes
     lines = [
         f"let number = four % {part.tiles}u;",
@@ -251,7 +251,7 @@ def _emit_results(
     for index in range(INPUTS**2):
         row, column = divmod(index, INPUTS)
         lines.append(f"let x{row}_{column} = products[at + {index * conv.output_channels * part.columns}u];")
-    lines += _both_ways(of_products, INPUTS, OUTPUTS)
+    lines += _transformed_2d(transform_products, INPUTS, OUTPUTS)
     for row in range(OUTPUTS):
         number = conv.address("image", "channel", f"(row + {row}u)", "column")
         results = [f"z{row}_{column}" for column in range(OUTPUTS)]
@@ -264,12 +264,12 @@ def _emit_results(
             ]
         lines += stored if height % OUTPUTS == 0 else [f"if (row + {row}u < {height}u) {{", *stored, "}"]
     count = part.tiles * conv.output_channels * WIDTH
-    main, workgroups = vec4_entry_point(count, "\n".join(f"  {line}" for line in lines))
+    main, workgroups = vec4_entry_point(count, lines)
     lowering.emit(code.kernel(label, [(products, "products", "f32")], [], main, workgroups))
 
 
 def _stored(place: str, matrix: int) -> list[str]:
-    """Statements that store ``z``, a number to a matrix."""
+    """Store each of the 36 numbers ``z`` in its matrix."""
     lines = [f"let at = {place};"]
     for row in range(INPUTS):
         lines += [f"o[at + {(row * INPUTS + column) * matrix}u] = z{row}_{column};" for column in range(INPUTS)]
@@ -284,7 +284,6 @@ def _emit(
     read: tuple[Buffer, str, str],
     target: Buffer,
 ) -> None:
-    """A kernel that runs ``lines`` for each number ``four`` below ``count``."""
-    main, workgroups = vec4_entry_point(count * WIDTH, "\n".join(f"  {line}" for line in lines))
-    source = module(declare([read], [(target, "o", "f32")]), main=main)
-    lowering.emit(Kernel(label, source, (read[0],), (target,), workgroups))
+    """Emit a kernel that runs ``lines`` for each index ``four`` below ``count``."""
+    main, workgroups = vec4_entry_point(count * WIDTH, lines)
+    lowering.emit(bound_kernel(label, [read], [(target, "o", "f32")], [], workgroups, main))

@@ -1,1 +1,1 @@
-"""Matrix products: tiled ones, and those of a matrix and a few vectors."""
+"""Matrix products: tiled GEMM, and GEMV for a few vectors."""

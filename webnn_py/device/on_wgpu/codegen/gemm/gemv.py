@@ -1,21 +1,20 @@
-"""Products of a matrix and a few vectors: they wait for memory, so the matrix is read once, by all of the GPU.
+"""GEMV kernels: products of a matrix and a few vectors, limited by the bandwidth at which the matrix is read.
 
-The matrix is the side with the long outer axis; the vectors are the other side, of at most :data:`MOST_VECTORS`. Where
-the matrix has its outer axis side by side in memory, an invocation has a vec4 of that axis and a part of the inner
-axis; where it has its inner axis so, neighbouring invocations share a place on the outer axis. In both cases the
-workgroup adds up at the end.
+The matrix is the operand with the long outer axis; the other has at most :data:`MOST_VECTORS` vectors. Where the outer
+axis of the matrix is contiguous ("across"), an invocation computes a vec4 of that axis over a part of the inner axis.
+Where the inner axis is contiguous ("along"), adjacent invocations share an index of the outer axis. In both cases, the
+workgroup reduces the sums at the end.
 """
 
 from __future__ import annotations
 
-from webnn_py.device.on_wgpu.codegen.entry_point import grid
+from webnn_py.device.on_wgpu.codegen.entry_point import workgroup_entry_point
 from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueCode, emit_split_k_sum
 from webnn_py.device.on_wgpu.codegen.gemm.gemv_plan import MOST_ADDED, THREADS, GemvPlan
 from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
 from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import bound
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.tiled import padded_count
-from webnn_py.device.on_wgpu.codegen.module import declare, module
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH
 from webnn_py.device.on_wgpu.records.kernel import Kernel
@@ -23,61 +22,46 @@ from webnn_py.device.on_wgpu.records.lowering import Lowering
 
 
 def emit_gemv(lowering: Lowering, product: GemmProblem, epilogue: Epilogue) -> None:
-    """The kernels of a product of which :func:`.is_gemv` is true."""
+    """Emit the kernels of a product for which :func:`.is_gemv` holds."""
     plan = GemvPlan.of(product, lowering.features)
     stores = plan.stores_vec4s or epilogue.stores_single_elements
     if stores:
         end = epilogue.write(vec4s=plan.stores_vec4s)
-        lowering.emit(GemvWriter(plan, epilogue.count, end).kernel(epilogue.label))
+        lowering.emit(GemvWriter(plan, end).kernel(epilogue.label))
         return
     sums = Buffer("block", padded_count(epilogue) * 4)
-    lowering.emit(GemvWriter(plan, epilogue.count, sums).kernel(f"{epilogue.label} (sums)"))
+    end = EpilogueCode([(sums, "sums", "vec4<f32>" if plan.stores_vec4s else "f32")])
+    lowering.emit(GemvWriter(plan, end).kernel(f"{epilogue.label} (sums)"))
     emit_split_k_sum(lowering, epilogue, sums, 1)
 
 
 class GemvWriter:
-    """Writes the kernel: ``m`` are elements of the matrix, ``v`` of the vectors, ``c`` the sums."""
+    """Writes the kernel; ``m`` are elements of the matrix, ``v`` those of the vectors, and ``c`` the sums."""
 
-    def __init__(self, plan: GemvPlan, count: int, end: EpilogueCode | Buffer) -> None:
+    def __init__(self, plan: GemvPlan, end: EpilogueCode) -> None:
         self._plan = plan
-        self._count = count
         self._end = end
 
     def kernel(self, label: str) -> Kernel:
-        """The kernel."""
         plan = self._plan
         tiles = -(-plan.matrix.outer // plan.per_group)
-        groups = tiles * plan.product.batch
-        workgroups = grid(groups)
         lines = [
-            f"let number = group.x + group.y * {workgroups[0]}u;",
-            f"if (number >= {groups}u) {{ return; }}",
             f"let outer0 = number % {tiles}u * {plan.per_group}u;",
             f"let batch = number / {tiles}u;",
             *plan.matrix.begin("matrix"),
             *plan.vectors.begin("vectors"),
             *(self._along() if plan.is_along else self._across()),
         ]
-        body = "\n".join(f"  {line}" for line in lines)
         vector = "f32" if plan.is_along or plan.unit == 1 else "vec4<f32>"
         room = plan.vectors.outer
         room = room if plan.is_along else min(room, plan.added_at_once)
         reads, functions = bound({"matrix": plan.matrix, "vectors": plan.vectors}, "f32")
         parts = [f"var<workgroup> sums_of: array<{vector}, {room * plan.threads}>;", *functions]
-        main = f"""
-@compute @workgroup_size({plan.threads})
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {{
-{body}
-}}
-"""
-        if isinstance(self._end, EpilogueCode):
-            return self._end.kernel(label, reads, parts, main, workgroups)
-        declared = declare(reads, [(self._end, "sums", "vec4<f32>" if plan.stores_vec4s else "f32")])
-        source = module(declared, *parts, main=main)
-        return Kernel(label, source, tuple(buffer for buffer, _, _ in reads), (self._end,), workgroups)
+        main, workgroups = workgroup_entry_point(tiles * plan.product.batch, plan.threads, lines)
+        return self._end.kernel(label, reads, parts, main, workgroups)
 
     def _vectors(self, step: str, tag: str = "") -> list[str]:
-        """Read the step-th vec4 of every vector: ``v``; beyond the end zeros."""
+        """Load the vec4 ``step`` of every vector as ``v``, zero-padded beyond the end."""
         vectors = self._plan.vectors
         lines = []
         for index in range(vectors.outer):
@@ -94,13 +78,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         return lines
 
     def _checked(self, read: str, source: MatrixLoader, step: str, component: int) -> str:
-        """One element of a vec4 along the inner axis; zero beyond the end."""
+        """Return one element of a vec4 along the inner axis; zero beyond the end."""
         inner, size = f"{step} * {WIDTH}u + {component}u", source.inner
         if size % WIDTH == 0:
             return read.format(source.along(inner))
         return f"select(0.0, {read.format(source.along(f'min({inner}, {size - 1}u)'))}, {inner} < {size}u)"
 
-    # --- the outer axis side by side in memory ---------------------------------------------------------------
+    # --- the outer axis is contiguous ------------------------------------------------------------------------
 
     def _across(self) -> list[str]:
         plan = self._plan
@@ -122,7 +106,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         return [*lines, *self._read_across(kind, "step"), *self._multiply_across(kind), "}", *self._add_across()]
 
     def _across_unrolled(self, kind: str) -> list[str]:
-        """The loop over several steps at once: all of them are read before any is multiplied."""
+        """Return the unrolled loop, which loads several steps before it multiplies any."""
         plan = self._plan
         tags = [f"{'abcd'[turn]}_" for turn in range(plan.unrolled)]
         reach = (plan.unrolled - 1) * plan.sharers
@@ -137,7 +121,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         return [*lines, "}"]
 
     def _read_across(self, kind: str, step: str, tag: str = "") -> list[str]:
-        """Read a step of the matrix and of the vectors."""
+        """Load a step of the matrix and of the vectors."""
         plan = self._plan
         lines = [f"  {line}" for line in self._vectors(step, tag)]
         for component in range(WIDTH):
@@ -158,7 +142,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         return lines
 
     def _sums_across(self) -> list[str]:
-        """Return the variables of sums, one for each vector."""
         return [f"c{index}" for index in range(self._plan.vectors.outer)]
 
     def _add_across(self) -> list[str]:
@@ -203,7 +186,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             lines += ["  }", "}"]
         return lines
 
-    # --- the inner axis side by side in memory ---------------------------------------------------------------
+    # --- the inner axis is contiguous ------------------------------------------------------------------------
 
     def _along(self) -> list[str]:
         plan = self._plan
@@ -229,7 +212,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         return [*lines, "}", *self._add_along()]
 
     def _add_along(self) -> list[str]:
-        """Add up in halves; the sums of a place on the outer axis end in the memory of its first lane."""
+        """Reduce the sums by halving; those of an index of the outer axis end up with its first lane."""
         plan = self._plan
         count = plan.vectors.outer
         lines = [f"sums_of[{index * THREADS}u + t] = dot(c{index}, vec4<f32>(1.0));" for index in range(count)]
@@ -267,6 +250,4 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         place = (vector, outer) if plan.vectors_are_rows else (outer, vector)
         number = f"({plan.product.address('batch', *place)})"
         number = number if unit == 1 else f"{number} / {WIDTH}u"
-        if isinstance(self._end, EpilogueCode):
-            return f"{function}({number}, {total});"
-        return f"sums[{number}] = {total};"
+        return f"sums[{number}] = {total};" if self._end.is_partial else f"{function}({number}, {total});"

@@ -1,4 +1,4 @@
-"""How products of a matrix and a few vectors are shared out among invocations."""
+"""The distribution of GEMV among invocations."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ MOST_VECTORS: Final = 8
 THREADS: Final = 256
 MOST_THREADS: Final = 1024
 BUSY_THREADS: Final = 2 * THREADS
-"""Invocations that keep a processor busy."""
+"""The invocations that keep a processor busy."""
 
 ADDED_AT_ONCE: Final = 4
-"""Vectors whose vec4s of sums have room in a workgroup's memory."""
+"""The vectors whose vec4s of sums fit into workgroup memory at once."""
 
 LINE: Final = 32
-"""Elements on the outer axis that a workgroup reads side by side at least: a line of the cache, or half of one."""
+"""The fewest adjacent elements of the outer axis that a workgroup loads: a cache line, or half of one."""
 
 MOST_ADDED: Final = 16
-"""Sums that one invocation adds up, where a workgroup has more than :data:`THREADS` invocations."""
+"""The most sums that one invocation reduces in workgroups of more than :data:`THREADS` invocations."""
 
 
 def share_along(matrix: MatrixLoader, batch: int, units: int) -> int:
-    """How many invocations to give a place on the outer axis of a matrix with its inner axis side by side."""
+    """Return how many invocations share an outer index of a matrix whose inner axis is contiguous."""
     sharers = 16
     while (
         sharers < THREADS
@@ -42,12 +42,12 @@ def share_along(matrix: MatrixLoader, batch: int, units: int) -> int:
 
 
 def read_at_once(matrix: MatrixLoader) -> int:
-    """Places on the outer axis that an invocation reads at once, where they lie side by side."""
+    """Return how many elements of a contiguous outer axis an invocation loads at once."""
     return WIDTH if matrix.pattern == "direct" else 1
 
 
 def share_across(matrix: MatrixLoader, batch: int, units: int) -> int:
-    """How many invocations to give a place on the outer axis of a matrix with its outer axis side by side."""
+    """Return how many invocations share an outer index of a matrix whose outer axis is contiguous."""
     places = matrix.outer // read_at_once(matrix) * batch
     side = LINE // WIDTH
     while side < THREADS and (places >= units * 2 * side or THREADS // side > matrix.inner // WIDTH):
@@ -57,16 +57,16 @@ def share_across(matrix: MatrixLoader, batch: int, units: int) -> int:
 
 @attrs.frozen
 class GemvPlan:
-    """How the work is shared out.
+    """The distribution of a product.
 
     Attributes:
         product: the product.
-        matrix: the long side.
-        vectors: the short side.
-        vectors_are_rows: whether the short side is the left one.
-        sharers: invocations that share a place on the outer axis.
-        threads: invocations of a workgroup.
-        unrolled: steps along the inner axis whose elements an invocation reads before it multiplies.
+        matrix: the operand with the long outer axis.
+        vectors: the operand with the short outer axis.
+        vectors_are_rows: whether the vectors are the left operand.
+        sharers: the invocations that share an outer index.
+        threads: the invocations of a workgroup.
+        unrolled: the steps along the inner axis that an invocation loads before it multiplies.
     """
 
     product: GemmProblem
@@ -79,7 +79,7 @@ class GemvPlan:
 
     @classmethod
     def of(cls, product: GemmProblem, features: Features) -> GemvPlan:
-        """Share out a product."""
+        """Choose the distribution of a product."""
         units = table_of(features).units
         left, right = product.left, product.right
         assert isinstance(left, MatrixLoader)  # noqa: S101 - is_gemv says so
@@ -92,7 +92,7 @@ class GemvPlan:
         return plan if plan.is_along or not KernelVariant.GEMV_LARGE_WORKGROUPS.is_on else plan.enlarged(features)
 
     def enlarged(self, features: Features) -> GemvPlan:
-        """Return the plan with larger workgroups and more to read at once, where a processor has few workgroups."""
+        """Return the plan with larger workgroups and more loads at once, if there are few workgroups per processor."""
         plan, enough = self, 2 * BUSY_THREADS * table_of(features).units
         groups = -(-self.matrix.outer // self.per_group) * self.product.batch
         most = min(MOST_THREADS, features.max_invocations)
@@ -105,36 +105,36 @@ class GemvPlan:
 
     @property
     def is_along(self) -> bool:
-        """Whether neighbouring invocations have neighbours on the inner axis."""
+        """True if adjacent invocations have adjacent inner indices."""
         return self.matrix.follows_inner
 
     @property
     def unit(self) -> int:
-        """Places on the outer axis that an invocation reads at once, where they lie side by side."""
+        """The outer indices that an invocation loads at once."""
         return read_at_once(self.matrix)
 
     @property
     def side(self) -> int:
-        """Invocations of a workgroup at different places on the outer axis."""
+        """The invocations of a workgroup that differ in their outer index."""
         return self.threads // self.sharers
 
     @property
     def added_at_once(self) -> int:
-        """Variables of sums, of each invocation, that have room in a workgroup's memory."""
+        """The sums of each invocation that fit into workgroup memory at once."""
         return max(1, ADDED_AT_ONCE * THREADS // self.threads)
 
     @property
     def per_group(self) -> int:
-        """Places on the outer axis of a workgroup."""
+        """The outer indices of a workgroup."""
         return self.side * (1 if self.is_along else self.unit)
 
     @property
     def steps(self) -> int:
-        """Vec4s of the inner axis."""
+        """The vec4s of the inner axis."""
         return -(-self.matrix.inner // WIDTH)
 
     @property
     def stores_vec4s(self) -> bool:
-        """Whether whole vec4s of the output are stored."""
-        side_by_side = self.per_group % WIDTH == 0 if self.is_along else self.unit % WIDTH == 0
-        return self.vectors_are_rows and self.product.vec4s and side_by_side
+        """True if the output is stored by whole vec4s."""
+        are_adjacent = self.per_group % WIDTH == 0 if self.is_along else self.unit % WIDTH == 0
+        return self.vectors_are_rows and self.product.vec4s and are_adjacent

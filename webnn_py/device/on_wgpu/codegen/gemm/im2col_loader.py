@@ -1,4 +1,4 @@
-"""Sides of a product that are windows of images: im2col, gathered while it is read."""
+"""Operands of a product that are windows of images: implicit im2col, gathered by the loads."""
 
 from __future__ import annotations
 
@@ -7,25 +7,24 @@ from functools import cached_property
 import attrs
 
 from webnn_py.device.on_wgpu.codegen.expressions import lookup, wrapping_literal
-from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import LoadPattern, in_vec4s, read_function
-from webnn_py.device.on_wgpu.records.buffer import Buffer
-from webnn_py.device.on_wgpu.records.element import WIDTH, Element
+from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import LoadPattern, OperandLoader, in_vec4s, read_function
+from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.layout import Layout
 
 
 @attrs.frozen
 class WindowAxis:
-    """How windows lie on one axis of images, in one phase or several.
+    """The windows along one axis of images, in one phase or several.
 
-    Phases share all but the place of the first window, and how many of a window's elements count.
+    Phases differ only in the position of the first window, and in the number of taps of a window.
 
     Attributes:
         size: the length of the axis.
-        outputs: how many windows there are.
-        stride: from one window to the next.
-        step: from one element of a window to the next; may be negative.
-        begins: for each phase, where the first element of the first window lies; may be outside.
-        counts: for each phase, how many elements a window has.
+        outputs: the number of windows.
+        stride: the distance of windows.
+        step: the distance of a window's taps; may be negative.
+        begins: for each phase, the position of the first tap of the first window; may be out of bounds.
+        counts: for each phase, the taps of a window.
     """
 
     size: int
@@ -37,41 +36,38 @@ class WindowAxis:
 
     @property
     def taps(self) -> int:
-        """The most elements that a window has."""
+        """The most taps of a window."""
         return max(1, *self.counts)
 
     @property
     def phases(self) -> int:
-        """The number of phases."""
         return len(self.begins)
 
     @property
     def is_inside(self) -> bool:
-        """Whether all windows lie inside the images and have equally many elements."""
+        """True if no window is out of bounds and all have equally many taps."""
         reach = (self.taps - 1) * self.step
         first, last = min(self.begins), max(self.begins) + (self.outputs - 1) * self.stride
         return first + min(reach, 0) >= 0 and last + max(reach, 0) < self.size and min(self.counts) == self.taps
 
 
 @attrs.frozen(slots=False)
-class Im2colLoader:
-    """A side whose outer axis has all windows of all images, and whose inner axis the elements of a window.
+class Im2colLoader(OperandLoader):
+    """An operand whose outer axis are all windows of all images, and whose inner axis are the elements of a window.
 
-    Elements of a window are in the order height, width, channel. Outside of the images there are zeros. A batch is a
-    group of channels and within it a phase of the height and one of the width.
+    Elements of a window are in the order height, width, channel; those out of bounds are zero. A batch is a group of
+    channels, and in it a phase of the height and one of the width.
 
     Attributes:
-        groups: where the channels of groups begin; all offsets are here.
+        groups: the starts of the groups' channels, with all offsets.
         image_count: the number of images.
-        image_stride: from one image to the next.
-        channels: how many a group has.
-        channel_stride: the distance of a group's channels.
+        image_stride: the stride of images.
+        channels: the channels of a group.
+        channel_stride: the stride of channels.
         axes: height and width.
-        strides: the distances along height and width.
+        strides: the strides of height and width.
     """
 
-    buffer: Buffer
-    element: Element
     groups: Layout
     image_count: int
     image_stride: int
@@ -82,7 +78,7 @@ class Im2colLoader:
 
     @cached_property
     def windows(self) -> int:
-        """Windows of an image."""
+        """The windows of an image."""
         return self.axes[0].outputs * self.axes[1].outputs
 
     @property
@@ -107,7 +103,7 @@ class Im2colLoader:
         return WIDTH if self.pattern == "transposed" else 1
 
     def _has_uniform_taps(self, depth: int) -> bool:
-        """Whether all of a tile has to do with one element of the windows only, but for the channel."""
+        """Return whether a tile, ``depth`` long, has a single tap of the windows, with several channels."""
         return self.channels % depth == 0
 
     def functions(self, name: str, scalar: str, array: str) -> str:

@@ -1,14 +1,14 @@
-"""Sides of a product that lie in a buffer as matrices, of any layout."""
+"""Operands of a product that are matrices of any layout."""
 
 from __future__ import annotations
 
 from functools import cached_property
+from math import prod
 
 import attrs
 
-from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import LoadPattern, in_vec4s, read_function
-from webnn_py.device.on_wgpu.records.buffer import Buffer
-from webnn_py.device.on_wgpu.records.element import WIDTH, Element
+from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import LoadPattern, OperandLoader, in_vec4s
+from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.layout import Layout
 
 
@@ -17,19 +17,17 @@ def _whole_vec4s(layout: Layout) -> bool:
 
 
 @attrs.frozen(slots=False)
-class MatrixLoader:
-    """A side that lies in a buffer as a matrix for each batch.
+class MatrixLoader(OperandLoader):
+    """An operand with a matrix for each batch.
 
     Attributes:
-        batches: where the matrices begin; all offsets are here.
-        inner_axis: where elements lie along the inner axis, which may have several axes of its own.
+        batches: the starts of the matrices, with all offsets.
+        inner_axis: the layout of the inner axis, which may consist of several axes.
         outer_size: the length of the outer axis.
-        outer_stride: the distance of neighbours on it.
-        forced: the way to read it, where not the best one.
+        outer_stride: the stride of the outer axis.
+        forced: the load pattern, if not the best one.
     """
 
-    buffer: Buffer
-    element: Element
     batches: Layout
     inner_axis: Layout
     outer_size: int
@@ -42,20 +40,17 @@ class MatrixLoader:
 
     @cached_property
     def inner(self) -> int:
-        size = 1
-        for length in self.inner_axis.shape:
-            size *= length
-        return size
+        return prod(self.inner_axis.shape)
 
     @cached_property
     def inner_stride(self) -> int:
-        """The distance of nearest neighbours on the inner axis."""
+        """The stride of the innermost part of the inner axis."""
         merged = self.inner_axis.merged()
         return merged.strides[-1] if merged.shape else 0
 
     @cached_property
     def can_transpose(self) -> bool:
-        """Whether vec4s can be read along the inner axis."""
+        """True if vec4s can be loaded along the inner axis."""
         aligned = _whole_vec4s(self.batches) and (self.outer_stride % WIDTH == 0 or self.outer == 1)
         return aligned and self.inner_axis.vec4s() is not None
 
@@ -74,9 +69,6 @@ class MatrixLoader:
             return self.outer == 1 or (self.inner > 1 and abs(self.inner_stride) < abs(self.outer_stride))
         return self.pattern == "transposed"
 
-    def functions(self, name: str, scalar: str, array: str) -> str:
-        return read_function(self, name, scalar, array)
-
     def begin(self, name: str) -> list[str]:
         batches = self.batches if self.pattern == "scalar" else in_vec4s(self.batches)
         return [f"let {name}_base = {batches.index('batch')};"]
@@ -89,9 +81,6 @@ class MatrixLoader:
             f"let {tag}_{component} = {name}_base + ({outer}) * {stride}u;" for component, outer in enumerate(outers)
         ]
 
-    def enter(self, name: str, tag: str, depth: int) -> list[str]:
-        return []
-
     def fetch(self, name: str, tag: str, inner: str, depth: int) -> list[str]:
         along = self.along(inner)
         if self.pattern == "direct":
@@ -100,12 +89,12 @@ class MatrixLoader:
         return values if self.pattern == "transposed" else [", ".join(values)]
 
     def along(self, inner: str) -> str:
-        """How far an element lies on the inner axis; in vec4s, where they are read."""
+        """Return the offset of an inner index, in the units that are loaded."""
         return self._steps.index(f"(({inner}) / {WIDTH}u)" if self.pattern == "transposed" else f"({inner})")
 
     @cached_property
     def _steps(self) -> Layout:
-        """The inner axis in the units in which it is read."""
+        """The layout of the inner axis in the units that are loaded."""
         if self.pattern == "scalar":
             return self.inner_axis
         vec4s = in_vec4s(self.inner_axis) if self.pattern == "direct" else self.inner_axis.vec4s()

@@ -1,13 +1,14 @@
-"""Where the two sides of a product come from: matrices of any layout, and windows of images.
+"""The operands of a matrix product: matrices of any layout, and windows or pixels of images.
 
-A side has an outer axis (the rows of the left matrix, the columns of the right one) and the inner axis that is summed
-over. A workgroup brings a tile of each side into its memory, four neighbours on the outer axis at a time.
+An operand has an outer axis, the rows of the left matrix or the columns of the right one, and the inner axis, which is
+reduced. A workgroup stages a tile of each operand in its memory, as vec4s along the outer axis.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import attrs
 
@@ -17,81 +18,89 @@ from webnn_py.device.on_wgpu.records.element import WIDTH, Element
 from webnn_py.device.on_wgpu.records.layout import Layout
 
 LoadPattern = Literal["direct", "transposed", "scalar"]
-"""How a side is read: vec4s along the outer axis; vec4s along the inner axis, transposed four by
-four; or element by element."""
+"""How an operand is loaded: by vec4s along the outer axis; by vec4s along the inner axis, transposed in 4 × 4 blocks;
+or by single elements."""
 
 
-class OperandLoader(Protocol):
-    """One side of a product, as text that reads it.
+@attrs.frozen(slots=False)
+class OperandLoader(ABC):
+    """One operand of a product, as code that loads it.
 
     Attributes:
-        buffer: where it lies.
-        element: how its data type is stored.
-        outer: the length of the outer axis.
-        inner: the length of the inner axis.
-        pattern: how it is read.
-        follows_inner: whether neighbouring invocations had better read neighbours on the inner axis.
+        buffer: its buffer.
+        element: the storage of its data type.
     """
 
+    buffer: Buffer
+    element: Element
+
     @property
-    def buffer(self) -> Buffer: ...
+    @abstractmethod
+    def outer(self) -> int:
+        """The length of the outer axis."""
+
     @property
-    def element(self) -> Element: ...
+    @abstractmethod
+    def inner(self) -> int:
+        """The length of the inner axis."""
+
     @property
-    def outer(self) -> int: ...
+    @abstractmethod
+    def pattern(self) -> LoadPattern:
+        """The way in which elements are loaded."""
+
     @property
-    def inner(self) -> int: ...
-    @property
-    def pattern(self) -> LoadPattern: ...
-    @property
-    def follows_inner(self) -> bool: ...
+    @abstractmethod
+    def follows_inner(self) -> bool:
+        """True if loads coalesce along the inner axis."""
 
     def functions(self, name: str, scalar: str, array: str) -> str:
-        """The functions that the other texts call, which read the binding ``array``."""
+        """Return the functions that load from the binding ``array``."""
+        return read_function(self, name, scalar, array)
 
+    def own_bindings(self, name: str, scalar: str) -> tuple[list[Binding], str] | None:
+        """Return the bindings and functions of an operand that does not read its own buffer; None for others."""
+        return None
+
+    @abstractmethod
     def begin(self, name: str) -> list[str]:
-        """Statements before all others; the number of the ``batch`` is known."""
+        """Return the statements at the start of the kernel; ``batch`` is the index of the batch."""
 
+    @abstractmethod
     def prepare(self, name: str, tag: str, outers: list[str]) -> list[str]:
-        """Statements that name, as ``tag``, what reading at four places on the outer axis needs again and again."""
+        """Return statements that name, by ``tag``, the loop-invariant part of loads at four outer indices."""
 
     def enter(self, name: str, tag: str, depth: int) -> list[str]:
-        """Statements before reading of a tile ``depth`` long that begins at ``first`` on the inner axis."""
+        """Return the statements before the loads of a tile, ``depth`` long from the inner index ``first`` on."""
+        return []
 
+    @abstractmethod
     def fetch(self, name: str, tag: str, inner: str, depth: int) -> list[str]:
-        """Expressions for vec4s: one along the outer axis, or when transposed, four of them along the inner one."""
-
-
-@runtime_checkable
-class WritesBindings(Protocol):
-    """A side that reads more than one array, or another one than its elements."""
-
-    def written(self, name: str, scalar: str) -> tuple[list[Binding], str]:
-        """What is bound, and the functions that the other texts call."""
+        """Return expressions for vec4s: one along the outer axis; if transposed, four along the inner axis."""
 
 
 def described(loader: OperandLoader) -> Hashable:
-    """All that the texts of ``main`` depend on: every attribute but the buffer, and what writes functions only."""
+    """Return everything that entry points depend on: all attributes but the buffer and those of functions."""
     kind: Any = type(loader)
     fields = (field for field in attrs.fields(kind) if field.name != "buffer" and field.eq)
     return kind, *(getattr(loader, field.name) for field in fields)
 
 
 def binding_kind(loader: OperandLoader) -> str:
-    """The type of the elements of the array that a source reads."""
+    """Return the element type of an operand's binding."""
     return loader.element.one if loader.pattern == "scalar" else loader.element.vec4
 
 
 def bound(sides: Mapping[str, OperandLoader], scalar: str) -> tuple[list[Binding], list[str]]:
-    """The bindings of a kernel's sides, one for those that read one buffer alike, and the functions that read them."""
+    """Return the bindings of a kernel's operands, each buffer once per element type, and the functions that load."""
     arrays: dict[tuple[Buffer, str], str] = {}
     own: list[Binding] = []
     functions = []
     for name, side in sides.items():
-        if isinstance(side, WritesBindings):
-            bindings, text = side.written(name, scalar)
-            own += bindings
-            functions.append(text)
+        computed = side.own_bindings(name, scalar)
+        if computed is not None:
+            own += computed[0]
+            functions.append(computed[1])
             continue
         array = arrays.setdefault((side.buffer, binding_kind(side)), name)
         functions.append(side.functions(name, scalar, array))
@@ -99,7 +108,7 @@ def bound(sides: Mapping[str, OperandLoader], scalar: str) -> tuple[list[Binding
 
 
 def read_function(loader: OperandLoader, name: str, scalar: str, array: str) -> str:
-    """``name_at(i)``: the element, or the vec4, number i of ``array``, computed in ``scalar``."""
+    """Return the function ``name_at(i)``, which loads the element or vec4 i of ``array`` as ``scalar``."""
     if loader.pattern == "scalar":
         value = loader.element.load(array, "i")
         value = value if scalar == "f32" else f"{scalar}({value})"
@@ -112,5 +121,5 @@ def read_function(loader: OperandLoader, name: str, scalar: str, array: str) -> 
 
 
 def in_vec4s(layout: Layout) -> Layout:
-    """A layout of whole vec4s, counted in vec4s."""
+    """Return a layout of whole vec4s in units of vec4s."""
     return Layout(layout.shape, tuple(stride // WIDTH for stride in layout.strides), layout.offset // WIDTH)

@@ -1,4 +1,4 @@
-"""Sides of a product that are the pixels of several images, one image behind the other."""
+"""Operands of a product that are the pixels of a batch of images."""
 
 from __future__ import annotations
 
@@ -6,28 +6,25 @@ from functools import cached_property
 
 import attrs
 
-from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import LoadPattern, in_vec4s, read_function
-from webnn_py.device.on_wgpu.records.buffer import Buffer
-from webnn_py.device.on_wgpu.records.element import WIDTH, Element
+from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import LoadPattern, OperandLoader, in_vec4s
+from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.layout import Layout
 
 
 @attrs.frozen(slots=False)
-class PixelLoader:
-    """A side whose outer axis has all pixels of all images, and whose inner axis the channels of a group.
+class PixelLoader(OperandLoader):
+    """An operand whose outer axis are all pixels of all images, and whose inner axis are the channels of a group.
 
     Attributes:
-        groups: where the channels of groups begin; all offsets are here.
+        groups: the starts of the groups' channels, with all offsets.
         image_count: the number of images.
-        image_stride: from one image to the next.
-        pixels: of an image.
-        pixel_stride: from one to the next.
-        channels: how many a group has.
-        channel_stride: from one to the next.
+        image_stride: the stride of images.
+        pixels: the pixels of an image.
+        pixel_stride: the stride of pixels.
+        channels: the channels of a group.
+        channel_stride: the stride of channels.
     """
 
-    buffer: Buffer
-    element: Element
     groups: Layout
     image_count: int
     image_stride: int
@@ -54,9 +51,6 @@ class PixelLoader:
     def follows_inner(self) -> bool:
         return False
 
-    def functions(self, name: str, scalar: str, array: str) -> str:
-        return read_function(self, name, scalar, array)
-
     def begin(self, name: str) -> list[str]:
         groups = in_vec4s(self.groups) if self.pattern == "direct" else self.groups
         return [f"let {name}_base = {groups.index('batch')};"]
@@ -69,14 +63,11 @@ class PixelLoader:
         ]
 
     def _place(self, outer: str) -> str:
-        """Where a pixel lies in a channel."""
+        """Return the offset of a pixel in a channel."""
         unit = WIDTH if self.pattern == "direct" else 1
         image = f"({outer}) / {self.pixels}u * {self.image_stride // unit}u"
         pixel = f"({outer}) % {self.pixels}u"
         return f"{image} + {pixel} / {WIDTH}u" if unit == WIDTH else f"{image} + {pixel} * {self.pixel_stride}u"
-
-    def enter(self, name: str, tag: str, depth: int) -> list[str]:
-        return []
 
     def fetch(self, name: str, tag: str, inner: str, depth: int) -> list[str]:
         if self.pattern == "direct":

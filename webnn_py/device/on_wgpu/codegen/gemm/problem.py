@@ -11,16 +11,16 @@ from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import OperandLoader
 
 @attrs.frozen
 class GemmProblem:
-    """Sums over the inner axis of a left and a right side, for every batch, row and column.
+    """A batch of matrix products.
 
     Attributes:
-        batch: the number of batches.
-        left: the rows.
-        right: the columns.
-        address: (batch, row, column), WGSL expressions → the number of an element of the output.
-        vec4s: whether each four columns from a multiple of four are four aligned neighbours in the output.
-        row_vec4s: whether rows are so, if there is only one column.
-        is_there: (batch, row, column) → whether the element is in the output; None where all are.
+        batch: the number of products.
+        left: the left operand, with the rows.
+        right: the right operand, with the columns.
+        address: (batch, row, column), WGSL expressions → the index of an output element.
+        vec4s: whether four columns from a multiple of four are an aligned vec4 of the output.
+        row_vec4s: whether four rows are, if there is only one column.
+        is_there: (batch, row, column) → whether an element is in the output; None if all are.
     """
 
     batch: int
@@ -33,11 +33,11 @@ class GemmProblem:
 
     @property
     def is_native_float16(self) -> bool:
-        """Whether both sides are float16 in the shader, too."""
+        """True if the shader loads both operands as f16."""
         return self.left.element.one == self.right.element.one == "f16"
 
     def upright(self) -> GemmProblem:
-        """The same product with rows and columns exchanged where it has a single column: that lies like a row."""
+        """Return the product with a single column as a row: its transposition has the same memory layout."""
         if self.right.outer > 1 or self.left.outer == 1:
             return self
 

@@ -13,13 +13,13 @@ from webnn_py.device.on_wgpu.records.variants import KernelVariant
 
 
 def is_gemv(product: GemmProblem) -> bool:
-    """Whether one side has few vectors only."""
+    """Return whether one operand has only a few vectors."""
     matrices = isinstance(product.left, MatrixLoader) and isinstance(product.right, MatrixLoader)
     few = min(product.left.outer, product.right.outer) <= MOST_VECTORS
     return matrices and few and product.left.inner > 0 and KernelVariant.GEMV.is_on
 
 
 def emit_gemm(lowering: Lowering, product: GemmProblem, epilogue: Epilogue) -> None:
-    """The kernels of any product."""
+    """Emit the kernels of a product."""
     product = product.upright()
     (emit_gemv if is_gemv(product) else emit_tiled_gemm)(lowering, product, epilogue)

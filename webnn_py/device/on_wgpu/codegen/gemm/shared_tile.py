@@ -1,8 +1,7 @@
-"""How the invocations of a workgroup bring a tile of one side into the workgroup's memory, and read it again.
+"""Staging of a tile of one operand in workgroup memory, and loads from there into registers.
 
-The tile lies there as vec4s along the outer axis, one row of vec4s after the other along the inner axis. Where
-neighbouring invocations store on top of each other, rows are stored with their vec4s exchanged, so that neighbours
-use different banks of the memory.
+The tile has a row of vec4s along the outer axis for each inner index. Where adjacent invocations store to the same
+column, the vec4s of rows are swizzled to avoid bank conflicts.
 """
 
 from __future__ import annotations
@@ -16,23 +15,23 @@ from webnn_py.device.on_wgpu.codegen.gemm.tile import GemmTile
 from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH
 
 BANKS: Final = 8
-"""Vec4s that the memory of a workgroup delivers at once."""
+"""The vec4s that workgroup memory delivers at once."""
 
 
 @attrs.frozen
 class SharedMemoryTile:
-    """The plan for one side.
+    """The staging of one operand.
 
     Attributes:
-        name: the side's.
-        loader: reads it.
-        tile: what the workgroup computes.
-        size: the length of the outer axis of a tile.
-        origin: the variable that has the tile's place on the outer axis.
-        threads: how many invocations take part.
-        base: where the side begins in the workgroup's memory, in vec4s.
-        vector: the type of a vec4 there.
-        fetched: the type of a vec4 as it is read: its numbers are float16 or those of ``vector``.
+        name: the operand's name.
+        loader: loads the operand.
+        tile: the tile of the product.
+        size: the outer length of the operand's tile.
+        origin: the variable with the outer index of the tile.
+        threads: the number of invocations that take part.
+        base: the offset of the operand in workgroup memory, in vec4s.
+        vector: the type of a vec4 in workgroup memory.
+        fetched: the type of a loaded vec4: of float16, or ``vector``.
     """
 
     name: str
@@ -47,45 +46,45 @@ class SharedMemoryTile:
 
     @property
     def row(self) -> int:
-        """Vec4s of a row."""
+        """The vec4s of a row."""
         return self.size // WIDTH
 
     @property
     def is_transposed(self) -> bool:
-        """Whether an invocation reads four by four elements and transposes them."""
+        """True if an invocation loads 4 × 4 blocks and transposes them."""
         return self.loader.pattern == "transposed"
 
     @property
     def units(self) -> int:
-        """What there is to read: vec4s, or four by four."""
+        """The number of vec4s, or 4 × 4 blocks, to load."""
         return self.row * self.tile.depth // (WIDTH if self.is_transposed else 1)
 
     @property
     def rounds(self) -> int:
-        """How many units an invocation reads at most."""
+        """The most units that an invocation loads."""
         return -(-self.units // self.threads)
 
     @property
     def vec4s(self) -> int:
-        """How many vec4s an invocation holds."""
+        """The loaded vec4s that an invocation holds."""
         return self.rounds * (WIDTH if self.is_transposed else 1)
 
     @property
     def exchange(self) -> int:
-        """By how much the mask grows, with which numbers of vec4s are combined, from one inner unit to the next."""
+        """The increment of the swizzle mask from one inner unit to the next; 0 without swizzling."""
         if not self.loader.follows_inner or self.row % BANKS:
             return 0
         return 2 if self.is_transposed else 1
 
     @property
     def step(self) -> int:
-        """How many rows have the same mask."""
+        """The number of rows with the same swizzle mask."""
         return WIDTH if self.is_transposed else 1
 
-    # --- bringing in -----------------------------------------------------------------------------------------
+    # --- staging ---------------------------------------------------------------------------------------------
 
     def _unit(self, turn: int) -> tuple[str, str]:
-        """The numbers of an invocation's unit on the outer and the inner axis."""
+        """Return the outer and inner index of an invocation's unit."""
         index, number = f"{self.name}_thread", turn * self.threads
         inner = self.tile.depth // (WIDTH if self.is_transposed else 1)
         size = inner if self.loader.follows_inner else self.row
@@ -96,7 +95,7 @@ class SharedMemoryTile:
         return (slow, fast) if self.loader.follows_inner else (fast, slow)
 
     def _tag(self, turn: int) -> str:
-        """The name of what has been prepared for a unit; units at the same place on the outer axis share it."""
+        """Return the tag of a unit's loop-invariant variables; units of the same outer index share them."""
         if not self.loader.follows_inner and self.threads % self.row == 0:
             turn = 0
         return f"{self.name}{turn}"
@@ -118,7 +117,7 @@ class SharedMemoryTile:
         return lines
 
     def _outers(self, turn: int) -> list[str]:
-        """Four places on the outer axis; beyond its end, the last one."""
+        """Return the four outer indices of a unit, clamped to the last one."""
         first = f"({self.origin} + {self.name}_outer{turn} * {WIDTH}u)"
         if self.loader.pattern == "direct":
             return [first if self.loader.outer % self.size == 0 else f"min({first}, {self.loader.outer - WIDTH}u)"]
@@ -128,13 +127,13 @@ class SharedMemoryTile:
         return [f"min({place}, {self.loader.outer - 1}u)" for place in places]
 
     def _guarded(self, turn: int, lines: list[str]) -> list[str]:
-        """Statements for those invocations only that have a unit in this turn."""
+        """Guard statements so that only invocations with a unit in this turn run them."""
         if (turn + 1) * self.threads <= self.units:
             return lines
         return [f"if ({self.name}_thread < {self.units - turn * self.threads}u) {{", *lines, "}"]
 
     def fetch(self, register: int, *, tail: bool) -> list[str]:
-        """Read a tile into the variables ``p`` from a number on; in a tail, zeros from the end of the inner axis on."""
+        """Load a tile into the registers ``p`` from ``register`` on; a tail is zero-padded along the inner axis."""
         lines = []
         unit = WIDTH if self.is_transposed else 1
         for tag in dict.fromkeys(self._tag(turn) for turn in range(self.rounds)):
@@ -153,7 +152,7 @@ class SharedMemoryTile:
         return lines
 
     def put(self, register: int) -> list[str]:
-        """Store the variables ``p`` from a number on in the workgroup's memory."""
+        """Store the registers ``p`` from ``register`` on in workgroup memory."""
         lines = []
         for turn in range(self.rounds):
             outer, inner = f"{self.name}_outer{turn}", f"{self.name}_inner{turn}"
@@ -168,7 +167,7 @@ class SharedMemoryTile:
         return lines
 
     def _widened(self, names: list[str], step: int) -> str:
-        """The vec4 to store of those that were read: the first, or the column number ``step`` of all four."""
+        """Return the vec4 to store: the first loaded one, or the column ``step`` of a 4 × 4 block."""
         value = names[0]
         if self.is_transposed:
             value = f"{self.fetched}({', '.join(f'{name}.{COMPONENTS[step]}' for name in names)})"
@@ -179,14 +178,14 @@ class SharedMemoryTile:
             outer = f"({outer} ^ ({inner} / {self.step}u * {self.exchange}u % {BANKS}u))"
         return f"tile[{self.base}u + ({inner} + {step}u) * {self.row}u + {outer}]"
 
-    # --- reading again ---------------------------------------------------------------------------------------
+    # --- loads from workgroup memory -------------------------------------------------------------------------
 
     def _mask(self, inner: int) -> int:
-        """The mask of a row of an invocation's slice, less the slice's own."""
+        """Return the swizzle mask of a row, relative to the invocation's slice."""
         return inner // self.step * self.exchange % BANKS
 
     def places(self, mine: str, count: int, thread_size: int) -> list[str]:
-        """Name where an invocation's vec4s lie in a row; ``count`` invocations stand side by side."""
+        """Name the offsets of an invocation's vec4s in a row that ``count`` invocations share."""
         first = f"{self.base}u + slice * {self.tile.inner * self.row}u"
         lines = []
         for mask in sorted({self._mask(inner) for inner in range(self.tile.inner)}):
@@ -198,7 +197,7 @@ class SharedMemoryTile:
         return lines
 
     def take(self, variable: str, inner: int, thread_size: int) -> list[str]:
-        """Read an invocation's vec4s of a row."""
+        """Load an invocation's vec4s of a row."""
         lines = []
         for group in range(thread_size // WIDTH):
             place = f"{self.name}_at{group}_{self._mask(inner)}"

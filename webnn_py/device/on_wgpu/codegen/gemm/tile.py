@@ -1,4 +1,4 @@
-"""The part of a matrix product that a workgroup and an invocation compute."""
+"""The tile of a matrix product that a workgroup and an invocation compute."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ class GemmTile:
     """A tile of a product.
 
     Attributes:
-        rows: rows of the output that a workgroup computes.
-        columns: columns of the output that a workgroup computes.
-        thread_rows: rows that an invocation computes, a multiple of four.
-        thread_columns: columns that an invocation computes, a multiple of four.
-        inner: how much of the inner axis an invocation computes before the next tile is fetched.
-        slices: the number of parts of a tile's inner axis, each computed by other invocations. They divide the vec4s
-            of sums of an invocation.
+        rows: the output rows of a workgroup.
+        columns: the output columns of a workgroup.
+        thread_rows: the rows of an invocation, a multiple of four.
+        thread_columns: the columns of an invocation, a multiple of four.
+        inner: the length of the inner axis that an invocation multiplies per tile.
+        slices: the number of parts of a tile's inner axis, each computed by other invocations; a divisor of
+            :attr:`sums`.
     """
 
     rows: int
@@ -36,38 +36,38 @@ class GemmTile:
 
     @property
     def across(self) -> int:
-        """Invocations of a slice along the columns."""
+        """The invocations of a slice along the columns."""
         return self.columns // self.thread_columns
 
     @property
     def down(self) -> int:
-        """Invocations of a slice along the rows."""
+        """The invocations of a slice along the rows."""
         return self.rows // self.thread_rows
 
     @property
     def slice_threads(self) -> int:
-        """Invocations of a slice."""
+        """The invocations of a slice."""
         return self.across * self.down
 
     @property
     def threads(self) -> int:
-        """Invocations of a workgroup."""
+        """The invocations of a workgroup."""
         return self.slice_threads * self.slices
 
     @property
     def sums(self) -> int:
-        """Vec4s of sums of an invocation."""
+        """The vec4s of sums of an invocation."""
         return self.thread_rows * self.thread_columns // WIDTH
 
     @property
     def vec4s(self) -> int:
-        """Vec4s of workgroup memory."""
+        """The vec4s of workgroup memory."""
         tiles = self.depth * (self.rows + self.columns) // WIDTH
         return max(tiles, self.slices * self.threads) if self.slices > 1 else tiles
 
     @property
     def shared_sums(self) -> int:
-        """Sums of each invocation for which workgroup memory has room at once, a multiple of the slices."""
+        """The vec4s of sums per invocation that fit into workgroup memory at once, a multiple of the slices."""
         return min(self.sums, self.vec4s // self.threads // self.slices * self.slices)
 
     def fits(self, features: Features) -> bool:

@@ -1,4 +1,4 @@
-"""The loop over the tiles along the inner axis: bring one in, and multiply the one before."""
+"""The loop over the tiles along the inner axis: prefetch one while the one before is multiplied."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH
 
 
 class TileLoop:
-    """Writes the loop.
-
-    The variables ``p`` hold what an invocation has read of the next tile, until the workgroup's memory takes it.
-    """
+    """Writes the loop; the registers ``p`` hold the prefetched vec4s of the next tile until they are staged."""
 
     def __init__(self, plan: TilePlan) -> None:
         self._plan = plan
 
     def write(self) -> list[str]:
-        """The statements; afterwards the sums hold all that this workgroup adds up."""
+        """Return the statements, after which the sums of the workgroup are complete."""
         plan = self._plan
         if not plan.steps:
             return []
@@ -38,7 +35,7 @@ class TileLoop:
         return [*bounds, "if (step < end) {", *self._fetch(), "}", "while (step < end) {", *body, "}"]
 
     def _fetch(self) -> list[str]:
-        """Read the tile number ``step`` into the variables ``p``."""
+        """Load the tile ``step`` into the registers ``p``."""
         plan = self._plan
         lines = [f"let first = step * {plan.tile.depth}u;"]
         full = plan.problem.left.inner // plan.tile.depth
@@ -57,7 +54,7 @@ class TileLoop:
         return plan.left.fetch(0, tail=tail) + plan.right.fetch(plan.left.vec4s, tail=tail)
 
     def _put(self) -> list[str]:
-        """Store the variables ``p`` in the workgroup's memory."""
+        """Store the registers ``p`` in workgroup memory."""
         plan = self._plan
         if plan.is_shared_out:
             left, right = plan.left.put(0), plan.right.put(0)
@@ -71,17 +68,9 @@ class TileLoop:
             lines.append("{")
             lines += plan.left.take("a", k, tile.thread_rows)
             lines += plan.right.take("b", k, tile.thread_columns)
-            lines += self._by_rows()
+            for row in range(tile.thread_rows):
+                factor = f"{plan.left.vector}(a{row // WIDTH}.{COMPONENTS[row % WIDTH]})"
+                for group in range(tile.thread_columns // WIDTH):
+                    lines.append(f"  c{row}_{group} = fma({factor}, b{group}, c{row}_{group});")
             lines.append("}")
-        return lines
-
-    def _by_rows(self) -> list[str]:
-        """Add the products of ``a`` and ``b`` to the sums, a vec4 at a time."""
-        plan, tile = self._plan, self._plan.tile
-        lines = []
-        for row in range(tile.thread_rows):
-            factor = f"{plan.left.vector}(a{row // WIDTH}.{COMPONENTS[row % WIDTH]})"
-            for group in range(tile.thread_columns // WIDTH):
-                name = f"c{row}_{group}"
-                lines.append(f"  {name} = fma({factor}, b{group}, {name});")
         return lines

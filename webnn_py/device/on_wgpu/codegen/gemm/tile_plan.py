@@ -1,4 +1,4 @@
-"""The plan of a tiled product: what a workgroup fetches, and what each invocation sums up."""
+"""The plan of a tiled product, which all parts of its kernel share."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from webnn_py.device.on_wgpu.records.variants import KernelVariant
 
 
 class TilePlan:
-    """Facts that all parts of a tiled product's kernel share.
+    """The tiling of a product.
 
     Attributes:
         problem: the product.
-        tile: what a workgroup and an invocation compute of it.
-        split_k: into how many parts the inner axis is cut, each for other workgroups.
-        accumulate: the type in which sums are kept; ``f16`` rounds every sum.
-        fetched: the type of a number as it is read from a buffer.
-        rows: of the output.
-        columns: of the output.
+        tile: the tile of a workgroup and of an invocation.
+        split_k: the number of parts of the inner axis, each computed by other workgroups.
+        accumulate: the type of sums; ``f16`` rounds every sum.
+        fetched: the type of a number as it is loaded from a buffer.
+        rows: the output rows.
+        columns: the output columns.
         steps: the tiles along the inner axis.
         row_tiles: the tiles along the rows.
         column_tiles: the tiles along the columns.
-        left: the left side in the workgroup's memory.
-        right: the right side in the workgroup's memory.
-        is_shared_out: whether some invocations fetch one side, and the others the other.
+        left: the left operand in workgroup memory.
+        right: the right operand in workgroup memory.
+        is_shared_out: whether some invocations load the left operand, and the others the right one.
     """
 
     def __init__(self, problem: GemmProblem, tile: GemmTile, split_k: int, accumulate: str) -> None:
@@ -37,7 +37,7 @@ class TilePlan:
         self.steps = -(-problem.left.inner // tile.depth)
         self.row_tiles = -(-self.rows // tile.rows)
         self.column_tiles = -(-self.columns // tile.columns)
-        # float16 is widened when it is stored: sooner, an invocation would wait for memory before it computes.
+        # float16 is widened when it is staged; to do so at the load would wait for memory before the multiplication.
         self.fetched = "f16" if problem.is_native_float16 else accumulate
         types = {"fetched": f"vec4<{self.fetched}>", "vector": f"vec4<{accumulate}>"}
         left, right = self._threads_by_side()
@@ -47,7 +47,7 @@ class TilePlan:
         self.is_shared_out = left != tile.threads
 
     def _threads_by_side(self) -> tuple[int, int]:
-        """Return how many invocations fetch each side: all of them both, or whole warps one side each."""
+        """Return how many invocations load each operand: all of them both, or whole warps one each."""
         tile = self.tile
         left = tile.threads * tile.rows // (tile.rows + tile.columns)
         if (
@@ -60,6 +60,6 @@ class TilePlan:
         return tile.threads, tile.threads
 
     def sums(self) -> list[str]:
-        """The variables that hold an invocation's sums: of row r and the group g of four columns ``c{r}_{g}``."""
+        """Return the names of an invocation's sums: ``c{r}_{g}`` for row r and the vec4 g of columns."""
         groups = self.tile.thread_columns // WIDTH
         return [f"c{row}_{group}" for row in range(self.tile.thread_rows) for group in range(groups)]

@@ -1,4 +1,4 @@
-"""The search for the tile, and the parts of the inner axis, that compute a matrix product fastest."""
+"""The search for the fastest tile and split-K factor of a matrix product."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.named_sizes.values import rough
 
 Work = tuple[GemmTile, int]
-"""A tile, and into how many parts the inner axis is split, each for other workgroups."""
+"""A tile, and the number of split-K parts."""
 
 BUSY: Final = 0.8
-"""The share of their time that processors have to compute; with less, some count as idle."""
+"""The utilization below which processors count as idle."""
 
 RESIDENT: Final = 2
-"""Workgroups of a processor that hide what each waits for."""
+"""The workgroups per processor that hide each other's latency."""
 
 
 @attrs.frozen
@@ -44,8 +44,8 @@ class Extent:
     Attributes:
         sides: the kind of the operands.
         batch: the number of products.
-        rows: of the output.
-        columns: of the output.
+        rows: the output rows.
+        columns: the output columns.
         inner: the length of the inner axis.
         is_float16: whether the operands are float16.
     """
@@ -59,7 +59,7 @@ class Extent:
 
     @classmethod
     def of(cls, product: GemmProblem) -> Self:
-        """Return the extent of a product; sizes that are known at dispatch only count as what they roughly are."""
+        """Return the extent of a product, with estimates of dynamic sizes."""
         shape = product.batch, product.left.outer, product.right.outer, product.left.inner
         batch, rows, columns, inner = map(rough, shape)
         is_float16 = product.left.element.data_type == "float16"
@@ -67,12 +67,12 @@ class Extent:
 
     @property
     def products(self) -> int:
-        """Multiplications of one product."""
+        """The multiplications of one product."""
         return prod((self.rows, self.columns, self.inner))
 
     @property
     def is_large(self) -> bool:
-        """Whether it is a large product of two matrices."""
+        """True if it is a large product of two matrices."""
         is_one = self.sides == "matrices" and self.batch == 1
         return is_one and min(self.rows, self.columns) >= LARGE_SIDE and self.products >= LARGE_PRODUCT
 
@@ -87,7 +87,7 @@ def _sides_of(product: GemmProblem) -> Sides:
 
 
 def choose_work(product: GemmProblem, features: Features, accumulate: str) -> Work:
-    """Return the tile and the parts for a product whose sums have the type ``accumulate``."""
+    """Return the tile and split-K parts of a product whose sums have the type ``accumulate``."""
     table, extent = table_of(features), Extent.of(product)
     rows, columns = product.left.outer, product.right.outer
     tile = choose_tile(rows, columns, product.batch, features)
@@ -125,13 +125,13 @@ def _holds(rule: TileRule, extent: Extent, usual: Work, table: TileTable) -> boo
 
 
 def busy_share(groups: int, processors: int) -> float:
-    """Return the share of their time in which processors compute so many workgroups: one alone waits half of it."""
+    """Return the utilization of processors by some workgroups: one per processor is idle for half of the time."""
     rounds = -(-groups // processors)
     return groups / (rounds * processors) * min(1, rounds / RESIDENT)
 
 
 def _work(tiles: SearchedTiles | FilledTile, extent: Extent, table: TileTable, features: Features) -> Work | None:
-    """Return the fastest of the tiles that an adapter can run; None where there is none."""
+    """Return the fastest of the tiles that an adapter can run; None if it can run none."""
     if isinstance(tiles, FilledTile):
         groups = tiles.tile.groups(extent.rows, extent.columns) * extent.batch
         parts = _filled_parts(tiles, groups, extent.inner, table)
@@ -153,13 +153,13 @@ def _work(tiles: SearchedTiles | FilledTile, extent: Extent, table: TileTable, f
 
 
 def _filled_parts(tiles: FilledTile, groups: int, inner: int, table: TileTable) -> int:
-    """Return how many parts of the inner axis there is room for beside other workgroups."""
+    """Return the number of split-K parts that fill the processors."""
     parts = min(table.units // groups, inner // max(tiles.least_part, 2 * tiles.tile.depth), tiles.most_parts)
     return max(1, parts)
 
 
 def microseconds(tiles: SearchedTiles, rated: RatedTile, parts: int, extent: Extent, table: TileTable) -> float:
-    """Return how long a product takes by a tile in so many parts: as long as the processor that has most to do."""
+    """Estimate the time of a product with a tile in some parts: that of the processor with the most work."""
     tile = rated.tile
     rounds = -(-tile.groups(extent.rows, extent.columns) * parts // table.processors)
     rounds = rated.least if rounds <= rated.least else -(-rounds // rated.step) * rated.step

@@ -1,4 +1,4 @@
-"""The end of a tiled product: what the slices of a workgroup have summed up is added, and stored."""
+"""The end of a tiled product: adding up the sums of a workgroup's slices, and storing the results."""
 
 from __future__ import annotations
 
@@ -8,55 +8,42 @@ from typing import Final
 from webnn_py.device.on_wgpu.codegen.epilogue import EpilogueCode
 from webnn_py.device.on_wgpu.codegen.gemm.tile_plan import TilePlan
 from webnn_py.device.on_wgpu.codegen.module import length_with_helpers
-from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH
 
 LONG_END: Final = 3000
-"""An operator's last step of more characters, with all that it calls, is written once and not for each vec4 of sums.
+"""An epilogue of more characters, its helper functions included, is called in a loop, not once per vec4 of sums.
 
-A driver puts it in for every call. GELU's took NVIDIA's compiler 0.5 s of a kernel's 0.6 s, with 16-bit floats 1.5 s.
+Drivers inline it at every call: of a kernel that NVIDIA's compiler built in 0.6 s, GELU took 0.5 s; 1.5 s in float16.
 """
 
 
 LONG_END_IN_HALVES: Final = 1300
-"""Likewise where results are rounded to float16 in between, each for itself: such text takes a compiler longer."""
+"""The same limit for epilogues that round intermediate results to float16, which compile more slowly."""
 
 
 AT_ONCE: Final = 8
-"""Vec4s of sums whose last step is computed before any of them is stored."""
+"""The vec4s of sums to which the epilogue is applied before any of them is stored."""
 
 
-def is_long(end: EpilogueCode | Buffer) -> bool:
-    """Whether an operator's last step is so long."""
-    if not isinstance(end, EpilogueCode):
-        return False
+def is_long(end: EpilogueCode) -> bool:
+    """Return whether an epilogue is called in a loop."""
     longest = LONG_END_IN_HALVES if "rounded_half(" in end.text else LONG_END
     return length_with_helpers(end.text) > longest
 
 
 class TileStore:
-    """Writes the statements behind the loop."""
+    """Writes the statements after the loop; for arguments, see :class:`.TiledGemmWriter`."""
 
-    def __init__(self, plan: TilePlan, count: int, end: EpilogueCode | Buffer, kind: str) -> None:
-        """Store what has been summed up.
-
-        Args:
-            plan: the tile.
-            count: the elements of the output.
-            end: the operator's last step; or the buffer for parts of the sums, one behind the other.
-            kind: the type of a sum in that buffer.
-        """
+    def __init__(self, plan: TilePlan, count: int, end: EpilogueCode) -> None:
         self._plan = plan
         self._count = count
         self._end = end
-        self._kind = kind
 
     def write(self) -> list[str]:
-        """The statements."""
         return [*self._add_slices(), *self._store()]
 
     def _add_slices(self) -> list[str]:
-        """Hand the other slices their share of the sums, and add up one's own: those whose number is ``slice``."""
+        """Exchange the slices' sums through workgroup memory; each slice adds up its share of them."""
         plan, tile = self._plan, self._plan.tile
         if tile.slices == 1:
             return []
@@ -84,14 +71,14 @@ class TileStore:
         else:
             rows = range(tile.thread_rows)
             places = [(f"{row}u", f"{group}u", f"c{row}_{group}") for row in rows for group in range(groups)]
-        at_once = AT_ONCE if isinstance(self._end, EpilogueCode) else 1
+        at_once = 1 if self._end.is_partial else AT_ONCE
         parts = [places[first : first + at_once] for first in range(0, len(places), at_once)]
         return [line for part in parts for line in self._store_together(part)]
 
     def _store_together(self, places: Sequence[tuple[str, str, str]]) -> list[str]:
-        """Compute what becomes of several vec4s of sums (row, group of columns, variable), then store all of it.
+        """Apply the epilogue to several vec4s of sums (row, group of columns, variable), then store them all.
 
-        Compilers leave loads behind the stores before them if both may be of the same memory, as residuals are.
+        Compilers do not move the epilogue's loads, of residuals for example, before stores that may alias them.
         """
         product = self._plan.problem
         ends, stores = [], []
@@ -111,7 +98,7 @@ class TileStore:
         return ["{", *ends, *stores, "}"]
 
     def _place(self, row: str, group: str, tag: str) -> list[str]:
-        """Name the row and the first column of four sums of the invocation."""
+        """Name the row and the first column of a vec4 of sums."""
         tile = self._plan.tile
         return [
             f"let row{tag} = row0 + ({row} / {WIDTH}u * {tile.down}u + down) * {WIDTH}u + {row} % {WIDTH}u;",
@@ -119,20 +106,20 @@ class TileStore:
         ]
 
     def _ended(self, tag: str, number: str, total: str) -> list[str]:
-        """Name an element's or a vec4's number, and what becomes of its sums."""
+        """Name the index of an element or vec4, and the result of the epilogue."""
         lines = [f"let at{tag} = {number};"]
-        if isinstance(self._end, EpilogueCode):
+        if not self._end.is_partial:
             plan, product = self._plan, self._plan.problem
             is_whole = not (plan.rows % plan.tile.rows or plan.columns % plan.tile.columns or product.is_there)
             function, unit = ("ended", WIDTH) if product.vec4s else ("ended_one", 1)
             at = f"at{tag}" if is_whole else f"min(at{tag}, {self._count // unit - 1}u)"
             total = f"{function}({at}, {total})"
-        elif self._kind != "f32":
-            total = f"vec4<{self._kind}>({total})"
+        elif self._end.writes[0][2] == "vec4<f16>":
+            total = f"vec4<f16>({total})"
         return [*lines, f"let ending{tag} = {total};"]
 
     def _put(self, tag: str, row: str, column: str) -> list[str]:
-        """Store it, if it is in the output."""
+        """Store the result unless it is out of bounds."""
         plan, product = self._plan, self._plan.problem
         checks = []
         if plan.rows % plan.tile.rows:
@@ -141,11 +128,11 @@ class TileStore:
             checks.append(f"{column} < {plan.columns}u")
         if product.is_there is not None:
             checks.append(product.is_there("batch", row, column))
-        if isinstance(self._end, EpilogueCode):
-            stored = f"{'put' if product.vec4s else 'put_one'}(at{tag}, ending{tag});"
-        else:
+        if self._end.is_partial:
             part = -(-self._count // WIDTH) * WIDTH // (WIDTH if product.vec4s else 1)
             stored = f"sums[part * {part}u + at{tag}] = ending{tag};"
+        else:
+            stored = f"{'put' if product.vec4s else 'put_one'}(at{tag}, ending{tag});"
         return [f"if ({' && '.join(checks)}) {{ {stored} }}"] if checks else [stored]
 
     def _is_float32(self, total: str) -> bool:
@@ -159,5 +146,5 @@ class TileStore:
         lines += [f"totals[{index}] = vec4<f32>({name});" for index, name in enumerate(names)]
         number = "share" if tile.slices == 1 else f"(share * {tile.slices}u + slice)"
         stored = self._store_together([(f"({number} / {groups}u)", f"({number} % {groups}u)", "totals[share]")])
-        # There is one layer of workgroups, which compilers do not know: they would write the loop out.
+        # group.z is always 0, which compilers do not know; with a constant bound they would unroll the loop.
         return [*lines, f"for (var share = 0u; share < {count}u + group.z; share++) {{", *stored, "}"]

@@ -1,8 +1,8 @@
-"""Tiles of matrix products for each kind of GPU, with the speeds that were measured on it.
+"""Tiles of matrix products for each kind of GPU, with their measured speeds.
 
 :mod:`.tile_search` searches a table. The rates of ``USUAL_TILES`` and all of ``HOPPER`` come from an H200
-(``python -m spec_tests.labs.benchmarks.gpu_tiles``). Of a GPU that was not measured, the number of processors is an
-estimate by the type of its adapter, its limits say which tiles it can run, and ``USUAL_TILES`` are all that it gets.
+(``python -m spec_tests.labs.benchmarks.gpu_tiles``). A GPU that was not measured uses only ``USUAL_TILES``, as far as
+its limits allow; its number of processors is estimated by the type of its adapter.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Sides = Literal["matrices", "windows", "pixels", "others"]
 
 LARGE_SIDE: Final = 256
 LARGE_PRODUCT: Final = 2**29
-"""Rows and columns, and multiplications, of a product that is large enough to be split among kernels in other ways."""
+"""The least rows and columns, and multiplications, of products that have tiles and kernels of their own."""
 
 
 @attrs.frozen
@@ -30,10 +30,10 @@ class RatedTile:
 
     Attributes:
         tile: the tile.
-        rate: float32 multiplications of a processor in a microsecond.
-        rate_of_halves: the same of float16.
-        least: fewer workgroups take a processor as long as so many.
-        step: more than that take as long as the next multiple of this: as many begin when as many have ended.
+        rate: the float32 multiplications of a processor per microsecond.
+        rate_of_halves: the same for float16.
+        least: the number of workgroups of a processor below which fewer take no less time.
+        step: the number of workgroups that a processor starts together: times grow in multiples of it.
     """
 
     tile: GemmTile
@@ -45,14 +45,14 @@ class RatedTile:
 
 @attrs.frozen(kw_only=True)
 class SearchedTiles:
-    """Tiles, of which the one is taken that computes a product in the fewest microseconds.
+    """Tiles, of which the fastest for a product is chosen.
 
     Attributes:
         tiles: the tiles.
-        most_bytes: the size of all partial sums at most; None for no limit.
-        starting: microseconds that the kernel takes that adds up partial sums.
-        adding: microseconds that it takes for a byte of them.
-        most_parts: the number of parts of the inner axis at most.
+        most_bytes: the largest size of all partial sums; None for no limit.
+        starting: the microseconds of the kernel that adds up partial sums, whatever their size.
+        adding: the microseconds that it takes per byte.
+        most_parts: the most split-K parts.
         least_part: the least length of a part.
     """
 
@@ -66,13 +66,13 @@ class SearchedTiles:
 
 @attrs.frozen(kw_only=True)
 class FilledTile:
-    """A tile with as many parts of the inner axis as there is room for workgroups.
+    """A tile with as many split-K parts as fill the processors.
 
     Attributes:
         tile: the tile.
-        least_groups: workgroups for each of :attr:`TileTable.units`, without which the tile is not taken.
-        most_parts: the number of parts of the inner axis at most.
-        least_part: the least length of a part, as long as two tiles at least.
+        least_groups: the fewest workgroups per :attr:`TileTable.units` for which the tile is chosen.
+        most_parts: the most split-K parts.
+        least_part: the least length of a part, if that is not below two tiles.
     """
 
     tile: GemmTile
@@ -83,21 +83,21 @@ class FilledTile:
 
 @attrs.frozen(kw_only=True)
 class TileRule:
-    """The tiles for products of some kind, in place of the usual one.
+    """The tiles for some products, in place of the usual one.
 
     Attributes:
-        variant: the optional variant that the rule is a part of.
+        variant: the optional variant that includes the rule.
         tiles: the tiles.
-        sides: of the products; None for any.
+        sides: the operands; None for any.
         rows: the least and the largest number of rows.
         columns: the least number of columns.
         inner: the least length of the inner axis.
         products: the least number of multiplications.
-        batched: whether it holds for several products at once, too.
-        float32_sums: whether sums have to be float32.
-        idle: whether it holds only where the usual tile leaves processors idle.
-        short: up to this length of the inner axis, processors count as idle anyway: workgroups begin and end more
-            than they multiply.
+        batched: whether the rule includes batches of several products.
+        float32_sums: whether sums must be float32.
+        idle: whether the rule requires that the usual tile leaves processors idle.
+        short: the length of the inner axis up to which processors count as idle anyway, as the start and end of
+            workgroups dominate.
         usual: the usual tile that it replaces; None for any.
     """
 
@@ -117,13 +117,13 @@ class TileRule:
 
 @attrs.frozen
 class TileTable:
-    """All that the choice of tiles knows of a kind of GPU.
+    """The properties of a kind of GPU by which tiles are chosen.
 
     Attributes:
-        processors: the number of its processors.
-        units: workgroups that keep the processors busy, for the usual tiles, parts of the inner axis and products of
-            vectors. Sizes are powers of two mostly, so it is the power of two below the number of processors.
-        rules: the tiles that were measured for some products, in the order in which they are tried.
+        processors: the number of processors.
+        units: the workgroups that keep the processors busy, for usual tiles, split-K and GEMV: the greatest power of
+            two up to the number of processors, as most sizes are powers of two.
+        rules: the measured tiles for some products, in the order in which they are tried.
     """
 
     processors: int
@@ -147,7 +147,7 @@ USUAL_TILES: Final[Mapping[GemmTile, float]] = {
     GemmTile(4, 256, 4, 4): 0.3,
     GemmTile(256, 4, 4, 4): 0.3,
 }
-"""Tiles for products of any kind, and their speed on a busy GPU, relative to the fastest."""
+"""The tiles for all products, with their speed on a busy GPU relative to the fastest."""
 
 HOPPER: Final = TileTable(
     processors=132,
@@ -171,7 +171,7 @@ HOPPER: Final = TileTable(
                     RatedTile(GemmTile(128, 128, 8, 8), 188e3, 187e3, least=1),
                     RatedTile(GemmTile(64, 64, 8, 8, inner=8, slices=2), 140e3, 108e3),
                 ),
-                most_bytes=40 * 2**20,  # for which the GPU's cache has room
+                most_bytes=40 * 2**20,  # which fit into the GPU's cache
             ),
         ),
         TileRule(
@@ -184,7 +184,7 @@ HOPPER: Final = TileTable(
         TileRule(
             variant=KernelVariant.GEMM_IMAGE_TILES,
             sides=frozenset({"windows"}),
-            rows=(33, 64),  # what is gathered is used for all of these channels
+            rows=(33, 64),  # gathered elements are used for all of these channels
             products=LARGE_PRODUCT,
             tiles=FilledTile(tile=GemmTile(64, 128, 8, 8, inner=8), least_groups=264 / 128, most_parts=1),
         ),
@@ -219,7 +219,7 @@ HOPPER: Final = TileTable(
 """H100 and H200."""
 
 MEASURED: Final[Mapping[str, TileTable]] = {"hopper": HOPPER}
-"""The tables of GPUs that were measured, by the name of :attr:`.Features.gpu`."""
+"""The tables of measured GPUs, by :attr:`.Features.gpu`."""
 
 
 def table_of(features: Features) -> TileTable:

@@ -1,4 +1,4 @@
-"""One kernel of many small ones: where what lies between its steps is kept, and its text."""
+"""A kernel that runs many small ones as its steps: the memory of intermediates, and the source."""
 
 from __future__ import annotations
 
@@ -17,49 +17,54 @@ from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 
 MOST_BUFFERS: Final = 16
-"""A kernel binds no more buffers than this, whatever the adapter allows."""
+"""The most buffers that a kernel binds, whatever the adapter's limit."""
 
 MOST_TEXT: Final = 32_000
-"""The characters of all steps, each text once: drivers take longer for one long kernel than for several short ones."""
+"""The most characters of a source: drivers compile one long kernel more slowly than several short ones."""
 
 LABELS: Final = 3
-"""So many different labels are part of a kernel's own."""
+"""The most distinct labels of steps in the label of a kernel."""
 
 Array = tuple[str, Kind, int]
-"""Name, kind of the elements, and length of an array in the workgroup's memory."""
+"""The name, element kind and length of an array in workgroup memory."""
 
 
 @attrs.frozen
-class Uses:
-    """When blocks are used first, and last, by the numbers of kernels."""
+class Lifetimes:
+    """The first and the last use of each buffer, by the index of the kernel."""
 
     first: Mapping[Buffer, int]
     last: Mapping[Buffer, int]
 
     @classmethod
-    def of(cls, kernels: Sequence[Kernel]) -> Uses:
-        """The uses of all that kernels read and write."""
+    def of(cls, kernels: Sequence[Kernel]) -> Lifetimes:
+        """Return the lifetimes of the buffers of kernels."""
         used = [(buffer, number) for number, kernel in enumerate(kernels) for buffer in (*kernel.reads, *kernel.writes)]
         return cls(dict(reversed(used)), dict(used))
 
     def is_within(self, buffer: Buffer, begin: int, end: int) -> bool:
-        """Whether only the kernels from ``begin`` until before ``end`` use a block."""
+        """Return whether a buffer is an intermediate that only the kernels in [begin, end) use."""
         return buffer.kind == "block" and self.first[buffer] >= begin and self.last[buffer] < end
 
 
 class JoinedKernel:
-    """One kernel of those from ``begin`` on; what only they use lies in the workgroup's memory where it fits.
+    """A kernel of several; intermediates that only they use are kept in workgroup memory if they fit.
 
     Args:
-        kernels: all, in their order.
-        steps: what each of them is as a step.
-        uses: their uses of buffers.
-        begin: the first that is joined.
-        features: what the kernel may use.
+        kernels: the kernels to join.
+        steps: the kernels as steps.
+        lifetimes: the lifetimes of the buffers of all kernels of the graph.
+        begin: the index of the first kernel to join.
+        features: the adapter's features and limits.
     """
 
     def __init__(
-        self, kernels: Sequence[Kernel], steps: Sequence[KernelStep], uses: Uses, begin: int, features: Features
+        self,
+        kernels: Sequence[Kernel],
+        steps: Sequence[KernelStep],
+        lifetimes: Lifetimes,
+        begin: int,
+        features: Features,
     ) -> None:
         self._kernels = kernels
         self._steps = steps
@@ -77,10 +82,10 @@ class JoinedKernel:
         self._buffers = min(MOST_BUFFERS, features.max_storage_buffers)
         for step in steps:
             self._share(step)
-        self._write(uses, begin)
+        self._write(lifetimes, begin)
 
     def _share(self, step: KernelStep) -> None:
-        """Give the arrays of a step names that say what they are, so that steps have them in common."""
+        """Declare the arrays of a step under names of their type and length, by which steps share them."""
         for name, kind, length in self._arrays_of(step).values():
             if name not in self._arrays:
                 self._add(name, kind, length)
@@ -91,7 +96,7 @@ class JoinedKernel:
 
     @staticmethod
     def _arrays_of(step: KernelStep) -> dict[str, Array]:
-        """The arrays of a step, by the names that it has for them."""
+        """Return the arrays of a step, by their names in the step."""
         seen: Counter[tuple[Kind, int]] = Counter()
         arrays = {}
         for name, kind, length in step.shared:
@@ -99,22 +104,22 @@ class JoinedKernel:
             arrays[name] = (f"shared_{kind.word}_{length}_{seen[kind, length]}", kind, length)
         return arrays
 
-    def _write(self, uses: Uses, begin: int) -> None:
+    def _write(self, lifetimes: Lifetimes, begin: int) -> None:
         end = begin + len(self._steps)
         idle: dict[tuple[Kind, int], list[str]] = {}
         for number, (kernel, step) in enumerate(zip(self._kernels, self._steps, strict=True), begin):
             buffers = dict.fromkeys((*kernel.reads, *kernel.writes))
             for buffer in buffers:
-                if uses.is_within(buffer, begin, end) and uses.first[buffer] == number:
-                    self._keep(buffer, idle)
-            self._take(kernel, step)
+                if lifetimes.is_within(buffer, begin, end) and lifetimes.first[buffer] == number:
+                    self._allocate(buffer, idle)
+            self._append(kernel, step)
             for buffer in buffers:
-                if uses.last[buffer] == number and buffer in self._places:
+                if lifetimes.last[buffer] == number and buffer in self._places:
                     name, kind, length = self._arrays[self._places[buffer]]
                     idle.setdefault((kind, length), []).append(name)
 
-    def _keep(self, buffer: Buffer, idle: Mapping[tuple[Kind, int], list[str]]) -> None:
-        """Give a block an array in the workgroup's memory, if there is room."""
+    def _allocate(self, buffer: Buffer, idle: Mapping[tuple[Kind, int], list[str]]) -> None:
+        """Allocate an intermediate in workgroup memory, if there is room."""
         kind = self._held[buffer]
         length = -(-padded(buffer.byte_length) // kind.byte_length)
         if free := idle.get((kind, length)):
@@ -128,7 +133,7 @@ class JoinedKernel:
             return self._places[buffer]
         return self._names.setdefault((buffer, kind), f"buffer_{len(self._names)}")
 
-    def _take(self, kernel: Kernel, step: KernelStep) -> None:
+    def _append(self, kernel: Kernel, step: KernelStep) -> None:
         names, views = {}, {}
         for buffer, (name, kind) in zip((*kernel.reads, *kernel.writes), step.bindings, strict=True):
             held = self._held.get(buffer, kind)
@@ -147,16 +152,15 @@ class JoinedKernel:
 
     @property
     def fits(self) -> bool:
-        """Whether there are few enough buffers, and the text is short."""
+        """True if the kernel is within its limits of buffers, workgroup memory and source length."""
         return len(self._names) <= self._buffers and self._room >= 0 and len(self._source()) <= MOST_TEXT
 
     def kernel(self) -> Kernel:
-        """The kernel."""
         reads, writes = self._bound()
         labels = Counter(kernel.label for kernel in self._kernels)
-        told = [label if count == 1 else f"{count} × {label}" for label, count in labels.items()]
+        parts = [label if count == 1 else f"{count} × {label}" for label, count in labels.items()]
         return Kernel(
-            ", ".join(told[:LABELS]) + (" and others" if len(told) > LABELS else ""),
+            ", ".join(parts[:LABELS]) + (" and others" if len(parts) > LABELS else ""),
             self._source(),
             tuple(buffer for buffer, *_ in reads),
             tuple(buffer for buffer, *_ in writes),
@@ -190,7 +194,7 @@ class JoinedKernel:
         yield f"fn main(@builtin(local_invocation_index) t: u32{lane}) {{"
         yield f"for (var step = 0u; step < {len(self._program)}u; step++) {{\nswitch program[step] {{"
         yield from (f"case {number}u: {{ {call} }}" for number, call in enumerate(self._calls.values()))
-        # What lies in buffers is not for the workgroup alone, so it takes a barrier of its own.
+        # Buffers need a barrier of their own.
         yield f"default: {{}}\n}}\n{'storageBarrier(); ' if self._reads_written else ''}workgroupBarrier();\n}}\n}}\n"
 
     @property
@@ -199,7 +203,7 @@ class JoinedKernel:
 
     @property
     def _reads_written(self) -> bool:
-        """Whether a step reads what another has written to a buffer."""
+        """True if a step reads a buffer, not workgroup memory, that another step writes."""
         kept = self._places.keys()
         return any(
             buffer in self._written and buffer not in kept for kernel in self._kernels for buffer in kernel.reads
@@ -207,7 +211,7 @@ class JoinedKernel:
 
 
 def kinds_held(kernels: Sequence[Kernel], steps: Sequence[KernelStep]) -> dict[Buffer, Kind]:
-    """What blocks and outputs hold that steps see as elements of their kinds; some are missing if there is no such."""
+    """Return the element kind by which each intermediate or output is stored, if all steps' views of it allow one."""
     seen: dict[Buffer, dict[Kind, None]] = {}
     for kernel, step in zip(kernels, steps, strict=True):
         for buffer, (_, kind) in zip((*kernel.reads, *kernel.writes), step.bindings, strict=True):

@@ -1,62 +1,55 @@
-"""Which kernels are joined: as many small ones as follow each other."""
+"""Joining of kernels: runs of small ones become one kernel each, which saves launches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from webnn_py.device.on_wgpu.codegen.joining.joined_kernel import JoinedKernel, Uses
+from webnn_py.device.on_wgpu.codegen.joining.joined_kernel import JoinedKernel, Lifetimes
 from webnn_py.device.on_wgpu.codegen.joining.step import KernelStep
 from webnn_py.device.on_wgpu.codegen.joining.views import Kind, common
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.kernel import Kernel
-from webnn_py.device.on_wgpu.records.variants import KernelVariant
 
 LEAST_STEPS: Final = 8
-"""Fewer kernels are not joined: they keep a text that other graphs have, too."""
+"""The fewest kernels that are joined: shorter runs keep sources that other graphs share."""
 
 MOST_STEPS: Final = 256
 
 
 def may_be_joined(kernel: Kernel) -> bool:
-    """Whether a kernel is small enough, so that there is no use in compiling it before it is known what follows."""
+    """Return whether a kernel is small enough to be joined with those that follow."""
     return KernelStep.of(kernel) is not None
 
 
 def joined(kernels: Sequence[Kernel], features: Features) -> list[Kernel]:
-    """The kernels in their order, runs of small ones as one kernel each."""
-    return list(_joined(kernels, features))
-
-
-def _joined(kernels: Sequence[Kernel], features: Features) -> Iterator[Kernel]:
-    uses, begin = Uses.of(kernels), 0
+    """Return the kernels in their order, with runs of small ones as one kernel each."""
+    result: list[Kernel] = []
+    lifetimes, begin = Lifetimes.of(kernels), 0
     while begin < len(kernels):
         steps = _run(kernels[begin : begin + MOST_STEPS])
-        joining = _longest(kernels, steps, uses, begin, features)
-        if joining is None:
-            yield from kernels[begin : begin + max(1, len(steps))]
-            begin += max(1, len(steps))
-        else:
-            yield joining[0].kernel()
-            begin += joining[1]
+        count, joining = _longest(kernels, steps, lifetimes, begin, features)
+        result += kernels[begin : begin + count] if joining is None else [joining.kernel()]
+        begin += count
+    return result
 
 
 def _longest(
-    kernels: Sequence[Kernel], steps: Sequence[KernelStep], uses: Uses, begin: int, features: Features
-) -> tuple[JoinedKernel, int] | None:
-    """The kernel of as many of these steps as fit, and how many that are."""
+    kernels: Sequence[Kernel], steps: Sequence[KernelStep], lifetimes: Lifetimes, begin: int, features: Features
+) -> tuple[int, JoinedKernel | None]:
+    """Return the number of kernels that can be joined, and their kernel; None if they stay apart."""
     count = len(steps)
     while count >= LEAST_STEPS:
-        joining = JoinedKernel(kernels[begin : begin + count], steps[:count], uses, begin, features)
+        joining = JoinedKernel(kernels[begin : begin + count], steps[:count], lifetimes, begin, features)
         if joining.fits:
-            return (joining, count) if KernelVariant.KERNEL_JOINING.is_on else None
+            return count, joining
         count = min(count - 1, count * 3 // 4)
-    return None
+    return max(1, len(steps)), None
 
 
 def _run(kernels: Iterable[Kernel]) -> list[KernelStep]:
-    """The steps of kernels until the first that is not small, or does not go with those before it."""
+    """Return the steps of kernels up to the first that is not small, or incompatible with those before it."""
     kinds: dict[Buffer, set[Kind]] = {}
     sizes: set[int] = set()
     whole: set[int] = set()

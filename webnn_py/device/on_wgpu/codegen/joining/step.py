@@ -1,4 +1,4 @@
-"""A small kernel's text as a step of another: its functions under other names, and no entry point."""
+"""A small kernel as a step of a joined one: its functions are renamed, and its entry point is one of them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from webnn_py.device.on_wgpu.codegen.snippets import SNIPPETS
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 
 MOST_CHARACTERS: Final = 8000
-"""A kernel with a longer text is none that waits for launches more than it computes."""
+"""The longest source of a step: in longer kernels, launch latency does not dominate."""
 
 MOST_WORKGROUPS: Final = 2
-"""A step takes its workgroups one after the other, which is worth a launch for so many."""
+"""The most workgroups of a step, which run one after the other."""
 
 ARGUMENTS: Final = {
     "workgroup_id": "vec3<u32>(group, 0u, 0u)",
@@ -26,7 +26,7 @@ ARGUMENTS: Final = {
     "local_invocation_index": "t",
     "subgroup_invocation_id": "lane",
 }
-"""What a step is given for its builtins, by the number of its workgroup, and of an invocation and its lane."""
+"""The values of a step's builtins, by the index of its workgroup, the invocation and its lane."""
 
 _ENTRY: Final = re.compile(r"@compute @workgroup_size\((\d+)\)\s*fn main\(([^{]*)\)\s*\{")
 _PARAMETER: Final = re.compile(r"@builtin\((\w+)\) (\w+: [\w<>]+)")
@@ -39,15 +39,15 @@ _UNKNOWN: Final = re.compile(r"\bvar<(?!function)|\boverride\b|\batomic|\barrayL
 
 @attrs.frozen
 class KernelStep:
-    """The text of a kernel of few workgroups of one dimension.
+    """The parsed source of a kernel of few workgroups, in one dimension.
 
     Attributes:
-        invocations: of a workgroup.
-        bindings: name and kind of the elements, in the order of the kernel's reads and writes.
-        shared: likewise of the arrays in the workgroup's memory, with their lengths.
-        enabled: what the text has to enable.
+        invocations: the invocations of a workgroup.
+        bindings: the names and element kinds of the bindings, reads before writes.
+        shared: the names, element kinds and lengths of the arrays in workgroup memory.
+        enabled: the ``enable`` directives.
         helpers: the names of the helper functions that it calls.
-        builtins: what its entry point is given.
+        builtins: the builtins of the entry point's parameters.
     """
 
     invocations: int
@@ -61,7 +61,7 @@ class KernelStep:
 
     @classmethod
     def of(cls, kernel: Kernel) -> KernelStep | None:
-        """The step that a kernel can be, or None."""
+        """Return a kernel as a step; None if it cannot be one."""
         if prod(kernel.workgroups) > MOST_WORKGROUPS or kernel.workgroups[0] != prod(kernel.workgroups):
             return None
         if kernel.sizes or len(kernel.source) > MOST_CHARACTERS:
@@ -70,23 +70,23 @@ class KernelStep:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all invocations of a workgroup have to take it, since they wait for each other."""
+        """True if all invocations of a workgroup have to run it, as it has barriers or subgroup operations."""
         return "Barrier()" in self._text or "subgroup" in self._text
 
     def function(self, number: int, names: Mapping[str, str], views: Mapping[str, View]) -> str:
-        """The functions of the step with this number; its entry point is called ``step_NUMBER``.
+        """Return the functions of the step; its entry point becomes ``step_NUMBER``.
 
         Args:
-            number: of the step.
-            names: of all that is bound, and of the arrays in the workgroup's memory, by the names that it has for it.
-            views: of what is bound, those that are seen as elements of another kind than they have.
+            number: the number of the step.
+            names: the new names of bindings and arrays in workgroup memory, by their names in the step.
+            views: the bindings whose arrays are stored by another element kind.
         """
         renamed = {name: f"{name}_{number}" for name in self._names} | {"main": f"step_{number}", **names}
         pattern = re.compile(rf"(?<![.\w])(?:{'|'.join(map(re.escape, renamed))})\b")
         return pattern.sub(lambda match: renamed[match[0]], viewed(self._text, views))
 
     def call(self, number: int, workgroups: int, invocations: int) -> str:
-        """The statements that take the step with this number, in a workgroup of so many invocations."""
+        """Return the statements that run the step in a workgroup of ``invocations``."""
         given = ", ".join(ARGUMENTS[builtin].format(invocations=self.invocations) for builtin in self.builtins)
         call = f"step_{number}({given});"
         if self.invocations < invocations:

@@ -1,4 +1,4 @@
-"""Arrays that steps see as elements of different types: their accesses become calls of functions."""
+"""Arrays that steps access as elements of different types: accesses become calls of load and store functions."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _OTHER_STORE: Final = re.compile(r"\s*(?:\.[xyzw]\s*=(?!=)|[-+*/%&|^]=|<<=|>>=)"
 
 @attrs.frozen
 class Kind:
-    """A WGSL type of elements: scalars, or vectors of 2 or 4 of them."""
+    """An element type: a scalar, or a vector of 2 or 4."""
 
     scalar: str
     width: int
 
     @classmethod
     def of(cls, text: str) -> Kind | None:
-        """The kind that a text is, or None of one that does not occur in arrays here."""
+        """Parse a WGSL type; None if arrays here do not have it."""
         match = _KIND.fullmatch(text)
         scalar = (match[2] or match[3]) if match else None
         return cls(scalar, int(match[1] or 1)) if match and scalar in BYTES else None
@@ -36,7 +36,7 @@ class Kind:
 
     @property
     def text(self) -> str:
-        """The type as WGSL has it."""
+        """The type in WGSL."""
         return self.scalar if self.width == 1 else f"vec{self.width}<{self.scalar}>"
 
     @property
@@ -46,7 +46,7 @@ class Kind:
 
 
 def common(kinds: Collection[Kind]) -> Kind | None:
-    """What an array holds that is seen as elements of these kinds, or None where nothing does."""
+    """Return the kind by which an array can be stored that is accessed by these kinds; None if there is none."""
     if len(kinds) == 1:
         return next(iter(kinds))
     scalars = {kind.scalar for kind in kinds}
@@ -57,7 +57,7 @@ def common(kinds: Collection[Kind]) -> Kind | None:
 
 @attrs.frozen
 class View:
-    """An array of scalars, seen as elements of a kind."""
+    """An array of scalars, accessed as elements of another kind."""
 
     array: str
     scalar: str
@@ -74,7 +74,7 @@ class View:
         return f"store_{self.array}_{self.kind.word}"
 
     def functions(self, text: str) -> list[str]:
-        """Those of both functions that a text calls."""
+        """Return those of the two functions that a text calls."""
         called = {self.load: self._load, self.store: self._store}
         return [write() for name, write in called.items() if f"{name}(" in text]
 
@@ -100,7 +100,7 @@ class View:
 
 
 def can_be_viewed(text: str, names: Collection[str]) -> bool:
-    """Whether each of these arrays is only loaded from, or stored to, a whole element at a time."""
+    """Return whether all accesses of these arrays load or store whole elements."""
     for match in re.finditer(rf"(?<![.\w])(?:{'|'.join(map(re.escape, names))})\b", text):
         if text[match.end() : match.end() + 1] != "[":
             return False
@@ -110,7 +110,7 @@ def can_be_viewed(text: str, names: Collection[str]) -> bool:
 
 
 def viewed(text: str, views: Mapping[str, View]) -> str:
-    """A text whose accesses of these arrays are calls."""
+    """Return a text with accesses of these arrays as calls."""
     if not views:
         return text
     pattern = re.compile(rf"(?<![.\w])({'|'.join(map(re.escape, views))})\[")
@@ -130,7 +130,7 @@ def viewed(text: str, views: Mapping[str, View]) -> str:
 
 
 def _closing(text: str, opening: int) -> int:
-    """Where the bracket is closed that is opened there."""
+    """Return the position of the bracket that closes the one at ``opening``."""
     depth = 0
     for match in re.compile(r"[\[\]]").finditer(text, opening):
         depth += 1 if match[0] == "[" else -1

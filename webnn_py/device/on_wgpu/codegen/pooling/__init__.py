@@ -1,1 +1,1 @@
-"""What poolings read, and those that read it down columns."""
+"""The geometry of poolings."""

@@ -1,4 +1,4 @@
-"""How windows of pooling slide, and what they combine."""
+"""The geometry of poolings, and the loops over their windows."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from webnn_py.graph import Node
 from webnn_py.operators.windows import Slide, image_shape, slides
 
 MOST_UNROLLED: Final = 49
-"""Elements of a window that are written out; larger windows are loops."""
+"""The most taps that are unrolled; larger windows are loops."""
 
 
 @attrs.frozen
 class PoolingShape:
-    """What a node pools, and how.
+    """The geometry and the reduction of a pooling.
 
     Attributes:
-        begin: the value to begin with, as WGSL.
-        combine: (the total, an element) → both, combined; an element like ``begin`` changes nothing.
+        begin: the initial total, as WGSL: the identity of ``combine``.
+        combine: (the total, an element) → the new total.
         finish: (the total, the number of elements) → the result.
-        slides: how windows slide along height and width.
+        slides: the windows along height and width.
         sizes: channels, height and width of the output.
         nchw: whether channels come before height and width.
     """
@@ -43,28 +43,28 @@ class PoolingShape:
         combine: Callable[[str, str], str],
         finish: Callable[[str, str], str],
     ) -> PoolingShape:
-        """Read a node."""
+        """Return the shape of a node."""
         layout = node.options["layout"]
         _, channels, height, width = image_shape(node.outputs[0].shape, layout)
         return cls(begin, combine, finish, slides_of(node), (channels, height, width), layout == "nchw")
 
     @property
     def taps(self) -> int:
-        """The elements of a window."""
+        """The taps of a window."""
         return self.slides[0].window * self.slides[1].window
 
     @property
     def is_inside(self) -> bool:
-        """Whether all windows lie inside the images."""
+        """True if no window has taps out of bounds."""
         return all(
             not slide.begin and (size - 1) * slide.stride + slide.reach <= slide.size
             for slide, size in zip(self.slides, self.sizes[1:], strict=True)
         )
 
     def through(self, add: str) -> list[str]:
-        """Statements that do ``add`` for every element of the window at ``row`` and ``column``, and count them.
+        """Return statements that run ``add`` for every element of the window at ``row`` and ``column``.
 
-        The element is at ``h`` and ``w``; the number of elements, at least 1, is ``count``.
+        In ``add``, the element is at ``h`` and ``w``. Afterwards ``count`` is the number of elements, at least 1.
         """
         vertical, horizontal = self.slides
         lines = [
@@ -75,20 +75,20 @@ class PoolingShape:
         if self.taps <= MOST_UNROLLED:
             for tap in range(self.taps):
                 v, u = divmod(tap, horizontal.window)
-                lines += ["{", *self._look(f"{v}u", f"{u}u", add), "}"]
+                lines += ["{", *self._tap(f"{v}u", f"{u}u", add), "}"]
         else:
             lines += [
                 *_bounds("v", "h0", vertical),
                 *_bounds("u", "w0", horizontal),
                 "for (var v = v_begin; v < v_end; v++) {",
                 "for (var u = u_begin; u < u_end; u++) {",
-                *self._look("v", "u", add),
+                *self._tap("v", "u", add),
                 "}",
                 "}",
             ]
         return [*lines, f"let count = {f'{self.taps}.0' if self.is_inside else 'f32(max(elements, 1u))'};"]
 
-    def _look(self, v: str, u: str, add: str) -> list[str]:
+    def _tap(self, v: str, u: str, add: str) -> list[str]:
         vertical, horizontal = self.slides
         inside = f"h < {vertical.size}u && w < {horizontal.size}u"
         return [
@@ -99,7 +99,7 @@ class PoolingShape:
 
 
 def _bounds(tap: str, first: str, slide: Slide) -> list[str]:
-    """Statements for the elements of a window that lie in the image: from ``begin`` to before ``end``."""
+    """Return statements that name the range of taps in bounds: from ``begin`` up to, but without, ``end``."""
     before, left = f"0u - {first} - 1u", f"{slide.size}u - {first} - 1u"
     is_before = f"bitcast<i32>({first}) < 0i"
     is_behind = f"bitcast<i32>({first}) >= {slide.size}i"
@@ -110,7 +110,7 @@ def _bounds(tap: str, first: str, slide: Slide) -> list[str]:
 
 
 def slides_of(node: Node) -> tuple[Slide, Slide]:
-    """How windows slide along height and width."""
+    """Return the windows along height and width."""
     options: Any = node.options
     _, _, *sizes = image_shape(node.operand("input").shape, options["layout"])
     window = options["window_dimensions"] or sizes

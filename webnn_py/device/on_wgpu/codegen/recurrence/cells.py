@@ -1,4 +1,4 @@
-"""What one step makes of the gates' sums, in WGSL, for one element of the state."""
+"""Recurrent cells: the WGSL statements that compute one element of the state from the gates' sums."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ ACTIVATIONS: Final = {"relu": "maximum({}, 0.0)", "sigmoid": "sigmoid_f32({})", 
 
 @attrs.frozen
 class Cell:
-    """A cell.
+    """A GRU or LSTM cell.
 
-    Its statements read, of each gate, ``x_GATE``, what the gate takes from the input with all biases that are added
-    to that, and ``s_GATE``, the product with the recurrent weight; ``hidden`` and ``cell``, the states, which they
-    bring forward; and, of a gate that has one, ``e_GATE``: the recurrent bias of a gru, the peephole weight of an lstm.
+    For each gate, its statements read ``x_GATE``, the input projection with its biases; ``s_GATE``, the product of the
+    recurrent weight and the state; and, for some gates, ``e_GATE``: the recurrent bias of a GRU, or the peephole weight
+    of an LSTM. They update the states ``hidden`` and ``cell``.
 
     Attributes:
         layout: the names of the gates, in their order.
-        activations: as the operator says them.
-        has_extra: whether gates have such a term.
-        reset_after: of a gru.
+        activations: the names of the activations.
+        has_extra: whether gates have a term ``e_GATE``.
+        reset_after: whether a GRU applies the reset gate after the product.
     """
 
     layout: str
@@ -34,28 +34,28 @@ class Cell:
 
     @property
     def is_gru(self) -> bool:
-        """Whether it is a gru's, not an lstm's."""
+        """True if it is a GRU cell, not an LSTM cell."""
         return len(self.layout) == 3
 
     @property
     def states(self) -> tuple[str, ...]:
-        """The variables that go from step to step."""
+        """The variables that are carried from step to step."""
         return ("hidden",) if self.is_gru else ("hidden", "cell")
 
     @property
     def extras(self) -> dict[str, int]:
-        """The gates that have a term of their own, and where it stands in the operand."""
+        """The gates that have a term ``e_GATE``, with its index in the operand."""
         if not self.has_extra:
             return {}
         return {gate: place for place, gate in enumerate(self.layout if self.is_gru else PEEPHOLE_GATES)}
 
     @property
     def phases(self) -> tuple[str, ...]:
-        """The gates that are summed up together: a gru that resets first sums up the new gate last."""
+        """The gates that are summed together: a GRU that resets before the product sums the new gate last."""
         return (self.layout,) if self.reset_after else (self.layout[:2], self.layout[2:])
 
     def statements(self, phase: int = 0) -> list[str]:
-        """What follows the sums of a phase; before the last one, ``gated`` is what that is multiplied with."""
+        """Return the statements after the sums of a phase; the first of two names ``gated``, the second's state."""
         if self.is_gru:
             return self._gru(phase)
         terms = {gate: f"x_{gate} + s_{gate}" for gate in self.layout}

@@ -1,7 +1,7 @@
-"""All steps of a recurrent network in one launch.
+"""Persistent kernels that run all steps of a recurrent network in one launch.
 
-A workgroup has one row of the batch in one direction. It keeps the states, and the recurrent weight as well where the
-invocations' registers have room for it; its barriers are all that steps need, since no workgroup waits for another.
+A workgroup computes one row of the batch in one direction. It keeps the states in workgroup memory, and the recurrent
+weight in registers if it fits. Workgroups are independent, so that workgroup barriers synchronize the steps.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from typing import Final
 
 import attrs
 
-from webnn_py.device.on_wgpu.codegen.entry_point import MAX_WORKGROUPS
+from webnn_py.device.on_wgpu.codegen.entry_point import MAX_WORKGROUPS, indented
 from webnn_py.device.on_wgpu.codegen.recurrence.cells import Cell
 from webnn_py.device.on_wgpu.codegen.recurrence.problem import (
     BYTES,
     Recurrence,
     RecurrenceBuffers,
-    indented,
     kernel_of,
 )
 from webnn_py.device.on_wgpu.records.element import WIDTH
@@ -25,26 +24,26 @@ from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.variants import KernelVariant
 
 REGISTERS: Final = 16
-"""The most vec4s of the weight that an invocation keeps."""
+"""The most vec4s of the weight that an invocation keeps in registers."""
 
 KEPT: Final = 2**16
-"""The most elements of the weight that a workgroup keeps: as many as a processor of a large GPU has registers for."""
+"""The most elements of the weight that a workgroup keeps: those that fit into a large GPU's register file."""
 
 READ: Final = 2**16
-"""The most elements of a direction's weight that a workgroup reads in every step, rather than many workgroups do."""
+"""The most elements of a direction's weight that a single workgroup loads in every step."""
 
 ROWS: Final = 16
 MOST_TIMES: Final = 4
-"""With twice so many rows of a batch it may read twice as much, and so on up to so many times as much."""
+"""The limit :data:`READ` grows with each multiple of ``ROWS`` rows of the batch, up to ``MOST_TIMES`` times."""
 
 READ_IN_PHASES: Final = 2**17
-"""Likewise of a gru that resets first: more of it is expanded into other operators."""
+"""The limit in place of :data:`READ` for GRUs that reset before the product; larger ones are decomposed."""
 
 MOST_INVOCATIONS: Final = 1024
 
 
 def can_run_in_one_launch(hidden: int, batch: int, cell: Cell) -> bool:
-    """Whether any adapter's workgroup can take all steps, and does not read too much in each."""
+    """Return whether one workgroup per row can run all steps without loading too much in each."""
     many = min(max(1, batch // ROWS), MOST_TIMES)
     most = READ * many if len(cell.phases) == 1 else READ_IN_PHASES
     fits = len(cell.layout) * hidden * hidden <= most and batch <= MAX_WORKGROUPS
@@ -53,12 +52,12 @@ def can_run_in_one_launch(hidden: int, batch: int, cell: Cell) -> bool:
 
 @attrs.frozen
 class WorkgroupPlan:
-    """How a workgroup shares the rows of the weight out.
+    """The distribution of the rows of the weight among the invocations of a workgroup.
 
     Attributes:
-        parts: the pieces that a row is cut into, for as many invocations; a divisor of its vec4s.
-        turns: how many such pieces an invocation has.
-        invocations: of the workgroup.
+        parts: the pieces of a row, each for another invocation; a divisor of its vec4s.
+        turns: the pieces of an invocation.
+        invocations: the invocations of the workgroup.
         is_kept: whether the weight stays in registers.
     """
 
@@ -69,7 +68,7 @@ class WorkgroupPlan:
 
     @classmethod
     def of(cls, network: Recurrence, features: Features) -> WorkgroupPlan | None:
-        """The best plan; None where one workgroup has too little memory, or too much to do."""
+        """Return the best plan; None if a workgroup has too little memory or too much work."""
         most = min(features.max_invocations, MOST_INVOCATIONS)
         rows, vec4s = network.rows, network.vec4s
         fitting = [parts for parts in range(1, vec4s + 1) if vec4s % parts == 0 and parts * rows <= most]
@@ -87,7 +86,7 @@ class WorkgroupPlan:
 def emit_in_one_launch(
     lowering: Lowering, network: Recurrence, buffers: RecurrenceBuffers, plan: WorkgroupPlan
 ) -> None:
-    """Emit the kernel; a weight that it does not keep lies vec4 by vec4, [directions, vec4s, gates · hidden, 4]."""
+    """Emit the kernel; a weight that is not kept has the layout [directions, vec4s, gates · hidden, 4]."""
     states = network.cell.states
     reads = [
         (buffers.shares, "shares", "f32"),
@@ -105,7 +104,7 @@ def emit_in_one_launch(
 
 def _text(network: Recurrence, buffers: RecurrenceBuffers, plan: WorkgroupPlan) -> str:
     hidden, rows = network.hidden, network.rows
-    # Single elements, since a store of a vector's component may store the whole vector.
+    # Arrays of scalars, since a store to a component of a vector may store the whole vector.
     names = ["hidden", "gated"][: len(network.cell.phases)]
     states = [f"var<workgroup> {name}_state: array<f32, {network.vec4s * WIDTH}>;" for name in names]
     takes = [
@@ -140,7 +139,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 
 
 def _before(network: Recurrence, buffers: RecurrenceBuffers, plan: WorkgroupPlan) -> list[str]:
-    """The states before the first step, and what each invocation keeps."""
+    """Return the statements before the first step, which load the states and the weight."""
     lines = [
         f"var {name} = " + ("0.0;" if buffer is None else f"initial_{name}[state];")
         for name, buffer in zip(network.cell.states, buffers.initial, strict=True)
@@ -149,7 +148,7 @@ def _before(network: Recurrence, buffers: RecurrenceBuffers, plan: WorkgroupPlan
         lines.append("var update = 0.0;")
     lines.append("if (is_unit) { hidden_state[unit] = hidden; }")
     beyond = range(network.hidden, network.vec4s * WIDTH)
-    if beyond:  # a workgroup's memory begins with zeros, says WGSL, but not with Mesa's software Vulkan
+    if beyond:  # WGSL zero-initializes workgroup memory, but Mesa's software Vulkan does not
         names = ["hidden", "gated"][: len(network.cell.phases)]
         zeros = [f"{name}_state[{place}] = 0.0;" for name in names for place in beyond]
         lines.append(f"if (lane == 0u) {{ {' '.join(zeros)} }}")
@@ -162,7 +161,7 @@ def _before(network: Recurrence, buffers: RecurrenceBuffers, plan: WorkgroupPlan
     for turn in range(plan.turns):
         piece = f"lane + {turn * plan.invocations}u" if turn else "lane"
         if plan.turns * plan.invocations > pieces:
-            piece = f"min({piece}, {pieces - 1}u)"  # beyond the last, the last one again
+            piece = f"min({piece}, {pieces - 1}u)"  # clamped to the last piece
         lines += [
             f"let piece{turn} = {piece};",
             f"let row{turn} = piece{turn} % {network.rows}u;",
@@ -176,7 +175,7 @@ def _before(network: Recurrence, buffers: RecurrenceBuffers, plan: WorkgroupPlan
 
 
 def _step(network: Recurrence, buffers: RecurrenceBuffers, plan: WorkgroupPlan) -> list[str]:
-    """One step: the sums of every phase, and what the invocations of the state's elements make of them."""
+    """Return the statements of a step: the sums of each phase, then the cell for each element of the state."""
     cell = network.cell
     lines = [f"var x_{gate} = 0.0;" for gate in cell.layout]
     lines.append("if (is_unit) {")
@@ -199,7 +198,7 @@ def _step(network: Recurrence, buffers: RecurrenceBuffers, plan: WorkgroupPlan) 
 
 
 def _sums(network: Recurrence, plan: WorkgroupPlan, phase: int, gates: str) -> list[str]:
-    """The products of the invocations' pieces of rows, of the gates of a phase."""
+    """Return statements that compute the partial dot products of the invocations for the gates of a phase."""
     state = "gated_at" if phase else "hidden_at"
     each = network.vec4s // plan.parts
     lines: list[str] = []
@@ -221,7 +220,7 @@ def _sums(network: Recurrence, plan: WorkgroupPlan, phase: int, gates: str) -> l
 
 
 def _of_rows(network: Recurrence, turn: int, phase: int, gates: str, lines: list[str]) -> list[str]:
-    """Statements for the rows of some gates, which are the first ones or the last ones."""
+    """Guard statements so that they run for the rows of a phase's gates, the first or the last ones."""
     if len(gates) == len(network.cell.layout):
         return ["{", *(f"  {line}" for line in lines), "}"]
     edge = 2 * network.hidden

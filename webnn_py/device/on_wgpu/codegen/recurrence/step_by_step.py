@@ -1,7 +1,6 @@
-"""A recurrent network in a launch for each step, for one whose weight a single workgroup would read for too long.
+"""Recurrent networks with a launch per step, for weights that are too large for a single workgroup.
 
-All launches have one of two pipelines' bindings, there and back between two buffers of states, and read the number of
-their step from a buffer, so that neither text nor the number of pipelines grows with the number of steps.
+The states are double-buffered and the index of the step is read from a buffer, so that two kernels serve all steps.
 """
 
 from __future__ import annotations
@@ -9,61 +8,61 @@ from __future__ import annotations
 from typing import Final
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.on_wgpu.codegen.entry_point import MAX_WORKGROUPS, vec4_entry_point
-from webnn_py.device.on_wgpu.codegen.recurrence.problem import Recurrence, RecurrenceBuffers, indented, kernel_of
+from webnn_py.device.on_wgpu.codegen.entry_point import MAX_WORKGROUPS, indented, vec4_entry_point
+from webnn_py.device.on_wgpu.codegen.recurrence.problem import Recurrence, RecurrenceBuffers, kernel_of
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 
 LANES: Final = 32
-"""Invocations that go along a row of the weight."""
+"""The invocations that share a row of the weight."""
 
 APART: Final = LANES + 1
-"""How far apart their sums lie for two rows, so that those who add them up find them in different banks."""
+"""The row pitch of their sums in workgroup memory; odd, to avoid bank conflicts."""
 
 ADDED: Final = 8
-"""How many of these an invocation adds up; what comes out, those who compute the states add up."""
+"""The sums that an invocation reduces in the first of two steps."""
 
 UNITS: Final = 2
-"""Elements of the state that a workgroup computes."""
+"""The elements of the state that a workgroup computes."""
 
 BATCH: Final = 8
 """The most rows of the batch that a workgroup computes."""
 
 
 def can_run_step_by_step(hidden: int, batch: int) -> bool:
-    """Whether there are workgroups enough on any adapter."""
+    """Return whether a dispatch is within the limits of every adapter."""
     return max(-(-hidden // UNITS), -(-batch // BATCH)) <= MAX_WORKGROUPS
 
 
 def emit_step_by_step(lowering: Lowering, network: Recurrence, buffers: RecurrenceBuffers) -> None:
-    """Emit the launches; the weight lies row by row."""
+    """Emit the launches; the weight is row-major."""
     count = len(network.cell.states) * network.directions * network.batch * network.vec4s * WIDTH
     states = [lowering.scratch(MLOperandDescriptor("float32", (count,))) for _ in range(2)]
     numbers = [lowering.scratch(MLOperandDescriptor("uint32", (1,))) for _ in range(2)]
-    lowering.emit(_beginning(network, buffers, states[0], numbers[0]))
+    lowering.emit(_initial_kernel(network, buffers, states[0], numbers[0]))
     steps = [
-        _step(network, buffers, (states[turn], numbers[turn]), (states[1 - turn], numbers[1 - turn]))
+        _step_kernel(network, buffers, (states[turn], numbers[turn]), (states[1 - turn], numbers[1 - turn]))
         for turn in range(2)
     ]
     for number in range(network.steps):
         lowering.emit(steps[number % 2])
-    lowering.emit(_end(network, buffers, states[network.steps % 2]))
+    lowering.emit(_last_kernel(network, buffers, states[network.steps % 2]))
 
 
 def _width(network: Recurrence) -> int:
-    """The elements of a row of a state, padded."""
+    """Return the padded length of a row of a state."""
     return network.vec4s * WIDTH
 
 
 def _size(network: Recurrence) -> int:
-    """The elements of a state."""
+    """Return the number of elements of a state."""
     return network.directions * network.batch * _width(network)
 
 
-def _beginning(network: Recurrence, buffers: RecurrenceBuffers, states: Buffer, number: Buffer) -> Kernel:
-    """The states before the first step, padded with zeros, and the number of that step."""
+def _initial_kernel(network: Recurrence, buffers: RecurrenceBuffers, states: Buffer, number: Buffer) -> Kernel:
+    """Return the kernel that copies the initial states, zero-padded, and resets the index of the step."""
     reads = [
         (buffer, f"initial_{name}", "f32") for name, buffer in zip(network.cell.states, buffers.initial, strict=True)
     ]
@@ -76,24 +75,24 @@ def _beginning(network: Recurrence, buffers: RecurrenceBuffers, states: Buffer, 
             value = f"select(0.0, {name}[{place}], j % {width}u < {hidden}u)"
         at = f"{index * _size(network)}u + j"
         lines.append(f"for (var j = i; j < i + {WIDTH}u; j++) {{ states[{at}] = {value}; }}")
-    main, workgroups = vec4_entry_point(_size(network), indented(lines, 2))
+    main, workgroups = vec4_entry_point(_size(network), lines)
     writes = [(states, "states", "f32"), (number, "number", "u32")]
     return kernel_of(f"{network.label} (beginning)", reads, writes, main, workgroups)
 
 
-def _end(network: Recurrence, buffers: RecurrenceBuffers, states: Buffer) -> Kernel:
-    """The states after the last step, each where it is wanted."""
+def _last_kernel(network: Recurrence, buffers: RecurrenceBuffers, states: Buffer) -> Kernel:
+    """Return the kernel that copies the states after the last step to the outputs."""
     hidden, count = network.hidden, network.directions * network.batch * network.hidden
     writes = [(buffer, f"last_{name}", "f32") for name, buffer in zip(network.cell.states, buffers.last, strict=True)]
     lines = []
     for index, (_, name, _) in enumerate(writes):
         at = f"{index * _size(network)}u + j / {hidden}u * {_width(network)}u + j % {hidden}u"
         lines.append(f"for (var j = i; j < min(i + {WIDTH}u, {count}u); j++) {{ {name}[j] = states[{at}]; }}")
-    main, workgroups = vec4_entry_point(count, indented(lines, 2))
+    main, workgroups = vec4_entry_point(count, lines)
     return kernel_of(f"{network.label} (end)", [(states, "states", "f32")], writes, main, workgroups)
 
 
-def _step(
+def _step_kernel(
     network: Recurrence, buffers: RecurrenceBuffers, before: tuple[Buffer, Buffer], after: tuple[Buffer, Buffer]
 ) -> Kernel:
     reads = [
@@ -113,7 +112,7 @@ def _step(
 
 
 def _finishing(network: Recurrence, buffers: RecurrenceBuffers) -> list[str]:
-    """What follows the sums, of one element of the state."""
+    """Return the statements after the sums, for one element of the state."""
     cell, hidden = network.cell, network.hidden
     lines = [f"let s_{gate} = total({place * UNITS}u + inner, b);" for place, gate in enumerate(cell.layout)]
     lines += [
@@ -132,7 +131,7 @@ def _finishing(network: Recurrence, buffers: RecurrenceBuffers) -> list[str]:
 
 
 def _text(network: Recurrence, buffers: RecurrenceBuffers) -> str:
-    """A workgroup's rows lie gate by gate; its invocations add up pieces of rows, then elements, then compute."""
+    """Return the kernel of a step: partial dot products, their reduction in two steps, and the cell."""
     hidden, batch, rows = network.hidden, min(network.batch, BATCH), len(network.cell.layout) * UNITS
     invocations = LANES * rows
     last = network.batch - 1

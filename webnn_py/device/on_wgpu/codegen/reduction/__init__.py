@@ -1,1 +1,1 @@
-"""Reductions, scans, and what reads and writes whole rows."""
+"""Reductions, scans, and kernels that process whole rows."""

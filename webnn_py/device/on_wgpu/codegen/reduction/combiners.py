@@ -1,7 +1,7 @@
-"""What reductions combine: the variables that hold what has been seen so far, and how more comes to it.
+"""Combiners: the accumulators of reductions, and the statements that combine elements into them.
 
-Floats are combined in f32. What could overflow there although the result does not is combined twice, as it is and
-scaled down.
+Floats are accumulated in f32. Where that could overflow although the result does not, both the elements and scaled-down
+elements are accumulated.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ HIGHEST: Final = {"f32": float("inf"), "i32": 2**31 - 1, "u32": 2**32 - 1, "i64"
 LARGEST_FINITE: Final = (2 - 2**-23) * 2.0**127
 
 SUM_SCALE: Final = 32
-"""Floats divided by 2 to this power have a sum that does not overflow, as many as a buffer holds."""
+"""The power of two by which floats are divided so that a sum of a whole buffer does not overflow."""
 
 LARGE_SCALE: Final = 64
-"""Large floats are divided by 2 to this power before they are squared."""
+"""The power of two by which large floats are divided before they are squared."""
 
 SMALL_SCALE: Final = 86
-"""Small floats are multiplied by 2 to this power before: then the square of the least one, 2⁻¹⁴⁹, is no subnormal."""
+"""The power of two by which small floats are multiplied, so that the square of the least, 2⁻¹⁴⁹, is normal."""
 
 Item = Sequence[str]
-"""The variables that hold an element: one, or those of a partial result."""
+"""The variables of an element, or of a partial result."""
 
 Absorb = Callable[[Sequence[str], Sequence[Item], Sequence[str]], list[str]]
-"""(variables, elements, their positions in the row) → statements that combine the elements into the variables.
+"""(accumulators, elements, their indices in the row) → statements that combine the elements into the accumulators.
 
-The elements come in ascending order of their positions.
+The elements are in ascending order of their indices.
 """
 
 
 @attrs.frozen
 class Combiner:
-    """What is combined and how.
+    """A reduction operation.
 
     Attributes:
-        kinds: the types of the variables that hold what has been combined so far.
-        start: what they hold of no elements.
+        kinds: the types of the accumulators.
+        start: their initial values.
         absorb: combines elements into them.
-        merge: combines into them what another invocation has.
-        finish: the results, from the variables.
+        merge: combines the accumulators of another invocation into them.
+        finish: returns the results, given the accumulators.
     """
 
     kinds: tuple[str, ...]
@@ -57,11 +57,11 @@ class Combiner:
     finish: Callable[[Sequence[str]], list[str]]
 
     def without_finish(self) -> Combiner:
-        """The first of two steps: puts out the variables."""
+        """Return the first of two passes, whose results are the accumulators."""
         return attrs.evolve(self, finish=list)
 
     def of_partial_results(self) -> Combiner:
-        """The second of two steps: its elements are the variables of the first."""
+        """Return the second of two passes, whose elements are the accumulators of the first."""
 
         def absorb(variables: Sequence[str], items: Sequence[Item], _positions: Sequence[str]) -> list[str]:
             return [line for item in items for line in self.merge(variables, item)]
@@ -70,7 +70,7 @@ class Combiner:
 
 
 def tree(operator: str, values: Sequence[str]) -> str:
-    """Combine expressions by a function or an operator, as a balanced tree."""
+    """Return expressions combined by a function or an operator, as a balanced tree."""
     if len(values) == 1:
         return values[0]
     half = len(values) // 2
@@ -78,14 +78,14 @@ def tree(operator: str, values: Sequence[str]) -> str:
     return f"{operator}({left}, {right})" if operator.isidentifier() else f"({left} {operator} {right})"
 
 
-def folding(
+def fold(
     kind: str,
     operator: str,
     start: float,
     maps: Sequence[str] = ("{}",),
     finish: Callable[[Sequence[str]], str] = lambda variables: variables[0],
 ) -> Combiner:
-    """Combine by an operator what each of ``maps`` makes of the elements."""
+    """Return the reduction by an operator, with an accumulator for each of ``maps`` of the elements."""
 
     def absorb(variables: Sequence[str], items: Sequence[Item], _positions: Sequence[str]) -> list[str]:
         return [
@@ -109,15 +109,15 @@ def _bits(value: str) -> str:
 
 
 def nan_unless_finite(value: str, decisive: str) -> str:
-    """``value``, or NaN where ``decisive`` is infinite or NaN: compilers may take its difference from itself for 0."""
+    """Return ``value``, or NaN if ``decisive`` is not finite; compilers may fold x - x to 0, so bits are tested."""
     return f"bitcast<f32>(select(0x7fc00000u, bitcast<u32>({value}), {_bits(decisive)} < {_exponent(128)}))"
 
 
 def scaled_sum(finish: str, finish_scaled: str) -> Combiner:
-    """A sum, from which ``finish`` makes the result, or ``finish_scaled`` of the scaled one where it overflows.
+    """Return a sum whose result is ``finish`` of it or, if it overflows, ``finish_scaled`` of the scaled sum.
 
-    Elements that are too small to matter then are left out of the scaled one. They are scaled by their exponents:
-    factors may be moved behind the sum, or joined with those before it, and what should overflow would not.
+    The scaled sum omits elements that are too small to matter then. Elements are scaled through their exponents, as
+    compilers may move factors across the sum or combine them with others.
     """
     bits = "bitcast<u32>({0})"
     divided = f"select({bits} - {_powers(SUM_SCALE)}, {bits}, {_bits('{0}')} >= {_exponent(128)})"
@@ -127,18 +127,18 @@ def scaled_sum(finish: str, finish_scaled: str) -> Combiner:
         whole, reduced = finish.format(variables[0]), finish_scaled.format(variables[1])
         return f"select({whole}, {reduced}, {_bits(variables[0])} >= {_exponent(128)})"
 
-    return folding("f32", "+", 0, ("{}", scaled), choose)
+    return fold("f32", "+", 0, ("{}", scaled), choose)
 
 
 def _exponent(power: int) -> str:
-    """The bits of 2 to a power; of infinity for 128."""
+    """Return the bits of 2 to a power; of infinity for 128."""
     return f"{127 + power << 23:#x}u"
 
 
 def root_of_squares() -> Combiner:
-    """The root of a sum of squares, of which neither large nor small ones are lost.
+    """Return the root of a sum of squares, without overflow or underflow of large and small squares.
 
-    They are scaled by their exponents: with factors, what drivers make of the products may overflow or underflow.
+    Elements are scaled through their exponents: drivers may rearrange products with factors so that they overflow.
     """
     bits = _bits("{0}")
     is_large = f"{bits} >= {_exponent(48)} && {bits} <= {_exponent(128)}"
@@ -166,24 +166,24 @@ def root_of_squares() -> Combiner:
         result = f"select(bitcast<u32>({usual}), min({large}, {_exponent(128)}), {high} > 0.0)"
         return f"bitcast<f32>(select({result}, 0x7fc00000u, {_bits(middle)} > {_exponent(128)}))"
 
-    return folding("f32", "+", 0, maps, finish)
+    return fold("f32", "+", 0, maps, finish)
 
 
 def _root(value: str) -> str:
-    """The square root of what is not negative, but not of 0, which drivers may compute as 0 times infinity."""
+    """Return the square root of a nonnegative value, at least 2⁻¹²⁶: drivers may compute that of 0 as 0 · ∞."""
     return f"sqrt(max({value}, {literal(2.0**-126, 'f32')}))"
 
 
 def _powers(count: int) -> str:
-    """What to add to a float's bits to multiply it by 2 to this power."""
+    """Return the increment of a float's bits that multiplies it by 2 to a power."""
     return f"{count << 23:#x}u"
 
 
 def extreme(kind: str, function: str) -> Combiner:
-    """The highest or the lowest element; of floats also the highest bits without sign, which tell of NaN."""
+    """Return the maximum or minimum; floats also accumulate the highest magnitude bits, to detect NaN."""
     start = literal((LOWEST if function == "max" else HIGHEST)[kind], kind)
     if kind != "f32":
-        return folding(kind, f"{function}_{kind}", start=(LOWEST if function == "max" else HIGHEST)[kind])
+        return fold(kind, f"{function}_{kind}", start=(LOWEST if function == "max" else HIGHEST)[kind])
 
     def absorb(variables: Sequence[str], items: Sequence[Item], _positions: Sequence[str]) -> list[str]:
         values = [item[0] for item in items]
@@ -201,11 +201,11 @@ def extreme(kind: str, function: str) -> Combiner:
     return Combiner(("f32", "u32"), (start, "0u"), absorb, merge, finish)
 
 
-def place_of_extreme(kind: str, index_kind: str, *, highest: bool) -> Combiner:
-    """The position of the first of the elements with the highest or the lowest key, a number that orders them.
+def index_of_extreme(kind: str, index_kind: str, *, highest: bool) -> Combiner:
+    """Return argMax or argMin: the index of the first element with the highest or lowest key, which orders elements.
 
-    NaN is the most extreme of both. For the lowest, keys are not negated: in 64 bits NVIDIA's driver 580 loses how the
-    negation of a quotient wraps when it is to compare the bits of that, inverted.
+    NaN has the most extreme key for both. Keys are not negated for argMin, as NVIDIA's driver 580 miscompiles
+    comparisons of inverted bits of a negated 64-bit quotient that wraps.
     """
     more = ">" if highest else "<"
     if kind == "f32":
@@ -230,7 +230,7 @@ def place_of_extreme(kind: str, index_kind: str, *, highest: bool) -> Combiner:
             f"{best} = key; {place} = position; }} }}",
         ]
 
-    # Where nothing is more extreme than the start, everything equals it, and the first position is right.
+    # If no element is more extreme than the start, all equal it, and the first index is right.
     start = (literal((LOWEST if highest else HIGHEST)[key_kind], key_kind), "0u")
 
     def finish(variables: Sequence[str]) -> list[str]:
@@ -240,7 +240,7 @@ def place_of_extreme(kind: str, index_kind: str, *, highest: bool) -> Combiner:
 
 
 def log_sum_exp(finish: Callable[[Sequence[str]], list[str]]) -> Combiner:
-    """The highest element, at most the highest finite float, and the sum of the exponentials less it."""
+    """Return log-sum-exp, which accumulates the maximum, clamped to finite floats, and the scaled sum."""
     lowest, highest = literal(-LARGEST_FINITE, "f32"), literal(LARGEST_FINITE, "f32")
 
     def absorb(variables: Sequence[str], items: Sequence[Item], _positions: Sequence[str]) -> list[str]:
@@ -265,7 +265,7 @@ def log_sum_exp(finish: Callable[[Sequence[str]], list[str]]) -> Combiner:
 
 
 def moments(epsilon: str) -> Combiner:
-    """The mean, and what to multiply distances from it with; counts, means and squares of parts are merged."""
+    """Return the mean and the inverse standard deviation; counts, means and squares are merged pairwise."""
 
     def absorb(variables: Sequence[str], items: Sequence[Item], _positions: Sequence[str]) -> list[str]:
         values = [item[0] for item in items]
@@ -284,7 +284,7 @@ def moments(epsilon: str) -> Combiner:
             f"let part = select({other_count} / both, 0.0, both == 0.0);",
             f"let distance = {other_mean} - {mean};",
             f"let weight = {count} * part;",
-            "let apart = select(0.0, distance * distance * weight, weight > 0.0);",  # not infinity times 0
+            "let apart = select(0.0, distance * distance * weight, weight > 0.0);",  # avoids ∞ · 0
             f"{squares} = {squares} + ({other_squares} + apart);",
             f"{mean} = {mean} + distance * part;",
             f"{count} = both; }}",

@@ -1,4 +1,4 @@
-"""What kernels read and write: tensors as they lie, or as element-wise nodes make them of others."""
+"""The operands and targets of kernels: tensors, and fused element-wise nodes before and after the kernel."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STORED_AS: Final[dict[str, MLOperandDataType]] = {
     "i64": "int64",
     "u64": "uint64",
 }
-"""The data type in which values of a computing type are kept between two kernels."""
+"""The data type in which values of a compute type are stored between two kernels."""
 
 
 @attrs.frozen
@@ -33,9 +33,9 @@ class TensorOperand:
     """A tensor that a kernel reads.
 
     Attributes:
-        buffer: where it lies.
-        element: how its data type is stored.
-        layout: its elements, by the axes of the shape that the kernel works on.
+        buffer: the buffer.
+        element: the storage of its data type.
+        layout: its layout, broadcast to the shape that the kernel iterates over.
     """
 
     buffer: Buffer
@@ -44,22 +44,21 @@ class TensorOperand:
 
     @classmethod
     def of(cls, lowering: Lowering, value: Value) -> TensorOperand:
-        """A value as it lies."""
+        """Return the operand of a value."""
         place = lowering.place(value)
         return cls(place.buffer, lowering.element(value), place.layout)
 
     @property
     def data_type(self) -> MLOperandDataType:
-        """The data type."""
         return self.element.data_type
 
 
 @attrs.frozen
 class ScalarOperand:
-    """A number that stands for every element of a tensor.
+    """A tensor whose elements are all one number.
 
     Attributes:
-        text: the number, as WGSL.
+        text: the WGSL literal.
     """
 
     text: str
@@ -67,11 +66,11 @@ class ScalarOperand:
 
 @attrs.frozen
 class SummedOperand:
-    """A product that lies in parts, which are added up where a kernel reads it.
+    """A split-K product whose partial sums are added up by the kernel that reads it.
 
     Attributes:
-        parts: the parts, of float32.
-        element: how the product would be stored: to that it is rounded.
+        parts: the partial sums, in float32.
+        element: the storage of the product's data type, to which sums are rounded.
     """
 
     parts: tuple[TensorOperand, ...]
@@ -79,7 +78,7 @@ class SummedOperand:
 
     @classmethod
     def of(cls, lowering: Lowering, sums: PartialSums) -> SummedOperand:
-        """What a product has left."""
+        """Return the operand of a product's partial sums."""
         float32 = lowering.features.element("float32")
         shape = sums.product.descriptor.shape
         layouts = (attrs.evolve(Layout.dense(shape), offset=part * sums.distance) for part in range(sums.parts))
@@ -89,12 +88,12 @@ class SummedOperand:
 
 @attrs.frozen
 class FusedOperand:
-    """A tensor that element-wise nodes make of others, where a kernel reads it.
+    """A tensor that fused element-wise nodes compute as a kernel loads it.
 
     Attributes:
         fused: the nodes.
-        terms: what they read.
-        layout: how most of that lies, so that it is read as it lies best.
+        terms: their operands.
+        layout: the layout of the full-size operands, by which the kernel chooses its loads.
     """
 
     fused: ElementwiseFunction
@@ -103,20 +102,20 @@ class FusedOperand:
 
 
 KernelOperand = TensorOperand | ScalarOperand | SummedOperand | FusedOperand
-"""What a kernel may read."""
+"""An operand of a kernel."""
 
 
 def read_or_fuse(lowering: Lowering, value: Value, spare_buffers: int) -> TensorOperand | FusedOperand:
-    """A value that a kernel reads, and reads once: computed there, where nothing else needs it.
+    """Return the operand of a value that a kernel reads once, with the nodes fused that compute only it.
 
     Args:
-        lowering: the walk.
-        value: the operand that the operator's entry says is computed.
-        spare_buffers: what the kernel can bind for it.
+        lowering: the lowering.
+        value: the operand that the operator's entry declares as fusible.
+        spare_buffers: the buffers that the kernel can bind for it.
     """
     sums = lowering.left(value)
     if sums is not None:
-        return _added_up(lowering, value, sums, spare_buffers)
+        return _with_partial_sums(lowering, value, sums, spare_buffers)
     last = lowering.deferred(value)
     is_fused = last is not None and KernelVariant.OPERAND_FUSION.is_on
     fused = ElementwiseFunction.of(lowering, last, is_stored=False) if last is not None and is_fused else None
@@ -132,8 +131,10 @@ def read_or_fuse(lowering: Lowering, value: Value, spare_buffers: int) -> Tensor
     return FusedOperand(fused, terms, wide.pop() if len(wide) == 1 else Layout.dense(shape))
 
 
-def _added_up(lowering: Lowering, value: Value, sums: PartialSums, spare_buffers: int) -> TensorOperand | FusedOperand:
-    """What element-wise nodes make of a product that lies in parts."""
+def _with_partial_sums(
+    lowering: Lowering, value: Value, sums: PartialSums, spare_buffers: int
+) -> TensorOperand | FusedOperand:
+    """Return the operand of element-wise nodes behind a split-K product."""
     assert isinstance(value, Output)  # noqa: S101 - a product's node or one behind it returns it
     fused = ElementwiseFunction.of(lowering, value.node, sums.product, is_stored=False)
     _, *others = fused.leaves
@@ -145,17 +146,17 @@ def _added_up(lowering: Lowering, value: Value, sums: PartialSums, spare_buffers
 
 
 def _is_packed(value: Value) -> bool:
-    """Whether two elements lie in a byte, of which only element-wise kernels know."""
+    """Return whether a value has 4-bit elements, which only element-wise kernels load."""
     return value.descriptor.data_type in FOUR_BITS
 
 
 def _bound(values: Sequence[Value]) -> set[Value]:
-    """Those of some values that take a buffer."""
+    """Return the values that need a buffer."""
     return {value for value in values if constant_scalar(value) is None}
 
 
 def _term(lowering: Lowering, value: Value, shape: tuple[int, ...]) -> TensorOperand | ScalarOperand:
-    """A value that is broadcast to a shape."""
+    """Return the operand of a value that is broadcast to a shape."""
     element = lowering.element(value)
     number = constant_scalar(value)
     if number is not None:
@@ -166,13 +167,13 @@ def _term(lowering: Lowering, value: Value, shape: tuple[int, ...]) -> TensorOpe
 
 @attrs.frozen
 class FusedEpilogue:
-    """The element-wise nodes behind an operator that its kernel computes before it stores.
+    """The element-wise nodes that are fused behind an operator.
 
     Attributes:
-        computed: how the operator's own result would be stored.
-        fused: the nodes; what they read first is that.
-        terms: what they read besides.
-        shape: the shape of all these.
+        computed: the storage of the operator's own result.
+        fused: the nodes; their first parameter is that result.
+        terms: their other operands.
+        shape: the shape of all of them.
     """
 
     computed: Element
@@ -186,9 +187,9 @@ class StoreTarget:
     """A dense tensor that a kernel writes.
 
     Attributes:
-        buffer: where it goes.
-        element: how its data type is stored.
-        epilogue: what is computed of the results before they are stored; None if nothing is.
+        buffer: the buffer.
+        element: the storage of its data type.
+        epilogue: the nodes that are applied before the store; None if there are none.
     """
 
     buffer: Buffer
@@ -197,17 +198,17 @@ class StoreTarget:
 
     @classmethod
     def of(cls, lowering: Lowering, value: Value) -> StoreTarget:
-        """A value that an operator puts out."""
+        """Return the target of an operator's output."""
         return cls(lowering.target(value), lowering.element(value))
 
     @classmethod
     def with_epilogue(cls, lowering: Lowering, value: Value, own_buffers: int) -> StoreTarget:
-        """What element-wise nodes that alone read it make of a value, if there are any; otherwise the value.
+        """Return the target of an operator's output, with the element-wise nodes fused that alone read it.
 
         Args:
-            lowering: the walk.
-            value: what the operator puts out.
-            own_buffers: so many the kernel that writes the target binds otherwise, the target among them.
+            lowering: the lowering.
+            value: the operator's output.
+            own_buffers: the buffers that the kernel binds without the epilogue, including the target.
         """
         last = lowering.epilogue(value, lowering.features.max_storage_buffers - own_buffers)
         if last is None:
@@ -219,27 +220,27 @@ class StoreTarget:
 
     @classmethod
     def between(cls, lowering: Lowering, kind: str, count: int) -> StoreTarget:
-        """Memory for ``count`` values of a computing type, from one kernel of an operator to the next."""
+        """Allocate an intermediate of ``count`` values of a compute type, between two kernels of an operator."""
         element = lowering.features.element(STORED_AS[kind])
         return cls(Buffer("block", count * (8 if kind in ("i64", "u64") else 4)), element)
 
     @property
     def terms(self) -> tuple[TensorOperand | ScalarOperand, ...]:
-        """What is read for what is computed of the results."""
+        """The operands of the epilogue."""
         return () if self.epilogue is None else self.epilogue.terms
 
     @property
     def epilogue_buffers(self) -> int:
-        """How many buffers are bound for what is computed of the results."""
+        """The number of buffers that the epilogue binds."""
         return 0 if self.epilogue is None else len(_bound(self.epilogue.fused.leaves[1:]))
 
     def operand(self, shape: Sequence[int]) -> TensorOperand:
-        """What was written, to be read again with this shape."""
+        """Return the written tensor as an operand of this shape."""
         return TensorOperand(self.buffer, self.element, Layout.dense(shape))
 
 
 def label_of(node: Node, source: TensorOperand | FusedOperand, target: StoreTarget) -> str:
-    """The operator, its data type, and the operators before and behind it that its kernels compute."""
+    """Return the label of an operator's kernels: it, its data type, and the operators fused before and behind it."""
     words = [source.fused.label] if isinstance(source, FusedOperand) else []
     words.append(f"{node.operator.spec_name} {next(iter(node.inputs)).descriptor.data_type}")
     if target.epilogue is not None:

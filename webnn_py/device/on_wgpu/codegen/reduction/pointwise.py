@@ -1,4 +1,4 @@
-"""Kernels that compute each element from the elements beside it of any layouts."""
+"""Kernels that compute each element from the same element of operands of any layout."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def emit_pointwise(
     compute: Callable[..., str],
     target: StoreTarget,
 ) -> None:
-    """Write one kernel.
+    """Emit one kernel.
 
     Args:
-        lowering: where to.
+        lowering: the lowering.
         label: the operator and its data types.
-        operands: tensors whose layouts are of ``shape``.
+        operands: tensors whose layouts have ``shape``.
         shape: the shape of the output.
-        compute: makes an expression for an element of the output from variables with those of the operands.
-        target: where the output goes.
+        compute: (a variable of each operand) → an expression for the output element.
+        target: the output.
     """
     writer = KernelWriter(lowering, label)
     rows = ReductionRows(shape, ())
@@ -38,12 +38,12 @@ def emit_pointwise(
     writer.add(f"let four = group * {WORKGROUP}u + t;", f"if (four >= {vec4s}u) {{ return; }}")
     vector: VectorAxis = "none" if count % WIDTH else "across"
     places = ["four"]
-    if vector == "none":  # beyond the last element, the last one
+    if vector == "none":  # indices beyond the end are clamped
         places = [writer.let(f"min(four * {WIDTH}u + {component}u, {count - 1}u)", "at") for component in range(WIDTH)]
     loaded = [writer.read_flat(operand, shape, vector, places) for operand in operands]
-    beside = [writer.read_flat(term, shape, vector, places) for term in target.terms]
+    terms = [writer.read_flat(term, shape, vector, places) for term in target.terms]
     results = [writer.let(compute(*items)) for items in zip(*loaded, strict=True)]
-    values = writer.stored(target, results, beside)
+    values = writer.stored(target, results, terms)
     flat = (
         rows.view(Layout.dense(shape))
         if count % WIDTH == 0

@@ -1,6 +1,6 @@
-"""Reductions: one kernel where there are enough outputs, two where their elements must be shared out.
+"""Reductions: one kernel if there are enough outputs, otherwise two, the first of which reduces pieces of rows.
 
-Sums are added up in many short chains that are then added in a tree: no chain is longer than a few hundred elements.
+Sums are accumulated in many short chains, of at most a few hundred elements, which are then added in a tree.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from webnn_py.device.on_wgpu.codegen.reduction.rows import (
     RowsView,
     VectorAxis,
     choose_vector,
-    lies_across,
+    is_interleaved,
 )
 from webnn_py.device.on_wgpu.codegen.reduction.workgroup import ReductionWorkgroup
 from webnn_py.device.on_wgpu.codegen.reduction.writer import KernelWriter, store_expression
@@ -27,33 +27,33 @@ from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 
 INVOCATIONS: Final = 2**18
-"""So many invocations keep the largest GPU busy."""
+"""The invocations that keep the largest GPU busy."""
 
 WORTH_SHARING: Final = 2**16
-"""With fewer loads than this there is no point in giving several to one invocation."""
+"""The total loads from which an invocation should have several."""
 
 FEWEST_LOADS: Final = 4
-"""What an invocation should load at least, when there is enough, so that combining is a small part of its work."""
+"""The least loads of an invocation, if there are enough, so that merging is a small part of the work."""
 
 MOST_LOADS: Final = 32
-"""Up to so many loads to an invocation, one kernel is faster than two."""
+"""The loads per invocation up to which one kernel is faster than two."""
 
 UNROLLED: Final = {"along": 4, "across": 4, "none": 8}
-"""How many loads are under way at once."""
+"""The number of loads in flight per invocation."""
 
 SEGMENT: Final = {"along": 8, "across": 16, "none": 32}
-"""How many neighbouring invocations should read neighbouring units: whole lines of the cache."""
+"""The number of adjacent invocations that should load adjacent units, to use whole cache lines."""
 
 
 @attrs.frozen
 class ReductionPlan:
-    """How the work on a tensor is shared out.
+    """The distribution of a reduction.
 
     Attributes:
-        vector: which way four neighbours lie that are read at once.
-        workgroup: how its invocations share the work.
-        length: how many units of a row a workgroup combines.
-        pieces: into how many pieces of this length rows are cut.
+        vector: the axis of the vec4s that are loaded.
+        workgroup: the arrangement of a workgroup's invocations.
+        length: the units of a row that a workgroup reduces.
+        pieces: the number of pieces of this length per row.
     """
 
     vector: VectorAxis
@@ -63,22 +63,22 @@ class ReductionPlan:
 
     @classmethod
     def of(cls, rows: ReductionRows, view: RowsView, *, packed: bool) -> ReductionPlan:
-        """Share out a tensor.
+        """Choose the distribution.
 
         Args:
             rows: the rows.
-            view: how the operand lies.
+            view: the operand as rows.
             packed: whether outputs can only be stored four at a time.
         """
         vector = choose_vector(view)
         outputs, units = rows.units(vector)
         fewest = FEWEST_LOADS if outputs * units >= WORTH_SHARING else 1
         most = power_of_two(units / fewest)
-        if vector == "along":  # neighbours should read neighbours, if they have nothing else to read
+        if vector == "along":  # loads should coalesce, even with few per invocation
             most = max(most, min(SEGMENT[vector], power_of_two(units)))
         wanted = INVOCATIONS / outputs
-        side_by_side = lies_across(view)
-        if side_by_side:
+        interleaved = is_interleaved(view)
+        if interleaved:
             limit = WORKGROUP // min(SEGMENT[vector], power_of_two(outputs))
         else:
             limit = WORKGROUP
@@ -91,11 +91,11 @@ class ReductionPlan:
             length = units
             if packed and vector != "across":
                 along = min(along, WORKGROUP // WIDTH)
-        return cls(vector, ReductionWorkgroup(WORKGROUP // along, along, not side_by_side), length, -(-units // length))
+        return cls(vector, ReductionWorkgroup(WORKGROUP // along, along, not interleaved), length, -(-units // length))
 
 
 def power_of_two(number: float) -> int:
-    """The lowest power of two that is no less."""
+    """Return the least power of two that is not below a number."""
     return 1 << max(0, math.ceil(number) - 1).bit_length()
 
 
@@ -107,15 +107,15 @@ def emit_reduction(
     reduction: Combiner,
     targets: Sequence[StoreTarget],
 ) -> None:
-    """Write the kernels of a reduction.
+    """Emit the kernels of a reduction.
 
     Args:
-        lowering: where to.
+        lowering: the lowering.
         label: the operator and its data types.
-        operands: the tensor, or the tensors of the variables of partial results; all of one layout.
-        rows: what is combined.
-        reduction: how.
-        targets: where the results go, one for each of ``reduction.finish``.
+        operands: the tensor, or the accumulators of partial results; all of one layout.
+        rows: the rows to reduce.
+        reduction: the operation.
+        targets: the outputs, one for each result of ``reduction.finish``.
     """
     packed = any(target.element.per_one > 1 for target in targets)
     plan = ReductionPlan.of(rows, rows.view(operands[0].layout), packed=packed)
@@ -138,7 +138,7 @@ def emit_reduction_pass(
     plan: ReductionPlan,
     targets: Sequence[StoreTarget],
 ) -> None:
-    """Write one kernel, which reduces pieces of rows; results lie by piece, then by output."""
+    """Emit one kernel, which reduces pieces of rows; results have the layout [pieces, outputs]."""
     ReductionPass(KernelWriter(lowering, label), operands, rows, reduction, plan).write(targets)
 
 
@@ -164,7 +164,6 @@ class ReductionPass:
         self._sets: list[list[str]] = []
 
     def write(self, targets: Sequence[StoreTarget]) -> None:
-        """Write the kernel that fills ``targets``."""
         writer, workgroup, reduction = self._writer, self._workgroup, self._reduction
         workgroup.place(writer)
         writer.add(f"let place = group * {workgroup.across}u + x;", f"let output = min(place, {self._outputs - 1}u);")
@@ -200,7 +199,7 @@ class ReductionPass:
             self._absorb_rest(unrolled - 1, end, sure=0)
 
     def _absorb_rest(self, loads: int, end: str, sure: int) -> None:
-        """Absorb up to ``loads`` units, of which only the first ``sure`` are surely there; load them all at once."""
+        """Absorb up to ``loads`` units, of which only the first ``sure`` are known to be in bounds; load all first."""
         writer = self._writer
         units = [self._unit(number) for number in range(loads)]
         loaded = [
@@ -217,7 +216,7 @@ class ReductionPass:
         return self._writer.let(f"unit + {number * self._workgroup.along}u", "unit") if number else "unit"
 
     def _load(self, unit: str) -> tuple[list[Item], list[str]]:
-        """The elements of a unit, and their positions in the row."""
+        """Return the elements of a unit, and their indices in the row."""
         columns = [read("output", unit) for read in self._readers]
         if self._vector == "along":
             positions = [f"({unit} * {WIDTH}u + {component}u)" for component in range(WIDTH)]
@@ -244,7 +243,7 @@ class ReductionPass:
         writer.add(f"if (y == 0u && place < {self._outputs}u) {{")
         at = f"depth * {self._outputs}u + place" if self._pieces > 1 else "place"
         for number, target in enumerate(targets):
-            values = writer.stored(target, [result[number] for result in results], self._beside(target, ["place"]))
+            values = writer.stored(target, [result[number] for result in results], self._terms(target, ["place"]))
             if self._vector == "across":
                 writer.add(f"{writer.writes(target, target.element.vec4)}[{at}] = {target.element.pack(values)};")
             else:
@@ -252,15 +251,15 @@ class ReductionPass:
                 writer.add(f"{writer.writes(target, target.element.one)}[{at}] = {value};")
         writer.add("}")
 
-    def _beside(self, target: StoreTarget, places: Sequence[str]) -> list[list[str]]:
-        """Name the elements of each of the target's terms that lie where these outputs, or vec4s of them, go."""
+    def _terms(self, target: StoreTarget, places: Sequence[str]) -> list[list[str]]:
+        """Load the elements of the epilogue's operands for these outputs, or vec4s of outputs."""
         if target.epilogue is None:
             return []
         vector: VectorAxis = "across" if self._vector == "across" else "none"
         return [self._writer.read_flat(term, target.epilogue.shape, vector, places) for term in target.terms]
 
     def _store_packed(self, results: Sequence[str], targets: Sequence[StoreTarget]) -> None:
-        """Hand the workgroup's outputs to invocations that pack four of them; the last ones may be repeated."""
+        """Pass the workgroup's outputs to invocations that pack four each, with indices clamped to the last output."""
         writer, across = self._writer, self._workgroup.across
         for number, (result, target) in enumerate(zip(results, targets, strict=True)):
             kind = (target.element if target.epilogue is None else target.epilogue.computed).compute
@@ -271,5 +270,5 @@ class ReductionPass:
             writer.add(f"if (t < {across // WIDTH}u && four < {vec4s}u) {{")
             places = [f"min(four * {WIDTH}u + {component}u, {self._outputs - 1}u)" for component in range(WIDTH)]
             values = [f"{array}[t * {WIDTH}u + {component}u]" for component in range(WIDTH)]
-            values = writer.stored(target, values, self._beside(target, places))
+            values = writer.stored(target, values, self._terms(target, places))
             writer.add(f"{writer.writes(target, target.element.vec4)}[four] = {target.element.pack(values)};", "}")

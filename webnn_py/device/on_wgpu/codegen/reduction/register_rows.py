@@ -1,4 +1,4 @@
-"""Kernels that read their rows once, keep them in registers while they are reduced, and write them once."""
+"""Kernels that load rows once, keep them in registers while they reduce and transform them, and store them once."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Final
 import attrs
 
 from webnn_py.device.on_wgpu.codegen.entry_point import MAX_WORKGROUPS, WORKGROUP
-from webnn_py.device.on_wgpu.codegen.reduction.combiners import folding, tree
+from webnn_py.device.on_wgpu.codegen.reduction.combiners import fold, tree
 from webnn_py.device.on_wgpu.codegen.reduction.operands import KernelOperand, StoreTarget
 from webnn_py.device.on_wgpu.codegen.reduction.reduce import SEGMENT, power_of_two
-from webnn_py.device.on_wgpu.codegen.reduction.rows import ReductionRows, VectorAxis, choose_vector, lies_across
+from webnn_py.device.on_wgpu.codegen.reduction.rows import ReductionRows, VectorAxis, choose_vector, is_interleaved
 from webnn_py.device.on_wgpu.codegen.reduction.workgroup import ReductionWorkgroup
 from webnn_py.device.on_wgpu.codegen.reduction.writer import KernelWriter
 from webnn_py.device.on_wgpu.records.element import WIDTH
@@ -21,28 +21,28 @@ from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.variants import KernelVariant
 
 KEPT: Final = {"along": 8, "across": 8, "none": 32}
-"""How many units an invocation keeps at most: more values would not fit into registers."""
+"""The most units that an invocation keeps in registers."""
 
 LOADS: Final = {"along": 4, "across": 4, "none": 8}
-"""How many units an invocation should keep."""
+"""The preferred number of units of an invocation."""
 
 BUSY_INVOCATIONS: Final = 2**16
-"""With fewer invocations than this, each keeps fewer units."""
+"""The invocations below which each keeps fewer units."""
 
 NARROWEST: Final = 4
-"""Where rows lie side by side, at least the inverse of this part of a segment must be read at once."""
+"""The divisor of a segment that gives the least adjacent units to load at once, if rows are interleaved."""
 
 RegisterGrid = list[list[str]]
-"""Variables with the elements that an invocation keeps: for each of its units, the one or the four of them."""
+"""The variables of the elements that an invocation keeps: for each of its units, one or four."""
 
 
 @attrs.frozen
 class RegisterRowsPlan:
-    """How rows are shared out.
+    """The distribution of rows among invocations.
 
     Attributes:
-        vector: which way four neighbours lie that are read and written at once.
-        workgroup: how its invocations share the work.
+        vector: the axis of the vec4s that are loaded and stored.
+        workgroup: the arrangement of a workgroup's invocations.
         loads: the units of a row that an invocation keeps.
     """
 
@@ -52,11 +52,11 @@ class RegisterRowsPlan:
 
     @classmethod
     def of(cls, rows: ReductionRows, features: Features, *, packed: bool) -> RegisterRowsPlan | None:
-        """Share out rows of a dense output, or None where they are too long or lie badly.
+        """Choose the distribution of the rows of a dense output; None if they are too long or too interleaved.
 
         Args:
             rows: the rows.
-            features: what the adapter has.
+            features: the adapter's features and limits.
             packed: whether elements can only be stored four at a time.
         """
         view = rows.view(Layout.dense(rows.shape))
@@ -64,25 +64,25 @@ class RegisterRowsPlan:
         if (packed and vector == "none") or not KernelVariant.REGISTER_ROWS.is_on:
             return None
         outputs, units = rows.units(vector)
-        side_by_side = lies_across(view)
-        across = min(SEGMENT[vector] if side_by_side else 1, power_of_two(outputs))
+        interleaved = is_interleaved(view)
+        across = min(SEGMENT[vector] if interleaved else 1, power_of_two(outputs))
         fewest = power_of_two(units / KEPT[vector])
         while across > 1 and fewest * across > features.max_invocations:
             across //= 2
-        if fewest * across > features.max_invocations or (side_by_side and across * NARROWEST < SEGMENT[vector]):
+        if fewest * across > features.max_invocations or (interleaved and across * NARROWEST < SEGMENT[vector]):
             return None
         along = power_of_two(units / LOADS[vector])
         if outputs * along < BUSY_INVOCATIONS:
             along = power_of_two(min(units, BUSY_INVOCATIONS / outputs))
-        if not side_by_side:
+        if not interleaved:
             along = max(along, min(SEGMENT[vector], power_of_two(units)))
         along = max(fewest, min(along, max(1, WORKGROUP // across)))
-        workgroup = ReductionWorkgroup(max(across, WORKGROUP // along), along, not side_by_side)
+        workgroup = ReductionWorkgroup(max(across, WORKGROUP // along), along, not interleaved)
         return cls(vector, workgroup, -(-units // along))
 
 
 class RegisterRows:
-    """A kernel of this kind while it is written."""
+    """Writes such a kernel."""
 
     def __init__(self, lowering: Lowering, label: str, rows: ReductionRows, plan: RegisterRowsPlan) -> None:
         self.writer = KernelWriter(lowering, label)
@@ -102,17 +102,17 @@ class RegisterRows:
             self._units[-1] = writer.let(f"min({self._beyond}, {self._units_of_row - 1}u)", "unit")
 
     def read(self, source: KernelOperand) -> RegisterGrid:
-        """Read what an operand has beside the rows; beyond their end, their last elements once more."""
+        """Load the units of an operand; indices beyond the end of a row are clamped."""
         read = self.writer.reader(source, self._rows, self._vector)
         return [read("output", unit) for unit in self._units]
 
     def map(self, compute: Callable[..., str], *grids: RegisterGrid, zero_beyond: bool = False) -> RegisterGrid:
-        """Compute something from each element.
+        """Apply a function to each element.
 
         Args:
-            compute: makes an expression from the number of the invocation's output and variables with the elements.
+            compute: (the index of the invocation's output, a variable of each grid) → an expression.
             grids: the elements.
-            zero_beyond: whether the result beyond the end is to be 0.
+            zero_beyond: whether results beyond the end of a row become 0.
         """
         result = []
         for number, units in enumerate(zip(*grids, strict=True)):
@@ -124,31 +124,31 @@ class RegisterRows:
         return result
 
     def combine(self, operator: str, grid: RegisterGrid) -> list[str]:
-        """Combine whole rows by "+" or "max"; the results for each of the invocation's outputs."""
+        """Reduce whole rows by "+" or "max"; return the results for each of the invocation's outputs."""
         sets = WIDTH if self._vector == "across" else 1
         values = [
             [item for unit in grid for item in (unit[component : component + 1] if sets > 1 else unit)]
             for component in range(sets)
         ]
         variables = [[self.writer.var(tree(operator, names))] for names in values]
-        merge = folding("f32", operator, 0).merge
+        merge = fold("f32", operator, 0).merge
         self._workgroup.combine(self.writer, ["f32"], variables, merge, everywhere=True)
         return [name for names in variables for name in names]
 
     def let(self, expressions: Sequence[str]) -> list[str]:
-        """Name what has been computed for each of the invocation's outputs."""
+        """Name an expression for each of the invocation's outputs."""
         return [self.writer.let(expression) for expression in expressions]
 
     def write(self, grid: RegisterGrid, target: StoreTarget) -> None:
-        """Write the results and finish the kernel."""
+        """Store the results and emit the kernel."""
         view = self._rows.view(Layout.dense(self._rows.shape))
         writer, across = self.writer, self._workgroup.across
         groups = -(-self._outputs // across)
-        # Where one dimension has not enough workgroups for all, there are some too many.
+        # A dispatch of two dimensions may have excess workgroups.
         guarded = self._outputs % across != 0 or groups > MAX_WORKGROUPS
-        beside = [self.read(term) for term in target.terms]
+        terms = [self.read(term) for term in target.terms]
         for number, (unit, results) in enumerate(zip(self._units, grid, strict=True)):
-            values = writer.stored(target, results, [units[number] for units in beside])
+            values = writer.stored(target, results, [units[number] for units in terms])
             conditions = [f"place < {self._outputs}u"] if guarded else []
             if number == len(self._units) - 1 and not self._last_is_sure:
                 conditions.append(f"{self._beyond} < {self._units_of_row}u")

@@ -1,7 +1,7 @@
-"""Tensors seen as rows: for each output, the elements that are combined into it.
+"""Tensors as rows: a row has the elements that are reduced to one output.
 
-The axes of a shape are in two groups, those that the outputs keep and those that are reduced, wherever they stand: an
-element lies at the sum of two layouts, one of the output's number and one of the number of the element in its row.
+The axes of a shape are either kept or reduced, in any order. The offset of an element is the sum of two layouts: that
+of the output's index, and that of the element's index in its row.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.layout import Layout
 
 VectorAxis = Literal["along", "across", "none"]
-"""Which way four neighbours lie: elements of one row, four rows beside each other, or a unit is one element."""
+"""The axis of a kernel's vec4s: along a row, across four rows, or none where units are single elements."""
 
 NEIGHBOURS: Final = 16
-"""So many neighbouring elements are a piece of memory that is worth reading at once."""
+"""The adjacent elements that are worth loading together."""
 
 
 @attrs.frozen
 class ReductionRows:
-    """How the axes of a shape are grouped.
+    """A shape with kept and reduced axes.
 
     Attributes:
         shape: the shape.
@@ -36,32 +36,32 @@ class ReductionRows:
 
     @property
     def kept(self) -> tuple[int, ...]:
-        """The other axes."""
+        """The axes that are not reduced."""
         return tuple(axis for axis in range(len(self.shape)) if axis not in self.reduced)
 
     @property
     def outputs(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return math.prod(self.shape[axis] for axis in self.kept)
 
     @property
     def count(self) -> int:
-        """How many elements a row has."""
+        """The number of elements of a row."""
         return math.prod(self.shape[axis] for axis in self.reduced)
 
     def units(self, vector: VectorAxis) -> tuple[int, int]:
-        """How many rows, and elements of a row, when vec4s count as one."""
+        """Return the number of rows, and of elements per row, in units of vec4s along ``vector``."""
         return (
             self.outputs // WIDTH if vector == "across" else self.outputs,
             self.count // WIDTH if vector == "along" else self.count,
         )
 
     def view(self, layout: Layout) -> RowsView:
-        """See a tensor of this shape as rows."""
+        """Return a tensor of this shape as rows."""
         return RowsView(layout.permute(self.kept), attrs.evolve(layout.permute(self.reduced), offset=0))
 
-    def beside(self, layout: Layout) -> Layout:
-        """Lay a tensor that has one value for each output beside the whole shape."""
+    def broadcast(self, layout: Layout) -> Layout:
+        """Broadcast a tensor with one value per output to the whole shape."""
         strides = [0] * len(self.shape)
         for axis, stride in zip(self.kept, layout.strides, strict=True):
             strides[axis] = stride
@@ -70,12 +70,12 @@ class ReductionRows:
 
 @attrs.frozen
 class RowsView:
-    """Where elements lie, by output and by position in the row; the first layout has the offset.
+    """The layout of a tensor, by output and by index in the row.
 
     Attributes:
-        kept: the layout of the kept axes.
+        kept: the layout of the kept axes, with the offset.
         reduced: the layout of the reduced axes.
-        backwards: of a view of vec4s, whether each vec4 is to be read from its end.
+        backwards: for a view of vec4s, whether the components of each are in reverse order.
     """
 
     kept: Layout
@@ -83,14 +83,14 @@ class RowsView:
     backwards: bool = False
 
     def index(self, output: str, position: str) -> str:
-        """A WGSL expression (u32) for where an element lies."""
+        """Return a WGSL expression (u32) for the offset of an element."""
         kept, reduced = self.kept.index(output), self.reduced.index(position)
         if reduced == "0u":
             return kept
         return reduced if kept == "0u" else f"({kept}) + ({reduced})"
 
     def vec4s(self, vector: VectorAxis) -> RowsView | None:
-        """The same in vec4s, each of which lies whole and aligned; None where they do not."""
+        """Return the view in units of vec4s along ``vector``; None if they are not whole and aligned."""
         if vector == "none":
             return None
         cut, other = (self.kept, self.reduced) if vector == "across" else (self.reduced, self.kept)
@@ -98,7 +98,7 @@ class RowsView:
         if not cut.shape or cut.shape[-1] % WIDTH or abs(cut.strides[-1]) != 1:
             return None
         backwards = cut.strides[-1] == -1
-        # A vec4 that is read from its end has its lowest element three places before its first.
+        # The lowest element of a reversed vec4 is three elements before its first.
         offset = self.kept.offset - (WIDTH - 1) * backwards
         if any(number % WIDTH for number in (*cut.strides[:-1], *other.strides, offset)):
             return None
@@ -108,7 +108,7 @@ class RowsView:
         return RowsView(attrs.evolve(kept, offset=offset // WIDTH), reduced, backwards)
 
     def is_one(self, vector: VectorAxis) -> bool:
-        """Whether the elements of every vec4 are one and the same."""
+        """Return whether the four elements of every vec4 are the same (broadcast)."""
         layout = self.kept if vector == "across" else self.reduced
         merged = layout.merged()
         return not merged.shape or (merged.strides[-1] == 0 and merged.shape[-1] % WIDTH == 0)
@@ -119,15 +119,15 @@ def _quarters(numbers: Sequence[int]) -> tuple[int, ...]:
 
 
 def choose_vector(view: RowsView) -> VectorAxis:
-    """The way in which a dense or nearly dense tensor is best read."""
+    """Return the best axis for vec4 loads of a tensor."""
     for vector in ("along", "across"):
         if view.vec4s(vector) is not None:
             return vector
     return "none"
 
 
-def lies_across(view: RowsView) -> bool:
-    """Whether neighbours in memory belong to different rows, more of them than to one row."""
+def is_interleaved(view: RowsView) -> bool:
+    """Return whether adjacent elements in memory mostly belong to different rows."""
     kept, reduced = view.kept.merged(), view.reduced.merged()
     if not kept.shape or not reduced.shape:
         return bool(kept.shape)

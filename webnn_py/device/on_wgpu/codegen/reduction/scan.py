@@ -1,8 +1,8 @@
-"""Running sums along an axis.
+"""Prefix sums along an axis.
 
-Where rows lie side by side, each invocation goes along its own. Otherwise the invocations of a workgroup go along a
-row, some neighbouring elements each: each sums up its own, then the sums are shared. Long rows are cut into pieces when
-there are too few of them: first the sums of the pieces are summed up, then each piece goes on from there.
+If rows are interleaved in memory, each invocation scans a row. Otherwise the invocations of a workgroup share a row:
+each scans some adjacent elements, then the workgroup scans their sums. If there are too few rows, they are split into
+pieces: a first pass sums the pieces, their sums are scanned, and a last pass scans each piece from there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from webnn_py.device.on_wgpu.codegen.reduction.reduce import (
     emit_reduction_pass,
     power_of_two,
 )
-from webnn_py.device.on_wgpu.codegen.reduction.rows import ReductionRows, VectorAxis, choose_vector, lies_across
+from webnn_py.device.on_wgpu.codegen.reduction.rows import ReductionRows, VectorAxis, choose_vector, is_interleaved
 from webnn_py.device.on_wgpu.codegen.reduction.workgroup import ReductionWorkgroup
 from webnn_py.device.on_wgpu.codegen.reduction.writer import KernelWriter
 from webnn_py.device.on_wgpu.records.element import WIDTH
@@ -29,19 +29,19 @@ from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 
 PIECE: Final = {True: 32, False: 1024}
-"""Lengths of pieces are multiples of this, by whether rows lie side by side."""
+"""The granularity of the lengths of pieces, by whether rows are interleaved."""
 
 SHORTEST_PIECES: Final = 4
-"""So many of these make a piece worth a second reading."""
+"""The least length of a piece, in units of :data:`PIECE`."""
 
 MOST_UNITS: Final = 4
-"""How many neighbouring vec4s an invocation sums up at once."""
+"""The most adjacent vec4s that an invocation scans at once."""
 
 UNROLLED: Final = 8
-"""How many elements of its row an invocation reads before it sums them up."""
+"""The elements of its row that an invocation loads before it adds them."""
 
 COLUMNS: Final = 64
-"""Invocations of a workgroup that go along rows side by side."""
+"""The invocations of a workgroup for interleaved rows."""
 
 
 def emit_scan(
@@ -55,17 +55,17 @@ def emit_scan(
     exclusive: bool,
     reversed: bool,
 ) -> None:
-    """Write the kernels of a running sum.
+    """Emit the kernels of a prefix sum.
 
     Args:
-        lowering: where to.
+        lowering: the lowering.
         label: the operator and its data types.
-        operand: what to sum up.
-        rows: along which axis.
-        total: how to sum up everything.
-        target: where the sums go.
-        exclusive: whether an element's own value is left out.
-        reversed: whether to begin with the last element.
+        operand: the tensor.
+        rows: its rows along the axis.
+        total: the combiner for whole sums.
+        target: the output.
+        exclusive: whether sums exclude the element itself.
+        reversed: whether to start from the last element.
     """
     (axis,) = rows.reduced
     written = Layout.dense(rows.shape)
@@ -73,9 +73,9 @@ def emit_scan(
         operand = attrs.evolve(operand, layout=_flip(operand.layout, axis))
         written = _flip(written, axis)
     view = rows.view(written)
-    side_by_side = lies_across(view)
-    vector: VectorAxis = "across" if side_by_side and view.vec4s("across") else "none"
-    if not side_by_side and view.vec4s("along"):
+    interleaved = is_interleaved(view)
+    vector: VectorAxis = "across" if interleaved and view.vec4s("across") else "none"
+    if not interleaved and view.vec4s("along"):
         vector = "along"
     if target.element.per_one > 1 and vector == "none":
         between = StoreTarget.between(lowering, target.element.compute, rows.outputs * rows.count)
@@ -92,7 +92,7 @@ def _flip(layout: Layout, axis: int) -> Layout:
 
 
 class ScanWriter:
-    """The last kernel of a running sum, and what it needs beforehand."""
+    """Writes the last kernel of a prefix sum, and emits those before it."""
 
     def __init__(
         self,
@@ -113,18 +113,17 @@ class ScanWriter:
         self._exclusive = exclusive
         self._view = rows.view(operand.layout)
         self._written = rows.view(written)
-        self._side_by_side = lies_across(self._written)
+        self._interleaved = is_interleaved(self._written)
         self._kind = operand.element.compute
         self._writer = KernelWriter(lowering, label)
         self._carries: TensorOperand | None = None
         self._length = rows.count
 
     def write(self, total: Combiner, target: StoreTarget) -> None:
-        """Write all kernels."""
         pieces = self._pieces()
         if pieces > 1:
             self._carries = self._sum_pieces(total, pieces)
-        if self._side_by_side:
+        if self._interleaved:
             self._write_columns(target, pieces)
         else:
             self._write_rows(target, pieces)
@@ -132,10 +131,10 @@ class ScanWriter:
     # --- pieces ----------------------------------------------------------------------------------------------
 
     def _pieces(self) -> int:
-        """Into how many pieces rows are cut; sets the length of a piece."""
-        grain = PIECE[self._side_by_side]
+        """Return the number of pieces per row, and set the length of a piece."""
+        grain = PIECE[self._interleaved]
         invocations = self._rows.units(self._vector)[0]
-        if not self._side_by_side:
+        if not self._interleaved:
             invocations *= min(WORKGROUP, power_of_two(self._rows.count / WIDTH))
         most = self._rows.count // (grain * SHORTEST_PIECES)
         pieces = min(most, -(-INVOCATIONS // invocations))
@@ -145,10 +144,10 @@ class ScanWriter:
         return -(-self._rows.count // self._length)
 
     def _sum_pieces(self, total: Combiner, pieces: int) -> TensorOperand:
-        """What each piece begins with: the sums of those before it."""
+        """Emit the scan of the pieces' sums; return the carry-in of each piece."""
         lowering, outputs = self._lowering, self._rows.outputs
         vector = choose_vector(self._view)
-        if lies_across(self._view):
+        if is_interleaved(self._view):
             workgroup = ReductionWorkgroup(WORKGROUP // WIDTH, WIDTH, along_first=False)
         else:
             across = min(WIDTH, power_of_two(outputs))
@@ -174,14 +173,14 @@ class ScanWriter:
         return begins.operand(rows.shape)
 
     def _begin(self, outputs: list[str]) -> list[str]:
-        """Variables with what the piece begins with, for each of the invocation's outputs."""
+        """Return variables with the carry-in for each of the invocation's outputs."""
         writer = self._writer
         if self._carries is None:
             return [writer.var(f"{self._kind}(0)", "carry") for _ in outputs]
         buffer = writer.reads(self._carries, self._kind)
         return [writer.var(f"{buffer}[depth * {self._rows.outputs}u + {output}]", "carry") for output in outputs]
 
-    # --- rows side by side ----------------------------------------------------------------------------------
+    # --- interleaved rows -----------------------------------------------------------------------------------
 
     def _write_columns(self, target: StoreTarget, pieces: int) -> None:
         writer, count = self._writer, self._rows.count
@@ -210,7 +209,7 @@ class ScanWriter:
             writer.add(*(f"{carry} = {carry} + {value};" for carry, value in zip(carries, values, strict=True)))
             writer.store(target, self._written, self._vector, "output", place, before)
 
-    # --- rows one after the other ---------------------------------------------------------------------------
+    # --- contiguous rows ------------------------------------------------------------------------------------
 
     def _write_rows(self, target: StoreTarget, pieces: int) -> None:
         writer, rows = self._writer, self._rows
@@ -244,7 +243,7 @@ class ScanWriter:
         writer.emit(workgroup.size, -(-rows.outputs // workgroup.across), pieces)
 
     def _load(self, number: str, end: str) -> list[str]:
-        """The four elements of a unit, 0 beyond the end."""
+        """Load the four elements of a unit, zero-padded beyond the end."""
         writer = self._writer
         zero = f"{self._kind}(0)"
         if self._vector == "along":

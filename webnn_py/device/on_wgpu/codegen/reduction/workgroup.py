@@ -1,4 +1,4 @@
-"""How the invocations of a workgroup share the work on some outputs, and put together what each of them has."""
+"""Workgroups that reduce or scan: the arrangement of their invocations, and how they merge accumulators."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import attrs
 from webnn_py.device.on_wgpu.codegen.reduction.writer import KernelWriter
 
 Merge = Callable[[Sequence[str], Sequence[str]], list[str]]
-"""(variables, expressions) → statements that combine into the variables what the expressions have."""
+"""(accumulators, expressions for those of another invocation) → statements that merge them."""
 
 
 @attrs.frozen
 class ReductionWorkgroup:
     """A workgroup's invocations as a rectangle: ``across`` different outputs, ``along`` the elements of each.
 
-    Subgroups are taken to be neighbours in a workgroup of one dimension, as they are with every known driver.
+    The lanes of a subgroup are assumed to be adjacent in a workgroup of one dimension, as with every known driver.
 
     Attributes:
-        across: invocations, or groups of them, with different outputs; a power of two.
-        along: invocations with the same outputs; a power of two.
-        along_first: whether neighbouring invocations have the same outputs.
+        across: the number of different outputs; a power of two.
+        along: the invocations that share outputs; a power of two.
+        along_first: whether adjacent invocations share outputs.
     """
 
     across: int
@@ -34,7 +34,7 @@ class ReductionWorkgroup:
         return self.across * self.along
 
     def place(self, writer: KernelWriter) -> None:
-        """Name each invocation's place: ``x`` across and ``y`` along."""
+        """Name each invocation's coordinates: ``x`` across and ``y`` along."""
         fast, slow = ("y", "x") if self.along_first else ("x", "y")
         width = self.along if self.along_first else self.across
         writer.add(f"let {fast} = t % {width}u;", f"let {slow} = t / {width}u;")
@@ -48,14 +48,14 @@ class ReductionWorkgroup:
         *,
         everywhere: bool,
     ) -> None:
-        """Combine the variables of the invocations that have the same outputs.
+        """Merge the accumulators of the invocations that share outputs.
 
         Args:
             writer: the kernel.
-            kinds: the types of the variables of a set.
-            sets: for each output of an invocation, its variables.
-            merge: combines two of such outputs; the order does not matter.
-            everywhere: whether all these invocations need the result, or only the one whose ``y`` is 0.
+            kinds: the types of the accumulators of an output.
+            sets: for each output of an invocation, its accumulators.
+            merge: merges those of two invocations; commutative.
+            everywhere: whether all these invocations need the result, not only the one whose ``y`` is 0.
         """
         if self.along == 1:
             return
@@ -73,16 +73,16 @@ class ReductionWorkgroup:
             self._combine_in_memory(writer, kinds, sets, merge, everywhere=everywhere)
 
     def _shuffled(self, writer: KernelWriter, kinds: Sequence[str]) -> int:
-        """How many neighbouring invocations surely belong to one subgroup and may exchange values of these types."""
+        """Return how many adjacent invocations can exchange values of these types by subgroup shuffles."""
         usable = writer.features.subgroups and self.along_first and not {"i64", "u64"} & set(kinds)
         return writer.features.least_subgroup if usable else 1
 
     def _combine_groups(
         self, writer: KernelWriter, kinds: Sequence[str], sets: Sequence[Sequence[str]], merge: Merge, width: int
     ) -> None:
-        """Combine what groups of ``width`` invocations have in common, so that all of them have it."""
+        """Merge groups of ``width`` invocations, which each hold one result, so that all invocations get the total."""
         groups = self.along // width
-        arrays = [writer.fresh(kind, self.across * groups * len(sets)) for kind in kinds]  # small: no barrier to reuse
+        arrays = [writer.fresh(kind, self.across * groups * len(sets)) for kind in kinds]  # needs no barrier
         base = writer.let(f"x * {groups * len(sets)}u", "base")
         writer.add(f"if (y % {width}u == 0u) {{")
         mine = writer.let(f"{base} + y / {width}u * {len(sets)}u", "mine")
@@ -101,11 +101,11 @@ class ReductionWorkgroup:
             writer.add(f"for (var group = 1u; group < {groups}u; group++) {{", *merge(variables, others), "}")
 
     def scan(self, writer: KernelWriter, kind: str, value: str) -> tuple[str, str]:
-        """Sum up a value of the invocations that have the same outputs, neighbours first.
+        """Scan a value across the invocations that share outputs.
 
         Returns:
-            Variables with the sum of those before an invocation, and with the sum of all of them. The workgroup's
-            memory must not be used again before a barrier.
+            Variables with the exclusive prefix sum, and with the total. Workgroup memory must not be reused before a
+            barrier.
         """
         zero = f"{kind}(0)"
         if self.along == 1:
@@ -155,7 +155,7 @@ class ReductionWorkgroup:
         *,
         everywhere: bool,
     ) -> None:
-        """Halve the invocations that have something until one has it all."""
+        """Reduce through workgroup memory, halving the number of invocations in each step."""
         arrays = _arrays(writer, kinds, self.size * len(sets))
         for number, variables in enumerate(sets):
             writer.add(*_store(arrays, f"t + {number * self.size}u", variables))
@@ -180,7 +180,7 @@ class ReductionWorkgroup:
 
 
 def _arrays(writer: KernelWriter, kinds: Sequence[str], size: int) -> list[str]:
-    """Workgroup memory for variables of these types, of which nobody still needs what it holds."""
+    """Return arrays in workgroup memory for these types, after a barrier if they are reused."""
     if any(writer.is_shared(kind, number) for number, kind in enumerate(kinds)):
         writer.add("workgroupBarrier();")
     return [writer.shared(kind, number, size) for number, kind in enumerate(kinds)]

@@ -1,4 +1,4 @@
-"""Writing one kernel: what it binds and shares is declared where the text first asks for it."""
+"""A writer of kernels, which declares bindings and workgroup memory on first use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from webnn_py.device.on_wgpu.codegen.elementwise import ElementwiseFunction
 from webnn_py.device.on_wgpu.codegen.entry_point import grid
-from webnn_py.device.on_wgpu.codegen.module import declare, module
+from webnn_py.device.on_wgpu.codegen.module import Bindings, bound_kernel
 from webnn_py.device.on_wgpu.codegen.reduction.operands import (
     KernelOperand,
     ScalarOperand,
@@ -16,27 +16,25 @@ from webnn_py.device.on_wgpu.codegen.reduction.operands import (
     TensorOperand,
 )
 from webnn_py.device.on_wgpu.codegen.reduction.rows import ReductionRows, RowsView, VectorAxis
-from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import WIDTH, Element
-from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 
 ElementReader = Callable[[str, str], list[str]]
-"""(the number of a row, or of four; the number of an element in it, or of four) → names of the elements there."""
+"""(the index of a row or of a vec4 of rows, that of an element or vec4 in the row) → the names of the elements."""
 
 FIRST_FRESH: Final = 100
-"""The numbers of arrays that are used once begin here."""
+"""The first number of arrays that are used once."""
 
 
 class KernelWriter:
-    """The declarations and the statements of a kernel."""
+    """The bindings, workgroup arrays and statements of a kernel."""
 
     def __init__(self, lowering: Lowering, label: str) -> None:
         self.features = lowering.features
         self._lowering = lowering
         self._label = label
-        self._reads: dict[tuple[Buffer, str], str] = {}
-        self._writes: dict[tuple[Buffer, str], str] = {}
+        self._reads = Bindings("in")
+        self._writes = Bindings("out")
         self._shared: dict[str, tuple[str, int]] = {}
         self._functions: dict[ElementwiseFunction, str] = {}
         self._names = 0
@@ -47,51 +45,51 @@ class KernelWriter:
         self.lines.extend(lines)
 
     def name(self, stem: str = "v") -> str:
-        """A name that nothing else has."""
+        """Return an unused name."""
         self._names += 1
         return f"{stem}{self._names}"
 
     def let(self, expression: str, stem: str = "v") -> str:
-        """Name the value of an expression."""
+        """Declare an immutable variable."""
         name = self.name(stem)
         self.add(f"let {name} = {expression};")
         return name
 
     def var(self, expression: str, stem: str = "a") -> str:
-        """Name a variable that begins as an expression."""
+        """Declare a mutable variable."""
         name = self.name(stem)
         self.add(f"var {name} = {expression};")
         return name
 
     def reads(self, operand: TensorOperand, kind: str) -> str:
-        """The name of an operand's buffer, bound as an array of ``kind``."""
-        return self._reads.setdefault((operand.buffer, kind), f"in{len(self._reads)}")
+        """Return the name of an operand's buffer, bound as an array of ``kind``."""
+        return self._reads.name(operand.buffer, kind)
 
     def writes(self, target: StoreTarget, kind: str) -> str:
-        """The name of a target's buffer, bound as an array of ``kind``."""
-        return self._writes.setdefault((target.buffer, kind), f"out{len(self._writes)}")
+        """Return the name of a target's buffer, bound as an array of ``kind``."""
+        return self._writes.name(target.buffer, kind)
 
     def shared(self, kind: str, number: int, size: int) -> str:
-        """The name of a workgroup's array; asked for again, it is the same one, and large enough for both."""
+        """Return the name of an array in workgroup memory; repeated calls share it and enlarge it as needed."""
         name = f"shared_{kind}_{number}"
         self._shared[name] = kind, max(size, self._shared.get(name, (kind, 0))[1])
         return name
 
     def fresh(self, kind: str, size: int) -> str:
-        """The name of a workgroup's array that nothing else uses."""
+        """Return the name of an array in workgroup memory that is not shared."""
         return self.shared(kind, len(self._shared) + FIRST_FRESH, size)
 
     def is_shared(self, kind: str, number: int) -> bool:
-        """Whether the text has used this array before, so that invocations may still be reading it."""
+        """Return whether this array has been used, so that invocations may still be reading it."""
         return f"shared_{kind}_{number}" in self._shared
 
     def reader(self, source: KernelOperand, rows: ReductionRows, vector: VectorAxis) -> ElementReader:
-        """How to name the elements of units of an operand, or to compute them.
+        """Return the function that loads or computes the elements of units of an operand.
 
         Args:
-            source: what to read.
-            rows: its shape, and which of its axes the outputs keep.
-            vector: which way four neighbours lie in the kernel, whether or not they lie so in memory.
+            source: the operand.
+            rows: its rows.
+            vector: the axis of the kernel's vec4s, whatever the operand's layout.
         """
         if isinstance(source, TensorOperand):
             view = rows.view(source.layout)
@@ -107,41 +105,41 @@ class KernelWriter:
     def read_flat(
         self, source: KernelOperand, shape: tuple[int, ...], vector: VectorAxis, places: Sequence[str]
     ) -> list[str]:
-        """Name the elements of an operand of a shape that have these numbers, or are the vec4s of these numbers."""
+        """Load the elements or vec4s of an operand at these row-major indices."""
         read = self.reader(source, ReductionRows(shape, ()), vector)
         return [name for place in places for name in read(place, "0u")]
 
-    def stored(self, target: StoreTarget, values: Sequence[str], beside: Sequence[Sequence[str]]) -> list[str]:
-        """Name what is to be stored for computed elements: they, or what the target's epilogue makes of them.
+    def stored(self, target: StoreTarget, values: Sequence[str], terms: Sequence[Sequence[str]]) -> list[str]:
+        """Return the values to store for computed elements, after the target's epilogue.
 
         Args:
-            target: where they go.
+            target: the target.
             values: expressions for the elements.
-            beside: the elements of each of the target's terms that lie where these go.
+            terms: for each operand of the epilogue, the corresponding elements.
         """
         if target.epilogue is None:
             return list(values)
         narrowed = [self.let(target.epilogue.computed.narrow(value)) for value in values]
-        return self._call(target.epilogue.fused, [narrowed, *beside])
+        return self._call(target.epilogue.fused, [narrowed, *terms])
 
     def _add_up(self, element: Element, parts: Sequence[Sequence[str]]) -> list[str]:
-        """Name the sums of elements, part by part."""
+        """Add up the partial sums of each element."""
         return [self.let(element.narrow(" + ".join(items))) for items in zip(*parts, strict=True)]
 
     def _call(self, fused: ElementwiseFunction, columns: Sequence[Sequence[str]]) -> list[str]:
-        """Name what fused nodes make of each of some elements, given what it reads, column by column."""
+        """Apply fused nodes to each of some elements, given a column of elements for each parameter."""
         name = self._functions.setdefault(fused, f"chain{len(self._functions)}")
         return [self.let(f"{name}({', '.join(items)})") for items in zip(*columns, strict=True)]
 
     def load(self, operand: TensorOperand, view: RowsView, vector: VectorAxis, output: str, position: str) -> list[str]:
-        """Name the elements of a unit: the one, or four that are ``position`` or ``output`` times four and on.
+        """Load the elements of a unit: a single element, or a vec4 along ``vector``.
 
         Args:
-            operand: what to read.
+            operand: the operand.
             view: its rows.
-            vector: which way four neighbours lie in the kernel, whether or not they lie so in memory.
-            output: the number of the row, or of four rows.
-            position: the number of the element in its row, or of four elements.
+            vector: the axis of the kernel's vec4s, whatever the operand's layout.
+            output: the index of the row, or of a vec4 of rows.
+            position: the index of the element or vec4 in its row.
         """
         if vector == "none" or view.is_one(vector):
             places = [output, position]
@@ -169,7 +167,7 @@ class KernelWriter:
     def store(
         self, target: StoreTarget, view: RowsView, vector: VectorAxis, output: str, position: str, values: Sequence[str]
     ) -> None:
-        """Write a unit: one element, or four that lie whole."""
+        """Store a unit: a single element, or a whole vec4."""
         vec4s = view.vec4s(vector)
         if vec4s is not None:
             values = values[::-1] if vec4s.backwards else values
@@ -180,10 +178,9 @@ class KernelWriter:
         self.add(f"{buffer}[{view.index(output, position)}] = {store_expression(target.element, values[0])};")
 
     def emit(self, workgroup: int, groups: int, depth: int = 1) -> None:
-        """Make the kernel of ``groups`` times ``depth`` workgroups and add it to the lowering.
+        """Emit the kernel with at least ``groups`` × ``depth`` workgroups.
 
-        The statements know the number ``group`` of their workgroup, its ``depth``, and the number ``t`` of the
-        invocation in it. There may be more workgroups than asked for, with higher numbers.
+        In the statements, ``group`` and ``depth`` are the indices of the workgroup, and ``t`` that of the invocation.
         """
         columns, rows, _ = grid(groups)
         builtins = {"workgroup_id": "group_id: vec3<u32>", "local_invocation_index": "t: u32"}
@@ -198,18 +195,12 @@ class KernelWriter:
                 *self.lines,
             ]
         )
-        declared = declare(
-            [(buffer, name, kind) for (buffer, kind), name in self._reads.items()],
-            [(buffer, name, kind) for (buffer, kind), name in self._writes.items()],
-        )
         shared = [f"var<workgroup> {name}: array<{kind}, {size}>;" for name, (kind, size) in self._shared.items()]
         functions = [fused.function(name) for fused, name in self._functions.items()]
-        source = module(declared, *shared, *functions, f"{main}\n}}\n")
-        buffers = [tuple(dict.fromkeys(names)) for names in (self._reads, self._writes)]
-        reads, writes = (tuple(buffer for buffer, _ in bound) for bound in buffers)
-        self._lowering.emit(Kernel(self._label, source, reads, writes, (columns, rows, depth)))
+        parts = [*shared, *functions, f"{main}\n}}\n"]
+        self._lowering.emit(bound_kernel(self._label, self._reads, self._writes, parts, (columns, rows, depth)))
 
 
 def store_expression(element: Element, value: str) -> str:
-    """A value of the computing type as the smallest piece of a buffer, for data types that are not packed."""
+    """Return a computed value in the storage type of a data type that is not packed."""
     return f"f16({value})" if element.one == "f16" else value
