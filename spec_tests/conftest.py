@@ -15,6 +15,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # A hundred tests start interpreters, and each would compile the package again, for a third of a second.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+if sys.dont_write_bytecode:
+    sys.dont_write_bytecode = False  # nor is each worker to compile what is imported below
 
 import numpy as np
 import pytest
@@ -30,11 +32,13 @@ from spec_tests.support.covered import pytest_sessionstart  # noqa: F401 - a hoo
 from spec_tests.support.depth import pytest_report_header  # noqa: F401 - a hook
 from spec_tests.support.watched_device import WatchedDevice
 from spec_tests.support.workers import (  # noqa: F401 - hooks
+    pytest_collection,
     pytest_xdist_auto_num_workers,
     pytest_xdist_make_scheduler,
 )
 from spec_tests.wpt.option import pytest_addoption as add_wpt_option
 from spec_tests.wpt.option import pytest_ignore_collect, pytest_terminal_summary  # noqa: F401 - hooks
+from webnn_py.device import measuring
 from webnn_py.device.on_wgpu.adapters import choose, request_device
 from webnn_py.device.on_wgpu.records.recently_used import Room
 from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
@@ -58,11 +62,11 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    gc.disable()  # until all tests are collected: what is imported and collected stays
     depth.configure(config)
     if not depth.is_full(config) and config.getoption("--hypothesis-profile", None) is None:
         settings.register_profile("quick", settings(), max_examples=QUICK_EXAMPLES)
         settings.load_profile("quick")
-    sys.dont_write_bytecode = False  # or each worker would compile all tests again in each run
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job; some tests interrupt themselves
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -77,6 +81,7 @@ def pytest_collection_finish():
     """Tens of thousands of collected tests are not looked at again whenever garbage is collected."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -86,6 +91,16 @@ def _checked_kernels(request):
         check_bindings(patch)
         if request.config.getoption(checked_indices.OPTION):
             checked_indices.check_indices(patch)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _cold_devices():
+    """A profile neither warms its device up nor finds its rates with large data, but where a test is about that."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measuring, "MOST_WARMING_SECONDS", 0.0)
+        patch.setattr(measuring, "COPY_BYTES", (2**16,))
+        patch.setattr(measuring, "PRODUCT_SIZES", (64,))
         yield
 
 

@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 
 from spec_tests.support.onnx_programs import program
-from webnn_py.device import measuring, registry
-
-
-@pytest.fixture(autouse=True)
-def _quick_rates(monkeypatch):
-    monkeypatch.setattr(measuring, "COPY_BYTES", (2**16,))
-    monkeypatch.setattr(measuring, "PRODUCT_SIZES", (64,))
-    monkeypatch.setattr(measuring, "MOST_WARMING_SECONDS", 0.0)
+from webnn_py.device import registry
 
 
 @pytest.fixture

@@ -26,9 +26,8 @@ def _times_kernels(backend):
 
 @pytest.fixture
 def rated(context, _times_kernels, monkeypatch):
-    """Return a context whose device is warm and has known rates, since measuring them takes a while."""
+    """Return a context whose device has known rates, since measuring them takes a while."""
     monkeypatch.setattr(measuring, "ROW_SECONDS", 0.0)
-    monkeypatch.setattr(measuring, "MOST_WARMING_SECONDS", 0.0)
     context._device.rates["float32"] = RATES
     return context
 
@@ -180,8 +179,7 @@ async def test_nothing_is_left_after_a_profile_and_after_one_that_fails(rated, d
 
 
 @pytest.mark.usefixtures("_times_kernels")
-async def test_a_loaded_graph_has_the_kernels_of_the_built_one(tmp_path, options, monkeypatch):
-    monkeypatch.setattr(measuring, "MOST_WARMING_SECONDS", 0.0)
+async def test_a_loaded_graph_has_the_kernels_of_the_built_one(tmp_path, options):
     async with open_ml(graph_cache=tmp_path) as ml:
         context = await ml.create_context(**options)
         context._device.rates["float32"] = RATES
@@ -200,10 +198,7 @@ async def test_a_device_that_does_not_time_kernels_is_refused(ml):
 
 
 @pytest.mark.usefixtures("_times_kernels")
-async def test_rates_are_measured_once(context, monkeypatch):
-    monkeypatch.setattr(measuring, "MOST_WARMING_SECONDS", 0.0)
-    monkeypatch.setattr(measuring, "COPY_BYTES", (2**16,))
-    monkeypatch.setattr(measuring, "PRODUCT_SIZES", (64,))
+async def test_rates_are_measured_once(context):
     graph = await perceptron(context)
     rates = (await graph.profile({"x": X}, repeat=1)).rates
     assert rates.data_type == "float32"
@@ -214,8 +209,7 @@ async def test_rates_are_measured_once(context, monkeypatch):
 
 
 @pytest.mark.usefixtures("_times_kernels")
-async def test_a_graph_of_float16_is_held_against_rates_in_float16(context, monkeypatch):
-    monkeypatch.setattr(measuring, "MOST_WARMING_SECONDS", 0.0)
+async def test_a_graph_of_float16_is_held_against_rates_in_float16(context):
     context._device.rates["float16"] = attrs.evolve(RATES, data_type="float16")
     builder = MLGraphBuilder(context)
     x = builder.input("x", data_type="float16", shape=X.shape)

@@ -8,7 +8,6 @@ import pytest
 
 from spec_tests.support.trace_format import check_document, of_phase
 from webnn_py import cli
-from webnn_py.device import measuring
 from webnn_py.device.on_numpy import backend
 from webnn_py.tracing import Trace
 
@@ -65,7 +64,6 @@ def case(request):
 def run(model, monkeypatch, capsys):
     """Run the model until Ctrl-C is pressed, and return how often the step was called."""
     monkeypatch.setattr(backend, "THREAD_SECONDS", 0)  # as with a larger model: steps wait
-    monkeypatch.setattr(measuring, "MOST_WARMING_SECONDS", 0.0)
 
     def call(step, number, *options):
         calls = interrupt_at_call(monkeypatch, backend.NumpyBackend, step, number)

@@ -114,6 +114,7 @@ class Declared:
     attributes: dict
 
 
+@functools.cache
 def declared(operator, version):
     """Return the inputs and attributes that ONNX declares, or onnxruntime for operators that ONNX lacks."""
     if defs.has(operator):

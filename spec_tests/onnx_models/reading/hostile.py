@@ -1,5 +1,7 @@
 """Nodes with values of attributes and shapes of inputs that no exporter writes, in a fixed order."""
 
+from functools import partial
+
 import attrs
 import numpy as np
 
@@ -54,7 +56,7 @@ def hostile_arrays(array):
 
 
 def hostile_cases(cases):
-    """Yield changed cases: of each rule and each set of what is given, with inputs as they are, all known, and none.
+    """Yield functions that return changed cases: of each rule and set of what is given, as it is, all known, none.
 
     Attributes take hostile values and are left out, inputs take hostile arrays and are left out, one at a time.
     """
@@ -78,11 +80,12 @@ def _changed(case, given):
     kinds = declared(case.operator, case.version).attributes
     for name in RULES[case.operator][case.version].attributes:
         for value in hostile_values(kinds.get(name), case.attributes.get(name)):
-            yield attrs.evolve(case, attributes={**case.attributes, name: value})
+            yield partial(attrs.evolve, case, attributes={**case.attributes, name: value})
         if name in case.attributes:
-            yield attrs.evolve(case, attributes={key: item for key, item in case.attributes.items() if key != name})
+            left = {key: item for key, item in case.attributes.items() if key != name}
+            yield partial(attrs.evolve, case, attributes=left)
     for index in given:
         for array in (*hostile_arrays(case.inputs[index]), None):
             inputs = tuple(array if place == index else item for place, item in enumerate(case.inputs))
             known = tuple(place for place in case.known if inputs[place] is not None)
-            yield attrs.evolve(case, inputs=inputs, known=known)
+            yield partial(attrs.evolve, case, inputs=inputs, known=known)

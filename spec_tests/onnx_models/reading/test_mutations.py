@@ -132,8 +132,8 @@ async def test_a_node_with_hostile_attributes_and_shapes_is_converted_or_refused
     context, category, request, seed
 ):
     parts = amount(request.config, **ONE_HOSTILE_IN)
-    for index, case in enumerate(hostile_cases(cases_of(category))):
-        if has_turn(request.config, index, parts) and (data := model_of(case)) is not None:
+    for index, changed in enumerate(hostile_cases(cases_of(category))):
+        if has_turn(request.config, index, parts) and (data := model_of(case := changed())) is not None:
             outcome_in_time(context, data, f"hostile case {index} of {category}, --seed={seed}: {case}"[:LONGEST_NOTE])
 
 
