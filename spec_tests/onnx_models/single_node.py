@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import defs, helper, parser
+from onnx import defs, helper, numpy_helper, parser
 from onnx.reference import ReferenceEvaluator
 
 from spec_tests.support.cells import cells
