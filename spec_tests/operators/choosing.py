@@ -1,4 +1,7 @@
-"""Which cases a run computes on the GPU; ``chosen.json``, which :mod:`.choose_cases` writes, has those of every day."""
+"""Which cases a run computes on the GPU; ``chosen.json``, which :mod:`.choose_cases` writes, has those that come first.
+
+At quick depth a share of these is computed each day, and a much smaller one of the others.
+"""
 
 import json
 from pathlib import Path
@@ -9,6 +12,12 @@ CASE = "--case"
 CHOSEN = Path(__file__).with_name("chosen.json")
 PARTS = 61
 """Of the cases that are not chosen, one in so many is computed each day; a prime, so that every kind has its turn."""
+
+PARTS_OF_CHOSEN = 5
+"""Of the chosen cases of an operator, a quick run computes one in so many; coprime to EVERY · len(WAYS)."""
+
+LEAST_CHOSEN = 2
+"""But at least so many as written, where there are as many."""
 
 PARTS_AT_FULL_DEPTH = 17
 """Likewise at full depth, of those that are not drawn as written."""
@@ -50,12 +59,19 @@ class Choice:
             return ()
         if backend != "wgpu" or parts == 1:
             return file.cases
-        chosen = self._chosen.get(file.operator, {}).get(drawer, [])
+        chosen = self._share_of(self._chosen.get(file.operator, {}).get(drawer, []), start, drawer)
         return tuple(
             case
             for position, case in enumerate(file.cases, start)
             if case.name in chosen or has_turn(self._config, position, parts)
         )
+
+    def _share_of(self, chosen, start, drawer):
+        """Return those of the chosen cases that this run computes; they are listed by data type."""
+        parts = amount(self._config, quick=PARTS_OF_CHOSEN, full=1, thorough=1)
+        if drawer == "as_written":
+            parts = max(1, min(parts, len(chosen) // LEAST_CHOSEN))
+        return {name for position, name in enumerate(chosen, start) if has_turn(self._config, position, parts)}
 
 
 def choose(config, items):

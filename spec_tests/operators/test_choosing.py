@@ -1,5 +1,6 @@
 """The cases that a quick run computes on the GPU reach all that a full one does; each day, of some operators."""
 
+import json
 import subprocess
 import sys
 
@@ -7,18 +8,23 @@ import pytest
 
 from spec_tests.operators.cases import load_all
 from spec_tests.operators.choosing import (
+    CHOSEN,
     COSTLY,
     EVERY,
+    LEAST_CHOSEN,
     PARTS,
     PARTS_AT_FULL_DEPTH,
+    PARTS_OF_CHOSEN,
     PARTS_OF_COSTLY,
     WAYS,
     Choice,
 )
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.depth import has_turn, is_full
+from webnn_py.testing.device_cases.drawing import DRAWERS
 
 OPERATORS = [file.operator for file in load_all()]
+CHOSEN_CASES = json.loads(CHOSEN.read_text(encoding="utf-8"))
 CHECKED_PARTS = 46
 """Measuring takes seconds for each operator: so many days for all of them."""
 
@@ -70,7 +76,7 @@ def test_numpy_computes_every_case():
     assert all(Choice(Config("quick")).cases("numpy", file, "as_written") == file.cases for file in load_all())
 
 
-def test_days_in_turn_draw_every_operator_in_every_way_and_each_day_as_written():
+def test_days_in_turn_draw_every_operator_in_every_way():
     drawn = set()
     for day in range(EVERY * len(WAYS)):
         choice = Choice(Config("quick", 738_000 + day))
@@ -78,9 +84,34 @@ def test_days_in_turn_draw_every_operator_in_every_way_and_each_day_as_written()
             ways = [way for way in WAYS if choice.cases("numpy", file, way)]
             assert len(ways) <= 1
             drawn |= {(file.operator, way) for way in ways}
-            written = {case.name for case in choice.cases("wgpu", file, "as_written")}
-            assert written >= set(choice._chosen[file.operator].get("as_written", []))
     assert drawn == {(file.operator, way) for file in load_all() for way in WAYS}
+
+
+def test_each_day_has_some_of_the_chosen_cases_of_every_operator():
+    days = [Choice(Config("quick", day)) for day in range(PARTS_OF_CHOSEN)]
+    for file in load_all():
+        chosen = _chosen(file, "as_written")
+        of_days = [chosen & _names(day, file, "as_written") for day in days]
+        assert min(map(len, of_days)) >= min(LEAST_CHOSEN, len(chosen)), file.operator
+        assert set().union(*of_days) == chosen, file.operator
+
+
+def test_a_month_has_every_chosen_case_in_every_way_and_full_depth_has_them_each_time():
+    month = [Choice(Config("quick", day)) for day in range(PARTS_OF_CHOSEN * EVERY * len(WAYS))]
+    full = Choice(Config("full"))
+    for file in load_all()[::10]:
+        for way in DRAWERS:
+            chosen = _chosen(file, way)
+            assert set().union(*(_names(day, file, way) for day in month)) >= chosen, f"{file.operator} {way}"
+            assert _names(full, file, way) >= chosen, f"{file.operator} {way}"
+
+
+def _chosen(file, way):
+    return set(CHOSEN_CASES[file.operator].get(way, []))
+
+
+def _names(choice, file, way):
+    return {case.name for case in choice.cases("wgpu", file, way)}
 
 
 def test_one_case_can_be_asked_for():
