@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from spec_tests.support.depth import amount
 from spec_tests.support.scripts import both_engines
 from webnn_py.javascript.session import MOST_CANCELLED, Timers
 
@@ -136,8 +137,8 @@ console.log(...new Float32Array(await context.readTensor(last)));
 """
 
 
-def options(engine):
-    return "--engine", engine, "--backend", "numpy", "--memory-limit", str(LIMIT_MIB)
+def options(engine, limit_mib=LIMIT_MIB):
+    return "--engine", engine, "--backend", "numpy", "--memory-limit", str(limit_mib)
 
 
 @both_engines
@@ -160,8 +161,10 @@ def test_destroyed_things_leave_room(end_of, case, engine):
 
 @both_engines
 @pytest.mark.parametrize("case", SMALL)
-def test_many_small_things_are_refused_at_the_limit(end_of, case, engine):
-    ended = end_of(BEGIN.replace("[piece]", "[1]").replace(PIECE, "1") + MANY + SMALL[case], *options(engine))
+def test_many_small_things_are_refused_at_the_limit(end_of, case, engine, pytestconfig):
+    limit_mib = amount(pytestconfig, quick=LIMIT_MIB // 3, full=LIMIT_MIB, thorough=LIMIT_MIB)
+    source = BEGIN.replace("[piece]", "[1]").replace(PIECE, "1") + MANY + SMALL[case]
+    ended = end_of(source, *options(engine, limit_mib))
     assert (ended.returncode, ended.stderr) == (0, "")
     count, name, _ = ended.stdout.splitlines()[-1].split(maxsplit=2)
     assert name == "QuotaExceededError"
@@ -169,13 +172,14 @@ def test_many_small_things_are_refused_at_the_limit(end_of, case, engine):
 
 
 @both_engines
-def test_finished_work_leaves_room(end_of, engine):
+def test_finished_work_leaves_room(end_of, engine, pytestconfig):
+    turns = amount(pytestconfig, quick=MOST + 4, full=LIMIT_MIB, thorough=LIMIT_MIB)
     source = (
         BEGIN
         + BUILD
         + f"""
       const made = await context.createTensor(described);
-      for (let turn = 0; turn < {LIMIT_MIB}; turn += 1) {{
+      for (let turn = 0; turn < {turns}; turn += 1) {{
         context.writeTensor(made, data.fill(turn));
         (await built(turn)).destroy();
         if (new Float32Array(await context.readTensor(made))[0] !== turn) throw new Error('other data');
@@ -221,6 +225,7 @@ def plain(tmp_path_factory):
 
 
 @on_linux
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", PIECES)
 def test_the_process_does_not_grow_beyond_the_limit(tmp_path, plain, case):
     grown, status, out, err = most_resident(tmp_path, "quickjs", BEGIN + PIECES[case][0])

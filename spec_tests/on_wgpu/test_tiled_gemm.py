@@ -50,7 +50,7 @@ def _all_in_tiles(monkeypatch):
 def test_products_with_the_same_key_have_the_same_text(pytestconfig, shared_gpu, monkeypatch, operator):
     texts = Rewritten()
     monkeypatch.setattr(tiled, "_MAINS", texts)
-    cases = Choice(pytestconfig).cases("wgpu", FILES[operator], "as_written")
+    cases = Choice(pytestconfig).cases("wgpu", FILES[operator], "as_written", parts_of_chosen=1)
     file = attrs.evolve(FILES[operator], cases=(*cases, cases[0]))  # at least two are alike
     computed = Computed.of("wgpu", file, gpu_device=shared_gpu)
     checked = [case for case in file.cases if ("wgpu", operator, case.name) not in EXCEPTIONS]

@@ -46,7 +46,7 @@ class Choice:
         self._config = config
         self._chosen = json.loads(CHOSEN.read_text(encoding="utf-8"))
 
-    def cases(self, backend, file, drawer):
+    def cases(self, backend, file, drawer, *, parts_of_chosen=PARTS_OF_CHOSEN):
         """The cases of a file that are computed on a backend, drawn in one way."""
         if self._config.option.case is not None:
             return tuple(case for case in file.cases if self._config.option.case in case.name)
@@ -59,19 +59,17 @@ class Choice:
             return ()
         if backend != "wgpu" or parts == 1:
             return file.cases
-        chosen = self._share_of(self._chosen.get(file.operator, {}).get(drawer, []), start, drawer)
+        chosen = self._chosen.get(file.operator, {}).get(drawer, [])
+        parts_of_chosen = amount(self._config, quick=parts_of_chosen, full=1, thorough=1)
+        if drawer == "as_written":
+            parts_of_chosen = max(1, min(parts_of_chosen, len(chosen) // LEAST_CHOSEN))
+        # They are listed by data type, so that each day has several.
+        share = {name for place, name in enumerate(chosen, start) if has_turn(self._config, place, parts_of_chosen)}
         return tuple(
             case
             for position, case in enumerate(file.cases, start)
-            if case.name in chosen or has_turn(self._config, position, parts)
+            if case.name in share or has_turn(self._config, position, parts)
         )
-
-    def _share_of(self, chosen, start, drawer):
-        """Return those of the chosen cases that this run computes; they are listed by data type."""
-        parts = amount(self._config, quick=PARTS_OF_CHOSEN, full=1, thorough=1)
-        if drawer == "as_written":
-            parts = max(1, min(parts, len(chosen) // LEAST_CHOSEN))
-        return {name for position, name in enumerate(chosen, start) if has_turn(self._config, position, parts)}
 
 
 def choose(config, items):
