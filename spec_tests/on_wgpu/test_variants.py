@@ -14,7 +14,7 @@ from webnn_py.device.on_wgpu.codegen.attention import tile
 from webnn_py.device.on_wgpu.codegen.convolution import winograd
 from webnn_py.rewriting.passes import passes_left_out
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(11)  # a model each day: its kernels are compiled anew for every set of variants
 
 SUBSETS = 7
 """Random ones of the variants that a model uses, besides all of them."""

@@ -1,4 +1,4 @@
-"""The cases that a quick run computes on the GPU reach all that a full one does; each day, of some operators."""
+"""The days of quick runs together compute every case on the GPU, and the chosen cases reach all that all cases do."""
 
 import json
 import subprocess
