@@ -1,6 +1,6 @@
 """Which cases a run computes on the GPU; ``chosen.json``, which :mod:`.choose_cases` writes, has those that come first.
 
-At quick depth a share of these is computed each day, and a much smaller one of the others.
+At quick depth these are computed as written each day, but of the costliest, and in other ways, a share.
 """
 
 import json
@@ -14,10 +14,13 @@ PARTS = 61
 """Of the cases that are not chosen, one in so many is computed each day; a prime, so that every kind has its turn."""
 
 PARTS_OF_CHOSEN = 5
-"""Of the chosen cases of an operator, a quick run computes one in so many; coprime to EVERY · len(WAYS)."""
+"""Of the chosen cases that are costly, or not drawn as written, a quick run computes one in so many.
+
+It is coprime to ``EVERY * len(WAYS)``, so that every case has its turn in every way.
+"""
 
 LEAST_CHOSEN = 2
-"""But at least so many as written, where there are as many."""
+"""But at least so many of an operator as written."""
 
 PARTS_AT_FULL_DEPTH = 17
 """Likewise at full depth, of those that are not drawn as written."""
@@ -62,7 +65,8 @@ class Choice:
         chosen = self._chosen.get(file.operator, {}).get(drawer, [])
         parts_of_chosen = amount(self._config, quick=parts_of_chosen, full=1, thorough=1)
         if drawer == "as_written":
-            parts_of_chosen = max(1, min(parts_of_chosen, len(chosen) // LEAST_CHOSEN))
+            most = len(chosen) // LEAST_CHOSEN if file.operator in COSTLY else 1
+            parts_of_chosen = max(1, min(parts_of_chosen, most))
         # They are listed by data type, so that each day has several.
         share = {name for place, name in enumerate(chosen, start) if has_turn(self._config, place, parts_of_chosen)}
         return tuple(
