@@ -81,5 +81,5 @@ def listed(path=LIST):
         items = entry.pop("model")
         common = {name: entry.pop(name) for name in ("inputs", "meaning", "asked") if name in entry}
         package = Package(**entry)
-        models += [Model(package=package, **common | item) for item in items]
+        models += [Model(package=package, file=file, **common | item) for file, item in items.items()]
     return models
