@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.binding_rules import broken_rules
 from spec_tests.support.both_devices import check_both
+from spec_tests.support.stand_ins import noted
 from webnn_py.device.on_wgpu.adapters import choose
 from webnn_py.device.on_wgpu.codegen.module import declare
 from webnn_py.device.on_wgpu.passes.arena import BufferRange, place_blocks
@@ -190,15 +191,7 @@ def multiplied_by_itself(b, x):
 @pytest.fixture
 def labels(monkeypatch):
     """The labels of the memory that graphs take for intermediates."""
-    found = []
-    allocate = executable.WgpuGraph.allocate
-
-    def allocate_and_tell(graph, byte_length, label):
-        found.append(label)
-        return allocate(graph, byte_length, label)
-
-    monkeypatch.setattr(executable.WgpuGraph, "allocate", allocate_and_tell)
-    return found
+    return noted(monkeypatch, executable.WgpuGraph, "allocate", lambda _graph, _byte_length, label: label)
 
 
 @needs_adapter

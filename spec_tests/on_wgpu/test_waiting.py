@@ -3,9 +3,9 @@
 from types import SimpleNamespace
 
 import pytest
-import trio
 
 from spec_tests.support.four_floats import buffers
+from spec_tests.support.stand_ins import beside_a_busy_task, noted
 from webnn_py.device.on_wgpu.runtime import waiting
 from webnn_py.device.on_wgpu.runtime.native import (
     FIRST_SUBMITTED,
@@ -112,19 +112,10 @@ async def test_a_wait_that_slept_looks_with_other_tasks_in_between(monkeypatch):
     gpu = Gpu(monkeypatch, "default", 0.004)
     for _ in range(4):
         await gpu.run()
-    turns = 0
-
-    async def other_task():
-        nonlocal turns
-        while True:
-            await trio.lowlevel.checkpoint()
-            turns += 1
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(other_task)
+    turns = []
+    async with beside_a_busy_task(turns):
         await gpu.run()
-        nursery.cancel_scope.cancel()
-    assert turns > 10
+    assert len(turns) > 10
 
 
 @pytest.mark.sampled(1)
@@ -136,14 +127,7 @@ async def test_a_context_waits_as_its_power_preference_says(ml, policy):
 
 @pytest.mark.sampled(1)
 async def test_a_gpu_that_has_nothing_to_do_gets_the_first_launches_at_once(gpu, monkeypatch):
-    submitted = []
-    submit = NativeQueue._submit
-
-    def submit_and_tell(self, what, launches, *rest):
-        submitted.append(len(launches))
-        submit(self, what, launches, *rest)
-
-    monkeypatch.setattr(NativeQueue, "_submit", submit_and_tell)
+    submitted = noted(monkeypatch, NativeQueue, "_submit", lambda _self, _what, launches, *_: len(launches))
     (x,) = await buffers(gpu, 1)
     await gpu.read_buffer(x)
     queue, clear = gpu._device.backend._queue, BufferClear(x._storage.data, 16)
