@@ -13,6 +13,7 @@ import trio
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.computing import compute
 from spec_tests.support.drawing import build_add_number
+from spec_tests.support.stand_ins import noted
 from webnn_py import MLGraphBuilder, NotSupportedError, OperationError
 from webnn_py.distribution import install_command
 
@@ -136,13 +137,7 @@ async def test_what_is_missing_is_told_with_what_installs_it(ml, monkeypatch):
 
 
 async def test_where_a_dispatch_runs_follows_how_long_the_last_two_took(context, monkeypatch):
-    threads, run = [], executable.OnnxruntimeGraph.run
-
-    def observed(graph):
-        threads.append(threading.get_ident())
-        run(graph)
-
-    monkeypatch.setattr(executable.OnnxruntimeGraph, "run", observed)
+    threads = noted(monkeypatch, executable.OnnxruntimeGraph, "run")
     graph = await build_add_number(context, 1, [2])
     graph._handle.compiled.expected_seconds = executable.NOT_MEASURED
     x, y = await filled(context, [1, 2]), await zeroed(context, [2])
@@ -174,10 +169,7 @@ def repeated(builder, steps):
 async def test_the_first_dispatch_of_a_graph_that_computes_little_runs_at_once(
     context, monkeypatch, draw, size, is_brief
 ):
-    threads, run = [], executable.OnnxruntimeGraph.run
-    monkeypatch.setattr(
-        executable.OnnxruntimeGraph, "run", lambda graph: threads.append(threading.get_ident()) or run(graph)
-    )
+    threads = noted(monkeypatch, executable.OnnxruntimeGraph, "run")
     graph = await (builder := MLGraphBuilder(context)).build(draw(builder, size))
     tensors = [
         {name: await zeroed(context, item.shape) for name, item in descriptors.items()}
