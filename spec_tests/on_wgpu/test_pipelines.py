@@ -81,16 +81,12 @@ def compiled(monkeypatch):
     alive = WeakSet()
 
     class Pipeline:
-        pass
-
-    def compile_module(**_options):
-        pipeline = Pipeline()
-        alive.add(pipeline)
-        return pipeline
+        def __init__(self, **_options):
+            alive.add(self)
 
     class Device:
         create_bind_group_layout = create_pipeline_layout = staticmethod(lambda **_: None)
-        create_compute_pipeline = staticmethod(compile_module)
+        create_compute_pipeline = Pipeline
 
     monkeypatch.setattr(pipelines, "trusted_module", lambda *_: None)
     return SimpleNamespace(alive=alive, device=Device())

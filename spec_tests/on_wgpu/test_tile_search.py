@@ -81,11 +81,8 @@ CONVOLUTIONS = {
 }
 
 
-def test_products_get_the_tiles_that_were_fastest():
+def test_products_and_convolutions_get_the_tiles_that_were_fastest():
     assert {sizes: chosen(product(*sizes)) for sizes in PRODUCTS} == PRODUCTS
-
-
-def test_convolutions_get_the_tiles_that_were_fastest():
     assert {sizes: chosen(convolution(*sizes)) for sizes in CONVOLUTIONS} == CONVOLUTIONS
 
 
