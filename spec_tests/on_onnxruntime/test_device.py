@@ -30,15 +30,9 @@ async def context(ml):
 @pytest.fixture
 def sessions(monkeypatch):
     """The options of every session that is made."""
-    made = []
-
-    class Session(onnxruntime.InferenceSession):
-        def __init__(self, model, options, **others):
-            made.append((options, others))
-            super().__init__(model, options, **others)
-
-    monkeypatch.setattr(engine.onnxruntime, "InferenceSession", Session)
-    return made
+    return noted(
+        monkeypatch, engine.onnxruntime, "InferenceSession", lambda _model, options, **others: (options, others)
+    )
 
 
 async def test_options_are_told_to_every_session(ml, sessions):
