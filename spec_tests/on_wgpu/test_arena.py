@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
@@ -57,7 +57,6 @@ def ranges_of(kernel, places):
     ]
 
 
-@settings(deadline=None)
 @given(kernel_lists())
 def test_every_kernel_binds_what_webgpu_lets_it_bind(kernels):
     places = place_blocks(kernels, LARGEST, allocate)
@@ -65,7 +64,6 @@ def test_every_kernel_binds_what_webgpu_lets_it_bind(kernels):
         assert broken_rules(ranges_of(item, places), item.writable) == [], f"kernel {step}"
 
 
-@settings(deadline=None)
 @given(kernel_lists())
 def test_what_is_needed_later_is_not_written_over(kernels):
     places = place_blocks(kernels, LARGEST, allocate)
@@ -83,7 +81,6 @@ def test_what_is_needed_later_is_not_written_over(kernels):
                     held[id(place.buffer), byte] = buffer
 
 
-@settings(deadline=None)
 @given(kernel_lists())
 def test_every_block_has_its_bytes_within_a_buffer_that_the_adapter_can_have(kernels):
     places = place_blocks(kernels, LARGEST, allocate)
