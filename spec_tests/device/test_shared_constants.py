@@ -138,7 +138,6 @@ async def destroy(context, *graphs):
     assert live_bytes(context) == 0
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("drawing", DRAWINGS)
 async def test_a_second_graph_of_the_same_weights_makes_none_and_takes_no_memory_for_them(context, made, drawing):
     alone = await build(context, drawing, 5, is_keyed=False)
