@@ -5,10 +5,11 @@ from functools import partial
 from inspect import isawaitable
 from typing import Final
 
+import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from webnn_py import MLContext
+from webnn_py import InvalidStateError, MLBuffer, MLContext, UnknownError
 
 STEPS: Final = ("allocate", "write", "read", "copy", "clear", "compile", "dispatch")
 ENDS: Final = ("free", "release_graph", "stop", "close")
@@ -140,3 +141,10 @@ def _is_at_rest(timeline, holds):
     if timeline._running:
         return holds()
     return not timeline._queue or timeline._permits == 0
+
+
+async def assert_lost(context: MLContext, buffer: MLBuffer) -> None:
+    """Check that a read is rejected because its device is lost, and that the context is lost then."""
+    with pytest.raises((UnknownError, InvalidStateError), match="lost"):
+        await context.read_buffer(buffer)
+    assert "lost" in (await context.lost).message
