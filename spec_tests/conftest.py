@@ -46,7 +46,11 @@ from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
 MOST_PIPELINES = Room(count=2000, byte_length=2**30)
 """So many are kept for the next tests: software Vulkan takes about half a megabyte for each."""
 
-settings.register_profile("thorough", max_examples=5000, print_blob=True)
+settings.register_profile("untimed", settings(), deadline=None)
+settings.load_profile("untimed")
+"""Examples have no deadline: how long one takes depends on what else the machine does."""
+
+settings.register_profile("thorough", max_examples=5000, deadline=None, print_blob=True)
 """For hours of looking for what nobody thought of: ``--hypothesis-profile=thorough --hypothesis-seed=N``."""
 
 QUICK_EXAMPLES = 40

@@ -1,5 +1,7 @@
 """The command, called in this process on small models."""
 
+import json
+
 import attrs
 import numpy as np
 import onnx
@@ -11,11 +13,29 @@ from webnn_py import cli
 
 @attrs.frozen
 class Ended:
-    """The result of a command: its status and its output."""
+    """The result of a command: its name, its status and its output."""
 
+    name: str
     status: int
     out: str
     err: str
+
+    def succeeded(self):
+        assert self.status == 0, self.err
+        return self
+
+    def report(self):
+        """Return what ``--json`` has printed."""
+        return json.loads(self.succeeded().out)
+
+    def assert_refused(self, text, status=2):
+        """Check that the command has told the reason in one line, and nothing else."""
+        assert self.status == status, self
+        assert text in self.err
+        assert self.err.startswith(f"webnn-py {self.name}: ")
+        assert self.err.count("\n") == 1, self.err
+        assert status == 1 or "(--debug shows where)" not in self.err, self.err
+        assert self.out == ""
 
 
 @pytest.fixture
@@ -28,7 +48,7 @@ def command(capsys):
         except SystemExit as end:  # argparse's
             status = end.code
         written = capsys.readouterr()
-        return Ended(status, written.out, written.err)
+        return Ended(arguments[0], status, written.out, written.err)
 
     return call
 
@@ -48,10 +68,30 @@ def model(tmp_path):
 
 
 @pytest.fixture
-def doubled(model):
+def of_node(model):
+    """Write a model of one node, all of whose inputs are of one kind, and its output "y", too, unless that is given."""
+
+    def write(operator, inputs, kind, output=None, name="model.onnx"):
+        nodes = [(operator, inputs, ["y"], {})]
+        return model(program(nodes, dict.fromkeys(inputs, kind), {"y": output or kind}), name)
+
+    return write
+
+
+@pytest.fixture(params=["run", "info", "convert"])
+def read_by(request, command, tmp_path):
+    """Call each command that reads a model."""
+
+    def call(path):
+        return command(request.param, path, *([tmp_path / "out.onnx"] if request.param == "convert" else []))
+
+    return call
+
+
+@pytest.fixture
+def doubled(of_node):
     """y = x + x, of any number of rows of three."""
-    kind = ("float32", ["rows", 3])
-    return model(program([("Add", ["x", "x"], ["y"], {})], {"x": kind}, {"y": kind}))
+    return of_node("Add", ["x", "x"], ("float32", ["rows", 3]))
 
 
 @pytest.fixture

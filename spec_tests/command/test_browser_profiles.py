@@ -1,7 +1,5 @@
 """``webnn-py info --browser``: what of a model would fail in a browser."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -19,8 +17,7 @@ def padded(model):
 
 
 def test_info_tells_what_would_fail(command, padded):
-    ended = command("info", padded, "--backend", "numpy", "--browser", "all")
-    assert ended.status == 0, ended.err
+    ended = command("info", padded, "--backend", "numpy", "--browser", "all").succeeded()
     first, heading, row = ended.out.splitlines()[-3:]
     assert first == "in browsers"
     assert heading.split()[:3] == ["browser", "profile", "what"]
@@ -29,7 +26,7 @@ def test_info_tells_what_would_fail(command, padded):
 
 
 def test_info_as_json_tells_what_would_fail(command, padded):
-    told = json.loads(command("info", padded, "--backend", "numpy", "--browser", CHROMIUM, "--json").out)
+    told = command("info", padded, "--backend", "numpy", "--browser", CHROMIUM, "--json").report()
     assert told["runs"]
     assert not told["browsers"][CHROMIUM]["runs"]
     (failing,) = told["browsers"][CHROMIUM]["failing"]
@@ -38,10 +35,8 @@ def test_info_as_json_tells_what_would_fail(command, padded):
 
 
 def test_without_the_option_there_is_nothing_about_browsers(command, padded):
-    assert "browsers" not in json.loads(command("info", padded, "--backend", "numpy", "--json").out)
+    assert "browsers" not in command("info", padded, "--backend", "numpy", "--json").report()
 
 
 def test_an_unknown_browser_is_refused(command, padded):
-    ended = command("info", padded, "--browser", "netscape-4")
-    assert ended.status == 2
-    assert "netscape-4" in ended.err
+    command("info", padded, "--browser", "netscape-4").assert_refused("netscape-4")

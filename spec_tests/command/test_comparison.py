@@ -32,8 +32,7 @@ def test_maps_are_compared_by_their_keys(labels, shape, command, model, tmp_path
     path = model(classifier(labels, shape))
     np.save(tmp_path / "x.npy", np.linspace(-1, 2, int(np.prod(shape)), dtype=np.float32).reshape(shape))
     asked = ["--input", tmp_path / "x.npy", "--compare", "onnxruntime", "--tolerance", "1e-6"]
-    ended = command("run", path, "--backend", "numpy", *asked, "--json")
-    assert ended.status == 0, ended.err
+    ended = command("run", path, "--backend", "numpy", *asked, "--json").succeeded()
     assert json.loads(ended.out)["differences"]["y"]["mismatches"] == 0
     assert json.loads(ended.out)["differences"]["y"]["largest"] < 1e-6
 

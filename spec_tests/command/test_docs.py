@@ -1,7 +1,6 @@
 """``webnn-py docs``, the pages that wheels have, and how extras are installed."""
 
 import importlib.metadata
-import json
 import posixpath
 import re
 import subprocess
@@ -25,7 +24,7 @@ def test_pages_are_listed_with_their_titles(command):
     assert (ended.status, ended.err) == (0, "")
     assert ended.out.startswith(f"{ROOT / 'docs'}\n")
     assert re.search(r"^  tutorial +Tutorial: ", ended.out, re.MULTILINE)
-    listed = json.loads(command("docs", "--json").out)
+    listed = command("docs", "--json").report()
     assert listed["folder"] == str(ROOT / "docs")
     assert listed["pages"]["pictures_of_graphs"] == "Pictures of graphs"
 
@@ -35,7 +34,7 @@ def test_the_path_of_a_page_is_printed(command, name):
     ended = command("docs", name)
     assert ended.status == 0
     assert Path(ended.out.strip()).is_file()
-    assert json.loads(command("docs", name, "--json").out)["path"] == ended.out.strip()
+    assert command("docs", name, "--json").report()["path"] == ended.out.strip()
 
 
 @pytest.mark.parametrize(
@@ -43,16 +42,12 @@ def test_the_path_of_a_page_is_printed(command, name):
     [("sesions", "there is no page 'sesions'; there is sessions"), ("../README", "webnn-py docs lists them")],
 )
 def test_a_page_that_is_not_there_is_refused(command, name, words):
-    ended = command("docs", name)
-    assert (ended.status, ended.out) == (2, "")
-    assert words in ended.err
+    command("docs", name).assert_refused(words)
 
 
 def test_without_documentation_the_command_says_so(command, tmp_path, monkeypatch):
     monkeypatch.setattr(distribution, "PACKAGE", tmp_path / "webnn_py")
-    ended = command("docs", "sessions")
-    assert ended.status == 1
-    assert f"there is no documentation in {tmp_path / 'docs'}" in ended.err
+    command("docs", "sessions").assert_refused(f"there is no documentation in {tmp_path / 'docs'}", 1)
 
 
 @pytest.fixture(scope="module")

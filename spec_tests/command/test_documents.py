@@ -1,7 +1,6 @@
 """The documents say what the command takes, and what they show works on a trained model."""
 
 import argparse
-import json
 import re
 from pathlib import Path
 
@@ -42,13 +41,13 @@ def test_help_tells_every_option_with_its_meaning(name, command):
 
 
 def test_a_trained_model_is_told_of_converted_and_run(command, tmp_path):
-    told = json.loads(command("info", TRAINED, "--backend", "numpy", "--json").out)
+    told = command("info", TRAINED, "--backend", "numpy", "--json").report()
     assert told["runs"]
     assert told["nodes"] == 95
     out = tmp_path / "fixed.onnx"
     size = f"{told['inputs']['bytes']['shape'][0]}=1"
-    assert json.loads(command("convert", TRAINED, out, "--shape", size, "--json").out)["nodes"] == 84
+    assert command("convert", TRAINED, out, "--shape", size, "--json").report()["nodes"] == 84
     arguments = ("--input", "random:0,255", "--compare", "onnxruntime", "--tolerance", "1e-3", "--json")
-    one = json.loads(command("run", TRAINED, "--shape", "bytes=1,2048", *arguments).out)
-    other = json.loads(command("run", out, *arguments).out)
+    one = command("run", TRAINED, "--shape", "bytes=1,2048", *arguments).report()
+    other = command("run", out, *arguments).report()
     assert one["outputs"] == other["outputs"]

@@ -147,8 +147,7 @@ def test_no_command_prints_what_a_file_has_of_control_characters(kind, name, tmp
 def test_no_picture_of_a_graph_has_them(form, command, tmp_path):
     path = tmp_path / "model.onnx"
     path.write_bytes(MODELS["runs"].SerializeToString())
-    ended = command("info", path, "--backend", "numpy", "--graph", tmp_path / f"graph.{form}")
-    assert ended.status == 0, ended.err
+    command("info", path, "--backend", "numpy", "--graph", tmp_path / f"graph.{form}").succeeded()
     written = (tmp_path / f"graph.{form}").read_text(encoding="utf-8")
     assert "node" in written
     assert_escaped(written, form)
@@ -157,8 +156,7 @@ def test_no_picture_of_a_graph_has_them(form, command, tmp_path):
 def test_no_profile_has_them(command, tmp_path):
     path = tmp_path / "model.onnx"
     path.write_bytes(MODELS["runs"].SerializeToString())
-    ended = command("run", path, "--shape", f"x{NASTY}=2,3", "--profile", "--backend", "numpy")
-    assert ended.status == 0, ended.err
+    ended = command("run", path, "--shape", f"x{NASTY}=2,3", "--profile", "--backend", "numpy").succeeded()
     assert "node\\u001b" in ended.out
     assert_escaped(ended.out, "profile")
 
@@ -168,8 +166,7 @@ def test_no_bar_has_those_of_a_files_name(command, monkeypatch, tmp_path):
     path.write_bytes(hostile(node("Relu"), shape=(2, 3)).SerializeToString())
     terminal = Terminal()
     monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=terminal))
-    ended = command("run", path, "--backend", "numpy")
-    assert ended.status == 0, ended.err
+    ended = command("run", path, "--backend", "numpy").succeeded()
     assert_escaped(ended.out, "stdout")
     assert "loading a\\u001b]0;owned\\u0007\\u000ab.onnx" in terminal.getvalue()
     assert "\x1b]0;" not in terminal.getvalue()

@@ -60,9 +60,8 @@ def test_what_cannot_be_written_is_refused_before_the_work(command, tmp_path):
         assert words in ended.err
 
 
-def test_a_model_that_cannot_be_imported_is_told_of_and_not_drawn(command, model, tmp_path):
-    kind = ("float32", [2, 2])
-    path = model(program([("Bernoulli", ["x"], ["y"], {})], {"x": kind}, {"y": kind}))
+def test_a_model_that_cannot_be_imported_is_told_of_and_not_drawn(command, of_node, tmp_path):
+    path = of_node("Bernoulli", ["x"], ("float32", [2, 2]))
     ended = command("info", path, "--backend", "numpy", "--graph", tmp_path / "g.svg")
     assert ended.status == 1
     assert "runs here   no" in ended.out

@@ -20,8 +20,7 @@ def rooted(model):
 def test_a_profile_is_printed_as_a_table(command, rooted, backend):
     if backend == "onnxruntime":
         pytest.skip("it reports no kernel's time")
-    ended = command("run", rooted, "--input", "x=ones", "--backend", backend, "--profile")
-    assert ended.status == 0, ended.err
+    ended = command("run", rooted, "--input", "x=ones", "--backend", backend, "--profile").succeeded()
     table = ended.out[ended.out.index("\nprofile\n") :].splitlines()
     assert table[2].endswith(" with timings; the faster half of 10 runs")
     assert table[3].endswith(" of a dispatch in a row")
@@ -47,7 +46,7 @@ def test_json_has_the_profile_and_what_is_not_finite(command, rooted):
 
 
 def test_what_is_not_asked_for_is_not_told(command, rooted):
-    told = json.loads(command("run", rooted, "--input", "x=-2", "--json").out)
+    told = command("run", rooted, "--input", "x=-2", "--json").report()
     assert not {"profile", "first_non_finite"} & told.keys()
 
 
@@ -66,15 +65,12 @@ def test_a_node_that_makes_nan_is_named_and_a_status(command, rooted, backend):
 @pytest.mark.parametrize("backend", ["small", "onnxruntime"])
 def test_a_device_that_was_asked_for_and_times_no_kernels_is_refused_before_the_run(backend, command, rooted):
     ended = command("run", rooted, "--backend", backend, "--profile")
-    assert ended.status == 2
-    assert "does not time its kernels; give --backend numpy" in ended.err
-    assert ended.err.count("\n") == 1
+    ended.assert_refused("does not time its kernels; give --backend numpy")
 
 
 def test_where_the_default_device_times_no_kernels_the_profile_is_of_numpy_and_says_so(command, rooted, monkeypatch):
     monkeypatch.setattr(registry, "_loadable", lambda: iter([registry.find("onnxruntime"), registry.find("numpy")]))
-    ended = command("run", rooted, "--input", "x=ones", "--profile", "--check-finite", "--output", "y")
-    assert ended.status == 0, ended.err
+    ended = command("run", rooted, "--input", "x=ones", "--profile", "--check-finite", "--output", "y").succeeded()
     lines = ended.out.splitlines()
     assert lines[1].startswith("device  onnxruntime (")
     (heading,) = (line for line in lines if line.startswith("profile"))
@@ -82,6 +78,6 @@ def test_where_the_default_device_times_no_kernels_the_profile_is_of_numpy_and_s
     assert heading.endswith("), since the device of the run does not time its kernels")
     assert any(line.endswith("waiting and launch") for line in lines)
     assert any(line.endswith(("matmul [MatMul of p]", "matmul")) for line in lines)
-    told = json.loads(command("run", rooted, "--input", "x=ones", "--profile", "--json").out)
+    told = command("run", rooted, "--input", "x=ones", "--profile", "--json").report()
     assert told["device"].startswith("onnxruntime (")
     assert told["profile"]["device"].startswith("numpy (")

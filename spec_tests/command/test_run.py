@@ -15,8 +15,9 @@ def test_a_run_on_each_device_saves_what_the_model_computes(command, doubled, ba
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     np.save(tmp_path / "x.npy", x)
     saved = tmp_path / "y.npz"
-    ended = command("run", doubled, "--input", tmp_path / "x.npy", "--backend", backend, "--save-outputs", saved)
-    assert ended.status == 0, ended.err
+    ended = command(
+        "run", doubled, "--input", tmp_path / "x.npy", "--backend", backend, "--save-outputs", saved
+    ).succeeded()
     with np.load(saved) as outputs:
         np.testing.assert_array_equal(outputs["y"], x + x)
     lines = ended.out.splitlines()
@@ -28,9 +29,7 @@ def test_a_run_on_each_device_saves_what_the_model_computes(command, doubled, ba
 
 
 def test_json_has_all_that_is_printed(command, doubled):
-    ended = command("run", doubled, "--shape", "rows=2", "--input", "x=ones", "--repeat", "3", "--json")
-    assert ended.status == 0, ended.err
-    told = json.loads(ended.out)
+    told = command("run", doubled, "--shape", "rows=2", "--input", "x=ones", "--repeat", "3", "--json").report()
     assert told["inputs"] == {"x": {"data_type": "float32", "shape": [2, 3], "source": "ones"}}
     assert told["outputs"]["y"] == {
         "data_type": "float32",
@@ -55,9 +54,8 @@ def test_open_shapes_are_refused_with_a_command_line_that_works(command, doubled
     assert command(*again[1:], "--backend", "numpy").status == 0
 
 
-def test_a_file_says_the_size_of_a_dimension_that_others_share(command, model, tmp_path):
-    kind = ("float32", ["batch", "length"])
-    path = model(program([("Add", ["a", "b"], ["y"], {})], {"a": kind, "b": kind}, {"y": kind}))
+def test_a_file_says_the_size_of_a_dimension_that_others_share(command, of_node, tmp_path):
+    path = of_node("Add", ["a", "b"], ("float32", ["batch", "length"]))
     np.save(tmp_path / "b.npy", np.ones((2, 5), np.float32))
     ended = command("run", path, "--input", f"b={tmp_path / 'b.npy'}", "--json")
     assert json.loads(ended.out)["inputs"]["a"]["shape"] == [2, 5]
@@ -67,9 +65,8 @@ def test_a_file_says_the_size_of_a_dimension_that_others_share(command, model, t
     assert "--shape a=2,6 makes it 6" in refused.err
 
 
-def test_an_npz_file_gives_every_input_that_it_names(command, model, tmp_path):
-    kind = ("float32", [2])
-    path = model(program([("Sub", ["a", "b"], ["y"], {})], {"a": kind, "b": kind}, {"y": kind}))
+def test_an_npz_file_gives_every_input_that_it_names(command, of_node, tmp_path):
+    path = of_node("Sub", ["a", "b"], ("float32", [2]))
     np.savez(tmp_path / "both.npz", a=np.float32([5, 5]), b=np.float32([1, 2]), c=np.float32([0, 0]))
     ended = command("run", path, "--input", tmp_path / "both.npz", "--json")
     assert json.loads(ended.out)["outputs"]["y"]["maximum"] == 4
@@ -87,19 +84,15 @@ def test_random_inputs_depend_on_the_seed_alone(command, picked):
 @pytest.mark.parametrize(
     ("source", "low", "high"), [("random", 0, 1), ("random:3,7", 3, 7), ("zeros", 0, 0), ("ones", 1, 1), ("9", 9, 9)]
 )
-def test_whole_numbers_are_made_within_their_bounds(source, low, high, command, model):
-    kind = ("int32", [1000])
-    path = model(program([("Identity", ["x"], ["y"], {})], {"x": kind}, {"y": kind}))
-    told = json.loads(command("run", path, "--input", source, "--json").out)["outputs"]["y"]
+def test_whole_numbers_are_made_within_their_bounds(source, low, high, command, of_node):
+    path = of_node("Identity", ["x"], ("int32", [1000]))
+    told = command("run", path, "--input", source, "--json").report()["outputs"]["y"]
     assert (told["minimum"], told["maximum"]) == (low, high)
 
 
-def test_booleans_are_given_and_compared(command, model):
-    kind = ("bool", [64])
-    path = model(program([("Not", ["x"], ["y"], {})], {"x": kind}, {"y": kind}))
-    ended = command("run", path, "--compare", "onnxruntime", "--tolerance", "0", "--json")
-    assert ended.status == 0, ended.err
-    told = json.loads(ended.out)
+def test_booleans_are_given_and_compared(command, of_node):
+    path = of_node("Not", ["x"], ("bool", [64]))
+    told = command("run", path, "--compare", "onnxruntime", "--tolerance", "0", "--json").report()
     assert told["inputs"]["x"]["data_type"] == "bool"
     assert told["differences"]["y"]["largest"] == 0
     assert 0 < told["outputs"]["y"]["mean"] < 1
@@ -108,17 +101,15 @@ def test_booleans_are_given_and_compared(command, model):
 def test_a_frozen_input_is_a_constant_and_told_as_one(command, model):
     inputs = {"x": ("float32", [2, 3]), "shape": ("int64", ["rank"])}
     path = model(program([("Reshape", ["x", "shape"], ["y"], {})], inputs, {"y": ("float32", None)}))
-    ended = command("run", path, "--value", "shape=3,-1", "--compare", "onnxruntime")
-    assert ended.status == 0, ended.err
+    ended = command("run", path, "--value", "shape=3,-1", "--compare", "onnxruntime").succeeded()
     assert "frozen: 3, -1" in ended.out
     assert "y  float32  [3, 2]" in ended.out
     assert "compared with onnxruntime" in ended.out
 
 
 @pytest.mark.parametrize("option", ["--input", "--value"])
-def test_whole_numbers_are_taken_exactly(option, command, model, tmp_path):
-    kind = ("int64", [2])
-    path = model(program([("Add", ["x", "zero"], ["y"], {})], {"x": kind, "zero": kind}, {"y": kind}))
+def test_whole_numbers_are_taken_exactly(option, command, of_node, tmp_path):
+    path = of_node("Add", ["x", "zero"], ("int64", [2]))
     saved = tmp_path / "y.npz"
     ended = command(
         "run", path, option, f"x={2**53 + 1}", "--input", "zero=zeros", "--backend", "numpy", "--save-outputs", saved
@@ -128,13 +119,12 @@ def test_whole_numbers_are_taken_exactly(option, command, model, tmp_path):
         assert outputs["y"].tolist() == [2**53 + 1] * 2
 
 
-def test_what_is_no_finite_number_is_counted_apart(command, model, tmp_path):
-    kind = ("float32", [4])
-    path = model(program([("Log", ["x"], ["y"], {})], {"x": kind}, {"y": kind}))
+def test_what_is_no_finite_number_is_counted_apart(command, of_node, tmp_path):
+    path = of_node("Log", ["x"], ("float32", [4]))
     np.save(tmp_path / "x.npy", np.float32([-1, 0, 1, np.e]))
     arguments = ("run", path, "--input", tmp_path / "x.npy")
     assert "min 0, mean 0.5, max 1, 1 NaN, 1 infinite" in command(*arguments).out
-    told = json.loads(command(*arguments, "--json", "--compare", "onnxruntime").out)
+    told = command(*arguments, "--json", "--compare", "onnxruntime").report()
     assert (told["outputs"]["y"]["nans"], told["outputs"]["y"]["infinite"]) == (1, 1)
     assert told["differences"]["y"]["mismatches"] == 0
 
@@ -144,15 +134,15 @@ def test_the_top_classes_are_named_by_their_labels(command, picked, tmp_path):
     (tmp_path / "labels.txt").write_text("cat\ndog\nfish\nhorse\n", encoding="utf-8")
     arguments = ("run", picked, "--input", tmp_path / "x.npy", "--labels", tmp_path / "labels.txt", "--top", "2")
     assert [line.split() for line in command(*arguments).out.splitlines()[-2:]] == [["3", "dog"], ["2", "horse"]]
-    told = json.loads(command(*arguments, "--json").out)["outputs"]["scores"]["classes"]
+    told = command(*arguments, "--json").report()["outputs"]["scores"]["classes"]
     assert told == [[{"index": 1, "label": "dog", "score": 3}, {"index": 3, "label": "horse", "score": 2}]]
 
 
 def test_labels_that_are_no_outputs_classes_are_refused(command, picked, tmp_path):
     (tmp_path / "labels.txt").write_text("cat\ndog\n", encoding="utf-8")
-    ended = command("run", picked, "--labels", tmp_path / "labels.txt")
-    assert ended.status == 2
-    assert "--labels has 2 lines; no output has so many classes: scores [1, 4]" in ended.err
+    command("run", picked, "--labels", tmp_path / "labels.txt").assert_refused(
+        "--labels has 2 lines; no output has so many classes: scores [1, 4]"
+    )
 
 
 def test_a_difference_over_the_tolerance_ends_with_status_1(command, picked, monkeypatch):
@@ -192,8 +182,7 @@ def test_outputs_of_any_name_are_saved(command, model, tmp_path):
 def test_an_input_that_no_output_needs_is_given_to_the_other_runtime_alone(command, model):
     kind = ("float32", [2])
     path = model(program([("Neg", ["x"], ["y"], {})], {"x": kind, "unused": kind}, {"y": kind}))
-    ended = command("run", path, "--compare", "onnxruntime", "--tolerance", "0")
-    assert ended.status == 0, ended.err
+    ended = command("run", path, "--compare", "onnxruntime", "--tolerance", "0").succeeded()
     assert "unused" in ended.out
 
 
@@ -202,32 +191,26 @@ def test_an_input_with_a_value_of_its_own_may_be_given_another_one(command, mode
     weights = {"w": np.full(2, 3, np.float32)}
     path = model(program([("Add", ["x", "w"], ["y"], {})], {"x": kind, "w": kind}, {"y": kind}, weights))
     for options, largest in (([], 4), (["--input", "w=5"], 6), (["--value", "w=7"], 8)):
-        ended = command("run", path, "--input", "x=1", *options, "--json", "--compare", "onnxruntime")
-        assert ended.status == 0, ended.err
-        told = json.loads(ended.out)
+        told = command("run", path, "--input", "x=1", *options, "--json", "--compare", "onnxruntime").report()
         assert told["outputs"]["y"]["maximum"] == largest, options
         assert told["differences"]["y"]["largest"] == 0
         assert ("w" in told["inputs"]) == bool(options)
 
 
 @pytest.mark.parametrize(("wide", "narrow"), [("float64", "float32"), ("int64", "int32")])
-def test_narrow_lets_a_type_be_a_narrower_one(wide, narrow, command, model):
-    kind = (wide, [2])
-    path = model(program([("Add", ["x", "x"], ["y"], {})], {"x": kind}, {"y": kind}))
-    ended = command("run", path, "--input", "x=3", "--narrow", wide, "--compare", "onnxruntime", "--json")
-    assert ended.status == 0, ended.err
-    told = json.loads(ended.out)
+def test_narrow_lets_a_type_be_a_narrower_one(wide, narrow, command, of_node):
+    path = of_node("Add", ["x", "x"], (wide, [2]))
+    told = command("run", path, "--input", "x=3", "--narrow", wide, "--compare", "onnxruntime", "--json").report()
     assert (told["inputs"]["x"]["data_type"], told["outputs"]["y"]["data_type"]) == (wide, narrow)
     assert told["differences"]["y"]["largest"] == 0
     assert f"yes, {wide} as {narrow}, on " in command("info", path, "--narrow", wide).out
 
 
-def test_numbers_that_a_narrower_type_lacks_are_told(command, model):
-    kind = ("int64", [2])
-    path = model(program([("Neg", ["x"], ["y"], {})], {"x": kind}, {"y": kind}))
-    ended = command("run", path, "--input", f"x={2**40}", "--narrow", "int64")
-    assert (ended.status, ended.out) == (2, "")
-    assert "input 'x' has numbers that are not int32, as --narrow int64 makes it" in ended.err
+def test_numbers_that_a_narrower_type_lacks_are_told(command, of_node):
+    path = of_node("Neg", ["x"], ("int64", [2]))
+    command("run", path, "--input", f"x={2**40}", "--narrow", "int64").assert_refused(
+        "input 'x' has numbers that are not int32, as --narrow int64 makes it"
+    )
 
 
 def test_an_output_is_computed_alone(command, model):
@@ -235,7 +218,6 @@ def test_an_output_is_computed_alone(command, model):
     nodes = [("Neg", ["x"], ["y"], {}), ("NonZero", ["y"], ["places"], {})]
     path = model(program(nodes, {"x": kind}, {"y": kind, "places": ("int64", [1, "n"])}))
     assert command("run", path).status == 1
-    ended = command("run", path, "--output", "y", "--input", "x=2", "--compare", "onnxruntime", "--json")
-    assert ended.status == 0, ended.err
+    ended = command("run", path, "--output", "y", "--input", "x=2", "--compare", "onnxruntime", "--json").succeeded()
     assert {name: item["maximum"] for name, item in json.loads(ended.out)["outputs"].items()} == {"y": -2}
     assert "runs here   yes" in command("info", path, "--output", "y").out

@@ -35,10 +35,7 @@ def written(request, command, doubled, tmp_path):
 def test_a_folder_that_may_not_be_written_in_is_told_before_the_work(written, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda *_: False)  # whoever tests may be root, who may write anywhere
     monkeypatch.setattr(InferenceSession, "run", None)
-    ended = written()
-    assert (ended.status, ended.out) == (2, "")
-    assert ended.err.endswith(f" cannot be written: nothing may be written in {tmp_path}\n")
-    assert ended.err.count("\n") == 1
+    written().assert_refused(f" cannot be written: nothing may be written in {tmp_path}\n")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.buffers import filled, zeroed
 from webnn_py import MLGraphBuilder
 from webnn_py.device.backend import TimesKernels
 from webnn_py.device.on_wgpu import backend as wgpu_backend
@@ -31,16 +32,10 @@ class Running:
         self.context, self.graph = context, graph
 
     async def make_buffers(self):
-        async def buffers(descriptors, **usage):
-            return {
-                name: await self.context.create_buffer(data_type=d.data_type, shape=d.shape, **usage)
-                for name, d in descriptors.items()
-            }
-
-        self.inputs = await buffers(self.graph.input_descriptors, writable=True)
-        self.outputs = await buffers(self.graph.output_descriptors, readable=True)
-        for buffer in self.inputs.values():
-            self.context.write_buffer(buffer, X)
+        self.inputs = {name: await filled(self.context, X) for name in self.graph.input_descriptors}
+        self.outputs = {
+            name: await zeroed(self.context, item.shape) for name, item in self.graph.output_descriptors.items()
+        }
         await self.context.drain()
 
     async def timed(self):

@@ -6,6 +6,7 @@ import threading
 import numpy as np
 import pytest
 
+from spec_tests.support.stand_ins import noted
 from webnn_py import MLGraphBuilder
 
 BACKENDS = ["numpy", "onnxruntime"]
@@ -40,10 +41,7 @@ def images(b, x):
     return b.resample2d(x, sizes=[5000, 7000])
 
 
-GRAPHS = {
-    "numpy": ("webnn_py.device.on_numpy.executable", "NumpyGraph"),
-    "onnxruntime": ("webnn_py.device.on_onnxruntime.executable", "OnnxruntimeGraph"),
-}
+GRAPHS = {"numpy": "NumpyGraph", "onnxruntime": "OnnxruntimeGraph"}
 LONG = {
     "numpy": {"products": (products, [SIZE, SIZE]), "images": (images, [1, 1, 10, 10])},
     "onnxruntime": {
@@ -59,17 +57,10 @@ async def test_long_builds_run_in_a_thread(context, backend, case, monkeypatch):
     if case not in LONG[backend]:
         pytest.skip(f"{backend} does little for {case} while it builds")
     draw, shape = LONG[backend][case]
-    module, name = GRAPHS[backend]
-    graph_class = getattr(importlib.import_module(module), name)
-    threads, make = [], graph_class.__init__
-
-    def observed(self, *arguments):
-        threads.append(threading.current_thread())
-        make(self, *arguments)
-
-    monkeypatch.setattr(graph_class, "__init__", observed)
+    graph_class = getattr(importlib.import_module(f"webnn_py.device.on_{backend}.executable"), GRAPHS[backend])
+    threads = noted(monkeypatch, graph_class, "__init__")
     builder = MLGraphBuilder(context)
     graph = await builder.build({"y": draw(builder, builder.input("x", data_type="float32", shape=shape))})
     graph.destroy()
     assert len(threads) == 1
-    assert threads[0] is not threading.main_thread(), f"{case} was built in the event loop's thread"
+    assert threads[0] != threading.get_ident(), f"{case} was built in the event loop's thread"

@@ -1,7 +1,7 @@
 """The plan of a graph: nodes that are computed at build, lifetimes of intermediates, and their places in the arena."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from webnn_py.descriptors import MLOperandDescriptor
@@ -44,7 +44,6 @@ def aligned(byte_length):
     return (byte_length + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
 
 
-@settings(deadline=None)
 @given(intervals)
 def test_intermediates_that_are_needed_at_the_same_step_never_overlap(laid):
     offsets = lay_out(laid).offsets
@@ -55,7 +54,6 @@ def test_intermediates_that_are_needed_at_the_same_step_never_overlap(laid):
                 assert apart, f"{one} at {offsets[a]} and {other} at {offsets[b]}"
 
 
-@settings(deadline=None)
 @given(intervals, st.sampled_from([ALIGNMENT, 256]))
 def test_every_intermediate_is_aligned_within_the_arena(laid, alignment):
     arena = lay_out(laid, alignment)
@@ -66,7 +64,6 @@ def test_every_intermediate_is_aligned_within_the_arena(laid, alignment):
         assert arena.offsets[value] + interval.byte_length <= arena.byte_length
 
 
-@settings(deadline=None)
 @given(intervals)
 def test_the_arena_takes_what_lives_together_at_least_and_all_together_at_most(laid):
     sizes = {value: aligned(interval.byte_length) for value, interval in laid.items()}
@@ -77,7 +74,6 @@ def test_the_arena_takes_what_lives_together_at_least_and_all_together_at_most(l
     assert max(together) <= lay_out(laid).byte_length <= sum(sizes.values())
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=20))
 def test_intermediates_that_follow_one_another_share_the_memory_of_the_largest(sizes):
     laid = {Value(SHAPE): Interval(step, step, size) for step, size in enumerate(sizes)}
@@ -112,7 +108,6 @@ spread = st.lists(
 
 
 @pytest.mark.parametrize("few", [True, False], ids=["found by their time", "compared with all"])
-@settings(deadline=None)
 @given(laid=spread)
 def test_the_largest_comes_first_and_each_into_the_lowest_gap(few, laid):
     with pytest.MonkeyPatch.context() as patched:
@@ -247,7 +242,6 @@ def depends_on_an_input(value):
     return any(depends_on_an_input(operand) for operand in value.node.inputs)
 
 
-@settings(deadline=None)
 @given(drawings())
 def test_nodes_are_constant_exactly_if_no_path_leads_to_them_from_an_input(graph):
     folded, live = split_constant(graph)
@@ -259,7 +253,6 @@ def test_nodes_are_constant_exactly_if_no_path_leads_to_them_from_an_input(graph
     assert live == sorted(live, key=order.index)
 
 
-@settings(deadline=None)
 @given(drawings())
 def test_an_intermediate_lives_at_every_step_that_touches_it(graph):
     _, live = split_constant(graph)

@@ -48,10 +48,9 @@ def test_expressions_have_the_values_of_integers_within_their_bounds():
                 assert symbolic.low <= wanted <= symbolic.high, (case, symbolic)
 
 
-def simplified():
-    """Return expressions and the texts of their simplest forms."""
+def test_expressions_are_as_simple_as_can_be():
     a, b = NAMES["a"], NAMES["b"]
-    return [
+    for expression, text in (
         (a + b - a, "b"),
         ((4 * a) // 4, "a"),
         ((4 * a + 3) // 4, "a"),
@@ -66,11 +65,7 @@ def simplified():
         (7 // b, "(7 // b)"),
         (7 % b, "(7 % b)"),
         (7 - a, "-a + 7"),
-    ]
-
-
-def test_expressions_are_as_simple_as_can_be():
-    for expression, text in simplified():
+    ):
         assert str(expression) == text
 
 

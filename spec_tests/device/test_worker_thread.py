@@ -14,6 +14,7 @@ from spec_tests.support.backends import BACKENDS
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number
 from spec_tests.support.releases import assert_nothing_lives
+from spec_tests.support.stand_ins import noted
 from webnn_py import MLGraphBuilder, open_ml
 from webnn_py.device import worker_thread
 from webnn_py.device.worker_thread import CAREFUL_SECONDS, LATE_SECONDS, LOOK_SECONDS, WorkerThread
@@ -221,13 +222,7 @@ async def test_a_build_runs_in_the_loops_thread_only_where_it_is_short_and_witho
     draw, part, others, made_here = BUILDS[case]
     context = await ml.create_context(backend=backend)
     await trio.testing.wait_all_tasks_blocked()  # a timeline that has told of it may have let others run
-    sent, run = [], WorkerThread.run
-
-    async def observed(device_thread, call):
-        sent.append(call)
-        return await run(device_thread, call)
-
-    monkeypatch.setattr(WorkerThread, "run", observed)
+    sent = noted(monkeypatch, WorkerThread, "run")
     builder = MLGraphBuilder(context)
     executable = importlib.import_module(f"webnn_py.device.on_{backend}.executable")
     count = int(part * LATE_SECONDS / executable.SECONDS_PER_NODE)

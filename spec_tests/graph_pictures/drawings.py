@@ -3,7 +3,7 @@
 import attrs
 import numpy as np
 
-from webnn_py import MLGraphBuilder, MLOperand
+from webnn_py import GraphPicture, MLGraph, MLGraphBuilder, MLOperand, MLPromise
 
 
 @attrs.frozen
@@ -12,6 +12,17 @@ class Drawing:
 
     builder: MLGraphBuilder
     outputs: dict[str, MLOperand]
+
+    def picture(self) -> GraphPicture:
+        return self.builder.picture(self.outputs)
+
+    def build(self) -> MLPromise[MLGraph]:
+        return self.builder.build(self.outputs)
+
+    async def built_picture(self) -> GraphPicture:
+        """Build the graph, and return the picture of what is built."""
+        drawn = self.picture()
+        return (await self.build()).picture(drawn)
 
 
 def draw_residual_block(context, label="first"):
@@ -24,6 +35,13 @@ def draw_residual_block(context, label="first"):
     flat = b.reshape(b.add(image, x), [16, 16])
     halves = b.split(b.matmul(flat, b.constant(np.ones((16, 8), np.float32))), 2, axis=1, label="halves")
     return Drawing(b, {"y": b.softmax(halves[1], 1), "z": image})
+
+
+def draw_relu(context, name="x", label=""):
+    """One operator; its output has the given name if the input has."""
+    b = MLGraphBuilder(context)
+    x = b.input(name, data_type="float32", shape=[2])
+    return Drawing(b, {"y" if name == "x" else name: b.relu(x, label=label)})
 
 
 HOSTILE = [

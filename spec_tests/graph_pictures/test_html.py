@@ -2,17 +2,15 @@
 
 import json
 import math
-import re
 from importlib.resources import files
 
 import numpy as np
 import pytest
 
-from spec_tests.graph_pictures.drawings import HOSTILE, draw_residual_block
-from spec_tests.tracing.test_page import contrast, read
+from spec_tests.graph_pictures.drawings import HOSTILE, draw_relu, draw_residual_block
+from spec_tests.tracing.test_page import assert_stand_out, colours, names_of_scripts, read
 from webnn_py import MLGraphBuilder
 from webnn_py.graph_pictures.page.filling import LONGEST_TEXT, SCRIPTS, WITHOUT
-from webnn_py.html_page import SHARED_SCRIPTS
 
 ASSETS = files("webnn_py.graph_pictures.page") / "assets"
 
@@ -23,13 +21,8 @@ def document_of(page):
     return json.loads(data)
 
 
-async def built(context, drawing):
-    drawn = drawing.builder.picture(drawing.outputs)
-    return (await drawing.builder.build(drawing.outputs)).picture(drawn)
-
-
 async def test_operators_values_and_kernels_are_in_the_page(context, backend):
-    picture = await built(context, draw_residual_block(context))
+    picture = await draw_residual_block(context).built_picture()
     document = document_of(picture.to_html())
     assert [operator["name"] for operator in document["operators"]].count("conv2d") == 1
     convolution = next(operator for operator in document["operators"] if operator["name"] == "conv2d")
@@ -59,8 +52,7 @@ async def test_weights_have_statistics(numpy_context):
 
 
 async def test_without_the_drawing_statistics_are_not_known(numpy_context):
-    drawing = draw_residual_block(numpy_context)
-    graph = await drawing.builder.build(drawing.outputs)
+    graph = await draw_residual_block(numpy_context).build()
     document = document_of(graph.to_html())
     assert {str(value["statistics"]) for value in document["values"] if value["kind"] == "constant"} == {"None"}
     assert document["without"] == WITHOUT
@@ -75,10 +67,8 @@ async def test_a_constant_on_the_device_has_no_statistics(numpy_context):
 
 
 async def test_a_picture_of_another_graph_is_refused(numpy_context):
-    drawing, other = draw_residual_block(numpy_context), MLGraphBuilder(numpy_context)
-    x = other.input("x", data_type="float32", shape=[1, 4, 8, 8])
-    drawn = other.picture({"y": other.relu(x)})
-    graph = await drawing.builder.build(drawing.outputs)
+    drawn = draw_relu(numpy_context).picture()
+    graph = await draw_residual_block(numpy_context).build()
     with pytest.raises(ValueError, match=r"picture\(\): drawn is a picture of another graph"):
         graph.picture(drawn)
     assert graph.picture().to_html()
@@ -89,9 +79,7 @@ async def test_a_picture_of_another_graph_is_refused(numpy_context):
 )
 async def test_names_and_labels_are_no_markup(numpy_context, text):
     def page(name):
-        b = MLGraphBuilder(numpy_context)
-        x = b.input(name, data_type="float32", shape=[2])
-        return b.picture({name: b.relu(x, label=name)}).to_html(name)
+        return draw_relu(numpy_context, name, name).picture().to_html(name)
 
     hostile, plain = read(page(text)), read(page("plain"))
     assert [tag for tag, _, _ in hostile.elements] == [tag for tag, _, _ in plain.elements]
@@ -101,15 +89,13 @@ async def test_names_and_labels_are_no_markup(numpy_context, text):
 
 
 async def test_a_long_label_is_cut(numpy_context):
-    b = MLGraphBuilder(numpy_context)
-    x = b.input("x", data_type="float32", shape=[2])
-    (operator,) = document_of(b.picture({"y": b.relu(x, label="z" * 10**6)}).to_html())["operators"]
+    page = draw_relu(numpy_context, label="z" * 10**6).picture().to_html()
+    (operator,) = document_of(page)["operators"]
     assert len(operator["label"]) == LONGEST_TEXT
 
 
 async def test_nothing_is_loaded_and_only_this_style_and_script_are_allowed(numpy_context):
-    drawing = draw_residual_block(numpy_context)
-    page = read(drawing.builder.picture(drawing.outputs).to_html())
+    page = read(draw_residual_block(numpy_context).picture().to_html())
     addresses = [values[key] for _, values, _ in page.elements for key in ("src", "href", "action") if key in values]
     assert addresses == ["data:,"]
     assert "url(" not in page.texts("style")[0]
@@ -128,32 +114,16 @@ def test_every_asset_is_in_the_page():
 
 
 def test_scripts_share_one_scope_without_taking_each_others_names():
-    shared = [files("webnn_py.html_page") / "assets" / f"{name}.js" for name in SHARED_SCRIPTS]
-    scripts = [*shared, *(ASSETS / f"{name}.js" for name in SCRIPTS)]
-    text = "\n".join(script.read_text(encoding="utf-8") for script in scripts)
-    names = re.findall(r"^(?:async )?(?:function|const|let) (\w+)", text, re.MULTILINE)
+    names = names_of_scripts(ASSETS, SCRIPTS)
     assert len(names) > 50
     assert sorted(names) == sorted(set(names))
 
 
-def colours():
-    style = (ASSETS / "page.css").read_text(encoding="utf-8")
-    blocks = re.findall(r"^:root(\S*) \{(.*?)\}", style, re.MULTILINE | re.DOTALL)
-    return [
-        {name: bytes.fromhex(digits) for name, digits in re.findall(r"--([\w-]+): #(\w{6});", block)}
-        for _, block in blocks
-    ]
-
-
-@pytest.mark.parametrize("named", colours(), ids=["light", "dark"])
+@pytest.mark.parametrize("named", colours(ASSETS), ids=["light", "dark"])
 def test_letters_and_edges_stand_out(named):
-    """By what WCAG 2.2 asks: 4.5 of text (1.4.3), 3 of what is no text (1.4.11)."""
     fills = [name for name in named if name.endswith("-fill")]
     assert len(fills) == 6
     letters = [(ink, ground) for ink in ("ink", "muted", "bad", "accent") for ground in ("paper", "panel")]
     letters += [(ink, fill) for ink in ("ink", "muted", "accent") for fill in fills if fill != "kernel-fill"]
     letters += [("kernel-ink", "kernel-fill"), ("muted", "kernel-fill")]
-    weak = {pair: ratio for pair in letters if (ratio := contrast(*map(named.get, pair))) < 4.5}
-    edges = [(fill.replace("fill", "line"), ground) for fill in fills for ground in ("paper", fill)]
-    weak |= {pair: ratio for pair in edges if (ratio := contrast(*map(named.get, pair))) < 3}
-    assert not weak
+    assert_stand_out(named, letters, "paper")

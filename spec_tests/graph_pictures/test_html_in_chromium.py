@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spec_tests.graph_pictures.drawings import draw_residual_block
+from spec_tests.graph_pictures.drawings import draw_relu, draw_residual_block
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from webnn_py import MLGraphBuilder
 
@@ -42,14 +42,8 @@ def box(operator, label=""):
     return f"graphPage.boxes.find((box) => box.title === {f'{operator} [{label}]' if label else operator!r})"
 
 
-async def picture_of(context):
-    drawing = draw_residual_block(context)
-    drawn = drawing.builder.picture(drawing.outputs)
-    return (await drawing.builder.build(drawing.outputs)).picture(drawn)
-
-
 async def test_a_click_on_an_operator_shows_attributes_weights_and_neighbours(browser, open_page, numpy_context):
-    open_page(await picture_of(numpy_context))
+    open_page(await draw_residual_block(numpy_context).built_picture())
     browser.click(*middle_of(browser, box("conv2d", "first")))
     details = browser.run(DETAILS)
     for words in (
@@ -70,7 +64,7 @@ async def test_a_click_on_an_operator_shows_attributes_weights_and_neighbours(br
 
 
 async def test_a_click_on_a_line_of_a_weight_shows_its_statistics(browser, open_page, numpy_context):
-    open_page(await picture_of(numpy_context))
+    open_page(await draw_residual_block(numpy_context).built_picture())
     x, y = browser.run(f"""(() => {{
         const box = {box("conv2d", "first")}, {{view}} = graphPage;
         const corner = document.getElementById('canvas').getBoundingClientRect();
@@ -87,7 +81,7 @@ async def test_a_click_on_a_line_of_a_weight_shows_its_statistics(browser, open_
 @pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 async def test_what_one_kernel_computes_together_is_told(browser, open_page, ml):
     context = await ml.create_context(backend="wgpu")
-    open_page(await picture_of(context))
+    open_page(await draw_residual_block(context).built_picture())
     browser.run(f"graphPage.select({box('relu')})")
     details = browser.run(DETAILS)
     assert "computed together with\nconv2d [first]\nadd" in details, details
@@ -102,7 +96,7 @@ async def test_what_one_kernel_computes_together_is_told(browser, open_page, ml)
 
 
 async def test_keys_lead_along_the_wires(browser, open_page, numpy_context):
-    open_page(await picture_of(numpy_context))
+    open_page(await draw_residual_block(numpy_context).built_picture())
     browser.run("document.getElementById('canvas').focus()")
     browser.press("Enter")
     assert browser.run("graphPage.state.selected.type") == "box"
@@ -129,7 +123,7 @@ async def test_keys_lead_along_the_wires(browser, open_page, numpy_context):
 
 
 async def test_keys_work_as_capitals_and_while_nothing_has_the_focus(browser, open_page, numpy_context):
-    open_page(await picture_of(numpy_context))
+    open_page(await draw_residual_block(numpy_context).built_picture())
     browser.press("T", shift=True)
     assert not browser.run("document.getElementById('table').hidden")
     browser.run("document.activeElement.blur()")
@@ -139,7 +133,7 @@ async def test_keys_work_as_capitals_and_while_nothing_has_the_focus(browser, op
 
 
 async def test_search_finds_operators_weights_and_kernels(browser, open_page, numpy_context):
-    open_page(await picture_of(numpy_context))
+    open_page(await draw_residual_block(numpy_context).built_picture())
     browser.press("/")
     browser.run(
         """(() => {
@@ -164,7 +158,7 @@ async def test_search_finds_operators_weights_and_kernels(browser, open_page, nu
 
 
 async def test_wheel_and_drag_zoom_and_move(browser, open_page, numpy_context):
-    open_page(await picture_of(numpy_context))
+    open_page(await draw_residual_block(numpy_context).built_picture())
     before = browser.run("[graphPage.view.x, graphPage.view.y, graphPage.view.scale]")
     browser.mouse("mouseWheel", 500, 400, deltaX=0, deltaY=-300)
     browser.frame()
@@ -202,9 +196,7 @@ async def test_a_graph_of_thousands_of_operators_draws_only_what_is_in_view(brow
 async def test_there_is_no_script_in_names_and_nothing_is_cut_off(browser, open_page, numpy_context, size, theme):
     browser.size(*size)
     browser.prefer(theme)
-    b = MLGraphBuilder(numpy_context)
-    x = b.input(HOSTILE, data_type="float32", shape=[2])
-    open_page(b.picture({HOSTILE: b.relu(x, label=HOSTILE)}), HOSTILE)
+    open_page(draw_relu(numpy_context, HOSTILE, HOSTILE).picture(), HOSTILE)
     assert browser.run("document.title") == HOSTILE
     browser.run("graphPage.select(graphPage.boxes[1])")
     assert HOSTILE in browser.run(DETAILS)

@@ -2,9 +2,8 @@
 
 import pytest
 
-from spec_tests.graph_pictures.drawings import HOSTILE, draw_residual_block
+from spec_tests.graph_pictures.drawings import HOSTILE, draw_relu, draw_residual_block
 from spec_tests.graph_pictures.notation_readers import read_dot, read_mermaid
-from webnn_py import MLGraphBuilder
 from webnn_py.message_text import visible
 
 READERS = {"mermaid": ("to_mermaid", read_mermaid), "dot": ("to_dot", read_dot)}
@@ -18,8 +17,7 @@ def read(request):
 
 
 async def test_what_is_drawn_is_read_back(numpy_context, read):
-    drawing = draw_residual_block(numpy_context)
-    found = read(drawing.builder.picture(drawing.outputs))
+    found = read(draw_residual_block(numpy_context).picture())
     titles = {key: lines[0] for key, (lines, _) in found.boxes.items()}
     assert sorted(titles.values()) == sorted(
         ["x", "add", "conv2d [first]", "add", "relu", "add", "reshape", "matmul", "split [halves]", "softmax", "y", "z"]
@@ -42,8 +40,7 @@ async def test_what_is_drawn_is_read_back(numpy_context, read):
 async def test_kernels_are_frames(context, backend, read):
     if backend == "onnxruntime":
         pytest.skip("it does not tell what it makes of a graph")
-    drawing = draw_residual_block(context)
-    graph = await drawing.builder.build(drawing.outputs)
+    graph = await draw_residual_block(context).build()
     found = read(graph.picture())
     framed = {frame: [lines[0] for lines, own in found.boxes.values() if own == frame] for frame in found.frames}
     if backend == "wgpu":
@@ -57,25 +54,16 @@ async def test_kernels_are_frames(context, backend, read):
 
 @pytest.mark.parametrize("text", HOSTILE)
 async def test_texts_mean_nothing_to_the_notation(numpy_context, read, text):
-    b = MLGraphBuilder(numpy_context)
-    x = b.input(text, data_type="float32", shape=[2])
-    found = read(b.picture({text: b.relu(x, label=text)}))
+    found = read(draw_relu(numpy_context, text, text).picture())
     seen = text.replace("\n", "\\u000a").replace("\u202e", "\\u202e")
     assert [lines[0] for lines, _ in found.boxes.values()] == [seen, f"relu [{seen}]", seen]
 
 
 @pytest.mark.parametrize("label", ["classifier", "", "\u202e", *HOSTILE])
 async def test_the_label_of_a_graph_is_the_title(numpy_context, read, label):
-    b = MLGraphBuilder(numpy_context)
-    x = b.input("x", data_type="float32", shape=[2])
-    picture = (await b.build({"y": b.relu(x)}, label=label)).picture()
-    found = read(picture)
+    drawing = draw_relu(numpy_context)
+    drawn = drawing.picture()
+    found = read((await drawing.builder.build(drawing.outputs, label=label)).picture())
     assert found.title == visible(label)
     assert len(found.boxes) == 3
-    assert read(b_picture(numpy_context)).title == ""
-
-
-def b_picture(context):
-    """A picture of a drawing, which has no label."""
-    b = MLGraphBuilder(context)
-    return b.picture({"y": b.relu(b.input("x", data_type="float32", shape=[2]))})
+    assert read(drawn).title == ""

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from spec_tests.graph_pictures.drawings import HOSTILE, draw_residual_block
+from spec_tests.graph_pictures.drawings import HOSTILE, draw_relu, draw_residual_block
 from webnn_py import MLGraphBuilder
 from webnn_py.graph_pictures.layers import Link, Size, arrange
 
@@ -32,8 +32,7 @@ def contains(outer, inner):
 
 
 async def test_everything_is_shown_and_nothing_overlaps(context, backend):
-    drawing = draw_residual_block(context)
-    graph = await drawing.builder.build(drawing.outputs)
+    graph = await draw_residual_block(context).build()
     svg = graph.to_svg()
     boxes, frames = rectangles(svg, BOXES), rectangles(svg, {"frame"})
     assert len(boxes) == 12
@@ -53,17 +52,14 @@ async def test_everything_is_shown_and_nothing_overlaps(context, backend):
 
 @pytest.mark.parametrize("text", HOSTILE)
 async def test_texts_are_texts(numpy_context, text):
-    b = MLGraphBuilder(numpy_context)
-    x = b.input(text, data_type="float32", shape=[2])
     seen = text.replace("\n", "\\u000a").replace("\u202e", "\\u202e")
-    picture = b.picture({text: b.relu(x, label=text)})
+    picture = draw_relu(numpy_context, text, text).picture()
     assert texts(picture.to_svg(), "title") == [seen, f"relu [{seen}]", seen]
     assert "<script" not in picture._repr_html_()
 
 
 async def test_it_is_complete_in_itself(numpy_context):
-    drawing = draw_residual_block(numpy_context)
-    svg = drawing.builder.picture(drawing.outputs).to_svg()
+    svg = draw_residual_block(numpy_context).picture().to_svg()
     assert svg.count("http") == 1, "the name of the namespace"
     assert "prefers-color-scheme:dark" in svg
 
@@ -100,8 +96,7 @@ def test_wires_that_need_not_cross_do_not():
 
 
 async def test_a_notebook_shows_the_picture_and_the_text(numpy_context):
-    drawing = draw_residual_block(numpy_context)
-    graph = await drawing.builder.build(drawing.outputs)
+    graph = await draw_residual_block(numpy_context).build()
     html = graph._repr_html_()
     assert f'<span class="pane">{graph._repr_svg_()}</span>' in html
     assert [html.count(f"<summary>{title}") for title in ("inputs and outputs", "operators 1 to 9", "kernels (7)")] == [

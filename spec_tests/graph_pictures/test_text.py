@@ -38,15 +38,15 @@ def fates(text):
 
 async def test_a_drawing_is_told_and_goes_on(numpy_context):
     drawing = draw_residual_block(numpy_context)
-    picture = drawing.builder.picture(drawing.outputs)
+    picture = drawing.picture()
     assert picture.describe() == str(picture) == DRAWN
     assert repr(picture) == "<GraphPicture graph of 9 operators, not built>"
-    graph = await drawing.builder.build(drawing.outputs)
+    graph = await drawing.build()
     operators = DRAWN.partition("operators\n")[2].splitlines()
     told = graph.describe()
     assert all(operator.partition("  #")[2][1:].strip() in told for operator in operators if operator)
     with pytest.raises(InvalidStateError, match=r"picture\(\): the builder has built"):
-        drawing.builder.picture(drawing.outputs)
+        drawing.picture()
 
 
 async def test_outputs_are_checked_as_those_of_a_build(numpy_context):
@@ -60,8 +60,7 @@ async def test_outputs_are_checked_as_those_of_a_build(numpy_context):
 async def test_a_device_that_does_not_tell_what_it_makes_shows_what_was_drawn(context, backend):
     if backend != "onnxruntime":
         pytest.skip("this one tells")
-    drawing = draw_residual_block(context)
-    graph = await drawing.builder.build(drawing.outputs)
+    graph = await draw_residual_block(context).build()
     first, *lines = graph.describe().splitlines()
     assert first == f"graph of 9 operators on {context.backend}"
     assert lines == DRAWN.splitlines()[1:]
@@ -70,8 +69,7 @@ async def test_a_device_that_does_not_tell_what_it_makes_shows_what_was_drawn(co
 async def test_what_the_device_made_of_it_is_told(context, backend):
     if backend == "onnxruntime":
         pytest.skip("it does not tell")
-    drawing = draw_residual_block(context)
-    graph = await drawing.builder.build(drawing.outputs)
+    graph = await draw_residual_block(context).build()
     text = graph.describe()
     told, kernels = fates(text)
     assert f"graph of 9 operators on {context.backend}" in text
@@ -147,8 +145,7 @@ async def test_what_is_expanded_has_its_kernels(context, backend):
 
 async def test_another_packages_device_need_not_tell_kernels(ml):
     context = await ml.create_context(backend="small")
-    drawing = draw_residual_block(context)
-    graph = await drawing.builder.build(drawing.outputs)
+    graph = await draw_residual_block(context).build()
     assert "conv2d [first]" in graph.describe()
     assert "kernel" not in graph.describe()
     assert graph.to_svg().startswith("<svg")

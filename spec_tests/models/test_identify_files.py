@@ -16,21 +16,13 @@ from onnx.reference.op_run import OpRun
 
 from spec_tests.models.kinds_of_file import make_folder
 from spec_tests.support.depth import amount
+from spec_tests.support.examples import EXAMPLES, load_example
 from webnn_py import MLGraphBuilder
 
 TRAINED = Path(magika.__file__).parent / "models" / "standard_v3_3"
-EXAMPLE = Path(__file__).parents[2] / "examples" / "identify_files.py"
+EXAMPLE = EXAMPLES / "identify_files.py"
 
-
-def load_example():
-    specification = importlib.util.spec_from_file_location("identify_files", EXAMPLE)
-    module = importlib.util.module_from_spec(specification)
-    sys.modules[specification.name] = module
-    specification.loader.exec_module(module)
-    return module
-
-
-example = load_example()
+example = load_example("identify_files")
 
 
 @pytest.fixture(scope="module")

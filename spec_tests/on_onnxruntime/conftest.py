@@ -4,6 +4,8 @@ from collections import Counter
 
 import pytest
 
+from spec_tests.support.stand_ins import noted
+
 
 @pytest.fixture
 async def contexts(ml):
@@ -65,6 +67,4 @@ def exact_runs(monkeypatch):
     """One item for each run by the rules for all numbers."""
     from webnn_py.device.on_onnxruntime import executable  # noqa: PLC0415 - an extra
 
-    runs, run = [], executable.OnnxruntimeGraph.run_exactly
-    monkeypatch.setattr(executable.OnnxruntimeGraph, "run_exactly", lambda graph: runs.append(graph) or run(graph))
-    return runs
+    return noted(monkeypatch, executable.OnnxruntimeGraph, "run_exactly", lambda graph: graph)

@@ -52,6 +52,11 @@ def const(b, values, shape=None, data_type="float32"):
     return b.constant(array if shape is None else np.ascontiguousarray(np.broadcast_to(array, shape)))
 
 
+def parameters(b, scale, zero_point, rank, data_type="uint8"):
+    """Draw a scale and a zero point for a whole operand."""
+    return const(b, scale, [1] * rank), const(b, zero_point, [1] * rank, data_type)
+
+
 def images(channels=1, size=4, batch=1):
     return FEEDS.normal(size=(batch, channels, size, size)).astype(np.float32)
 
@@ -79,6 +84,11 @@ def _layer(b, x):
     variance = b.reduce_mean(b.pow(centered, const(b, 2)), axes=[1], keep_dimensions=True)
     scaled = b.div(centered, b.sqrt(b.add(variance, const(b, 1e-5))))
     return b.add(b.mul(scaled, const(b, 2, [8])), const(b, 1, [8]))
+
+
+def _quantized_there_and_back(b, x, scale):
+    given = parameters(b, scale, 3, 1)
+    return b.dequantize_linear(b.quantize_linear(x, *given), *given)
 
 
 def _gelu(b, x):
@@ -308,8 +318,8 @@ DRAWINGS = [
     Drawing(
         "bytes dequantized and multiplied",
         lambda b, x: b.matmul(
-            b.dequantize_linear(x, const(b, 0.1, [1, 1]), const(b, 3, [1, 1], "uint8")),
-            b.dequantize_linear(const(b, 7, [4, 4], "int8"), const(b, 0.3, [1, 1]), const(b, -1, [1, 1], "int8")),
+            b.dequantize_linear(x, *parameters(b, 0.1, 3, 2)),
+            b.dequantize_linear(const(b, 7, [4, 4], "int8"), *parameters(b, 0.3, -1, 2, "int8")),
         ),
         (np.arange(8, dtype=np.uint8).reshape(2, 4) * 30,),
         4,
@@ -317,27 +327,13 @@ DRAWINGS = [
     Drawing(
         "bytes dequantized and quantized",
         lambda b, x: b.quantize_linear(
-            b.relu(b.dequantize_linear(x, const(b, 0.1, [1]), const(b, 3, [1], "uint8"))),
-            const(b, 0.1, [1]),
-            const(b, 5, [1], "uint8"),
+            b.relu(b.dequantize_linear(x, *parameters(b, 0.1, 3, 1))), *parameters(b, 0.1, 5, 1)
         ),
         (np.arange(0, 250, 7, dtype=np.uint8),),
     ),
     Drawing(
         "quantized twice",
-        lambda b, x: b.dequantize_linear(
-            b.quantize_linear(
-                b.dequantize_linear(
-                    b.quantize_linear(x, const(b, 0.1, [1]), const(b, 3, [1], "uint8")),
-                    const(b, 0.1, [1]),
-                    const(b, 3, [1], "uint8"),
-                ),
-                const(b, 0.3, [1]),
-                const(b, 3, [1], "uint8"),
-            ),
-            const(b, 0.3, [1]),
-            const(b, 3, [1], "uint8"),
-        ),
+        lambda b, x: _quantized_there_and_back(b, _quantized_there_and_back(b, x, 0.1), 0.3),
         (np.linspace(-3, 40, 60).astype(np.float32),),
     ),
     Drawing(
@@ -355,13 +351,10 @@ DRAWINGS = [
         "quantized conv2d",
         lambda b, x: b.quantize_linear(
             b.conv2d(
-                b.dequantize_linear(x, const(b, 0.1, [1] * 4), const(b, 128, [1] * 4, "uint8")),
-                b.dequantize_linear(
-                    const(b, 7, [1, 1, 3, 3], "int8"), const(b, 0.05, [1] * 4), const(b, 0, [1] * 4, "int8")
-                ),
+                b.dequantize_linear(x, *parameters(b, 0.1, 128, 4)),
+                b.dequantize_linear(const(b, 7, [1, 1, 3, 3], "int8"), *parameters(b, 0.05, 0, 4, "int8")),
             ),
-            const(b, 0.07, [1] * 4),
-            const(b, 9, [1] * 4, "uint8"),
+            *parameters(b, 0.07, 9, 4),
         ),
         (FEEDS.integers(0, 255, (1, 1, 8, 8), np.uint8),),
     ),

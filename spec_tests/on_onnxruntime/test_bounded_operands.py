@@ -1,6 +1,7 @@
 """Operators that read nothing but what was dequantized, or is made of that: they need no guard."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -28,6 +29,10 @@ def dequantized(b, x, scale=0.1):
 
 def quantized(b, x, scale=0.3):
     return b.quantize_linear(x, one(b, scale), one(b, 100, "uint8"))
+
+
+def requantized(function, b, x):
+    return b.cast(quantized(b, function(b, dequantized(b, x))), "int32")
 
 
 def normal(b, *shape):
@@ -69,10 +74,7 @@ GUARDED = {
 
 @pytest.mark.parametrize("case", SETTLED)
 async def test_what_is_finite_anyway_is_not_looked_at(contexts, written, exact_runs, case):
-    def draw(b, x):
-        return b.cast(quantized(b, SETTLED[case](b, dequantized(b, x))), "int32")
-
-    got, expected = await on_both(contexts, draw, BYTES)
+    got, expected = await on_both(contexts, partial(requantized, SETTLED[case]), BYTES)
     assert np.abs(got - expected).max() <= 1  # what lies between two steps may be rounded to either
     assert np.mean(got != expected) < 0.01
     assert not exact_runs
@@ -81,10 +83,7 @@ async def test_what_is_finite_anyway_is_not_looked_at(contexts, written, exact_r
 
 @pytest.mark.parametrize("case", GUARDED)
 async def test_what_may_not_be_finite_is_looked_at(contexts, written, case):
-    def draw(b, x):
-        return b.cast(quantized(b, GUARDED[case](b, dequantized(b, x))), "int32")
-
-    await assert_both(contexts, draw, BYTES, atol=1)
+    await assert_both(contexts, partial(requantized, GUARDED[case]), BYTES, atol=1)
     assert written["ReduceSum"]
 
 

@@ -11,8 +11,9 @@ import pytest
 import trio
 
 from spec_tests.support.buffers import filled, zeroed
-from spec_tests.support.computing import compute
+from spec_tests.support.computing import compute, run_graph
 from spec_tests.support.drawing import build_add_number
+from spec_tests.support.stand_ins import noted
 from webnn_py import MLGraphBuilder, NotSupportedError, OperationError
 from webnn_py.distribution import install_command
 
@@ -29,15 +30,9 @@ async def context(ml):
 @pytest.fixture
 def sessions(monkeypatch):
     """The options of every session that is made."""
-    made = []
-
-    class Session(onnxruntime.InferenceSession):
-        def __init__(self, model, options, **others):
-            made.append((options, others))
-            super().__init__(model, options, **others)
-
-    monkeypatch.setattr(engine.onnxruntime, "InferenceSession", Session)
-    return made
+    return noted(
+        monkeypatch, engine.onnxruntime, "InferenceSession", lambda _model, options, **others: (options, others)
+    )
 
 
 async def test_options_are_told_to_every_session(ml, sessions):
@@ -136,13 +131,7 @@ async def test_what_is_missing_is_told_with_what_installs_it(ml, monkeypatch):
 
 
 async def test_where_a_dispatch_runs_follows_how_long_the_last_two_took(context, monkeypatch):
-    threads, run = [], executable.OnnxruntimeGraph.run
-
-    def observed(graph):
-        threads.append(threading.get_ident())
-        run(graph)
-
-    monkeypatch.setattr(executable.OnnxruntimeGraph, "run", observed)
+    threads = noted(monkeypatch, executable.OnnxruntimeGraph, "run")
     graph = await build_add_number(context, 1, [2])
     graph._handle.compiled.expected_seconds = executable.NOT_MEASURED
     x, y = await filled(context, [1, 2]), await zeroed(context, [2])
@@ -174,17 +163,9 @@ def repeated(builder, steps):
 async def test_the_first_dispatch_of_a_graph_that_computes_little_runs_at_once(
     context, monkeypatch, draw, size, is_brief
 ):
-    threads, run = [], executable.OnnxruntimeGraph.run
-    monkeypatch.setattr(
-        executable.OnnxruntimeGraph, "run", lambda graph: threads.append(threading.get_ident()) or run(graph)
-    )
+    threads = noted(monkeypatch, executable.OnnxruntimeGraph, "run")
     graph = await (builder := MLGraphBuilder(context)).build(draw(builder, size))
-    tensors = [
-        {name: await zeroed(context, item.shape) for name, item in descriptors.items()}
-        for descriptors in (graph.input_descriptors, graph.output_descriptors)
-    ]
-    context.dispatch(graph, *tensors)
-    await context.drain()
+    await run_graph(context, graph, {name: np.zeros(item.shape) for name, item in graph.input_descriptors.items()})
     assert [thread == threading.get_ident() for thread in threads] == [is_brief]
 
 
@@ -351,6 +332,5 @@ async def test_a_large_constant_is_read_where_it_lies_as_long_as_the_graph_lives
     del builder, constant
     await context.drain()
     gc.collect()
-    source, target = await filled(context, np.ones(4096)), await zeroed(context, [4096])
-    context.dispatch(graph, {"x": source}, {"y": target})
-    np.testing.assert_array_equal(await context.read_buffer(target), numbers + 1)
+    results = await run_graph(context, graph, {"x": np.ones(4096)})
+    np.testing.assert_array_equal(results["y"], numbers + 1)

@@ -12,6 +12,7 @@ from webnn_py.onnx_models import OnnxModel
 
 pytest.importorskip("onnxruntime")
 
+from spec_tests.support.computing import run_graph
 from spec_tests.support.onnx_programs import make_model
 
 RNG = np.random.default_rng(29)
@@ -87,25 +88,15 @@ OTHERS = {
 }
 
 
-async def run(context, graph, feed):
-    """The outputs of a graph of one input."""
-    given = await context.create_buffer(data_type="float32", shape=feed.shape, writable=True)
-    targets = {
-        name: await context.create_buffer(data_type=item.data_type, shape=item.shape, readable=True)
-        for name, item in graph.output_descriptors.items()
-    }
-    context.write_buffer(given, feed)
-    context.dispatch(graph, {"x": given}, targets)
-    return {name: await context.read_buffer(target) for name, target in targets.items()}
-
-
 async def test_a_dynamically_quantized_product_is_one_of_every_number(contexts, models, exact_runs):
     builders = [MLGraphBuilder(context) for context in contexts]
     graphs = [await builder.build(quantized_product().convert(builder)) for builder in builders]
     operators = ("DynamicQuantizeLinear", "MatMulInteger", "QuantizeLinear")
     assert [count(model, name) for model in models for name in operators] == [1, 1, 0]
     for case, feed in {**USUAL, **OTHERS}.items():
-        got, expected = [await run(context, graph, feed) for context, graph in zip(contexts, graphs, strict=True)]
+        got, expected = [
+            await run_graph(context, graph, {"x": feed}) for context, graph in zip(contexts, graphs, strict=True)
+        ]
         for name, array in expected.items():
             np.testing.assert_array_equal(got[name], array, f"{name} of {case}")
         assert case in OTHERS or not exact_runs, case

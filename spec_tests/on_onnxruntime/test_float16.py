@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from spec_tests.on_onnxruntime.both import assert_both, on_both
+from spec_tests.support.stand_ins import noted
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -71,13 +72,7 @@ async def test_what_is_read_was_rounded(contexts, reader):
 
 @pytest.mark.parametrize("reader", READERS)
 async def test_onnxruntime_puts_in_no_casts(contexts, reader, monkeypatch, tmp_path):
-    encoded, session = [], engine.EngineOptions.session
-
-    def watched(options, model, values):
-        encoded.append(model.encoded)
-        return session(options, model, values)
-
-    monkeypatch.setattr(engine.EngineOptions, "session", watched)
+    encoded = noted(monkeypatch, engine.EngineOptions, "session", lambda _options, model, _values: model.encoded)
     await on_both(contexts[:1], partial(drawn, reader), A)
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL

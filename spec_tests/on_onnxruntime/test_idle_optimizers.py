@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from spec_tests.on_onnxruntime.meaning import DRAWINGS
+from spec_tests.support.stand_ins import noted
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -31,15 +32,7 @@ def optimized(model, left_out, path):
 @pytest.fixture
 def models(monkeypatch):
     """The models of which sessions are made."""
-    made = []
-    session = engine.EngineOptions.session
-
-    def noted(self, model, values):
-        made.append(model)
-        return session(self, model, values)
-
-    monkeypatch.setattr(engine.EngineOptions, "session", noted)
-    return made
+    return noted(monkeypatch, engine.EngineOptions, "session", lambda _options, model, _values: model)
 
 
 async def test_no_drawing_is_optimized_otherwise(ml, models, tmp_path):

@@ -83,21 +83,15 @@ def test_two_rows_may_be_128_together_on_either_side_of_0(first, second, is_fine
     assert (paired([weights]) is not None) == is_fine
 
 
-def test_rows_that_can_be_paired_as_they_are_stay():
+def test_rows_that_can_be_paired_as_they_are_stay_and_few_others_are_moved():
     weights = np.tile(np.int8([[127, -128], [1, 0]]), (8, 3))
     np.testing.assert_array_equal(paired([weights]), np.arange(16))
-
-
-def test_few_rows_are_moved():
     weights = quiet(np.random.default_rng(1), 64, 16, loud=2)
     assert (paired([weights]) != np.arange(64)).sum() == 2
 
 
-def test_weights_all_of_which_are_loud_get_no_order_soon():
+def test_loud_weights_and_so_many_rows_that_sums_on_the_way_may_not_fit_get_no_order():
     assert paired([np.full((1024, 4096), 127, np.int8)]) is None
-
-
-def test_so_many_rows_that_sums_on_the_way_may_not_fit_get_no_order():
     assert paired([np.zeros((2**14, 1), np.int8)]) is not None
     assert paired([np.zeros((2**14 + 2, 1), np.int8)]) is None
 

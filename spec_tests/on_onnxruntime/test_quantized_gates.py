@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from spec_tests.on_onnxruntime.both import assert_both, computed
+from spec_tests.support.computing import run_graph
 from webnn_py import MLGraphBuilder
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -101,12 +102,8 @@ async def test_gates_of_a_quantized_onnx_model_give_onnxruntimes_own_bits(contex
     builder = MLGraphBuilder(context)
     graph = await builder.build(OnnxModel.load(data).convert(builder))
     assert sigmoids(models) == [2]
-    x = await context.create_buffer(data_type="float32", shape=[1, 16], writable=True)
-    y = await context.create_buffer(data_type="float32", shape=[1, 8], readable=True)
     rng = np.random.default_rng(4)
     for number in range(500):
-        feed = rng.normal(size=(1, 16)).astype(np.float32)
-        context.write_buffer(x, feed)
-        context.dispatch(graph, {"x": x}, {"y": y})
-        expected = theirs.run(None, {"x": feed})[0]
-        np.testing.assert_array_equal(await context.read_buffer(y), expected, f"run {number}")
+        feeds = {"x": rng.normal(size=(1, 16)).astype(np.float32)}
+        got = await run_graph(context, graph, feeds)
+        np.testing.assert_array_equal(got["y"], theirs.run(None, feeds)[0], f"run {number}")

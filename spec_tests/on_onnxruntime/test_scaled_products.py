@@ -130,11 +130,7 @@ async def test_scales_that_the_graph_computes_leave_a_product_one_of_floats(cont
 async def test_the_second_factor_may_be_computed_if_it_is_unsigned(contexts, written, data_type, is_integer):
     a, b = integers("uint8", 2, 3, LENGTH), integers(data_type, 2, LENGTH, 4)
     scale, point = floats(0.01, 1, 1, 1), np.full((1, 1, 1), 7, data_type)
-
-    def draw(builder, x, y):
-        return product(builder, x, STEP, POINT, y, scale, point)
-
-    got, _ = await on_both(contexts, draw, a, b)
+    got, _ = await on_both(contexts, lambda builder, x, y: product(builder, x, STEP, POINT, y, scale, point), a, b)
     exact = exactly(a, STEP, POINT) @ exactly(b, scale, point)
     np.testing.assert_allclose(got, exact, rtol=1e-6 if is_integer else 1e-3, atol=0 if is_integer else 1e-4)
     assert written["MatMulIntegerToFloat"] == is_integer

@@ -9,6 +9,7 @@ from onnx import helper
 pytest.importorskip("onnxruntime")
 
 from spec_tests.onnx_models.single_node import ANY_OPSET, assert_same, make_model, node, run
+from spec_tests.support.stand_ins import noted
 from webnn_py import MLGraphBuilder
 from webnn_py.device.on_onnxruntime.engine import EngineOptions
 from webnn_py.onnx_models import OnnxModel
@@ -73,10 +74,15 @@ class Ensemble:
         return node("ai.onnx.ml.TreeEnsembleRegressor", 1, self.rows(rows), **options)[0]
 
 
-async def on_both(ml, case):
+async def on_both(ml, model, feeds):
     """Return the results of a model on onnxruntime and on numpy."""
-    model, feeds = case.model(), case.feeds
     return [await run(await ml.create_context(backend=backend), model, feeds) for backend in ("onnxruntime", "numpy")]
+
+
+async def check(ml, case, expected):
+    """Check what the first output of a case is on both."""
+    for found in await on_both(ml, case.model(), case.feeds):
+        np.testing.assert_array_equal(found[0], expected)
 
 
 @pytest.mark.parametrize("mode", [*MODES, "all of them"])
@@ -85,18 +91,18 @@ async def test_random_trees_say_what_their_operators_say(ml, mode, seed):
     rng = np.random.default_rng([seed, len(mode)])
     targets, function = int(rng.integers(1, 4)), FUNCTIONS[seed % 4]
     ensemble = Ensemble(rng, MODES if mode == "all of them" else [mode], targets, is_whole=seed % 2 == 0)
-    found, expected = await on_both(ml, ensemble.case(function, targets, rows=60))
+    case = ensemble.case(function, targets, rows=60)
+    found, expected = await on_both(ml, case.model(), case.feeds)
     assert_same(found, expected, absolute=1e-5)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("weights", [(np.nan, 1), (np.inf, 1), (np.inf, -np.inf), (np.nan, np.inf)])
 async def test_weights_need_not_be_numbers(ml, function, weights):
-    def drawn(number):
-        return rng.choice(np.array(weights, np.float32), number)
-
-    rng = np.random.default_rng(7)
-    found, expected = await on_both(ml, Ensemble(rng, MODES, 2, is_whole=True, weights=drawn).case(function, 2))
+    rng, choices = np.random.default_rng(7), np.array(weights, np.float32)
+    ensemble = Ensemble(rng, MODES, 2, is_whole=True, weights=lambda number: rng.choice(choices, number))
+    case = ensemble.case(function, 2)
+    found, expected = await on_both(ml, case.model(), case.feeds)
     assert_same(found, expected)
 
 
@@ -127,23 +133,21 @@ async def test_equal_numbers_are_told_by_the_weights_of_all_targets(ml, weights,
     case = node("ai.onnx.ml.TreeEnsembleRegressor", 1, ONE_TWO_OTHERS, **nodes, **said, n_targets=targets)[0]
     of_nan = 2 if missing is None else 0 if missing[0] else 1
     expected = np.array(weights, np.float32).T[[0, 1, 2, of_nan]]
-    for found in await on_both(ml, case):
-        np.testing.assert_array_equal(found[0], expected)
+    await check(ml, case, expected)
 
 
 async def test_leaves_of_equal_numbers_need_no_weights(ml):
     said = {"target_treeids": [0], "target_nodeids": [1], "target_ids": [0], "target_weights": [5.0]}
     case = node("ai.onnx.ml.TreeEnsembleRegressor", 1, ONE_TWO_OTHERS, **OF_TWO_NUMBERS, **said, n_targets=1)[0]
-    for found in await on_both(ml, case):  # onnxruntime itself would end the process
-        np.testing.assert_array_equal(found[0], [[5], [0], [0], [0]])
+    # onnxruntime itself would end the process.
+    await check(ml, case, [[5], [0], [0], [0]])
 
 
 async def test_base_values_are_added_where_leaves_are_silent(ml):
     said = {"target_treeids": [0], "target_nodeids": [1], "target_ids": [1], "target_weights": [5.0]}
     options = {**OF_TWO_NUMBERS, **said, "n_targets": 2, "base_values": [7.0, 1.0]}
     case = node("ai.onnx.ml.TreeEnsembleRegressor", 1, ONE_TWO_OTHERS, **options)[0]
-    for found in await on_both(ml, case):
-        np.testing.assert_array_equal(found[0], [[7, 6], [7, 1], [7, 1], [7, 1]])
+    await check(ml, case, [[7, 6], [7, 1], [7, 1], [7, 1]])
 
 
 async def test_two_ensembles_of_one_input_are_two(ml):
@@ -158,9 +162,7 @@ async def test_two_ensembles_of_one_input_are_two(ml):
     ]
     nodes += [helper.make_node("Neg", [x], [y]) for x, y in ("ca", "db")]
     model = make_model(nodes, {"x": rows}, ["a", "b"], opset=ANY_OPSET)
-    found, expected = [
-        await run(await ml.create_context(backend=backend), model, {"x": rows}) for backend in ("onnxruntime", "numpy")
-    ]
+    found, expected = await on_both(ml, model, {"x": rows})
     assert_same(found, expected)
     assert not np.array_equal(*found)
 
@@ -169,13 +171,7 @@ async def test_two_ensembles_of_one_input_are_two(ml):
 async def test_trees_are_one_node_unless_the_least_may_be_nan(ml, monkeypatch, weight, is_one):
     rng = np.random.default_rng(3)
     case = Ensemble(rng, MODES, 1, is_whole=False, weights=lambda number: np.full(number, weight)).case("MIN", 1)
-    written = []
-    monkeypatch.setattr(
-        "webnn_py.device.on_onnxruntime.engine.EngineOptions.session",
-        lambda self, model, values, session=EngineOptions.session: (
-            written.append(model) or session(self, model, values)
-        ),
-    )
+    written = noted(monkeypatch, EngineOptions, "session", lambda _options, model, _values: model)
     context = await ml.create_context(backend="onnxruntime")
     builder = MLGraphBuilder(context)
     await builder.build(OnnxModel.load(case.model()).convert(builder))
@@ -192,5 +188,4 @@ async def test_trees_that_look_at_no_feature_are_drawn(ml):
     builder = MLGraphBuilder(await ml.create_context(backend="onnxruntime"))
     graph = await builder.build(OnnxModel.load(case.model()).convert(builder))
     assert not graph.input_descriptors
-    for found in await on_both(ml, case):
-        np.testing.assert_array_equal(found[0], np.full([4, 1], 5))
+    await check(ml, case, np.full([4, 1], 5))

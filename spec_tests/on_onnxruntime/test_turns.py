@@ -65,9 +65,7 @@ async def test_large_writes_whose_memory_takes_turns_are_bound_once_for_each(con
     builder = MLGraphBuilder(context)
     x = builder.input("x", data_type="float32", shape=[2**16])
     graph = await builder.build({"y": builder.add(x, x)})
-    source, target = [
-        await context.create_buffer(data_type="float32", shape=[2**16], writable=True, readable=True) for _ in range(2)
-    ]
+    source, target = [await zeroed(context, [2**16]) for _ in range(2)]
     for count in range(8):
         context.write_buffer(source, np.full(2**16, count, np.float32))
         context.dispatch(graph, {"x": source}, {"y": target})

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections import defaultdict
 from types import SimpleNamespace
 
 import numpy as np
@@ -40,17 +41,13 @@ async def test_the_backend_tells_where_it_runs(gpu):
     ],
 )
 def test_power_preference_chooses_the_adapter(monkeypatch, preference, order):
-    class Adapter:
-        def __init__(self, kind):
-            self.info = {"adapter_type": kind}
-
-    there = [Adapter(kind) for kind in ("CPU", "IntegratedGPU", "DiscreteGPU")]
+    there = [NamedAdapter("", kind) for kind in ("CPU", "IntegratedGPU", "DiscreteGPU")]
     monkeypatch.setattr(adapters, "adapters", lambda: tuple(there))
     for kind in order:
         chosen = adapters.choose(preference, software=True)
         assert chosen.info["adapter_type"] == kind
         there.remove(chosen)
-    there[:] = [Adapter("CPU")]
+    there[:] = [NamedAdapter("", "CPU")]
     assert adapters.choose(preference, software=False) is None
 
 
@@ -195,12 +192,8 @@ async def test_a_gpu_device_has_its_adapter(ml, shared_gpu):
     ],
 )
 def test_tiles_are_chosen_by_measurements_only_on_the_gpus_that_were_measured(name, adapter_type, expected):
-    limits = ("max-storage-buffers-per-shader-stage", "max-compute-workgroup-storage-size")
     info = {"device": name, "adapter_type": adapter_type, "vendor_id": 0}
-    device = SimpleNamespace(
-        limits=dict.fromkeys((*limits, "max-compute-invocations-per-workgroup"), 1024),
-        features=frozenset(),
-        adapter=SimpleNamespace(info=info),
-    )
+    limits = defaultdict(lambda: 1024)
+    device = SimpleNamespace(limits=limits, features=frozenset(), adapter=SimpleNamespace(info=info))
     features = adapters.features_of(device)
     assert (features.gpu, features.processors) == expected

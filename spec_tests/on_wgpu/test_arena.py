@@ -5,12 +5,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.binding_rules import broken_rules
 from spec_tests.support.both_devices import check_both
+from spec_tests.support.stand_ins import noted
 from webnn_py.device.on_wgpu.adapters import choose
 from webnn_py.device.on_wgpu.codegen.module import declare
 from webnn_py.device.on_wgpu.passes.arena import BufferRange, place_blocks
@@ -56,7 +57,6 @@ def ranges_of(kernel, places):
     ]
 
 
-@settings(deadline=None)
 @given(kernel_lists())
 def test_every_kernel_binds_what_webgpu_lets_it_bind(kernels):
     places = place_blocks(kernels, LARGEST, allocate)
@@ -64,7 +64,6 @@ def test_every_kernel_binds_what_webgpu_lets_it_bind(kernels):
         assert broken_rules(ranges_of(item, places), item.writable) == [], f"kernel {step}"
 
 
-@settings(deadline=None)
 @given(kernel_lists())
 def test_what_is_needed_later_is_not_written_over(kernels):
     places = place_blocks(kernels, LARGEST, allocate)
@@ -82,7 +81,6 @@ def test_what_is_needed_later_is_not_written_over(kernels):
                     held[id(place.buffer), byte] = buffer
 
 
-@settings(deadline=None)
 @given(kernel_lists())
 def test_every_block_has_its_bytes_within_a_buffer_that_the_adapter_can_have(kernels):
     places = place_blocks(kernels, LARGEST, allocate)
@@ -190,15 +188,7 @@ def multiplied_by_itself(b, x):
 @pytest.fixture
 def labels(monkeypatch):
     """The labels of the memory that graphs take for intermediates."""
-    found = []
-    allocate = executable.WgpuGraph.allocate
-
-    def allocate_and_tell(graph, byte_length, label):
-        found.append(label)
-        return allocate(graph, byte_length, label)
-
-    monkeypatch.setattr(executable.WgpuGraph, "allocate", allocate_and_tell)
-    return found
+    return noted(monkeypatch, executable.WgpuGraph, "allocate", lambda _graph, _byte_length, label: label)
 
 
 @needs_adapter

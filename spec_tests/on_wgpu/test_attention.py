@@ -219,22 +219,9 @@ async def test_attention_is_one_kernel(check, draw, given):
     assert await check(draw, given) == 1
 
 
-PLUS_COPIES = {
-    "zeros for dead rows": (with_zeros_for_dead_rows, arrays(m=(20, 24)), 3),
-    "zeros for dead rows of some heads": (
-        with_zeros_for_dead_rows_of_some_heads,
-        arrays(batch=(4,), m=(2, 1, 20, 1), v=(2, 2, 24, 16)),
-        2,
-    ),
-    "keys the other way round": (keys_turned_before, turned_keys(arrays()), 2),
-    "an output before its mask": (lambda b, q, k, v, m: (plain(b, q, k, v), b.neg(m)), arrays(m=(3,)), 2),
-}
-"""Drawings that take further kernels, and their number."""
-
-
-@pytest.mark.parametrize(("draw", "given", "kernels"), PLUS_COPIES.values(), ids=PLUS_COPIES)
-async def test_what_is_around_takes_kernels_of_its_own(check, draw, given, kernels):
-    assert await check(draw, given) == kernels
+def scores_are_masked_later(b, q, k, v, m):
+    scores = b.matmul(q, turned(b, k))
+    return b.matmul(b.softmax(b.add(scores, m), 2), v), b.reduce_max(scores)
 
 
 def scores_are_read(b, q, k, v):
@@ -251,7 +238,16 @@ def along_the_queries(b, q, k, v):
     return b.matmul(b.softmax(b.matmul(q, turned(b, k)), 1), v)
 
 
-APART = {
+SEVERAL = {
+    "zeros for dead rows": (with_zeros_for_dead_rows, arrays(m=(20, 24)), 3),
+    "zeros for dead rows of some heads": (
+        with_zeros_for_dead_rows_of_some_heads,
+        arrays(batch=(4,), m=(2, 1, 20, 1), v=(2, 2, 24, 16)),
+        2,
+    ),
+    "keys the other way round": (keys_turned_before, turned_keys(arrays()), 2),
+    "an output before its mask": (lambda b, q, k, v, m: (plain(b, q, k, v), b.neg(m)), arrays(m=(3,)), 2),
+    "scores that are read before their mask is written": (scores_are_masked_later, arrays(m=(24,)), 4),
     "scores are read": (scores_are_read, arrays(), 4),
     "probabilities are an output": (probabilities_are_an_output, arrays(), 3),
     "a softmax along the queries": (along_the_queries, arrays(), 3),
@@ -259,10 +255,11 @@ APART = {
     "no vec4s": (plain, arrays(size=15), 3),
     "keys the other way round for a row": (keys_turned_before, turned_keys(arrays(rows=1)), 3),
 }
+"""Drawings that take further kernels, or that one kernel cannot compute, and how many they take."""
 
 
-@pytest.mark.parametrize(("draw", "given", "kernels"), APART.values(), ids=APART)
-async def test_where_it_cannot_be_one_kernel_it_is_several(check, draw, given, kernels):
+@pytest.mark.parametrize(("draw", "given", "kernels"), SEVERAL.values(), ids=SEVERAL)
+async def test_what_is_around_or_cannot_be_one_kernel_takes_several(check, draw, given, kernels):
     assert await check(draw, given) == kernels
 
 
@@ -270,14 +267,6 @@ async def test_where_it_cannot_be_one_kernel_it_is_several(check, draw, given, k
 async def test_keys_and_values_may_be_joined_from_a_cache(check):
     cache = {"past_k": (1, 2, 23, 16), "past_v": (1, 2, 23, 16)}
     assert await check(with_a_cache, arrays(rows=1, keys=1, batch=(1, 2), **cache)) == 3
-
-
-async def test_scores_that_are_read_before_their_mask_are_written(check):
-    def draw(b, q, k, v, m):
-        scores = b.matmul(q, turned(b, k))
-        return b.matmul(b.softmax(b.add(scores, m), 2), v), b.reduce_max(scores)
-
-    assert await check(draw, arrays(m=(24,))) == 4
 
 
 async def test_little_work_is_left_to_three_kernels(check, monkeypatch):

@@ -11,6 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from spec_tests.support.drawing import build_add_one
 from spec_tests.support.four_floats import ONES, buffers, check_add_one
+from spec_tests.support.stand_ins import failing
 from spec_tests.support.trace_format import first
 from spec_tests.support.watched_device import quiet
 from webnn_py import MLGraphBuilder, UnknownError
@@ -51,11 +52,8 @@ async def test_a_submission_that_fails_marks_what_it_should_have_written(ml, gpu
     x, y, z = await buffers(gpu, 3)
     gpu.dispatch(graph, {"x": x}, {"y": y})
     np.testing.assert_array_equal(await gpu.read_buffer(y), ONES)
-
-    def refuse(*_arguments):
-        raise wgpu.GPUValidationError("the queue is closed")
-
     with monkeypatch.context() as patched:
+        refuse = failing(wgpu.GPUValidationError("the queue is closed"))
         patched.setattr(gpu._device.backend._queue, "_encode_launches", refuse)
         gpu.dispatch(graph, {"x": x}, {"y": y})
         await quiet(gpu)  # nothing more comes, so what is collected is submitted
@@ -96,10 +94,8 @@ async def test_a_cancelled_drain_returns_while_the_gpu_works(gpu, monkeypatch):
 
 
 async def test_memory_that_cannot_be_had_is_an_unknown_error_and_the_context_lives_on(gpu, monkeypatch):
-    def refuse(*_args, **_kwargs):
-        raise wgpu.GPUOutOfMemoryError("Not enough memory left.")
-
     with monkeypatch.context() as patched:
+        refuse = failing(wgpu.GPUOutOfMemoryError("Not enough memory left."))
         patched.setattr(gpu._device.backend, "device", type("Device", (), {"create_buffer": refuse})())
         with pytest.raises(UnknownError, match="Not enough memory"):
             await gpu.create_buffer(data_type="float32", shape=[4])

@@ -5,6 +5,7 @@ import pytest
 import wgpu
 
 from spec_tests.support.buffers import filled, zeroed
+from spec_tests.support.stand_ins import failing
 from spec_tests.support.watched_device import quiet
 from webnn_py import UnknownError
 from webnn_py.device.on_wgpu.runtime import buffer_copies
@@ -79,11 +80,8 @@ async def test_a_users_buffer_that_is_destroyed_fails_the_copy_and_nothing_else(
 async def test_a_submission_that_fails_marks_what_copies_should_have_written(gpu, monkeypatch, method):
     source, target = await filled(gpu, [1, 2]), await zeroed(gpu, [2])
     await gpu.drain()
-
-    def refuse(*_arguments):
-        raise wgpu.GPUValidationError("the queue is closed")
-
     with monkeypatch.context() as patched:
+        refuse = failing(wgpu.GPUValidationError("the queue is closed"))
         patched.setattr(gpu._device.backend._queue, "_encode_launches", refuse)
         gpu.copy_buffer(source, target) if method == "copy_buffer" else gpu.clear_buffer(target)
         await quiet(gpu)

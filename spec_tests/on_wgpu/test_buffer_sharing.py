@@ -12,11 +12,11 @@ import wgpu
 from trio.testing import wait_all_tasks_blocked
 
 from spec_tests.support.drawing import build_add_one
+from spec_tests.support.four_floats import ONES, buffers
 from webnn_py import DestroyedBufferError, InvalidStateError, MLGraphBuilder, NotSupportedError, UnknownError
 from webnn_py.device.on_wgpu.adapters import choose, request_device
 
 USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
-ONES = np.ones(4, np.float32)
 DOUBLE = """
 @group(0) @binding(0) var<storage, read_write> b: array<f32>;
 @compute @workgroup_size(4) fn main(@builtin(local_invocation_index) i: u32) { b[i] = 2.0 * b[i]; }
@@ -136,7 +136,7 @@ async def shared(gpu, device, **options):
     """A user's buffer, an ``MLBuffer`` over it, two others, and a graph that adds 1."""
     foreign = device.create_buffer(size=32, usage=USAGE, **options)
     imported = gpu.import_buffer(foreign, data_type="float32", shape=[4], readable=True, writable=True)
-    others = [await gpu.create_buffer(data_type="float32", shape=[4], readable=True, writable=True) for _ in range(2)]
+    others = await buffers(gpu, 2)
     gpu.write_buffer(others[0], ONES)
     return foreign, imported, *others, await build_add_one(gpu, [4])
 
@@ -207,7 +207,7 @@ async def test_a_lost_device_is_not_taken_for_a_destroyed_gpu_buffer(ml):
 
 async def test_a_users_pass_runs_between_two_dispatches_without_host_copies(gpu, device):
     graph = await build_add_one(gpu, [4])
-    x, y, z = [await gpu.create_buffer(data_type="float32", shape=[4], readable=True, writable=True) for _ in range(3)]
+    x, y, z = await buffers(gpu, 3)
     gpu.write_buffer(x, 4 * ONES)
     gpu.dispatch(graph, {"x": x}, {"y": y})
     copies = gpu.statistics().host_copies
@@ -225,7 +225,7 @@ async def test_a_users_pass_runs_between_two_dispatches_without_host_copies(gpu,
 
 async def test_what_was_dispatched_before_a_buffer_is_lent_has_been_submitted(gpu, device, monkeypatch):
     graph = await build_add_one(gpu, [4])
-    x, y = [await gpu.create_buffer(data_type="float32", shape=[4], readable=True, writable=True) for _ in range(2)]
+    x, y = await buffers(gpu, 2)
     backend = gpu._device.backend
     lend = backend.lend
 
@@ -243,7 +243,7 @@ async def test_what_was_dispatched_before_a_buffer_is_lent_has_been_submitted(gp
 
 async def test_what_was_dispatched_before_work_that_needs_a_lent_buffer_has_been_submitted(gpu):
     graph = await build_add_one(gpu, [4])
-    x, y, z = [await gpu.create_buffer(data_type="float32", shape=[4], readable=True, writable=True) for _ in range(3)]
+    x, y, z = await buffers(gpu, 3)
     lent = await gpu.export_to_gpu(z)
     gpu.dispatch(graph, {"x": x}, {"y": y})
     gpu.write_buffer(z, ONES)  # waits
@@ -253,7 +253,7 @@ async def test_what_was_dispatched_before_work_that_needs_a_lent_buffer_has_been
 
 
 async def test_work_that_needs_a_lent_buffer_waits_and_other_work_before_it_does_not(gpu):
-    x, y = [await gpu.create_buffer(data_type="float32", shape=[4], readable=True, writable=True) for _ in range(2)]
+    x, y = await buffers(gpu, 2)
     lent = await gpu.export_to_gpu(x)
     free, waiting = gpu.read_buffer(y), gpu.read_buffer(x)
     np.testing.assert_array_equal(await free, 0 * ONES)
@@ -265,7 +265,7 @@ async def test_work_that_needs_a_lent_buffer_waits_and_other_work_before_it_does
 
 @pytest.mark.parametrize("use", ["write", "dispatch to"])
 async def test_what_overwrites_a_lent_buffer_comes_behind_the_users_work(gpu, device, use):
-    x, y = [await gpu.create_buffer(data_type="float32", shape=[4], readable=True, writable=True) for _ in range(2)]
+    x, y = await buffers(gpu, 2)
     graph = await build_add_one(gpu, [4])
     lent = await gpu.export_to_gpu(y)
     if use == "write":
@@ -303,11 +303,15 @@ async def test_a_lent_buffer_is_released_once_it_is_back(gpu):
     assert gpu.statistics().live_buffers == 0
 
 
+async def lent_and_read(gpu):
+    """Return a buffer that is lent, and a read that waits for it."""
+    (x,) = await buffers(gpu, 1)
+    return await gpu.export_to_gpu(x), gpu.read_buffer(x)
+
+
 async def test_losing_the_device_calls_lent_buffers_in(ml):
     gpu = await ml.create_context(backend="wgpu")
-    x = await gpu.create_buffer(data_type="float32", shape=[4], readable=True)
-    lent = await gpu.export_to_gpu(x)
-    waiting = gpu.read_buffer(x)
+    lent, waiting = await lent_and_read(gpu)
     await wait_all_tasks_blocked()
     gpu._device.backend.device.destroy()
     with trio.fail_after(60), pytest.raises(InvalidStateError, match="the GPU device was lost"):
@@ -316,9 +320,7 @@ async def test_losing_the_device_calls_lent_buffers_in(ml):
 
 
 async def test_losing_the_context_calls_lent_buffers_in(gpu):
-    x = await gpu.create_buffer(data_type="float32", shape=[4], readable=True)
-    lent = await gpu.export_to_gpu(x)
-    waiting = gpu.read_buffer(x)
+    lent, waiting = await lent_and_read(gpu)
     gpu.destroy()
     assert waiting.state == "rejected"
     await gpu.device_timeline.wait_ended()
@@ -363,9 +365,7 @@ async def test_a_lent_buffer_that_is_lost_to_the_garbage_collector_comes_back_wi
 async def test_a_lent_buffer_comes_back_though_warnings_are_errors(gpu, monkeypatch):
     said = []
     monkeypatch.setattr(sys, "unraisablehook", lambda problem: said.append(str(problem.exc_value)))
-    x = await gpu.create_buffer(data_type="float32", shape=[4], readable=True)
-    held = [await gpu.export_to_gpu(x)]
-    answer = gpu.read_buffer(x)
+    *held, answer = await lent_and_read(gpu)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         let_go(held)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from webnn_py import InvalidStateError, MLGraphBuilder, UnknownError
+from spec_tests.support.watched_device import assert_lost
+from webnn_py import MLGraphBuilder
 from webnn_py.device.on_wgpu.adapters import choose, request_device
 from webnn_py.device.on_wgpu.runtime import commands_ahead, waiting
 from webnn_py.device.on_wgpu.runtime.memory import STORAGE
@@ -34,6 +35,15 @@ def ahead(monkeypatch):
 
     monkeypatch.setattr(NativeQueue, "_submit", noted)
     return counts
+
+
+async def used(context):
+    """Return a model that has run three times, and its buffers."""
+    model = await Model(context).build()
+    x, y = await model.buffers()
+    for number in range(3):
+        await model.check(x, y, number)
+    return model, x, y
 
 
 class Model:
@@ -70,10 +80,7 @@ class Model:
 
 
 async def test_a_graph_that_runs_again_and_again_is_encoded_ahead(gpu, ahead):
-    model = await Model(gpu).build()
-    x, y = await model.buffers()
-    for number in range(3):
-        await model.check(x, y, number)
+    model, x, y = await used(gpu)
     assert ahead == []
     pieces = -(-PRODUCTS // IN_A_PIECE)
     assert len(model.encoded) == pieces, "the third run's wait knows how long it takes"
@@ -95,10 +102,7 @@ async def test_other_buffers_are_not_those_that_it_is_encoded_for(gpu, ahead):
 
 
 async def test_a_busy_gpu_gets_launches_as_ever(gpu, ahead):
-    model = await Model(gpu).build()
-    x, y = await model.buffers()
-    for number in range(3):
-        await model.check(x, y, number)
+    model, x, y = await used(gpu)
     gpu.write_buffer(x, np.ones((WIDTH, WIDTH), np.float32))
     for _ in range(3):
         gpu.dispatch(model.graph, {"x": x}, {"y": y})
@@ -108,18 +112,12 @@ async def test_a_busy_gpu_gets_launches_as_ever(gpu, ahead):
 
 async def test_without_time_nothing_is_encoded_ahead(gpu, ahead, monkeypatch):
     monkeypatch.setattr(waiting, "BLOCK_SECONDS", 1e9)
-    model = await Model(gpu).build()
-    x, y = await model.buffers()
-    for number in range(3):
-        await model.check(x, y, number)
+    model, *_ = await used(gpu)
     assert model.encoded == []
 
 
 async def test_a_released_graph_lets_go_of_it(gpu, ahead):
-    model = await Model(gpu).build()
-    x, y = await model.buffers()
-    for number in range(3):
-        await model.check(x, y, number)
+    model, *_ = await used(gpu)
     compiled = model.graph._handle.compiled
     assert compiled.ahead._finished
     model.graph.destroy()
@@ -143,13 +141,8 @@ async def test_what_uses_a_users_buffer_is_never_encoded_ahead(ml, ahead):
 async def test_it_is_not_submitted_to_a_device_that_is_lost(ml, ahead):
     device = request_device(choose("default", software=True))
     gpu = await ml.create_context(gpu_device=device)
-    model = await Model(gpu).build()
-    x, y = await model.buffers()
-    for number in range(3):
-        await model.check(x, y, number)
+    model, x, y = await used(gpu)
     assert model.encoded
     device.destroy()
     gpu.dispatch(model.graph, {"x": x}, {"y": y})
-    with pytest.raises((UnknownError, InvalidStateError), match="lost"):
-        await gpu.read_buffer(y)
-    assert "lost" in (await gpu.lost).message
+    await assert_lost(gpu, y)

@@ -5,6 +5,7 @@ import pytest
 
 import webnn_py
 from spec_tests.support.dynamic_decoder import dispatched
+from spec_tests.support.stand_ins import failing, noted
 from webnn_py import MLDynamicDimension, MLGraphBuilder, UnknownError
 from webnn_py.device.on_wgpu.codegen.attention import tile
 from webnn_py.device.on_wgpu.runtime import dynamic_executable
@@ -12,6 +13,7 @@ from webnn_py.device.on_wgpu.runtime.dynamic_executable import DynamicWgpuGraph
 
 MOST = 100
 """No multiple of 8, for which there are kernels of their own."""
+REFUSE = failing(dynamic_executable.UnwritableSizeError())
 
 
 @pytest.fixture
@@ -23,15 +25,7 @@ async def ml():
 @pytest.fixture
 def graphs(monkeypatch):
     """The graphs that the GPU has compiled."""
-    made = []
-    make = DynamicWgpuGraph.__init__
-
-    def make_and_tell(self, *arguments):
-        make(self, *arguments)
-        made.append(self)
-
-    monkeypatch.setattr(DynamicWgpuGraph, "__init__", make_and_tell)
-    return made
+    return noted(monkeypatch, DynamicWgpuGraph, "__init__", lambda self, *_: self)
 
 
 @pytest.fixture
@@ -89,7 +83,7 @@ def sums(b, x):
 
 async def test_the_kernels_that_were_used_last_are_kept(gpu, build, monkeypatch):
     monkeypatch.setattr(dynamic_executable, "MOST_VARIANTS", 2)
-    monkeypatch.setattr(dynamic_executable.Variant, "__init__", refuse)  # each size has kernels of its own
+    monkeypatch.setattr(dynamic_executable.Variant, "__init__", REFUSE)  # each size has kernels of its own
     graph, compiled = await build(sums)
     (of_most,) = compiled._variants
     for size in (3, MOST, 5):
@@ -98,16 +92,12 @@ async def test_the_kernels_that_were_used_last_are_kept(gpu, build, monkeypatch)
     assert [variant.covers({"n": 5}) for variant in compiled._variants] == [False, True]
 
 
-def refuse(*_arguments):
-    raise dynamic_executable.UnwritableSizeError
-
-
 async def test_a_device_is_looked_at_when_kernels_for_other_sizes_cannot_be_made(gpu, build, monkeypatch):
     graph, compiled = await build(sums)
     looked = []
     monkeypatch.setattr(gpu._device.backend._watch, "look", lambda: looked.append(True))
     monkeypatch.setattr(compiled, "is_ready", lambda _inputs: False)
-    monkeypatch.setattr(compiled, "prepare", refuse)
+    monkeypatch.setattr(compiled, "prepare", REFUSE)
     with pytest.raises(UnknownError):
         await dispatched(gpu, graph, {"x": np.ones((3, 16), np.float32)}, {"y": (16,)})
     assert looked

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import webnn_py
+from spec_tests.support.dynamic_decoder import dispatched
+from spec_tests.support.stand_ins import failing
 from webnn_py import MLDynamicDimension, MLGraphBuilder, OperationError
 from webnn_py.device.on_wgpu.codegen.size_uniforms import UnwritableSizeError
 from webnn_py.device.on_wgpu.runtime import dynamic_executable
@@ -17,10 +19,7 @@ async def built(monkeypatch):
         context = await ml.create_context(backend="wgpu")
 
         async def build(reason):
-            def fail(*_arguments):
-                raise reason
-
-            monkeypatch.setattr(dynamic_executable, "Variant", fail)
+            monkeypatch.setattr(dynamic_executable, "Variant", failing(reason))
             builder = MLGraphBuilder(context)
             x = builder.input("x", data_type="float32", shape=[MLDynamicDimension("n", 6)])
             return await builder.build({"y": builder.neg(x)})
@@ -33,11 +32,8 @@ async def test_sizes_that_no_text_can_have_get_kernels_of_their_own(built, reaso
     graph = await built(reason)
     context = graph._context
     for size in (6, 3):
-        x = await context.create_buffer(data_type="float32", shape=[size], writable=True)
-        y = await context.create_buffer(data_type="float32", shape=[size], readable=True)
-        context.write_buffer(x, np.arange(size, dtype="float32"))
-        context.dispatch(graph, {"x": x}, {"y": y})
-        assert (await context.read_buffer(y)).tolist() == [-float(number) for number in range(size)], size
+        results = await dispatched(context, graph, {"x": np.arange(size, dtype="float32")}, {"y": (size,)})
+        assert results["y"].tolist() == [-float(number) for number in range(size)], size
     graph.destroy()
 
 

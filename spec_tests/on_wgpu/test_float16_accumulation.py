@@ -5,6 +5,7 @@ import pytest
 
 from spec_tests.support.backends import BACKENDS, HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.both_devices import computed
+from spec_tests.support.stand_ins import noted
 from webnn_py.device.on_wgpu.lowering import GraphLowering
 
 INNER = 256
@@ -39,9 +40,7 @@ async def test_unless_allowed_float16_is_summed_in_float32(ml, backend, compute_
 @needs_adapter
 @pytest.mark.parametrize("compute_sums", [product, convolution])
 async def test_where_allowed_an_adapter_with_float16_sums_in_it(ml, monkeypatch, compute_sums):
-    kernels = []
-    emit = GraphLowering.emit
-    monkeypatch.setattr(GraphLowering, "emit", lambda self, kernel: kernels.append(kernel) or emit(self, kernel))
+    kernels = noted(monkeypatch, GraphLowering, "emit", lambda _self, kernel: kernel)
     context = await ml.create_context(backend="wgpu", float16_accumulation=True)
     sums = await compute_sums(ml, "float16", "wgpu", float16_accumulation=True)
     # Not by its results: drivers may compute float16 in float32.

@@ -194,15 +194,17 @@ def sums(b, x, count, seed):
     return x
 
 
+def surrounded(operator, before, behind):
+    """Return a drawing that adds so many operands before an operator and behind it."""
+    return lambda b, x: sums(b, operator(b, sums(b, x, before, 10), 1), behind, 20)
+
+
 @pytest.mark.usefixtures("few_buffers")
 @pytest.mark.parametrize(
     ("before", "behind", "kernels"), [(4, 2, 1), (5, 2, 2), (6, 0, 1), (7, 0, 2), (0, 4, 1), (0, 5, 2)]
 )
 async def test_more_operands_than_a_kernel_binds_take_another_kernel(check, before, behind, kernels):
-    def draw(b, x):
-        return sums(b, b.softmax(sums(b, x, before, 10), 1), behind, 20)
-
-    assert await check(draw, eighths((8, 12), "float32")) == kernels
+    assert await check(surrounded(softmax, before, behind), eighths((8, 12), "float32")) == kernels
 
 
 @pytest.mark.usefixtures("few_buffers")
@@ -216,10 +218,7 @@ async def test_more_operands_than_a_fused_kernel_binds_take_another_kernel(check
 @pytest.mark.parametrize("shape", [(8, 12), (2, 40000)], ids=["one kernel", "two kernels"])
 @pytest.mark.parametrize("operator", OPERATORS, ids=names_of(OPERATORS))
 async def test_no_kernel_binds_more_buffers_than_it_can(check, operator, shape, count):
-    def draw(b, x):
-        return sums(b, operator(b, sums(b, x, count, 10), 1), count, 20)
-
-    await check(draw, eighths(shape, "float32"))
+    await check(surrounded(operator, count, count), eighths(shape, "float32"))
 
 
 @pytest.mark.usefixtures("few_buffers")
@@ -235,11 +234,9 @@ async def test_no_pooling_or_resampling_binds_more_buffers_than_it_can(check, la
 
 
 async def test_a_large_transposed_operand_is_copied_before_its_elements_are_read_one_by_one(check):
-    def draw(b, x):
-        return b.softmax(b.add(x, b.transpose(x)), 1)
-
-    assert await check(draw, eighths((256, 256), "float32")) == 2
-    assert await check(draw, eighths((12, 12), "float32")) == 1
+    for size, kernels in ((256, 2), (12, 1)):
+        data = eighths((size, size), "float32")
+        assert await check(lambda b, x: b.softmax(b.add(x, b.transpose(x)), 1), data) == kernels
 
 
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
@@ -264,16 +261,14 @@ async def test_pooling_stores_bytes_a_word_at_a_time(check, method):
     )
 
 
-async def test_instance_normalization_computes_what_is_before_and_behind(check):
-    def draw(b, x):
-        normalized = b.instance_normalization(b.mul(x, b.constant(0.5, data_type="float32")))
-        return b.relu(b.add(normalized, x))
-
-    assert await check(draw, eighths((2, 3, 8, 9), "float32")) == 1
+def normalized_instances(b, x):
+    return b.relu(b.add(b.instance_normalization(b.mul(x, b.constant(0.5, data_type="float32"))), x))
 
 
-async def test_linear_resampling_computes_what_is_behind(check):
-    def draw(b, x):
-        return b.relu(b.resample2d(x, mode="linear", sizes=[7, 9]))
+def resampled(b, x):
+    return b.relu(b.resample2d(x, mode="linear", sizes=[7, 9]))
 
-    assert await check(draw, eighths((1, 2, 4, 5), "float32")) == 1
+
+@pytest.mark.parametrize(("draw", "shape"), [(normalized_instances, (2, 3, 8, 9)), (resampled, (1, 2, 4, 5))])
+async def test_other_operators_of_images_compute_what_is_around(check, draw, shape):
+    assert await check(draw, eighths(shape, "float32")) == 1

@@ -3,7 +3,7 @@
 import re
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from webnn_py.device.on_wgpu.records.layout import Layout
@@ -44,21 +44,18 @@ def views(draw):
     return layout, view, source
 
 
-@settings(deadline=None)
 @given(views())
 def test_the_index_of_every_element_is_where_numpy_has_it(given_view):
     layout, view, source = given_view
     assert elements(layout, source) == view.ravel().tolist()
 
 
-@settings(deadline=None)
 @given(views())
 def test_a_dense_layout_is_where_element_i_lies_at_i(given_view):
     layout, view, _source = given_view
     assert layout.is_dense == (view.ravel().tolist() == list(range(view.size)))
 
 
-@settings(deadline=None)
 @given(views())
 def test_merging_axes_moves_no_element(given_view):
     layout, _view, source = given_view
@@ -67,7 +64,6 @@ def test_merging_axes_moves_no_element(given_view):
     assert elements(merged, source) == elements(layout, source)
 
 
-@settings(deadline=None)
 @given(views(), st.data())
 def test_a_reshaped_layout_has_the_same_elements_in_the_same_order(given_view, data):
     layout, view, source = given_view
@@ -79,7 +75,6 @@ def test_a_reshaped_layout_has_the_same_elements_in_the_same_order(given_view, d
         assert elements(reshaped, source) == view.ravel().tolist()
 
 
-@settings(deadline=None)
 @given(views())
 def test_vec4s_are_four_elements_side_by_side_and_aligned(given_view):
     layout, view, _source = given_view

@@ -9,6 +9,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from spec_tests.support.drawing import build_add_one
 from spec_tests.support.four_floats import check_add_one
+from spec_tests.support.stand_ins import noted
 from webnn_py import MLGraphBuilder, OperationError
 from webnn_py.device.on_wgpu.codegen.gemm import tiled
 from webnn_py.device.on_wgpu.records.kernel import Kernel
@@ -56,14 +57,7 @@ async def test_of_kernels_that_wait_the_longest_is_compiled_first(gpu, monkeypat
 
 
 async def test_contexts_of_one_gpu_device_share_its_pipelines_until_the_last_one_ends(ml, shared_gpu, monkeypatch):
-    made = []
-    make = Pipelines._make
-
-    def make_and_tell(self, kernel, layout):
-        made.append(kernel.label)
-        return make(self, kernel, layout)
-
-    monkeypatch.setattr(Pipelines, "_make", make_and_tell)
+    made = noted(monkeypatch, Pipelines, "_make", lambda _self, kernel, _layout: kernel.label)
     monkeypatch.setattr(Pipelines, "_of_devices", {})  # without what other tests have compiled
     first, second = [await ml.create_context(gpu_device=shared_gpu) for _ in range(2)]
     await build_add_one(first, [4])
@@ -87,16 +81,12 @@ def compiled(monkeypatch):
     alive = WeakSet()
 
     class Pipeline:
-        pass
-
-    def compile_module(**_options):
-        pipeline = Pipeline()
-        alive.add(pipeline)
-        return pipeline
+        def __init__(self, **_options):
+            alive.add(self)
 
     class Device:
         create_bind_group_layout = create_pipeline_layout = staticmethod(lambda **_: None)
-        create_compute_pipeline = staticmethod(compile_module)
+        create_compute_pipeline = Pipeline
 
     monkeypatch.setattr(pipelines, "trusted_module", lambda *_: None)
     return SimpleNamespace(alive=alive, device=Device())

@@ -10,6 +10,7 @@ import wgpu
 import webnn_py
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number, build_add_one
+from spec_tests.support.stand_ins import failing
 from spec_tests.support.watched_device import destroy_and_log
 from webnn_py import UnknownError
 from webnn_py.device.on_wgpu import backend as wgpu_backend
@@ -156,17 +157,15 @@ async def test_an_error_of_one_context_is_not_told_by_another(open_context):
 
 @pytest.mark.usefixtures("opened")
 async def test_a_failed_submission_of_one_context_leaves_what_another_has_collected(open_context, monkeypatch):
-    failing, working = await open_context(), await open_context()
-    graphs = [await build_add_one(context, [2]) for context in (failing, working)]
-    buffers = [(await filled(context, [1, 2]), await zeroed(context, [2])) for context in (failing, working)]
-
-    def fail(*_):
-        raise wgpu.GPUOutOfMemoryError("Not enough memory left.")
-
-    monkeypatch.setattr(failing._device.backend._queue, "_submit", fail)
-    for context, graph, (x, y) in zip((failing, working), graphs, buffers, strict=True):
+    broken, working = await open_context(), await open_context()
+    graphs = [await build_add_one(context, [2]) for context in (broken, working)]
+    buffers = [(await filled(context, [1, 2]), await zeroed(context, [2])) for context in (broken, working)]
+    monkeypatch.setattr(
+        broken._device.backend._queue, "_submit", failing(wgpu.GPUOutOfMemoryError("Not enough memory left."))
+    )
+    for context, graph, (x, y) in zip((broken, working), graphs, buffers, strict=True):
         context.dispatch(graph, {"x": x}, {"y": y})
-    reads = [context.read_buffer(y) for context, (_, y) in zip((failing, working), buffers, strict=True)]
+    reads = [context.read_buffer(y) for context, (_, y) in zip((broken, working), buffers, strict=True)]
     with pytest.raises(UnknownError, match="Not enough memory"):
         await reads[0]
     np.testing.assert_array_equal(await reads[1], [2, 3])
@@ -283,11 +282,11 @@ def test_the_loss_of_an_old_device_while_a_new_one_opens_leaves_the_new_one(book
 
 
 def test_an_adapter_that_fails_to_open_does_so_for_each_and_then_may_work(monkeypatch):
-    failing = [wgpu.GPUError("busy"), wgpu.GPUError("still busy")]
+    failures = [wgpu.GPUError("busy"), wgpu.GPUError("still busy")]
 
     def open_device(adapter):
-        if failing:
-            raise failing.pop(0)
+        if failures:
+            raise failures.pop(0)
         return request_device(adapter)
 
     books = SharedDevices(open_device)
@@ -299,11 +298,8 @@ def test_an_adapter_that_fails_to_open_does_so_for_each_and_then_may_work(monkey
 
 
 async def test_a_context_that_cannot_be_made_gives_its_device_back(open_context, opened, monkeypatch):
-    def fail(_device):
-        raise RuntimeError("no name")
-
     with monkeypatch.context() as patch:
-        patch.setattr(wgpu_backend, "describe", fail)
+        patch.setattr(wgpu_backend, "describe", failing(RuntimeError("no name")))
         with pytest.raises(webnn_py.NotSupportedError, match="no name"):
             await open_context()
     assert not wgpu_backend.SHARED_DEVICES._users

@@ -10,6 +10,7 @@ import wgpu
 
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number, build_add_one, run
+from spec_tests.support.stand_ins import beside_a_busy_task, failing, noted
 from webnn_py import InvalidStateError, MLGraphBuilder, OperationError, UnknownError
 from webnn_py.device.on_wgpu.runtime import native, progress, waiting
 from webnn_py.device.on_wgpu.runtime.memory import STAGING
@@ -84,7 +85,7 @@ async def test_a_wait_looks_then_lets_other_tasks_run_between_looks_then_sleeps(
     gpu, monkeypatch, answered_after, lets_others_run, sleeps
 ):
     backend, ticket = gpu._device.backend, Ticket()
-    seconds, turns, slept = 0.0, 0, []
+    seconds, turns, slept = 0.0, [], []
 
     def clock():
         nonlocal seconds
@@ -97,23 +98,15 @@ async def test_a_wait_looks_then_lets_other_tasks_run_between_looks_then_sleeps(
         if wait or seconds >= answered_after:
             ticket.done = ""
 
-    async def other_task():
-        nonlocal turns
-        while True:
-            await trio.lowlevel.checkpoint()
-            turns += 1
-
     monkeypatch.setattr(waiting, "perf_counter", clock)
     monkeypatch.setattr(backend._queue, "poll", poll)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(other_task)
+    async with beside_a_busy_task(turns):
         await backend._wait(ticket)
         monkeypatch.undo()
-        assert (turns > 0) == lets_others_run
+        assert bool(turns) == lets_others_run
         assert seconds < 0.0007, "it looked for longer than it may"
         assert bool(slept) == sleeps
         assert threading.get_ident() not in slept
-        nursery.cancel_scope.cancel()
 
 
 async def test_other_tasks_go_on_while_a_graph_is_built(ml, gpu, monkeypatch):
@@ -137,29 +130,16 @@ async def test_what_is_dispatched_before_a_build_has_been_submitted_when_that_be
     """Else the GPU has nothing to do until the build ends, and what is learned of the graph's time is the build's."""
     backend = gpu._device.backend
     graph, x, y = await build_add_one(gpu, [2]), await filled(gpu, [1, 2]), await zeroed(gpu, [2])
-    compile_, collected = backend._compile, []
-
-    def look_and_compile(*given):
-        collected.extend(backend._queue._launches)
-        return compile_(*given)
-
-    monkeypatch.setattr(backend, "_compile", look_and_compile)
+    collected = noted(monkeypatch, backend, "_compile", lambda *_: list(backend._queue._launches))
     gpu.dispatch(graph, {"x": x}, {"y": y})
     await build_add_one(gpu, [3])
-    assert not collected
+    assert collected == [[]]
     np.testing.assert_array_equal(await gpu.read_buffer(y), [2, 3])
 
 
 async def test_a_build_submits_in_the_event_loops_thread(gpu, monkeypatch):
     """A task that destroyed the device between a submission's check and the submission would end the process."""
-    queue = gpu._device.backend._queue
-    submit, threads = queue._submit, []
-
-    def submit_and_tell(what, *launches):
-        threads.append((what, threading.get_ident()))
-        submit(what, *launches)
-
-    monkeypatch.setattr(queue, "_submit", submit_and_tell)
+    threads = noted(monkeypatch, gpu._device.backend._queue, "_submit", lambda what, *_: (what, threading.get_ident()))
     builder = MLGraphBuilder(gpu)
     x = builder.input("x", data_type="float32", shape=[2])
     computed = builder.exp(builder.constant(np.zeros(2, np.float32)))
@@ -175,12 +155,8 @@ async def test_what_a_build_submits_leaves_alone_what_is_collected(gpu, monkeypa
     queue = gpu._device.backend._queue
     (step,) = graph._handle.compiled._steps
     queue.launch([step.launch({"x": x._storage}, {"y": y._storage})])
-
-    def fail(_encoder, _launches):
-        raise wgpu.GPUOutOfMemoryError("Not enough memory left.")
-
     with monkeypatch.context() as patch:
-        patch.setattr(queue, "_encode_launches", fail)
+        patch.setattr(queue, "_encode_launches", failing(wgpu.GPUOutOfMemoryError("Not enough memory left.")))
         with pytest.raises(wgpu.GPUOutOfMemoryError):
             queue.run([step.launch({"x": x._storage}, {"y": z._storage})])
     queue.submit()

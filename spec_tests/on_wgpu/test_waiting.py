@@ -3,9 +3,9 @@
 from types import SimpleNamespace
 
 import pytest
-import trio
 
 from spec_tests.support.four_floats import buffers
+from spec_tests.support.stand_ins import beside_a_busy_task, noted
 from webnn_py.device.on_wgpu.runtime import waiting
 from webnn_py.device.on_wgpu.runtime.native import (
     FIRST_SUBMITTED,
@@ -16,6 +16,8 @@ from webnn_py.device.on_wgpu.runtime.native import (
     Ticket,
 )
 from webnn_py.device.on_wgpu.runtime.waiting import POLICIES, Waiting
+
+pytestmark = pytest.mark.sampled(1)
 
 LOOK = 0.00001
 
@@ -65,7 +67,6 @@ class Gpu:
         return self.now - self.end
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("policy", ["default", "high-performance"])
 @pytest.mark.parametrize("seconds", [0.0002, 0.001, 0.003, 0.02])
 async def test_a_graph_that_is_known_is_noticed_at_once(monkeypatch, policy, seconds):
@@ -78,7 +79,6 @@ async def test_a_graph_that_is_known_is_noticed_at_once(monkeypatch, policy, sec
         assert gpu.looked <= POLICIES[policy].ahead + waiting.SLEEP_STEP + 2 * LOOK
 
 
-@pytest.mark.sampled(1)
 async def test_low_power_looks_once_and_never_again(monkeypatch):
     gpu = Gpu(monkeypatch, "low-power", 0.002)
     for _ in range(3):
@@ -87,7 +87,6 @@ async def test_low_power_looks_once_and_never_again(monkeypatch):
         assert gpu.slept == 0
 
 
-@pytest.mark.sampled(1)
 async def test_a_graph_that_has_become_faster_is_not_slept_through_for_long(monkeypatch):
     gpu = Gpu(monkeypatch, "default", 0.05)
     for _ in range(4):
@@ -98,7 +97,6 @@ async def test_a_graph_that_has_become_faster_is_not_slept_through_for_long(monk
     assert sum(late) < 0.1
 
 
-@pytest.mark.sampled(1)
 async def test_the_first_run_tells_nothing(monkeypatch):
     gpu = Gpu(monkeypatch, "default", 0.05)
     await gpu.run()
@@ -107,43 +105,24 @@ async def test_the_first_run_tells_nothing(monkeypatch):
     assert gpu.slept == 0
 
 
-@pytest.mark.sampled(1)
 async def test_a_wait_that_slept_looks_with_other_tasks_in_between(monkeypatch):
     gpu = Gpu(monkeypatch, "default", 0.004)
     for _ in range(4):
         await gpu.run()
-    turns = 0
-
-    async def other_task():
-        nonlocal turns
-        while True:
-            await trio.lowlevel.checkpoint()
-            turns += 1
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(other_task)
+    turns = []
+    async with beside_a_busy_task(turns):
         await gpu.run()
-        nursery.cancel_scope.cancel()
-    assert turns > 10
+    assert len(turns) > 10
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("policy", POLICIES)
 async def test_a_context_waits_as_its_power_preference_says(ml, policy):
     context = await ml.create_context(backend="wgpu", power_preference=policy)
     assert context._device.backend._waiting._policy is POLICIES[policy]
 
 
-@pytest.mark.sampled(1)
 async def test_a_gpu_that_has_nothing_to_do_gets_the_first_launches_at_once(gpu, monkeypatch):
-    submitted = []
-    submit = NativeQueue._submit
-
-    def submit_and_tell(self, what, launches, *rest):
-        submitted.append(len(launches))
-        submit(self, what, launches, *rest)
-
-    monkeypatch.setattr(NativeQueue, "_submit", submit_and_tell)
+    submitted = noted(monkeypatch, NativeQueue, "_submit", lambda _self, _what, launches, *_: len(launches))
     (x,) = await buffers(gpu, 1)
     await gpu.read_buffer(x)
     queue, clear = gpu._device.backend._queue, BufferClear(x._storage.data, 16)

@@ -38,15 +38,10 @@ def test_every_operator_has_cases_in_its_category(name):
 
 
 @EVERY_OPERATOR
-def test_every_data_type_of_every_operand_has_a_case(name):
+def test_every_data_type_and_rank_of_every_operand_has_a_case(name):
     for operand, row in operand_rows(OPERATORS[name]).items():
         there = {tensor["data_type"] for tensor in tensors_of(name, operand)}
         assert not set(row.data_types) - there, f"no case has a {operand} of these data types"
-
-
-@EVERY_OPERATOR
-def test_every_rank_of_every_operand_has_a_case(name):
-    for operand, row in operand_rows(OPERATORS[name]).items():
         there = {len(tensor["shape"]) for tensor in tensors_of(name, operand)}
         expected = set(range(row.ranks.min, min(row.ranks.max, HIGHEST_RANK) + 1))
         assert not expected - there, f"no case has a {operand} of these ranks"

@@ -9,8 +9,9 @@ from webnn_small_device import CAPABILITIES, SmallBackend
 from spec_tests.operators.cases import load_all
 from spec_tests.operators.minimal import minimal, operand_rows
 from spec_tests.operators.test_limits import refused, replaced, run
-from spec_tests.support.buffers import constant, filled, zeroed
-from spec_tests.support.computing import compute
+from spec_tests.support.buffers import constant
+from spec_tests.support.computing import compute, run_graph
+from spec_tests.support.stand_ins import failing
 from webnn_py import MLGraphBuilder, UnknownError
 from webnn_py.descriptors import DATA_TYPES, MLOperandDescriptor
 from webnn_py.device import expansion
@@ -223,21 +224,16 @@ async def test_names_and_constants_of_an_expanded_graph_stay(small):
     weights.destroy()
     assert list(graph.input_descriptors) == ["x", "unused"]
     assert list(graph.output_descriptors) == list(outputs)
-    given = {"x": await filled(small, [0, 0.5, -1]), "unused": await filled(small, [1, 1, 1])}
-    targets = {name: await zeroed(small, [3]) for name in outputs}
-    small.dispatch(graph, given, targets)
+    results = await run_graph(small, graph, {"x": np.float32([0, 0.5, -1]), "unused": np.ones(3)})
     powers = np.exp(np.float32([0, 1, -3]))
     for name in ("ä", "again"):
-        np.testing.assert_allclose(await small.read_buffer(targets[name]), powers / powers.sum(), rtol=1e-6)
-    np.testing.assert_array_equal(await small.read_buffer(targets["as it is"]), [0, 0.5, -1])
-    np.testing.assert_array_equal(await small.read_buffer(targets["of both"]), [1, 0.5, 2])
+        np.testing.assert_allclose(results[name], powers / powers.sum(), rtol=1e-6)
+    np.testing.assert_array_equal(results["as it is"], [0, 0.5, -1])
+    np.testing.assert_array_equal(results["of both"], [1, 0.5, 2])
 
 
 async def test_an_error_names_the_operator_that_was_drawn_and_its_label(small, monkeypatch):
-    def fail(_node, _x):
-        raise FloatingPointError("too hot")
-
-    monkeypatch.setitem(webnn_small_device.KERNELS, "exp", fail)
+    monkeypatch.setitem(webnn_small_device.KERNELS, "exp", failing(FloatingPointError("too hot")))
     builder = MLGraphBuilder(small)
     x = builder.input("x", data_type="float32", shape=[3])
     y = builder.lstm_cell(*operands_of_cell(builder, x), 1, label="my cell")[0]

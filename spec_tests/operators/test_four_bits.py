@@ -5,6 +5,7 @@ import pytest
 
 import webnn_py
 from spec_tests.support.backends import BACKENDS, DEVICES, HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.computing import compute_graph
 from spec_tests.support.depth import is_full
 from webnn_py import MLGraphBuilder, NotSupportedError, save_js
 
@@ -46,26 +47,17 @@ def four_bits(builder, elements, data_type):
 
 async def computed(context, builder, outputs, **feeds):
     """Build the outputs and compute them once; packed outputs as bytes."""
-    graph = await builder.build(outputs)
-    inputs = {}
-    for name, array in feeds.items():
-        given = {"data_type": array.dtype, "shape": array.shape}
-        inputs[name] = await context.create_buffer(**given, writable=True)
-        context.write_buffer(inputs[name], array)
-    buffers = {
-        name: await context.create_buffer(data_type=item.data_type, shape=item.shape, readable=True)
-        for name, item in graph.output_descriptors.items()
-    }
-    context.dispatch(graph, inputs, buffers)
-    results = {name: await context.read_buffer(buffer) for name, buffer in buffers.items()}
-    for thing in (graph, *inputs.values(), *buffers.values()):
-        thing.destroy()
-    return results
+    return await compute_graph(context, await builder.build(outputs), feeds)
 
 
 def drawn_numbers(rng, data_type, shape):
     low, high = RANGES[data_type]
     return rng.integers(low, high, shape, endpoint=True)
+
+
+def dequantized(numbers, scale, zeros):
+    blocks = np.ones([size // count for size, count in zip(numbers.shape, scale.shape, strict=True)], int)
+    return (numbers - np.kron(zeros, blocks)) * np.kron(scale, blocks)
 
 
 @pytest.mark.parametrize("data_type", RANGES)
@@ -83,9 +75,7 @@ async def test_what_was_quantized_is_what_it_was(context, data_type, shape, scal
     x = builder.input("x", data_type="float32", shape=shape)
     y = builder.dequantize_linear(*given)
     found = await computed(context, builder, {"y": builder.add(y, x)}, x=np.zeros(shape, "float32"))
-    blocks = [size // count for size, count in zip(shape, scales, strict=True)]
-    expected = (numbers - np.kron(zeros, np.ones(blocks, int))) * np.kron(scale, np.ones(blocks))
-    np.testing.assert_array_equal(found["y"], expected.astype("float32"))
+    np.testing.assert_array_equal(found["y"], dequantized(numbers, scale, zeros).astype("float32"))
 
 
 @pytest.mark.parametrize("data_type", RANGES)
@@ -165,17 +155,13 @@ async def test_what_knows_nothing_of_four_bits_says_so(ml, on_numpy, tmp_path):
         await builder.build({"y": quantized})
     builder = MLGraphBuilder(on_numpy)
     weights = builder.dequantize_linear(
-        four_bits(builder, [1], "uint4"), one_of(builder), four_bits(builder, [1], "uint4")
+        four_bits(builder, [1], "uint4"), builder.constant(np.float32([1])), four_bits(builder, [1], "uint4")
     )
     with pytest.raises(NotSupportedError, match=r"check_finite\(\): an operand is uint4 \[1\]"):
         await builder.check_finite({"y": weights}, {})
     with pytest.raises(NotSupportedError, match=r"save_js\(\): an operand is uint4 \[1\]"):
         save_js({"y": weights}, tmp_path / "page")
     builder.destroy()
-
-
-def one_of(builder):
-    return builder.constant(np.float32([1]))
 
 
 async def test_large_weights_stay_packed_on_a_gpu(on_gpu):
@@ -225,8 +211,7 @@ async def test_a_product_reads_packed_weights(on_gpu, case, data_type):
     columns = shape[0] if is_transposed else shape[1]
     bias = rng.integers(-3, 4, columns).astype("float32")
     found = await computed(on_gpu, builder, {"y": builder.relu(builder.add(product, builder.constant(bias)))}, x=x)
-    blocks = [size // count for size, count in zip(shape, scales, strict=True)]
-    whole = (numbers - np.kron(zeros, np.ones(blocks, int))) * np.kron(scale, np.ones(blocks))
+    whole = dequantized(numbers, scale, zeros)
     expected = np.maximum(x @ (whole.T if is_transposed else whole) + bias, 0)
     np.testing.assert_array_equal(found["y"], expected.astype("float32"))
 

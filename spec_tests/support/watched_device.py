@@ -5,10 +5,11 @@ from functools import partial
 from inspect import isawaitable
 from typing import Final
 
+import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from webnn_py import MLContext
+from webnn_py import InvalidStateError, MLBuffer, MLContext, UnknownError
 
 STEPS: Final = ("allocate", "write", "read", "copy", "clear", "compile", "dispatch")
 ENDS: Final = ("free", "release_graph", "stop", "close")
@@ -16,28 +17,21 @@ REASONS: Final = {"numpy": "driver reset", "wgpu": "the GPU device was lost", "o
 """How the message of a loss begins, by backend."""
 
 
-class WatchedDevice:
-    """Stands before the methods of a context's backend.
+class StepsOnDemand:
+    """Steps that are logged, and made to fail or to wait.
 
     Attributes:
         log: the steps in the order in which they began: ``STEPS`` and ``ENDS``.
         failing: steps that will raise this instead, each once.
         waiting: steps that will not begin before their event is set, each once.
-        reason: how the message of its loss begins.
     """
 
-    def __init__(self, context: MLContext) -> None:
-        self.context = context
-        self.backend = context._device.backend
-        self.reason = REASONS[self.backend.info.name]
+    def __init__(self) -> None:
+        super().__init__()
         self.log: list[str] = []
         self.failing: dict[str, Exception] = {}
         self.waiting: dict[str, trio.Event] = {}
         self._held: list[trio.Event] = []
-        for name in STEPS:
-            setattr(self.backend, name, partial(self._step, name, getattr(self.backend, name)))
-        for name in ENDS:
-            setattr(self.backend, name, partial(self._end, name, getattr(self.backend, name)))
 
     def _step(self, name: str, step: Callable, *arguments: object) -> object:
         self.log.append(name)
@@ -54,24 +48,42 @@ class WatchedDevice:
         result = step()
         return await result if isawaitable(result) else result
 
-    def _end(self, name: str, step: Callable, *arguments: object) -> object:
-        self.log.append(name)
-        return step(*arguments)
-
     def _fail(self, name: str) -> None:
         error = self.failing.pop(name, None)
         if error is not None:
             raise error
 
+    def let_go(self) -> None:
+        """End every wait, also of steps that have not begun, so that a test that has failed does not hang."""
+        for event in (*self.waiting.values(), *self._held):
+            event.set()
+
+
+class WatchedDevice(StepsOnDemand):
+    """Stands before the methods of a context's backend.
+
+    Attributes:
+        reason: how the message of its loss begins.
+    """
+
+    def __init__(self, context: MLContext) -> None:
+        super().__init__()
+        self.context = context
+        self.backend = context._device.backend
+        self.reason = REASONS[self.backend.info.name]
+        for name in STEPS:
+            setattr(self.backend, name, partial(self._step, name, getattr(self.backend, name)))
+        for name in ENDS:
+            setattr(self.backend, name, partial(self._end, name, getattr(self.backend, name)))
+
+    def _end(self, name: str, step: Callable, *arguments: object) -> object:
+        self.log.append(name)
+        return step(*arguments)
+
     @property
     def holds(self) -> bool:
         """Return whether a step waits for its event."""
         return not all(event.is_set() for event in self._held)
-
-    def let_go(self) -> None:
-        """End every wait, also of steps that have not begun."""
-        for event in (*self.waiting.values(), *self._held):
-            event.set()
 
     async def quiet(self) -> None:
         """Wait until nothing more happens by itself."""
@@ -129,3 +141,10 @@ def _is_at_rest(timeline, holds):
     if timeline._running:
         return holds()
     return not timeline._queue or timeline._permits == 0
+
+
+async def assert_lost(context: MLContext, buffer: MLBuffer) -> None:
+    """Check that a read is rejected because its device is lost, and that the context is lost then."""
+    with pytest.raises((UnknownError, InvalidStateError), match="lost"):
+        await context.read_buffer(buffer)
+    assert "lost" in (await context.lost).message

@@ -118,11 +118,16 @@ def test_every_asset_is_in_the_page():
     assert names == {"toolbar.html", "picture.html", "page.css", *(f"{name}.js" for name in SCRIPTS)}
 
 
-def test_scripts_share_one_scope_without_taking_each_others_names():
+def names_of_scripts(assets, own):
+    """Return what the scripts of a page define, those of all pages among them."""
     shared = [files("webnn_py.html_page") / "assets" / f"{name}.js" for name in SHARED_SCRIPTS]
-    scripts = [*shared, *(ASSETS / f"{name}.js" for name in SCRIPTS)]
+    scripts = [*shared, *(assets / f"{name}.js" for name in own)]
     text = "\n".join(script.read_text(encoding="utf-8") for script in scripts)
-    names = re.findall(r"^(?:async )?(?:function|const|let) (\w+)", text, re.MULTILINE)
+    return re.findall(r"^(?:async )?(?:function|const|let) (\w+)", text, re.MULTILINE)
+
+
+def test_scripts_share_one_scope_without_taking_each_others_names():
+    names = names_of_scripts(ASSETS, SCRIPTS)
     assert len(names) > 100
     assert sorted(names) == sorted(set(names))
 
@@ -130,11 +135,10 @@ def test_scripts_share_one_scope_without_taking_each_others_names():
 COLOUR = r"--([\w-]+): #(\w{6});"
 
 
-def colours():
+def colours(assets):
     """Of light, then of dark: names of colours and their red, green and blue."""
-    blocks = re.findall(
-        r"^:root(\S*) \{(.*?)\}", (ASSETS / "page.css").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
-    )
+    style = (assets / "page.css").read_text(encoding="utf-8")
+    blocks = re.findall(r"^:root(\S*) \{(.*?)\}", style, re.MULTILINE | re.DOTALL)
     return [{name: bytes.fromhex(digits) for name, digits in re.findall(COLOUR, block)} for _, block in blocks]
 
 
@@ -150,7 +154,16 @@ def contrast(one, other):
     return (high + 0.05) / (low + 0.05)
 
 
-@pytest.mark.parametrize("named", colours(), ids=["light", "dark"])
+def assert_stand_out(named, letters, ground):
+    """Check the contrast of letters with what is behind them, and of the edges of boxes with both of their sides."""
+    fills = [name for name in named if name.endswith("-fill")]
+    edges = [(fill.replace("fill", "line"), side) for fill in fills for side in (ground, fill)]
+    weak = {pair: ratio for pair in letters if (ratio := contrast(*map(named.get, pair))) < READABLE}
+    weak |= {pair: ratio for pair in edges if (ratio := contrast(*map(named.get, pair))) < SEEN}
+    assert not weak
+
+
+@pytest.mark.parametrize("named", colours(ASSETS), ids=["light", "dark"])
 def test_letters_and_edges_stand_out(named):
     fills = [name for name in named if name.endswith("-fill")]
     assert len(fills) == 9
@@ -158,7 +171,4 @@ def test_letters_and_edges_stand_out(named):
         *itertools.product(("ink", "muted", "bad", "accent"), ("paper", "panel", "lane")),
         *(("ink", fill) for fill in fills),
     ]
-    weak = {pair: ratio for pair in letters if (ratio := contrast(*map(named.get, pair))) < READABLE}
-    edges = [(fill.replace("fill", "line"), ground) for fill in fills for ground in ("lane", fill)]
-    weak |= {pair: ratio for pair in edges if (ratio := contrast(*map(named.get, pair))) < SEEN}
-    assert not weak
+    assert_stand_out(named, letters, "lane")

@@ -71,27 +71,20 @@ async def test_a_device_that_never_answers_is_a_time_out_after_the_limit(engine,
     assert "TIMEOUT" in statuses(result).values()
 
 
-@both_engines
-async def test_a_file_that_throws_at_load_is_red(engine):
-    result = await run("broken/throws_at_load.any.js", engine)
-    assert result.harness == "ERROR"
-    assert "nobodyDefinedThis" in result.message
-    assert statuses(result) == {"a test before the exception": "PASS"}
-    assert unexpected(result) == {"(harness)"}
+BROKEN = {
+    "throws_at_load": ("nobodyDefinedThis", {"a test before the exception": "PASS"}),
+    "does_not_parse": ("SyntaxError", {}),
+    "empty": ("no tests", {}),
+}
 
 
 @both_engines
-async def test_a_file_that_does_not_parse_is_red(engine):
-    result = await run("broken/does_not_parse.any.js", engine)
-    assert result.harness == "ERROR"
-    assert "SyntaxError" in result.message
-
-
-@both_engines
-async def test_an_empty_file_is_red(engine):
-    result = await run("broken/empty.any.js", engine)
-    assert (result.harness, result.subtests) == ("ERROR", [])
-    assert "no tests" in result.message
+@pytest.mark.parametrize("name", BROKEN)
+async def test_a_file_that_does_not_run_to_its_end_is_red(name, engine):
+    message, told = BROKEN[name]
+    result = await run(f"broken/{name}.any.js", engine)
+    assert (result.harness, statuses(result)) == ("ERROR", told)
+    assert message in result.message
     assert unexpected(result) == {"(harness)"}
 
 

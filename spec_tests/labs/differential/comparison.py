@@ -82,13 +82,12 @@ class Difference:
     hidden: tuple[Step, ...] = ()
 
 
-def load(text=None):
-    """The listed differences."""
-    if text is None:
-        text = Path(__file__).with_name("differences.toml").read_text(encoding="utf-8")
+def load():
+    """Return the listed differences."""
+    text = Path(__file__).with_name("differences.toml").read_text(encoding="utf-8")
     return [
         Listed(
-            one["name"],
+            name,
             tuple(one["kinds"]),
             frozenset(one.get("operators", ())),
             frozenset(one.get("features", ())),
@@ -97,7 +96,7 @@ def load(text=None):
             one["right"],
             one["reason"],
         )
-        for one in tomllib.loads(text)["difference"]
+        for name, one in tomllib.loads(text).items()
     ]
 
 

@@ -7,7 +7,7 @@ from spec_tests.labs.real_models.listed import Model, Package
 
 @pytest.fixture
 def model():
-    package = Package("pypi", "no-such-package", "1.0", "MIT")
+    package = Package("no-such-package", "1.0", "MIT")
     return Model(package=package, file="model.onnx", sha256="0" * 64, inputs={"x": "noise 3 8"})
 
 

@@ -16,16 +16,16 @@ class Package:
     """A package that has models.
 
     Attributes:
-        registry: "pypi", "npm" or "git".
         name: the package's name, or the repository's URL.
         version: its version, or the commit.
         licence: what it says of itself.
+        registry: "pypi", "npm" or "git".
     """
 
-    registry: str
     name: str
     version: str
     licence: str
+    registry: str = "pypi"
 
     @property
     def folder(self):
@@ -75,10 +75,11 @@ class Model:
 
 
 def listed(path=LIST):
-    """All models of a list."""
+    """Return all models of a list; what a package says of inputs holds for those of its models that say nothing."""
     models = []
     for entry in tomllib.loads(path.read_text(encoding="utf-8"))["package"]:
         items = entry.pop("model")
+        common = {name: entry.pop(name) for name in ("inputs", "meaning", "asked") if name in entry}
         package = Package(**entry)
-        models += [Model(package=package, **item) for item in items]
+        models += [Model(package=package, file=file, **common | item) for file, item in items.items()]
     return models

@@ -12,13 +12,13 @@ from spec_tests.labs.real_models.listed import LIST, Model, Package, listed
 from spec_tests.labs.real_models.packages import path_of
 
 FONT = Model(
-    package=Package("npm", "@fontsource/noto-sans-sc", "5.3.0", "OFL-1.1"),
+    package=Package("@fontsource/noto-sans-sc", "5.3.0", "OFL-1.1", "npm"),
     file="package/files/noto-sans-sc-chinese-simplified-400-normal.woff",
     sha256="dc20a86875ff056a6332c353bc9a82d199bb2e5aae1d444f912c1fbff783bfa5",
     inputs={},
 )
 RECORDING = Model(
-    package=Package("pypi", "useful-moonshine-onnx", "20251121", "MIT"),
+    package=Package("useful-moonshine-onnx", "20251121", "MIT"),
     file="moonshine_onnx/assets/beckett.wav",
     sha256="e5a26b3d29e5b0bc8dbd72c11d16a3808a4ec0ac45b21f12a27d2a2fe5c5ae61",
     inputs={},
