@@ -23,35 +23,16 @@ END = ""
 CATEGORY_FILES = {
     "webnn_py/operators/unary.py": (
         END,
-        '''
-
-@operator("atan", OF_FLOATS, elementwise=True)
-def atan(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
-    """The angle in radians whose tangent is the element."""
-    return same(input)
-''',
+        'atan = _unary("atan", OF_FLOATS, "The angle in radians whose tangent is the element.")\n',
     ),
     "webnn_py/script/operator_methods.py": (
         "    tan = OperatorMethod(unary.tan)\n",
         "    tan = OperatorMethod(unary.tan)\n    atan = OperatorMethod(unary.atan)\n",
     ),
-    "webnn_py/device/on_numpy/kernels/unary.py": (
-        END,
-        """
-
-@kernel(unary.atan, work=passes(8))
-def atan(node: Node) -> Kernel:
-    return float_ufunc(node, np.arctan)
-""",
-    ),
+    "webnn_py/device/on_numpy/kernels/unary.py": ("unary.tan: np.tan}", "unary.tan: np.tan, unary.atan: np.arctan}"),
     "webnn_py/device/on_wgpu/kernels/unary.py": (
-        END,
-        """
-
-@expression(unary.atan)
-def atan(_node: Node, x: str) -> str:
-    return f"select(atan({x}), {x}, is_nan({x}))"
-""",
+        '        unary.tan: "tan_f32({0})",\n',
+        '        unary.tan: "tan_f32({0})",\n        unary.atan: "select(atan({0}), {0}, is_nan({0}))",\n',
     ),
     "spec_tests/small_device/webnn_small_device.py": (
         '    "sin": np.sin,\n',
@@ -59,9 +40,12 @@ def atan(_node: Node, x: str) -> str:
     ),
     "webnn_py/onnx_models/rules/unary.py": (
         '@rule("Atan", 7, 22)\n',  # which composes it of others
-        'one_to_one("Atan", unary.atan, 7, 22, module=__name__)\n\n\n',
+        'one_to_one("Atan", unary.atan, 7, 22)\n\n\n',
     ),
-    "webnn_py/onnx_export/rules/unary.py": (END, '\n\nrule(unary.atan)(_computed("Atan"))\n'),
+    "webnn_py/onnx_export/rules/unary.py": (
+        '        unary.tan: "Tan",\n',
+        '        unary.tan: "Tan",\n        unary.atan: "Atan",\n',
+    ),
     "spec_tests/operators/unary/make_cases.py": (
         '    "tan": (np.tan, ANGLES, BIG_ANGLES),\n}\n',
         '    "tan": (np.tan, ANGLES, BIG_ANGLES),\n    "atan": (np.arctan, ANGLES, BIG_ANGLES),\n}\n',

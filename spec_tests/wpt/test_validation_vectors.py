@@ -8,8 +8,9 @@ import pytest
 
 from spec_tests.wpt.exceptions import assert_known, expected_failures, judge
 from spec_tests.wpt.option import needed_vectors
-from spec_tests.wpt.vectors import BY_SPEC_NAME, PYTHON_NAMES, Vector, call, read_validation
+from spec_tests.wpt.vectors import BY_SPEC_NAME, Vector, call, read_validation
 from webnn_py import MLGraphBuilder, MLOperand
+from webnn_py.operators.declaration import python_name_of
 
 LISTED = expected_failures("validation")
 CASES = 641
@@ -94,7 +95,7 @@ def draw(builder: MLGraphBuilder, raw: Mapping[str, Any], operator: str) -> MLOp
     operands: dict[str, MLOperand] = {}
     arguments: dict[str, Any] = {"label": LABEL}
     for key, value in flat(raw).items():
-        parameter = parameters.get(PYTHON_NAMES.get(key, key))
+        parameter = parameters.get(python_name_of(key))
         if parameter is None or not parameter.is_operand:
             arguments[key] = value
             continue
