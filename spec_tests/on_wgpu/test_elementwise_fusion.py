@@ -97,7 +97,6 @@ GRAPHS = {
         2,
     ),
     "waits for another product": (lambda b, x: b.add(b.mul(y := product(b, x), b.sigmoid(y)), product(b, x, 2)), 2),
-    "needed before and behind another product": (needed_before_and_behind_another_product, 2),
     "output on the way": (lambda b, x: (y := b.tanh(product(b, x)), b.mul(y, b.add(y, half(b)))), 2),
     "behind heads": (behind_heads, 2),
     "transposed output": (lambda b, x: turned(b, b.relu(mixed(b, x))), 1),
@@ -137,6 +136,11 @@ GRAPHS = {
     "sums in a running sum": (lambda b, x: b.cumulative_sum(b.mul(x, half(b)), 1), 2),
 }
 """Drawings, and how many kernels they take."""
+
+
+@pytest.mark.sampled(1)
+async def test_a_result_that_others_read_is_kept(check_kernels):
+    await check_kernels(needed_before_and_behind_another_product, 2)
 
 
 @pytest.mark.parametrize(("draw", "kernels"), GRAPHS.values(), ids=GRAPHS)
