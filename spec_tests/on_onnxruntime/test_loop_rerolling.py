@@ -249,7 +249,7 @@ LOOPS = {
     of_few_steps: 0,
     of_quantized_states: 0,
 }
-"""What draws graphs, and how many loops are one node."""
+"""Functions that draw graphs, and how many loops each has as one node."""
 
 
 async def check(contexts, draw, x=X):

@@ -172,9 +172,9 @@ def by_onnxruntime(
 ) -> list[np.ndarray]:
     """Return what onnxruntime's operator computes of inputs in this order; "" is no input."""
     import onnxruntime  # noqa: PLC0415 - most oracles are others
-    from onnx import helper  # noqa: PLC0415 - likewise
+    from onnx import helper  # noqa: PLC0415 - most oracles are others
 
-    from spec_tests.support.onnx_programs import make_model  # noqa: PLC0415 - likewise
+    from spec_tests.support.onnx_programs import make_model  # noqa: PLC0415 - most oracles are others
 
     given = {name: array for name, array in arrays.items() if name}
     model = make_model([helper.make_node(operator, list(arrays), outputs, **attributes)], given, outputs, opset=21)

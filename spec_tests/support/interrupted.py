@@ -32,7 +32,7 @@ BUSY_SECONDS = {"numpy": 0.03, "wgpu": 0.2, "onnxruntime": 0.2}
 
 @attrs.define
 class Round:
-    """What a round leaves behind, for the check after it."""
+    """The state that a round leaves behind, for the check after it."""
 
     contexts: list = attrs.Factory(list)
     scripts: list = attrs.Factory(list)

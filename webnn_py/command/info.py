@@ -45,7 +45,7 @@ MOST_GROUPS: Final = 12
 
 @attrs.frozen(eq=False)
 class ModelReport:
-    """What was found out about a model.
+    """The findings about a model.
 
     Attributes:
         path: the model's.

@@ -13,7 +13,7 @@ from webnn_py.distribution import install_command
 from webnn_py.errors import NotSupportedError
 
 NODE_BYTES = 64 * 2**20
-"""What Node itself may need besides the script's objects and buffers: V8's young generation, its code."""
+"""The memory that Node itself may need besides the script's objects and buffers: V8's young generation, its code."""
 
 OUT_OF_MEMORY = 70
 """The status that ``quickjs_process.py`` ends with when its memory is used up."""

@@ -35,7 +35,7 @@ SMALL_BYTES: Final = 2**16
 """Messages up to this length are always read: a script that has used up its memory can still give some back."""
 
 ALLOWANCE_BYTES: Final = 128 * 2**20
-"""What the two processes may need besides: compiled kernels, libraries' own arenas, what allocators keep."""
+"""The memory that the two processes may need besides: compiled kernels, libraries' own arenas, what allocators keep."""
 
 POLL_SECONDS: Final = 0.01
 

@@ -5,7 +5,7 @@ import sys
 from typing import Final, TextIO
 
 CLOSED: Final = frozenset({errno.EPIPE, errno.EBADF, errno.EINVAL, errno.EIO})
-"""What writing to a closed pipe raises, here and on Windows, or to a terminal that is gone."""
+"""The errors of writing to a closed pipe, on POSIX and on Windows, or to a terminal that is gone."""
 
 
 class OutputClosedError(Exception):

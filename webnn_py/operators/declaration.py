@@ -275,7 +275,7 @@ class Operator(Generic[P, OutputT]):
 
 
 DECLARED: dict[str, Operator[..., Any]] = {}
-"""What has been declared so far, by Python name; ``registry`` has all of it."""
+"""The operators declared so far, by Python name; ``registry`` has all of them."""
 
 
 class _Declare(Protocol[P, OutputT]):

@@ -96,4 +96,4 @@ SMALL = {
     download: {DOWNLOAD: Goal(seconds=2**26 / 6e9)},
     lives: {LIVES: None},
 }
-"""What measures seconds by name, and what is to be reached by these."""
+"""Measurements: each returns seconds by name, and has the goals of these."""

@@ -62,7 +62,7 @@ async def _open(request: OpenRequest) -> Backend:
 
         return backend_type(device)(device, give_back=None, waiting=_policy(request), **kept)
     device = await trio.to_thread.run_sync(_take_shared_device, wanted, request.power_preference)
-    from webnn_py.device.on_wgpu.backend import backend_type  # noqa: PLC0415 - likewise
+    from webnn_py.device.on_wgpu.backend import backend_type  # noqa: PLC0415 - imports wgpu
 
     return backend_type(device).on_shared_device(device, waiting=_policy(request), **kept)
 

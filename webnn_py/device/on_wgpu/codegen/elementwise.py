@@ -11,6 +11,7 @@ from webnn_py.device.on_wgpu.codegen.bound_operands import BoundOperands
 from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point, vec4_indices
 from webnn_py.device.on_wgpu.codegen.module import bound_kernel
 from webnn_py.device.on_wgpu.records.element import WIDTH, Element
+from webnn_py.device.on_wgpu.records.graph_queries import nodes_within
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import entry_of
 from webnn_py.graph import Node, Output, Value
@@ -60,7 +61,7 @@ class ElementwiseFunction:
             first: the value of the first parameter.
             is_stored: whether the result is only stored, which rounds it to float16.
         """
-        nodes = _nodes(lowering, last)
+        nodes = nodes_within([last], lowering.is_inlined)
         leaves = {} if first is None else {first: "a0"}
         computed: dict[Node, str] = {}
         lines: list[str] = []
@@ -93,20 +94,6 @@ def _is_rounded_later(value: Value, nodes: Collection[Node]) -> bool:
     """Return whether all nodes of a kernel that read a value commute with rounding it to float16."""
     readers = [node for node in nodes if value in node.inputs]
     return all(node.operator.spec_name in ROUND_LATER for node in readers)
-
-
-def _nodes(lowering: ElementwiseLowering, last: Node) -> list[Node]:
-    """Return the nodes that are fused into one, itself last, each after those that it reads."""
-    nodes: dict[Node, None] = {}
-    stack = [(last, False)]
-    while stack:
-        node, has_operands = stack.pop()
-        if has_operands:
-            nodes[node] = None
-        elif node not in nodes:
-            stack.append((node, True))
-            stack += [(value.node, False) for value in reversed([*node.inputs]) if lowering.is_inlined(value)]
-    return list(nodes)
 
 
 def _label(lowering: ElementwiseLowering, nodes: list[Node]) -> str:

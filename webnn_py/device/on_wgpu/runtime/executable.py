@@ -44,7 +44,7 @@ MOST_GROUPS: Final = 64
 
 @attrs.frozen(eq=False)
 class GraphResources:
-    """What the graphs of a context share.
+    """The resources that the graphs of a context share.
 
     Attributes:
         device: the device.
