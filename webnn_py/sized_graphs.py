@@ -13,7 +13,7 @@ from webnn_py.message_text import in_brackets
 from webnn_py.named_sizes.decisions import Sizes, Tracing
 from webnn_py.named_sizes.expressions import SymbolicSize
 from webnn_py.named_sizes.values import coverage, has_size, largest, values_of
-from webnn_py.operators.declaration import Arguments
+from webnn_py.operators.declaration import Arguments, of_operands
 from webnn_py.operators.limits import MAX_RANK
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
@@ -165,10 +165,7 @@ def sized_node(node: Node, sizes: Sizes, values: Mapping[Value, Value]) -> Node:
         found = values.get(value, value)
         return Value(at_sizes(found.descriptor, sizes)) if has_size(found.descriptor.shape) else found
 
-    operands = {
-        name: tuple(map(operand, value)) if isinstance(value, tuple) else operand(value)
-        for name, value in node.operands.items()
-    }
+    operands = of_operands(node.operands, operand)
     options = {name: values_of(value, sizes) for name, value in node.options.items()}
     outputs = tuple(at_sizes(descriptor, sizes) for descriptor in node.outputs)
     return Node(node.operator, operands, options, outputs, node.label, node.drawn)
@@ -176,17 +173,10 @@ def sized_node(node: Node, sizes: Sizes, values: Mapping[Value, Value]) -> Node:
 
 def inferred(node: Node) -> tuple[MLOperandDescriptor, ...]:
     """Infer a node's outputs by its operator's shape rule; all sizes are known."""
-
-    def handle(value: Value) -> MLOperand:
-        return MLOperand._create(value.descriptor)
-
-    handles = {
-        name: tuple(map(handle, value)) if isinstance(value, tuple) else handle(value)
-        for name, value in node.operands.items()
-    }
+    handles = of_operands(node.operands, lambda value: MLOperand._create(value.descriptor))
     values = {name: handles.get(name, node.options.get(name)) for name in node.operator.parameters if name != "label"}
     try:
-        outputs = tuple(node.operator.infer(Arguments(values, dict(handles), node.label)))
+        outputs = tuple(node.operator.infer(Arguments(values, handles, node.label)))
     except Refused as refused:
         raise Refused(f"{node.operator.name}(){in_brackets(node.label)}: {refused}") from None
     for descriptor in outputs:
@@ -207,11 +197,7 @@ def with_constants(graph: Graph, replace: Callable[[Constant], Constant]) -> Gra
         return values[value]
 
     for node in graph.nodes:
-        operands = {
-            name: tuple(map(operand, value)) if isinstance(value, tuple) else operand(value)
-            for name, value in node.operands.items()
-        }
-        other = attrs.evolve(node, operands=operands)
+        other = attrs.evolve(node, operands=of_operands(node.operands, operand))
         values.update(zip(node.results, other.results, strict=True))
         nodes.append(other)
     return Graph(graph.inputs, {name: operand(value) for name, value in graph.outputs.items()}, tuple(nodes))

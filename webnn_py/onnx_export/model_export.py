@@ -22,6 +22,7 @@ from webnn_py.onnx_export.function_digests import DOMAIN, OPTIONS, options_text,
 from webnn_py.onnx_export.node_passes import needed
 from webnn_py.onnx_export.nodes import OnnxNode, write_tensor
 from webnn_py.onnx_export.writing import write
+from webnn_py.unique_names import Names
 from webnn_py.version import __version__
 
 OPSET: Final = 20
@@ -70,26 +71,6 @@ def model_of(
     model = ModelExport(graph, values).model()
     helper.set_model_props(model, dict(metadata or {}))
     return model
-
-
-class Names:
-    """Names, each given once.
-
-    Args:
-        taken: those that are given already.
-    """
-
-    def __init__(self, taken: Iterable[str] = ()) -> None:
-        self._next: dict[str, int] = dict.fromkeys(taken, 2)
-
-    def new(self, wanted: str) -> str:
-        """Return the name that is wanted, or if it is taken, with a number."""
-        name = wanted
-        while name in self._next:
-            name = f"{wanted}_{self._next[wanted]}"
-            self._next[wanted] += 1
-        self._next[name] = 2
-        return name
 
 
 @final

@@ -15,10 +15,10 @@ from typing import Any, Final
 import attrs
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.operators.builder_protocol import Builder
 from webnn_py.operators.declaration import Operator
-from webnn_py.operators.decomposing.common import Decomposition, number, part
+from webnn_py.operators.decomposing.common import Decomposition, cut, number
 from webnn_py.operators.limits import MAX_RANK, LimitsRow, limit
+from webnn_py.operators.methods import Builder
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.registry import OPERATORS
 from webnn_py.operators.rules import check_shape, output
@@ -96,15 +96,14 @@ def dynamic_quantize_lstm(
     units = columns // GATES
     check_shape("w", w, [size, GATES * units])
     check_shape("r", r, [units, GATES * units])
-    for name, state in (("hidden_state", hidden_state), ("cell_state", cell_state)):
-        check_shape(name, state, [batch, units])
+    check_shape("hidden_state", hidden_state, [batch, units])
+    check_shape("cell_state", cell_state, [batch, units])
     by_column = {"w_scale": w_scale, "r_scale": r_scale, "w_zero_point": w_zero_point, "r_zero_point": r_zero_point}
     for name, item in by_column.items():
         if item is not None and item.rank:
             check_shape(name, item, [columns])
-    for name, item, count in (("bias", bias, GATES), ("peephole_weight", peephole_weight, GATES - 1)):
-        if item is not None:
-            check_shape(name, item, [count * units])
+    check_shape("bias", bias, [GATES * units])
+    check_shape("peephole_weight", peephole_weight, [(GATES - 1) * units])
     last = (1, batch, units)
     return [output("float32", shape) for shape in ((steps, *last), last, last)]
 
@@ -185,7 +184,7 @@ class _Factor:
         floats = builder.cast(x, "float32")
         if zero_point is not None:
             floats = builder.sub(floats, builder.cast(zero_point, "float32"))
-        parts = [(begin, part(builder, floats, 0, begin, end - begin)) for begin, end in pairwise([0, *ends])]
+        parts = [(begin, cut(builder, floats, 0, begin, end)) for begin, end in pairwise([0, *ends])]
         return cls(parts, scale)
 
     def times(self, builder: Builder, x: MLOperand) -> MLOperand:
@@ -193,7 +192,7 @@ class _Factor:
         integers, scale, zero_point = dynamically_quantized(builder, x)
         floats = builder.sub(builder.cast(integers, "float32"), builder.cast(zero_point, "float32"))
         products = [
-            builder.cast(builder.matmul(part(builder, floats, 1, begin, rows.shape[0]), rows), "int32")
+            builder.cast(builder.matmul(cut(builder, floats, 1, begin, begin + rows.shape[0]), rows), "int32")
             for begin, rows in self.parts
         ]
         sums = builder.cast(reduce(builder.add, products), "float32")

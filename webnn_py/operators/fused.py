@@ -14,9 +14,9 @@ from types import MappingProxyType
 from typing import Any, Final, Unpack
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.operators.builder_protocol import Builder
 from webnn_py.operators.declaration import Facts, Operator
 from webnn_py.operators.decomposing.common import number
+from webnn_py.operators.methods import Builder
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.registry import OPERATORS
 

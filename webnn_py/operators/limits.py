@@ -86,6 +86,19 @@ def limit(
     return TensorLimits(data_types, data_types if required is None else required, ranks, floor, type_of, rank_of)
 
 
+def of_ranks(data_types: DataTypes, **ranks: int | tuple[int, int]) -> LimitsRow:
+    """Return the limits of an operator all of whose operands and outputs have the first one's data type.
+
+    Args:
+        data_types: allowed data types, which are all required.
+        ranks: the allowed rank of each, or the lowest and the highest.
+    """
+    first, *_ = ranks
+    return {
+        name: limit(data_types, rank=rank, type_of=None if name == first else first) for name, rank in ranks.items()
+    }
+
+
 def input_and_output(
     data_types: DataTypes,
     *,

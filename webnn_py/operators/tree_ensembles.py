@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
-from webnn_py.operators.builder_protocol import Builder
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.decomposing.common import number
 from webnn_py.operators.limits import LimitsRow, limit
+from webnn_py.operators.methods import Builder
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import check_shape, output, refuse
 
@@ -107,8 +107,7 @@ def tree_ensemble(
     for name, item in of_nodes.items():
         check_shape(name, item, [nodes])
     check_shape("children", children, [2 * nodes])
-    if base is not None:
-        check_shape("base", base, [targets])
+    check_shape("base", base, [targets])
     return [output("float32", (input.shape[0], targets))]
 
 

@@ -7,7 +7,8 @@ A network becomes its cell, step after step; all its steps share one matrix prod
 
 from collections.abc import Callable, Sequence
 
-from webnn_py.operators.builder_protocol import Builder
+from webnn_py.operators.decomposing.common import one_of, stacked
+from webnn_py.operators.methods import Builder
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.recurrent import (
     GRU_ACTIVATIONS,
@@ -42,7 +43,10 @@ def gru(
     activations: Sequence[MLRecurrentNetworkActivation] | None = None,
 ) -> list[MLOperand]:
     def step_of(index: int) -> Step:
-        own_weight, own_bias = _part(builder, recurrent_weight, index), _part_if_given(builder, recurrent_bias, index)
+        own_weight, own_bias = (
+            one_of(builder, recurrent_weight, 0, index),
+            _part_if_given(builder, recurrent_bias, index),
+        )
         return _gru_step(builder, own_weight, own_bias, layout, activations, reset_after=reset_after)
 
     initial = [_state(builder, initial_hidden_state, input, hidden_size, direction)]
@@ -87,7 +91,10 @@ def lstm(
     activations: Sequence[MLRecurrentNetworkActivation] | None = None,
 ) -> list[MLOperand]:
     def step_of(index: int) -> Step:
-        own_weight, peepholes = _part(builder, recurrent_weight, index), _part_if_given(builder, peephole_weight, index)
+        own_weight, peepholes = (
+            one_of(builder, recurrent_weight, 0, index),
+            _part_if_given(builder, peephole_weight, index),
+        )
         return _lstm_step(builder, own_weight, peepholes, layout, activations)
 
     states = (initial_hidden_state, initial_cell_state)
@@ -199,37 +206,21 @@ def _unrolled(
     last: list[list[MLOperand]] = []
     sequences: list[MLOperand] = []
     for index in range(direction_count(direction)):
-        own_weight, own_bias = _part(builder, weight, index), _part_if_given(builder, bias, index)
+        own_weight, own_bias = one_of(builder, weight, 0, index), _part_if_given(builder, bias, index)
         shares = builder.split(builder.gemm(inputs, own_weight, c=own_bias, b_transpose=True), steps)
-        step, states = step_of(index), [_part(builder, state, index) for state in initial]
+        step, states = step_of(index), [one_of(builder, state, 0, index) for state in initial]
         hidden: dict[int, MLOperand] = {}
         for time in range(steps)[:: -1 if direction == "backward" or index == 1 else 1]:
             states = step(shares[time], states)
             hidden[time] = states[0]
         last.append(states)
-        sequences.append(_stacked(builder, [hidden[time] for time in range(steps)], 0))
-    by_state = [_stacked(builder, states, 0) for states in zip(*last, strict=True)]
-    return by_state, _stacked(builder, sequences, 1)
-
-
-def _stacked(builder: Builder, parts: Sequence[MLOperand], axis: int) -> MLOperand:
-    """Return the parts one behind the other along a new axis."""
-    shape = list(parts[0].shape)
-    shape.insert(axis, 1)
-    raised = [builder.reshape(part, shape) for part in parts]
-    return raised[0] if len(raised) == 1 else builder.concat(raised, axis)
-
-
-def _part(builder: Builder, operand: MLOperand, index: int) -> MLOperand:
-    """Return the operand at an index of its first dimension, the directions."""
-    shape = operand.shape[1:]
-    if operand.shape[0] > 1:
-        operand = builder.slice(operand, [index] + [0] * len(shape), [1, *shape])
-    return builder.reshape(operand, shape)
+        sequences.append(stacked(builder, [hidden[time] for time in range(steps)], 0))
+    by_state = [stacked(builder, states, 0) for states in zip(*last, strict=True)]
+    return by_state, stacked(builder, sequences, 1)
 
 
 def _part_if_given(builder: Builder, operand: MLOperand | None, index: int) -> MLOperand | None:
-    return None if operand is None else _part(builder, operand, index)
+    return None if operand is None else one_of(builder, operand, 0, index)
 
 
 def _state(

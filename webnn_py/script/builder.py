@@ -25,8 +25,9 @@ from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
 from webnn_py.handle import forgotten_await
 from webnn_py.message_text import in_brackets, shown
 from webnn_py.operators.casting import cast_number
-from webnn_py.operators.declaration import Operator
+from webnn_py.operators.declaration import Operator, of_operands
 from webnn_py.operators.idl import MLNumber, ml_number, usv_string
+from webnn_py.operators.methods import OperatorMethods
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
 from webnn_py.script.argument_checks import named, refuse_progress, refuse_proposals
@@ -35,7 +36,6 @@ from webnn_py.script.buffer_source import ExportsArray, data_type_of, exported_a
 from webnn_py.script.context import MLContext
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.limits import check_operands, check_outputs, limits_of
-from webnn_py.script.operator_methods import OperatorMethods
 from webnn_py.script.refused_calls import rejected_promise, report_refusal
 from webnn_py.timelines.device_timeline import Work
 from webnn_py.timelines.promise import MLPromise
@@ -257,12 +257,7 @@ class MLGraphBuilder(OperatorMethods):
                 self._check_size(descriptor)
         except Refused as refusal:
             raise TypeError(f"{name}{in_brackets(arguments.label)}: {refusal}") from None
-        values = {
-            parameter: tuple(self._values[item] for item in operand)
-            if isinstance(operand, tuple)
-            else self._values[operand]
-            for parameter, operand in arguments.operands.items()
-        }
+        values = of_operands(arguments.operands, self._values.__getitem__)
         node = Node(operator, values, arguments.options(), tuple(descriptors), arguments.label, (self._drawn,))
         self._drawn += 1
         if not operator.returns_sequence:

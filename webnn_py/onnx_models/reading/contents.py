@@ -10,11 +10,9 @@ from typing import Final
 import attrs
 from onnx import ModelProto, NodeProto, TensorProto
 
+from webnn_py.onnx_export.nodes import CLASSICAL
 from webnn_py.onnx_models.reading.functions import all_nodes, inner_graphs, operator_name, opsets_of
 from webnn_py.onnx_models.reading.tensors import data_length
-
-CLASSICAL: Final = "ai.onnx.ml"
-"""The domain of ONNX's operators of classical machine learning."""
 
 FLOAT_BYTES: Final = 4
 """The length of a float of an attribute."""

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext
-from webnn_py.onnx_models.rule_helpers.concatenation import one_of
+from webnn_py.operators.decomposing.common import one_of, stacked
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
@@ -75,23 +75,21 @@ class UnrolledNetwork:
         Returns:
             The hidden states [steps, batch, hidden size], zeros beyond an own length, and the last state.
         """
-        context, (steps, batch, width) = self.context, inputs.shape
+        context, steps = self.context, inputs.shape[0]
         if steps > MOST_STEPS:
             refuse("the number of steps", steps, f"at most {MOST_STEPS}")
         hidden: list[MLOperand] = []
         backwards = index == 1 or self.direction == "reverse"
         for time in reversed(range(steps)) if backwards else range(steps):
-            now = context.reshape(context.slice(inputs, [time, 0, 0], [1, batch, width]), [batch, width])
-            after = step(now, state)
+            after = step(one_of(context, inputs, 0, time), state)
             if self.lengths is None:
                 state, shown = after, after[0]
             else:
                 is_there = self._is_there(time)
                 state = tuple(context.where(is_there, new, old) for new, old in zip(after, state, strict=True))
                 shown = context.where(is_there, after[0], context.number(0, after[0]))
-            hidden.append(context.reshape(shown, [1, batch, self.hidden_size]))
-        hidden = hidden[::-1] if backwards else hidden
-        return (context.concat(hidden, 0) if steps > 1 else hidden[0]), state
+            hidden.append(shown)
+        return stacked(context, hidden[::-1] if backwards else hidden, 0), state
 
     def _is_there(self, time: int) -> MLOperand:
         """Return which of the batch have a step: [batch, 1]."""
@@ -104,15 +102,8 @@ class UnrolledNetwork:
 def together(network: UnrolledNetwork, runs: Sequence[tuple[MLOperand, State]]) -> list[MLOperand]:
     """Join all directions' outputs: [steps, directions, batch, hidden size], then [directions, batch, hidden size]."""
     context = network.context
-    steps, batch, hidden = runs[0][0].shape
-    sequences = [context.reshape(sequence, [steps, 1, batch, hidden]) for sequence, _ in runs]
-    states = [
-        [context.reshape(state, [1, batch, hidden]) for state in kind]
-        for kind in zip(*(run[1] for run in runs), strict=True)
-    ]
-    if len(runs) == 1:
-        return [sequences[0], *(kind[0] for kind in states)]
-    return [context.concat(sequences, 1), *(context.concat(kind, 0) for kind in states)]
+    states = zip(*(state for _, state in runs), strict=True)
+    return [stacked(context, [sequence for sequence, _ in runs], 1), *(stacked(context, kind, 0) for kind in states)]
 
 
 def lstm_step(

@@ -6,9 +6,9 @@ from functools import wraps
 from typing import Any, Final
 
 from webnn_py.descriptors import MLOperandDataType
-from webnn_py.operators.builder_protocol import Builder
 from webnn_py.operators.casting import cast_number
 from webnn_py.operators.idl import MLNumber
+from webnn_py.operators.methods import Builder, OperatorMethods
 from webnn_py.operators.operand import MLOperand
 
 Decomposition = Callable[..., MLOperand | list[MLOperand]]
@@ -23,6 +23,14 @@ def number(builder: Builder, value: MLNumber, like: MLOperand) -> MLOperand:
     return builder.constant(value, data_type=like.data_type)
 
 
+def polynomial(builder: Builder, factors: Sequence[float], x: MLOperand) -> MLOperand:
+    """Return a polynomial of x, given its factors from that of the highest power on."""
+    result = number(builder, factors[0], x)
+    for factor in factors[1:]:
+        result = builder.add(builder.mul(result, x), number(builder, factor, x))
+    return result
+
+
 def along(
     builder: Builder, values: Sequence[float], axis: int, rank: int, data_type: MLOperandDataType = "int32"
 ) -> MLOperand:
@@ -32,7 +40,7 @@ def along(
     return builder.constant(data, data_type=data_type, shape=shape)
 
 
-def joined(builder: Builder, parts: Sequence[MLOperand], axis: int) -> MLOperand:
+def joined(builder: OperatorMethods, parts: Sequence[MLOperand], axis: int) -> MLOperand:
     """Return the parts one after the other along an axis."""
     return parts[0] if len(parts) == 1 else builder.concat(parts, axis)
 
@@ -53,11 +61,24 @@ def padded(builder: Builder, input: MLOperand, axis: int, begin: int, end: int, 
     return joined(builder, parts, axis)
 
 
-def part(builder: Builder, input: MLOperand, axis: int, start: int, size: int) -> MLOperand:
-    """``size`` elements along an axis, from ``start`` on."""
+def cut(builder: OperatorMethods, input: MLOperand, axis: int, begin: int, end: int) -> MLOperand:
+    """Return the part of the input from one place along an axis to another, which may be all of it."""
     starts, sizes = [0] * input.rank, list(input.shape)
-    starts[axis], sizes[axis] = start, size
-    return input if size == input.shape[axis] else builder.slice(input, starts, sizes)
+    starts[axis], sizes[axis] = begin, end - begin
+    return input if sizes[axis] == input.shape[axis] else builder.slice(input, starts, sizes)
+
+
+def one_of(builder: OperatorMethods, input: MLOperand, axis: int, place: int) -> MLOperand:
+    """Return the part of the input at one place of an axis, without this axis."""
+    part = cut(builder, input, axis, place, place + 1)
+    return builder.reshape(part, [*input.shape[:axis], *input.shape[axis + 1 :]])
+
+
+def stacked(builder: OperatorMethods, parts: Sequence[MLOperand], axis: int) -> MLOperand:
+    """Return parts of one shape one after the other along a new axis."""
+    shape = list(parts[0].shape)
+    shape.insert(axis, 1)
+    return joined(builder, [builder.reshape(part, shape) for part in parts], axis)
 
 
 def widened(function: Decomposition) -> Any:

@@ -5,15 +5,14 @@ Where the specification's formula overflows or cancels on the way, an equal one 
 """
 
 import math
-from collections.abc import Sequence
 from typing import Final
 
 from webnn_py.descriptors import MLOperandDataType
-from webnn_py.operators.builder_protocol import Builder
 from webnn_py.operators.casting import INTEGER_RANGES
-from webnn_py.operators.decomposing.common import number, widened
+from webnn_py.operators.decomposing.common import number, polynomial, widened
 from webnn_py.operators.decomposing.moving import blockwise_expand
 from webnn_py.operators.idl import MLNumber
+from webnn_py.operators.methods import Builder
 from webnn_py.operators.operand import MLOperand
 
 GREATEST: Final = (2 - 2**-23) * 2.0**127
@@ -164,19 +163,12 @@ def _half_erfc(builder: Builder, input: MLOperand) -> tuple[MLOperand, MLOperand
     half, one, fine = (number(builder, value, input) for value in (0.5, 1, 64))
     root = number(builder, -math.sqrt(0.125), input)
     t = builder.div(one, builder.add(one, builder.mul(input, root)))
-    power = _polynomial(builder, ERFC, t)
+    power = polynomial(builder, ERFC, t)
     coarse = builder.div(builder.round_even(builder.mul(input, fine)), fine)
     rest = builder.mul(builder.sub(input, coarse), builder.add(input, coarse))
     first = builder.exp(builder.neg(builder.mul(builder.mul(coarse, coarse), half)))
     second = builder.exp(builder.sub(power, builder.mul(rest, half)))
     return builder.mul(input, half), builder.mul(builder.mul(t, first), second)
-
-
-def _polynomial(builder: Builder, factors: Sequence[float], x: MLOperand) -> MLOperand:
-    result = number(builder, factors[0], x)
-    for factor in factors[1:]:
-        result = builder.add(builder.mul(result, x), number(builder, factor, x))
-    return result
 
 
 @widened
@@ -243,7 +235,7 @@ def tanh(builder: Builder, input: MLOperand) -> MLOperand:
     """Near zero, where 1 - 2 / (exp(2|x|) + 1) cancels, a polynomial."""
     zero, one, two = (number(builder, value, input) for value in (0, 1, 2))
     square = builder.mul(input, input)
-    near = builder.add(input, builder.mul(input, builder.mul(square, _polynomial(builder, TANH, square))))
+    near = builder.add(input, builder.mul(input, builder.mul(square, polynomial(builder, TANH, square))))
     magnitude = builder.abs(input)
     power = builder.exp(builder.mul(two, magnitude))
     positive = builder.sub(one, builder.div(two, builder.add(power, one)))

@@ -10,13 +10,13 @@ from typing import Final
 import attrs
 
 from webnn_py.operators import convolution
-from webnn_py.operators.builder_protocol import Builder
 from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.convolution import Conv2dFilterLayout, ConvTranspose2dFilterLayout
-from webnn_py.operators.decomposing.common import Decomposition, along, filled, joined, number, padded, part, widened
+from webnn_py.operators.decomposing.common import Decomposition, along, cut, filled, joined, number, padded, widened
 from webnn_py.operators.decomposing.moving import picked
 from webnn_py.operators.decomposing.reducing import reduce_l2, scale_for
 from webnn_py.operators.idl import MLNumber
+from webnn_py.operators.methods import Builder
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.pooling import RoundingType, pooled_sizes
 from webnn_py.operators.resampling import InterpolationMode
@@ -138,7 +138,7 @@ def conv_transpose2d(
     products = builder.matmul(builder.transpose(rows, permutation=[0, 2, 1]), columns)
     products = builder.reshape(products, [batch * groups * outputs, count, *sizes])
     placed = [
-        _placed(builder, part(builder, products, 1, index, 1), windows, offset, new_sizes)
+        _placed(builder, cut(builder, products, 1, index, index + 1), windows, offset, new_sizes)
         for index, offset in enumerate(_offsets(windows))
     ]
     result = builder.reshape(reduce(builder.add, placed), [batch, outputs * groups, *new_sizes])
@@ -153,7 +153,7 @@ def _placed(
         spread = _spread(builder, images, axis, slide.stride)
         whole = max(slide.begin + size, before + spread.shape[axis])
         spread = padded(builder, spread, axis, before, whole - before - spread.shape[axis], 0)
-        images = part(builder, spread, axis, slide.begin, size)
+        images = cut(builder, spread, axis, slide.begin, slide.begin + size)
     return images
 
 
@@ -164,7 +164,7 @@ def _spread(builder: Builder, images: MLOperand, axis: int, stride: int) -> MLOp
     before, size, after = images.shape[:axis], images.shape[axis], images.shape[axis + 1 :]
     flat = builder.reshape(images, [math.prod(before), size, 1, math.prod(after)])
     spread = builder.reshape(padded(builder, flat, 2, 0, stride - 1, 0), [*before, size * stride, *after])
-    return part(builder, spread, axis, 0, (size - 1) * stride + 1)
+    return cut(builder, spread, axis, 0, (size - 1) * stride + 1)
 
 
 # --- pooling -------------------------------------------------------------------------------------------------------

@@ -142,9 +142,8 @@ def quantized_lstm(
     w, r = ((weights[name], weights[f"{name}_scale"], weights[f"{name}_zero_point"]) for name in "wr")
     inputs = [x, w[0], r[0], bias, None, hidden, cell, None, *w[1:], *r[1:]]
     way = "reverse" if node.options["is_backward"] else "forward"
-    made = body.nodes_of(
-        MICROSOFT, "DynamicQuantizeLSTM", inputs, ["float32"] * 3, hidden_size=hidden.shape[-1], direction=way
-    )
+    how: dict[str, Any] = {"hidden_size": hidden.shape[-1], "direction": way}
+    made = body.nodes_outputs("DynamicQuantizeLSTM", inputs, ["float32"] * 3, domain=MICROSOFT, **how)
     for tensor in (x, hidden):
         known = body.known(tensor)
         if known is None or known.any():

@@ -222,7 +222,7 @@ def scaled_matmul(
 ) -> OnnxTensor:
     """Write MatMulIntegerToFloat, with scalars in place of constants whose elements are all equal."""
     steps = [_listed(body, item) for item in (a_scale, b_scale, a_zero_point, b_zero_point)]
-    return body.nodes_of(MICROSOFT, "MatMulIntegerToFloat", [a, b, *steps], ["float32"])[0]
+    return body.nodes_outputs("MatMulIntegerToFloat", [a, b, *steps], ["float32"], domain=MICROSOFT)[0]
 
 
 def _listed(body: Body, tensor: OnnxTensor) -> Array:

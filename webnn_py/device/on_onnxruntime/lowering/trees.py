@@ -48,8 +48,13 @@ def tree_ensemble(body: Body, node: Node, input: OnnxTensor, **tables: OnnxTenso
     known: dict[str, Any] = {name: body.known(tensor) for name, tensor in tables.items()}
     lists, targets = _lists(**known, **node.options)
     how = FUNCTIONS[node.options["function"]]
-    options = {"n_targets": targets, "aggregate_function": how}
-    return body.nodes_of(CLASSICAL, "TreeEnsembleRegressor", [input], ["float32"], Lists(lists), **options)
+    options: dict[str, Any] = {
+        "domain": CLASSICAL,
+        "lists": Lists(lists),
+        "n_targets": targets,
+        "aggregate_function": how,
+    }
+    return body.nodes_outputs("TreeEnsembleRegressor", [input], ["float32"], **options)
 
 
 def _lists(

@@ -13,6 +13,7 @@ from webnn_py.device.on_onnxruntime.own_operators.rerolled_loop import REROLLED_
 from webnn_py.device.on_onnxruntime.passes.step_inputs import whole_of
 from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
 from webnn_py.onnx_export.model_export import ReadConstant
+from webnn_py.operators.declaration import of_operands
 from webnn_py.operators.indexing import gather
 from webnn_py.operators.movement import slice_
 from webnn_py.rewriting.builder import RewriteBuilder
@@ -115,10 +116,7 @@ class RepeatedSteps:
             else:
                 return
         operands = iter([self._operand(slot, place) for place in range(len(node.inputs))])
-        given = {
-            name: tuple([next(operands) for _ in operand]) if isinstance(operand, tuple) else next(operands)
-            for name, operand in node.operands.items()
-        }
+        given = of_operands(node.operands, lambda _: next(operands))
         made = Node(node.operator, given, node.options, node.outputs, node.label, node.drawn)
         self._made.update({(slot, index): value for index, value in enumerate(made.results)})
 
