@@ -52,6 +52,10 @@ class Slide:
         """The length of the axis when every element spreads over a window."""
         return (self.size - 1) * self.stride + self.reach - self.begin - self.end
 
+    def needed_end(self, count: int) -> int:
+        """Return the padding after the axis that so many windows need, at least what is there."""
+        return max(self.end, (count - 1) * self.stride + self.reach - self.begin - self.size)
+
     def part(self, number: int) -> range:
         """Return the indices along the axis that a window covers, in order; none where it is in the padding."""
         first = number * self.stride - self.begin

@@ -79,7 +79,9 @@ def windows(x: MLOperand, kernel: Sequence[int], given: WindowAttributes, auto_p
     Raises:
         Refused: they do not fit the input, or slide over more than three axes.
     """
-    sizes = spatial_sizes(x)
+    if not 1 <= x.rank - 2 <= MAX_TAKEN_APART:
+        refuse(f"the rank of the input {list(x.shape)}", x.rank, f"from 3 to {MAX_TAKEN_APART + 2}")
+    sizes = x.shape[2:]
     strides = _for_each_axis("strides", given.strides, 1, len(sizes))
     dilations = _for_each_axis("dilations", given.dilations, 1, len(sizes))
     kernel = _for_each_axis("kernel_shape", kernel, 1, len(sizes))
@@ -115,8 +117,7 @@ def rounded_up(slid: Iterable[Slide]) -> list[Slide]:
         count = -(-(before_end + item.end - item.reach) // item.stride) + 1
         if (count - 1) * item.stride >= before_end:
             count -= 1
-        end = (count - 1) * item.stride + item.reach - before_end
-        rounded.append(attrs.evolve(item, end=max(item.end, end)))
+        rounded.append(attrs.evolve(item, end=item.needed_end(count)))
     return rounded
 
 
@@ -146,17 +147,6 @@ def sliding(slid: Sequence[Slide]) -> dict[str, Any]:
 def _images(slid: Sequence[Slide]) -> Sequence[Slide]:
     """Return windows over two axes: of a single one, with a height of 1 before it."""
     return [Slide(1, 1, 0, 0, 1, 1), *slid][-MAX_SPATIAL_AXES:]
-
-
-def spatial_sizes(x: MLOperand) -> tuple[int, ...]:
-    """Return the lengths of the spatial axes, which come after batch and channels.
-
-    Raises:
-        Refused: there are none, or more than any rule takes apart.
-    """
-    if not 1 <= x.rank - 2 <= MAX_TAKEN_APART:
-        refuse(f"the rank of the input {list(x.shape)}", x.rank, f"from 3 to {MAX_TAKEN_APART + 2}")
-    return x.shape[2:]
 
 
 def given_padding(auto_pad: AutoPad, pads: Sequence[int] | None, axes: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -1,9 +1,9 @@
-"""Helpers of the decompositions: constants, and float16 that is computed in float32."""
+"""The table of decompositions, and their helpers: constants, parts, float16 that is computed in float32."""
 
 from array import array
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from webnn_py.descriptors import MLOperandDataType
 from webnn_py.operators.casting import cast_number
@@ -14,8 +14,19 @@ from webnn_py.operators.operand import MLOperand
 Decomposition = Callable[..., MLOperand | list[MLOperand]]
 """Takes a builder, then what the operator's method takes; returns what that would."""
 
+DECOMPOSED: Final[dict[str, Decomposition]] = {}
+"""The decompositions so far, by the operators' names; :mod:`webnn_py.operators.decompositions` has all of them."""
+
+DecompositionT = TypeVar("DecompositionT", bound=Decomposition)
+
 _CODES: Final = {"float32": "f", "int32": "i", "int64": "q"}
 """How the module ``array`` writes numbers of a data type."""
+
+
+def decomposition(function: DecompositionT) -> DecompositionT:
+    """Enter the decomposition of the operator of its name."""
+    DECOMPOSED[function.__name__] = function
+    return function
 
 
 def number(builder: Builder, value: MLNumber, like: MLOperand) -> MLOperand:
@@ -82,7 +93,7 @@ def stacked(builder: OperatorMethods, parts: Sequence[MLOperand], axis: int) -> 
 
 
 def widened(function: Decomposition) -> Any:
-    """Compute float16 in float32 and round once, at the end; numbers that are options are float16 before."""
+    """Enter a decomposition that computes float16 in float32 and rounds once; options are rounded to float16 before."""
 
     @wraps(function)
     def wide(builder: Builder, *operands: object, **options: object) -> MLOperand | list[MLOperand]:
@@ -99,7 +110,7 @@ def widened(function: Decomposition) -> Any:
             return [_narrow(builder, operand) for operand in drawn]
         return _narrow(builder, drawn)
 
-    return wide
+    return decomposition(wide)
 
 
 def _is_narrow(value: object) -> bool:

@@ -9,7 +9,7 @@ from typing import Final
 
 from webnn_py.descriptors import MLOperandDataType
 from webnn_py.operators.casting import INTEGER_RANGES
-from webnn_py.operators.decomposing.common import number, polynomial, widened
+from webnn_py.operators.decomposing.common import decomposition, number, polynomial, widened
 from webnn_py.operators.decomposing.moving import blockwise_expand
 from webnn_py.operators.idl import MLNumber
 from webnn_py.operators.methods import Builder
@@ -32,6 +32,7 @@ TANH: Final = (-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.3331442
 # --- logic -----------------------------------------------------------------------------------------------------
 
 
+@decomposition
 def logical_not(builder: Builder, a: MLOperand) -> MLOperand:
     return builder.equal(a, number(builder, 0, a))
 
@@ -40,34 +41,42 @@ def _truth(builder: Builder, a: MLOperand) -> MLOperand:
     return builder.greater(a, number(builder, 0, a))
 
 
+@decomposition
 def logical_and(builder: Builder, a: MLOperand, b: MLOperand) -> MLOperand:
     return builder.mul(_truth(builder, a), _truth(builder, b))
 
 
+@decomposition
 def logical_or(builder: Builder, a: MLOperand, b: MLOperand) -> MLOperand:
     return builder.max(_truth(builder, a), _truth(builder, b))
 
 
+@decomposition
 def logical_xor(builder: Builder, a: MLOperand, b: MLOperand) -> MLOperand:
     return builder.not_equal(_truth(builder, a), _truth(builder, b))
 
 
+@decomposition
 def not_equal(builder: Builder, a: MLOperand, b: MLOperand) -> MLOperand:
     return builder.logical_not(builder.equal(a, b))
 
 
+@decomposition
 def greater_or_equal(builder: Builder, a: MLOperand, b: MLOperand) -> MLOperand:
     return builder.logical_or(builder.greater(a, b), builder.equal(a, b))
 
 
+@decomposition
 def lesser_or_equal(builder: Builder, a: MLOperand, b: MLOperand) -> MLOperand:
     return builder.logical_or(builder.lesser(a, b), builder.equal(a, b))
 
 
+@decomposition
 def is_nan(builder: Builder, a: MLOperand) -> MLOperand:
     return builder.not_equal(a, a)
 
 
+@decomposition
 def is_infinite(builder: Builder, a: MLOperand) -> MLOperand:
     return builder.equal(builder.abs(a), number(builder, math.inf, a))
 
@@ -75,23 +84,28 @@ def is_infinite(builder: Builder, a: MLOperand) -> MLOperand:
 # --- unary -----------------------------------------------------------------------------------------------------
 
 
+@decomposition
 def neg(builder: Builder, input: MLOperand) -> MLOperand:
     """Less than zero would be 0 for 0."""
     return builder.mul(input, number(builder, -1, input))
 
 
+@decomposition
 def ceil(builder: Builder, input: MLOperand) -> MLOperand:
     return builder.neg(builder.floor(builder.neg(input)))
 
 
+@decomposition
 def identity(builder: Builder, input: MLOperand) -> MLOperand:
     return builder.reshape(input, input.shape)
 
 
+@decomposition
 def reciprocal(builder: Builder, input: MLOperand) -> MLOperand:
     return builder.div(number(builder, 1, input), input)
 
 
+@decomposition
 def sign(builder: Builder, input: MLOperand) -> MLOperand:
     zero, one, minus_one = (number(builder, value, input) for value in (0, 1, -1))
     negative_or_zero = builder.where(builder.lesser(input, zero), minus_one, zero)
@@ -106,6 +120,7 @@ def tan(builder: Builder, input: MLOperand) -> MLOperand:
 # --- activations -----------------------------------------------------------------------------------------------
 
 
+@decomposition
 def clamp(
     builder: Builder, input: MLOperand, *, min_value: MLNumber | None = None, max_value: MLNumber | None = None
 ) -> MLOperand:
@@ -203,6 +218,7 @@ def prelu(builder: Builder, input: MLOperand, slope: MLOperand) -> MLOperand:
     return builder.add(builder.max(zero, input), builder.mul(slope, builder.min(zero, input)))
 
 
+@decomposition
 def relu(builder: Builder, input: MLOperand) -> MLOperand:
     return builder.max(number(builder, 0, input), input)
 

@@ -12,7 +12,17 @@ import attrs
 from webnn_py.operators import convolution
 from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.convolution import Conv2dFilterLayout, ConvTranspose2dFilterLayout
-from webnn_py.operators.decomposing.common import Decomposition, along, cut, filled, joined, number, padded, widened
+from webnn_py.operators.decomposing.common import (
+    Decomposition,
+    along,
+    cut,
+    decomposition,
+    filled,
+    joined,
+    number,
+    padded,
+    widened,
+)
 from webnn_py.operators.decomposing.moving import picked
 from webnn_py.operators.decomposing.reducing import reduce_l2, scale_for
 from webnn_py.operators.idl import MLNumber
@@ -42,8 +52,7 @@ def _elements_of_windows(
 ) -> list[MLOperand]:
     """For each element of a window, row by row, the images [batch, channels, *sizes] of all windows' ones."""
     for axis, slide, size in zip((2, 3), windows, sizes, strict=True):
-        end = max(slide.end, (size - 1) * slide.stride + slide.reach - slide.begin - slide.size)
-        images = padded(builder, images, axis, slide.begin, end, fill)
+        images = padded(builder, images, axis, slide.begin, slide.needed_end(size), fill)
     spans = [(size - 1) * slide.stride + 1 for slide, size in zip(windows, sizes, strict=True)]
     strides = [1, 1, windows[0].stride, windows[1].stride]
     return [
@@ -229,15 +238,17 @@ def _elements_along(
     builder: Builder, images: MLOperand, axis: int, slide: Slide, size: int, fill: MLNumber
 ) -> list[MLOperand]:
     """For each element of a window along an axis, that of all windows."""
-    end = max(slide.end, (size - 1) * slide.stride + slide.reach - slide.begin - slide.size)
-    around = padded(builder, images, axis, slide.begin, end, fill)
-    sizes, starts, strides = list(around.shape), [0] * around.rank, [1] * around.rank
-    sizes[axis], strides[axis] = (size - 1) * slide.stride + 1, slide.stride
-    elements = []
-    for element in range(slide.window):
-        starts[axis] = element * slide.dilation
-        elements.append(builder.slice(around, list(starts), sizes, strides=strides))
-    return elements
+    around = padded(builder, images, axis, slide.begin, slide.needed_end(size), fill)
+    span = (size - 1) * slide.stride + 1
+    firsts = range(0, slide.reach, slide.dilation)
+    return [_at(builder, around, axis, range(first, first + span, slide.stride)) for first in firsts]
+
+
+def _at(builder: Builder, images: MLOperand, axis: int, places: range) -> MLOperand:
+    """Return the elements at some places of an axis."""
+    starts, sizes, strides = [0] * images.rank, list(images.shape), [1] * images.rank
+    starts[axis], sizes[axis], strides[axis] = places[0], places[-1] - places[0] + 1, places.step
+    return builder.slice(images, starts, sizes, strides=strides)
 
 
 def _run(builder: Builder, images: MLOperand, axis: int, run: tuple[range, int], how: _Combination) -> MLOperand:
@@ -247,9 +258,7 @@ def _run(builder: Builder, images: MLOperand, axis: int, run: tuple[range, int],
     shape[axis] = count
     if not part:
         return filled(builder, how.fill, images.data_type, shape)
-    starts, sizes, strides = [0] * images.rank, list(images.shape), [1] * images.rank
-    starts[axis], sizes[axis], strides[axis] = part[0], part[-1] - part[0] + 1, part.step
-    combined = how.along(builder, builder.slice(images, starts, sizes, strides=strides), axis)
+    combined = how.along(builder, _at(builder, images, axis, part), axis)
     return builder.expand(combined, shape) if count > 1 else combined
 
 
@@ -289,7 +298,7 @@ def _greatest(input: MLOperand) -> _Combination:
 
 average_pool2d = widened(_pooling("average_pool2d", lambda _input: SUM))
 l2_pool2d = widened(_pooling("l2_pool2d", lambda _input: NORM))
-max_pool2d = _pooling("max_pool2d", _greatest)
+max_pool2d = decomposition(_pooling("max_pool2d", _greatest))
 
 
 # --- resampling ----------------------------------------------------------------------------------------------------

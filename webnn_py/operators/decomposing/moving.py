@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from itertools import accumulate
 from operator import mul
 
-from webnn_py.operators.decomposing.common import along, cut, number, padded
+from webnn_py.operators.decomposing.common import along, cut, decomposition, number, padded
 from webnn_py.operators.idl import MLNumber
 from webnn_py.operators.methods import Builder
 from webnn_py.operators.movement import PaddingMode
 from webnn_py.operators.operand import MLOperand
 
 
+@decomposition
 def split(builder: Builder, input: MLOperand, splits: int | Sequence[int], *, axis: int = 0) -> list[MLOperand]:
     sizes = [input.shape[axis] // splits] * splits if isinstance(splits, int) else splits
     ends = list(accumulate(sizes))
@@ -24,6 +25,7 @@ def picked(builder: Builder, input: MLOperand, axis: int, places: Sequence[int])
     return builder.gather(input, along(builder, places, 0, 1), axis=axis)
 
 
+@decomposition
 def pad(
     builder: Builder,
     input: MLOperand,
@@ -46,6 +48,7 @@ def pad(
     return result
 
 
+@decomposition
 def reverse(builder: Builder, input: MLOperand, *, axes: Sequence[int] | None = None) -> MLOperand:
     result = input
     for axis in range(input.rank) if axes is None else axes:
@@ -54,6 +57,7 @@ def reverse(builder: Builder, input: MLOperand, *, axes: Sequence[int] | None = 
     return result
 
 
+@decomposition
 def tile(builder: Builder, input: MLOperand, repetitions: Sequence[int]) -> MLOperand:
     result = input
     for axis, count in enumerate(repetitions):
@@ -65,6 +69,7 @@ def tile(builder: Builder, input: MLOperand, repetitions: Sequence[int]) -> MLOp
     return result
 
 
+@decomposition
 def triangular(builder: Builder, input: MLOperand, *, upper: bool = True, diagonal: int = 0) -> MLOperand:
     height, width = input.shape[-2:]
     diagonal = min(max(diagonal, -height), width)  # one further keeps, or drops, no more
@@ -109,11 +114,13 @@ def _places(builder: Builder, input: MLOperand, indices: MLOperand, axis: int) -
     return builder.reshape(places, [math.prod(indices.shape)])
 
 
+@decomposition
 def gather_elements(builder: Builder, input: MLOperand, indices: MLOperand, *, axis: int = 0) -> MLOperand:
     flat = builder.reshape(input, [math.prod(input.shape)])
     return builder.reshape(builder.gather(flat, _places(builder, input, indices, axis)), indices.shape)
 
 
+@decomposition
 def gather_nd(builder: Builder, input: MLOperand, indices: MLOperand) -> MLOperand:
     length, count = indices.shape[-1], math.prod(indices.shape[:-1])
     leading, rest = input.shape[:length], input.shape[length:]
@@ -127,6 +134,7 @@ def gather_nd(builder: Builder, input: MLOperand, indices: MLOperand) -> MLOpera
     return builder.reshape(taken, [*indices.shape[:-1], *rest])
 
 
+@decomposition
 def scatter_elements(
     builder: Builder, input: MLOperand, indices: MLOperand, updates: MLOperand, *, axis: int = 0
 ) -> MLOperand:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 
 from webnn_py.descriptors import MLOperandDataType
-from webnn_py.operators.decomposing.common import Decomposition, along, cut, number, padded, widened
+from webnn_py.operators.decomposing.common import Decomposition, along, cut, decomposition, number, padded, widened
 from webnn_py.operators.decomposing.elementwise import GREATEST
 from webnn_py.operators.methods import Builder, OperatorMethods
 from webnn_py.operators.normalization import layer_axes
@@ -40,8 +40,8 @@ def _arg(name: str, reduce: str) -> Decomposition:
     return arg
 
 
-arg_min = _arg("arg_min", "reduce_min")
-arg_max = _arg("arg_max", "reduce_max")
+arg_min = decomposition(_arg("arg_min", "reduce_min"))
+arg_max = decomposition(_arg("arg_max", "reduce_max"))
 
 
 @widened
@@ -102,6 +102,7 @@ def reduce_mean(
     return builder.div(mean, builder.reshape(scale, mean.shape))
 
 
+@decomposition
 def reduce_l1(
     builder: Builder, input: MLOperand, *, axes: Sequence[int] | None = None, keep_dimensions: bool = False
 ) -> MLOperand:
