@@ -16,7 +16,7 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.frozen import frozen
 from webnn_py.graph import Constant, Node, Value
 from webnn_py.onnx_export.guards import Guard, Must
-from webnn_py.onnx_export.nodes import Lists, OnnxNode, Within, attributes_of
+from webnn_py.onnx_export.nodes import OnnxNode, Within, attributes_of
 from webnn_py.operators import fused
 from webnn_py.operators.declaration import of_operands
 from webnn_py.operators.decompositions import DECOMPOSITIONS
@@ -152,7 +152,7 @@ class Body:
         *,
         domain: str = "",
         within: Within | None = None,
-        lists: Lists | None = None,
+        lists: Mapping[str, Array] | None = None,
         **attributes: Any,
     ) -> list[OnnxTensor]:
         """Write a node of several outputs; "" for the data type of one that is not wanted."""

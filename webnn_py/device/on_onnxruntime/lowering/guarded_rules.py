@@ -26,13 +26,13 @@ from webnn_py.onnx_export.body import Array, Body, OnnxTensor, Operands
 from webnn_py.onnx_export.guards import Must
 from webnn_py.onnx_export.image_layouts import channels_first, laid_out
 from webnn_py.onnx_export.missing_data_types import shape
-from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.onnx_export.nodes import MICROSOFT
 from webnn_py.onnx_export.rules.pooling import pooling_attributes
 from webnn_py.onnx_export.table import Rule, Written
 from webnn_py.operators import conversion, indexing, pooling
 from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.windows import image_shape
+from webnn_py.rewriting.passes import ReadConstant
 from webnn_py.rewriting.reshapes import keeps_one_element
 
 LOWEST: Final = np.array(np.finfo(np.float32).min)

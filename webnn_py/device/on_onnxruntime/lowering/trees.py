@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from webnn_py.graph import Constant, Graph, Node, Value
 from webnn_py.onnx_export.body import Array, Body, OnnxTensor
-from webnn_py.onnx_export.model_export import ReadConstant
-from webnn_py.onnx_export.nodes import CLASSICAL, Lists
+from webnn_py.onnx_export.nodes import CLASSICAL
 from webnn_py.onnx_export.table import Written
 from webnn_py.operators.tree_ensembles import COMPARISONS, LEAF, TREE_ENSEMBLE, Integers
 from webnn_py.rewriting.composites import drawn_out
+from webnn_py.rewriting.passes import ReadConstant
 from webnn_py.rewriting.walk import rewrite
 
 MODES: Final = np.array(
@@ -50,7 +50,7 @@ def tree_ensemble(body: Body, node: Node, input: OnnxTensor, **tables: OnnxTenso
     how = FUNCTIONS[node.options["function"]]
     options: dict[str, Any] = {
         "domain": CLASSICAL,
-        "lists": Lists(lists),
+        "lists": lists,
         "n_targets": targets,
         "aggregate_function": how,
     }

@@ -23,9 +23,9 @@ from webnn_py.device.on_onnxruntime.own_operators.quantized_lstm import QUANTIZE
 from webnn_py.device.on_onnxruntime.passes.int8_row_order import Order, Weights, paired
 from webnn_py.device.on_onnxruntime.passes.integer_products import EXACT_UP_TO, LARGEST, MIDDLE, ShiftedBytes, Unsigned
 from webnn_py.graph import Constant, Graph, Node, Value
-from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.operators.operand import MLOperand
 from webnn_py.rewriting.builder import RewriteBuilder
+from webnn_py.rewriting.passes import ReadConstant
 from webnn_py.rewriting.reshapes import origin_of
 from webnn_py.rewriting.walk import rewrite
 

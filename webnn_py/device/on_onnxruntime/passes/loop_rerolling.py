@@ -17,10 +17,10 @@ import attrs
 from webnn_py.device.on_onnxruntime.analyses.quantized_gates import quantized_gates
 from webnn_py.device.on_onnxruntime.passes.loop_steps import NoLoopError, Place, RepeatedSteps, joined_by
 from webnn_py.graph import Constant, Graph, Node, Value
-from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.operators.matrix import gemm, matmul
 from webnn_py.operators.movement import concat, slice_
 from webnn_py.rewriting.builder import RewriteBuilder
+from webnn_py.rewriting.passes import ReadConstant
 from webnn_py.rewriting.walk import rewrite
 
 FEWEST_STEPS: Final = 8

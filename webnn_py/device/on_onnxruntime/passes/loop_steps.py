@@ -12,11 +12,11 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_onnxruntime.own_operators.rerolled_loop import REROLLED_LOOP, loop_outputs
 from webnn_py.device.on_onnxruntime.passes.step_inputs import whole_of
 from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
-from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.operators.declaration import of_operands
 from webnn_py.operators.indexing import gather
 from webnn_py.operators.movement import slice_
 from webnn_py.rewriting.builder import RewriteBuilder
+from webnn_py.rewriting.passes import ReadConstant
 
 Place = tuple[int, int]
 """The place of a value within a step: the index of its node, and of the output."""
