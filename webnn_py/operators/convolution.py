@@ -1,6 +1,7 @@
 """Convolutions (sections "conv2d" and "convTranspose2d")."""
 
 from collections.abc import Sequence
+from operator import add
 from typing import Literal
 
 from webnn_py.descriptors import MLOperandDescriptor
@@ -12,6 +13,7 @@ from webnn_py.operators.windows import (
     PER_AXIS,
     PER_SIDE,
     InputLayout,
+    Slide,
     check_steps,
     image_shape,
     laid_out,
@@ -143,18 +145,8 @@ def conv_transpose2d(
         refuse("the number of input channels of the filter", filter_channels, f"the input's, {input_channels}")
     output_channels = group_channels * groups
     check_shape("bias", bias, (output_channels,))
-    height, width = (
-        transposed_size(
-            name,
-            slide.transposed_size,
-            slide.stride,
-            output_padding[axis] if output_padding else 0,
-            output_sizes[axis] if output_sizes else None,
-        )
-        for axis, (name, slide) in enumerate(
-            zip(("height", "width"), slides(sizes, window, padding, strides, dilations), strict=True)
-        )
-    )
+    windows = slides(sizes, window, padding, strides, dilations)
+    height, width = transposed_sizes(windows, output_padding, output_sizes)
     return output(input.data_type, laid_out(batch, output_channels, height, width, input_layout))
 
 
@@ -170,12 +162,15 @@ def check_below_strides(output_padding: Sequence[int], strides: Sequence[int]) -
         refuse("output_padding", tuple(output_padding), f"less than the strides {list(strides)}")
 
 
-def transposed_size(name: str, size: int, stride: int, appended: int, wanted: int | None) -> int:
-    """One size of the output of a transposed convolution: ``wanted`` where given, else with what is appended."""
-    if wanted is None:
-        wanted = size + appended
-    elif not size <= wanted < size + stride:
-        refuse(f"the {name} in output_sizes", wanted, f"from {size} to {size + stride - 1}")
-    if wanted < 1:
-        refuse(f"the output's {name}", wanted, "at least 1")
-    return wanted
+def transposed_sizes(
+    windows: tuple[Slide, Slide], output_padding: Sequence[int] | None, output_sizes: Sequence[int] | None
+) -> tuple[int, int]:
+    """Return the height and width of the output of a transposed convolution: as given, else with what is appended."""
+    least = [slide.transposed_size for slide in windows]
+    height, width = output_sizes or map(add, least, output_padding or (0, 0))
+    for name, size, wanted, slide in zip(("height", "width"), least, (height, width), windows, strict=True):
+        if output_sizes and not size <= wanted < size + slide.stride:
+            refuse(f"the {name} in output_sizes", wanted, f"from {size} to {size + slide.stride - 1}")
+        if wanted < 1:
+            refuse(f"the output's {name}", wanted, "at least 1")
+    return height, width

@@ -171,12 +171,12 @@ def shared(totals: Sequence[int], *, more_at_end: bool) -> tuple[tuple[int, ...]
 
 
 def as_images(context: ConversionContext, x: MLOperand) -> MLOperand:
-    """Return a tensor with a single spatial axis gets a height of 1."""
+    """Return a tensor, which gets a height of 1 if it has a single spatial axis."""
     return context.reshape(x, [*x.shape[:2], 1, *x.shape[2:]]) if x.rank == MAX_SPATIAL_AXES + 1 else x
 
 
 def like(context: ConversionContext, y: MLOperand, x: MLOperand) -> MLOperand:
-    """Return the height of 1 is taken away again, where ``x`` had none."""
+    """Return an output without the height of 1, where ``x`` had none."""
     return context.reshape(y, [*y.shape[:2], *y.shape[3:]]) if x.rank == MAX_SPATIAL_AXES + 1 else y
 
 

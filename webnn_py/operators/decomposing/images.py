@@ -9,9 +9,8 @@ from typing import Final
 
 import attrs
 
-from webnn_py.operators import convolution
 from webnn_py.operators.casting import INTEGER_RANGES
-from webnn_py.operators.convolution import Conv2dFilterLayout, ConvTranspose2dFilterLayout
+from webnn_py.operators.convolution import Conv2dFilterLayout, ConvTranspose2dFilterLayout, transposed_sizes
 from webnn_py.operators.decomposing.common import (
     Decomposition,
     along,
@@ -31,7 +30,7 @@ from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.pooling import RoundingType, pooled_sizes
 from webnn_py.operators.resampling import InterpolationMode
 from webnn_py.operators.resampling import resample2d as declared_resample2d
-from webnn_py.operators.windows import InputLayout, Slide, image_axes, image_shape, slides
+from webnn_py.operators.windows import InputLayout, Slide, image_axes, slides
 
 Slides = tuple[Slide, Slide]
 
@@ -123,25 +122,12 @@ def conv_transpose2d(
 
     The input is not spread with zeros, which an infinite filter would make NaN.
     """
-    declared = convolution.conv_transpose2d.function(
-        input,
-        filter,
-        padding=padding,
-        strides=strides,
-        dilations=dilations,
-        output_padding=output_padding,
-        output_sizes=output_sizes,
-        groups=groups,
-        input_layout=input_layout,
-        filter_layout=filter_layout,
-    )
-    _, _, *new_sizes = image_shape(declared.shape, input_layout)
     images = _channels_first(builder, input, input_layout)
     filters = builder.transpose(filter, permutation=[filter_layout.index(axis) for axis in "iohw"])
     inputs, outputs, *window = filters.shape
     batch, _, *sizes = images.shape
     windows = slides(sizes, window, padding, strides, dilations)
-    count = math.prod(window)
+    new_sizes, count = transposed_sizes(windows, output_padding, output_sizes), math.prod(window)
     rows = builder.reshape(filters, [groups, inputs // groups, outputs * count])
     columns = builder.reshape(images, [batch, groups, inputs // groups, math.prod(sizes)])
     products = builder.matmul(builder.transpose(rows, permutation=[0, 2, 1]), columns)
@@ -304,10 +290,13 @@ max_pool2d = decomposition(_pooling("max_pool2d", _greatest))
 # --- resampling ----------------------------------------------------------------------------------------------------
 
 
+def _places(old: int, size: int) -> list[int]:
+    """Return where the middle of each new element lies between the middles of the old, in units of 1 / (2 · size)."""
+    return [min(max((2 * index + 1) * old - size, 0), (old - 1) * 2 * size) for index in range(size)]
+
+
 def _interpolated(builder: Builder, input: MLOperand, axis: int, size: int) -> MLOperand:
-    old, unit = input.shape[axis], 2 * size
-    # In units of 1 / (2 · new size): where the middle of each new element lies between the middles of the old.
-    places = [min(max((2 * index + 1) * old - size, 0), (old - 1) * unit) for index in range(size)]
+    unit, places = 2 * size, _places(input.shape[axis], size)
     below = [place // unit for place in places]
     above = [-(-place // unit) for place in places]
     # An element's own place is halfway between itself and itself: infinity times 0 would be NaN.
@@ -319,9 +308,8 @@ def _interpolated(builder: Builder, input: MLOperand, axis: int, size: int) -> M
 
 
 def _nearest(builder: Builder, input: MLOperand, axis: int, size: int) -> MLOperand:
-    old = input.shape[axis]
-    places = [min(max((2 * index + 1) * old - size, 0), (old - 1) * 2 * size) for index in range(size)]
-    return picked(builder, input, axis, [-((size - place) // (2 * size)) for place in places])
+    places = [-((size - place) // (2 * size)) for place in _places(input.shape[axis], size)]
+    return picked(builder, input, axis, places)
 
 
 @widened

@@ -68,8 +68,7 @@ def _as_one(node: Node, contents: ReadConstant) -> Node:
         if isinstance(there, Constant) and isinstance(there.data, np.ndarray):
             descriptor = MLOperandDescriptor(there.descriptor.data_type, tuple(shape))
             return builder.operand(Constant(descriptor, there.data.reshape(shape), there.key))
-        operand: MLOperand = builder.reshape(builder.operand(there), [*shape])
-        return operand
+        return builder.reshape(builder.operand(there), [*shape])
 
     state = [1, *node.operand("hidden_state").shape]
     operands = {
@@ -96,8 +95,7 @@ def _whole_bias(builder: RewriteBuilder, bias: MLOperand) -> MLOperand:
         array = np.concatenate([value.data, np.zeros_like(value.data)], 1)
         return builder.operand(Constant(MLOperandDescriptor("float32", array.shape), array))
     none = builder.constant(bytes(bias.shape[1] * 4), data_type="float32", shape=bias.shape)
-    whole: MLOperand = builder.concat([bias, none], 1)
-    return whole
+    return builder.concat([bias, none], 1)
 
 
 def weights_of(node: Node, name: str) -> ShiftedBytes:

@@ -54,8 +54,7 @@ def batch_normalization(node: Node, builder: RewriteBuilder) -> list[Value]:
         return wide if descriptor.data_type == "float32" else builder.cast(wide, "float32")
 
     def feature(value: MLOperand) -> MLOperand:
-        result: MLOperand = builder.reshape(value, shape)
-        return result
+        return builder.reshape(value, shape)
 
     x, mean, variance, scale, bias = map(operand, ("input", "mean", "variance", "scale", "bias"))
     assert x is not None and mean is not None and variance is not None  # noqa: PT018, S101 - required operands
