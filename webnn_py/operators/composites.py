@@ -7,7 +7,7 @@ decomposition, whose operators say what they refuse.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from itertools import pairwise
 from typing import Any, Final
@@ -136,13 +136,14 @@ def step_by_step(
     peepholes = () if peephole_weight is None else builder.split(peephole_weight, 3)
     of_input = of_x.times(builder, builder.reshape(x, [steps * batch, size]))
     inputs = builder.split(of_input, steps) if steps > 1 else [of_input]
+    activations = builder.sigmoid, builder.tanh, builder.tanh
     hidden, cell = hidden_state, cell_state
     outputs = []
     for gates in reversed(inputs) if is_backward else inputs:
         summed = builder.add(gates, of_state.times(builder, hidden))
         if bias is not None:  # last, as onnxruntime adds it: each step quantizes what the step before rounded
             summed = builder.add(summed, bias)
-        hidden, cell = _step(builder, builder.split(summed, GATES, axis=1), cell, peepholes)
+        hidden, cell = next_lstm_states(builder, builder.split(summed, GATES, axis=1), cell, peepholes, activations)
         outputs.append(hidden)
     shape = [1, batch, hidden.shape[1]]
     ordered = outputs[::-1] if is_backward else outputs
@@ -150,19 +151,35 @@ def step_by_step(
     return [sequence, builder.reshape(hidden, shape), builder.reshape(cell, shape)]
 
 
-def _step(
-    builder: Builder, gates: Sequence[MLOperand], cell: MLOperand, peepholes: Sequence[MLOperand]
+def next_lstm_states(
+    builder: Builder,
+    gates: Sequence[MLOperand],
+    cell: MLOperand,
+    peepholes: Sequence[MLOperand],
+    activations: Sequence[Callable[[MLOperand], MLOperand]],
+    *,
+    coupled: bool = False,
 ) -> tuple[MLOperand, MLOperand]:
-    """Return the next state of hidden units and cells; the output gate sees the new cells."""
-    input_, output_gate, forget, candidate = gates
-    if peepholes:
-        input_ = builder.add(input_, builder.mul(peepholes[0], cell))
-        forget = builder.add(forget, builder.mul(peepholes[2], cell))
-    kept = builder.mul(builder.sigmoid(forget), cell)
-    following = builder.add(kept, builder.mul(builder.sigmoid(input_), builder.tanh(candidate)))
-    if peepholes:
-        output_gate = builder.add(output_gate, builder.mul(peepholes[1], following))
-    return builder.mul(builder.sigmoid(output_gate), builder.tanh(following)), following
+    """Return the next state of hidden units and cells of an LSTM as ONNX has it: its output gate sees the new cells.
+
+    Args:
+        builder: what to draw with.
+        gates: the input, output and forget gates and the candidates, before their activations.
+        cell: the cells before.
+        peepholes: the weights of the cells in the first three gates, or none.
+        activations: of the gates, of the candidates, and of the cells that are shown.
+        coupled: whether the forget gate is 1 - the input gate.
+    """
+    input_gate, output_gate, forget, candidate = gates
+    gate, squash, show = activations
+
+    def seen(value: MLOperand, place: int, cells: MLOperand) -> MLOperand:
+        return builder.add(value, builder.mul(peepholes[place], cells)) if peepholes else value
+
+    let_in = gate(seen(input_gate, 0, cell))
+    kept = builder.sub(number(builder, 1, let_in), let_in) if coupled else gate(seen(forget, 2, cell))
+    following = builder.add(builder.mul(kept, cell), builder.mul(let_in, squash(candidate)))
+    return builder.mul(gate(seen(output_gate, 1, following)), show(following)), following
 
 
 @attrs.frozen

@@ -7,7 +7,7 @@ A network becomes its cell, step after step; all its steps share one matrix prod
 
 from collections.abc import Callable, Sequence
 
-from webnn_py.operators.decomposing.common import one_of, stacked
+from webnn_py.operators.decomposing.common import filled, one_of, stacked
 from webnn_py.operators.methods import Builder
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.recurrent import (
@@ -134,7 +134,7 @@ def _gru_step(
     reset_after: bool,
 ) -> Step:
     """One step with the recurrent weight and bias of one direction."""
-    activate_both, activate_new = (_activation(builder, name) for name in activations or GRU_ACTIVATIONS)
+    activate_both, activate_new = (getattr(builder, name) for name in activations or GRU_ACTIVATIONS)
     size = weight.shape[1]
     parts = [2 * size, size]  # the new gate comes last in either layout
     if not reset_after:
@@ -173,7 +173,7 @@ def _lstm_step(
     activations: Sequence[MLRecurrentNetworkActivation] | None,
 ) -> Step:
     """One step with the recurrent and the peephole weight of one direction."""
-    activate, activate_cell, activate_state = (_activation(builder, name) for name in activations or LSTM_ACTIVATIONS)
+    activate, activate_cell, activate_state = (getattr(builder, name) for name in activations or LSTM_ACTIVATIONS)
     peepholes: dict[str, MLOperand] = {}
     if peephole_weight is not None:
         peepholes = dict(zip(PEEPHOLE_GATES, builder.split(peephole_weight, 3), strict=True))
@@ -233,15 +233,10 @@ def _state(
     """Return an initial state, which is zeros when not given."""
     if given is not None:
         return given
-    zero = builder.constant(0, data_type=input.data_type)
-    return builder.expand(zero, [direction_count(direction), input.shape[1], hidden_size])
+    return filled(builder, 0, input.data_type, [direction_count(direction), input.shape[1], hidden_size])
 
 
 def _sum(builder: Builder, bias: MLOperand | None, recurrent_bias: MLOperand | None) -> MLOperand | None:
     if bias is None or recurrent_bias is None:
         return recurrent_bias if bias is None else bias
     return builder.add(bias, recurrent_bias)
-
-
-def _activation(builder: Builder, name: MLRecurrentNetworkActivation) -> Callable[[MLOperand], MLOperand]:
-    return {"relu": builder.relu, "sigmoid": builder.sigmoid, "tanh": builder.tanh}[name]

@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext
+from webnn_py.operators.composites import next_lstm_states
 from webnn_py.operators.decomposing.common import one_of, stacked
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
@@ -114,29 +115,14 @@ def lstm_step(
     *,
     coupled: bool,
 ) -> Step:
-    """Return a step of an LSTM; gates come as input, output, forget, cell, and the peepholes of the first three.
-
-    Args:
-        context: what to build with.
-        r: the weights of the hidden state.
-        peepholes: those of the cell state, [3 · hidden size].
-        activations: of the gates, of what is new, and of the cell that is shown.
-        coupled: whether the forget gate is 1 - the input gate.
-    """
-    gate, squash, show = activations
+    """Return a step of an LSTM, as :func:`.next_lstm_states` says, with the weights of the hidden state."""
     matrix = context.transpose(r, permutation=[1, 0])
-    to_input, to_output, to_forget = context.split(peepholes, 3, axis=0) if peepholes is not None else [None] * 3
-
-    def seen(value: MLOperand, weight: MLOperand | None, cell: MLOperand) -> MLOperand:
-        return value if weight is None else context.add(value, context.mul(weight, cell))
+    weights = [] if peepholes is None else context.split(peepholes, 3, axis=0)
 
     def step(now: MLOperand, state: State) -> State:
         hidden, cell = state
-        i, o, f, c = context.split(context.add(now, context.matmul(hidden, matrix)), 4, axis=1)
-        let_in = gate(seen(i, to_input, cell))
-        kept = context.sub(context.number(1, let_in), let_in) if coupled else gate(seen(f, to_forget, cell))
-        new = context.add(context.mul(kept, cell), context.mul(let_in, squash(c)))
-        return context.mul(gate(seen(o, to_output, new)), show(new)), new
+        gates = context.split(context.add(now, context.matmul(hidden, matrix)), 4, axis=1)
+        return next_lstm_states(context, gates, cell, weights, activations, coupled=coupled)
 
     return step
 
