@@ -43,10 +43,8 @@ def gru(
     activations: Sequence[MLRecurrentNetworkActivation] | None = None,
 ) -> list[MLOperand]:
     def step_of(index: int) -> Step:
-        own_weight, own_bias = (
-            one_of(builder, recurrent_weight, 0, index),
-            _part_if_given(builder, recurrent_bias, index),
-        )
+        own_weight = one_of(builder, recurrent_weight, 0, index)
+        own_bias = _part_if_given(builder, recurrent_bias, index)
         return _gru_step(builder, own_weight, own_bias, layout, activations, reset_after=reset_after)
 
     initial = [_state(builder, initial_hidden_state, input, hidden_size, direction)]
@@ -91,10 +89,8 @@ def lstm(
     activations: Sequence[MLRecurrentNetworkActivation] | None = None,
 ) -> list[MLOperand]:
     def step_of(index: int) -> Step:
-        own_weight, peepholes = (
-            one_of(builder, recurrent_weight, 0, index),
-            _part_if_given(builder, peephole_weight, index),
-        )
+        own_weight = one_of(builder, recurrent_weight, 0, index)
+        peepholes = _part_if_given(builder, peephole_weight, index)
         return _lstm_step(builder, own_weight, peepholes, layout, activations)
 
     states = (initial_hidden_state, initial_cell_state)
@@ -142,7 +138,7 @@ def _gru_step(
         bias_both, bias_new = (None, None) if bias is None else builder.split(bias, parts)
     one = builder.constant(1, data_type=weight.data_type)
 
-    def gates_of(hidden: MLOperand, both: MLOperand, share: MLOperand) -> dict[str, MLOperand]:
+    def gates_of(share: MLOperand, both: MLOperand) -> dict[str, MLOperand]:
         gates = builder.split(activate_both(builder.add(share, both)), 2, axis=1)
         return dict(zip(layout, gates, strict=False))
 
@@ -152,11 +148,11 @@ def _gru_step(
         if reset_after:
             product = builder.gemm(hidden, weight, c=bias, b_transpose=True)
             both, new = builder.split(product, parts, axis=1)
-            gates = gates_of(hidden, both, share_both)
+            gates = gates_of(share_both, both)
             new = builder.mul(gates["r"], new)
         else:
             both = builder.gemm(hidden, weight_both, c=bias_both, b_transpose=True)
-            gates = gates_of(hidden, both, share_both)
+            gates = gates_of(share_both, both)
             new = builder.gemm(builder.mul(gates["r"], hidden), weight_new, c=bias_new, b_transpose=True)
         new = activate_new(builder.add(share_new, new))
         kept, renewed = builder.mul(gates["z"], hidden), builder.mul(new, builder.sub(one, gates["z"]))
