@@ -6,7 +6,7 @@ import inspect
 import types
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Generic, overload
 
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
 from webnn_py.operators import (
@@ -25,13 +25,10 @@ from webnn_py.operators import (
     resampling,
     unary,
 )
-from webnn_py.operators.declaration import Operator
+from webnn_py.operators.declaration import Operator, OutputT, P
 from webnn_py.operators.documentation import documentation
 from webnn_py.operators.idl import MLNumber
 from webnn_py.operators.operand import MLOperand
-
-P = ParamSpec("P")
-OutputT = TypeVar("OutputT", MLOperandDescriptor, list[MLOperandDescriptor])
 
 
 class OperatorMethod(Generic[P, OutputT]):
