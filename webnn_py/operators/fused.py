@@ -2,8 +2,7 @@
 
 No builder of users draws them: rules put them in place of drawings. Each has a name of its own, a shape rule, and a
 decomposition into operators of the specification, which says what it computes, for numbers that are not finite too.
-:func:`fused_operator` declares one in a single call, anywhere; its operands are tensors, and its result is of the shape
-of the first.
+:func:`fused_operator` declares one in a single call, anywhere; its result is of the shape of its first operand.
 """
 
 from __future__ import annotations
