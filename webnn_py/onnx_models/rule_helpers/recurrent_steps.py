@@ -70,6 +70,23 @@ class UnrolledNetwork:
             return product
         return context.add(product, context.add(*context.split(self.of_direction(b, index), 2, axis=0)))
 
+    def drawn(
+        self, step_of: Callable[[int], Step], w: MLOperand, b: MLOperand | None, initial: Sequence[MLOperand | None]
+    ) -> list[MLOperand]:
+        """Draw all steps of all directions.
+
+        Returns:
+            The hidden states, [steps, directions, batch, hidden size], and the last states, [directions, batch, hidden
+            size].
+        """
+        runs = []
+        for index in range(self.count):
+            step, inputs = step_of(index), self.weighted(w, b, index)
+            runs.append(self.run(step, inputs, tuple([self.begin(given, index) for given in initial]), index))
+        sequences, states = zip(*runs, strict=True)
+        last = [stacked(self.context, kind, 0) for kind in zip(*states, strict=True)]
+        return [stacked(self.context, sequences, 1), *last]
+
     def run(self, step: Step, inputs: MLOperand, state: State, index: int) -> tuple[MLOperand, State]:
         """Draw all steps of a direction.
 
@@ -98,13 +115,6 @@ class UnrolledNetwork:
             lengths = self.context.reshape(self.lengths, [self.x.shape[1], 1])
             return self.context.lesser(self.context.number(time, lengths), lengths)
         return self.context.constant(np.array([[time < length] for length in self.lengths or ()]))
-
-
-def together(network: UnrolledNetwork, runs: Sequence[tuple[MLOperand, State]]) -> list[MLOperand]:
-    """Join all directions' outputs: [steps, directions, batch, hidden size], then [directions, batch, hidden size]."""
-    context = network.context
-    states = zip(*(state for _, state in runs), strict=True)
-    return [stacked(context, [sequence for sequence, _ in runs], 1), *(stacked(context, kind, 0) for kind in states)]
 
 
 def lstm_step(
