@@ -126,6 +126,11 @@ def _normalized(*, with_statistics: bool) -> Count:
     return lambda node: _results(node) * (own + _has(node, "scale") + _has(node, "bias"))
 
 
+def _loop(node: Node) -> int:
+    total: int = node.options["steps"] * sum(map(flops, node.options["step"].nodes))
+    return total
+
+
 COUNTS: Final[Mapping[str, Count]] = {
     "matmul": _matmul,
     "gemm": _gemm,
@@ -142,6 +147,7 @@ COUNTS: Final[Mapping[str, Count]] = {
     "batch_normalization": _normalized(with_statistics=False),
     "instance_normalization": _normalized(with_statistics=True),
     "layer_normalization": _normalized(with_statistics=True),
+    "loop": _loop,
     # For each element: maximum, difference, exponential, sum, quotient.
     "softmax": _of_results(5),
     "resample2d": lambda node: 3 * LERP * _results(node) if node.options["mode"] == "linear" else 0,

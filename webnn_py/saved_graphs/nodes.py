@@ -32,7 +32,11 @@ def to_saved(graph: Graph, contents_of: Callable[[Constant], np.ndarray[Any, Any
             name: [numbers[item] for item in value] if isinstance(value, tuple) else numbers[value]
             for name, value in node.operands.items()
         }
-        nodes.append([node.operator.name, operands, dict(node.options), [*map(as_json, node.outputs)], node.label])
+        options = {
+            name: to_saved(value, contents_of).document if isinstance(value, Graph) else value
+            for name, value in node.options.items()
+        }
+        nodes.append([node.operator.name, operands, options, [*map(as_json, node.outputs)], node.label])
         for result in node.results:
             numbers[result] = len(numbers)
     document = {
@@ -91,5 +95,7 @@ def _values(numbers: int | list[int], values: list[Value]) -> Value | tuple[Valu
 
 
 def _options(written: Mapping[str, Any]) -> dict[str, Any]:
-    """Options as conversions leave them: JSON has no tuples."""
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in written.items()}
+    """Return options as conversions leave them: JSON has no tuples. The step of a loop is a graph without constants."""
+    read = {name: tuple(value) if isinstance(value, list) else value for name, value in written.items()}
+    steps = {name: from_saved(SavedCode(FORM, value, ())) for name, value in read.items() if isinstance(value, dict)}
+    return read | steps
