@@ -69,22 +69,16 @@ def unrolled(
     """Draw :func:`loop` as all its steps."""
     count = len(states)
     stacks: list[list[MLOperand]] = [[] for _ in directions[len(scanned) :]]
-    for number in range(steps):
-        parts = [
-            _part(builder, whole, steps - 1 - number if is_backward else number)
-            for whole, is_backward in zip(scanned, directions, strict=False)
-        ]
+    wholes = [builder.split(whole, steps, axis=0) for whole in scanned]
+    ordered = [whole[::-1] if is_backward else whole for whole, is_backward in zip(wholes, directions, strict=False)]
+    for rows in zip(*ordered, strict=True):
+        parts = [builder.reshape(row, [*row.shape[1:]]) for row in rows]
         made = _made(builder, step, [*states, *parts, *outer])
         states = made[:count]
         for stack, value in zip(stacks, made[count:], strict=True):
             stack.append(builder.reshape(value, [1, *value.shape]))
     ways = zip(stacks, directions[len(scanned) :], strict=True)
     return [*states, *[builder.concat(stack[::-1] if is_backward else stack, 0) for stack, is_backward in ways]]
-
-
-def _part(builder: Any, whole: MLOperand, index: int) -> Any:
-    shape = [*whole.shape[1:]]
-    return builder.reshape(builder.slice(whole, [index, *[0] * len(shape)], [1, *shape]), shape)
 
 
 def _made(builder: Any, step: Any, inputs: Sequence[MLOperand]) -> list[MLOperand]:

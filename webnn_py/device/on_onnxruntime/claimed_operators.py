@@ -1,4 +1,4 @@
-"""The operators that the device claims: all except those that onnxruntime computes with other results."""
+"""The operators that the device claims: all except those that onnxruntime computes with other results; its loops."""
 
 from collections.abc import Mapping
 from typing import Any, Final

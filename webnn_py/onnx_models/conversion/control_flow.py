@@ -1,7 +1,8 @@
 """``If``, ``Loop`` and ``Scan``: their inner graphs are converted in place of the node, once for each iteration.
 
-What decides how often is known while building: trip counts and a loop's conditions are static. Of an ``If`` whose
-condition is not, both branches are computed, and the condition chooses between what they give.
+What decides how often is known while building: trip counts and a loop's conditions are static. Where the device has
+loops, a ``Loop`` is one node, if it can be (``rolled_loops``). Of an ``If`` whose condition is not static, both
+branches are computed, and the condition chooses between what they give.
 """
 
 from __future__ import annotations

@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING, Self
 
 import attrs
 import numpy as np
-from onnx import NodeProto
+from onnx import AttributeProto, NodeProto
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Graph, Input, Value
 from webnn_py.onnx_models.conversion.context import StaticValue
-from webnn_py.onnx_models.conversion.node_conversion import is_computed
+from webnn_py.onnx_models.conversion.node_conversion import is_computed, kind_of
 from webnn_py.onnx_models.conversion.scopes import MISSING, Converted, Steps, tensor_of
 from webnn_py.onnx_models.folding.evaluation import MOST_KEPT, fold
 from webnn_py.onnx_models.reading.functions import called_name, operator_name, with_attributes
 from webnn_py.onnx_models.reading.node_order import used_by
 from webnn_py.onnx_models.rule_helpers.axes import counted
+from webnn_py.onnx_models.rule_table.arguments import check_form
 from webnn_py.operators.loops import LOOP
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
@@ -71,7 +72,7 @@ class _SortedBody:
         stays: the names of the states that stay.
         changing: the static states that change, and the names of their next values.
         outside: the values that are the same at each iteration, by name; None for others.
-        known: the small static ones, and those that are computed of them.
+        known: the small static ones, what is computed of them, and the first values of the states that change.
         same: the nodes that do not depend on what varies.
         varying: the nodes of static values that do.
         rows: the nodes of operands that do.
@@ -107,10 +108,12 @@ class _SortedBody:
             for name, value in outside.items()
             if isinstance(value, np.ndarray) and value.nbytes <= MOST_KEPT
         }
-        changing = {name: after[name] for name in states.keys() - stays if isinstance(states[name], np.ndarray)}
+        first = {name: value for name, value in states.items() if name not in stays and isinstance(value, np.ndarray)}
+        changing = {name: after[name] for name in first}
         while True:
-            found = cls(call, body, states, stays, changing, outside, {**small})
-            static = found.known.keys() | found._sort({number, *changing})
+            known = small | {name: first[name] for name in changing}
+            found = cls(call, body, states, stays, changing, outside, known)
+            static = known.keys() | found._sort({number, *changing})
             # What begins with a static value may be computed when the graph runs.
             changing = {name: out for name, out in changing.items() if out in static}
             if len(changing) == len(found.changing):
@@ -131,7 +134,11 @@ class _SortedBody:
         return varying
 
     def _is_computed(self, node: NodeProto) -> bool:
-        return called_name(node) not in self.call.functions and is_computed(node, (), self.call.seen.opsets)
+        opsets = self.call.seen.opsets
+        if called_name(node) in self.call.functions or not is_computed(node, (), opsets):
+            return False
+        check_form(kind_of(node, opsets).form, node)
+        return True
 
     def _computed(self, node: NodeProto, known: Mapping[str, StaticValue]) -> dict[str, StaticValue]:
         """Compute a node of known inputs; return its outputs by name.
@@ -153,8 +160,7 @@ class _SortedBody:
             Refused: the end is not known, there are too many iterations, or what varies is no row.
         """
         number, goes_on = self.body.graph.input[0].name, self.body.graph.output[0].name
-        first = {name: self.states[name] for name in self.changing}
-        values = self.known | {name: value for name, value in first.items() if isinstance(value, np.ndarray)}
+        values = {**self.known}
         indices: list[list[StaticValue]] = [[] for _ in self.rows]
         count, condition = 0, None
         while count == 0 or (count != most and self.call.truth("the condition", condition)):
@@ -189,8 +195,10 @@ class _SortedBody:
         """
         context = self.call.context
         whole = context.operand(tensor_of(self.outside.get(node.input[0])))
-        axes = [item.i for item in with_attributes(node, self.call.seen.attributes, context.expenses).attribute]
-        axis = counted(axes[0] if axes else 0, whole.rank)
+        attributes = with_attributes(node, self.call.seen.attributes, context.expenses).attribute
+        if [(item.name, item.type) for item in attributes] not in ([], [("axis", AttributeProto.INT)]):
+            raise Refused("it has other attributes")
+        axis = counted(attributes[0].i if attributes else 0, whole.rank)
         before, size, behind = whole.shape[:axis], whole.shape[axis], whole.shape[axis + 1 :]
         places = [place + size if place < 0 else place for place in [index.item() for index in indices]]
         is_backward = places[0] > places[-1]
