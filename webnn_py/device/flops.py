@@ -147,7 +147,6 @@ COUNTS: Final[Mapping[str, Count]] = {
     "batch_normalization": _normalized(with_statistics=False),
     "instance_normalization": _normalized(with_statistics=True),
     "layer_normalization": _normalized(with_statistics=True),
-    "loop": _loop,
     # For each element: maximum, difference, exponential, sum, quotient.
     "softmax": _of_results(5),
     "resample2d": lambda node: 3 * LERP * _results(node) if node.options["mode"] == "linear" else 0,
@@ -170,6 +169,7 @@ COUNTS: Final[Mapping[str, Count]] = {
 """Operators with counts of their own, by name."""
 
 COUNTS_OF_PARTS: Final[Mapping[str, Count]] = {
+    "loop": _loop,
     "lstm_steps": _recurrent_steps(4, 5),
     "gru_steps": _recurrent_steps(3, 5),
     # Three sigmoids, two tanh, three products and a sum; other operators count the sums of gates.
@@ -178,4 +178,4 @@ COUNTS_OF_PARTS: Final[Mapping[str, Count]] = {
     "dynamic_differences": lambda node: 5 * _results(node) + 8,
     "requantized": _of_results(4),
 }
-"""Counts of operators that devices create and scripts do not draw, by name."""
+"""Counts of operators that devices and importers create and scripts do not draw, by name."""
