@@ -126,6 +126,11 @@ def _normalized(*, with_statistics: bool) -> Count:
     return lambda node: _results(node) * (own + _has(node, "scale") + _has(node, "bias"))
 
 
+def _loop(node: Node) -> int:
+    total: int = node.options["steps"] * sum(map(flops, node.options["step"].nodes))
+    return total
+
+
 COUNTS: Final[Mapping[str, Count]] = {
     "matmul": _matmul,
     "gemm": _gemm,
@@ -164,6 +169,7 @@ COUNTS: Final[Mapping[str, Count]] = {
 """Operators with counts of their own, by name."""
 
 COUNTS_OF_PARTS: Final[Mapping[str, Count]] = {
+    "loop": _loop,
     "lstm_steps": _recurrent_steps(4, 5),
     "gru_steps": _recurrent_steps(3, 5),
     # Three sigmoids, two tanh, three products and a sum; other operators count the sums of gates.
@@ -172,4 +178,4 @@ COUNTS_OF_PARTS: Final[Mapping[str, Count]] = {
     "dynamic_differences": lambda node: 5 * _results(node) + 8,
     "requantized": _of_results(4),
 }
-"""Counts of operators that devices create and scripts do not draw, by name."""
+"""Counts of operators that devices and importers create and scripts do not draw, by name."""

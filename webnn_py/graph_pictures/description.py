@@ -113,7 +113,8 @@ class GraphDescription:
                 values.append(DrawnValue(descriptor, "result", "", index, port))
             place = drawn[0] if drawn else -1
             results = tuple(range(first, len(values)))
-            operators.append(DrawnOperator(operator, label, place, operands, options, results))
+            shown_options = {name: _without_graph(value) for name, value in options.items()}
+            operators.append(DrawnOperator(operator, label, place, operands, shown_options, results))
         outputs_of_graph = tuple((name, number(mark)) for name, mark in sketch.outputs)
         return cls(tuple(values), tuple(operators), inputs, outputs_of_graph)
 
@@ -180,6 +181,10 @@ class Sketch:
             tuple(map(id, graph.inputs.values())),
             tuple((name, id(value)) for name, value in graph.outputs.items()),
         )
+
+
+def _without_graph(option: object) -> object:
+    return f"{len(option.nodes)} operators" if isinstance(option, Graph) else option
 
 
 def _parameters(node: Node) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.decomposing.common import Decomposition, cut, number
 from webnn_py.operators.limits import MAX_RANK, LimitsRow, limit
+from webnn_py.operators.loops import LOOP, unrolled
 from webnn_py.operators.methods import Builder
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.registry import OPERATORS
@@ -274,6 +275,7 @@ COMPOSITES: Final[Mapping[str, Composite]] = {
     for composite in (
         Composite(DYNAMIC_QUANTIZE, dynamically_quantized),
         Composite(DYNAMIC_QUANTIZE_LSTM, step_by_step),
+        Composite(LOOP, unrolled),
         Composite(TREE_ENSEMBLE, by_operators, frozenset(TREE_ENSEMBLE.limits) - {"input", "output0"}),
     )
 }

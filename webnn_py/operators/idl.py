@@ -11,6 +11,7 @@ The annotation of a parameter names its IDL type:
 ``MLNumber``                                    ``(bigint or unrestricted double)``
 ``bool``, ``str``, ``Literal[...]``             ``boolean``, ``USVString``, an enumeration
 ``MLOperandDataTypeLike``                       ``MLOperandDataType``, or numpy's dtype of that name
+``Any``                                         anything, as it is
 =============================================  ==================================
 
 ``... | None`` with the default None is a member that may be absent. Every refusal is a ``TypeError`` whose text
@@ -149,6 +150,7 @@ _CONVERTERS: dict[object, Converter] = {
     bool: boolean,
     str: usv_string,
     MLOperandDataTypeLike: operand_data_type,
+    Any: lambda value: value,
 }
 
 

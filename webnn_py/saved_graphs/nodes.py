@@ -30,7 +30,11 @@ def to_saved(graph: Graph, contents_of: Callable[[Constant], np.ndarray[Any, Any
     nodes = []
     for node in graph.nodes:
         operands = of_operands(node.operands, numbers.__getitem__)
-        nodes.append([node.operator.name, operands, dict(node.options), [*map(as_json, node.outputs)], node.label])
+        options = {
+            name: to_saved(value, contents_of).document if isinstance(value, Graph) else value
+            for name, value in node.options.items()
+        }
+        nodes.append([node.operator.name, operands, options, [*map(as_json, node.outputs)], node.label])
         for result in node.results:
             numbers[result] = len(numbers)
     document = {
@@ -70,13 +74,20 @@ def from_saved(code: SavedCode) -> Graph:
         node = Node(
             operator_of(name),
             of_operands(_with_tuples(operands), values.__getitem__),
-            _with_tuples(options),
+            _options(options),
             tuple(map(from_json, outputs)),
             label,
         )
         nodes.append(node)
         values += node.results
     return Graph(inputs, {name: values[number] for name, number in document["outputs"]}, tuple(nodes))
+
+
+def _options(written: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options as conversions leave them. The step of a loop is a graph without constants."""
+    read = _with_tuples(written)
+    steps = {name: from_saved(SavedCode(FORM, value, ())) for name, value in read.items() if isinstance(value, dict)}
+    return read | steps
 
 
 def _with_tuples(written: Mapping[str, Any]) -> dict[str, Any]:

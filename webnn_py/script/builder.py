@@ -269,8 +269,8 @@ class MLGraphBuilder(OperatorMethods):
         drawn: Iterable[tuple[Node, Sequence[Output]]],
         operands: Mapping[MLOperand, MLOperand],
         wanted: Iterable[MLOperand],
-        labels: Iterable[str],
-    ) -> tuple[list[Node], dict[MLOperand, MLOperand]]:
+        label: str,
+    ) -> dict[MLOperand, MLOperand]:
         """Draw operators again that were checked already, on other operands of the same descriptors.
 
         For this package's own callers, who draw the same many times.
@@ -279,16 +279,15 @@ class MLGraphBuilder(OperatorMethods):
             drawn: the operators and their results, each behind those whose results it takes.
             operands: by those that were given before, those that are given now; all others stay the same.
             wanted: results of these operators.
-            labels: of the new operators.
+            label: of the new operators.
 
         Returns:
-            The new operators, and the new results by those that are wanted.
+            The new results by those that are wanted.
         """
         self._check_can_build("draw")
         values: dict[Value, Value] = {self._values[before]: self._values[now] for before, now in operands.items()}
         new = values.get
-        nodes: list[Node] = []
-        for (node, before), label in zip(drawn, labels, strict=True):
+        for node, before in drawn:
             given = {
                 name: new(operand, operand)
                 if isinstance(operand, Value)
@@ -297,15 +296,13 @@ class MLGraphBuilder(OperatorMethods):
             }
             made = Node(node.operator, given, node.options, node.outputs, label, (self._drawn,))
             self._drawn += 1
-            nodes.append(made)
             values.update(zip(before, made.results, strict=True))
         results = {}
         for operand in wanted:
             if operand not in operands:
                 value = values[self._values[operand]]
-                label = value.node.label if isinstance(value, Output) else ""
-                results[operand] = self._operand(value, operand._origin, label)
-        return nodes, results
+                results[operand] = self._operand(value, operand._origin, label if isinstance(value, Output) else "")
+        return results
 
     # --- build -----------------------------------------------------------------------------------------------
 

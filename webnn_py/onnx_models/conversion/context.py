@@ -141,6 +141,11 @@ class ConversionContext(Builder):
         result: MLOperand = self._append(operator, args, options)
         return result
 
+    def draws_whole(self, composite: Operator[..., Any]) -> bool:
+        """Return whether a composite is one node: the device takes it, and alone decides."""
+        builder = self._builder
+        return builder._browser is None and builder._names is None and composite in builder._capabilities.composites
+
     def composite(
         self, composite: Operator[..., list[MLOperandDescriptor]], operands: Mapping[str, Value], **options: object
     ) -> list[MLOperand]:
@@ -151,9 +156,7 @@ class ConversionContext(Builder):
             operands: those that are there, by parameter; its tables as arrays.
             options: every other argument that is there.
         """
-        builder = self._builder
-        device_alone_decides = builder._browser is None and builder._names is None
-        if device_alone_decides and composite in builder._capabilities.composites:
+        if self.draws_whole(composite):
             try:
                 given = {name: self.operand(value) for name, value in operands.items()}
                 return cast("list[MLOperand]", self._append(composite, (), {**given, **options}))

@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 import numpy as np
 
-from webnn_py.device.on_onnxruntime.lowering.scan import rerolled_loop
+from webnn_py.device.on_onnxruntime.lowering.scan import loop
 from webnn_py.device.on_onnxruntime.lowering.trees import tree_ensemble
 from webnn_py.device.on_onnxruntime.own_operators.quantized_lstm import decomposition as step_by_step
 from webnn_py.graph import Node
@@ -319,6 +319,7 @@ RULES: Final[Mapping[str, Rule]] = {**SAVED} | {
         gemm,
         hard_swish,
         integer_matmul,
+        loop,
         max_pool2d,
         prelu,
         quantize_linear,
@@ -327,7 +328,6 @@ RULES: Final[Mapping[str, Rule]] = {**SAVED} | {
         reduce_log_sum_exp,
         reduce_mean,
         reduce_sum_square,
-        rerolled_loop,
         resample2d,
         scaled_matmul,
         scatter_nd,

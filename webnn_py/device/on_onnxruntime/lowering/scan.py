@@ -1,4 +1,4 @@
-"""The lowering of a re-rolled loop to ONNX's Scan."""
+"""The lowering of a loop to ONNX's Scan."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from webnn_py.onnx_export.nodes import Within
 from webnn_py.operators.declaration import of_operands
 
 
-def rerolled_loop(
+def loop(
     body: Body, node: Node, states: Sequence[OnnxTensor], scanned: Sequence[OnnxTensor], outer: Sequence[OnnxTensor]
 ) -> list[OnnxTensor]:
     """Write Scan with a subgraph for the step, whose operators are lowered by the rules of the surrounding body."""
@@ -43,7 +43,7 @@ def rerolled_loop(
     own = set(names[0]).union(*[draft.outputs for draft in drafts], ("",))
     reads = frozenset().union(*[draft.inputs for draft in drafts]) - own
     within = Within(graph, reads, frozenset([draft.operator for draft in drafts]))
-    ways = [int(is_backward) for is_backward in node.options["are_backward"]]
+    ways = list(node.options["directions"])
     return body.nodes_outputs(
         "Scan",
         [*states, *scanned],

@@ -14,7 +14,7 @@ from webnn_py.device.on_onnxruntime.passes.dynamic_quantization import dynamic_q
 from webnn_py.device.on_onnxruntime.passes.function_fusion import FUSIONS
 from webnn_py.device.on_onnxruntime.passes.int8_networks import use_signed_weights
 from webnn_py.device.on_onnxruntime.passes.integer_products import integer_products
-from webnn_py.device.on_onnxruntime.passes.loop_rerolling import reroll_loops
+from webnn_py.device.on_onnxruntime.passes.loop_rerolling import reroll_loops, unroll_loops
 from webnn_py.device.on_onnxruntime.passes.quantized_recurrence import use_quantized_lstms
 from webnn_py.device.on_onnxruntime.passes.reshapes import move_reshapes
 from webnn_py.device.on_onnxruntime.passes.scalar_ranks import give_numbers_ranks
@@ -23,6 +23,7 @@ from webnn_py.graph import Graph
 from webnn_py.onnx_export.node_passes import EQUAL_NODES, UNUSED_NODES
 from webnn_py.operators import conversion, convolution
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE_LSTM
+from webnn_py.operators.loops import LOOP
 from webnn_py.operators.tree_ensembles import TREE_ENSEMBLE
 from webnn_py.rewriting.convolution_folding import folded
 from webnn_py.rewriting.passes import GraphPass, NodePass, PassContext, PassManager, ReadConstant
@@ -54,6 +55,7 @@ PASSES: Final = PassManager(
     GraphPass(
         name="trees", run=_with_contents(use_tree_regressors), needs=frozenset({TREE_ENSEMBLE}), is_required=True
     ),
+    GraphPass(name="unrolled-loops", run=unroll_loops, needs=frozenset({LOOP}), is_required=True),
     NodePass(
         name="dynamic-quantization",
         make=_for_graph(dynamic_quantizations),
