@@ -5,9 +5,8 @@ from typing import Any, Final
 
 from webnn_py.descriptors import DATA_TYPES, MLOperandDataType
 from webnn_py.device.backend import Capabilities
-from webnn_py.operators.composites import DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM
+from webnn_py.operators.composites import COMPOSITES
 from webnn_py.operators.declaration import Operator
-from webnn_py.operators.tree_ensembles import TREE_ENSEMBLE
 
 NOT_CLAIMED: Final[Mapping[str, str]] = {
     "elu": "It computes exp(x) - 1, which cancels near zero.",
@@ -21,4 +20,4 @@ def _supports(operator: Operator[..., Any]) -> tuple[MLOperandDataType, ...]:
     return () if operator.name in NOT_CLAIMED else DATA_TYPES
 
 
-CAPABILITIES: Final = Capabilities(_supports, composites=(DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM, TREE_ENSEMBLE))
+CAPABILITIES: Final = Capabilities(_supports, composites=tuple(item.operator for item in COMPOSITES.values()))
