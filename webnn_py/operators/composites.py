@@ -15,6 +15,7 @@ from typing import Any, Final
 import attrs
 
 from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.operators.classical import LINEAR_MODEL, NORMALIZER, SCORES, by_division, by_product
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.decomposing.common import Decomposition, cut, number
 from webnn_py.operators.limits import MAX_RANK, LimitsRow, limit
@@ -275,8 +276,10 @@ COMPOSITES: Final[Mapping[str, Composite]] = {
     for composite in (
         Composite(DYNAMIC_QUANTIZE, dynamically_quantized),
         Composite(DYNAMIC_QUANTIZE_LSTM, step_by_step),
+        Composite(LINEAR_MODEL, by_product, frozenset(LINEAR_MODEL.limits) - {"input", *SCORES}),
         Composite(LOOP, unrolled),
-        Composite(TREE_ENSEMBLE, by_operators, frozenset(TREE_ENSEMBLE.limits) - {"input", "output0"}),
+        Composite(NORMALIZER, by_division),
+        Composite(TREE_ENSEMBLE, by_operators, frozenset(TREE_ENSEMBLE.limits) - {"input", *SCORES}),
     )
 }
 """The composites, by Python name."""

@@ -75,7 +75,7 @@ class Pass:
         name: the name.
         after: the names of the passes that must come before it.
         targets: the targets that it is for; None for all.
-        needs: operators that a graph must have, all of them, for the pass to have work.
+        needs: operators of which a graph must have one for the pass to have work; none for any graph.
         is_required: whether the device cannot run the graph without it. Only other passes may be left out.
     """
 
@@ -87,7 +87,7 @@ class Pass:
 
     def has_work(self, operators: set[Operator[..., Any]]) -> bool:
         """Return whether the pass may have work in a graph of these operators."""
-        return self.needs <= operators
+        return not self.needs or not self.needs.isdisjoint(operators)
 
 
 @attrs.frozen(kw_only=True)
@@ -138,7 +138,7 @@ class RulePass(Pass):
     def has_work(self, operators: set[Operator[..., Any]]) -> bool:
         """Return whether all operators of one of the drawings are in the graph."""
         patterns = (pattern for rule in self.rules for pattern in rule.patterns)
-        return self.needs <= operators and any(pattern.operators <= operators for pattern in patterns)
+        return super().has_work(operators) and any(pattern.operators <= operators for pattern in patterns)
 
 
 @contextmanager
@@ -257,8 +257,13 @@ def _run(group: Sequence[Pass], graph: Any, context: PassContext, reports: list[
 
 
 def _by_nodes(group: Sequence[NodePass], graph: Graph, context: PassContext, applied: list[AppliedRule]) -> Graph:
+    operators = {node.operator for node in graph.nodes}
     made = [(one.name, one.make(graph, context)) for one in group]
-    rules = [NodeRule(_noted(name, rule.replace, applied), rule.is_for) for name, rule in made if rule is not None]
+    rules = [
+        NodeRule(_noted(name, rule.replace, applied), rule.is_for)
+        for name, rule in made
+        if rule is not None and any(map(rule.is_for, operators))
+    ]
     replace = first_of(*rules)
     return graph if replace is None else rewrite(graph, replace)
 

@@ -6,11 +6,9 @@ from typing import Any, Final
 from webnn_py.descriptors import DATA_TYPES, MLOperandDataType
 from webnn_py.device.backend import Capabilities
 from webnn_py.graph import Graph, Input
-from webnn_py.operators.composites import DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM
+from webnn_py.operators.composites import COMPOSITES
 from webnn_py.operators.declaration import Operator
-from webnn_py.operators.loops import LOOP
 from webnn_py.operators.matrix import gemm, matmul
-from webnn_py.operators.tree_ensembles import TREE_ENSEMBLE
 
 NOT_CLAIMED: Final[Mapping[str, str]] = {
     "elu": "It computes exp(x) - 1, which cancels near zero.",
@@ -50,5 +48,5 @@ def runs_loop(step: Graph, steps: int) -> bool:
 
 
 CAPABILITIES: Final = Capabilities(
-    _supports, composites=(DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM, LOOP, TREE_ENSEMBLE), runs_loop=runs_loop
+    _supports, composites=tuple(item.operator for item in COMPOSITES.values()), runs_loop=runs_loop
 )

@@ -11,6 +11,7 @@ from typing import Final
 import attrs
 import numpy as np
 
+from webnn_py.device.on_onnxruntime.lowering.classical import linear_model, normalizer
 from webnn_py.device.on_onnxruntime.lowering.scan import loop
 from webnn_py.device.on_onnxruntime.lowering.trees import tree_ensemble
 from webnn_py.device.on_onnxruntime.own_operators.quantized_lstm import decomposition as step_by_step
@@ -319,8 +320,10 @@ RULES: Final[Mapping[str, Rule]] = {**SAVED} | {
         gemm,
         hard_swish,
         integer_matmul,
+        linear_model,
         loop,
         max_pool2d,
+        normalizer,
         prelu,
         quantize_linear,
         quantized_lstm,

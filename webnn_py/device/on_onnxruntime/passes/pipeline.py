@@ -7,7 +7,7 @@ from typing import Final
 
 from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER
 from webnn_py.device.on_onnxruntime.lowering.fused_activations import fuse_activations
-from webnn_py.device.on_onnxruntime.lowering.trees import use_tree_regressors
+from webnn_py.device.on_onnxruntime.lowering.trees import decompose_doubtful_trees
 from webnn_py.device.on_onnxruntime.own_operators.quantized_lstm import QUANTIZED_LSTM
 from webnn_py.device.on_onnxruntime.passes.convolution_layout import relayout_convolution
 from webnn_py.device.on_onnxruntime.passes.dynamic_quantization import dynamic_quantizations
@@ -21,7 +21,7 @@ from webnn_py.device.on_onnxruntime.passes.scalar_ranks import give_numbers_rank
 from webnn_py.device.on_onnxruntime.passes.stacked_extremes import stacked_extremes
 from webnn_py.graph import Graph
 from webnn_py.onnx_export.node_passes import EQUAL_NODES, UNUSED_NODES
-from webnn_py.operators import conversion, convolution
+from webnn_py.operators import conversion, convolution, matrix
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE_LSTM
 from webnn_py.operators.loops import LOOP
 from webnn_py.operators.tree_ensembles import TREE_ENSEMBLE
@@ -53,7 +53,7 @@ PASSES: Final = PassManager(
         is_required=True,  # without VNNI sums of uint8 by int8 saturate
     ),
     GraphPass(
-        name="trees", run=_with_contents(use_tree_regressors), needs=frozenset({TREE_ENSEMBLE}), is_required=True
+        name="trees", run=_with_contents(decompose_doubtful_trees), needs=frozenset({TREE_ENSEMBLE}), is_required=True
     ),
     GraphPass(name="unrolled-loops", run=unroll_loops, needs=frozenset({LOOP}), is_required=True),
     NodePass(
@@ -63,7 +63,11 @@ PASSES: Final = PassManager(
     ),
     # After the recognition of dynamic quantization, which identifies the gates of quantized networks.
     GraphPass(
-        name="loops", run=_with_contents(reroll_loops), after=("dynamic-quantization",), targets=(TESTED_PROVIDER,)
+        name="loops",
+        run=_with_contents(reroll_loops),
+        after=("dynamic-quantization",),
+        targets=(TESTED_PROVIDER,),
+        needs=frozenset({matrix.gemm, matrix.matmul}),
     ),
     *FUSIONS,
     NodePass(
