@@ -32,8 +32,8 @@ SLACK = "4.0"
 class LaneWriter(AttentionWriter):
     """Writes the kernel."""
 
-    def __init__(self, plan: LanePlan, operands: AttentionOperands, end: EpilogueCode, *, is_float16: bool) -> None:
-        super().__init__(operands, end, is_float16=is_float16, is_whole=plan.shape.keys % plan.keys == 0)
+    def __init__(self, plan: LanePlan, operands: AttentionOperands, end: EpilogueCode) -> None:
+        super().__init__(operands, end, is_whole=plan.shape.keys % plan.keys == 0)
         self._plan = plan
         self._tiles = LaneTiles(plan, operands)
 
@@ -231,7 +231,7 @@ class LaneWriter(AttentionWriter):
             for key in range(self._plan.at_once)
             for line in self._masked_one(f"x{index}_{key}", index, key, [values[key] for values in of_row])
         ]
-        if self._is_rounded:
+        if self._operands.is_rounded:
             names = [f"x{index}_{key}" for index in range(self._plan.own) for key in range(self._plan.at_once)]
             lines += rounded_if_large(names, [f"worst{index}" for index in range(self._plan.own)])
         return lines

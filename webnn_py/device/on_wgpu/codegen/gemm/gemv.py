@@ -14,7 +14,6 @@ from webnn_py.device.on_wgpu.codegen.gemm.gemv_plan import MOST_ADDED, THREADS, 
 from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
 from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import bound
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
-from webnn_py.device.on_wgpu.codegen.gemm.tiled import padded_count
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH
 from webnn_py.device.on_wgpu.records.kernel import Kernel
@@ -29,7 +28,7 @@ def emit_gemv(lowering: Lowering, product: GemmProblem, epilogue: Epilogue) -> N
         end = epilogue.write(vec4s=plan.stores_vec4s)
         lowering.emit(GemvWriter(plan, end).kernel(epilogue.label))
         return
-    sums = Buffer("block", padded_count(epilogue) * 4)
+    sums = Buffer("block", epilogue.padded_count * 4)
     end = EpilogueCode([(sums, "sums", "vec4<f32>" if plan.stores_vec4s else "f32")])
     lowering.emit(GemvWriter(plan, end).kernel(f"{epilogue.label} (sums)"))
     emit_split_k_sum(lowering, epilogue, sums, 1)

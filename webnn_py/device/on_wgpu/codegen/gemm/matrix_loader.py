@@ -7,9 +7,9 @@ from math import prod
 
 import attrs
 
-from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import LoadPattern, OperandLoader, in_vec4s
+from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import LoadPattern, OperandLoader
 from webnn_py.device.on_wgpu.records.element import WIDTH
-from webnn_py.device.on_wgpu.records.layout import Layout
+from webnn_py.device.on_wgpu.records.layout import Layout, in_vec4s
 
 
 def _whole_vec4s(layout: Layout) -> bool:

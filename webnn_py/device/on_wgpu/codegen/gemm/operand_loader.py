@@ -14,8 +14,7 @@ import attrs
 
 from webnn_py.device.on_wgpu.codegen.module import Binding
 from webnn_py.device.on_wgpu.records.buffer import Buffer
-from webnn_py.device.on_wgpu.records.element import WIDTH, Element
-from webnn_py.device.on_wgpu.records.layout import Layout
+from webnn_py.device.on_wgpu.records.element import Element
 
 LoadPattern = Literal["direct", "transposed", "scalar"]
 """How an operand is loaded: by vec4s along the outer axis; by vec4s along the inner axis, transposed in 4 × 4 blocks;
@@ -118,8 +117,3 @@ def read_function(loader: OperandLoader, name: str, scalar: str, array: str) -> 
     values = ", ".join(loader.element.unpack("four"))
     wide = f"vec4<f32>({values})" if scalar == "f32" else f"vec4<{scalar}>(vec4<f32>({values}))"
     return f"fn {name}_at(i: u32) -> vec4<{scalar}> {{ let four = {array}[i]; return {wide}; }}"
-
-
-def in_vec4s(layout: Layout) -> Layout:
-    """Return a layout of whole vec4s in units of vec4s."""
-    return Layout(layout.shape, tuple(stride // WIDTH for stride in layout.strides), layout.offset // WIDTH)

@@ -20,7 +20,6 @@ from webnn_py.device.on_wgpu.codegen.gemm.tile_plan import TilePlan
 from webnn_py.device.on_wgpu.codegen.gemm.tile_search import Extent, choose_work
 from webnn_py.device.on_wgpu.codegen.gemm.tile_store import TileStore, is_long
 from webnn_py.device.on_wgpu.records.buffer import Buffer
-from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.recently_used import RecentlyUsed, Room
@@ -48,7 +47,7 @@ def emit_tiled_gemm(lowering: Lowering, product: GemmProblem, epilogue: Epilogue
             return
     is_rounded = splits == 1 and product.vec4s and epilogue.rounds_totals
     kind, byte_length = ("f16", 2) if is_rounded else ("f32", 4)
-    sums = Buffer("block", splits * padded_count(epilogue) * byte_length)
+    sums = Buffer("block", splits * epilogue.padded_count * byte_length)
     end = EpilogueCode([(sums, "sums", f"vec4<{kind}>" if product.vec4s else kind)])
     writer = TiledGemmWriter(TilePlan(product, tile, splits, accumulate), epilogue.count, end)
     lowering.emit(writer.kernel(f"{epilogue.label} (parts)"))
@@ -60,11 +59,6 @@ def without_left_out(tile: GemmTile, splits: int) -> tuple[GemmTile, int]:
     if tile.slices > 1 and not KernelVariant.GEMM_SLICES.is_on:
         tile = attrs.evolve(tile, slices=1)
     return tile, splits if splits > 1 and KernelVariant.GEMM_SPLIT_K.is_on else 1
-
-
-def padded_count(epilogue: Epilogue) -> int:
-    """Return the number of output elements, padded to whole vec4s."""
-    return -(-epilogue.count // WIDTH) * WIDTH
 
 
 class TiledGemmWriter:
