@@ -175,9 +175,6 @@ class GraphLowering(Lowering):
         views = [(node, entry_of(node).layout) for node in self._elementwise.nodes_reading(value)]
         return value in self._output_buffers or any(rule and rule(node, layout) is None for node, rule in views)
 
-    def scratch(self, descriptor: MLOperandDescriptor) -> Buffer:
-        return Buffer("block", descriptor.byte_length)
-
     def emit(self, kernel: Kernel) -> None:
         count = len(self.kernels)
         self._emit(kernel)

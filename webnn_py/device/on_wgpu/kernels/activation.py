@@ -14,7 +14,6 @@ from webnn_py.device.on_wgpu.codegen.reduction.register_rows import RegisterRows
 from webnn_py.device.on_wgpu.codegen.reduction.rows import ReductionRows
 from webnn_py.device.on_wgpu.records.element import compute_type, literal
 from webnn_py.device.on_wgpu.records.graph_queries import sign_of_zero
-from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import expression, expressions, kernels
 from webnn_py.graph import Node, Value
@@ -149,12 +148,9 @@ def _softmax_in_two(node: Node, lowering: Lowering, value: Value, rows: Reductio
 
     statistics = [StoreTarget.between(lowering, "f32", rows.outputs) for _ in range(2)]
     emit_reduction(lowering, f"{label} (sums)", [operand], rows, log_sum_exp(finish), statistics)
-    beside = rows.broadcast(Layout.dense([rows.shape[axis] for axis in rows.kept]))
-    emit_pointwise(
-        lowering,
-        label,
-        [operand, *(TensorOperand(item.buffer, item.element, beside) for item in statistics)],
-        rows.shape,
-        lambda x, top, inverse: f"exp_f32({x} - {top}) * {inverse}",
-        target,
-    )
+    beside = [TensorOperand(item.buffer, item.element, rows.of_outputs()) for item in statistics]
+
+    def compute(x: str, top: str, inverse: str) -> str:
+        return f"exp_f32({x} - {top}) * {inverse}"
+
+    emit_pointwise(lowering, label, [operand, *beside], rows.shape, compute, target)

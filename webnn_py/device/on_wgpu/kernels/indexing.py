@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import attrs
 
-from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_wgpu.codegen.data_movement import MovementKernel
 from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point
 from webnn_py.device.on_wgpu.codegen.module import declare
@@ -200,7 +199,7 @@ def scatter(lowering: Lowering, node: Node, places: ElementIndices | CoordinateI
 def last_updates(lowering: Lowering, result: Output, places: ElementIndices | CoordinateIndices) -> Buffer:
     """A table of words: for each slice of the output, the number of its last update, counted from 1; 0 for none."""
     rows = result.descriptor.element_count // places.inner
-    table = lowering.scratch(MLOperandDescriptor("uint32", (rows,)))
+    table = Buffer("block", 4 * rows)
     main, workgroups = vec4_entry_point(rows, ["o[four] = vec4<u32>();"])
     declared = declare([], [(table, "o", "vec4<u32>")])
     lowering.emit(Kernel("scatter clear", declared + main, (), (table,), workgroups))

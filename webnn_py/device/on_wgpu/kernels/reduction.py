@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from webnn_py.device.on_wgpu.codegen.reduction.combiners import (
@@ -114,14 +115,8 @@ def _arg(node: Node, lowering: Lowering, *, highest: bool) -> None:
     _reduce(node, lowering, how, [node.options["axis"]])
 
 
-@kernels(reduction.arg_max, fuses="input")
-def arg_max(node: Node, lowering: Lowering) -> None:
-    _arg(node, lowering, highest=True)
-
-
-@kernels(reduction.arg_min, fuses="input")
-def arg_min(node: Node, lowering: Lowering) -> None:
-    _arg(node, lowering, highest=False)
+kernels(reduction.arg_max, fuses="input")(partial(_arg, highest=True))
+kernels(reduction.arg_min, fuses="input")(partial(_arg, highest=False))
 
 
 @kernels(reduction.cumulative_sum)
@@ -131,7 +126,7 @@ def cumulative_sum(node: Node, lowering: Lowering) -> None:
     shape = node.operand("input").shape
     emit_scan(
         lowering,
-        f"{node.operator.spec_name} {operand.data_type}",
+        f"{node.operator.spec_name} {operand.element.data_type}",
         operand,
         ReductionRows(shape, (node.options["axis"],)),
         fold(operand.element.compute, "+", 0),

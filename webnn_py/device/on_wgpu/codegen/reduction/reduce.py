@@ -5,13 +5,12 @@ Sums are accumulated in many short chains, of at most a few hundred elements, wh
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Final
 
 import attrs
 
-from webnn_py.device.on_wgpu.codegen.entry_point import WORKGROUP
+from webnn_py.device.on_wgpu.codegen.entry_point import WORKGROUP, power_of_two
 from webnn_py.device.on_wgpu.codegen.reduction.combiners import Combiner, Item
 from webnn_py.device.on_wgpu.codegen.reduction.operands import FusedOperand, StoreTarget, TensorOperand
 from webnn_py.device.on_wgpu.codegen.reduction.rows import (
@@ -94,11 +93,6 @@ class ReductionPlan:
         return cls(vector, ReductionWorkgroup(WORKGROUP // along, along, not interleaved), length, -(-units // length))
 
 
-def power_of_two(number: float) -> int:
-    """Return the least power of two that is not below a number."""
-    return 1 << max(0, math.ceil(number) - 1).bit_length()
-
-
 def emit_reduction(
     lowering: Lowering,
     label: str,
@@ -153,8 +147,7 @@ class ReductionPass:
 
     def emit(self, targets: Sequence[StoreTarget]) -> None:
         writer, workgroup, reduction = self._writer, self._workgroup, self._reduction
-        workgroup.place(writer)
-        writer.add(f"let place = group * {workgroup.across}u + x;", f"let output = min(place, {self._outputs - 1}u);")
+        workgroup.place(writer, self._outputs)
         sets = WIDTH if self._vector == "across" else 1
         self._sets = [[writer.var(start) for start in reduction.start] for _ in range(sets)]
         self._absorb_all()
@@ -244,7 +237,8 @@ class ReductionPass:
         if target.epilogue is None:
             return []
         vector: VectorAxis = "across" if self._vector == "across" else "none"
-        return [self._writer.read_flat(term, target.epilogue.shape, vector, places) for term in target.terms]
+        shape = target.epilogue.fused.result.descriptor.shape
+        return [self._writer.read_flat(term, shape, vector, places) for term in target.terms]
 
     def _store_packed(self, results: Sequence[str], targets: Sequence[StoreTarget]) -> None:
         """Pass the workgroup's outputs to invocations that pack four each, with indices clamped to the last output."""

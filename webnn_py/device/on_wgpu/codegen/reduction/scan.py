@@ -11,16 +11,11 @@ from typing import Final
 
 import attrs
 
-from webnn_py.device.on_wgpu.codegen.entry_point import WORKGROUP
+from webnn_py.device.on_wgpu.codegen.entry_point import WORKGROUP, power_of_two
 from webnn_py.device.on_wgpu.codegen.reduction.combiners import Combiner
 from webnn_py.device.on_wgpu.codegen.reduction.operands import StoreTarget, TensorOperand
 from webnn_py.device.on_wgpu.codegen.reduction.pointwise import emit_pointwise
-from webnn_py.device.on_wgpu.codegen.reduction.reduce import (
-    INVOCATIONS,
-    ReductionPass,
-    ReductionPlan,
-    power_of_two,
-)
+from webnn_py.device.on_wgpu.codegen.reduction.reduce import INVOCATIONS, ReductionPass, ReductionPlan
 from webnn_py.device.on_wgpu.codegen.reduction.rows import ReductionRows, VectorAxis, choose_vector, is_interleaved
 from webnn_py.device.on_wgpu.codegen.reduction.workgroup import ReductionWorkgroup
 from webnn_py.device.on_wgpu.codegen.reduction.writer import KernelWriter
@@ -209,8 +204,7 @@ class ScanWriter:
         units = min(MOST_UNITS, power_of_two(vec4s / along))
         workgroup = ReductionWorkgroup(WORKGROUP // along, along, along_first=True)
         tiles = -(-vec4s // (along * units))
-        workgroup.place(writer)
-        writer.add(f"let place = group * {workgroup.across}u + x;", f"let output = min(place, {rows.outputs - 1}u);")
+        workgroup.place(writer, rows.outputs)
         (carry,) = self._begin(["output"])
         if pieces > 1:
             writer.add(f"let begin = depth * {vec4s}u;")

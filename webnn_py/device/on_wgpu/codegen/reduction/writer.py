@@ -10,7 +10,6 @@ from webnn_py.device.on_wgpu.codegen.entry_point import grid
 from webnn_py.device.on_wgpu.codegen.module import Bindings, bound_kernel
 from webnn_py.device.on_wgpu.codegen.reduction.operands import (
     KernelOperand,
-    ScalarOperand,
     StoreTarget,
     SummedOperand,
     TensorOperand,
@@ -94,8 +93,8 @@ class KernelWriter:
         if isinstance(source, TensorOperand):
             view = rows.view(source.layout)
             return lambda output, position: self.load(source, view, vector, output, position)
-        if isinstance(source, ScalarOperand):
-            return lambda _output, _position: [source.text] * (1 if vector == "none" else WIDTH)
+        if isinstance(source, str):
+            return lambda _output, _position: [source] * (1 if vector == "none" else WIDTH)
         if isinstance(source, SummedOperand):
             parts = [self.reader(part, rows, vector) for part in source.parts]
             return lambda *at: self._add_up(source.element, [read(*at) for read in parts])
