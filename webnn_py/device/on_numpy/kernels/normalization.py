@@ -15,7 +15,7 @@ from webnn_py.device.on_numpy.routines.blocks import Index, Shape, part_of
 from webnn_py.device.on_numpy.routines.float16 import NARROWING, float32, narrow
 from webnn_py.device.on_numpy.routines.rows import flat_tiles
 from webnn_py.device.on_numpy.scratch import allowance, scratch
-from webnn_py.device.on_numpy.table import Array, Kernel, kernel, product, scalar
+from webnn_py.device.on_numpy.table import Array, Kernel, kernel, scalar
 from webnn_py.graph import Node
 from webnn_py.operators import normalization
 from webnn_py.operators.casting import cast_number
@@ -114,7 +114,7 @@ class PerFeature:
     @classmethod
     def of(cls, shape: tuple[int, ...], axis: int, most: int) -> "PerFeature":
         """Return the layout, in blocks of at most ``most`` elements."""
-        outer, features, inner = product(shape[:axis]), shape[axis], product(shape[axis + 1 :])
+        outer, features, inner = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
         period = features * inner
         rows = inner > 1 and (outer < 4 or period > BLOCK // 2 or inner > LONG)
         width = min(inner, most)
@@ -225,12 +225,12 @@ class Normalizer:
         self._size = math.prod(shape[axis] for axis in reduced)
         self._epsilon = _epsilon(node)
         first, end = (reduced[0], reduced[-1] + 1) if reduced else (len(shape), len(shape))
-        self.inner = product(shape[end:])
+        self.inner = math.prod(shape[end:])
         self._permutation: list[int] | None = None
         if end - first != len(reduced) or 1 < self.inner < SHORT:
             self._permutation = [axis for axis in range(len(shape)) if axis not in reduced] + reduced
             self.inner = 1
-        self._shape = (product(shape) // (self._size * self.inner), self._size, self.inner)
+        self._shape = (math.prod(shape) // (self._size * self.inner), self._size, self.inner)
         self._in_float16 = descriptor.data_type == "float16"
         self._is_copied = self._in_float16 or self._permutation is not None
         groups: Shape = self._shape[:1]
@@ -320,7 +320,7 @@ class Normalizer:
 
     def _form(self, part: Part) -> Array:
         """Return the scratch for a part."""
-        return self._memory[: product(part.shape)].reshape(part.shape)
+        return self._memory[: math.prod(part.shape)].reshape(part.shape)
 
     def _load(self, part: Part) -> Array:
         """Return a part of the input in float32."""
