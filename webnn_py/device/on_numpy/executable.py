@@ -241,7 +241,7 @@ class NumpyGraph:
     ) -> None:
         """Place intermediates in the arena and make the list of calls."""
         bases: dict[Value, Value] = {node.results[0]: next(iter(node.inputs)) for node in views.views}
-        arena = lay_out(lifetimes([(node,) for node in nodes], bases, outputs, lambda value: value in written))
+        arena = lay_out(lifetimes(nodes, bases, outputs, written))
         memory = np.empty(arena.byte_length, np.uint8)
         self.byte_length += arena.byte_length
         self._intermediate_bytes += arena.byte_length

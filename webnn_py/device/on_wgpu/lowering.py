@@ -10,6 +10,7 @@ from typing import Final, TypeGuard
 import attrs
 
 from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.device.kernel_nodes import remembered
 from webnn_py.device.on_wgpu.codegen.attention.emit import can_emit, emit_attention
 from webnn_py.device.on_wgpu.codegen.copies import copy_kernel, is_exchanged
 from webnn_py.device.on_wgpu.codegen.elementwise import emit_elementwise
@@ -17,9 +18,8 @@ from webnn_py.device.on_wgpu.codegen.joining.runs import joined
 from webnn_py.device.on_wgpu.passes.attention_fusion import ATTENTION_FUSION, fuse_attention
 from webnn_py.device.on_wgpu.passes.computed_sides import COMPUTED_SIDES, compute_sides
 from webnn_py.device.on_wgpu.passes.elementwise_fusion import ELEMENTWISE_FUSION, fuse_elementwise
-from webnn_py.device.on_wgpu.passes.epilogue_fusion import EpilogueFusion
+from webnn_py.device.on_wgpu.passes.epilogue_fusion import take_epilogue
 from webnn_py.device.on_wgpu.passes.kernel_groups import KernelGroups
-from webnn_py.device.on_wgpu.passes.kernel_nodes import with_nodes
 from webnn_py.device.on_wgpu.records.buffer import Buffer, Place
 from webnn_py.device.on_wgpu.records.computed_side import ComputedSide
 from webnn_py.device.on_wgpu.records.element import Element
@@ -92,7 +92,6 @@ class GraphLowering(Lowering):
         self._elementwise = groups.elementwise.copy()
         self._attentions = groups.attentions
         self._sides = groups.sides
-        self._epilogues = EpilogueFusion(self._elementwise, context)
         self._done = set(groups.taken)
         self._fused: list[Node] = []  # into the kernels that are being written
         self._written: list[int] = []  # the numbers of these kernels
@@ -229,7 +228,9 @@ class GraphLowering(Lowering):
         return Buffer("constant" if source.kind == "constant" else "block", byte_length)
 
     def epilogue(self, value: Value, spare_buffers: int) -> Node | None:
-        node = self._epilogues.take(value, self._is_ready, spare_buffers) if isinstance(value, Output) else None
+        if not isinstance(value, Output):
+            return None
+        node = take_epilogue(value, self._elementwise, self._context, self._is_ready, spare_buffers)
         if node is not None:
             self._done.add(node)
             self._fused.append(node)
@@ -311,6 +312,15 @@ class GraphLowering(Lowering):
         return Buffer(
             "constant", value.descriptor.byte_length, data=value.data, identity=self._context.identity_of(value)
         )
+
+
+def with_nodes(kernels: Sequence[Kernel], nodes: Sequence[Node]) -> list[Kernel]:
+    """Return the kernels that compute some nodes, each with all of them; only the largest counts their operations."""
+    records = remembered(nodes)
+    other = tuple(attrs.evolve(node, flops=0) for node in records)
+    largest = max(kernels, key=lambda kernel: kernel.bytes_moved, default=None)
+    drawn = tuple(sorted({place for node in nodes for place in node.drawn}))
+    return [attrs.evolve(kernel, nodes=records if kernel is largest else other, drawn=drawn) for kernel in kernels]
 
 
 def lower(groups: KernelGroups, context: LoweringContext) -> KernelSequence:

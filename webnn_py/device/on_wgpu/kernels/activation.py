@@ -116,8 +116,7 @@ OWN_BUFFERS: Final = 4
 @kernels(activation.softmax, fuses="input")
 def softmax(node: Node, lowering: Lowering) -> None:
     """Exponentials less the highest element, divided by their sum."""
-    value = node.operands["input"]
-    assert isinstance(value, Value)  # noqa: S101 - for type checkers
+    value = node.value("input")
     target = StoreTarget.with_epilogue(lowering, node.results[0], OWN_BUFFERS)
     rows = ReductionRows(value.descriptor.shape, (node.options["axis"],))
     plan = RegisterRowsPlan.of(rows, lowering.features, packed=target.element.per_one > 1)

@@ -81,8 +81,6 @@ def repeated(builder: RewriteBuilder, operand: MLOperand, axis: int, size: int) 
 
 
 composite(conversion.quantize_linear)(in_blocks)
-
-
 composite(conversion.dequantize_linear)(in_blocks)
 
 

@@ -39,9 +39,7 @@ def matmul(node: Node, lowering: Lowering) -> None:
 @kernels(matrix.gemm)
 def gemm(node: Node, lowering: Lowering) -> None:
     options = node.options
-    a, b = node.operands["a"], node.operands["b"]
-    assert isinstance(a, Value)  # noqa: S101 - for type checkers
-    assert isinstance(b, Value)  # noqa: S101 - for type checkers
+    a, b = node.value("a"), node.value("b")
     left, right = matrix_layout(lowering, a), matrix_layout(lowering, b)
     left = left.permute((1, 0)) if options["a_transpose"] else left
     right = right.permute((1, 0)) if options["b_transpose"] else right

@@ -84,8 +84,7 @@ def layer_normalization(node: Node, lowering: Lowering) -> None:
 
 
 def _normalize(node: Node, lowering: Lowering, axes: Sequence[int], parameter_axes: Sequence[int]) -> None:
-    value = _given(node, "input")
-    assert value is not None  # noqa: S101 - a required operand
+    value = node.value("input")
     rows = ReductionRows(value.descriptor.shape, tuple(axes))
     scale, bias = (_parameter(lowering, _given(node, name), rows, parameter_axes) for name in ("scale", "bias"))
     target = StoreTarget.with_epilogue(lowering, node.results[0], OWN_BUFFERS)

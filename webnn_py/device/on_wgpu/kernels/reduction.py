@@ -23,15 +23,9 @@ from webnn_py.device.on_wgpu.codegen.reduction.scan import emit_scan
 from webnn_py.device.on_wgpu.records.element import literal
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import kernels
-from webnn_py.graph import Node, Value
+from webnn_py.graph import Node
 from webnn_py.operators import reduction
 from webnn_py.operators.declaration import Operator
-
-
-def _input(node: Node) -> Value:
-    value = node.operands["input"]
-    assert isinstance(value, Value)  # noqa: S101 - for type checkers
-    return value
 
 
 def _reduce(node: Node, lowering: Lowering, how: Combiner, axes: Sequence[int] | None) -> None:
@@ -41,12 +35,12 @@ def _reduce(node: Node, lowering: Lowering, how: Combiner, axes: Sequence[int] |
     own_buffers = len(how.kinds) + 1
     target = StoreTarget.with_epilogue(lowering, node.results[0], own_buffers)
     spare = lowering.features.max_storage_buffers - own_buffers - target.epilogue_buffers
-    source = read_or_fuse(lowering, _input(node), spare)
+    source = read_or_fuse(lowering, node.value("input"), spare)
     emit_reduction(lowering, label_of(node, source, target), [source], ReductionRows(shape, reduced), how, [target])
 
 
 def _kind(node: Node, lowering: Lowering) -> str:
-    return lowering.element(_input(node)).compute
+    return lowering.element(node.value("input")).compute
 
 
 COMBINERS: Mapping[Operator[..., Any], Callable[[str], Combiner]] = {
@@ -121,7 +115,7 @@ kernels(reduction.arg_min, fuses="input")(partial(_arg, highest=False))
 
 @kernels(reduction.cumulative_sum)
 def cumulative_sum(node: Node, lowering: Lowering) -> None:
-    operand = TensorOperand.of(lowering, _input(node))
+    operand = TensorOperand.of(lowering, node.value("input"))
     target = StoreTarget.of(lowering, node.results[0])
     shape = node.operand("input").shape
     emit_scan(

@@ -15,7 +15,7 @@ from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueCode, emi
 from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import bound, described
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.tile import GemmTile
-from webnn_py.device.on_wgpu.codegen.gemm.tile_loop import TileLoop
+from webnn_py.device.on_wgpu.codegen.gemm.tile_loop import tile_loop
 from webnn_py.device.on_wgpu.codegen.gemm.tile_plan import TilePlan
 from webnn_py.device.on_wgpu.codegen.gemm.tile_search import Extent, choose_work
 from webnn_py.device.on_wgpu.codegen.gemm.tile_store import TileStore, is_long
@@ -116,7 +116,7 @@ class TiledGemmWriter:
             f"let batch = number / {plan.column_tiles * plan.row_tiles}u / {plan.split_k}u;",
             f"let part = number / {plan.column_tiles * plan.row_tiles}u % {plan.split_k}u;",
             *self._begin(),
-            *TileLoop(plan).write(),
+            *tile_loop(plan),
             *TileStore(plan, self._count, self._end).write(),
         ]
         groups = plan.row_tiles * plan.column_tiles * plan.problem.batch * plan.split_k
