@@ -192,7 +192,7 @@ def test_a_look_says_that_all_is_finished_only_when_it_is(shared_gpu):
     target = shared_gpu.create_buffer(size=size, usage=STAGING)
     for _ in range(8):
         queue.submit_copy(source, target, size)
-    ticket = queue.map_for_reading(target, size)
+    ticket = queue.map(target, size)
     looks = 0
     while not queue.poll(wait=False):
         looks += 1

@@ -178,7 +178,7 @@ class WgpuBackend:
             staging = self._staging.take(whole)
             self._submit(partial(self._queue.submit_copy, storage.data, staging, whole, start))
             self._uploads.map_again()
-            ticket = self._queue.map_for_reading(staging, whole)
+            ticket = self._queue.map(staging, whole)
         except wgpu.GPUError:
             self._watch.look()
             raise

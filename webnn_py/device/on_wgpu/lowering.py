@@ -266,7 +266,9 @@ class GraphLowering(Lowering):
         """Lower every node, then copy the outputs that no kernel wrote straight into place."""
         for node in self._graph.nodes:
             entry, self._turn = entry_of(node), node
-            if not self._elementwise.has_own_kernel(node) or node in self._done or self._lower_view(node, entry):
+            if node in self._elementwise.inlined or node in self._elementwise.deferred or node in self._done:
+                continue  # it gets a kernel when its reader asks for one, if at all
+            if self._lower_view(node, entry):
                 continue
             with self._kernels_of(node):
                 self._fused[:0] = [

@@ -62,7 +62,6 @@ class Pooling:
         prepare: the operation on each element before; None for none.
         data_type: the data type to compute in.
         most_elements: the elements of scratch that the node may have.
-        is_converted: whether the images have another data type.
     """
 
     batch: int
@@ -75,7 +74,6 @@ class Pooling:
     prepare: np.ufunc | None
     data_type: str
     most_elements: int
-    is_converted: bool
 
     @classmethod
     def of(cls, node: Node, combine: np.ufunc, padding: float, prepare: np.ufunc | None = None) -> "Pooling":
@@ -98,7 +96,6 @@ class Pooling:
             prepare,
             working.name,
             min(TILE, allowance(node) // working.itemsize),
-            working.name != data_type,
         )
 
     @property

@@ -73,10 +73,6 @@ class ElementwiseGroups:
         found = {roots[reader] for reader in readers}
         return found.pop() if len(found) == 1 else "several kernels read it"
 
-    def has_own_kernel(self, node: Node) -> bool:
-        """Return whether a node gets a kernel when its turn comes, and not only when its reader asks for one."""
-        return node not in self.inlined and node not in self.deferred
-
     def is_inlined(self, value: Value) -> TypeGuard[Output]:
         """Return whether the element-wise kernel that reads a value computes it."""
         return isinstance(value, Output) and value.node in self.inlined

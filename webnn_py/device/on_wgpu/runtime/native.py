@@ -391,31 +391,20 @@ class NativeQueue:
         """Take note that the GPU has done all that was submitted before a ticket was asked for."""
         self._answered = max(self._answered, ticket.behind)
 
-    def map_for_reading(self, buffer: wgpu.GPUBuffer, byte_length: int) -> Ticket:
-        """Ask for the buffer's memory on the host's side."""
-        return self._map(buffer, byte_length, lib.WGPUMapMode_Read)
-
-    def map_for_writing(self, buffer: wgpu.GPUBuffer, byte_length: int) -> Ticket:
-        """Map a buffer for writing."""
-        return self._map(buffer, byte_length, lib.WGPUMapMode_Write)
-
-    def _map(self, buffer: wgpu.GPUBuffer, byte_length: int, mode: int) -> Ticket:
+    def map(self, buffer: wgpu.GPUBuffer, byte_length: int, *, writes: bool = False) -> Ticket:
+        """Ask for the buffer's memory on the host's side, to read or to write it."""
+        mode = lib.WGPUMapMode_Write if writes else lib.WGPUMapMode_Read
         ticket = Ticket(self._submissions)
         self._map_info.userdata1 = ticket.userdata
         with checked("map"):
             lib.wgpuBufferMapAsync(buffer._internal, mode, 0, byte_length, self._map_info[0])
         return ticket
 
-    def mapped_bytes(self, buffer: wgpu.GPUBuffer, byte_length: int) -> memoryview:
-        """Return the memory of a mapped buffer, until :meth:`unmap`."""
-        return self._mapped(lib.wgpuBufferGetConstMappedRange(buffer._internal, 0, byte_length), byte_length)
-
-    def mapped_for_writing(self, buffer: wgpu.GPUBuffer, byte_length: int) -> memoryview:
-        """Return the bytes of a buffer that is mapped for writing."""
-        return self._mapped(lib.wgpuBufferGetMappedRange(buffer._internal, 0, byte_length), byte_length)
-
     @staticmethod
-    def _mapped(pointer: Any, byte_length: int) -> memoryview:
+    def mapped_bytes(buffer: wgpu.GPUBuffer, byte_length: int, *, writes: bool = False) -> memoryview:
+        """Return the memory of a buffer that is mapped to be read or written, until :meth:`unmap`."""
+        find = lib.wgpuBufferGetMappedRange if writes else lib.wgpuBufferGetConstMappedRange
+        pointer = find(buffer._internal, 0, byte_length)
         if pointer == ffi.NULL:
             raise MemoryError("the staging buffer has no memory on the host")
         return memoryview(ffi.buffer(pointer, byte_length))

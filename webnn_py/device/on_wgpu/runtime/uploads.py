@@ -168,7 +168,8 @@ class UploadRing:
         buffer.destroy()
 
     def _map(self, buffer: wgpu.GPUBuffer) -> None:
-        self.keep(MappedSlice(buffer, np.frombuffer(self._queue.mapped_for_writing(buffer, buffer.size), np.uint8)))
+        memory = self._queue.mapped_bytes(buffer, buffer.size, writes=True)
+        self.keep(MappedSlice(buffer, np.frombuffer(memory, np.uint8)))
 
     def _collect(self) -> None:
         """Take back what the GPU has copied."""
@@ -201,7 +202,7 @@ class UploadRing:
         while self._submitted:
             buffer = self._submitted.pop()
             try:
-                self._on_the_way.append((self._queue.map_for_writing(buffer, buffer.size), buffer))
+                self._on_the_way.append((self._queue.map(buffer, buffer.size, writes=True), buffer))
             except wgpu.GPUError:  # the device is lost, which others tell
                 self._drop(buffer)
 

@@ -244,7 +244,7 @@ class TileWriter(AttentionWriter):
         for index, term in enumerate(self._operands.terms):
             if isinstance(term, str):
                 shared[index] = [term] * WIDTH
-            elif term.is_same_for_rows:
+            elif term.rows.is_single:  # all rows of a batch share the same elements
                 loads, shared[index] = term.loads(self._bindings.name(term.buffer, term.kind), f"x{index}", "0u")
                 lines += loads
         for row in range(self._tile.each):

@@ -107,11 +107,6 @@ class ScoreTerm:
         """The element type of the binding."""
         return self.element.vec4 if self.has_vec4s else self.element.one
 
-    @property
-    def is_same_for_rows(self) -> bool:
-        """True if all rows of a batch share the same elements."""
-        return self.rows.is_single
-
     def loads(self, array: str, variable: str, row: str, key: str = "key") -> tuple[list[str], list[str]]:
         """Return the loads of four keys from ``key`` on, and expressions for their elements."""
         base = f"{self.batches.index('batch')} + {self.rows.index(f'({row})')}"

@@ -85,11 +85,6 @@ def described(loader: OperandLoader) -> Hashable:
     return kind, *(getattr(loader, field.name) for field in fields)
 
 
-def binding_kind(loader: OperandLoader) -> str:
-    """Return the element type of an operand's binding."""
-    return loader.element.one if loader.pattern == "scalar" else loader.element.vec4
-
-
 def bound(sides: Mapping[str, OperandLoader], scalar: str) -> tuple[list[Binding], list[str]]:
     """Return the bindings of a kernel's operands, each buffer once per element type, and the functions that load."""
     arrays: dict[tuple[Buffer, str], str] = {}
@@ -101,7 +96,8 @@ def bound(sides: Mapping[str, OperandLoader], scalar: str) -> tuple[list[Binding
             own += computed[0]
             functions.append(computed[1])
             continue
-        array = arrays.setdefault((side.buffer, binding_kind(side)), name)
+        kind = side.element.one if side.pattern == "scalar" else side.element.vec4
+        array = arrays.setdefault((side.buffer, kind), name)
         functions.append(side.functions(name, scalar, array))
     return [*((buffer, name, kind) for (buffer, kind), name in arrays.items()), *own], functions
 
