@@ -21,13 +21,12 @@ from webnn_py.device.on_wgpu.passes.elementwise_fusion import ELEMENTWISE_FUSION
 from webnn_py.device.on_wgpu.passes.epilogue_fusion import take_epilogue
 from webnn_py.device.on_wgpu.passes.kernel_groups import KernelGroups
 from webnn_py.device.on_wgpu.records.buffer import Buffer, Place
-from webnn_py.device.on_wgpu.records.computed_side import ComputedSide
 from webnn_py.device.on_wgpu.records.element import Element
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.layout import Layout, dense_strides
+from webnn_py.device.on_wgpu.records.left_to_readers import ComputedSide, PartialSums
 from webnn_py.device.on_wgpu.records.lowering import Lowering
-from webnn_py.device.on_wgpu.records.partial_sums import PartialSums
 from webnn_py.device.on_wgpu.records.table import WgslEntry, entry_of
 from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.device.shared_constants import Identity

@@ -175,31 +175,23 @@ def softmax(node: Node) -> Kernel:
     """Make the kernel, which sees its input as [outer, axis, inner] and takes it in blocks of whole rows."""
     shape, axis = node.outputs[0].shape, node.options["axis"]
     form = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
-    if node.outputs[0].data_type == "float16":
-        return softmax_in_float16(form, min(BLOCK_BYTES // 8, allowance(node) // (4 + NARROWING)))
-    blocks = list(softmax_blocks(form, BLOCK_BYTES // 8))
-
-    def run(input: Array, output: Array) -> None:
-        x, y = input.reshape(form), output.reshape(form)
-        for block in blocks:
-            stable_softmax(x[block], y[block])
-
-    return run
-
-
-def softmax_in_float16(form: Form, limit: int) -> Kernel:
-    """Make the kernel for float16, which computes on blocks of at most ``limit`` float32 elements."""
-    if form[1] * min(SHORTEST_RUN, form[2]) > limit:
-        return softmax_in_pieces(form, limit)
+    limit, in_float16 = BLOCK_BYTES // 8, node.outputs[0].data_type == "float16"
+    if in_float16:
+        limit = min(limit, allowance(node) // (4 + NARROWING))
+        if form[1] * min(SHORTEST_RUN, form[2]) > limit:
+            return softmax_in_pieces(form, limit)
     blocks = list(softmax_blocks(form, limit))
-    memory = scratch(limit)
+    memory = scratch(limit if in_float16 else 0)
 
     def run(input: Array, output: Array) -> None:
         x, y = input.reshape(form), output.reshape(form)
         for block in blocks:
-            wide = widened(x[block], memory)
-            stable_softmax(wide, wide)
-            narrow(wide, y[block])
+            if in_float16:
+                wide = widened(x[block], memory)
+                stable_softmax(wide, wide)
+                narrow(wide, y[block])
+            else:
+                stable_softmax(x[block], y[block])
 
     return run
 

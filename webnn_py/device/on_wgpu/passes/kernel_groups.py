@@ -11,10 +11,10 @@ import attrs
 
 from webnn_py.device.on_wgpu.records.attention import Attention
 from webnn_py.device.on_wgpu.records.buffer import Buffer
-from webnn_py.device.on_wgpu.records.computed_side import ComputedSide
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.graph_queries import nodes_within
 from webnn_py.device.on_wgpu.records.layout import Layout
+from webnn_py.device.on_wgpu.records.left_to_readers import ComputedSide
 from webnn_py.device.on_wgpu.records.table import entry_of
 from webnn_py.graph import Graph, Node, Output, Value
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Protocol, TypeGuard
 
 from webnn_py.device.on_wgpu.records.buffer import Buffer, Place
-from webnn_py.device.on_wgpu.records.computed_side import ComputedSide
 from webnn_py.device.on_wgpu.records.element import Element
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.layout import Layout
-from webnn_py.device.on_wgpu.records.partial_sums import PartialSums
+from webnn_py.device.on_wgpu.records.left_to_readers import ComputedSide, PartialSums
 from webnn_py.graph import Node, Output, Value
 
 

@@ -17,9 +17,8 @@ from webnn_py.device.on_wgpu.codegen.attention.kernel import (
     normalization_factor,
     rounded_if_large,
 )
-from webnn_py.device.on_wgpu.codegen.attention.lane_tiles import LaneTiles
 from webnn_py.device.on_wgpu.codegen.attention.lanes import LanePlan
-from webnn_py.device.on_wgpu.codegen.attention.operands import AttentionOperands
+from webnn_py.device.on_wgpu.codegen.attention.operands import AttentionMatrix, AttentionOperands
 from webnn_py.device.on_wgpu.codegen.entry_point import workgroup_entry_point
 from webnn_py.device.on_wgpu.codegen.epilogue import EpilogueCode
 from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH
@@ -35,7 +34,6 @@ class LaneWriter(AttentionWriter):
     def __init__(self, plan: LanePlan, operands: AttentionOperands, end: EpilogueCode) -> None:
         super().__init__(operands, end, is_whole=plan.shape.keys % plan.keys == 0)
         self._plan = plan
-        self._tiles = LaneTiles(plan, operands)
 
     def kernel(self, label: str) -> Kernel:
         plan = self._plan
@@ -76,10 +74,10 @@ class LaneWriter(AttentionWriter):
             *(f"var l{index} = 0.0;" for index in range(plan.own)),
             *(f"var {name} = vec4<f32>();" for name in self._sums()),
             *(f"var worst{index} = 0u;" for index in range(plan.own)),
-            *self._tiles.prologue(each),
+            *self._begin_tiles(each),
             f"for (var step = part * {each}u; step < end; step++) {{",
             f"  let first = step * {plan.keys}u;",
-            *(f"  {line}" for line in ([] if plan.is_direct else self._tiles.stage())),
+            *(f"  {line}" for line in ([] if plan.is_direct else self._stage())),
             f"  for (var of_slice = 0u; of_slice < {plan.keys // plan.slices}u; of_slice += {plan.at_once}u) {{",
             f"    let at = slice * {plan.keys // plan.slices}u + of_slice;",
             "    let key = first + at;",
@@ -138,6 +136,63 @@ class LaneWriter(AttentionWriter):
                 for part in range(plan.each_depth)
             ]
         return lines
+
+    # --- staging of tiles of keys and values in workgroup memory ----------------------------------------------
+
+    def _sides(self) -> list[tuple[str, int, AttentionMatrix, int]]:
+        """Return, for keys and values: name, offset in workgroup memory, operand, and vec4s per row."""
+        plan, operands = self._plan, self._operands
+        values = plan.keys * plan.depth
+        return [("k", 0, operands.keys, plan.depth), ("v", values, operands.values, plan.columns)]
+
+    def _items(self) -> list[str]:
+        """Declare the indices of an invocation's vec4s of a tile, and their registers."""
+        plan, lines = self._plan, []
+        for name, _, side, size in self._sides():
+            count = plan.keys * size
+            for turn in range(-(-count // plan.threads)):
+                lines.append(f"let {name}_item{turn} = min(t + {turn * plan.threads}u, {count - 1}u);")
+                lines.append(f"var {name}_next{turn}: {side.element.vec4};")
+        return lines
+
+    def _load_tile(self, step: str) -> list[str]:
+        """Load a tile of keys and values into registers."""
+        plan, lines = self._plan, []
+        for name, _, side, size in self._sides():
+            for turn in range(-(-plan.keys * size // plan.threads)):
+                item = f"{name}_item{turn}"
+                row = f"{step} * {plan.keys}u + {item} / {size}u"
+                bounded = row if self._is_whole else f"min({row}, {plan.shape.keys - 1}u)"
+                place = f"{name}_base + {side.row(bounded)} + {item} % {size}u"
+                lines.append(f"{name}_next{turn} = {name}_at({place});")
+        return lines
+
+    def _begin_tiles(self, each: int) -> list[str]:
+        """Return the statements before the loop over the tiles of a part."""
+        if self._plan.is_direct:
+            return []
+        if not self._plan.is_ahead:
+            return self._items()
+        first = f"part * {each}u"
+        return [*self._items(), f"if ({first} < end) {{", *self._load_tile(f"({first})"), "}"]
+
+    def _store_tile(self) -> list[str]:
+        """Store the loaded tile in workgroup memory."""
+        plan, lines = self._plan, []
+        for name, base, _, size in self._sides():
+            for turn in range(-(-plan.keys * size // plan.threads)):
+                item, value = f"{name}_item{turn}", f"{name}_wide({name}_next{turn})"
+                if name == "v" and not self._is_whole:
+                    value = f"select(vec4<f32>(), {value}, first + {item} / {size}u < {plan.shape.keys}u)"
+                lines.append(f"brought[{base}u + {item}] = {value};")
+        return lines
+
+    def _stage(self) -> list[str]:
+        """Stage a tile of keys and values, and prefetch the next one if the plan says so."""
+        begin = ["workgroupBarrier();", *self._store_tile(), "workgroupBarrier();"]
+        if not self._plan.is_ahead:
+            return [*self._load_tile("step"), *begin]
+        return [*begin, "if (step + 1u < end) {", *self._load_tile("(step + 1u)"), "}"]
 
     # --- scores ----------------------------------------------------------------------------------------------
 

@@ -13,8 +13,8 @@ from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import Element
 from webnn_py.device.on_wgpu.records.graph_queries import constant_scalar
 from webnn_py.device.on_wgpu.records.layout import Layout
+from webnn_py.device.on_wgpu.records.left_to_readers import PartialSums
 from webnn_py.device.on_wgpu.records.lowering import Lowering
-from webnn_py.device.on_wgpu.records.partial_sums import PartialSums
 from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.graph import Node, Output, Value
 

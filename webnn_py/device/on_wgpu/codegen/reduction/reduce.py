@@ -226,10 +226,12 @@ class ReductionPass:
         for number, target in enumerate(targets):
             values = writer.stored(target, [result[number] for result in results], self._terms(target, ["place"]))
             if self._vector == "across":
-                writer.add(f"{writer.writes(target, target.element.vec4)}[{at}] = {target.element.pack(values)};")
+                writer.add(
+                    f"{writer.writes.name(target.buffer, target.element.vec4)}[{at}] = {target.element.pack(values)};"
+                )
             else:
                 value = store_expression(target.element, values[0])
-                writer.add(f"{writer.writes(target, target.element.one)}[{at}] = {value};")
+                writer.add(f"{writer.writes.name(target.buffer, target.element.one)}[{at}] = {value};")
         writer.add("}")
 
     def _terms(self, target: StoreTarget, places: Sequence[str]) -> list[list[str]]:
@@ -253,4 +255,6 @@ class ReductionPass:
             places = [f"min(four * {WIDTH}u + {component}u, {self._outputs - 1}u)" for component in range(WIDTH)]
             values = [f"{array}[t * {WIDTH}u + {component}u]" for component in range(WIDTH)]
             values = writer.stored(target, values, self._terms(target, places))
-            writer.add(f"{writer.writes(target, target.element.vec4)}[four] = {target.element.pack(values)};", "}")
+            writer.add(
+                f"{writer.writes.name(target.buffer, target.element.vec4)}[four] = {target.element.pack(values)};", "}"
+            )

@@ -163,7 +163,7 @@ class ScanWriter:
         writer = self._writer
         if self._carries is None:
             return [writer.var(f"{self._kind}(0)", "carry") for _ in outputs]
-        buffer = writer.reads(self._carries, self._kind)
+        buffer = writer.reads.name(self._carries.buffer, self._kind)
         return [writer.var(f"{buffer}[depth * {self._rows.outputs}u + {output}]", "carry") for output in outputs]
 
     # --- interleaved rows -----------------------------------------------------------------------------------
