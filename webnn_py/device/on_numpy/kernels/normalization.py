@@ -6,7 +6,7 @@ rounded once, at the end.
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import attrs
 import numpy as np
@@ -150,20 +150,13 @@ def instance_normalization(node: Node) -> Kernel:
     shape = node.outputs[0].shape
     normalizer = Normalizer(node, (height, width))
 
-    def lay_out(parameter: Array | None) -> Array | None:
+    def lay_out(parameter: Array) -> Array:
         """Return a parameter that broadcasts along the channels: the innermost axis, or one for each group."""
-        if parameter is None:
-            return None
         if normalizer.inner > 1:
             return in_float32_if_small(parameter).reshape(1, 1, shape[channels])
         return np.broadcast_to(float32(parameter), (shape[batch], shape[channels])).reshape(-1, 1)
 
-    def run(*arrays: Array) -> None:
-        given = _named(node, arrays)
-        scale, bias = lay_out(given.get("scale")), lay_out(given.get("bias"))
-        normalizer.run(given["input"], given["output"], group_scale=scale, bias=bias)
-
-    return run
+    return _normalizing(node, normalizer, lay_out, "group_scale")
 
 
 @kernel(normalization.layer_normalization, work=_work)
@@ -173,14 +166,22 @@ def layer_normalization(node: Node) -> Kernel:
     normalizer = Normalizer(node, axes)
     places = (1, -1, 1) if normalizer.inner > 1 else (1, -1)
 
-    def lay_out(parameter: Array | None) -> Array | None:
+    def lay_out(parameter: Array) -> Array:
         """Return a parameter that broadcasts with the normalized axes, which are in ascending order there."""
-        return None if parameter is None else in_float32_if_small(parameter).transpose(ascending).reshape(places)
+        return in_float32_if_small(parameter).transpose(ascending).reshape(places)
+
+    return _normalizing(node, normalizer, lay_out, "scale")
+
+
+def _normalizing(node: Node, normalizer: "Normalizer", lay_out: Callable[[Array], Array], scale: str) -> Kernel:
+    """Make a kernel that lays out its parameters; ``scale`` is the name that the normalizer has for the scale."""
 
     def run(*arrays: Array) -> None:
         given = _named(node, arrays)
-        scale, bias = lay_out(given.get("scale")), lay_out(given.get("bias"))
-        normalizer.run(given["input"], given["output"], scale=scale, bias=bias)
+        parameters = {
+            name: lay_out(given[operand]) for operand, name in (("scale", scale), ("bias", "bias")) if operand in given
+        }
+        normalizer.run(given["input"], given["output"], **parameters)
 
     return run
 

@@ -10,7 +10,6 @@ import attrs
 from webnn_py.device.on_wgpu.codegen.bound_operands import BoundOperands
 from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point, vec4_indices
 from webnn_py.device.on_wgpu.codegen.module import bound_kernel
-from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.graph_queries import nodes_within
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import entry_of
@@ -109,10 +108,10 @@ def emit_elementwise(lowering: Lowering, node: Node) -> None:
     output = lowering.element(fused.result)
     operands = BoundOperands(lowering)
     loads = [operands.load(leaf, descriptor.shape, vec4_indices(descriptor.element_count)) for leaf in fused.leaves]
-    calls = [f"compute({', '.join(scalars[component] for _, scalars in loads)})" for component in range(WIDTH)]
+    calls = [f"compute({', '.join(elements)})" for elements in zip(*loads, strict=True)]
     target = lowering.target(fused.result)
-    prepare = dict.fromkeys(line for lines, _ in loads for line in lines)
-    main, workgroups = vec4_entry_point(descriptor.element_count, [*prepare, f"o[four] = {output.pack(calls)};"])
+    statements = [*operands.statements, f"o[four] = {output.pack(calls)};"]
+    main, workgroups = vec4_entry_point(descriptor.element_count, statements)
     writes = [(target, "o", output.vec4)]
     parts = [fused.function("compute"), main]
     lowering.emit(bound_kernel(fused.label, operands.bindings, writes, parts, workgroups))

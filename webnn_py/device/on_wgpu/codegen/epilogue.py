@@ -117,13 +117,9 @@ class Epilogue:
         result = element.narrow(self._combine("total", *terms), is_stored=is_rounded_later)
         if self._fused is not None:
             result = f"chain({', '.join([result, *others])})"
-        calls = [
-            f"compute({', '.join([total, *(scalars[component] for _, scalars in loads)])})"
-            for component, total in enumerate(
-                [f"totals.{component}" for component in COMPONENTS] if vec4s else ["total"]
-            )
-        ]
-        prepare = "".join(dict.fromkeys(f"  {line}\n" for lines, _ in loads for line in lines))
+        totals = [f"totals.{component}" for component in COMPONENTS] if vec4s else ["total"]
+        calls = [f"compute({', '.join(elements)})" for elements in zip(totals, *loads, strict=True)]
+        prepare = "".join(f"  {line}\n" for line in operands.statements)
         text = "\n".join(
             [
                 *([] if self._fused is None else [self._fused.function("chain")]),

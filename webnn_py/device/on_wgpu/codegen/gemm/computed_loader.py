@@ -34,10 +34,8 @@ class ComputedLoader(MatrixLoader):
         is_single = self.pattern == "scalar"
         indices = ["i"] if is_single else vec4_indices(WIDTH)
         loads = [operands.load(leaf, shape, indices) for leaf in function.leaves]
-        prepare = list(dict.fromkeys(line for lines, _ in loads for line in lines))
-        calls = [
-            f"{name}_of({', '.join(scalars[component] for _, scalars in loads)})" for component in range(len(indices))
-        ]
+        prepare = list(operands.statements)
+        calls = [f"{name}_of({', '.join(elements)})" for elements in zip(*loads, strict=True)]
         if is_single:
             head, result, kind = "i: u32", calls[0], scalar
         else:

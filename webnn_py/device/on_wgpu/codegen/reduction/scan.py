@@ -72,13 +72,14 @@ def emit_scan(
     vector: VectorAxis = "across" if interleaved and view.vec4s("across") else "none"
     if not interleaved and view.vec4s("along"):
         vector = "along"
-    if target.element.per_one > 1 and vector == "none":
-        between = StoreTarget.between(lowering, target.element.compute, rows.outputs * rows.count)
-        ScanWriter(lowering, label, operand, rows, vector, written, exclusive=exclusive).write(total, between)
-        whole = between.operand(rows.shape)
-        emit_pointwise(lowering, f"{label} (rounding)", [whole], rows.shape, lambda value: value, target)
+    writer = ScanWriter(lowering, label, operand, rows, vector, written, exclusive=exclusive)
+    if target.element.per_one == 1 or vector != "none":
+        writer.write(total, target)
         return
-    ScanWriter(lowering, label, operand, rows, vector, written, exclusive=exclusive).write(total, target)
+    between = StoreTarget.between(lowering, target.element.compute, rows.outputs * rows.count)
+    writer.write(total, between)
+    whole = between.operand(rows.shape)
+    emit_pointwise(lowering, f"{label} (rounding)", [whole], rows.shape, lambda value: value, target)
 
 
 def _flip(layout: Layout, axis: int) -> Layout:
