@@ -45,13 +45,13 @@ class LoweringContext(PassContext):
     Attributes:
         known: where values are that were computed before.
         identity_of: returns the identity of a constant.
-        begin: called with each kernel that runs with the graph, so that it may begin to compile it.
+        begin: called with each kernel that runs with the graph, which may begin to compile it.
         joins: whether small kernels are joined.
     """
 
     known: Mapping[Value, Buffer] = attrs.field(factory=dict)
     identity_of: Callable[[Value], Identity | None] = lambda _value: None
-    begin: Callable[[Sequence[Kernel]], object] = lambda _kernels: None
+    begin: Callable[[Kernel], object] = lambda _kernel: None
     joins: bool = True
 
 
@@ -184,7 +184,7 @@ class GraphLowering(Lowering):
             self.prologue.append(kernel)  # not all of these are needed
             return
         self.kernels.append(kernel)
-        self._context.begin([kernel])
+        self._context.begin(kernel)
 
     def _copy(self, place: Place, target: Buffer, value: Value, descriptor: MLOperandDescriptor) -> None:
         """Copy a value; a picture shows it as a part of what makes the value or, of an input, of what reads it."""

@@ -93,12 +93,8 @@ def leaky_relu(node: Node, x: str) -> str:
 def prelu(node: Node, x: str, slope: str) -> str:
     kind = compute_type(node.outputs[0].data_type)
     if kind == "f32":
-        sloping = (
-            f"zero_times({negative(x)})"
-            if sign_of_zero(node.operands["slope"]) is not None
-            else f"{slope} * {negative(x)}"
-        )
-        return f"{positive(x)} + {sloping}"
+        has_slope = sign_of_zero(node.value("slope")) is None
+        return f"{positive(x)} + {f'{slope} * {negative(x)}' if has_slope else f'zero_times({negative(x)})'}"
     zero = literal(0, kind)
     return f"{extreme('max', kind, x, zero)} + {slope} * {extreme('min', kind, x, zero)}"
 

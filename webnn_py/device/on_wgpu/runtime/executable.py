@@ -116,18 +116,17 @@ class WgpuGraph:
         if fold:
             resources.constants.enter(self._shared)
 
-    def _take_written(self, kernels: Sequence[Kernel]) -> None:
-        """Begin to compile kernels as soon as they are written; small ones are held back while they may be joined."""
+    def _take_written(self, kernel: Kernel) -> None:
+        """Begin to compile a kernel as soon as it is written; small ones are held back while they may be joined."""
         if self._queue.ending.done():
             raise EndedError
-        for kernel in kernels:
-            if self._keeps and may_be_joined(kernel):
-                self._held.append(kernel)
-                continue
-            if len(self._held) < LEAST_STEPS:
-                self._begin_compiling(self._held)
-            self._held.clear()
-            self._begin_compiling([kernel])
+        if self._keeps and may_be_joined(kernel):
+            self._held.append(kernel)
+            return
+        if len(self._held) < LEAST_STEPS:
+            self._begin_compiling(self._held)
+        self._held.clear()
+        self._begin_compiling([kernel])
 
     def _begin_compiling(self, kernels: Sequence[Kernel]) -> None:
         for kernel, compiling in zip(kernels, self._pipelines.begin(kernels), strict=True):

@@ -268,14 +268,6 @@ class NativeQueue:
             piece = min(2 * piece, MOST_COLLECTED)
         self._launches = waiting
 
-    def finished(self, launches: Sequence[Launch]) -> Any:
-        """Return a command buffer of launches, as a raw handle.
-
-        Raises:
-            wgpu.GPUError: they cannot be encoded.
-        """
-        return self._encoded("dispatch", launches)
-
     @staticmethod
     def give_up(finished: Iterable[Any]) -> None:
         """Let go of command buffers."""
@@ -337,7 +329,7 @@ class NativeQueue:
         """
         commands = [*finished]
         try:
-            commands.insert(0, self._encoded(what, launches, copy))
+            commands.insert(0, self.encoded(what, launches, copy))
             self._submissions += 1
             self._has_fills = False
             with checked("submit"):
@@ -345,7 +337,12 @@ class NativeQueue:
         finally:
             self.give_up(commands)
 
-    def _encoded(self, what: str, launches: Sequence[Command], copy: BufferCopy | None = None) -> Any:
+    def encoded(self, what: str, launches: Sequence[Command], copy: BufferCopy | None = None) -> Any:
+        """Return a command buffer of launches and a copy behind them, as a raw handle.
+
+        Raises:
+            wgpu.GPUError: they cannot be encoded.
+        """
         encoder = commands = ffi.NULL
         try:
             with checked(what):

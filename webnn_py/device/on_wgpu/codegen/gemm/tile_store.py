@@ -32,7 +32,7 @@ def is_long(end: EpilogueCode) -> bool:
 
 
 class TileStore:
-    """Writes the statements after the loop; for arguments, see :class:`.TiledGemmWriter`."""
+    """Writes the statements after the loop; for arguments, see :func:`.tiled_kernel`."""
 
     def __init__(self, plan: TilePlan, count: int, end: EpilogueCode) -> None:
         self._plan = plan
