@@ -210,6 +210,23 @@ PAUSE_SHARE = 0.02
 """Seconds between two looks for an answer, and how much of the time that it has taken they may add."""
 
 
+def encode_pass(encoder: Any, descriptor: Any, launches: Iterable[Launch]) -> None:
+    """Add launches as one pass to a command encoder, a raw handle."""
+    compute = lib.wgpuCommandEncoderBeginComputePass(encoder, descriptor)
+    set_pipeline = lib.wgpuComputePassEncoderSetPipeline
+    set_bind_group = lib.wgpuComputePassEncoderSetBindGroup
+    dispatch = lib.wgpuComputePassEncoderDispatchWorkgroups
+    last = None
+    for pipeline, group, x, y, z, _owner in launches:
+        if pipeline is not last:
+            set_pipeline(compute, pipeline)
+            last = pipeline
+        set_bind_group(compute, 0, group, 0, ffi.NULL)
+        dispatch(compute, x, y, z)
+    lib.wgpuComputePassEncoderEnd(compute)
+    lib.wgpuComputePassEncoderRelease(compute)
+
+
 class NativeQueue:
     """A device's queue, through the raw functions.
 
@@ -364,25 +381,10 @@ class NativeQueue:
     def _encode_launches(self, encoder: Any, launches: Sequence[Command]) -> None:
         for kind, commands in groupby(launches, type):
             if kind is tuple:
-                self._encode_pass(encoder, cast("Iterable[Launch]", commands))
+                encode_pass(encoder, self._pass_descriptor, cast("Iterable[Launch]", commands))
             else:
                 for command in cast("Iterable[Encodes]", commands):
                     command.encode(encoder)
-
-    def _encode_pass(self, encoder: Any, launches: Iterable[Launch]) -> None:
-        compute = lib.wgpuCommandEncoderBeginComputePass(encoder, self._pass_descriptor)
-        set_pipeline = lib.wgpuComputePassEncoderSetPipeline
-        set_bind_group = lib.wgpuComputePassEncoderSetBindGroup
-        dispatch = lib.wgpuComputePassEncoderDispatchWorkgroups
-        last = None
-        for pipeline, group, x, y, z, _owner in launches:
-            if pipeline is not last:
-                set_pipeline(compute, pipeline)
-                last = pipeline
-            set_bind_group(compute, 0, group, 0, ffi.NULL)
-            dispatch(compute, x, y, z)
-        lib.wgpuComputePassEncoderEnd(compute)
-        lib.wgpuComputePassEncoderRelease(compute)
 
     def answered(self, ticket: Ticket) -> None:
         """Take note that the GPU has done all that was submitted before a ticket was asked for."""

@@ -139,16 +139,15 @@ class LaneWriter(AttentionWriter):
 
     # --- staging of tiles of keys and values in workgroup memory ----------------------------------------------
 
-    def _sides(self) -> list[tuple[str, int, AttentionMatrix, int]]:
-        """Return, for keys and values: name, offset in workgroup memory, operand, and vec4s per row."""
+    def _sides(self) -> dict[str, tuple[int, AttentionMatrix, int]]:
+        """Return, for keys and values by name: offset in workgroup memory, operand, and vec4s per row."""
         plan, operands = self._plan, self._operands
-        values = plan.keys * plan.depth
-        return [("k", 0, operands.keys, plan.depth), ("v", values, operands.values, plan.columns)]
+        return {"k": (0, operands.keys, plan.depth), "v": (plan.keys * plan.depth, operands.values, plan.columns)}
 
     def _items(self) -> list[str]:
         """Declare the indices of an invocation's vec4s of a tile, and their registers."""
         plan, lines = self._plan, []
-        for name, _, side, size in self._sides():
+        for name, (_, side, size) in self._sides().items():
             count = plan.keys * size
             for turn in range(-(-count // plan.threads)):
                 lines.append(f"let {name}_item{turn} = min(t + {turn * plan.threads}u, {count - 1}u);")
@@ -158,7 +157,7 @@ class LaneWriter(AttentionWriter):
     def _load_tile(self, step: str) -> list[str]:
         """Load a tile of keys and values into registers."""
         plan, lines = self._plan, []
-        for name, _, side, size in self._sides():
+        for name, (_, side, size) in self._sides().items():
             for turn in range(-(-plan.keys * size // plan.threads)):
                 item = f"{name}_item{turn}"
                 row = f"{step} * {plan.keys}u + {item} / {size}u"
@@ -179,7 +178,7 @@ class LaneWriter(AttentionWriter):
     def _store_tile(self) -> list[str]:
         """Store the loaded tile in workgroup memory."""
         plan, lines = self._plan, []
-        for name, base, _, size in self._sides():
+        for name, (base, _, size) in self._sides().items():
             for turn in range(-(-plan.keys * size // plan.threads)):
                 item, value = f"{name}_item{turn}", f"{name}_wide({name}_next{turn})"
                 if name == "v" and not self._is_whole:
@@ -215,28 +214,22 @@ class LaneWriter(AttentionWriter):
                 lines.append(f"let s{row}_{key} = {total};")
         return [*lines, *self._exchange()]
 
-    def _sizes(self, name: str) -> tuple[int, int]:
-        """Return the vec4s of a key or value, and how many of them a lane has."""
-        plan = self._plan
-        return (plan.depth, plan.each_depth) if name == "k" else (plan.columns, plan.each_columns)
-
     def _fetch(self, name: str, key: int) -> list[str]:
         """Load the lane's vec4s of a key or value from its buffer."""
-        plan, side = self._plan, self._operands.keys if name == "k" else self._operands.values
+        plan, (_, side, size) = self._plan, self._sides()[name]
         row = f"key + {key}u" if self._is_whole else f"min(key + {key}u, {plan.shape.keys - 1}u)"
         lines = [f"let {name}_place{key} = {name}_base + {side.row(row)} + lane;"]
         lines += [
             f"let {name}_next{key}_{part} = {name}_at({name}_place{key} + {part * plan.lanes}u);"
-            for part in range(self._sizes(name)[1])
+            for part in range(size // plan.lanes)
         ]
         return lines
 
     def _read(self, name: str, key: int) -> list[str]:
         """Name the lane's vec4s of a key or value."""
         plan, lines = self._plan, []
-        size, count = self._sizes(name)
-        base = 0 if name == "k" else plan.keys * plan.depth
-        for part in range(count):
+        base, _, size = self._sides()[name]
+        for part in range(size // plan.lanes):
             value = f"brought[{base}u + (at + {key}u) * {size}u + lane + {part * plan.lanes}u]"
             if plan.is_direct:
                 value = f"{name}_wide({name}_next{key}_{part})"

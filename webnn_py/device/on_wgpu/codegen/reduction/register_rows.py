@@ -113,7 +113,8 @@ class RegisterRows:
         """
         result = []
         for number, units in enumerate(zip(*grids, strict=True)):
-            values = [compute(self._set(component), *items) for component, items in enumerate(zip(*units, strict=True))]
+            components = enumerate(zip(*units, strict=True))
+            values = [compute(index if self._vector == "across" else 0, *items) for index, items in components]
             if zero_beyond and number == len(self._units) - 1 and not self._last_is_sure:
                 inside = f"{self._beyond} < {self._units_of_row}u"
                 values = [f"select(0.0, {value}, {inside})" for value in values]
@@ -155,6 +156,3 @@ class RegisterRows:
             if conditions:
                 writer.add("}")
         writer.emit(self._workgroup.size, groups)
-
-    def _set(self, component: int) -> int:
-        return component if self._vector == "across" else 0
