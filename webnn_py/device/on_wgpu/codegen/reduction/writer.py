@@ -48,22 +48,18 @@ class KernelWriter:
         """Append statements."""
         self.lines.extend(lines)
 
-    def name(self, stem: str = "v") -> str:
-        """Return an unused name."""
-        self._names += 1
-        return f"{stem}{self._names}"
-
     def let(self, expression: str, stem: str = "v") -> str:
         """Declare an immutable variable."""
-        name = self.name(stem)
-        self.add(f"let {name} = {expression};")
-        return name
+        return self._declare("let", expression, stem)
 
     def var(self, expression: str, stem: str = "a") -> str:
         """Declare a mutable variable."""
-        name = self.name(stem)
-        self.add(f"var {name} = {expression};")
-        return name
+        return self._declare("var", expression, stem)
+
+    def _declare(self, how: str, expression: str, stem: str) -> str:
+        self._names += 1
+        self.add(f"{how} {stem}{self._names} = {expression};")
+        return f"{stem}{self._names}"
 
     def shared(self, kind: str, number: int, size: int) -> str:
         """Return the name of an array in workgroup memory; repeated calls share it and enlarge it as needed."""
