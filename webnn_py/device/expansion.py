@@ -270,12 +270,9 @@ def _can_expand(
     capabilities: Capabilities,
 ) -> bool:
     """Return whether every example of an operator, with these data types, is claimed or can be expanded."""
-    return all(_can_draw(operator, example, capabilities) for example in examples_of(operator, data_types, rank))
-
-
-def _can_draw(operator: Operator[..., Any], example: Example, capabilities: Capabilities) -> bool:
     try:
-        _draw(operator, example, ExpandingBuilder(capabilities))
+        for example in examples_of(operator, data_types, rank):
+            _draw(operator, example, ExpandingBuilder(capabilities))
     except CannotExpandError:
         return False
     return True

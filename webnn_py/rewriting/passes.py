@@ -37,9 +37,6 @@ ReadConstant = Callable[[Constant], NDArray[Any]]
 PRINTED: Final = "WEBNN_PY_PASSES"
 """The environment variable that, set to 1, prints every pass of every build to the standard error stream."""
 
-MOST_ROUNDS: Final = 16
-"""The most times that repeated rules are applied, if they do not stop matching before."""
-
 
 def _host_array(constant: Constant) -> NDArray[Any]:
     assert isinstance(constant.data, np.ndarray)  # noqa: S101 - backends with other constants pass their own reader
@@ -129,11 +126,9 @@ class RulePass(Pass):
 
     Attributes:
         rules: the rules, in the order in which they are tried.
-        is_repeated: whether they are applied until none matches.
     """
 
     rules: tuple[RewriteRule, ...]
-    is_repeated: bool = False
 
     def has_work(self, operators: set[Operator[..., Any]]) -> bool:
         """Return whether all operators of one of the drawings are in the graph."""
@@ -226,9 +221,7 @@ def _kind(one: Pass) -> object:
     """Return the same key for passes that share a walk."""
     if isinstance(one, GroupingPass):
         return one.run
-    if isinstance(one, RulePass) and not one.is_repeated:
-        return RulePass
-    return NodePass if isinstance(one, NodePass) else one
+    return next((kind for kind in (RulePass, NodePass) if isinstance(one, kind)), one)
 
 
 def _run(group: Sequence[Pass], graph: Any, context: PassContext, reports: list[PassReport]) -> Any:
@@ -241,14 +234,8 @@ def _run(group: Sequence[Pass], graph: Any, context: PassContext, reports: list[
     elif isinstance(first, NodePass):
         graph = _by_nodes([one for one in group if isinstance(one, NodePass)], graph, context, applied)
     else:
-        rules = [rule for one in group if isinstance(one, RulePass) for rule in one.rules]
-        for _ in range(MOST_ROUNDS if isinstance(first, RulePass) and first.is_repeated else 1):
-            walk = RuleWalk(graph, rules)
-            graph = walk.run()
-            applied += walk.applied
-            refused += walk.refused
-            if not walk.applied:
-                break
+        walk = RuleWalk(graph, [rule for one in group if isinstance(one, RulePass) for rule in one.rules])
+        graph, applied, refused = walk.run(), walk.applied, walk.refused
     names, counts = tuple([one.name for one in group]), (len(before.nodes), len(graph.nodes))
     unit = first.counts if isinstance(first, GroupingPass) else "nodes"
     seconds, is_changed = perf_counter() - started, graph is not before
@@ -264,8 +251,7 @@ def _by_nodes(group: Sequence[NodePass], graph: Graph, context: PassContext, app
         for name, rule in made
         if rule is not None and any(map(rule.is_for, operators))
     ]
-    replace = first_of(*rules)
-    return graph if replace is None else rewrite(graph, replace)
+    return rewrite(graph, first_of(rules)) if rules else graph
 
 
 def _noted(name: str, replace: Replace, applied: list[AppliedRule]) -> Replace:

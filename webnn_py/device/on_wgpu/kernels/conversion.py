@@ -71,8 +71,6 @@ def merged(blocks: Sequence[int], ones: Sequence[int]) -> tuple[list[int], list[
 
 
 composite(conversion.quantize_linear)(in_blocks)
-
-
 composite(conversion.dequantize_linear)(in_blocks)
 
 

@@ -126,7 +126,7 @@ class Variant(SizedWgpuGraph):
         of_workgroups = [number for step in self._resized for number in step.kernel.workgroups]
         self._values = values_function([*self._uniform_sizes, *of_workgroups])
 
-    def _take_written(self, kernels: Sequence[Kernel]) -> None:
+    def _take_written(self, kernel: Kernel) -> None:
         """Not before sizes have their places in the texts."""
 
     def _with_sizes(self, lowering: KernelSequence) -> Sequence[Kernel]:
