@@ -28,7 +28,7 @@ from webnn_py.javascript.engine_commands import UNLIMITED, Limits
 from webnn_py.javascript.host import Host
 from webnn_py.javascript.memory import TEXT_FACTOR
 from webnn_py.javascript.words import OutputClosedError
-from webnn_py.script.browser_rules import WatchedProfiles
+from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.ml import open_ml
 from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
 from webnn_py.tracing.trace_file import traced_to
@@ -295,7 +295,7 @@ async def open_session(  # noqa: PLR0913 - each but three has a default
     """
     async with open_ml(graph_cache=graph_cache, experimental=experimental) as ml, traced_to(ml, trace):
         if portability is not None:
-            ml._watching = WatchedProfiles(portability)
+            ml._watching = BrowserRules(portability)
         api = API(ml, compatibility, backend, browser)
         session = Session(world, api, compatibility, engine_name, limits)
         try:
