@@ -23,9 +23,10 @@ from webnn_py.errors import InvalidStateError, NotSupportedError
 from webnn_py.message_text import named_by, shown
 from webnn_py.runtime.array_protocols import ArrayProtocols
 from webnn_py.runtime.contexts import ContextReference, OpenContext
-from webnn_py.runtime.copies import ElementRange, copy_elements
+from webnn_py.runtime.copies import copy_elements
 from webnn_py.runtime.records import TensorLocation
 from webnn_py.script.buffer import MLBuffer
+from webnn_py.script.copy_region import check_apart, region_within
 
 AWAITED: Final = "array = await tensor.get_data()"
 """The call that copies elements from the device to the host, for messages."""
@@ -287,14 +288,10 @@ class Tensor(ArrayProtocols):
             raise TypeError(f"copy_from(): source is {shown(source)}; it must be a Tensor")
         if source.data_type != self.data_type:
             raise TypeError(f"copy_from(): source is {source.data_type}; it must be {self.data_type}, as {self!r}")
-        sizes = [math.prod(source.dims), math.prod(self.dims)]
-        elements = ElementRange.checked("copy_from", sizes, source_offset, destination_offset, count)
-        if source is self and elements.overlaps:
-            first = elements.source_offset
-            raise TypeError(
-                f"copy_from(): elements {first} to {first + elements.count} are copied to "
-                f"{elements.destination_offset} of the same tensor; the ranges must not overlap"
-            )
+        sizes = math.prod(source.dims), math.prod(self.dims)
+        elements = region_within("copy_from", sizes, source_offset, destination_offset, count)
+        if source is self:
+            check_apart("copy_from", "tensor", elements)
         bound = [tensor for tensor in (self, source) if tensor._hold is not None]
         if not bound and (self.location, source.location) != ("cpu", "cpu"):
             bound = [tensor for tensor in (self, source) if tensor.location != "cpu"]

@@ -12,7 +12,6 @@ from webnn_py.descriptors import MLOperandDataTypeLike, operand_data_type
 from webnn_py.device.backend import HostArray
 from webnn_py.errors import InvalidStateError
 from webnn_py.runtime.contexts import ContextOwner, ContextReference, OpenContext, received
-from webnn_py.runtime.copies import ElementRange, copy_host
 from webnn_py.runtime.tensor import Tensor, host_array
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.builder import MLGraphBuilder
@@ -68,7 +67,7 @@ class DataTransfer:
         if all(tensor.location == "cpu" for pair in pairs for tensor in pair):
             self._owner.check_open("copy_tensors")
             for source, destination in pairs:
-                copy_host(source.data, destination.data, ElementRange(0, 0, source.data.size, is_whole=True))
+                np.copyto(destination.data, source.data)
             await trio.lowlevel.checkpoint()
             return
         opened = await self.opened("copy_tensors")
