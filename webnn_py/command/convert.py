@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final
 from webnn_py.command.comparison import NOT_LOGGED
 from webnn_py.command.declared import AskedInputs
 from webnn_py.command.failures import BadInputError, CommandFailedError
-from webnn_py.command.layout import counted, in_bytes
+from webnn_py.command.layout import in_bytes
 from webnn_py.command.loading import load_model, parts_of
 from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.to_javascript import to_javascript
 from webnn_py.command.written_files import check_writable, written_whole
-from webnn_py.message_text import words_of
+from webnn_py.message_text import counted, words_of
 
 if TYPE_CHECKING:
     from onnx import ModelProto

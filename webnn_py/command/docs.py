@@ -8,10 +8,9 @@ import json
 from pathlib import Path
 
 from webnn_py.command.failures import BadInputError, CommandFailedError
-from webnn_py.command.layout import table
 from webnn_py.distribution import documentation
 from webnn_py.javascript.words import say
-from webnn_py.message_text import shown
+from webnn_py.message_text import shown, table
 
 
 def docs(options: argparse.Namespace) -> int:

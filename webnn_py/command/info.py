@@ -20,12 +20,12 @@ from webnn_py.command.declared import (
 )
 from webnn_py.command.failures import BadInputError, CommandFailedError
 from webnn_py.command.graph_files import check_graph_file, write_graph
-from webnn_py.command.layout import NARROWER, counted, in_bytes, table
+from webnn_py.command.layout import NARROWER, in_bytes
 from webnn_py.command.loading import load_model, narrowed_types, parts_of
 from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.problems import ProblemGroup, groups_of
 from webnn_py.command.size_search import FoundSizes, find_sizes
-from webnn_py.message_text import shortened, shown, visible
+from webnn_py.message_text import counted, shortened, shown, table, visible
 from webnn_py.rewriting.report import PassReport, describe
 from webnn_py.runtime import Environment
 from webnn_py.script.builder import MLGraphBuilder, drawing_of

@@ -26,7 +26,7 @@ from webnn_py.command.comparison import (
 from webnn_py.command.declared import Array, AskedInputs, as_webnn, asked_outputs, worded_shape
 from webnn_py.command.failures import FAILED, BadInputError, CommandFailedError
 from webnn_py.command.feeds import GivenInput, make_feeds
-from webnn_py.command.layout import NARROWER, in_bytes, in_time, number, table
+from webnn_py.command.layout import NARROWER, in_bytes, in_time, number
 from webnn_py.command.loading import load_model, narrowed_types
 from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.problems import advice, refusal
@@ -35,7 +35,7 @@ from webnn_py.command.results import Looks, ScoredClass, Times, read_labels, sum
 from webnn_py.command.size_search import search
 from webnn_py.command.written_files import check_writable, written_whole
 from webnn_py.device.backend import TimesKernels
-from webnn_py.message_text import shown
+from webnn_py.message_text import shown, table
 from webnn_py.runtime import Environment
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.ml import open_ml
