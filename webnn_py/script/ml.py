@@ -32,7 +32,8 @@ from webnn_py.script.saving import checked_folder
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
 from webnn_py.tracing.instruments import ContextWatch, Instruments, ScriptWatch
-from webnn_py.tracing.trace import MOST_EVENTS, Present, Trace
+from webnn_py.tracing.operation import Present
+from webnn_py.tracing.trace import MOST_EVENTS, Trace
 from webnn_py.trio_run import TrioRun, check_in_trio
 from webnn_py.unreported_errors import calling_line
 

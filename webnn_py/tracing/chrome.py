@@ -5,13 +5,13 @@ Processes are the script (0) and the contexts; threads are lanes. Times are micr
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 from webnn_py.message_text import CONTEXT_DESTROYED
 from webnn_py.tracing.events import KernelRecord, RefusedCall, TraceEvent
 from webnn_py.tracing.lifetimes import Lifetimes
-from webnn_py.tracing.operation import Numbered, Operation, TracedContext
+from webnn_py.tracing.operation import Operation, Present, TracedContext
 from webnn_py.tracing.source import Source
 from webnn_py.version import __version__
 
@@ -28,24 +28,8 @@ Json = dict[str, Any]
 _Lane = tuple[int, int]
 
 
-class Before(Protocol):
-    """A context, and what lived on it before the trace began."""
-
-    @property
-    def context(self) -> TracedContext:
-        """Which."""
-
-    @property
-    def buffers(self) -> Collection[Numbered]:
-        """The buffers."""
-
-    @property
-    def graphs(self) -> Collection[Numbered]:
-        """The graphs."""
-
-
 def chrome_document(
-    events: Sequence[TraceEvent], before: Iterable[Before], length_ns: int, most_events: int | None
+    events: Sequence[TraceEvent], before: Iterable[Present], length_ns: int, most_events: int | None
 ) -> Json:
     """Return the object form of the format.
 
