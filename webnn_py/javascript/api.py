@@ -13,8 +13,7 @@ import numpy as np
 
 from webnn_py.descriptors import FOUR_BITS, MLOperandDataType
 from webnn_py.javascript.compatibility import OPTION_NAMES, Compatibility
-from webnn_py.javascript.dynamic_shapes import dimension
-from webnn_py.javascript.values import BigInt, BufferSource
+from webnn_py.javascript.values import BigInt, BufferSource, dimension
 from webnn_py.operators.declaration import Operator, Parameter, spec_name_of
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.registry import OPERATORS
@@ -140,8 +139,7 @@ class API:
         length = buffer._descriptor.byte_length
         if self._mode.larger_output and out.nbytes > length:
             out = out.view(np.uint8)[:length]
-        promise = context.read_buffer(buffer, out=out)
-        return Filled(promise, out)
+        return Told(context.read_buffer(buffer, out=out), lambda _none: out)
 
     def _write_tensor(self, context: MLContext, buffer: MLBuffer, source: BufferSource) -> None:
         context.write_buffer(buffer, self._array(source, buffer.data_type))
@@ -236,14 +234,6 @@ class API:
             raise TypeError(f"{start}: minValue is -Infinity; it must be finite")
         if member == "softmax" and "axis" not in values and values["input"].rank != 2:
             raise TypeError(f"{start}: without axis the input must have two dimensions")
-
-
-class Filled:
-    """A read into a buffer: the promise of nothing, and the bytes that it brought."""
-
-    def __init__(self, promise: MLPromise[None], out: Any) -> None:
-        self.promise = promise
-        self.out = out
 
 
 def _query_support(context: MLContext, query: Mapping[str, Any]) -> MLPromise[Any]:

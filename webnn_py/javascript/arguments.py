@@ -31,9 +31,7 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     wpt = commands.add_parser("wpt", help="run web-platform-tests from a checkout")
     wpt.add_argument("checkout", type=Path, metavar="CHECKOUT", help="a checkout of web-platform-tests")
     wpt.add_argument("files", metavar="FILE", nargs="*", help="test files or folders (default: all of webnn/)")
-    wpt.add_argument(
-        "--jobs", type=_positive, default=default_jobs(), metavar="N", help="number of files run at a time"
-    )
+    wpt.add_argument("--jobs", type=positive, default=default_jobs(), metavar="N", help="number of files run at a time")
     wpt.add_argument(
         "--device",
         choices=["cpu", "gpu", "npu"],
@@ -113,10 +111,14 @@ def trace_file(text: str) -> Path:
     return Path(text)
 
 
-def _positive(text: str) -> int:
-    number = int(text)
+def positive(text: str) -> int:
+    """Return a whole number from 1."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
     if number < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number from 1")
     return number
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from webnn_py.browser_profiles import BrowserProfile
 from webnn_py.javascript.compatibility import Compatibility
-from webnn_py.javascript.proposals import with_devices
+from webnn_py.javascript.proposals import add_devices
 
 
 def with_members(description: dict[str, Any], profile: BrowserProfile) -> dict[str, Any]:
@@ -17,7 +17,7 @@ def with_members(description: dict[str, Any], profile: BrowserProfile) -> dict[s
         for holder, key in ((interfaces["MLContext"], "attributes"), (options, "members")):
             holder[key] = [member for member in holder[key] if member["name"] != "accelerated"]
     if profile.graph_devices is not None:
-        changed = with_devices(changed)
+        add_devices(changed)
     return changed
 
 

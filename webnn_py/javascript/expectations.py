@@ -19,14 +19,10 @@ class Expected:
     """One sub-test that is known to fail.
 
     Attributes:
-        file: the file's path, without a variant.
-        subtest: its name.
         reason: what the specification says instead.
         section: where it says so.
     """
 
-    file: str
-    subtest: str
     reason: str
     section: str
 
@@ -44,6 +40,7 @@ class Judged:
 
 
 Expectations = Mapping[tuple[str, str], Expected]
+"""By the file's path, without a variant, and the name of the sub-test."""
 
 
 def load(path: Path, compatibility: str, backend: str, experimental: Collection[str] = ()) -> Expectations:
@@ -65,7 +62,7 @@ def load(path: Path, compatibility: str, backend: str, experimental: Collection[
             key = (group["file"], name)
             if key in found:
                 raise ValueError(f"{path}: {name!r} of {group['file']} is listed twice")
-            found[key] = Expected(*key, group["reason"], group["section"])
+            found[key] = Expected(group["reason"], group["section"])
     return found
 
 

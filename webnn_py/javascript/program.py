@@ -22,10 +22,9 @@ from webnn_py.javascript.browser_members import compatibility_of, with_members
 from webnn_py.javascript.compatibility import WPT_2026, Compatibility
 from webnn_py.javascript.engine import Engine, EngineName, LimitError, NotedInterrupt
 from webnn_py.javascript.engine_commands import UNLIMITED, Limits
-from webnn_py.javascript.graph_cache import with_graph_cache
 from webnn_py.javascript.local_files import Folder
 from webnn_py.javascript.memory import watched
-from webnn_py.javascript.proposals import with_proposals
+from webnn_py.javascript.proposals import with_graph_cache, with_proposals
 from webnn_py.javascript.session import open_session
 from webnn_py.javascript.words import OutputClosedError, say
 

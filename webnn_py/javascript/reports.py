@@ -21,13 +21,7 @@ def as_json(run: Run) -> str:
             "seconds": round(result.seconds, 3),
             "log": result.log,
             "subtests": [
-                {
-                    "name": one.name,
-                    "status": one.status,
-                    "verdict": one.verdict,
-                    "message": one.message,
-                    "reason": one.reason,
-                }
+                attrs.asdict(one, filter=lambda attribute, _: attribute.name != "file")
                 for one in run.judged[result.id]
                 if one.name != HARNESS
             ],

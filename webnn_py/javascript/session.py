@@ -141,7 +141,7 @@ class Session:
     ) -> None:
         self._world = world
         self._timeline = api.ml.script_timeline
-        self._host = Host(api, compatibility, self, partial(self.call, "settle"), limits.memory_bytes)
+        self._host = Host(api, compatibility, self.serve, partial(self.call, "settle"), limits.memory_bytes)
         self.engine = start(engine_name, limits, self._host.handle, self._host.refuse)
         self.timers = Timers(self._timeline, self._fire_timer)
         self._entered = False
