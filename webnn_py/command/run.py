@@ -210,10 +210,10 @@ async def _measured(
 def _profiler(
     device: EnvironmentDevice, environment: Environment, ml: ML, options: argparse.Namespace
 ) -> Environment | None:
-    """Return where to profile: where the model runs, or on numpy where the default device times no kernels.
+    """Return where to profile: where the model runs, or on numpy where the default device does not time kernels.
 
     Raises:
-        BadInputError: the device that was asked for times no kernels.
+        BadInputError: the device that was asked for does not time kernels.
     """
     if not options.profile:
         return None
@@ -221,7 +221,7 @@ def _profiler(
         return environment
     if options.backend is not None:
         raise BadInputError(
-            f"--profile: {device.info} does not time its kernels; give --backend numpy, or wgpu where "
+            f"--profile: {device.info} does not time kernels; give --backend numpy, or wgpu where "
             "`webnn-py devices` lists the feature timestamp-query, or no --backend"
         )
     return Environment(ml, "numpy")

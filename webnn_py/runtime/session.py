@@ -239,7 +239,7 @@ class InferenceSession(Handle):
 
         Raises:
             TypeError: feeds are not the session's, or ``repeat`` is no integer from 1.
-            NotSupportedError: the device does not report kernels' times.
+            NotSupportedError: the device does not time kernels.
             InvalidStateError: the session is released, before or during the call, or the device is lost.
             UnknownError: the device failed.
             UnsupportedModelError, ValueError, OperationError: no graph can be made for shapes seen first here.

@@ -36,7 +36,7 @@ def enqueue_profile(graph: GraphInterface, feeds: object, repeat: object) -> MLP
         refuse_proposals(method, graph.input_descriptors.values())
         if not isinstance(backend, TimesKernels):
             raise NotSupportedError(
-                f"profile(): {context.backend} reports no kernel's time; the device numpy does, and wgpu where the "
+                f"profile(): {context.backend} does not time kernels; the device numpy does, and wgpu where the "
                 "adapter has timestamp-query"
             )
         given = _arrays(method, feeds, graph.input_descriptors)
