@@ -188,6 +188,17 @@ def dimension(value: object) -> int:
     return size_or_axis(value, 1, MAX_DIMENSION)
 
 
+def string(value: object) -> str:
+    """Convert ``value`` to a string of Python's own.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"is {shown(value)}; it must be a string")
+    return plain(value)
+
+
 def sequence_of(values: object, convert: Callable[[object], T], noun: str) -> tuple[T, ...]:
     """Convert ``values`` to ``sequence<…>``.
 

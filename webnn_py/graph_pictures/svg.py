@@ -164,15 +164,6 @@ def out_port(wire: Wire) -> str:
 
 
 @attrs.frozen
-class Stub:
-    """A way straight down, from a frame's edge to a member or back."""
-
-    x: float
-    y: float
-    end_y: float
-
-
-@attrs.frozen
 class PlacedScene:
     """Positions of everything in a scene, from the picture's left and upper edge.
 
@@ -187,7 +178,7 @@ class PlacedScene:
     cards: Mapping[str, Card]
     places: Mapping[str, tuple[float, float]]
     frames: tuple[tuple[Cluster, float, float], ...]
-    ways: tuple[Piece | Stub, ...]
+    ways: tuple[Piece, ...]
     size: Size
 
     @classmethod
@@ -222,7 +213,7 @@ class PlacedScene:
     def _placed(cls, outer: Arrangement, cards: Mapping[str, Card], clusters: Mapping[str, Cluster]) -> Self:
         places = {key: (x + MARGIN, y + MARGIN) for key, (x, y) in outer.places.items() if key in cards}
         frames: list[tuple[Cluster, float, float]] = []
-        ways: list[Piece | Stub] = [*_moved(outer.pieces, MARGIN, MARGIN)]
+        ways: list[Piece] = [*_moved(outer.pieces, MARGIN, MARGIN)]
         for key, cluster in clusters.items():
             x, y = outer.places[key][0] + MARGIN, outer.places[key][1] + MARGIN
             left, top = x + cluster.left, y + FRAME_TITLE
@@ -233,7 +224,7 @@ class PlacedScene:
                     places[inner] = left + inner_x, top + inner_y
                 else:
                     begin, end = (y, top) if inner.startswith("<") else (top + inner_y, y + cluster.size.height)
-                    ways.append(Stub(left + inner_x, begin, end))
+                    ways.append(Piece(left + inner_x, begin, end, left + inner_x, end, ""))
         size = Size(outer.size.width + 2 * MARGIN, outer.size.height + 2 * MARGIN)
         return cls(cards, places, tuple(frames), tuple(ways), size)
 
@@ -304,13 +295,11 @@ def _drawn(layout: PlacedScene) -> Iterator[str]:
         yield from _card(card, *layout.places[key])
 
 
-def _way(way: Piece | Stub, cards: Mapping[str, Card]) -> Iterator[str]:
-    if isinstance(way, Stub):
-        yield f'<path class="wire" d="M{way.x:.1f} {way.y:.1f}V{way.end_y:.1f}"/>'
-        return
+def _way(way: Piece, cards: Mapping[str, Card]) -> Iterator[str]:
     middle = (way.turn + way.end_y) / 2
     curve = f"C{way.x:.1f} {middle:.1f} {way.end_x:.1f} {middle:.1f} {way.end_x:.1f} {way.end_y:.1f}"
-    yield f'<path class="wire" d="M{way.x:.1f} {way.y:.1f}V{way.turn:.1f}{curve}"/>'
+    is_straight = way.turn == way.end_y  # between a frame's edge and a member
+    yield f'<path class="wire" d="M{way.x:.1f} {way.y:.1f}V{way.turn:.1f}{"" if is_straight else curve}"/>'
     if way.target in cards:
         yield f'<path class="head" d="M{way.end_x:.1f} {way.end_y:.1f}l-3.5 -7h7z"/>'
 

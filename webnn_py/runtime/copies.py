@@ -8,7 +8,7 @@ import numpy as np
 import trio
 
 from webnn_py.device.backend import CopyRegion, HostArray
-from webnn_py.runtime.contexts import received
+from webnn_py.runtime.contexts import created
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.context import MLContext
 
@@ -57,7 +57,7 @@ async def _upload(context: MLContext, source: HostArray, destination: MLBuffer, 
         context.write_buffer(destination, source.reshape(destination.shape))
         await trio.lowlevel.checkpoint()
         return
-    part = await _part(context, destination, elements)
+    part = await created(context, destination.data_type, [elements.count])
     context.write_buffer(part, source.reshape(-1)[elements.of_source])
     context.copy_buffer(part, destination, destination_offset=elements.destination_offset)
     part.destroy()
@@ -69,7 +69,7 @@ async def _download(context: MLContext, source: MLBuffer, destination: HostArray
         data = await context.read_buffer(source)
         np.copyto(destination, data.reshape(destination.shape))
         return
-    part = await _part(context, source, elements)
+    part = await created(context, source.data_type, [elements.count])
     context.copy_buffer(source, part, source_offset=elements.source_offset, count=elements.count)
     try:
         data = await context.read_buffer(part)
@@ -80,9 +80,3 @@ async def _download(context: MLContext, source: MLBuffer, destination: HostArray
 
 def _is_whole(source: MLBuffer | HostArray, destination: MLBuffer | HostArray, elements: CopyRegion) -> bool:
     return math.prod(source.shape) == math.prod(destination.shape) == elements.count
-
-
-async def _part(context: MLContext, like: MLBuffer, elements: CopyRegion) -> MLBuffer:
-    return await received(
-        context.create_buffer(data_type=like.data_type, shape=[elements.count], readable=True, writable=True)
-    )

@@ -167,10 +167,8 @@ class Environment:
         Raises:
             TypeError: it is no integer from 0.
         """
-        try:
-            return unsigned_long(id) == DEFAULT_ID and self._owner.current is not None
-        except TypeError as error:
-            raise TypeError(f"has_context(): id {error}") from None
+        number = converted("has_context(): id", unsigned_long, id)
+        return number == DEFAULT_ID and self._owner.current is not None
 
     @property
     def sessions(self) -> tuple[InferenceSession, ...]:

@@ -8,10 +8,10 @@ from typing import Final, final
 import numpy as np
 import trio
 
-from webnn_py.descriptors import MLOperandDataTypeLike, operand_data_type
+from webnn_py.descriptors import MLOperandDataTypeLike, converted, operand_data_type
 from webnn_py.device.backend import HostArray
 from webnn_py.errors import InvalidStateError
-from webnn_py.runtime.contexts import ContextOwner, ContextReference, OpenContext, received
+from webnn_py.runtime.contexts import ContextOwner, ContextReference, OpenContext, created, received
 from webnn_py.runtime.tensor import Tensor, host_array
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.builder import MLGraphBuilder
@@ -114,9 +114,11 @@ class DataTransfer:
         opened = await self.opened("create_tensor")
         hold = opened.hold()
         try:
-            buffer = await _created(opened, data_type, dims, label)
-        except BaseException:
+            buffer = await created(opened.context, data_type, dims, label)
+        except BaseException as error:
             hold.release()
+            if isinstance(error, TypeError):
+                raise TypeError(f"create_tensor(): {str(error).removeprefix('create_buffer(): ')}") from None
             raise
         if data is not None:
             opened.context.write_buffer(buffer, data)
@@ -136,10 +138,7 @@ class DataTransfer:
     async def cast(self, tensor: Tensor, data_type: MLOperandDataTypeLike, out: Tensor | None) -> Tensor:
         """Convert a tensor; see :meth:`Environment.cast`."""
         _check_tensor("cast", "tensor", tensor)
-        try:
-            wanted = operand_data_type(data_type)
-        except TypeError as error:
-            raise TypeError(f"cast(): data_type {error}") from None
+        wanted = converted("cast(): data_type", operand_data_type, data_type)
         if out is not None:
             _check_tensor("cast", "out", out)
             if out.data_type != wanted or out.dims != tensor.dims:
@@ -183,15 +182,6 @@ async def _cast_graph(opened: OpenContext, tensor: Tensor, data_type: str) -> ML
     if len(graphs) > MOST_CAST_GRAPHS:
         graphs.popitem(last=False)[1].destroy()
     return graph
-
-
-async def _created(opened: OpenContext, data_type: object, dims: object, label: object) -> MLBuffer:
-    given: dict[str, object] = {"data_type": data_type, "shape": dims, "label": label}
-    promise: MLPromise[MLBuffer] = opened.context.create_buffer(**given, readable=True, writable=True)  # type: ignore[arg-type]  # which it checks
-    try:
-        return await received(promise)
-    except TypeError as error:
-        raise TypeError(f"create_tensor(): {str(error).removeprefix('create_buffer(): ')}") from None
 
 
 def _check_tensor(method: str, what: str, value: object) -> None:

@@ -1,6 +1,6 @@
 """The ranges of elements that ``MLContext.copy_buffer()`` and tensors of sessions copy."""
 
-from webnn_py.descriptors import FOUR_BITS, unsigned_long
+from webnn_py.descriptors import FOUR_BITS, converted, unsigned_long
 from webnn_py.device.backend import CopyRegion
 from webnn_py.script.buffer import MLBuffer
 
@@ -38,9 +38,10 @@ def region_within(
     Raises:
         TypeError: an offset or the count is no integer or leads out of one of them.
     """
-    begin = _count(method, "source_offset", source_offset)
-    target = _count(method, "destination_offset", destination_offset)
-    number = max(sizes[0] - begin, 0) if count is None else _count(method, "count", count)
+    begin = converted(f"{method}(): source_offset", unsigned_long, source_offset)
+    target = converted(f"{method}(): destination_offset", unsigned_long, destination_offset)
+    rest = max(sizes[0] - begin, 0)
+    number = rest if count is None else converted(f"{method}(): count", unsigned_long, count)
     _check_range(method, "source", begin, number, sizes[0])
     _check_range(method, "destination", target, number, sizes[1])
     return CopyRegion(begin, target, number)
@@ -58,13 +59,6 @@ def check_apart(method: str, what: str, region: CopyRegion) -> None:
             f"{method}(): elements {begin} to {begin + count} are copied to {target} of the same {what}; the ranges "
             "must not overlap"
         )
-
-
-def _count(method: str, name: str, value: object) -> int:
-    try:
-        return unsigned_long(value)
-    except TypeError as error:
-        raise TypeError(f"{method}(): {name} {error}") from None
 
 
 def _check_range(method: str, name: str, offset: int, count: int, there: int) -> None:

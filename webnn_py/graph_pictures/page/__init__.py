@@ -13,7 +13,7 @@ from webnn_py.graph_pictures.description import DrawnOperator, DrawnValue, Graph
 from webnn_py.graph_pictures.layers import Piece
 from webnn_py.graph_pictures.plan import CompiledPlan
 from webnn_py.graph_pictures.scene import Fates, Scene
-from webnn_py.graph_pictures.svg import Card, PlacedScene, Stub
+from webnn_py.graph_pictures.svg import Card, PlacedScene
 from webnn_py.html_page import PageAssets
 from webnn_py.message_text import shortened, visible
 
@@ -101,10 +101,8 @@ def _box(graph: GraphDescription, card: Card, x: float, y: float) -> dict[str, A
     }
 
 
-def _way(way: Piece | Stub, cards: Mapping[str, Card]) -> list[float]:
+def _way(way: Piece, cards: Mapping[str, Card]) -> list[float]:
     """Return the points where a piece of a wire begins, turns and ends, and whether it ends at a box."""
-    if isinstance(way, Stub):
-        return [round(number, 1) for number in (way.x, way.y, way.end_y, way.x, way.end_y)] + [0]
     numbers = [round(number, 1) for number in (way.x, way.y, way.turn, way.end_x, way.end_y)]
     return [*numbers, int(way.target in cards)]
 
@@ -126,10 +124,8 @@ def _options(operator: DrawnOperator) -> list[tuple[str, str, int]]:
     """Of each argument that is no operand: its name, its value as text, and whether it is the default."""
     options = []
     for name, value in operator.options.items():
-        default = operator.operator.parameters[name].default
-        is_default = value is None or value == default or (isinstance(value, tuple) and list(value) == default)
         text = "none" if value is None else str(list(value)) if isinstance(value, tuple) else str(value)
-        options.append((name, _short(text), int(is_default)))
+        options.append((name, _short(text), int(operator.has_default(name))))
     return options
 
 
