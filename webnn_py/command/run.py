@@ -271,11 +271,7 @@ def _differences(
 
 
 def _check_used(options: argparse.Namespace) -> None:
-    """Refuse options of pictures and sounds where no input is one.
-
-    Raises:
-        BadInputError: one of them would be passed over.
-    """
+    """Refuse options of pictures and sounds where no input is one, since they would be passed over."""
     suffixes = {Path(text.rpartition("=")[2]).suffix.lower() for text in options.input}
     for kind, there, names in (
         ("a picture", pictures.SUFFIXES, ("preprocess", "scale", "mean", "std", "bgr", "fit", "layout")),

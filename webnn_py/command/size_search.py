@@ -12,8 +12,9 @@ import numpy as np
 import trio
 
 from webnn_py.command.declared import Array, AskedInputs, OpenSize, as_options
-from webnn_py.command.failures import BadInputError, leaves
+from webnn_py.command.failures import BadInputError
 from webnn_py.command.progress import bar
+from webnn_py.errors import leaves
 from webnn_py.runtime import Environment
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.ml import open_ml

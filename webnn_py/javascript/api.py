@@ -14,9 +14,9 @@ import numpy as np
 from webnn_py.descriptors import FOUR_BITS, MLOperandDataType
 from webnn_py.javascript.compatibility import OPTION_NAMES, Compatibility
 from webnn_py.javascript.values import BigInt, BufferSource, dimension
-from webnn_py.operators.declaration import Operator, Parameter, spec_name_of
+from webnn_py.operators.declaration import Parameter, spec_name_of
 from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.operators.registry import BY_SPEC_NAME, OPERATORS
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.context import MLContext
@@ -25,14 +25,9 @@ from webnn_py.script.ml import ML
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.tracing.source import Source
 
-BY_SPEC_NAME: Mapping[str, Operator[..., Any]] = {operator.spec_name: operator for operator in OPERATORS.values()}
-
 _TOP_LIMITS = {
-    "preferred_input_layout": "preferredInputLayout",
-    "max_tensor_byte_length": "maxTensorByteLength",
-    "input": "input",
-    "constant": "constant",
-    "output": "output",
+    name: spec_name_of(name)
+    for name in ("preferred_input_layout", "max_tensor_byte_length", "input", "constant", "output")
 }
 
 Names = dict[str, str]

@@ -18,13 +18,12 @@ import trio
 
 from webnn_py.browser_profiles import PortabilityReport, find
 from webnn_py.javascript import descriptions
-from webnn_py.javascript.browser_members import compatibility_of, with_members
-from webnn_py.javascript.compatibility import WPT_2026, Compatibility
+from webnn_py.javascript.compatibility import WPT_2026, Compatibility, compatibility_of
 from webnn_py.javascript.engine import Engine, EngineName, LimitError, NotedInterrupt
 from webnn_py.javascript.engine_commands import UNLIMITED, Limits
 from webnn_py.javascript.local_files import Folder
 from webnn_py.javascript.memory import watched
-from webnn_py.javascript.proposals import with_graph_cache, with_proposals
+from webnn_py.javascript.proposals import with_graph_cache, with_members, with_proposals
 from webnn_py.javascript.session import open_session
 from webnn_py.javascript.words import OutputClosedError, say
 
@@ -180,7 +179,6 @@ def _end(program: Program, engine: Engine, reason: str) -> None:
 
 
 async def _run(program: Program, source: str, world: CommandLineWorld) -> int:
-    """Run a program, and return its status."""
     description = descriptions.of_specification()
     folder = program.graph_cache
     if folder is not None:

@@ -1,9 +1,10 @@
-"""The members of proposals and explainers, for the description of the API where scripts may use them."""
+"""The members of proposals, explainers and browsers, for the description of the API where scripts have them."""
 
 import copy
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
+from webnn_py.browser_profiles import BrowserProfile
 from webnn_py.descriptors import FOUR_BITS
 
 Json = dict[str, Any]
@@ -19,7 +20,6 @@ def _named(kind: str, name: str) -> Json:
 
 
 def _member(name: str, of: Json, *, required: bool = False, **default: Any) -> Json:
-    """Return a member of a dictionary."""
     return {"name": name, "type": of, "required": required, **default}
 
 
@@ -47,7 +47,7 @@ _SIZED: Final = {"newShape", "starts", "sizes", "beginningPadding", "endingPaddi
 """The operators' arguments in which a name may stand for its size."""
 
 
-def add_devices(description: Json) -> None:
+def _add_devices(description: Json) -> None:
     """Add ``graph.devices``: of the proposal "graph devices", and of browsers that have it."""
     attributes = description["interfaces"]["MLGraph"]["attributes"]
     if _DEVICES not in attributes:
@@ -110,7 +110,7 @@ def _add_int4(description: Json) -> None:
 _ADDITIONS: Final[Mapping[str, Callable[[Json], None]]] = {
     "device-selection": _add_device_selection,
     "dynamic-shapes": _add_dynamic_shapes,
-    "graph-devices": add_devices,
+    "graph-devices": _add_devices,
     "int4": _add_int4,
 }
 
@@ -136,4 +136,17 @@ def with_graph_cache(description: Json) -> Json:
     ]
     descriptors = {**_BY_NAME, "of": _named("dictionary", "MLOperandDescriptor")}
     interfaces["MLGraph"]["attributes"] += [{"name": name, "type": descriptors} for name in ("inputs", "outputs")]
+    return changed
+
+
+def with_members(description: Json, profile: BrowserProfile) -> Json:
+    """Return a description with the members that the browser of a profile has."""
+    changed = copy.deepcopy(description)
+    interfaces = changed["interfaces"]
+    if not profile.has_accelerated:
+        options = changed["dictionaries"]["MLContextOptions"]
+        for holder, key in ((interfaces["MLContext"], "attributes"), (options, "members")):
+            holder[key] = [member for member in holder[key] if member["name"] != "accelerated"]
+    if profile.graph_devices is not None:
+        _add_devices(changed)
     return changed

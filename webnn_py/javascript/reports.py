@@ -77,16 +77,6 @@ def _printable(text: str) -> str:
     )
 
 
-@attrs.frozen
-class UnknownReportError(Exception):
-    """A report's name ends in nothing that is known."""
-
-    path: Path
-
-    def __str__(self) -> str:
-        return f"{self.path}: reports end in {', '.join(FORMATS)}"
-
-
 FORMATS: Mapping[str, Callable[[Run], str]] = {".json": as_json, ".xml": as_junit}
 
 
@@ -94,11 +84,11 @@ def check(path: Path) -> None:
     """Refuse, before the run, what could not be written after it.
 
     Raises:
-        UnknownReportError: the format is unknown.
+        ValueError: the format is unknown.
         FileNotFoundError: the folder is missing.
     """
     if path.suffix not in FORMATS:
-        raise UnknownReportError(path)
+        raise ValueError(f"{path}: reports end in {', '.join(FORMATS)}")
     if not path.absolute().parent.is_dir():
         raise FileNotFoundError(f"{path.absolute().parent} is no folder")
 

@@ -400,7 +400,6 @@ class ML(Handle):
             self._watch_timeline(context)
 
     def _watch_context(self, context: MLContext) -> None:
-        """Watch a new context."""
         watch = self._watches[context] = self._instruments.watch(context._device, accesses_of, context._label)
         context._traced = watch.context
         if self._instruments:
@@ -423,7 +422,6 @@ class ML(Handle):
     # --- the end -----------------------------------------------------------------------------------------------
 
     def _lose_all(self) -> None:
-        """Destroy every context."""
         self._closed = True
         for context in self._contexts:
             if not context.device_timeline.ended:  # else a crash has ended it
