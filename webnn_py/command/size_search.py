@@ -163,14 +163,12 @@ async def _tried(
         name: np.full(asked.shapes.fixed(name) or (), value, asked.fed[name].dtype) for name, value in values.items()
     }
     shapes, frozen = asked.shapes.shapes_with(fed, sizes), {**asked.frozen, **frozen}
-    outputs = None
+    outputs, refused = None, None
     try:
         with bar("importing", "nodes") as advance:
             outputs = await model.convert_in_steps(builder, shapes, frozen, outputs=names, progress=advance)
     except UnsupportedModelError as error:
-        refused: UnsupportedModelError | None = error
-    else:
-        refused = None
+        refused = error
     said = [f"{name}={value}" for name, value in values.items()]
     return FoundSizes(shapes, frozen, asked.shapes.said(fed, sizes), said, builder, outputs, refused)
 

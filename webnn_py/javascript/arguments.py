@@ -93,9 +93,8 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         metavar="MIB",
         help="limit the engine's memory, and the memory that the program makes this process hold",
     )
-    wpt.add_argument("--engine", choices=["quickjs", "node"], default="quickjs", help="default: %(default)s")
-    js.add_argument("--engine", choices=["quickjs", "node"], default="node", help="default: %(default)s")
-    for parser in (wpt, js):
+    for parser, engine in ((wpt, "quickjs"), (js, "node")):
+        parser.add_argument("--engine", choices=["quickjs", "node"], default=engine, help="default: %(default)s")
         parser.add_argument(
             "--experimental", choices=EXPERIMENTS, action="append", default=[], metavar="NAME", help=EXPERIMENTAL_HELP
         )

@@ -1,7 +1,7 @@
 """Sub-tests that are known to fail, with reasons, and the judgement of a run by them."""
 
 import tomllib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -89,8 +89,3 @@ def judge(result: FileResult, expectations: Expectations) -> list[Judged]:
             text = "listed as an expected failure, but the file has no such sub-test"
             judged.append(Judged(result.id, name, "unexpected failure", "NOTRUN", text, expected.reason))
     return judged
-
-
-def is_as_expected(judged: Iterable[Judged]) -> bool:
-    """Return whether nothing is unexpected."""
-    return all(one.verdict in {"pass", "expected failure"} for one in judged)
