@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,13 +12,14 @@ import trio
 
 from webnn_py.browser_profiles import NAMES, PortabilityReport, find
 from webnn_py.command.declared import AskedInputs, asked_outputs, declared_inputs, worded_type
-from webnn_py.command.failures import CommandFailedError
-from webnn_py.command.graph_files import check_graph_file, write_graph
+from webnn_py.command.failures import BadInputError, CommandFailedError
 from webnn_py.command.layout import NARROWER, in_bytes
 from webnn_py.command.loading import load_model, narrowed_types, simplified
 from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.problems import ProblemGroup, groups_of
 from webnn_py.command.size_search import FoundSizes, find_sizes
+from webnn_py.command.written_files import check_writable, written_whole
+from webnn_py.graph_pictures.picture import GraphPicture
 from webnn_py.message_text import counted, shortened, shown, table, visible
 from webnn_py.rewriting.report import PassReport, describe
 from webnn_py.runtime import Environment
@@ -26,7 +27,6 @@ from webnn_py.script.builder import MLGraphBuilder, drawing_of
 from webnn_py.script.ml import open_ml
 
 if TYPE_CHECKING:
-    from webnn_py.graph_pictures.picture import GraphPicture
     from webnn_py.onnx_models import OnnxModel
     from webnn_py.onnx_models.reading.contents import ModelContents
     from webnn_py.onnx_models.simplification.passes import SimplifiedModel
@@ -36,6 +36,15 @@ LONGEST_LINE: Final = 160
 
 MOST_GROUPS: Final = 12
 """The most kinds of problems that are listed; JSON has all."""
+
+FORMS: Final[Mapping[str, Callable[[GraphPicture, str], str]]] = {
+    ".svg": lambda picture, _title: picture.to_svg(),
+    ".html": GraphPicture.to_html,
+    ".mmd": lambda picture, _title: picture.to_mermaid(),
+    ".dot": lambda picture, _title: picture.to_dot(),
+    ".txt": lambda picture, _title: picture.describe(),
+}
+"""What is written, by the file's suffix."""
 
 
 @attrs.frozen(eq=False)
@@ -96,7 +105,7 @@ def info(options: argparse.Namespace) -> int:
         CommandFailedError: it costs too much to be looked at, the extra is not installed, or the graph that is to be
             drawn cannot be.
     """
-    check_graph_file(options.graph)
+    _check_graph_file(options.graph)
     model = load_model(options.model, narrow=options.narrow)
     from webnn_py.onnx_models.reading.contents import contents_of  # noqa: PLC0415 - an extra
 
@@ -107,7 +116,7 @@ def info(options: argparse.Namespace) -> int:
     tried = trio.run(_tried, load_model(options.model, narrow=options.narrow), asked, options, portability)
     simpler = simplified(model, options.model, tried.found.shapes, tried.found.frozen)
     if tried.picture is not None:
-        write_graph(options.graph, tried.picture, f"{options.model.name} on {tried.device}")
+        _write_graph(options.graph, tried.picture, f"{options.model.name} on {tried.device}")
     told = portability if options.browser and not tried.missing else None
     report = ModelReport(options, model, contents, tried, simpler, told)
     if options.json:
@@ -146,6 +155,32 @@ async def _tried(
             passes = graph._handle.passes if options.passes else None
             graph.destroy()
         return Tried(str(device.info), found, missing, picture, passes)
+
+
+# --- the file of the graph ----------------------------------------------------------------------------------------
+
+
+def _check_graph_file(path: Path | None) -> None:
+    """Refuse a file that could not be written, before anything is done for it.
+
+    Raises:
+        BadInputError: its suffix is none of these, or there is no such folder.
+    """
+    if path is None:
+        return
+    if path.suffix.lower() not in FORMS:
+        raise BadInputError(f"--graph {path}: it must end in {', '.join(FORMS)}")
+    check_writable(f"--graph {path}", path)
+
+
+def _write_graph(path: Path, picture: GraphPicture, title: str) -> None:
+    """Write a picture in the form that its suffix asks for; a page has the title.
+
+    Raises:
+        CommandFailedError: it cannot be written.
+    """
+    with written_whole(path, what="--graph ") as (fresh,):
+        fresh.write_text(FORMS[path.suffix.lower()](picture, title), encoding="utf-8")
 
 
 # --- what is printed ------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ import attrs
 
 from webnn_py.graph_pictures.layers import Arrangement, Link, Piece, Size, arrange
 from webnn_py.graph_pictures.scene import Box, Frame, Scene, Wire
-from webnn_py.graph_pictures.view import to_view
 
 CHARACTER: Final = 7.25
 """The width of a character of a title; fonts of one width have nearly the same ones."""
@@ -58,6 +57,29 @@ STYLE: Final = """
 .webnn-graph .head{fill:#8b949e}
 }
 """
+
+VIEW_STYLE: Final = """
+.webnn-view{{display:block;container-type:inline-size;font:12px sans-serif}}
+.webnn-view label{{display:block}}
+.webnn-view .size{{display:none}}
+.webnn-view .pane{{display:block;max-height:80vh;overflow:auto}}
+.webnn-view svg{{display:block;width:100%;max-width:var(--own);height:auto}}
+.webnn-view .size:has(:checked)~.pane svg{{width:var(--own)}}
+@container (max-width:{limit}px){{
+.webnn-view.webnn-{width} .size{{display:block}}
+.webnn-view.webnn-{width} svg{{cursor:zoom-in}}
+.webnn-view.webnn-{width} .size:has(:checked)~.pane svg{{cursor:zoom-out}}
+}}
+"""
+
+FOLLOW: Final = (
+    "if(event.target.tagName!='INPUT'){const pane=this.querySelector('.pane'),"
+    "at=pane.firstElementChild.getBoundingClientRect(),"
+    "x=(event.clientX-at.left)/at.width,y=(event.clientY-at.top)/at.height;"
+    "requestAnimationFrame(()=>pane.scrollTo(x*pane.scrollWidth-pane.clientWidth/2,"
+    "y*pane.scrollHeight-pane.clientHeight/2))}"
+)
+"""What was clicked at is in the middle afterwards. Where a notebook runs no script, the size changes all the same."""
 
 
 @attrs.frozen
@@ -281,7 +303,7 @@ def to_svg(scene: Scene, title: str, *, fits: bool = False) -> str:
         f'width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
     )
     svg = "\n".join([head, f"<style>{STYLE}</style>", *_drawn(layout), "</svg>\n"])
-    return to_view(svg, int(width)) if fits else svg
+    return _view(svg, int(width)) if fits else svg
 
 
 def _drawn(layout: PlacedScene) -> Iterator[str]:
@@ -324,3 +346,13 @@ def _rectangle(kind: str, x: float, y: float, size: Size, radius: float) -> str:
 
 def _text(kind: str, x: float, y: float, text: str) -> str:
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{escape(text)}</text>'
+
+
+def _view(svg: str, width: int) -> str:
+    """Return the HTML of a picture; where its width does not fit, a check box or a click shows it unscaled."""
+    style = VIEW_STYLE.format(width=width, limit=width - 1)
+    return (
+        f'<div class="webnn-view webnn-{width}" style="--own:{width}px"><style>{style}</style>'
+        f'<label onclick="{FOLLOW}"><span class="size"><input type="checkbox"> in its own size, to be scrolled</span>\n'
+        f'<span class="pane">{svg}</span></label></div>'
+    )
