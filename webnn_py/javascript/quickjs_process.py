@@ -10,6 +10,7 @@ import os
 import signal
 import struct
 import sys
+from pathlib import Path
 from typing import Any
 
 import cffi  # type: ignore[import-untyped]  # it has no type hints
@@ -64,44 +65,6 @@ void JS_FreeCString(JSContext *, const char *);
 void JS_ComputeMemoryUsage(JSRuntime *, int64_t *);
 int JS_ExecutePendingJob(JSRuntime *, JSContext **);
 char *js_strndup(JSContext *, const char *, size_t);
-"""
-
-# The runtime, and the one function by which it is entered. `own` is what JavaScript's built-ins were in the beginning.
-_PRELUDE = r"""
-(function (send, take) {
-  'use strict';
-  const own = {__proto__: null, parse: JSON.parse, stringify: JSON.stringify, String, SyntaxError, TypeError,
-               defineProperty: Object.defineProperty, keys: Object.keys};
-  // The engine makes calls of it of template literals: a script must not come between them.
-  Object.defineProperty(String.prototype, 'concat', {writable: false, configurable: false});
-  const runtime = {__proto__: null, slots: new WeakMap(), send: (text, bytes) => [send(text, bytes), take()]};
-  const shown = (error) => {
-    try {
-      const isError = typeof error === 'object' && error !== null && 'message' in error;
-      return own.stringify({__proto__: null, message: isError ? `${error.name}: ${error.message}` : own.String(error),
-                            stack: isError ? `${error.stack}` : ''});
-    } catch {
-      return '{"message": "Error: an exception that cannot be shown", "stack": ""}';
-    }
-  };
-  const entries = {
-    __proto__: null,
-    load: (loaded) => void loaded(runtime),
-    call: (name, text, bytes) => void runtime[name](own.parse(text), bytes),
-    rejected: (reason, promise) => void runtime.reportRejection(reason, promise),
-    uncaught: (error) => void runtime.reportError(error),
-    shown,
-    meta: (meta, url) => void own.defineProperty(meta, 'url', {
-      __proto__: null, value: url, writable: true, enumerable: true, configurable: true}),
-    refusal: (message) => new own.TypeError(message),
-    syntaxError: (message) => new own.SyntaxError(message),
-    attributes: (given) => {
-      if (given === undefined || own.keys(given).length === 0) return;
-      throw new own.TypeError('import attributes are not supported; fetch() reads other files than modules');
-    },
-  };
-  return (entry, a, b, c) => entries[entry](a, b, c);
-})
 """
 
 
@@ -167,7 +130,9 @@ class Realm:
         self._js.JS_SetHostPromiseRejectionTracker(self._runtime, tracker, self._ffi.NULL)
         self._js.JS_SetModuleLoaderFunc2(self._runtime, normalize, loader, check, self._ffi.NULL)
         functions = [self._js.JS_NewCFunction2(self._context, one, b"", 0, 0, 0) for one in (send, take)]
-        self._entry = self._call(self._evaluate(_PRELUDE, "webnn_py:prelude.js"), *functions)
+        prelude = Path(__file__).with_name("js") / "quickjs_prelude.js"
+        entry = self._evaluate(prelude.read_text(encoding="utf-8"), "webnn_py:prelude.js")
+        self._entry = self._call(entry, *functions)
         self._sources: dict[str, bytes] = {}
         self._loaded: set[str] = set()
 
