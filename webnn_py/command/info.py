@@ -116,7 +116,9 @@ def info(options: argparse.Namespace) -> int:
     tried = trio.run(_tried, load_model(options.model, narrow=options.narrow), asked, options, portability)
     simpler = simplified(model, options.model, tried.found.shapes, tried.found.frozen)
     if tried.picture is not None:
-        _write_graph(options.graph, tried.picture, f"{options.model.name} on {tried.device}")
+        text = FORMS[options.graph.suffix.lower()](tried.picture, f"{options.model.name} on {tried.device}")
+        with written_whole(options.graph, what="--graph ") as (fresh,):
+            fresh.write_text(text, encoding="utf-8")
     told = portability if options.browser and not tried.missing else None
     report = ModelReport(options, model, contents, tried, simpler, told)
     if options.json:
@@ -171,16 +173,6 @@ def _check_graph_file(path: Path | None) -> None:
     if path.suffix.lower() not in FORMS:
         raise BadInputError(f"--graph {path}: it must end in {', '.join(FORMS)}")
     check_writable(f"--graph {path}", path)
-
-
-def _write_graph(path: Path, picture: GraphPicture, title: str) -> None:
-    """Write a picture in the form that its suffix asks for; a page has the title.
-
-    Raises:
-        CommandFailedError: it cannot be written.
-    """
-    with written_whole(path, what="--graph ") as (fresh,):
-        fresh.write_text(FORMS[path.suffix.lower()](picture, title), encoding="utf-8")
 
 
 # --- what is printed ------------------------------------------------------------------------------------------

@@ -98,7 +98,8 @@ def opened(path: Path, what: str) -> Iterator[BinaryIO]:
     Raises:
         BadInputError: it cannot be read, or is damaged.
     """
-    check_regular(path)
+    if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe, say, of which reading might never end
+        raise BadInputError(f"{path} is no regular file")
     try:
         with path.open("rb") as file:
             yield file
@@ -108,13 +109,3 @@ def opened(path: Path, what: str) -> Iterator[BinaryIO]:
         if isinstance(error, OSError) and error.errno is not None:
             raise BadInputError(unreadable(path, error)) from error
         raise BadInputError(f"{path} cannot be read as {what}: {words_of(error)}") from error
-
-
-def check_regular(path: Path) -> None:
-    """Refuse what is neither a file nor a folder, such as a pipe, of which reading might never end.
-
-    Raises:
-        BadInputError: it is there, and no file.
-    """
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise BadInputError(f"{path} is no regular file")

@@ -21,17 +21,13 @@ TRACE_HELP: Final = (
 )
 
 
-def default_jobs() -> int:
-    """As many processes as there are processors to run them."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the two commands."""
     wpt = commands.add_parser("wpt", help="run web-platform-tests from a checkout")
     wpt.add_argument("checkout", type=Path, metavar="CHECKOUT", help="a checkout of web-platform-tests")
     wpt.add_argument("files", metavar="FILE", nargs="*", help="test files or folders (default: all of webnn/)")
-    wpt.add_argument("--jobs", type=positive, default=default_jobs(), metavar="N", help="number of files run at a time")
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    wpt.add_argument("--jobs", type=positive, default=processors, metavar="N", help="number of files run at a time")
     wpt.add_argument(
         "--device",
         choices=["cpu", "gpu", "npu"],
