@@ -173,7 +173,7 @@ class Tensor(ArrayProtocols):
 
     @property
     def label(self) -> str:
-        """The name that :meth:`Environment.create_tensor` was given for it; "" for none."""
+        """The name that ``create_tensor()`` was given for it; "" for none."""
         return self._label
 
     @property
