@@ -314,10 +314,7 @@ class Tensor(ArrayProtocols):
         self._array = None
         self._lent = None
         buffer, self._buffer = self._buffer, None
-        if buffer is not None:
-            buffer.destroy()
-        if self._hold is not None and not self._hold.is_released:
-            self._hold.release()
+        _let_go(buffer, self._hold)
 
     def __del__(self) -> None:
         if not getattr(self, "_disposed", True) and self._hold is not None:
@@ -411,10 +408,10 @@ def host_array(what: str, value: object) -> HostArray:
     return value
 
 
-def _let_go(buffer: MLBuffer | None, hold: ContextReference) -> None:
+def _let_go(buffer: MLBuffer | None, hold: ContextReference | None) -> None:
     if buffer is not None:
         buffer.destroy()
-    if not hold.is_released:
+    if hold is not None and not hold.is_released:
         hold.release()
 
 
