@@ -12,13 +12,13 @@ import trio
 
 from webnn_py.browser_profiles import NAMES, PortabilityReport, find
 from webnn_py.command.declared import AskedInputs, asked_outputs, declared_inputs, worded_type
-from webnn_py.command.failures import BadInputError, CommandFailedError
+from webnn_py.command.failures import CommandFailedError
 from webnn_py.command.layout import NARROWER, in_bytes
 from webnn_py.command.loading import load_model, narrowed_types, simplified
 from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.problems import ProblemGroup, groups_of
 from webnn_py.command.size_search import FoundSizes, find_sizes
-from webnn_py.command.written_files import check_writable, written_whole
+from webnn_py.command.written_files import check_ending, written_whole
 from webnn_py.graph_pictures.picture import GraphPicture
 from webnn_py.message_text import counted, shortened, shown, table, visible
 from webnn_py.rewriting.report import PassReport, describe
@@ -105,7 +105,7 @@ def info(options: argparse.Namespace) -> int:
         CommandFailedError: it costs too much to be looked at, the extra is not installed, or the graph that is to be
             drawn cannot be.
     """
-    _check_graph_file(options.graph)
+    check_ending("--graph", options.graph, FORMS)
     model = load_model(options.model, narrow=options.narrow)
     from webnn_py.onnx_models.reading.contents import contents_of  # noqa: PLC0415 - an extra
 
@@ -157,22 +157,6 @@ async def _tried(
             passes = graph._handle.passes if options.passes else None
             graph.destroy()
         return Tried(str(device.info), found, missing, picture, passes)
-
-
-# --- the file of the graph ----------------------------------------------------------------------------------------
-
-
-def _check_graph_file(path: Path | None) -> None:
-    """Refuse a file that could not be written, before anything is done for it.
-
-    Raises:
-        BadInputError: its suffix is none of these, or there is no such folder.
-    """
-    if path is None:
-        return
-    if path.suffix.lower() not in FORMS:
-        raise BadInputError(f"--graph {path}: it must end in {', '.join(FORMS)}")
-    check_writable(f"--graph {path}", path)
 
 
 # --- what is printed ------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from webnn_py.command.problems import advice, refusal
 from webnn_py.command.progress import bar, clock
 from webnn_py.command.results import Looks, ScoredClass, Times, read_labels, summary, top_classes
 from webnn_py.command.size_search import search
-from webnn_py.command.written_files import check_writable, written_whole
+from webnn_py.command.written_files import check_ending, written_whole
 from webnn_py.device.backend import TimesKernels
 from webnn_py.message_text import shown, table
 from webnn_py.runtime import Environment
@@ -103,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
     if options.compare is not None:
         onnxruntime_version()
     labels = None if options.labels is None else read_labels(options.labels)
-    _check_saved(options.save_outputs)
+    check_ending("--save-outputs", options.save_outputs, [".npz"])
     since = perf_counter()
     with bar(f"loading {options.model.name}", "file") as advance:
         model = load_model(options.model, read_weights=True, narrow=options.narrow)
@@ -284,15 +284,6 @@ def _check_used(options: argparse.Namespace) -> None:
 
 
 # --- files ----------------------------------------------------------------------------------------------------
-
-
-def _check_saved(path: Path | None) -> None:
-    """Refuse before the work what could not be written after it."""
-    if path is None:
-        return
-    if path.suffix.lower() != ".npz":
-        raise BadInputError(f"--save-outputs {path}: it must be called .npz")
-    check_writable(f"--save-outputs {path}", path)
 
 
 def _save(path: Path, outputs: Mapping[str, Array]) -> None:
