@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from itertools import chain
 from threading import RLock
-from typing import Any, Final, TypeVar, final
+from typing import Any, Final, final
 from weakref import ref
 
 import attrs
@@ -17,9 +17,6 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.frozen import frozen
 from webnn_py.message_text import in_brackets
 from webnn_py.operators.declaration import Operator
-
-T = TypeVar("T")
-U = TypeVar("U")
 
 _SAMPLED: Final = 64
 """Of so many bytes at either end, and of so many between, is the hash of a key."""
@@ -180,14 +177,6 @@ class Node:
             types = f"{types}, ..."
         label = in_brackets(self.label)
         return f"{self.operator.spec_name}{label}({types})"
-
-
-def mapped(operands: Mapping[str, T | tuple[T, ...]], convert: Callable[[T], U]) -> dict[str, U | tuple[U, ...]]:
-    """Return operands by parameter, each converted; those of a sequence one by one."""
-    return {
-        name: tuple(map(convert, given)) if isinstance(given, tuple) else convert(given)
-        for name, given in operands.items()
-    }
 
 
 @frozen(eq=False)

@@ -8,7 +8,7 @@ from typing import Any, Self
 import attrs
 
 from webnn_py.descriptors import MAX_DIMENSION, MLOperandDescriptor, check_dimensions
-from webnn_py.graph import Constant, Graph, Input, Node, Value, mapped
+from webnn_py.graph import Constant, Graph, Input, Node, Value
 from webnn_py.message_text import in_brackets
 from webnn_py.named_sizes.decisions import Sizes, Tracing
 from webnn_py.named_sizes.expressions import SymbolicSize
@@ -156,7 +156,10 @@ def sized_node(node: Node, sizes: Sizes, values: Mapping[Value, Value]) -> Node:
         found = values.get(value, value)
         return Value(at_sizes(found.descriptor, sizes)) if has_size(found.descriptor.shape) else found
 
-    operands = mapped(node.operands, operand)
+    operands = {
+        name: tuple(map(operand, value)) if isinstance(value, tuple) else operand(value)
+        for name, value in node.operands.items()
+    }
     options = {name: values_of(value, sizes) for name, value in node.options.items()}
     outputs = tuple(at_sizes(descriptor, sizes) for descriptor in node.outputs)
     return Node(node.operator, operands, options, outputs, node.label, node.drawn)
@@ -168,7 +171,10 @@ def inferred(node: Node) -> tuple[MLOperandDescriptor, ...]:
     def handle(value: Value) -> MLOperand:
         return MLOperand._create(value.descriptor)
 
-    handles = mapped(node.operands, handle)
+    handles = {
+        name: tuple(map(handle, value)) if isinstance(value, tuple) else handle(value)
+        for name, value in node.operands.items()
+    }
     values = {name: handles.get(name, node.options.get(name)) for name in node.operator.parameters if name != "label"}
     try:
         outputs = tuple(node.operator.infer(Arguments(values, dict(handles), node.label)))
@@ -192,7 +198,11 @@ def with_constants(graph: Graph, replace: Callable[[Constant], Constant]) -> Gra
         return values[value]
 
     for node in graph.nodes:
-        other = attrs.evolve(node, operands=mapped(node.operands, operand))
+        operands = {
+            name: tuple(map(operand, value)) if isinstance(value, tuple) else operand(value)
+            for name, value in node.operands.items()
+        }
+        other = attrs.evolve(node, operands=operands)
         values.update(zip(node.results, other.results, strict=True))
         nodes.append(other)
     return Graph(graph.inputs, {name: operand(value) for name, value in graph.outputs.items()}, tuple(nodes))

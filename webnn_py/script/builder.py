@@ -21,7 +21,7 @@ from webnn_py.descriptors import (
 )
 from webnn_py.device.backend import HostArray, OnProgress
 from webnn_py.errors import InvalidStateError, NotSupportedError, OperationError, UnknownError
-from webnn_py.graph import Constant, Graph, Input, Node, Output, Value, mapped
+from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
 from webnn_py.handle import forgotten_await
 from webnn_py.message_text import in_brackets, shown
 from webnn_py.operators.casting import cast_number
@@ -257,7 +257,12 @@ class MLGraphBuilder(OperatorMethods):
                 self._check_size(descriptor)
         except Refused as refusal:
             raise TypeError(f"{name}{in_brackets(arguments.label)}: {refusal}") from None
-        values = mapped(arguments.operands, self._values.__getitem__)
+        values = {
+            parameter: tuple(self._values[item] for item in operand)
+            if isinstance(operand, tuple)
+            else self._values[operand]
+            for parameter, operand in arguments.operands.items()
+        }
         node = Node(operator, values, arguments.options(), tuple(descriptors), arguments.label, (self._drawn,))
         self._drawn += 1
         if not operator.returns_sequence:
