@@ -5,12 +5,16 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from string import Template
 from typing import Final, Self
 
 import attrs
 
 from webnn_py.graph_pictures.layers import Arrangement, Link, Piece, Size, arrange
 from webnn_py.graph_pictures.scene import Box, Frame, Scene, Wire
+from webnn_py.html_page import asset
+
+_PACKAGE: Final = "webnn_py.graph_pictures"
 
 CHARACTER: Final = 7.25
 """The width of a character of a title; fonts of one width have nearly the same ones."""
@@ -27,50 +31,6 @@ MARGIN: Final = 14.0
 
 INNER_GAP: Final = 22.0
 """Between layers within a frame."""
-
-STYLE: Final = """
-.webnn-graph{background:#fff;font-family:ui-monospace,Menlo,Consolas,monospace}
-.webnn-graph text{fill:#1f2328;font-size:12px}
-.webnn-graph .small{font-size:10px;fill:#57606a}
-.webnn-graph .type{font-size:10px;fill:#0550ae;stroke:#fff;stroke-width:4px;paint-order:stroke;text-anchor:middle}
-.webnn-graph .box{fill:#fff;stroke:#57606a}
-.webnn-graph .input{fill:#ddf4ff;stroke:#0969da}
-.webnn-graph .output{fill:#dafbe1;stroke:#1a7f37}
-.webnn-graph .folded{fill:#f3f4f6;stroke:#8c959f;stroke-dasharray:5 3}
-.webnn-graph .view{stroke:#8c959f;stroke-dasharray:2 3}
-.webnn-graph .frame{fill:#fff8c5;stroke:#bf8700}
-.webnn-graph .name{font-size:10px;fill:#7d4e00;stroke:#fff8c5;stroke-width:4px;paint-order:stroke}
-.webnn-graph .wire{fill:none;stroke:#8c959f;stroke-width:1.3}
-.webnn-graph .head{fill:#57606a}
-@media (prefers-color-scheme:dark){
-.webnn-graph{background:#0d1117}
-.webnn-graph text{fill:#e6edf3}
-.webnn-graph .small{fill:#9da7b3}
-.webnn-graph .type{fill:#79c0ff;stroke:#0d1117}
-.webnn-graph .box{fill:#161b22;stroke:#8b949e}
-.webnn-graph .input{fill:#0c2d6b;stroke:#58a6ff}
-.webnn-graph .output{fill:#04260f;stroke:#3fb950}
-.webnn-graph .folded{fill:#21262d;stroke:#6e7681}
-.webnn-graph .frame{fill:#2b2211;stroke:#bb8009}
-.webnn-graph .name{fill:#e3b341;stroke:#2b2211}
-.webnn-graph .wire{stroke:#6e7681}
-.webnn-graph .head{fill:#8b949e}
-}
-"""
-
-VIEW_STYLE: Final = """
-.webnn-view{{display:block;container-type:inline-size;font:12px sans-serif}}
-.webnn-view label{{display:block}}
-.webnn-view .size{{display:none}}
-.webnn-view .pane{{display:block;max-height:80vh;overflow:auto}}
-.webnn-view svg{{display:block;width:100%;max-width:var(--own);height:auto}}
-.webnn-view .size:has(:checked)~.pane svg{{width:var(--own)}}
-@container (max-width:{limit}px){{
-.webnn-view.webnn-{width} .size{{display:block}}
-.webnn-view.webnn-{width} svg{{cursor:zoom-in}}
-.webnn-view.webnn-{width} .size:has(:checked)~.pane svg{{cursor:zoom-out}}
-}}
-"""
 
 FOLLOW: Final = (
     "if(event.target.tagName!='INPUT'){const pane=this.querySelector('.pane'),"
@@ -302,7 +262,7 @@ def to_svg(scene: Scene, title: str, *, fits: bool = False) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" class="webnn-graph" role="img" aria-label="{escape(title)}" '
         f'width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
     )
-    svg = "\n".join([head, f"<style>{STYLE}</style>", *_drawn(layout), "</svg>\n"])
+    svg = "\n".join([head, f"<style>\n{asset(_PACKAGE, 'picture.css')}</style>", *_drawn(layout), "</svg>\n"])
     return _view(svg, int(width)) if fits else svg
 
 
@@ -350,9 +310,9 @@ def _text(kind: str, x: float, y: float, text: str) -> str:
 
 def _view(svg: str, width: int) -> str:
     """Return the HTML of a picture; where its width does not fit, a check box or a click shows it unscaled."""
-    style = VIEW_STYLE.format(width=width, limit=width - 1)
+    style = Template(asset(_PACKAGE, "view.css")).substitute(width=width, limit=width - 1)
     return (
-        f'<div class="webnn-view webnn-{width}" style="--own:{width}px"><style>{style}</style>'
+        f'<div class="webnn-view webnn-{width}" style="--own:{width}px"><style>\n{style}</style>'
         f'<label onclick="{FOLLOW}"><span class="size"><input type="checkbox"> in its own size, to be scrolled</span>\n'
         f'<span class="pane">{svg}</span></label></div>'
     )

@@ -30,43 +30,6 @@ _NULL, _UNDEFINED, _EXCEPTION = 2, 3, 6
 _PENDING = 0  # the state of a promise
 _MODULE, _BACKTRACE_BARRIER, _COMPILE_ONLY = 1 << 0, 1 << 6, 1 << 5
 
-_API = """
-typedef struct { uint64_t data; int64_t tag; } JSValue;
-typedef struct JSContext JSContext;
-typedef struct JSRuntime JSRuntime;
-typedef struct JSModuleDef JSModuleDef;
-typedef JSValue JSCFunction(JSContext *, JSValue, int, JSValue *);
-typedef void JSHostPromiseRejectionTracker(JSContext *, JSValue, JSValue, _Bool, void *);
-typedef char *JSModuleNormalizeFunc(JSContext *, const char *, const char *, void *);
-typedef JSModuleDef *JSModuleLoaderFunc2(JSContext *, const char *, void *, JSValue);
-typedef int JSModuleCheckSupportedImportAttributes(JSContext *, void *, JSValue);
-JSRuntime *JS_NewRuntime(void);
-JSContext *JS_NewContext(JSRuntime *);
-void JS_SetMemoryLimit(JSRuntime *, size_t);
-void JS_SetMaxStackSize(JSRuntime *, size_t);
-void JS_SetHostPromiseRejectionTracker(JSRuntime *, JSHostPromiseRejectionTracker *, void *);
-void JS_SetModuleLoaderFunc2(JSRuntime *, JSModuleNormalizeFunc *, JSModuleLoaderFunc2 *,
-                             JSModuleCheckSupportedImportAttributes *, void *);
-int JS_PromiseState(JSContext *, JSValue);
-JSValue JS_Eval(JSContext *, const char *, size_t, const char *, int);
-JSValue JS_EvalFunction(JSContext *, JSValue);
-JSValue JS_Call(JSContext *, JSValue, JSValue, int, JSValue *);
-JSValue JS_Throw(JSContext *, JSValue);
-JSValue JS_GetException(JSContext *);
-JSValue JS_GetImportMeta(JSContext *, JSModuleDef *);
-JSValue JS_NewCFunction2(JSContext *, JSCFunction *, const char *, int, int, int);
-JSValue JS_NewStringLen(JSContext *, const char *, size_t);
-JSValue JS_NewArrayBufferCopy(JSContext *, const uint8_t *, size_t);
-const char *JS_ToCStringLen2(JSContext *, size_t *, JSValue, _Bool);
-uint8_t *JS_GetUint8Array(JSContext *, size_t *, JSValue);
-JSValue JS_DupValue(JSContext *, JSValue);
-void JS_FreeValue(JSContext *, JSValue);
-void JS_FreeCString(JSContext *, const char *);
-void JS_ComputeMemoryUsage(JSRuntime *, int64_t *);
-int JS_ExecutePendingJob(JSRuntime *, JSContext **);
-char *js_strndup(JSContext *, const char *, size_t);
-"""
-
 
 class Thrown(Exception):  # noqa: N818 - it carries a script's exception, which is the error
     """A JavaScript exception, as JSON with message and stack."""
@@ -106,7 +69,7 @@ class Realm:
     def __init__(self, library: str, memory_limit: int, pipe: Pipe) -> None:
         self._pipe = pipe
         self._ffi = cffi.FFI()
-        self._ffi.cdef(_API)
+        self._ffi.cdef(Path(__file__).with_name("quickjs_api.h").read_text(encoding="utf-8"))
         self._js: Any = self._ffi.dlopen(library)
         self._runtime = self._js.JS_NewRuntime()
         self._js.JS_SetMemoryLimit(self._runtime, memory_limit)
