@@ -34,7 +34,7 @@ from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
 from webnn_py.tracing.instruments import ContextWatch, Instruments, ScriptWatch
 from webnn_py.tracing.operation import Present
 from webnn_py.tracing.trace import MOST_EVENTS, Trace
-from webnn_py.trio_run import TrioRun, check_in_trio
+from webnn_py.trio_run import check_in_trio
 from webnn_py.unreported_errors import calling_line
 
 if TYPE_CHECKING:
@@ -53,45 +53,26 @@ class ML(Handle):
 
     _made_by = "open_ml()"
 
-    _nursery: trio.Nursery
-    _policy: Policy
-    _graph_folder: GraphFolder | None
-    _experimental: frozenset[str]
-    _contexts: dict[MLContext, None]
-    _closed: bool
-    _opening: int
-    _opened: trio.Event
-    _watching: BrowserRules | None
-    _instruments: Instruments
-    _watches: dict[MLContext, ContextWatch]
-    _trio_run: TrioRun
-    _traced: None
+    _traced: None = None
     script_timeline: ScriptTimeline
     """The queue of tasks that settle promises; tests and teaching pause and step it."""
 
-    @classmethod
-    def _create(
-        cls,
-        nursery: trio.Nursery,
-        policy: Policy,
-        graph_folder: GraphFolder | None = None,
-        experimental: frozenset[str] = frozenset(),
+    def _begin(
+        self, nursery: trio.Nursery, policy: Policy, graph_folder: GraphFolder | None, experimental: frozenset[str]
     ) -> Self:
-        self = cls.__new__(cls)
         self._nursery = nursery
         self._policy = policy
         self._graph_folder = graph_folder
         self._experimental = experimental
-        self._contexts = {}
+        self._contexts: dict[MLContext, None] = {}
         self._closed = False
-        self._watching = None
+        self._watching: BrowserRules | None = None
         self._opening = 0
         self._opened = trio.Event()
         self.script_timeline = ScriptTimeline()
         self._trio_run = self.script_timeline.trio_run
         self._instruments = Instruments(self._watch)
-        self._watches = {}
-        self._traced = None
+        self._watches: dict[MLContext, ContextWatch] = {}
         nursery.start_soon(self.script_timeline.run)
         return self
 
@@ -492,7 +473,7 @@ class open_ml:  # noqa: N801 - used like a function
         self._entered = True
         self._manager = trio.open_nursery()
         nursery = await self._manager.__aenter__()
-        self._ml = ML._create(nursery, self._policy, self._graph_folder, self._experimental)
+        self._ml = ML.__new__(ML)._begin(nursery, self._policy, self._graph_folder, self._experimental)
         return self._ml
 
     @enable_ki_protection
