@@ -216,8 +216,7 @@ async def _run(program: Program, source: str, world: CommandLineWorld) -> int:
                 ending.callback(late.cancel)
             with watched(memory, session.engine.process_id, partial(end, too_large)):
                 session.call("openProgram", {"href": f"file:///{name}"})
-                evaluate = session.evaluate_module if module else session.evaluate
-                await session.run(lambda: evaluate(source, name))
+                await session.run(lambda: session.evaluate(source, name, module=module))
                 unsettled = session.unsettled
     if scope.cancelled_caught:
         raise LimitError(too_long)

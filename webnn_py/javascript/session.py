@@ -198,16 +198,11 @@ class Session:
         self._entered = True
         self.engine.load(own_source(name), name)
 
-    def evaluate(self, source: str, name: str) -> None:
-        """Evaluate a script, now: to be called in a task. What it throws is reported to it."""
+    def evaluate(self, source: str, name: str, *, module: bool = False) -> None:
+        """Evaluate a script or a module, now: to be called in a task. What it throws is reported to it."""
         self._entered = True
-        self._enter(partial(self.engine.evaluate, source, name))
-
-    def evaluate_module(self, source: str, name: str) -> None:
-        """Evaluate a module, now: to be called in a task. What it throws is reported to it."""
-        self._entered = True
-        self.unsettled = name
-        self._enter(partial(self.engine.evaluate_module, source, name))
+        self.unsettled = name if module else self.unsettled
+        self._enter(partial(self.engine.evaluate, source, name, module=module))
 
     async def run(self, task: Callable[[], None]) -> None:
         """Run a task and all that follows from it, until nothing waits: no task, no timer, no promise.
