@@ -1,7 +1,5 @@
 """``webnn-py docs``: where the documentation is."""
 
-from __future__ import annotations
-
 import argparse
 import difflib
 import json

@@ -1,7 +1,5 @@
 """Running one of the commands: errors become one line on the standard error, and a status."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import traceback

@@ -1,7 +1,5 @@
 """Errors as one line and an exit status."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from types import ModuleType
 from typing import Final

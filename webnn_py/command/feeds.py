@@ -1,7 +1,5 @@
 """Data for every input: arrays of files, pictures, sounds, or generated numbers."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import os

@@ -1,7 +1,5 @@
 """Files that the command writes: refused before the work where they cannot be, and written whole or not at all."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A graph as boxes, wires between them, and frames around what became one kernel: what every kind of picture shows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal, Self
 

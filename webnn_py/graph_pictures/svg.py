@@ -1,7 +1,5 @@
 """A graph as SVG: boxes in layers, data types and shapes where values leave, frames around what became one kernel."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape

@@ -1,7 +1,5 @@
 """A graph as text: what goes in and out, the operators, the kernels that a device made of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Copies of elements between arrays on the host and buffers of a context, in any direction."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

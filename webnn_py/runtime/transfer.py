@@ -1,7 +1,5 @@
 """Copies between the host and the device that depend on no session, and small work on tensors of the device."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final, final
 

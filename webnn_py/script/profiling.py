@@ -1,7 +1,5 @@
 """The operations of ``MLGraph.profile()`` and ``MLGraphBuilder.check_finite()``."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import TypeVar
 

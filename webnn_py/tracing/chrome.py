@@ -3,8 +3,6 @@
 Processes are the script (0) and the contexts; threads are lanes. Times are microseconds from the begin of the trace.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 

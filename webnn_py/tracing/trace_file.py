@@ -1,7 +1,5 @@
 """Traces that go to a file, as commands offer them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

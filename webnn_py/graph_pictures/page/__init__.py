@@ -1,7 +1,5 @@
 """The page of a graph: pan, zoom, search, attributes, statistics of weights, what the device fused."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
