@@ -67,12 +67,6 @@ class Tensor(ArrayProtocols):
         "_lent",
         "_readers",
     )
-    _array: HostArray | None
-    _buffer: MLBuffer | None
-    _descriptor: MLOperandDescriptor
-    _disposed: bool
-    _gpu_buffer: Any
-    _hold: ContextReference | None
 
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
         array = host_array("Tensor()", array)
