@@ -41,35 +41,26 @@ def at_largest(descriptor: MLOperandDescriptor) -> MLOperandDescriptor:
 
 
 @attrs.frozen
-class NamePlace:
-    """The place of a named size: an input and its axis."""
-
-    name: str
-    input: str
-    axis: int
-
-
-@attrs.frozen
 class DimensionPlaces:
     """The names of a graph's dimensions.
 
     Attributes:
-        places: one for each name.
+        places: for each name an input, and its axis of that size.
         bounds: the least and the greatest size of each.
     """
 
-    places: tuple[NamePlace, ...]
+    places: Mapping[str, tuple[str, int]]
     bounds: Mapping[str, tuple[int, int]]
 
     @classmethod
     def of(cls, inputs: Mapping[str, MLOperandDescriptor]) -> Self:
         """Return the names of inputs' dimensions."""
-        places: dict[str, NamePlace] = {}
+        places: dict[str, tuple[str, int]] = {}
         bounds: dict[str, tuple[int, int]] = {}
         for name, axis, size in _dynamic_axes(inputs):
-            places.setdefault(str(size), NamePlace(str(size), name, axis))
+            places.setdefault(str(size), (name, axis))
             bounds[str(size)] = (size.low, size.high)
-        return cls(tuple(places.values()), bounds)
+        return cls(places, bounds)
 
     @property
     def largest(self) -> dict[str, int]:
@@ -78,7 +69,7 @@ class DimensionPlaces:
 
     def sizes(self, shapes: Mapping[str, Any]) -> dict[str, int]:
         """Return the size of each name, from the shapes of inputs, which fit."""
-        return {place.name: shapes[place.input][place.axis] for place in self.places}
+        return {name: shapes[given][axis] for name, (given, axis) in self.places.items()}
 
 
 def _dynamic_axes(inputs: Mapping[str, MLOperandDescriptor]) -> Iterator[tuple[str, int, SymbolicSize]]:

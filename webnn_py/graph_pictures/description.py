@@ -56,11 +56,15 @@ class DrawnOperator:
     options: Mapping[str, Any]
     results: tuple[int, ...]
 
+    def has_default(self, name: str) -> bool:
+        """Return whether an option is absent or has its default."""
+        value, default = self.options[name], self.operator.parameters[name].default
+        return value is None or value == default or (isinstance(value, tuple) and list(value) == default)
+
     def options_given(self) -> Iterator[str]:
         """Yield the options that are not the defaults, as text."""
         for name, value in self.options.items():
-            default = self.operator.parameters[name].default
-            if value is None or value == default or (isinstance(value, tuple) and list(value) == default):
+            if self.has_default(name):
                 continue
             told = "yes" if value is True else "no" if value is False else value
             text = shown(list(told)) if isinstance(told, tuple) else str(told)

@@ -31,6 +31,7 @@ from webnn_py.descriptors import (
     operand_data_type,
     sequence_of,
     size_or_axis,
+    string,
     unsigned_longs,
 )
 from webnn_py.handle import forgotten_await
@@ -93,9 +94,7 @@ def usv_string(value: object) -> str:
     """``USVString``: lone surrogates become U+FFFD."""
     if type(value) is str and value.isascii():
         return value
-    if not isinstance(value, str):
-        raise TypeError(f"is {shown(value)}; it must be a string")
-    text = plain(value)
+    text = string(value)
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
