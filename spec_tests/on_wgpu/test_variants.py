@@ -8,6 +8,7 @@ import pytest
 
 from spec_tests.labs.benchmarks.gpu_variants import QUICK, Model, asked, channels_last, difference, large_windows
 from spec_tests.support.computing import compute
+from spec_tests.support.depth import amount, has_turn
 from webnn_py import MLGraphBuilder
 from webnn_py.device import four_bits
 from webnn_py.device.on_wgpu.codegen.attention import tile
@@ -17,7 +18,7 @@ from webnn_py.rewriting.passes import passes_left_out
 pytestmark = pytest.mark.sampled(11)  # a model each day: its kernels are compiled anew for every set of variants
 
 SUBSETS = 7
-"""Random ones of the variants that a model uses, besides all of them."""
+"""Random ones of the variants that a model uses, besides all of them; a quick run has two, others each day."""
 
 RNG = np.random.default_rng(11)
 
@@ -81,7 +82,7 @@ async def computed(context, model):
 
 
 @pytest.mark.parametrize("name", MODELS)
-async def test_a_model_gives_the_same_without_variants(ml, small, name):
+async def test_a_model_gives_the_same_without_variants(ml, small, pytestconfig, name):
     with np.errstate(under="ignore"):
         model = MODELS[name]()
     gpu, numpy = [await ml.create_context(backend=backend) for backend in ("wgpu", "numpy")]
@@ -92,7 +93,9 @@ async def test_a_model_gives_the_same_without_variants(ml, small, name):
     assert difference(whole, expected) < most
     chooser = random.Random(7)  # noqa: S311 - for tests
     used = sorted(used)
-    subsets = [used, *(chooser.sample(used, chooser.randrange(1, len(used))) for _ in range(SUBSETS))]
+    parts = amount(pytestconfig, quick=4, full=1, thorough=1)
+    drawn = [chooser.sample(used, chooser.randrange(1, len(used))) for _ in range(SUBSETS)]
+    subsets = [used, *(names for place, names in enumerate(drawn) if has_turn(pytestconfig, place, parts))]
     wrong = []
     for names in subsets:
         with passes_left_out(*names):

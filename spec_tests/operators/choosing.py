@@ -1,6 +1,6 @@
 """Which cases a run computes on the GPU; ``chosen.json``, which :mod:`.choose_cases` writes, has those that come first.
 
-At quick depth these are computed as written each day, but of the costliest, and in other ways, a share.
+At quick depth a share of these is computed each day: as written half, but of the costliest, and in other ways, less.
 """
 
 import json
@@ -13,6 +13,12 @@ CHOSEN = Path(__file__).with_name("chosen.json")
 PARTS = 61
 """Of the cases that are not chosen, one in so many is computed each day; a prime, so that every kind has its turn."""
 
+PARTS_AS_WRITTEN = 2
+"""Of the chosen cases a quick run computes one in so many as written."""
+
+PARTS_OF_SMALL = 3
+"""Of all cases a quick run computes one in so many on the small device, whose kernels are numpy's."""
+
 PARTS_OF_CHOSEN = 5
 """Of the chosen cases that are costly, or not drawn as written, a quick run computes one in so many.
 
@@ -20,7 +26,7 @@ It is coprime to ``EVERY * len(WAYS)``, so that every case has its turn in every
 """
 
 LEAST_CHOSEN = 2
-"""But at least so many of an operator as written."""
+"""But at least so many of an operator as written, where it has them."""
 
 PARTS_AT_FULL_DEPTH = 17
 """Likewise at full depth, of those that are not drawn as written."""
@@ -60,13 +66,17 @@ class Choice:
         ways = amount(self._config, quick=EVERY * len(WAYS), full=1, thorough=1)
         if drawer in WAYS and not has_turn(self._config, start + EVERY * WAYS.index(drawer), ways):
             return ()
+        if backend == "small":
+            parts = amount(self._config, quick=PARTS_OF_SMALL, full=1, thorough=1)
+            least = min(parts, max(1, len(file.cases) // LEAST_CHOSEN))
+            return tuple(case for at, case in enumerate(file.cases, start) if has_turn(self._config, at, least))
         if backend != "wgpu" or parts == 1:
             return file.cases
         chosen = self._chosen.get(file.operator, {}).get(drawer, [])
         parts_of_chosen = amount(self._config, quick=parts_of_chosen, full=1, thorough=1)
         if drawer == "as_written":
-            most = len(chosen) // LEAST_CHOSEN if file.operator in COSTLY else 1
-            parts_of_chosen = max(1, min(parts_of_chosen, most))
+            most = PARTS_OF_CHOSEN if file.operator in COSTLY else PARTS_AS_WRITTEN
+            parts_of_chosen = max(1, min(parts_of_chosen, most, len(chosen) // LEAST_CHOSEN))
         # They are listed by data type, so that each day has several.
         share = {name for place, name in enumerate(chosen, start) if has_turn(self._config, place, parts_of_chosen)}
         return tuple(
