@@ -47,12 +47,17 @@ def all_cases(config: pytest.Config) -> list[tuple[Vector, str]]:
     return [(vector, operator) for vector in vectors for operator in OF_FILES.get(vector.file, [vector.file])]
 
 
-async def test_a_case_is_refused_or_drawn_as_it_says(numpy_context, pytestconfig):
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "operator" in metafunc.fixturenames:
+        metafunc.parametrize("operator", dict.fromkeys(operator for _, operator in all_cases(metafunc.config)))
+
+
+async def test_the_cases_of_an_operator_are_refused_or_drawn_as_they_say(numpy_context, pytestconfig, operator):
     named = pytestconfig.option.case or ""
-    cases = {identifier(*case): case for case in all_cases(pytestconfig)}
+    cases = {identifier(vector, of): vector for vector, of in all_cases(pytestconfig) if of == operator}
     verdicts = {
         name: wrong(MLGraphBuilder(numpy_context), vector.raw, operator)
-        for name, (vector, operator) in cases.items()
+        for name, vector in cases.items()
         if named in name
     }
     judge_all(verdicts, LISTED)
