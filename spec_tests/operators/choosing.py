@@ -1,6 +1,6 @@
 """Which cases a run computes on the GPU; ``chosen.json``, which :mod:`.choose_cases` writes, has those that come first.
 
-At quick depth a share of these is computed each day: as written half, but of the costliest, and in other ways, less.
+At quick depth these are computed as written each day, but of the costliest, and in other ways, a share.
 """
 
 import json
@@ -13,9 +13,6 @@ CHOSEN = Path(__file__).with_name("chosen.json")
 PARTS = 61
 """Of the cases that are not chosen, one in so many is computed each day; a prime, so that every kind has its turn."""
 
-PARTS_AS_WRITTEN = 2
-"""Of the chosen cases a quick run computes one in so many as written."""
-
 PARTS_OF_SMALL = 3
 """Of all cases a quick run computes one in so many on the small device, whose kernels are numpy's."""
 
@@ -26,13 +23,25 @@ It is coprime to ``EVERY * len(WAYS)``, so that every case has its turn in every
 """
 
 LEAST_CHOSEN = 2
-"""But at least so many of an operator as written, where it has them."""
+"""But at least so many of an operator as written."""
 
 PARTS_AT_FULL_DEPTH = 17
 """Likewise at full depth, of those that are not drawn as written."""
 
-COSTLY = ("conv2d", "conv_transpose2d", "gru", "lstm", "lstm_cell")
-"""Half of all that would be compiled of cases drawn as written are kernels of these."""
+COSTLY = (
+    "conv2d",
+    "conv_transpose2d",
+    "cumulative_sum",
+    "gemm",
+    "gru",
+    "gru_cell",
+    "l2_pool2d",
+    "lstm",
+    "lstm_cell",
+    "max_pool2d",
+    "resample2d",
+)
+"""More than half of all that would be compiled of cases drawn as written are kernels of these."""
 
 PARTS_OF_COSTLY = 3
 """Of theirs, one in so many of those that are not chosen is computed at full depth."""
@@ -75,8 +84,8 @@ class Choice:
         chosen = self._chosen.get(file.operator, {}).get(drawer, [])
         parts_of_chosen = amount(self._config, quick=parts_of_chosen, full=1, thorough=1)
         if drawer == "as_written":
-            most = PARTS_OF_CHOSEN if file.operator in COSTLY else PARTS_AS_WRITTEN
-            parts_of_chosen = max(1, min(parts_of_chosen, most, len(chosen) // LEAST_CHOSEN))
+            most = len(chosen) // LEAST_CHOSEN if file.operator in COSTLY else 1
+            parts_of_chosen = max(1, min(parts_of_chosen, most))
         # They are listed by data type, so that each day has several.
         share = {name for place, name in enumerate(chosen, start) if has_turn(self._config, place, parts_of_chosen)}
         return tuple(

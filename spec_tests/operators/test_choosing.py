@@ -87,12 +87,12 @@ def test_days_in_turn_draw_every_operator_in_every_way():
     assert drawn == {(file.operator, way) for file in load_all() for way in WAYS}
 
 
-def test_each_day_has_chosen_cases_of_every_operator_and_a_few_days_have_all():
+def test_each_day_has_the_chosen_cases_of_every_operator_but_of_the_costly_some():
     days = [Choice(Config("quick", day)) for day in range(PARTS_OF_CHOSEN)]
     for file in load_all():
         chosen = _chosen(file, "as_written")
         of_days = [chosen & _names(day, file, "as_written") for day in days]
-        assert min(map(len, of_days)) >= min(LEAST_CHOSEN, len(chosen)), file.operator
+        assert min(map(len, of_days)) >= (LEAST_CHOSEN if file.operator in COSTLY else len(chosen)), file.operator
         assert set().union(*of_days) == chosen, file.operator
 
 
