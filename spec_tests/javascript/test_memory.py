@@ -247,6 +247,7 @@ await builder.build({y: builder.add(builder.sin(builder.expand(one, [2 ** 28])),
 
 
 @on_linux
+@pytest.mark.sampled(2)
 @both_engines
 def test_memory_that_cannot_be_refused_ends_the_program_with_a_message(tmp_path, engine):
     _, status, out, err = most_resident(tmp_path, engine, UNFORESEEN)

@@ -5,7 +5,6 @@ import pytest
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.examples import EXAMPLES, output
 
-
 pytestmark = pytest.mark.sampled(2)
 
 
