@@ -55,7 +55,7 @@ def has_cells(item):
 
 def deselect(config, items, is_wanted):
     """Leave out the tests that are not wanted; one that was named in full is."""
-    named = {argument for argument in config.args if argument.endswith("]")}
+    named = {argument for argument in config.args if "::" in argument}
     dropped = [item for item in items if not (is_wanted(item) or item.nodeid in named)]
     if dropped:
         config.hook.pytest_deselected(items=dropped)
