@@ -22,6 +22,8 @@ def document_of(page):
 
 
 async def test_operators_values_and_kernels_are_in_the_page(context, backend):
+    if backend == "onnxruntime":
+        pytest.skip("it shows no kernels")
     picture = await draw_residual_block(context).built_picture()
     document = document_of(picture.to_html())
     assert [operator["name"] for operator in document["operators"]].count("conv2d") == 1

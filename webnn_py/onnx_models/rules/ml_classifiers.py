@@ -64,6 +64,8 @@ def linear_classifier(
 ) -> tuple[MLOperand, MLOperand]:
     """Multiply by the coefficients of each class, and add its intercept; the first of two classes may be absent."""
     count = classes_of(classlabels_ints, classlabels_strings)
+    if count == 1:
+        refuse("the number of labels", 1, "2 or more")
     rows, weights, added = rows_of(context, x), np.array(coefficients or (), np.float32), tuple(intercepts or ())
     features = rows.shape[1]
     if len(added) != count and (len(added), count) != (1, 2):
