@@ -1,12 +1,11 @@
 """The operators that the device claims: all except those that onnxruntime computes with other results."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Container, Mapping
+from typing import Final
 
-from webnn_py.descriptors import DATA_TYPES, MLOperandDataType
+from webnn_py.descriptors import DATA_TYPES
 from webnn_py.device.backend import Capabilities
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM
-from webnn_py.operators.declaration import Operator
 from webnn_py.operators.tree_ensembles import TREE_ENSEMBLE
 
 NOT_CLAIMED: Final[Mapping[str, str]] = {
@@ -17,8 +16,12 @@ NOT_CLAIMED: Final[Mapping[str, str]] = {
 """The operators that are expanded, by Python name, each with the fault of onnxruntime's own."""
 
 
-def _supports(operator: Operator[..., Any]) -> tuple[MLOperandDataType, ...]:
-    return () if operator.name in NOT_CLAIMED else DATA_TYPES
+def capabilities_without(names: Container[str]) -> Capabilities:
+    """Return the abilities of a provider that computes all operators but those of these Python names."""
+    return Capabilities(
+        lambda operator: () if operator.name in names else DATA_TYPES,
+        composites=(DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM, TREE_ENSEMBLE),
+    )
 
 
-CAPABILITIES: Final = Capabilities(_supports, composites=(DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM, TREE_ENSEMBLE))
+CAPABILITIES: Final = capabilities_without(NOT_CLAIMED)

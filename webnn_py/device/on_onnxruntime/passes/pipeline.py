@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER
 from webnn_py.device.on_onnxruntime.lowering.fused_activations import fuse_activations
 from webnn_py.device.on_onnxruntime.lowering.trees import use_tree_regressors
 from webnn_py.device.on_onnxruntime.own_operators.quantized_lstm import QUANTIZED_LSTM
@@ -19,6 +18,7 @@ from webnn_py.device.on_onnxruntime.passes.quantized_recurrence import use_quant
 from webnn_py.device.on_onnxruntime.passes.reshapes import move_reshapes
 from webnn_py.device.on_onnxruntime.passes.scalar_ranks import give_numbers_ranks
 from webnn_py.device.on_onnxruntime.passes.stacked_extremes import stacked_extremes
+from webnn_py.device.on_onnxruntime.providers import CPU
 from webnn_py.graph import Graph
 from webnn_py.onnx_export.node_passes import EQUAL_NODES, UNUSED_NODES
 from webnn_py.operators import conversion, convolution
@@ -60,9 +60,7 @@ PASSES: Final = PassManager(
         needs=frozenset({conversion.quantize_linear}),
     ),
     # After the recognition of dynamic quantization, which identifies the gates of quantized networks.
-    GraphPass(
-        name="loops", run=_with_contents(reroll_loops), after=("dynamic-quantization",), targets=(TESTED_PROVIDER,)
-    ),
+    GraphPass(name="loops", run=_with_contents(reroll_loops), after=("dynamic-quantization",), targets=(CPU.name,)),
     *FUSIONS,
     NodePass(
         name="integer-products",
@@ -84,6 +82,6 @@ PASSES: Final = PassManager(
 NODE_PASSES: Final = PassManager(
     EQUAL_NODES,
     UNUSED_NODES,
-    GraphPass(name="fused-activations", run=fuse_activations, after=("unused-nodes",), targets=(TESTED_PROVIDER,)),
+    GraphPass(name="fused-activations", run=fuse_activations, after=("unused-nodes",), targets=(CPU.name,)),
 )
 """The passes over the ONNX nodes that the rewritten graph is written as."""
