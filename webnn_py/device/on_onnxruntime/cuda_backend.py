@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Any, Final, TypeVar
 
 import attrs
+import onnxruntime
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.backend import CopyRegion, HostArray, Storage
@@ -74,6 +75,7 @@ class CudaBackend(OnnxruntimeBackend):
     """
 
     def __init__(self, options: EngineOptions) -> None:
+        onnxruntime.preload_dlls()  # CUDA and cuDNN, where they are installed as packages
         try:
             self._stream = CudaStream(int(options.provider_options.get("device_id", "0")))
         except CudaError as error:
@@ -152,7 +154,7 @@ class CudaBackend(OnnxruntimeBackend):
 
     def finish(self) -> Coroutine[Any, Any, None] | None:  # type: ignore[override]
         """Wait until all submitted work has finished."""
-        if self._is_over:
+        if self._is_over or (not self._submitted.count and self._is_idle()):
             return None
         return self._in_thread_unless_alone(
             partial(self._waited_for, self._stream.synchronize), self._submitted.seconds
@@ -162,6 +164,10 @@ class CudaBackend(OnnxruntimeBackend):
         """Destroy the stream."""
         self._is_over = True
         self._stream.close()
+
+    def _is_idle(self) -> bool:
+        with self._noticing_loss():
+            return self._stream.is_idle()
 
     def _waited_for(self, step: Callable[[], T]) -> T:
         """Take a step that waits for the GPU."""

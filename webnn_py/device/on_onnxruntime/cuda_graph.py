@@ -17,6 +17,7 @@ from webnn_py.device.on_onnxruntime.session import Binding, BoundSession
 from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.graph import Graph
 from webnn_py.onnx_export.inlined_export import InlinedModel
+from webnn_py.rewriting.report import PassReport, RefusedRule
 
 RUNS_BEFORE_CAPTURE: Final = 2
 """The runs on the same buffers after which the next one is captured: a capture takes as long as some runs."""
@@ -64,11 +65,16 @@ class CudaGraph(OnnxruntimeGraph):
         self.device_seconds = NOT_MEASURED
         self._last_device_seconds = NOT_MEASURED
         self.replay_refusal: str | None = None
-        self._waits = False  # around each run, where the CPU computes a part: onnxruntime orders no copies
+        self._waits = False
         self._replays: dict[Binding, _Replay] = {}
         self._numbers = count(1)
         with _capturing:
             super().__init__(graph, options, shared)
+        count_of_nodes = len(graph.nodes)
+        why = self.replay_refusal
+        refused = () if why is None else (RefusedRule("cuda-graph", "a run", why),)
+        report = PassReport(("cuda-graph",), count_of_nodes, count_of_nodes, 0.0, is_changed=False, refused=refused)
+        self.passes = (*self.passes, report)
 
     def _session(self, model: InlinedModel, graph: Graph) -> BoundSession:
         """Make the session that runs a model, with captures where onnxruntime allows them."""
@@ -85,8 +91,8 @@ class CudaGraph(OnnxruntimeGraph):
             for node in part.get_nodes()
         ]
         if elsewhere:
+            self._waits = True
             self.replay_refusal = f"the CPU computes {', '.join(elsewhere)}"
-        self._waits = bool(elsewhere)
         return BoundSession(made, (model.inputs, model.outputs), model.beside, model.guard)
 
     def measured(self, seconds: float) -> None:
@@ -97,7 +103,7 @@ class CudaGraph(OnnxruntimeGraph):
     def run(self) -> bool:
         """Submit the kernels, or replay a captured run of them; return False: there are no guards."""
         if self._waits:
-            self._stream.synchronize()
+            return self._run_with_cpu()
         binding = self._quick.bound
         replay = self._replays.get(binding)
         if replay is None or replay.version != binding.version:
@@ -107,6 +113,14 @@ class CudaGraph(OnnxruntimeGraph):
             self._run_options = replay.options
             return super().run()
         return self._capture(replay)
+
+    def _run_with_cpu(self) -> bool:
+        """Run a graph of which the CPU computes a part: onnxruntime does not order its copies on the stream."""
+        self._stream.synchronize_device()
+        try:
+            return super().run()
+        finally:
+            self._stream.synchronize_device()
 
     def _capture(self, replay: _Replay) -> bool:
         """Run and capture, unless another thread uses CUDA in a way that captures forbid."""
@@ -128,8 +142,7 @@ class CudaGraph(OnnxruntimeGraph):
         options = onnxruntime.RunOptions()
         options.log_severity_level = 4
         options.add_run_config_entry("gpu_graph_id", str(number))
-        if not self._waits:
-            options.add_run_config_entry("disable_synchronize_execution_providers", "1")
+        options.add_run_config_entry("disable_synchronize_execution_providers", "1")
         return options
 
     def release(self) -> None:

@@ -27,6 +27,9 @@ TO_DEVICE: Final = runtime.cudaMemcpyKind.cudaMemcpyHostToDevice
 TO_HOST: Final = runtime.cudaMemcpyKind.cudaMemcpyDeviceToHost
 ON_DEVICE: Final = runtime.cudaMemcpyKind.cudaMemcpyDeviceToDevice
 
+DEVICE: Final = "cuda"
+"""onnxruntime's name of this kind of memory."""
+
 NON_BLOCKING: Final = 1
 """The flag of a stream that does not wait for the process's default stream."""
 
@@ -188,6 +191,10 @@ class CudaStream:
         """Wait until all work that was submitted has finished."""
         checked(runtime.cudaStreamSynchronize(self._stream))
 
+    def synchronize_device(self) -> None:
+        """Wait until all work on the GPU has finished, also what onnxruntime submitted to streams of its own."""
+        checked(runtime.cudaDeviceSynchronize())
+
     def is_idle(self) -> bool:
         """Return whether all work that was submitted has finished; raise ``CudaError`` where it failed."""
         error = runtime.cudaStreamQuery(self._stream)
@@ -226,7 +233,7 @@ class CudaBuffer:
 
     def _placed(self, name: str) -> tuple[Any, ...]:
         dtype = np.dtype(self.descriptor.data_type).type
-        return name, "cuda", self._stream.device_id, dtype, self.descriptor.shape, self.address
+        return name, DEVICE, self._stream.device_id, dtype, self.descriptor.shape, self.address
 
     def bind_input(self, binding: onnxruntime.IOBinding, name: str) -> None:
         """Let a session read it."""

@@ -26,11 +26,11 @@ DEFAULT_PROVIDER = "CPUExecutionProvider"
 
 
 @contextmanager
-def _reporting_missing_packages() -> Iterator[None]:
+def _reporting_missing_packages(extra: str = "onnxruntime") -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        how = install_command("onnxruntime")
+        how = install_command(extra)
         raise NotSupportedError(f"onnxruntime cannot be loaded: {error}; {how}") from error
 
 
@@ -46,11 +46,8 @@ def _opened(request: OpenRequest) -> Backend:
         provider_options=given["provider_options"],
     )
     if options.provider.memory == "cuda":
-        import onnxruntime  # noqa: PLC0415 - an extra
-
-        from webnn_py.device.on_onnxruntime.cuda_backend import CudaBackend  # noqa: PLC0415 - of an extra
-
-        onnxruntime.preload_dlls()  # CUDA and cuDNN, where they are installed as packages
+        with _reporting_missing_packages("onnxruntime-gpu"):
+            from webnn_py.device.on_onnxruntime.cuda_backend import CudaBackend  # noqa: PLC0415 - an extra
         return CudaBackend(options)
     return backend.OnnxruntimeBackend(options)
 
@@ -82,7 +79,7 @@ def _provider_options(value: object) -> dict[str, str]:
     options = {}
     for name, option in value.items():
         if not isinstance(option, str | int | float):
-            raise TypeError(f"has {shown(option)} for {shown(name)}; it must be a string, a number or a boolean")
+            raise TypeError(f"[{shown(name)}] is {shown(option)}; it must be a string, a number or a boolean")
         options[name] = str(int(option)) if isinstance(option, bool) else str(option)
     return options
 

@@ -42,6 +42,9 @@ CONFIGURATION: Final[Mapping[str, str]] = {
 """Further configuration entries of every session."""
 
 
+PACKAGES: Final = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml", "onnxruntime-openvino", "onnxruntime-qnn")
+"""The packages that install onnxruntime itself, of which one may be installed."""
+
 PLUGINS: Final = "onnxruntime_ep_"
 """The beginning of the names of packages that contain an execution provider."""
 
@@ -86,9 +89,19 @@ def find(name: str) -> Provider:
     if name not in there:
         raise NotSupportedError(
             f"execution_provider is {shown(name)}; the installed onnxruntime has {', '.join(there)}"
-            f"{nearest(name, there)}"
+            f"{nearest(name, there)}{_conflict()}"
         )
     return of_name(name)
+
+
+def _conflict() -> str:
+    """Return a warning where two packages of onnxruntime are installed: the one that came last replaced the other."""
+    from importlib.metadata import distributions  # noqa: PLC0415 - slow
+
+    there = sorted({item.name for item in distributions() if item.name in PACKAGES})
+    if len(there) < 2:
+        return ""
+    return f"; {' and '.join(there)} replace each other's files: uninstall both and install one"
 
 
 def describe(provider: Provider) -> BackendInfo:

@@ -182,7 +182,6 @@ FLOAT16: Final = Float16Kernels(
         "AveragePool",
         "BatchNormalization",
         "Conv",
-        "ConvTranspose",
         "Cos",
         "Div",
         "Erf",

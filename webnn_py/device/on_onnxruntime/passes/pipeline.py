@@ -57,6 +57,7 @@ PASSES: Final = PassManager(
     NodePass(
         name="dynamic-quantization",
         make=_for_graph(dynamic_quantizations),
+        targets=(CPU.name,),  # the only provider with DynamicQuantizeLinear
         needs=frozenset({conversion.quantize_linear}),
     ),
     # After the recognition of dynamic quantization, which identifies the gates of quantized networks.
@@ -66,15 +67,19 @@ PASSES: Final = PassManager(
         name="integer-products",
         make=lambda graph, context: integer_products(graph, context.contents),
         after=("dynamic-quantization",),
+        targets=(CPU.name,),
     ),
-    NodePass(name="stacked-extremes", make=_for_graph(stacked_extremes)),
+    NodePass(name="stacked-extremes", make=_for_graph(stacked_extremes), targets=(CPU.name,)),
     NodePass(
-        name="convolution-layout", make=lambda _graph, _context: of_operators(relayout_convolution, convolution.conv2d)
+        name="convolution-layout",
+        make=lambda _graph, _context: of_operators(relayout_convolution, convolution.conv2d),
+        targets=(CPU.name,),
     ),
     NodePass(name="reshapes", make=_for_graph(move_reshapes)),
     NodePass(
         name="ranks-of-numbers",
         make=lambda _graph, _context: NodeRule(give_numbers_ranks, lambda operator: operator.is_elementwise),
+        targets=(CPU.name,),
     ),
     GraphPass(name="convolution-folding", run=_with_contents(folded), needs=frozenset({convolution.conv2d})),
 )
