@@ -193,6 +193,7 @@ FLOAT16: Final = Float16Kernels(
         "LeakyRelu",
         "Log",
         "MatMul",
+        "MaxPool",
         "Mul",
         "Pow",
         "Reciprocal",

@@ -154,12 +154,12 @@ def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
     how = pooling_attributes(node)
     if how is None or input.data_type not in FLOATS:
         return writing.write(body, node, {"input": input})
-    images = body.cast(channels_first(body, input, node.options["layout"]), "float32")
-    zero_or_nan = body.node("AveragePool", body.node("Clip", images, _float(0), _float(0)), **how)
-    low = _float(-math.inf)
-    is_greater = body.cast(body.node("Greater", images, low, data_type=BOOL), "float32")
+    images = body.computed("MaxPool", channels_first(body, input, node.options["layout"]))
+    zero, low = (np.array(number, images.data_type) for number in (0, -math.inf))
+    zero_or_nan = body.node("AveragePool", body.node("Clip", images, zero, zero), **how)
+    is_greater = body.cast(body.node("Greater", images, low, data_type=BOOL), images.data_type)
     has_greater = body.cast(body.node("MaxPool", is_greater, **how), BOOL)
-    greatest = body.node("Where", has_greater, body.node("MaxPool", images, **how), low, data_type="float32")
+    greatest = body.node("Where", has_greater, body.node("MaxPool", images, **how), low, data_type=images.data_type)
     greatest = body.node("Sub", greatest, zero_or_nan)
     return body.cast(laid_out(body, greatest, node.options["layout"]), input.data_type)
 
