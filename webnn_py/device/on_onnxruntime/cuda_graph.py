@@ -117,6 +117,7 @@ class CudaGraph(OnnxruntimeGraph):
     def _run_with_cpu(self) -> bool:
         """Run a graph of which the CPU computes a part: onnxruntime does not order its copies on the stream."""
         self._stream.synchronize_device()
+        self._quick.bound.bind_inputs_again()
         try:
             return super().run()
         finally:

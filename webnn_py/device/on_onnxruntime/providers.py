@@ -31,6 +31,7 @@ class Provider:
         has_guards: whether graphs are run first by fast rules with guards, see ``lowering.guarded_rules``.
         checks_indices: whether a Gather with an index out of range makes a run fail.
         memory: where buffers are: in the host's memory, or in that of a GPU.
+        copies_inputs: whether sessions read copies of inputs, which onnxruntime makes when an input is bound.
         is_tested: whether this package's tests run on it.
     """
 
@@ -44,6 +45,7 @@ class Provider:
     has_guards: bool = True
     checks_indices: bool = False
     memory: Literal["host", "cuda"] = "host"
+    copies_inputs: bool = True
     is_tested: bool = False
     write: Write = attrs.field(init=False)
     capabilities: Capabilities = attrs.field(init=False)
@@ -57,7 +59,7 @@ class Provider:
         return capabilities_without(self.decomposed)
 
 
-CPU: Final = Provider("CPUExecutionProvider", checks_indices=True, is_tested=True)
+CPU: Final = Provider("CPUExecutionProvider", checks_indices=True, copies_inputs=False, is_tested=True)
 """The provider that contexts use by default, and the fallback for operators that another provider lacks."""
 
 CUDA: Final = Provider(
@@ -70,6 +72,8 @@ CUDA: Final = Provider(
     float16=cuda_rules.FLOAT16,
     has_guards=False,
     memory="cuda",
+    copies_inputs=False,
+    is_tested=True,
 )
 
 PROVIDERS: Final[Mapping[str, Provider]] = {

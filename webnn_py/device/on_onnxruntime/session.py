@@ -153,6 +153,12 @@ class Binding:
             if self._takes(self.outputs, name, buffer):
                 buffer.bind_output(self.binding, names_of_outputs[name])
 
+    def bind_inputs_again(self) -> None:
+        """Bind the inputs again: where another device reads one, onnxruntime copies it when it is bound, not at a run."""
+        names, _ = self._names
+        for name, buffer in self.inputs.items():
+            buffer.bind_input(self.binding, names[name])
+
     def _takes(self, bound: dict[str, Buffer], name: str, buffer: Buffer) -> bool:
         """Record a buffer as bound; return False if it is bound already."""
         before = bound.get(name)
