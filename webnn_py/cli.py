@@ -40,7 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _ended(options: argparse.Namespace) -> int:
     status = 1
     try:
-        status = _run(options)
+        if options.command in entry.COMMANDS:
+            status = entry.run(options)
+        else:
+            from webnn_py.javascript import commands  # noqa: PLC0415 - what these two need is heavy
+
+            status = commands.run(options)
     except* OutputFailedError as failed:
         _abandon_output()
         with contextlib.suppress(OutputClosedError):
@@ -56,14 +61,6 @@ def _abandon_output() -> None:
     """Let the interpreter's last flush, which would fail again, go nowhere."""
     with contextlib.suppress(OSError, AttributeError):  # there may be none, or one without a file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _run(options: argparse.Namespace) -> int:
-    if options.command in entry.COMMANDS:
-        return entry.run(options)
-    from webnn_py.javascript import commands  # noqa: PLC0415 - what these two need is heavy
-
-    return commands.run(options)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
-from typing import Final, Literal, TypeVar, cast
+from typing import Final, Literal, TypeVar, cast, get_args
 
 import attrs
 import numpy as np
@@ -29,25 +29,10 @@ NumpyNumber = np.float32 | np.float16 | np.int32 | np.uint32 | np.int64 | np.uin
 MLOperandDataTypeLike = MLOperandDataType | np.dtype[NumpyNumber] | type[NumpyNumber]
 """A data type as an argument: its name, or numpy's dtype or scalar type of that name."""
 
-BITS_PER_ELEMENT: Final[Mapping[MLOperandDataType, int]] = {
-    "float32": 32,
-    "float16": 16,
-    "int32": 32,
-    "uint32": 32,
-    "int64": 64,
-    "uint64": 64,
-    "int8": 8,
-    "uint8": 8,
-    **dict.fromkeys(FOUR_BITS, 4),
-}
-"""All data types, those of the proposal "int4" among them."""
-
-BYTES_PER_ELEMENT: Final[Mapping[MLOperandDataType, int]] = {
-    name: bits // 8 for name, bits in BITS_PER_ELEMENT.items() if bits >= 8
-}
-
-DATA_TYPES: Final[tuple[MLOperandDataType, ...]] = tuple(BYTES_PER_ELEMENT)
+DATA_TYPES: Final[tuple[MLOperandDataType, ...]] = get_args(MLOperandDataType)
 """The eight of the specification, whose elements are whole bytes."""
+
+BYTES_PER_ELEMENT: Final[Mapping[MLOperandDataType, int]] = {name: np.dtype(name).itemsize for name in DATA_TYPES}
 
 MAX_DIMENSION: Final = 2**31 - 1
 """A valid dimension, and a valid number of elements, is 1 to this (the range of ``long``)."""
@@ -201,6 +186,17 @@ def dimension(value: object) -> int:
         TypeError: it is no integer, or no ``unsigned long``.
     """
     return size_or_axis(value, 1, MAX_DIMENSION)
+
+
+def string(value: object) -> str:
+    """Convert ``value`` to a string of Python's own.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"is {shown(value)}; it must be a string")
+    return plain(value)
 
 
 def sequence_of(values: object, convert: Callable[[object], T], noun: str) -> tuple[T, ...]:

@@ -4,6 +4,7 @@ The specification uses the builtin ``TypeError`` and five ``DOMException`` names
 not in it, use two more.
 """
 
+from collections.abc import Iterator
 from typing import ClassVar, final
 
 
@@ -66,3 +67,12 @@ class DestroyedBufferError(InvalidStateError, TypeError):
 
     The specification says ``TypeError``, web-platform-tests say ``InvalidStateError``: this is both.
     """
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yield the exceptions of a group, however deep; of any other, itself."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from leaves(inner)
+    else:
+        yield error

@@ -165,11 +165,15 @@ class Node:
                 object.__setattr__(self, "_results", tuple(map(ref, results)))
             return results
 
-    def operand(self, name: str) -> MLOperandDescriptor:
-        """Return the descriptor of the operand called ``name``, which is there and no sequence."""
+    def value(self, name: str) -> Value:
+        """Return the operand called ``name``, which is there and no sequence."""
         value = self.operands[name]
         assert isinstance(value, Value)  # noqa: S101 - for type checkers
-        return value.descriptor
+        return value
+
+    def operand(self, name: str) -> MLOperandDescriptor:
+        """Return the descriptor of the operand called ``name``, which is there and no sequence."""
+        return self.value(name).descriptor
 
     def __str__(self) -> str:
         types = ", ".join(str(value.descriptor) for value in self.inputs[:_MOST_INPUTS])

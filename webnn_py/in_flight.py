@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Generator
 from inspect import isawaitable
-from typing import Any, Generic, TypeVar, final
+from typing import Any, Generic, TypeVar, cast, final
 
 T = TypeVar("T")
 
@@ -30,6 +30,11 @@ def then(step: Awaitable[T] | T, finish: Callable[[T], Awaitable[None] | None]) 
     if step is None or not isawaitable(step):
         return finish(step)
     return like(step, _finished(step, finish))
+
+
+async def done(step: Awaitable[T] | T) -> T:
+    """Return the result of a step, when it has ended."""
+    return cast("T", await step if isawaitable(step) else step)
 
 
 async def _finished(step: Awaitable[T], finish: Callable[[T], Awaitable[None] | None]) -> None:

@@ -13,7 +13,7 @@ from webnn_py.message_text import in_brackets
 from webnn_py.named_sizes.decisions import Sizes, Tracing
 from webnn_py.named_sizes.expressions import SymbolicSize
 from webnn_py.named_sizes.values import coverage, has_size, largest, values_of
-from webnn_py.operators.declaration import Arguments
+from webnn_py.operators.declaration import Arguments, of_operands
 from webnn_py.operators.limits import MAX_RANK
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
@@ -41,35 +41,26 @@ def at_largest(descriptor: MLOperandDescriptor) -> MLOperandDescriptor:
 
 
 @attrs.frozen
-class NamePlace:
-    """The place of a named size: an input and its axis."""
-
-    name: str
-    input: str
-    axis: int
-
-
-@attrs.frozen
 class DimensionPlaces:
     """The names of a graph's dimensions.
 
     Attributes:
-        places: one for each name.
+        places: for each name an input, and its axis of that size.
         bounds: the least and the greatest size of each.
     """
 
-    places: tuple[NamePlace, ...]
+    places: Mapping[str, tuple[str, int]]
     bounds: Mapping[str, tuple[int, int]]
 
     @classmethod
     def of(cls, inputs: Mapping[str, MLOperandDescriptor]) -> Self:
         """Return the names of inputs' dimensions."""
-        places: dict[str, NamePlace] = {}
+        places: dict[str, tuple[str, int]] = {}
         bounds: dict[str, tuple[int, int]] = {}
         for name, axis, size in _dynamic_axes(inputs):
-            places.setdefault(str(size), NamePlace(str(size), name, axis))
+            places.setdefault(str(size), (name, axis))
             bounds[str(size)] = (size.low, size.high)
-        return cls(tuple(places.values()), bounds)
+        return cls(places, bounds)
 
     @property
     def largest(self) -> dict[str, int]:
@@ -78,7 +69,7 @@ class DimensionPlaces:
 
     def sizes(self, shapes: Mapping[str, Any]) -> dict[str, int]:
         """Return the size of each name, from the shapes of inputs, which fit."""
-        return {place.name: shapes[place.input][place.axis] for place in self.places}
+        return {name: shapes[given][axis] for name, (given, axis) in self.places.items()}
 
 
 def _dynamic_axes(inputs: Mapping[str, MLOperandDescriptor]) -> Iterator[tuple[str, int, SymbolicSize]]:
@@ -165,10 +156,7 @@ def sized_node(node: Node, sizes: Sizes, values: Mapping[Value, Value]) -> Node:
         found = values.get(value, value)
         return Value(at_sizes(found.descriptor, sizes)) if has_size(found.descriptor.shape) else found
 
-    operands = {
-        name: tuple(map(operand, value)) if isinstance(value, tuple) else operand(value)
-        for name, value in node.operands.items()
-    }
+    operands = of_operands(node.operands, operand)
     options = {name: values_of(value, sizes) for name, value in node.options.items()}
     outputs = tuple(at_sizes(descriptor, sizes) for descriptor in node.outputs)
     return Node(node.operator, operands, options, outputs, node.label, node.drawn)
@@ -176,17 +164,10 @@ def sized_node(node: Node, sizes: Sizes, values: Mapping[Value, Value]) -> Node:
 
 def inferred(node: Node) -> tuple[MLOperandDescriptor, ...]:
     """Infer a node's outputs by its operator's shape rule; all sizes are known."""
-
-    def handle(value: Value) -> MLOperand:
-        return MLOperand._create(value.descriptor)
-
-    handles = {
-        name: tuple(map(handle, value)) if isinstance(value, tuple) else handle(value)
-        for name, value in node.operands.items()
-    }
+    handles = of_operands(node.operands, lambda value: MLOperand._create(value.descriptor))
     values = {name: handles.get(name, node.options.get(name)) for name in node.operator.parameters if name != "label"}
     try:
-        outputs = tuple(node.operator.infer(Arguments(values, dict(handles), node.label)))
+        outputs = tuple(node.operator.infer(Arguments(values, handles, node.label)))
     except Refused as refused:
         raise Refused(f"{node.operator.name}(){in_brackets(node.label)}: {refused}") from None
     for descriptor in outputs:
@@ -207,11 +188,7 @@ def with_constants(graph: Graph, replace: Callable[[Constant], Constant]) -> Gra
         return values[value]
 
     for node in graph.nodes:
-        operands = {
-            name: tuple(map(operand, value)) if isinstance(value, tuple) else operand(value)
-            for name, value in node.operands.items()
-        }
-        other = attrs.evolve(node, operands=operands)
+        other = attrs.evolve(node, operands=of_operands(node.operands, operand))
         values.update(zip(node.results, other.results, strict=True))
         nodes.append(other)
     return Graph(graph.inputs, {name: operand(value) for name, value in graph.outputs.items()}, tuple(nodes))

@@ -25,7 +25,7 @@ CATEGORY_FILES = {
         END,
         'atan = _unary("atan", OF_FLOATS, "The angle in radians whose tangent is the element.")\n',
     ),
-    "webnn_py/script/operator_methods.py": (
+    "webnn_py/operators/methods.py": (
         "    tan = OperatorMethod(unary.tan)\n",
         "    tan = OperatorMethod(unary.tan)\n    atan = OperatorMethod(unary.atan)\n",
     ),

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import webnn_py
+from webnn_py.operators.methods import OperatorMethods
 from webnn_py.operators.registry import CATEGORIES, OPERATORS
-from webnn_py.script.operator_methods import OperatorMethods
 
 ROOT = Path(webnn_py.__file__).parent
 
@@ -27,7 +27,7 @@ def test_every_operator_is_a_method_of_the_builder():
         for operator in OPERATORS.values()
         if getattr(OperatorMethods, operator.name, None) is None
     ]
-    assert not lines, "add to webnn_py/script/operator_methods.py:\n" + "\n".join(lines)
+    assert not lines, "add to webnn_py/operators/methods.py:\n" + "\n".join(lines)
 
 
 def test_operators_are_declared_in_the_fourteen_categories():

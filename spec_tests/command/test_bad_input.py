@@ -35,7 +35,7 @@ WRONG = [
     (["--resample"], "--resample needs --rate"),
     (["--repeat", "0"], "argument --repeat: '0' must be a whole number from 1"),
     (["--backend", "abacus"], "argument --backend: invalid choice: 'abacus'"),
-    (["--save-outputs", "outputs.txt"], "it must be called .npz"),
+    (["--save-outputs", "outputs.txt"], "it must end in .npz"),
     (["--save-outputs", "missing/outputs.npz"], "missing is no folder"),
     (["--shape", "rows=1", "--output", "z"], "--output names 'z'; the model's outputs are y"),
     (["--narrow", "float16"], "argument --narrow: invalid choice: 'float16'"),

@@ -19,7 +19,7 @@ def rooted(model):
 
 def test_a_profile_is_printed_as_a_table(command, rooted, backend):
     if backend == "onnxruntime":
-        pytest.skip("it reports no kernel's time")
+        pytest.skip("it does not time kernels")
     ended = command("run", rooted, "--input", "x=ones", "--backend", backend, "--profile").succeeded()
     table = ended.out[ended.out.index("\nprofile\n") :].splitlines()
     assert table[2].endswith(" with timings; the faster half of 10 runs")
@@ -65,7 +65,7 @@ def test_a_node_that_makes_nan_is_named_and_a_status(command, rooted, backend):
 @pytest.mark.parametrize("backend", ["small", "onnxruntime"])
 def test_a_device_that_was_asked_for_and_times_no_kernels_is_refused_before_the_run(backend, command, rooted):
     ended = command("run", rooted, "--backend", backend, "--profile")
-    ended.assert_refused("does not time its kernels; give --backend numpy")
+    ended.assert_refused("does not time kernels; give --backend numpy")
 
 
 def test_where_the_default_device_times_no_kernels_the_profile_is_of_numpy_and_says_so(command, rooted, monkeypatch):
@@ -75,7 +75,7 @@ def test_where_the_default_device_times_no_kernels_the_profile_is_of_numpy_and_s
     assert lines[1].startswith("device  onnxruntime (")
     (heading,) = (line for line in lines if line.startswith("profile"))
     assert heading.startswith("profile on numpy (")
-    assert heading.endswith("), since the device of the run does not time its kernels")
+    assert heading.endswith("), since the device of the run does not time kernels")
     assert any(line.endswith("waiting and launch") for line in lines)
     assert any(line.endswith(("matmul [MatMul of p]", "matmul")) for line in lines)
     told = command("run", rooted, "--input", "x=ones", "--profile", "--json").report()

@@ -166,12 +166,8 @@ def test_two_are_needed_together_if_one_step_needs_both(one, other, together):
 
 
 def lifetimes_of(made, *, bases=None, outputs=(), elsewhere=()):
-    """Return the first and last step of every intermediate of nodes, which are given by their results.
-
-    Nodes whose results are in a tuple run together, the others one by one.
-    """
-    steps = [[value.node for value in (values if isinstance(values, tuple) else (values,))] for values in made]
-    found = lifetimes(steps, bases or {}, outputs, lambda value: value in elsewhere)
+    """Return the first and last step of every intermediate of nodes, which are given by their results."""
+    found = lifetimes([value.node for value in made], bases or {}, outputs, elsewhere)
     return {value: (interval.first, interval.last) for value, interval in found.items()}
 
 
@@ -183,12 +179,10 @@ def test_an_intermediate_is_needed_from_the_step_that_writes_it_to_the_last_that
     last = add(third, third)
     found = lifetimes_of([first, second, third, last], elsewhere=[last])
     assert found == {first: (0, 2), second: (1, 2), third: (2, 3)}
-    found = lifetimes_of([first, (second, third), last], elsewhere=[last])
-    assert found == {first: (0, 1), second: (1, 1), third: (1, 2)}, "those that run together are one step"
     found = lifetimes_of([first, second], outputs=[first, second])
     assert found == {first: (0, 2), second: (1, 2)}, "an output is needed after the last step"
     assert lifetimes_of([first], outputs=[first], elsewhere=[first]) == {}, "a buffer needs no memory"
-    assert lifetimes([[first.node]], {}, [], lambda _: False)[first].byte_length == 40
+    assert lifetimes([first.node], {}, [], ())[first].byte_length == 40
 
 
 def test_a_view_needs_no_memory_of_its_own_and_the_memory_of_its_base():
@@ -257,7 +251,7 @@ def test_nodes_are_constant_exactly_if_no_path_leads_to_them_from_an_input(graph
 def test_an_intermediate_lives_at_every_step_that_touches_it(graph):
     _, live = split_constant(graph)
     outputs = [value for value in graph.outputs.values() if value.node in live]
-    found = lifetimes([[node] for node in live], {}, outputs, lambda _: False)
+    found = lifetimes(live, {}, outputs, ())
     for step, node in enumerate(live):
         for value in (*node.results, *node.inputs):
             if value in found:

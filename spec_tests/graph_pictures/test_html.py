@@ -10,7 +10,7 @@ import pytest
 from spec_tests.graph_pictures.drawings import HOSTILE, draw_relu, draw_residual_block
 from spec_tests.tracing.test_page import assert_stand_out, colours, names_of_scripts, read
 from webnn_py import MLGraphBuilder
-from webnn_py.graph_pictures.page.filling import LONGEST_TEXT, SCRIPTS, WITHOUT
+from webnn_py.graph_pictures.page import LONGEST_TEXT, SCRIPTS, WITHOUT
 
 ASSETS = files("webnn_py.graph_pictures.page") / "assets"
 

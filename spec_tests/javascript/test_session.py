@@ -97,7 +97,7 @@ async def test_queued_tasks_of_a_closed_session_run_nothing(engine):
             (timer,) = session.timers._live
             session.enqueue(lambda: session._fire_timer(timer))
             session.enqueue(lambda: session.evaluate("console.log('evaluated')", "late.js"))
-            session.enqueue(lambda: session.evaluate_module("console.log('evaluated')", "late.mjs"))
+            session.enqueue(lambda: session.evaluate("console.log('evaluated')", "late.mjs", module=True))
             session.close()
 
         session.enqueue(close)

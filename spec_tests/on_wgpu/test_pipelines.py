@@ -1,6 +1,7 @@
 """Pipelines: those that compile, those that do not, and how many are kept."""
 
 import gc
+from concurrent.futures import Future
 from types import SimpleNamespace
 from weakref import WeakSet
 
@@ -96,11 +97,15 @@ def kernel(number, length=0):
     return Kernel("a kernel", f"{number}".ljust(length), (), (), (1, 1, 1))
 
 
+def compile_all(cache, kernels):
+    return list(cache.finished(kernels, cache.begin(kernels), Future()))
+
+
 def test_ten_thousand_kernels_leave_as_many_pipelines_as_there_is_room_for(compiled):
     room = Room(count=300, byte_length=2**30)
     cache = Pipelines(compiled.device, room)
     for number in range(10_000):
-        cache.compile([kernel(number)])
+        compile_all(cache, [kernel(number)])
     assert len(compiled.alive) <= room.count + 1  # the last may still be in a worker's hands
     statistics = cache.statistics()
     assert (statistics.kept, statistics.made, statistics.dropped) == (300, 10_000, 9_700)
@@ -110,32 +115,32 @@ def test_ten_thousand_kernels_leave_as_many_pipelines_as_there_is_room_for(compi
 def test_pipelines_are_kept_up_to_a_number_of_bytes(compiled):
     cache = Pipelines(compiled.device, Room(count=10_000, byte_length=5 * PIPELINE_BYTES))
     for number in range(20):
-        cache.compile([kernel(number, length=PIPELINE_BYTES)])
+        compile_all(cache, [kernel(number, length=PIPELINE_BYTES)])
         assert cache.statistics().kept_bytes <= 5 * PIPELINE_BYTES
     assert cache.statistics().kept == 2
 
 
 def test_the_pipeline_used_least_recently_goes_first(compiled):
     cache = Pipelines(compiled.device, Room(count=3, byte_length=2**30))
-    cache.compile([kernel(number) for number in (1, 2, 3)])
-    cache.compile([kernel(1)])
-    cache.compile([kernel(4)])
+    compile_all(cache, [kernel(number) for number in (1, 2, 3)])
+    compile_all(cache, [kernel(1)])
+    compile_all(cache, [kernel(4)])
     assert cache.statistics().made == 4
-    cache.compile([kernel(1), kernel(3), kernel(4)])
+    compile_all(cache, [kernel(1), kernel(3), kernel(4)])
     assert cache.statistics().made == 4
-    cache.compile([kernel(2)])
+    compile_all(cache, [kernel(2)])
     assert cache.statistics().made == 5
 
 
 def test_a_graph_of_more_kernels_than_are_kept_gets_all_its_pipelines(compiled):
     cache = Pipelines(compiled.device, Room(count=3, byte_length=2**30))
-    graph = cache.compile([kernel(number) for number in range(100)])
+    graph = compile_all(cache, [kernel(number) for number in range(100)])
     assert len(set(graph)) == 100
-    assert cache.compile([kernel(number) for number in range(100)]) == graph
+    assert compile_all(cache, [kernel(number) for number in range(100)]) == graph
     assert cache.statistics().made == 100, "compiled again, though a living graph had it"
     del graph
     gc.collect()
-    cache.compile([kernel(0)])
+    compile_all(cache, [kernel(0)])
     assert cache.statistics().made == 101
 
 
@@ -145,7 +150,7 @@ def test_of_those_who_share_a_device_the_one_who_asks_for_most_has_it(compiled, 
     small, large = Room(count=2, byte_length=2**30), Room(count=5, byte_length=2**20)
     cache = Pipelines.of(device, small)
     assert Pipelines.of(device, large) is cache
-    cache.compile([kernel(number) for number in range(10)])
+    compile_all(cache, [kernel(number) for number in range(10)])
     assert cache.statistics().kept == 5
     cache.close(large)
     assert cache.statistics().kept == 2

@@ -12,7 +12,8 @@ from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number, build_add_one, run
 from spec_tests.support.stand_ins import beside_a_busy_task, failing, noted
 from webnn_py import InvalidStateError, MLGraphBuilder, OperationError, UnknownError
-from webnn_py.device.on_wgpu.runtime import native, progress, waiting
+from webnn_py.device.on_wgpu import backend as wgpu_backend
+from webnn_py.device.on_wgpu.runtime import native, waiting
 from webnn_py.device.on_wgpu.runtime.memory import STAGING
 from webnn_py.device.on_wgpu.runtime.native import Ticket
 from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
@@ -192,7 +193,7 @@ def test_a_look_says_that_all_is_finished_only_when_it_is(shared_gpu):
     target = shared_gpu.create_buffer(size=size, usage=STAGING)
     for _ in range(8):
         queue.submit_copy(source, target, size)
-    ticket = queue.map_for_reading(target, size)
+    ticket = queue.map(target, size)
     looks = 0
     while not queue.poll(wait=False):
         looks += 1
@@ -208,7 +209,7 @@ def two_kernels(context, number):
 
 @pytest.mark.sampled(1)
 async def test_a_build_tells_how_far_it_is(gpu, monkeypatch):
-    monkeypatch.setattr(progress, "TELL_SECONDS", 0)
+    monkeypatch.setattr(wgpu_backend, "TELL_SECONDS", 0)
     told = []
     builder, outputs = two_kernels(gpu, 7)
     await builder.build(outputs, progress=lambda *numbers: told.append((*numbers, threading.get_ident())))

@@ -161,13 +161,13 @@ async def test_a_large_write_to_a_lost_device_leaves_mapped_memory_alone(gpu, mo
         backend._queue.poll(wait=True)
         backend._uploads._collect()
     assert bool(backend._uploads.idle_bytes) != is_under_way
-    mapped = backend._queue.mapped_for_writing
+    mapped = backend._queue.mapped_bytes
 
-    def mapped_unless_lost(*given):
+    def mapped_unless_lost(*given, **kind):
         assert not is_lost(backend.device), "asked for memory that has gone"  # write_buffer() raises it
-        return mapped(*given)
+        return mapped(*given, **kind)
 
-    monkeypatch.setattr(backend._queue, "mapped_for_writing", mapped_unless_lost)
+    monkeypatch.setattr(backend._queue, "mapped_bytes", mapped_unless_lost)
     backend.device.destroy()
     assert isinstance(backend.stage(numbers(512)), np.ndarray)
     gpu.write_buffer(x, numbers(512))

@@ -1,4 +1,4 @@
-"""Decompositions are complete, are called as their operators are, and their utilities do what the text says.
+"""Decompositions are complete, are called as their operators are, and repeat blocks as the text says.
 
 What they compute is tested by every case of every operator, on the small device, which has little else.
 """
@@ -28,26 +28,6 @@ def test_decompositions_are_called_as_their_operators_are():
         assert [(one.name, one.kind, one.default) for one in own] == [
             (one.name, one.kind, one.default) for one in declared
         ], name
-
-
-SHAPED = {
-    "squeeze": ([2, 1, 3, 1], {}, [2, 3]),
-    "squeeze of chosen axes": ([2, 1, 3, 1], {"axes": [3]}, [2, 1, 3]),
-    "unsqueeze": ([2, 3], {"axes": [0, 2]}, [1, 2, 1, 3]),
-    "flatten": ([2, 3, 4], {}, [2, 12]),
-    "flatten before the first axis": ([2, 3, 4], {"axis": 0}, [1, 24]),
-    "flatten after the last axis": ([2, 3, 4], {"axis": 3}, [24, 1]),
-    "flatten of an axis that is not there": ([2, 3], {"axis": 3}, [2, 3]),
-}
-
-
-@pytest.mark.parametrize("title", SHAPED)
-async def test_utilities_that_reshape_give_the_shapes_that_the_text_says(context, title):
-    shape, options, expected = SHAPED[title]
-    builder = MLGraphBuilder(context)
-    operand = builder.input("x", data_type="float32", shape=shape)
-    utility = getattr(moving, title.split()[0])
-    assert list(utility(builder, operand, **options).shape) == expected
 
 
 async def test_blockwise_expand_repeats_every_element_as_a_block(context, rng):

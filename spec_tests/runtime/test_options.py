@@ -158,7 +158,7 @@ def test_the_options_that_are_no_devices_are_those_of_the_signatures():
         ({"preferred_output_location": 1}, "preferred_output_location is 1; it must be one of"),
         ({"preferred_output_location": {"y": "gpu"}}, r"preferred_output_location\['y'\] is 'gpu'"),
         ({"enable_graph_capture": 1}, "enable_graph_capture is 1; it must be True or False"),
-        ({"progress": 5}, "progress is 5; it must be a function, or None"),
+        ({"progress": 5}, "progress is 5; it must be a function of two numbers, or None"),
         ({"free_dimensions": [1]}, r"free_dimensions is \[1\]; it must be a mapping"),
         ({"free_dimensions": {"batch": "1"}}, r"free_dimensions\['batch'\] is '1'"),
         ({"input_values": [1]}, r"input_values is \[1\]; it must be a mapping of names to arrays"),

@@ -148,12 +148,12 @@ async def test_s1_10_parts_are_copied(env, source, destination, data_type):
         ({"source_offset": -1}, "source_offset is -1; it must be from 0"),
         ({"source_offset": 7}, "source_offset is 7; the source has 6 elements"),
         ({"destination_offset": 1.5}, "destination_offset is 1.5; it must be an integer"),
-        ({"count": 7}, "7 elements from source_offset 0 on reach beyond the source, which has 6"),
+        ({"count": 7}, "7 elements from source_offset 0 are more than the source has: 6"),
         (
             {"destination_offset": 2},
-            "6 elements from destination_offset 2 on reach beyond the destination, which has 6",
+            "6 elements from destination_offset 2 are more than the destination has: 6",
         ),
-        ({"source_offset": 4, "count": 3}, "3 elements from source_offset 4 on reach beyond the source"),
+        ({"source_offset": 4, "count": 3}, "3 elements from source_offset 4 are more than the source"),
     ],
 )
 async def test_s1_10_ranges_are_checked(env, x, place, ranges, words):

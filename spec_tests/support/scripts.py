@@ -74,9 +74,8 @@ async def lines_of_each(programs, engine="quickjs", *, module=False, compatibili
     lines, description = {}, compatibility.adapted(descriptions.of_specification())
     world = Notes(files)
     async with open_session(engine, world, description, compatibility=compatibility, backend="numpy") as session:
-        evaluate = session.evaluate_module if module else session.evaluate
         for name, source in programs.items():
             world.lines = lines[name] = []
-            await session.run(partial(evaluate, source, "program.js"))
+            await session.run(partial(session.evaluate, source, "program.js", module=module))
     assert not world.uncaught
     return lines

@@ -13,8 +13,7 @@ import pytest
 
 from spec_tests.support.trace_documents import HOSTILE, destroyed_in_flight, many, with_everything
 from webnn_py.html_page import SHARED_SCRIPTS
-from webnn_py.tracing.page import page_of
-from webnn_py.tracing.page.filling import SCRIPTS
+from webnn_py.tracing.page import SCRIPTS, page_of
 
 ASSETS = files("webnn_py.tracing.page") / "assets"
 DOCUMENTS = {"destroyed": destroyed_in_flight, "everything": with_everything, "thousand": lambda: many(1000)}

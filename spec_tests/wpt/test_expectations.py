@@ -8,7 +8,7 @@ from webnn_py.javascript.results import FileResult, SubTest
 from webnn_py.javascript.summary import Run, line
 
 FILE = "webnn/a.any.js"
-EXPECTED = {(FILE, "known"): Expected(FILE, "known", "the text says so", "section 1")}
+EXPECTED = {(FILE, "known"): Expected("the text says so", "section 1")}
 
 
 def result(*tests, harness="OK", variant="?cpu"):
@@ -46,7 +46,7 @@ def test_an_expectation_of_what_the_file_does_not_have_is_red():
 
 
 def test_expectations_of_other_files_do_not_matter():
-    other = {("webnn/b.any.js", "known"): Expected("webnn/b.any.js", "known", "r", "s")}
+    other = {("webnn/b.any.js", "known"): Expected("r", "s")}
     assert verdicts(result(("fine", "PASS")), other) == {"fine": "pass"}
 
 

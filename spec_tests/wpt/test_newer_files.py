@@ -9,8 +9,7 @@ from spec_tests.support.scripts import FILES, settings, statuses
 from webnn_py.descriptors import DATA_TYPES
 from webnn_py.javascript import checkout, commands
 from webnn_py.javascript.compatibility import NONE, WPT_2026
-from webnn_py.javascript.required import REQUIRED_FILE, required_json
-from webnn_py.javascript.wpt_run import run_file
+from webnn_py.javascript.wpt_run import REQUIRED_FILE, required_json, run_file
 
 TEST = """
 'use strict';

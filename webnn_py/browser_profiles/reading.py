@@ -11,7 +11,7 @@ from webnn_py.browser_profiles.rules import rules_of
 from webnn_py.descriptors import DATA_TYPES
 from webnn_py.operators.declaration import python_name_of
 from webnn_py.operators.limits import RankRange
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.operators.registry import BY_SPEC_NAME
 
 NAMES: Final = ("chromium-153-litert",)
 """The names of all profiles; each has a table."""
@@ -37,14 +37,13 @@ def read(name: str, text: str) -> BrowserProfile:
         ValueError: the text is no TOML, or a row is not in the form ``input output: float32 int32, 0 to 8``.
     """
     table = tomllib.loads(text)
-    by_spec_name = {operator.spec_name: operator.name for operator in OPERATORS.values()}
     return BrowserProfile(
         name=name,
         title=table["title"],
         preferred_input_layout=table["preferred_input_layout"],
         max_tensor_byte_length=table["max_tensor_byte_length"],
         tensors=_allowed(table["tensors"]),
-        operators={by_spec_name[operator]: _rows(rows) for operator, rows in table["operators"].items()},
+        operators={BY_SPEC_NAME[operator].name: _rows(rows) for operator, rows in table["operators"].items()},
         rules=rules_of(table["rules"]),
         has_constant_tensors=table["has_constant_tensors"],
         survives_shared_outputs=table["survives_shared_outputs"],

@@ -1,13 +1,13 @@
 """Calls of a program or nodes of a model that would fail in a browser, with the reason."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import attrs
 
 from webnn_py.browser_profiles.profile import BrowserProfile, Refusal
 from webnn_py.graph import Graph, Node
-from webnn_py.message_text import shortened, visible
+from webnn_py.message_text import shortened, table
 
 MOST_LABELS: Final = 3
 """The most labels that are listed for one reason; JSON has all."""
@@ -80,7 +80,7 @@ class PortabilityReport:
         for profile in self.profiles:
             found = self.findings(profile)
             rows += [_row(finding) for finding in found] or [(profile.name, "all of it", "", "no", "", "")]
-        return _table([_HEADINGS, *rows])
+        return table([_HEADINGS, *rows])
 
     def as_json(self) -> dict[str, Any]:
         """By browser profile: its title, whether all of it runs, and what fails."""
@@ -104,15 +104,9 @@ class PortabilityReport:
 
 def _row(finding: Finding) -> tuple[str, ...]:
     refusal = finding.refusal
-    labels = [visible(shortened(label, 40)) for label in list(finding.labels)[:MOST_LABELS]]
+    labels = [shortened(label, 40) for label in list(finding.labels)[:MOST_LABELS]]
     if len(finding.labels) > MOST_LABELS:
         labels.append("…")
     when = "at once" if refusal.when == "call" else "at build()"
     fails = f"{when}, {refusal.error}"
     return finding.profile, finding.subject, str(finding.count), fails, refusal.reason, ", ".join(labels)
-
-
-def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -20,5 +20,5 @@ From the top::
     progress      bars on a terminal
     failures      errors that users are told, with their statuses
     printing      lines and JSON without control characters
-    layout        tables, lengths and times as text
+    layout        lengths and times as text
 """

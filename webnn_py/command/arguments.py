@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from webnn_py.browser_profiles import NAMES as BROWSERS
 from webnn_py.device import registry
-from webnn_py.javascript.arguments import TRACE_HELP, trace_file
+from webnn_py.javascript.arguments import TRACE_HELP, positive, trace_file
 from webnn_py.message_text import visible
 
 INPUT_HELP = (
@@ -167,17 +167,6 @@ def _add_pictures(group: "argparse._ArgumentGroup") -> None:
         "--fit", choices=["crop", "stretch", "pad"], help="how to fit a picture to the model's size (default: crop)"
     )
     group.add_argument("--layout", choices=["nchw", "nhwc"], help="needed where the input's shape does not show it")
-
-
-def positive(text: str) -> int:
-    """Return a whole number from 1."""
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number from 1")
-    return number
 
 
 def amount(text: str) -> float:

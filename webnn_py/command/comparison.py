@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import numpy as np
@@ -73,15 +74,19 @@ def run_onnxruntime(
         CommandFailedError: it cannot run the model, or an output cannot be an array.
     """
     runtime = needed("onnxruntime", "--compare onnxruntime", "pip install onnxruntime")
-    options = runtime.SessionOptions()
-    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = NOT_LOGGED
     try:
-        session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        results = session.run(list(names), dict(feeds))
+        results = opened_session(runtime, path).run(list(names), dict(feeds))
     except Exception as error:  # it has a dozen classes of its own, in a private module
         raise CommandFailedError(f"onnxruntime cannot run the model: {error}") from error
     return {name: _as_array(name, result, maps.get(name)) for name, result in zip(names, results, strict=True)}
+
+
+def opened_session(runtime: ModuleType, path: Path) -> Any:
+    """Return onnxruntime's session of a model; whatever it raises is of a class of its own, in a private module."""
+    options = runtime.SessionOptions()
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = NOT_LOGGED
+    return runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
 def keys_of_maps(model: ModelProto) -> dict[str, Sequence[int | str]]:

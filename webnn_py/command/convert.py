@@ -12,15 +12,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from webnn_py.command.comparison import NOT_LOGGED
+from webnn_py.command.comparison import opened_session
 from webnn_py.command.declared import AskedInputs
 from webnn_py.command.failures import BadInputError, CommandFailedError
-from webnn_py.command.layout import counted, in_bytes
-from webnn_py.command.loading import load_model, parts_of
+from webnn_py.command.layout import in_bytes
+from webnn_py.command.loading import load_model, simplified
 from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.to_javascript import to_javascript
 from webnn_py.command.written_files import check_writable, written_whole
-from webnn_py.message_text import words_of
+from webnn_py.message_text import counted, words_of
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -43,19 +43,14 @@ def convert(options: argparse.Namespace) -> int:
         raise BadInputError(f"{out} exists; --overwrite replaces it")
     check_writable(str(out), out)
     model = load_model(options.model)
-    from webnn_py.onnx_models import InvalidModelError  # noqa: PLC0415 - an extra
     from webnn_py.onnx_models.reading.contents import contents_of  # noqa: PLC0415 - an extra
-    from webnn_py.onnx_models.simplification.passes import simplify  # noqa: PLC0415 - an extra
 
     asked = AskedInputs.of(model, options)
     known = {name: shape for name in asked.fed if (shape := asked.shapes.of(name)) is not None}
-    try:
-        simplified = simplify(parts_of(model), known, asked.frozen)
-    except InvalidModelError as error:
-        raise BadInputError(f"{options.model}: {error}") from error
-    before, after = contents_of(model._proto).nodes, contents_of(simplified.proto).nodes
+    simpler = simplified(model, options.model, known, asked.frozen).proto
+    before, after = contents_of(model._proto).nodes, contents_of(simpler).nodes
     notes: list[str] = []
-    written = _write(simplified.proto, out, lambda fresh: notes.extend(_checked(fresh, options.model)))
+    written = _write(simpler, out, lambda fresh: notes.extend(_checked(fresh, options.model)))
     if options.json:
         numbers = {"nodes_before": before, "nodes": after, "bytes_before": model._size}
         print_json({"model": str(options.model), "out": str(out), **numbers, "bytes": written, "notes": notes})
@@ -110,11 +105,8 @@ def load_refusal(path: Path) -> str | None:
         runtime = import_module("onnxruntime")
     except ImportError:
         return None
-    options = runtime.SessionOptions()
-    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = NOT_LOGGED
     try:
-        runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        opened_session(runtime, path)
     except Exception as error:  # noqa: BLE001 - it has a dozen classes of its own, in a private module
         return words_of(error)
     return None

@@ -4,9 +4,9 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from webnn_py.command.layout import table
 from webnn_py.command.printing import print_json, print_lines
 from webnn_py.device import registry
+from webnn_py.message_text import table
 
 
 def devices(options: argparse.Namespace) -> int:

@@ -1,17 +1,15 @@
 """``webnn-py docs``: where the documentation is."""
 
-from __future__ import annotations
-
 import argparse
 import difflib
 import json
 from pathlib import Path
 
 from webnn_py.command.failures import BadInputError, CommandFailedError
-from webnn_py.command.layout import table
+from webnn_py.command.printing import print_json, print_lines
 from webnn_py.distribution import documentation
 from webnn_py.javascript.words import say
-from webnn_py.message_text import shown
+from webnn_py.message_text import shown, table
 
 
 def docs(options: argparse.Namespace) -> int:
@@ -31,11 +29,9 @@ def docs(options: argparse.Namespace) -> int:
         return 0
     titles = {name: _title(path) for name, path in pages.items()}
     if options.json:
-        say(json.dumps({"folder": str(folder), "pages": titles}, indent=2))
-        return 0
-    say(f"{folder}")
-    for line in table(titles.items(), "  "):
-        say(line)
+        print_json({"folder": str(folder), "pages": titles})
+    else:
+        print_lines([str(folder), *table(titles.items(), "  ")])
     return 0
 
 

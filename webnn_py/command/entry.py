@@ -1,7 +1,5 @@
 """Running one of the commands: errors become one line on the standard error, and a status."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import traceback
@@ -9,8 +7,9 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Final, cast
 
-from webnn_py.command.failures import leaves, one_line, status_of
+from webnn_py.command.failures import one_line, status_of
 from webnn_py.command.printing import print_lines
+from webnn_py.errors import leaves
 from webnn_py.javascript.words import OutputClosedError
 
 Command = Callable[[argparse.Namespace], int]

@@ -1,8 +1,5 @@
 """Errors as one line and an exit status."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from importlib import import_module
 from types import ModuleType
 from typing import Final
@@ -52,15 +49,6 @@ def one_line(error: BaseException) -> str:
         return f"there is not enough memory{': ' if text else ''}{text}; give smaller sizes by --shape"
     named = f"{kind(error)}: {text}" if text else kind(error)
     return f"{named} (--debug shows where)"
-
-
-def leaves(error: BaseException) -> Iterator[BaseException]:
-    """Yield the exceptions of a group, however deep; of any other, itself."""
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from leaves(inner)
-    else:
-        yield error
 
 
 def needed(module: str, purpose: str, how: str | None = None) -> ModuleType:

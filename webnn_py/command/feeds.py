@@ -1,7 +1,5 @@
 """Data for every input: arrays of files, pictures, sounds, or generated numbers."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import os
@@ -170,11 +168,7 @@ def _array_of(declared: DeclaredInput, source: str) -> Array:
 
 
 def _check_fits_memory(inputs: Mapping[str, DeclaredInput], shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Refuse inputs that are longer than the machine's memory: the system may end a process that fills it.
-
-    Raises:
-        BadInputError: they are.
-    """
+    """Refuse inputs that are longer than the machine's memory: the system may end a process that fills it."""
     if not hasattr(os, "sysconf"):
         return
     there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,30 +11,25 @@ import attrs
 import trio
 
 from webnn_py.browser_profiles import NAMES, PortabilityReport, find
-from webnn_py.command.declared import (
-    AskedInputs,
-    DeclaredInput,
-    asked_outputs,
-    declared_inputs,
-    worded_type,
-)
-from webnn_py.command.failures import BadInputError, CommandFailedError
-from webnn_py.command.graph_files import check_graph_file, write_graph
-from webnn_py.command.layout import NARROWER, counted, in_bytes, table
-from webnn_py.command.loading import load_model, narrowed_types, parts_of
+from webnn_py.command.declared import AskedInputs, asked_outputs, declared_inputs, worded_type
+from webnn_py.command.failures import CommandFailedError
+from webnn_py.command.layout import NARROWER, in_bytes
+from webnn_py.command.loading import load_model, narrowed_types, simplified
 from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.problems import ProblemGroup, groups_of
 from webnn_py.command.size_search import FoundSizes, find_sizes
-from webnn_py.message_text import shortened, shown, visible
+from webnn_py.command.written_files import check_ending, written_whole
+from webnn_py.graph_pictures.picture import GraphPicture
+from webnn_py.message_text import counted, shortened, shown, table, visible
 from webnn_py.rewriting.report import PassReport, describe
 from webnn_py.runtime import Environment
 from webnn_py.script.builder import MLGraphBuilder, drawing_of
 from webnn_py.script.ml import open_ml
 
 if TYPE_CHECKING:
-    from webnn_py.graph_pictures.picture import GraphPicture
-    from webnn_py.onnx_models import OnnxModel, TensorInfo
+    from webnn_py.onnx_models import OnnxModel
     from webnn_py.onnx_models.reading.contents import ModelContents
+    from webnn_py.onnx_models.simplification.passes import SimplifiedModel
 
 LONGEST_LINE: Final = 160
 """Of what the file says of itself; JSON has all."""
@@ -42,100 +37,14 @@ LONGEST_LINE: Final = 160
 MOST_GROUPS: Final = 12
 """The most kinds of problems that are listed; JSON has all."""
 
-
-@attrs.frozen(eq=False)
-class ModelReport:
-    """The findings about a model.
-
-    Attributes:
-        path: the model's.
-        file_bytes: how long the file is, with those of its data.
-        contents: what it contains.
-        inputs: its inputs.
-        outputs: its outputs.
-        device: where it was tried.
-        found: the sizes and values at which it was tried.
-        missing: what cannot be imported.
-        intermediate_bytes: what values that are computed take when it runs, about; None if that is unknown.
-        unsized: the first value whose shape is not known, if that is why.
-        narrow: the types that narrower ones stood for when it was tried.
-        portability: what of it would fail in the browsers that were asked for; None if none was, or nothing runs.
-        graph: the file that the graph was written to, if it was.
-        passes: what each pass of the device did to the graph; None if that was not asked for, or nothing runs.
-    """
-
-    path: Path
-    file_bytes: int
-    contents: ModelContents
-    inputs: Mapping[str, DeclaredInput]
-    outputs: Mapping[str, TensorInfo]
-    device: str
-    found: FoundSizes
-    missing: list[ProblemGroup]
-    intermediate_bytes: int | None
-    unsized: str
-    narrow: list[str]
-    portability: PortabilityReport | None
-    graph: Path | None
-    passes: Sequence[PassReport] | None
-
-    @property
-    def runs(self) -> bool:
-        """Return whether everything can be imported."""
-        return not self.missing
-
-
-def info(options: argparse.Namespace) -> int:
-    """Describe a model.
-
-    Raises:
-        BadInputError: there is no such model, or shapes or values do not fit it.
-        CommandFailedError: it costs too much to be looked at, the extra is not installed, or the graph that is to be
-            drawn cannot be.
-    """
-    check_graph_file(options.graph)
-    model = load_model(options.model, narrow=options.narrow)
-    from webnn_py.onnx_models import InvalidModelError  # noqa: PLC0415 - an extra
-    from webnn_py.onnx_models.reading.contents import contents_of  # noqa: PLC0415 - an extra
-    from webnn_py.onnx_models.simplification.passes import simplify  # noqa: PLC0415 - an extra
-
-    asked = AskedInputs.of(model, options)
-    contents = contents_of(model._proto)
-    browsers = [find(name) for name in NAMES if name in options.browser or "all" in options.browser]
-    portability = PortabilityReport(browsers)
-    tried = trio.run(_tried, load_model(options.model, narrow=options.narrow), asked, options, portability)
-    found, picture = tried.found, tried.picture
-    try:
-        simplified = simplify(parts_of(model), found.shapes, found.frozen)
-    except InvalidModelError as error:
-        raise BadInputError(f"{options.model}: {error}") from error
-    if picture is not None:
-        write_graph(options.graph, picture, f"{options.model.name} on {tried.device}")
-    report = ModelReport(
-        options.model,
-        model._size,
-        contents,
-        declared_inputs(model),
-        model.outputs,
-        tried.device,
-        found,
-        tried.missing,
-        simplified.intermediate_bytes,
-        simplified.unsized,
-        narrowed_types(model, options.narrow),
-        portability if options.browser and not tried.missing else None,
-        options.graph if picture is not None else None,
-        tried.passes,
-    )
-    if options.json:
-        print_json(_as_json(report))
-    else:
-        print_lines(_as_text(report))
-    if options.graph is not None and picture is None:
-        raise CommandFailedError(
-            f"--graph {options.graph}: nothing is drawn, since not all of the model can be imported"
-        )
-    return 0
+FORMS: Final[Mapping[str, Callable[[GraphPicture, str], str]]] = {
+    ".svg": lambda picture, _title: picture.to_svg(),
+    ".html": GraphPicture.to_html,
+    ".mmd": lambda picture, _title: picture.to_mermaid(),
+    ".dot": lambda picture, _title: picture.to_dot(),
+    ".txt": lambda picture, _title: picture.describe(),
+}
+"""What is written, by the file's suffix."""
 
 
 @attrs.frozen(eq=False)
@@ -155,6 +64,72 @@ class Tried:
     missing: list[ProblemGroup]
     picture: GraphPicture | None = None
     passes: Sequence[PassReport] | None = None
+
+
+@attrs.frozen(eq=False)
+class ModelReport:
+    """The findings about a model.
+
+    Attributes:
+        options: of the command line.
+        model: the model, of which nothing was converted.
+        contents: what it contains.
+        tried: the outcome of importing it.
+        simplified: the model, simplified at the sizes at which it was tried, with the memory that its values take.
+        portability: what of it would fail in the browsers that were asked for; None if none was, or nothing runs.
+    """
+
+    options: argparse.Namespace
+    model: OnnxModel
+    contents: ModelContents
+    tried: Tried
+    simplified: SimplifiedModel
+    portability: PortabilityReport | None
+
+    @property
+    def graph(self) -> Path | None:
+        """The file that the graph was written to, if it was."""
+        return None if self.tried.picture is None else self.options.graph
+
+    @property
+    def narrow(self) -> list[str]:
+        """The types that narrower ones stood for when it was tried."""
+        return narrowed_types(self.model, self.options.narrow)
+
+
+def info(options: argparse.Namespace) -> int:
+    """Describe a model.
+
+    Raises:
+        BadInputError: there is no such model, or shapes or values do not fit it.
+        CommandFailedError: it costs too much to be looked at, the extra is not installed, or the graph that is to be
+            drawn cannot be.
+    """
+    check_ending("--graph", options.graph, FORMS)
+    model = load_model(options.model, narrow=options.narrow)
+    from webnn_py.onnx_models.reading.contents import contents_of  # noqa: PLC0415 - an extra
+
+    asked = AskedInputs.of(model, options)
+    contents = contents_of(model._proto)
+    browsers = [find(name) for name in NAMES if name in options.browser or "all" in options.browser]
+    portability = PortabilityReport(browsers)
+    tried = trio.run(_tried, load_model(options.model, narrow=options.narrow), asked, options, portability)
+    simpler = simplified(model, options.model, tried.found.shapes, tried.found.frozen)
+    if tried.picture is not None:
+        text = FORMS[options.graph.suffix.lower()](tried.picture, f"{options.model.name} on {tried.device}")
+        with written_whole(options.graph, what="--graph ") as (fresh,):
+            fresh.write_text(text, encoding="utf-8")
+    told = portability if options.browser and not tried.missing else None
+    report = ModelReport(options, model, contents, tried, simpler, told)
+    if options.json:
+        print_json(_as_json(report))
+    else:
+        print_lines(_as_text(report))
+    if options.graph is not None and tried.picture is None:
+        raise CommandFailedError(
+            f"--graph {options.graph}: nothing is drawn, since not all of the model can be imported"
+        )
+    return 0
 
 
 async def _tried(
@@ -189,7 +164,7 @@ async def _tried(
 
 def _as_text(report: ModelReport) -> Iterator[str]:
     contents = report.contents
-    yield f"model       {report.path}, {in_bytes(report.file_bytes)}"
+    yield f"model       {report.options.model}, {in_bytes(report.model._size)}"
     opsets = ", ".join(f"{domain or 'ai.onnx'} {version}" for domain, version in contents.opsets.items())
     yield f"opsets      {opsets} (file format {contents.ir_version})"
     if contents.producer:
@@ -198,37 +173,40 @@ def _as_text(report: ModelReport) -> Iterator[str]:
         yield f"metadata    {_in_line(f'{key}: {value}')}"
     yield f"parameters  {contents.parameters:,} ({in_bytes(contents.parameter_bytes)})"
     yield "inputs"
-    yield from table([(name, str(item)) for name, item in report.inputs.items()], "  ")
+    yield from table([(name, str(item)) for name, item in declared_inputs(report.model).items()], "  ")
     yield "outputs"
-    yield from table([(name, worded_type(item.data_type, item.shape)) for name, item in report.outputs.items()], "  ")
+    yield from table(
+        [(name, worded_type(item.data_type, item.shape)) for name, item in report.model.outputs.items()], "  "
+    )
     yield f"operators   {counted(contents.nodes, 'node')}"
     yield from _wrapped(f"{name} {count}" for name, count in contents.operators.items())
-    if report.intermediate_bytes is None:
+    values = report.simplified.intermediate_bytes
+    if values is None:
         yield (
             f"memory      parameters {in_bytes(contents.parameter_bytes)}; the memory of values is unknown, since "
-            f"the shape of {shown(report.unsized)} is not known before the model runs"
+            f"the shape of {shown(report.simplified.unsized)} is not known before the model runs"
         )
     else:
-        total = contents.parameter_bytes + report.intermediate_bytes
         yield (
-            f"memory      about {in_bytes(total)}: parameters {in_bytes(contents.parameter_bytes)}, "
-            f"values at most {in_bytes(report.intermediate_bytes)}"
+            f"memory      about {in_bytes(contents.parameter_bytes + values)}: parameters "
+            f"{in_bytes(contents.parameter_bytes)}, values at most {in_bytes(values)}"
         )
     yield from _whether_it_runs(report)
     if report.graph is not None:
         yield f"graph       written to {visible(str(report.graph))}, {in_bytes(report.graph.stat().st_size)}"
-    if report.passes is not None:
-        yield "passes" if report.passes else f"passes      {report.device} has none"
-        yield from describe(report.passes).splitlines()
+    passes = report.tried.passes
+    if passes is not None:
+        yield "passes" if passes else f"passes      {report.tried.device} has none"
+        yield from describe(passes).splitlines()
     if report.portability is not None:
         yield "in browsers"
         yield from (f"  {line}" for line in report.portability.lines())
 
 
 def _whether_it_runs(report: ModelReport) -> Iterator[str]:
-    narrowed = "".join(f", {name} as {NARROWER[name]}" for name in dict.fromkeys(report.narrow))
-    yield f"runs here   {'yes' if report.runs else 'no'}{narrowed}, on {report.device}"
-    found = report.found
+    narrowed = "".join(f", {name} as {NARROWER[name]}" for name in report.narrow)
+    found, missing = report.tried.found, report.tried.missing
+    yield f"runs here   {'no' if missing else 'yes'}{narrowed}, on {report.tried.device}"
     if found.options and found.fits:
         yield f"  tried with guessed sizes; change them with {found.options}"
     elif found.options:
@@ -236,15 +214,15 @@ def _whether_it_runs(report: ModelReport) -> Iterator[str]:
             f"  at {found.options}, as at {found.tries - 1} other sizes up to {found.largest:,}; give those that the "
             "model is made for, or try larger ones"
         )
-    for group in report.missing[:MOST_GROUPS]:
+    for group in missing[:MOST_GROUPS]:
         names = ", ".join(group.subjects)
         more = f", and {group.count - len(group.subjects)} more" if group.count > len(group.subjects) else ""
         kind = f"{group.operator} × {group.count}: " if group.operator else ""
         way_out = f" ({group.way_out})" if group.way_out else ""
         yield f"  {kind}{group.reason}{way_out}"
         yield f"      {names}{more}"
-    if len(report.missing) > MOST_GROUPS:
-        yield f"  and {len(report.missing) - MOST_GROUPS} other problems; --json has all"
+    if len(missing) > MOST_GROUPS:
+        yield f"  and {len(missing) - MOST_GROUPS} other problems; --json has all"
 
 
 def _wrapped(words: Iterator[str]) -> Iterator[str]:
@@ -264,29 +242,34 @@ def _in_line(text: str) -> str:
 
 
 def _as_json(report: ModelReport) -> dict[str, Any]:
-    contents = report.contents
+    contents, tried, found = report.contents, report.tried, report.tried.found
     return {
-        "model": str(report.path),
-        "bytes": report.file_bytes,
+        "model": str(report.options.model),
+        "bytes": report.model._size,
         **attrs.asdict(contents),
         "opsets": {domain or "ai.onnx": version for domain, version in contents.opsets.items()},
         "nodes": contents.nodes,
-        "inputs": {name: {"data_type": item.type_name, "shape": item.shape} for name, item in report.inputs.items()},
-        "outputs": {name: {"data_type": item.data_type, "shape": item.shape} for name, item in report.outputs.items()},
+        "inputs": {
+            name: {"data_type": item.type_name, "shape": item.shape}
+            for name, item in declared_inputs(report.model).items()
+        },
+        "outputs": {
+            name: {"data_type": item.data_type, "shape": item.shape} for name, item in report.model.outputs.items()
+        },
         "memory_bytes": {
             "parameters": contents.parameter_bytes,
-            "values": report.intermediate_bytes,
-            "unsized": report.unsized,
+            "values": report.simplified.intermediate_bytes,
+            "unsized": report.simplified.unsized,
         },
-        "device": report.device,
-        "shapes": dict(report.found.shapes),
-        "guessed": list(report.found.said),
-        "guessed_values": list(report.found.values),
-        "tries": report.found.tries,
+        "device": tried.device,
+        "shapes": dict(found.shapes),
+        "guessed": list(found.said),
+        "guessed_values": list(found.values),
+        "tries": found.tries,
         "narrow": report.narrow,
-        "runs": report.runs,
-        "missing": [attrs.asdict(group) for group in report.missing],
+        "runs": not tried.missing,
+        "missing": [attrs.asdict(group) for group in tried.missing],
         **({} if report.graph is None else {"graph": str(report.graph)}),
-        **({} if report.passes is None else {"passes": [attrs.asdict(one) for one in report.passes]}),
+        **({} if tried.passes is None else {"passes": [attrs.asdict(one) for one in tried.passes]}),
         **({} if report.portability is None else {"browsers": report.portability.as_json()}),
     }

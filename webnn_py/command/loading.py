@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from webnn_py.command.failures import BadInputError, CommandFailedError, needed
 from webnn_py.message_text import words_of
 
 if TYPE_CHECKING:
     from webnn_py.onnx_models import OnnxModel
-    from webnn_py.onnx_models.reading.model_file import ReadModel
+    from webnn_py.onnx_models.simplification.passes import SimplifiedModel
 
 
 def load_model(path: Path, *, read_weights: bool = False, narrow: Sequence[str] = ()) -> OnnxModel:
@@ -64,11 +64,22 @@ def narrowed_types(model: OnnxModel, asked: Sequence[str]) -> list[str]:
     return [*dict.fromkeys([*(["float64"] if has_float64 else []), *asked])]
 
 
-def parts_of(model: OnnxModel) -> ReadModel:
-    """Return the parts of a loaded model that has not been converted."""
-    from webnn_py.onnx_models.reading.model_file import ReadModel  # noqa: PLC0415 - an extra
+def simplified(
+    model: OnnxModel, path: Path, shapes: Mapping[str, Sequence[int | str]], values: Mapping[str, Any]
+) -> SimplifiedModel:
+    """Return a simpler model of the same results as one that has not been converted.
 
-    return ReadModel(model._proto, model._size)
+    Raises:
+        BadInputError: shapes or values do not fit it.
+    """
+    from webnn_py.onnx_models import InvalidModelError  # noqa: PLC0415 - an extra
+    from webnn_py.onnx_models.reading.model_file import ReadModel  # noqa: PLC0415 - an extra
+    from webnn_py.onnx_models.simplification.passes import simplify  # noqa: PLC0415 - an extra
+
+    try:
+        return simplify(ReadModel(model._proto, model._size), shapes, values)
+    except InvalidModelError as error:
+        raise BadInputError(f"{path}: {error}") from error
 
 
 def unreadable(path: Path, error: OSError) -> str:
@@ -87,7 +98,8 @@ def opened(path: Path, what: str) -> Iterator[BinaryIO]:
     Raises:
         BadInputError: it cannot be read, or is damaged.
     """
-    check_regular(path)
+    if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe, say, of which reading might never end
+        raise BadInputError(f"{path} is no regular file")
     try:
         with path.open("rb") as file:
             yield file
@@ -97,13 +109,3 @@ def opened(path: Path, what: str) -> Iterator[BinaryIO]:
         if isinstance(error, OSError) and error.errno is not None:
             raise BadInputError(unreadable(path, error)) from error
         raise BadInputError(f"{path} cannot be read as {what}: {words_of(error)}") from error
-
-
-def check_regular(path: Path) -> None:
-    """Refuse what is neither a file nor a folder, such as a pipe, of which reading might never end.
-
-    Raises:
-        BadInputError: it is there, and no file.
-    """
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise BadInputError(f"{path} is no regular file")

@@ -1,7 +1,5 @@
 """A picture as a model's input; needs Pillow, of the extra ``cli``."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Output of the command: lines whose control characters are escaped, since most of their words come from files."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any, TextIO

@@ -1,7 +1,5 @@
 """Bars on the standard error while something takes long, if that is a terminal and ``tqdm`` is installed."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager

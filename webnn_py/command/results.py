@@ -144,7 +144,7 @@ class Looks:
         profile: where the time goes; None if it was not asked for.
         is_checked: whether NaN and infinities were looked for.
         first_non_finite: where the first one comes from; None if there is none.
-        is_apart: whether the profile is of another device than the run, whose device times no kernels.
+        is_apart: whether the profile is of another device than the run, whose device does not time kernels.
     """
 
     profile: GraphProfile | None
@@ -158,7 +158,7 @@ class Looks:
             found = self.first_non_finite
             yield from ["no node makes a NaN or an infinity"] if found is None else str(found).splitlines()
         if self.profile is not None:
-            elsewhere = f" on {self.profile.device}, since the device of the run does not time its kernels"
+            elsewhere = f" on {self.profile.device}, since the device of the run does not time kernels"
             yield f"profile{elsewhere if self.is_apart else ''}"
             yield from str(self.profile).splitlines()[1:]
 

@@ -26,16 +26,16 @@ from webnn_py.command.comparison import (
 from webnn_py.command.declared import Array, AskedInputs, as_webnn, asked_outputs, worded_shape
 from webnn_py.command.failures import FAILED, BadInputError, CommandFailedError
 from webnn_py.command.feeds import GivenInput, make_feeds
-from webnn_py.command.layout import NARROWER, in_bytes, in_time, number, table
+from webnn_py.command.layout import NARROWER, in_bytes, in_time, number
 from webnn_py.command.loading import load_model, narrowed_types
 from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.problems import advice, refusal
 from webnn_py.command.progress import bar, clock
 from webnn_py.command.results import Looks, ScoredClass, Times, read_labels, summary, top_classes
 from webnn_py.command.size_search import search
-from webnn_py.command.written_files import check_writable, written_whole
+from webnn_py.command.written_files import check_ending, written_whole
 from webnn_py.device.backend import TimesKernels
-from webnn_py.message_text import shown
+from webnn_py.message_text import shown, table
 from webnn_py.runtime import Environment
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.ml import open_ml
@@ -103,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
     if options.compare is not None:
         onnxruntime_version()
     labels = None if options.labels is None else read_labels(options.labels)
-    _check_saved(options.save_outputs)
+    check_ending("--save-outputs", options.save_outputs, [".npz"])
     since = perf_counter()
     with bar(f"loading {options.model.name}", "file") as advance:
         model = load_model(options.model, read_weights=True, narrow=options.narrow)
@@ -210,10 +210,10 @@ async def _measured(
 def _profiler(
     device: EnvironmentDevice, environment: Environment, ml: ML, options: argparse.Namespace
 ) -> Environment | None:
-    """Return where to profile: where the model runs, or on numpy where the default device times no kernels.
+    """Return where to profile: where the model runs, or on numpy where the default device does not time kernels.
 
     Raises:
-        BadInputError: the device that was asked for times no kernels.
+        BadInputError: the device that was asked for does not time kernels.
     """
     if not options.profile:
         return None
@@ -221,7 +221,7 @@ def _profiler(
         return environment
     if options.backend is not None:
         raise BadInputError(
-            f"--profile: {device.info} does not time its kernels; give --backend numpy, or wgpu where "
+            f"--profile: {device.info} does not time kernels; give --backend numpy, or wgpu where "
             "`webnn-py devices` lists the feature timestamp-query, or no --backend"
         )
     return Environment(ml, "numpy")
@@ -271,11 +271,7 @@ def _differences(
 
 
 def _check_used(options: argparse.Namespace) -> None:
-    """Refuse options of pictures and sounds where no input is one.
-
-    Raises:
-        BadInputError: one of them would be passed over.
-    """
+    """Refuse options of pictures and sounds where no input is one, since they would be passed over."""
     suffixes = {Path(text.rpartition("=")[2]).suffix.lower() for text in options.input}
     for kind, there, names in (
         ("a picture", pictures.SUFFIXES, ("preprocess", "scale", "mean", "std", "bgr", "fit", "layout")),
@@ -288,15 +284,6 @@ def _check_used(options: argparse.Namespace) -> None:
 
 
 # --- files ----------------------------------------------------------------------------------------------------
-
-
-def _check_saved(path: Path | None) -> None:
-    """Refuse before the work what could not be written after it."""
-    if path is None:
-        return
-    if path.suffix.lower() != ".npz":
-        raise BadInputError(f"--save-outputs {path}: it must be called .npz")
-    check_writable(f"--save-outputs {path}", path)
 
 
 def _save(path: Path, outputs: Mapping[str, Array]) -> None:

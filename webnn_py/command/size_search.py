@@ -12,8 +12,9 @@ import numpy as np
 import trio
 
 from webnn_py.command.declared import Array, AskedInputs, OpenSize, as_options
-from webnn_py.command.failures import BadInputError, leaves
+from webnn_py.command.failures import BadInputError
 from webnn_py.command.progress import bar
+from webnn_py.errors import leaves
 from webnn_py.runtime import Environment
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.ml import open_ml
@@ -162,14 +163,12 @@ async def _tried(
         name: np.full(asked.shapes.fixed(name) or (), value, asked.fed[name].dtype) for name, value in values.items()
     }
     shapes, frozen = asked.shapes.shapes_with(fed, sizes), {**asked.frozen, **frozen}
-    outputs = None
+    outputs, refused = None, None
     try:
         with bar("importing", "nodes") as advance:
             outputs = await model.convert_in_steps(builder, shapes, frozen, outputs=names, progress=advance)
     except UnsupportedModelError as error:
-        refused: UnsupportedModelError | None = error
-    else:
-        refused = None
+        refused = error
     said = [f"{name}={value}" for name, value in values.items()]
     return FoundSizes(shapes, frozen, asked.shapes.said(fed, sizes), said, builder, outputs, refused)
 

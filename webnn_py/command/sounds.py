@@ -1,7 +1,5 @@
 """A sound as a model's input: .wav files of whole numbers, and of floats, which Python's ``wave`` does not read."""
 
-from __future__ import annotations
-
 import argparse
 import struct
 from collections.abc import Sequence

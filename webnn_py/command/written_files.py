@@ -1,9 +1,7 @@
 """Files that the command writes: refused before the work where they cannot be, and written whole or not at all."""
 
-from __future__ import annotations
-
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,6 +23,19 @@ def check_writable(what: str, path: Path) -> None:
         raise BadInputError(f"{what} cannot be written: {path.parent} is no folder, or {path.name} is one")
     if not os.access(path.parent, os.W_OK):
         raise BadInputError(f"{what} cannot be written: nothing may be written in {path.parent}")
+
+
+def check_ending(option: str, path: Path | None, endings: Iterable[str]) -> None:
+    """Refuse the file of an option, if it is given, before the work for it.
+
+    Raises:
+        BadInputError: its name has none of these endings, or it cannot be written.
+    """
+    if path is None:
+        return
+    if path.suffix.lower() not in endings:
+        raise BadInputError(f"{option} {path}: it must end in {', '.join(endings)}")
+    check_writable(f"{option} {path}", path)
 
 
 @contextmanager

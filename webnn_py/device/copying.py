@@ -1,14 +1,11 @@
 """Copies between buffers for backends without their own: they read and write whole buffers through the host."""
 
-from collections.abc import Awaitable, Callable
-from inspect import isawaitable
-from typing import TypeVar
+from collections.abc import Callable
 
 import numpy as np
 
 from webnn_py.device.backend import Backend, CopyRegion, HostArray, Storage
-
-T = TypeVar("T")
+from webnn_py.in_flight import done
 
 
 class CopiesThroughHost:
@@ -40,12 +37,8 @@ class CopiesThroughHost:
 
     async def _read(self, storage: Storage) -> HostArray:
         self._count()
-        return await _result(self._backend.read(storage))
+        return await done(self._backend.read(storage))
 
     async def _write(self, storage: Storage, data: HostArray) -> None:
         self._count()
-        await _result(self._backend.write(storage, data))
-
-
-async def _result(answer: T | Awaitable[T]) -> T:
-    return await answer if isawaitable(answer) else answer
+        await done(self._backend.write(storage, data))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from inspect import isawaitable
 from typing import Protocol, runtime_checkable
 
 from webnn_py.device.backend import CompiledGraph
 from webnn_py.device.device import Device, GraphHandle
 from webnn_py.device.graph_validation import validate_graph
+from webnn_py.in_flight import then
 from webnn_py.sized_graphs import DynamicGraph
 
 
@@ -32,14 +32,4 @@ def compile_dynamic(dynamic: DynamicGraph, handle: GraphHandle, device: Device) 
     validate_graph(dynamic.graph)
     backend = device.backend
     assert isinstance(backend, CompilesDynamic)  # noqa: S101 - the script checks it before
-    compiled = backend.compile_dynamic(dynamic)
-    if isawaitable(compiled):
-        return _finish(device, dynamic, compiled, handle)
-    device.keep(dynamic.graph, compiled, handle)
-    return None
-
-
-async def _finish(
-    device: Device, dynamic: DynamicGraph, compiling: Awaitable[CompiledGraph], handle: GraphHandle
-) -> None:
-    device.keep(dynamic.graph, await compiling, handle)
+    return then(backend.compile_dynamic(dynamic), lambda compiled: device.keep(dynamic.graph, compiled, handle))

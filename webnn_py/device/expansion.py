@@ -19,7 +19,7 @@ from webnn_py.descriptors import FOUR_BITS, MLOperandDataType, MLOperandDescript
 from webnn_py.device.backend import Capabilities
 from webnn_py.graph import Graph, Input, Node, Output, Value
 from webnn_py.message_text import in_brackets
-from webnn_py.operators.declaration import Operator
+from webnn_py.operators.declaration import Operator, of_operands
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.operators.examples import Example, examples_of
 from webnn_py.operators.limits import RankRange
@@ -119,11 +119,7 @@ class ExpandingBuilder(RewriteBuilder):
         if decompose is None or place in self._within:
             return self._unclaimed(node)
         self._within.append(place)
-        operands = {
-            name: [self.operand(item) for item in value] if isinstance(value, tuple) else self.operand(value)
-            for name, value in node.operands.items()
-        }
-        drawn = decompose(self, **{**node.options, **operands})
+        drawn = decompose(self, **{**node.options, **of_operands(node.operands, self.operand)})
         self._within.pop()
         return [self.value(operand) for operand in (drawn if isinstance(drawn, list) else [drawn])]
 
@@ -274,12 +270,9 @@ def _can_expand(
     capabilities: Capabilities,
 ) -> bool:
     """Return whether every example of an operator, with these data types, is claimed or can be expanded."""
-    return all(_can_draw(operator, example, capabilities) for example in examples_of(operator, data_types, rank))
-
-
-def _can_draw(operator: Operator[..., Any], example: Example, capabilities: Capabilities) -> bool:
     try:
-        _draw(operator, example, ExpandingBuilder(capabilities))
+        for example in examples_of(operator, data_types, rank):
+            _draw(operator, example, ExpandingBuilder(capabilities))
     except CannotExpandError:
         return False
     return True

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable
 
 from webnn_py.device.backend import Storage
+from webnn_py.in_flight import done
 
 Step = Callable[[], Awaitable[None] | None]
 """A step of a device: done when it returns None, else when the returned awaitable has finished."""
@@ -13,6 +14,4 @@ async def after_return(storages: Iterable[Storage], step: Step) -> None:
     for storage in storages:
         if storage.lent is not None:
             await storage.lent.wait()
-    pending = step()
-    if pending is not None:
-        await pending
+    await done(step())

@@ -12,9 +12,11 @@ import trio
 
 from webnn_py.device.backend import HostArray, Storage
 from webnn_py.device.device import Device
-from webnn_py.device.measuring import check_goes_on, compiled, done, storages
+from webnn_py.device.measuring import check_goes_on, compiled, storages
 from webnn_py.graph import Constant, Graph, Input, Node, Value
+from webnn_py.in_flight import done
 from webnn_py.message_text import in_brackets, visible
+from webnn_py.operators.declaration import of_operands
 
 MOST_NODES: Final = 64
 MOST_BYTES: Final = 2**26
@@ -156,12 +158,7 @@ async def _computed(device: Device, part: Sequence[Node], known: Mapping[Value, 
         for value in node.inputs:
             if value not in current and value not in inputs and not isinstance(value, Constant):
                 inputs[value] = Input(value.descriptor, str(len(inputs)))
-        operands = {
-            name: tuple(_current(item, current, inputs) for item in operand)
-            if isinstance(operand, tuple)
-            else _current(operand, current, inputs)
-            for name, operand in node.operands.items()
-        }
+        operands = of_operands(node.operands, lambda value: _current(value, current, inputs))
         same = Node(node.operator, operands, node.options, node.outputs, node.label)
         current.update(zip(node.results, same.results, strict=True))
     outputs = {str(index): value for index, value in enumerate(current.values())}

@@ -25,6 +25,12 @@ FREE: Final = {"identity"}
 LERP: Final = 3
 """The operations of a linear interpolation: a difference, a product, a sum."""
 
+SUM_AND_FUNCTION: Final = 2
+"""The operations of a gate, apart from its two products and biases."""
+
+NEW_STATE: Final = 5
+"""The operations of a new state of sums and products, and of its function."""
+
 
 def flops(node: Node) -> int:
     """Return the number of arithmetic operations of a node."""
@@ -85,13 +91,10 @@ def _pooled(each: int) -> Count:
     return count
 
 
-def _recurrent(gates: int, others: int, *, per_gate: int) -> Count:
-    """Count one step of a network, or all of them in all directions.
+def _recurrent(gates: int) -> Count:
+    """Count one step of a network of some gates, or all of them in all directions.
 
-    Args:
-        gates: the number of gates, including the candidate for the new state.
-        others: operations for each element of the state, apart from those of gates.
-        per_gate: operations for each element of a gate, apart from its two products and biases.
+    The gates include the candidate for the new state.
     """
 
     def count(node: Node) -> int:
@@ -100,21 +103,21 @@ def _recurrent(gates: int, others: int, *, per_gate: int) -> Count:
         weight = node.operand("weight").shape
         runs: int = batch if len(weight) == 2 else batch * weight[0] * node.options["steps"]
         biases = _has(node, "bias") + _has(node, "recurrent_bias")
-        of_gates = gates * (2 * (features + hidden) + per_gate + biases)
+        of_gates = gates * (2 * (features + hidden) + SUM_AND_FUNCTION + biases)
         peepholes = 6 if _has(node, "peephole_weight") else 0
-        return runs * hidden * (of_gates + peepholes + others)
+        return runs * hidden * (of_gates + peepholes + NEW_STATE)
 
     return count
 
 
-def _recurrent_steps(gates: int, others: int) -> Count:
+def _recurrent_steps(gates: int) -> Count:
     """Count all steps of a network whose product of input and weight is counted separately; see :func:`_recurrent`."""
 
     def count(node: Node) -> int:
         hidden, steps = node.options["hidden_size"], node.options["steps"]
         is_peephole = _has(node, "extra") and gates > len(PEEPHOLE_GATES)
-        of_gates = gates * (2 * hidden + 2 + (_has(node, "extra") and not is_peephole))
-        total: int = steps * _results(node) * (of_gates + 6 * is_peephole + others)
+        of_gates = gates * (2 * hidden + SUM_AND_FUNCTION + (_has(node, "extra") and not is_peephole))
+        total: int = steps * _results(node) * (of_gates + 6 * is_peephole + NEW_STATE)
         return total
 
     return count
@@ -126,6 +129,11 @@ def _normalized(*, with_statistics: bool) -> Count:
     return lambda node: _results(node) * (own + _has(node, "scale") + _has(node, "bias"))
 
 
+def _loop(node: Node) -> int:
+    total: int = node.options["steps"] * sum(map(flops, node.options["step"].nodes))
+    return total
+
+
 COUNTS: Final[Mapping[str, Count]] = {
     "matmul": _matmul,
     "gemm": _gemm,
@@ -134,11 +142,8 @@ COUNTS: Final[Mapping[str, Count]] = {
     "average_pool2d": _pooled(1),
     "l2_pool2d": _pooled(2),
     "max_pool2d": _pooled(1),
-    # The gates' sums and functions; then the new state of sums and products, and its function.
-    "lstm": _recurrent(4, 5, per_gate=2),
-    "lstm_cell": _recurrent(4, 5, per_gate=2),
-    "gru": _recurrent(3, 5, per_gate=2),
-    "gru_cell": _recurrent(3, 5, per_gate=2),
+    **dict.fromkeys(("lstm", "lstm_cell"), _recurrent(4)),
+    **dict.fromkeys(("gru", "gru_cell"), _recurrent(3)),
     "batch_normalization": _normalized(with_statistics=False),
     "instance_normalization": _normalized(with_statistics=True),
     "layer_normalization": _normalized(with_statistics=True),
@@ -164,12 +169,13 @@ COUNTS: Final[Mapping[str, Count]] = {
 """Operators with counts of their own, by name."""
 
 COUNTS_OF_PARTS: Final[Mapping[str, Count]] = {
-    "lstm_steps": _recurrent_steps(4, 5),
-    "gru_steps": _recurrent_steps(3, 5),
+    "loop": _loop,
+    "lstm_steps": _recurrent_steps(4),
+    "gru_steps": _recurrent_steps(3),
     # Three sigmoids, two tanh, three products and a sum; other operators count the sums of gates.
     "gated_cell": _of_results(9),
     # The extremes, a quotient, a sum and a difference; and eight operations on scalars.
     "dynamic_differences": lambda node: 5 * _results(node) + 8,
     "requantized": _of_results(4),
 }
-"""Counts of operators that devices create and scripts do not draw, by name."""
+"""Counts of operators that devices and importers create and scripts do not draw, by name."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import asynccontextmanager
-from inspect import isawaitable
 from time import perf_counter
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import attrs
 import numpy as np
@@ -17,12 +16,11 @@ from webnn_py.device.backend import HostArray, KernelTiming, Storage, TimesKerne
 from webnn_py.device.device import Device, GraphHandle
 from webnn_py.errors import UnknownError
 from webnn_py.graph import Graph, Input, Node, Value
+from webnn_py.in_flight import done
 from webnn_py.operators import activation, matrix, unary
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-
-T = TypeVar("T")
 
 Descriptors = Mapping[str, MLOperandDescriptor]
 
@@ -291,11 +289,6 @@ def check_goes_on(device: Device) -> None:
     """Stop measuring once the context is lost: the task that closes it, as on Ctrl-C, waits for the end of the step."""
     if device.is_lost:
         raise UnknownError("the context was lost in the meantime")
-
-
-async def done(step: Awaitable[T] | T) -> T:
-    """Return the result of a step of a device."""
-    return cast("T", await step if isawaitable(step) else step)
 
 
 @asynccontextmanager

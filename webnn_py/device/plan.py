@@ -3,7 +3,7 @@
 Backends share it; it works for any kind of memory.
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 import attrs
@@ -72,15 +72,12 @@ class Arena(Generic[Key]):
 
 
 def lifetimes(
-    steps: Sequence[Sequence[Node]],
-    bases: Mapping[Value, Value],
-    outputs: Iterable[Value],
-    kept_elsewhere: Callable[[Value], bool],
+    nodes: Sequence[Node], bases: Mapping[Value, Value], outputs: Iterable[Value], kept_elsewhere: Collection[Value]
 ) -> dict[Value, Interval]:
     """Return the interval of every intermediate.
 
     Args:
-        steps: the nodes that run together, in the order in which they run.
+        nodes: the nodes, in the order in which they run: each is a step.
         bases: for each value that is a view, the value that it views; a view keeps its base alive. In the order of the
             nodes.
         outputs: values that are read once more, after the last step.
@@ -91,19 +88,17 @@ def lifetimes(
         roots[value] = roots.get(base, base)
     first: dict[Value, int] = {}
     last: dict[Value, int] = {}
-    for step, nodes in enumerate(steps):
-        for node in nodes:
-            for result in node.results:
-                first[result] = last[result] = step
-        for node in nodes:
-            for value in node.inputs:
-                last[roots.get(value, value)] = step
+    for step, node in enumerate(nodes):
+        for result in node.results:
+            first[result] = last[result] = step
+        for value in node.inputs:
+            last[roots.get(value, value)] = step
     for value in outputs:
-        last[roots.get(value, value)] = len(steps)
+        last[roots.get(value, value)] = len(nodes)
     return {
         value: Interval(start, last[value], value.descriptor.byte_length)
         for value, start in first.items()
-        if value not in bases and not kept_elsewhere(value)
+        if value not in bases and value not in kept_elsewhere
     }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from inspect import isawaitable
 from typing import Any, Self
 
 import attrs
@@ -13,6 +12,7 @@ import trio
 
 from webnn_py.device.backend import Backend, HostArray, Memory, Storage, constant_buffers
 from webnn_py.graph import Constant, Graph
+from webnn_py.in_flight import done
 from webnn_py.saved_graphs.nodes import to_saved
 from webnn_py.saved_graphs.record import SavedCode
 
@@ -38,8 +38,7 @@ class SavableNodes:
         for storage, memory in self.memory.items():
             same = Storage(storage.descriptor)
             same.memory = memory
-            reading = backend.read(same)
-            contents[storage] = await reading if isawaitable(reading) else reading
+            contents[storage] = await done(backend.read(same))
         write = partial(to_saved, self.graph, partial(_contents_of, contents))
         return await trio.to_thread.run_sync(write, limiter=limiter)
 

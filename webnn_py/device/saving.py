@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from inspect import isawaitable
 
 import trio
 
 from webnn_py.device.backend import Backend, SavesCode
 from webnn_py.device.device import Device, GraphHandle
 from webnn_py.graph import Graph
+from webnn_py.in_flight import done
 from webnn_py.saved_graphs.nodes import from_saved
 from webnn_py.saved_graphs.record import SavedCode
 
@@ -23,8 +23,7 @@ async def save_graph(device: Device, handle: GraphHandle, put: Callable[[SavedCo
     """Serialize a compiled graph, and ``put`` it somewhere."""
     backend = device.backend
     if isinstance(backend, SavesCode):
-        saving = backend.save_code(handle.compiled)
-        code = await saving if isawaitable(saving) else saving
+        code = await done(backend.save_code(handle.compiled))
     else:
         assert handle.nodes is not None  # noqa: S101 - kept if graphs may be saved
         code = await handle.nodes.written_down(backend, device.limiter)
@@ -39,10 +38,6 @@ async def load_graph(device: Device, handle: GraphHandle, take: Callable[[], Awa
     """
     code, backend = await take(), device.backend
     if isinstance(backend, SavesCode):
-        loading = backend.load_code(code)
-        compiled = await loading if isawaitable(loading) else loading
-        device.keep(Graph({}, {}, ()), compiled, handle)
+        device.keep(Graph({}, {}, ()), await done(backend.load_code(code)), handle)
         return
-    pending = device.compile(await trio.to_thread.run_sync(from_saved, code, limiter=device.limiter), handle)
-    if pending is not None:
-        await pending
+    await done(device.compile(await trio.to_thread.run_sync(from_saved, code, limiter=device.limiter), handle))

@@ -1,7 +1,5 @@
 """Descriptions of compiled graphs for pictures as JSON and back, so that they can be saved with a graph."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from webnn_py.descriptors import MLOperandDescriptor

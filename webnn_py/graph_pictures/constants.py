@@ -1,7 +1,5 @@
 """Statistics of constants, computed piece by piece, so that a large weight takes no memory."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any, Final, Self

@@ -56,11 +56,15 @@ class DrawnOperator:
     options: Mapping[str, Any]
     results: tuple[int, ...]
 
+    def has_default(self, name: str) -> bool:
+        """Return whether an option is absent or has its default."""
+        value, default = self.options[name], self.operator.parameters[name].default
+        return value is None or value == default or (isinstance(value, tuple) and list(value) == default)
+
     def options_given(self) -> Iterator[str]:
         """Yield the options that are not the defaults, as text."""
         for name, value in self.options.items():
-            default = self.operator.parameters[name].default
-            if value is None or value == default or (isinstance(value, tuple) and list(value) == default):
+            if self.has_default(name):
                 continue
             told = "yes" if value is True else "no" if value is False else value
             text = shown(list(told)) if isinstance(told, tuple) else str(told)
@@ -113,7 +117,8 @@ class GraphDescription:
                 values.append(DrawnValue(descriptor, "result", "", index, port))
             place = drawn[0] if drawn else -1
             results = tuple(range(first, len(values)))
-            operators.append(DrawnOperator(operator, label, place, operands, options, results))
+            shown_options = {name: _without_graph(value) for name, value in options.items()}
+            operators.append(DrawnOperator(operator, label, place, operands, shown_options, results))
         outputs_of_graph = tuple((name, number(mark)) for name, mark in sketch.outputs)
         return cls(tuple(values), tuple(operators), inputs, outputs_of_graph)
 
@@ -180,6 +185,10 @@ class Sketch:
             tuple(map(id, graph.inputs.values())),
             tuple((name, id(value)) for name, value in graph.outputs.items()),
         )
+
+
+def _without_graph(option: object) -> object:
+    return f"{len(option.nodes)} operators" if isinstance(option, Graph) else option
 
 
 def _parameters(node: Node) -> tuple[str, ...]:

@@ -1,7 +1,5 @@
 """Graphs for other programs that draw: mermaid's flowcharts and Graphviz' dot."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final

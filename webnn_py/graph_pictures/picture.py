@@ -83,11 +83,7 @@ class GraphPicture:
         return page_of(self._graph, self._plan, self._constants, list(self._summary()), title or self._title)
 
     def _weights_for(self, graph: GraphDescription) -> Mapping[int, Array]:
-        """Return the weights of this picture for another description of the same graph.
-
-        Raises:
-            ValueError: It is another graph.
-        """
+        """Return the weights of this picture for another description of the same graph."""
         if not self._graph.is_like(graph):
             raise ValueError("picture(): drawn is a picture of another graph; it must be of what was built")
         return self._constants

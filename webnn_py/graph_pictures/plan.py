@@ -1,7 +1,5 @@
 """A device's plan for a graph as far as pictures show it: kernels, folded nodes, memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Self
 

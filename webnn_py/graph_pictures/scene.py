@@ -1,7 +1,5 @@
 """A graph as boxes, wires between them, and frames around what became one kernel: what every kind of picture shows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal, Self
 
@@ -89,10 +87,8 @@ class Scene:
             lines = (*constants, *map(visible, operator.options_given()), *fates.remark(index))
             title = f"{operator.operator.spec_name}{in_brackets(operator.label)}"
             boxes.append(Box(f"n{index}", fates.kind(index), shortened(title, LONGEST_NAME), lines))
-            live = [graph.values[value] for _, value in operator.operands if graph.values[value].kind != "constant"]
-            origins = [value for _, value in operator.operands if graph.values[value].kind != "constant"]
-            for entry, (value, number) in enumerate(zip(live, origins, strict=True)):
-                wires.append(_wire(value, number, f"n{index}", entry))
+            live = [number for _, number in operator.operands if graph.values[number].kind != "constant"]
+            wires += [_wire(graph.values[number], number, f"n{index}", entry) for entry, number in enumerate(live)]
         for position, (name, number) in enumerate(graph.outputs):
             boxes.append(Box(f"o{position}", "output", _name(name), ()))
             wires.append(_wire(graph.values[number], number, f"o{position}", 0))

@@ -1,17 +1,18 @@
 """A graph as SVG: boxes in layers, data types and shapes where values leave, frames around what became one kernel."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from string import Template
 from typing import Final, Self
 
 import attrs
 
 from webnn_py.graph_pictures.layers import Arrangement, Link, Piece, Size, arrange
 from webnn_py.graph_pictures.scene import Box, Frame, Scene, Wire
-from webnn_py.graph_pictures.view import to_view
+from webnn_py.html_page import asset
+
+_PACKAGE: Final = "webnn_py.graph_pictures"
 
 CHARACTER: Final = 7.25
 """The width of a character of a title; fonts of one width have nearly the same ones."""
@@ -29,35 +30,14 @@ MARGIN: Final = 14.0
 INNER_GAP: Final = 22.0
 """Between layers within a frame."""
 
-STYLE: Final = """
-.webnn-graph{background:#fff;font-family:ui-monospace,Menlo,Consolas,monospace}
-.webnn-graph text{fill:#1f2328;font-size:12px}
-.webnn-graph .small{font-size:10px;fill:#57606a}
-.webnn-graph .type{font-size:10px;fill:#0550ae;stroke:#fff;stroke-width:4px;paint-order:stroke;text-anchor:middle}
-.webnn-graph .box{fill:#fff;stroke:#57606a}
-.webnn-graph .input{fill:#ddf4ff;stroke:#0969da}
-.webnn-graph .output{fill:#dafbe1;stroke:#1a7f37}
-.webnn-graph .folded{fill:#f3f4f6;stroke:#8c959f;stroke-dasharray:5 3}
-.webnn-graph .view{stroke:#8c959f;stroke-dasharray:2 3}
-.webnn-graph .frame{fill:#fff8c5;stroke:#bf8700}
-.webnn-graph .name{font-size:10px;fill:#7d4e00;stroke:#fff8c5;stroke-width:4px;paint-order:stroke}
-.webnn-graph .wire{fill:none;stroke:#8c959f;stroke-width:1.3}
-.webnn-graph .head{fill:#57606a}
-@media (prefers-color-scheme:dark){
-.webnn-graph{background:#0d1117}
-.webnn-graph text{fill:#e6edf3}
-.webnn-graph .small{fill:#9da7b3}
-.webnn-graph .type{fill:#79c0ff;stroke:#0d1117}
-.webnn-graph .box{fill:#161b22;stroke:#8b949e}
-.webnn-graph .input{fill:#0c2d6b;stroke:#58a6ff}
-.webnn-graph .output{fill:#04260f;stroke:#3fb950}
-.webnn-graph .folded{fill:#21262d;stroke:#6e7681}
-.webnn-graph .frame{fill:#2b2211;stroke:#bb8009}
-.webnn-graph .name{fill:#e3b341;stroke:#2b2211}
-.webnn-graph .wire{stroke:#6e7681}
-.webnn-graph .head{fill:#8b949e}
-}
-"""
+FOLLOW: Final = (
+    "if(event.target.tagName!='INPUT'){const pane=this.querySelector('.pane'),"
+    "at=pane.firstElementChild.getBoundingClientRect(),"
+    "x=(event.clientX-at.left)/at.width,y=(event.clientY-at.top)/at.height;"
+    "requestAnimationFrame(()=>pane.scrollTo(x*pane.scrollWidth-pane.clientWidth/2,"
+    "y*pane.scrollHeight-pane.clientHeight/2))}"
+)
+"""What was clicked at is in the middle afterwards. Where a notebook runs no script, the size changes all the same."""
 
 
 @attrs.frozen
@@ -164,15 +144,6 @@ def out_port(wire: Wire) -> str:
 
 
 @attrs.frozen
-class Stub:
-    """A way straight down, from a frame's edge to a member or back."""
-
-    x: float
-    y: float
-    end_y: float
-
-
-@attrs.frozen
 class PlacedScene:
     """Positions of everything in a scene, from the picture's left and upper edge.
 
@@ -187,7 +158,7 @@ class PlacedScene:
     cards: Mapping[str, Card]
     places: Mapping[str, tuple[float, float]]
     frames: tuple[tuple[Cluster, float, float], ...]
-    ways: tuple[Piece | Stub, ...]
+    ways: tuple[Piece, ...]
     size: Size
 
     @classmethod
@@ -222,7 +193,7 @@ class PlacedScene:
     def _placed(cls, outer: Arrangement, cards: Mapping[str, Card], clusters: Mapping[str, Cluster]) -> Self:
         places = {key: (x + MARGIN, y + MARGIN) for key, (x, y) in outer.places.items() if key in cards}
         frames: list[tuple[Cluster, float, float]] = []
-        ways: list[Piece | Stub] = [*_moved(outer.pieces, MARGIN, MARGIN)]
+        ways: list[Piece] = [*_moved(outer.pieces, MARGIN, MARGIN)]
         for key, cluster in clusters.items():
             x, y = outer.places[key][0] + MARGIN, outer.places[key][1] + MARGIN
             left, top = x + cluster.left, y + FRAME_TITLE
@@ -233,7 +204,7 @@ class PlacedScene:
                     places[inner] = left + inner_x, top + inner_y
                 else:
                     begin, end = (y, top) if inner.startswith("<") else (top + inner_y, y + cluster.size.height)
-                    ways.append(Stub(left + inner_x, begin, end))
+                    ways.append(Piece(left + inner_x, begin, end, left + inner_x, end, ""))
         size = Size(outer.size.width + 2 * MARGIN, outer.size.height + 2 * MARGIN)
         return cls(cards, places, tuple(frames), tuple(ways), size)
 
@@ -289,8 +260,8 @@ def to_svg(scene: Scene, title: str, *, fits: bool = False) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" class="webnn-graph" role="img" aria-label="{escape(title)}" '
         f'width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
     )
-    svg = "\n".join([head, f"<style>{STYLE}</style>", *_drawn(layout), "</svg>\n"])
-    return to_view(svg, int(width)) if fits else svg
+    svg = "\n".join([head, f"<style>\n{asset(_PACKAGE, 'picture.css')}</style>", *_drawn(layout), "</svg>\n"])
+    return _view(svg, int(width)) if fits else svg
 
 
 def _drawn(layout: PlacedScene) -> Iterator[str]:
@@ -304,13 +275,11 @@ def _drawn(layout: PlacedScene) -> Iterator[str]:
         yield from _card(card, *layout.places[key])
 
 
-def _way(way: Piece | Stub, cards: Mapping[str, Card]) -> Iterator[str]:
-    if isinstance(way, Stub):
-        yield f'<path class="wire" d="M{way.x:.1f} {way.y:.1f}V{way.end_y:.1f}"/>'
-        return
+def _way(way: Piece, cards: Mapping[str, Card]) -> Iterator[str]:
     middle = (way.turn + way.end_y) / 2
     curve = f"C{way.x:.1f} {middle:.1f} {way.end_x:.1f} {middle:.1f} {way.end_x:.1f} {way.end_y:.1f}"
-    yield f'<path class="wire" d="M{way.x:.1f} {way.y:.1f}V{way.turn:.1f}{curve}"/>'
+    is_straight = way.turn == way.end_y  # between a frame's edge and a member
+    yield f'<path class="wire" d="M{way.x:.1f} {way.y:.1f}V{way.turn:.1f}{"" if is_straight else curve}"/>'
     if way.target in cards:
         yield f'<path class="head" d="M{way.end_x:.1f} {way.end_y:.1f}l-3.5 -7h7z"/>'
 
@@ -335,3 +304,13 @@ def _rectangle(kind: str, x: float, y: float, size: Size, radius: float) -> str:
 
 def _text(kind: str, x: float, y: float, text: str) -> str:
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{escape(text)}</text>'
+
+
+def _view(svg: str, width: int) -> str:
+    """Return the HTML of a picture; where its width does not fit, a check box or a click shows it unscaled."""
+    style = Template(asset(_PACKAGE, "view.css")).substitute(width=width, limit=width - 1)
+    return (
+        f'<div class="webnn-view webnn-{width}" style="--own:{width}px"><style>\n{style}</style>'
+        f'<label onclick="{FOLLOW}"><span class="size"><input type="checkbox"> in its own size, to be scrolled</span>\n'
+        f'<span class="pane">{svg}</span></label></div>'
+    )

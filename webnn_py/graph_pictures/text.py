@@ -1,29 +1,27 @@
 """A graph as text: what goes in and out, the operators, the kernels that a device made of them."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from webnn_py.graph_pictures.description import DrawnOperator, GraphDescription
 from webnn_py.graph_pictures.plan import CompiledPlan
 from webnn_py.graph_pictures.scene import LONGEST_NAME, Fates
-from webnn_py.message_text import in_brackets, named_by, shortened, visible
+from webnn_py.message_text import counted, in_brackets, named_by, shortened, table, visible
 
 NOT_BUILT: Final = ", not built"
 
 
 def summary(graph: GraphDescription, plan: CompiledPlan | None, where: str, label: str = "") -> Iterator[str]:
     """Yield the first lines: how much there is of what."""
-    name = f"graph {named_by(label)}of {_counted(len(graph.operators), 'operator')}"
+    name = f"graph {named_by(label)}of {counted(len(graph.operators), 'operator')}"
     yield f"{name}{f' on {where}' if where else NOT_BUILT}"
     if plan is not None:
         fates = Fates.of(graph, plan)
         kinds = [fates.kind(index) for index in range(len(graph.operators))]
         yield (
-            f"{_counted(len(plan.kernels), 'kernel')}; "
-            f"{_counted(kinds.count('folded'), 'operator')} computed at build, "
-            f"{_counted(kinds.count('view'), 'view')} without a kernel"
+            f"{counted(len(plan.kernels), 'kernel')}; "
+            f"{counted(kinds.count('folded'), 'operator')} computed at build, "
+            f"{counted(kinds.count('view'), 'view')} without a kernel"
         )
         yield (
             f"memory: {plan.intermediate_bytes:,} bytes for values between kernels, "
@@ -39,9 +37,9 @@ def ends(graph: GraphDescription) -> Iterator[str]:
         for name, index in graph.outputs
     ]
     yield "inputs" if inputs else "no inputs"
-    yield from _table(inputs)
+    yield from table(inputs, "  ")
     yield "outputs"
-    yield from _table(outputs)
+    yield from table(outputs, "  ")
 
 
 def operators(
@@ -54,20 +52,17 @@ def operators(
         results = ", ".join(str(graph.values[value].descriptor) for value in operator.results)
         fate = [] if plan is None else [_fate(fates, index)]
         rows.append((f"#{index + 1}", *fate, f"{_call(graph, operator)} -> {results}"))
-    yield from _table(rows)
+    yield from table(rows, "  ")
 
 
 def kernels(graph: GraphDescription, plan: CompiledPlan) -> Iterator[str]:
     """Yield a line for each kernel."""
     indices = {operator.place: index for index, operator in enumerate(graph.operators)}
-    yield from _table(
-        (
-            str(number),
-            visible(kernel.name),
-            " ".join(f"#{indices[place] + 1}" for place in kernel.operators if place in indices),
-        )
-        for number, kernel in enumerate(plan.kernels, 1)
-    )
+    rows = []
+    for number, kernel in enumerate(plan.kernels, 1):
+        computed = " ".join(f"#{indices[place] + 1}" for place in kernel.operators if place in indices)
+        rows.append((str(number), kernel.name, computed))
+    yield from table(rows, "  ")
 
 
 def whole(graph: GraphDescription, plan: CompiledPlan | None, where: str, label: str = "") -> str:
@@ -109,15 +104,3 @@ def _fate(fates: Fates, index: int) -> str:
 
 def _name(name: str) -> str:
     return visible(shortened(repr(name), LONGEST_NAME))
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def _table(rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
-    """Lines with two spaces before each column, columns as wide as they must be."""
-    rows = list(rows)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield ("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))).rstrip()

@@ -43,14 +43,14 @@ class PageAssets:
             TypeError: The document has a value that JSON has not.
         """
         text = json.dumps(document, allow_nan=False, separators=(",", ":"))
-        style = _asset(__name__, "page.css") + _asset(self.package, "page.css")
+        style = asset(__name__, "page.css") + asset(self.package, "page.css")
         script = _script(self.package, tuple(self.scripts))
-        return Template(_asset(__name__, "page.html")).substitute(
+        return Template(asset(__name__, "page.html")).substitute(
             title=html.escape(title.encode("utf-8", "replace").decode("utf-8")),  # a lone surrogate has no UTF-8
             policy=f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; img-src data:; "
             "base-uri 'none'; form-action 'none'",
-            toolbar=_asset(self.package, "toolbar.html"),
-            picture=_asset(self.package, "picture.html"),
+            toolbar=asset(self.package, "toolbar.html"),
+            picture=asset(self.package, "picture.html"),
             style=style,
             script=script,
             document=text.replace("<", "\\u003c"),  # no text of the document may end the element that it stands in
@@ -59,13 +59,14 @@ class PageAssets:
 
 @cache
 def _script(package: str, names: tuple[str, ...]) -> str:
-    shared = [_asset(__name__, f"{name}.js") for name in SHARED_SCRIPTS]
-    parts = "\n".join([*shared, *(_asset(package, f"{name}.js") for name in names)])
+    shared = [asset(__name__, f"{name}.js") for name in SHARED_SCRIPTS]
+    parts = "\n".join([*shared, *(asset(package, f"{name}.js") for name in names)])
     return f"(() => {{\n'use strict';\n\n{parts}}})();\n"
 
 
 @cache
-def _asset(package: str, name: str) -> str:
+def asset(package: str, name: str) -> str:
+    """Return the text of a file among the ``assets`` of a package."""
     return (files(package) / "assets" / name).read_text(encoding="utf-8")
 
 

@@ -13,11 +13,10 @@ import numpy as np
 
 from webnn_py.descriptors import FOUR_BITS, MLOperandDataType
 from webnn_py.javascript.compatibility import OPTION_NAMES, Compatibility
-from webnn_py.javascript.dynamic_shapes import dimension
-from webnn_py.javascript.values import BigInt, BufferSource
-from webnn_py.operators.declaration import Operator, Parameter, spec_name_of
+from webnn_py.javascript.values import BigInt, BufferSource, dimension
+from webnn_py.operators.declaration import Parameter, spec_name_of
 from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.operators.registry import BY_SPEC_NAME, OPERATORS
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.context import MLContext
@@ -26,14 +25,9 @@ from webnn_py.script.ml import ML
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.tracing.source import Source
 
-BY_SPEC_NAME: Mapping[str, Operator[..., Any]] = {operator.spec_name: operator for operator in OPERATORS.values()}
-
 _TOP_LIMITS = {
-    "preferred_input_layout": "preferredInputLayout",
-    "max_tensor_byte_length": "maxTensorByteLength",
-    "input": "input",
-    "constant": "constant",
-    "output": "output",
+    name: spec_name_of(name)
+    for name in ("preferred_input_layout", "max_tensor_byte_length", "input", "constant", "output")
 }
 
 Names = dict[str, str]
@@ -140,8 +134,7 @@ class API:
         length = buffer._descriptor.byte_length
         if self._mode.larger_output and out.nbytes > length:
             out = out.view(np.uint8)[:length]
-        promise = context.read_buffer(buffer, out=out)
-        return Filled(promise, out)
+        return Told(context.read_buffer(buffer, out=out), lambda _none: out)
 
     def _write_tensor(self, context: MLContext, buffer: MLBuffer, source: BufferSource) -> None:
         context.write_buffer(buffer, self._array(source, buffer.data_type))
@@ -236,14 +229,6 @@ class API:
             raise TypeError(f"{start}: minValue is -Infinity; it must be finite")
         if member == "softmax" and "axis" not in values and values["input"].rank != 2:
             raise TypeError(f"{start}: without axis the input must have two dimensions")
-
-
-class Filled:
-    """A read into a buffer: the promise of nothing, and the bytes that it brought."""
-
-    def __init__(self, promise: MLPromise[None], out: Any) -> None:
-        self.promise = promise
-        self.out = out
 
 
 def _query_support(context: MLContext, query: Mapping[str, Any]) -> MLPromise[Any]:

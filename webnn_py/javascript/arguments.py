@@ -21,19 +21,13 @@ TRACE_HELP: Final = (
 )
 
 
-def default_jobs() -> int:
-    """As many processes as there are processors to run them."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the two commands."""
     wpt = commands.add_parser("wpt", help="run web-platform-tests from a checkout")
     wpt.add_argument("checkout", type=Path, metavar="CHECKOUT", help="a checkout of web-platform-tests")
     wpt.add_argument("files", metavar="FILE", nargs="*", help="test files or folders (default: all of webnn/)")
-    wpt.add_argument(
-        "--jobs", type=_positive, default=default_jobs(), metavar="N", help="number of files run at a time"
-    )
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    wpt.add_argument("--jobs", type=positive, default=processors, metavar="N", help="number of files run at a time")
     wpt.add_argument(
         "--device",
         choices=["cpu", "gpu", "npu"],
@@ -95,9 +89,8 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         metavar="MIB",
         help="limit the engine's memory, and the memory that the program makes this process hold",
     )
-    wpt.add_argument("--engine", choices=["quickjs", "node"], default="quickjs", help="default: %(default)s")
-    js.add_argument("--engine", choices=["quickjs", "node"], default="node", help="default: %(default)s")
-    for parser in (wpt, js):
+    for parser, engine in ((wpt, "quickjs"), (js, "node")):
+        parser.add_argument("--engine", choices=["quickjs", "node"], default=engine, help="default: %(default)s")
         parser.add_argument(
             "--experimental", choices=EXPERIMENTS, action="append", default=[], metavar="NAME", help=EXPERIMENTAL_HELP
         )
@@ -113,10 +106,14 @@ def trace_file(text: str) -> Path:
     return Path(text)
 
 
-def _positive(text: str) -> int:
-    number = int(text)
+def positive(text: str) -> int:
+    """Return a whole number from 1."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
     if number < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number from 1")
     return number
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import attrs
 
+from webnn_py.javascript.local_files import joined
+
 FOLDER = "webnn"
 TIMEOUTS = {"normal": 10.0, "long": 60.0}
 """Seconds, as web-platform-tests define them."""
@@ -59,15 +61,9 @@ def read_meta(source: str) -> list[tuple[str, str]]:
 
 def resolve(base: str, reference: str) -> str:
     """Return a reference in the file ``base`` as a path from the root, both with forward slashes."""
-    parts = [] if reference.startswith("/") else base.split("/")[:-1]
-    for part in reference.split("/"):
-        if part == "..":
-            if not parts:
-                raise ValueError(f"{reference!r} in {base} leaves the checkout")
-            parts.pop()
-        elif part not in {"", "."}:
-            parts.append(part)
-    path = "/".join(parts)
+    path = joined(base, reference)
+    if path is None:
+        raise ValueError(f"{reference!r} in {base} leaves the checkout")
     return ALIASES.get(path, path)
 
 

@@ -13,7 +13,7 @@ import trio
 
 import webnn_py
 from webnn_py.browser_profiles import NAMES, PortabilityReport, find
-from webnn_py.errors import NotSupportedError
+from webnn_py.errors import NotSupportedError, leaves
 from webnn_py.javascript import checkout, descriptions, expectations, reports, worker
 from webnn_py.javascript.compatibility import MODES, WPT_2025_03, WPT_2026, Compatibility
 from webnn_py.javascript.engine import LimitError, require
@@ -73,18 +73,13 @@ def js(options: argparse.Namespace) -> int:
     except* UnreadableProgramError as errors:
         status = _refuse("js", errors.exceptions[0])
     except* TraceFileError as errors:
-        say(f"webnn-py js: {_first(errors)}", sys.stderr)
+        say(f"webnn-py js: {next(leaves(errors))}", sys.stderr)
     except* LimitError as errors:
-        say(f"webnn-py js: {options.file} was ended: {_first(errors)}", sys.stderr)
+        say(f"webnn-py js: {options.file} was ended: {next(leaves(errors))}", sys.stderr)
     if report is not None:
         for line_of_table in [json.dumps(report.as_json(), indent=2)] if options.json else report.lines():
             say(line_of_table)
     return status
-
-
-def _first(errors: BaseException) -> BaseException:
-    """Return the first exception of a group, however deep."""
-    return _first(errors.exceptions[0]) if isinstance(errors, BaseExceptionGroup) else errors
 
 
 def wpt(options: argparse.Namespace) -> int:
@@ -103,7 +98,7 @@ def wpt(options: argparse.Namespace) -> int:
             settings.backend,
             settings.experimental,
         )
-    except (OSError, ValueError, reports.UnknownReportError) as error:
+    except (OSError, ValueError) as error:
         return _refuse("wpt", error)
     finished = _run(settings, tests, expected, options)
     for path in options.report:

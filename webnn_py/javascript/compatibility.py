@@ -8,6 +8,8 @@ from typing import Any
 
 import attrs
 
+from webnn_py.browser_profiles import BrowserProfile
+
 
 @attrs.frozen
 class Compatibility:
@@ -76,3 +78,8 @@ MODES = {mode.name: mode for mode in (NONE, WPT_2025_03, WPT_2026)}
 
 OPTION_NAMES = {"roundingType": "outputShapeRounding"}
 """Options by names that only older IDL has, and that reach the bindings only through it."""
+
+
+def compatibility_of(profile: BrowserProfile) -> Compatibility:
+    """Return the compatibility mode of the browser."""
+    return Compatibility(profile.name, **dict.fromkeys(profile.compatibility, True))

@@ -235,13 +235,9 @@ class Engine:
         """Evaluate a function expression and call it with the runtime."""
         self._do({"do": "load", "source": source, "name": name})
 
-    def evaluate(self, source: str, name: str) -> None:
-        """Evaluate a classic script; raises ScriptError."""
-        self._do({"do": "evaluate", "source": source, "name": name})
-
-    def evaluate_module(self, source: str, name: str) -> None:
-        """Evaluate an ES module; what it throws rejects, and is reported as an uncaught exception."""
-        self._do({"do": "module", "source": source, "name": name})
+    def evaluate(self, source: str, name: str, *, module: bool = False) -> None:
+        """Evaluate a classic script; raises ScriptError. What a module throws is reported as an uncaught exception."""
+        self._do({"do": "module" if module else "evaluate", "source": source, "name": name})
 
     def call(self, function: str, argument: str, payload: memoryview | None = None) -> None:
         """Call a function of the runtime with parsed JSON and bytes."""

@@ -1,7 +1,7 @@
 """Sub-tests that are known to fail, with reasons, and the judgement of a run by them."""
 
 import tomllib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -19,14 +19,10 @@ class Expected:
     """One sub-test that is known to fail.
 
     Attributes:
-        file: the file's path, without a variant.
-        subtest: its name.
         reason: what the specification says instead.
         section: where it says so.
     """
 
-    file: str
-    subtest: str
     reason: str
     section: str
 
@@ -44,6 +40,7 @@ class Judged:
 
 
 Expectations = Mapping[tuple[str, str], Expected]
+"""By the file's path, without a variant, and the name of the sub-test."""
 
 
 def load(path: Path, compatibility: str, backend: str, experimental: Collection[str] = ()) -> Expectations:
@@ -65,7 +62,7 @@ def load(path: Path, compatibility: str, backend: str, experimental: Collection[
             key = (group["file"], name)
             if key in found:
                 raise ValueError(f"{path}: {name!r} of {group['file']} is listed twice")
-            found[key] = Expected(*key, group["reason"], group["section"])
+            found[key] = Expected(group["reason"], group["section"])
     return found
 
 
@@ -92,8 +89,3 @@ def judge(result: FileResult, expectations: Expectations) -> list[Judged]:
             text = "listed as an expected failure, but the file has no such sub-test"
             judged.append(Judged(result.id, name, "unexpected failure", "NOTRUN", text, expected.reason))
     return judged
-
-
-def is_as_expected(judged: Iterable[Judged]) -> bool:
-    """Return whether nothing is unexpected."""
-    return all(one.verdict in {"pass", "expected failure"} for one in judged)

@@ -4,15 +4,14 @@ import json
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.errors import DestroyedBufferError, DOMException, QuotaExceededError
-from webnn_py.javascript.api import API, Filled, Told
+from webnn_py.javascript.api import API, Told
 from webnn_py.javascript.compatibility import Compatibility
-from webnn_py.javascript.dynamic_shapes import shape_for_scripts
 from webnn_py.javascript.memory import SMALL_BYTES, TEXT_FACTOR, MemoryAccount
-from webnn_py.javascript.values import data_of, decode
+from webnn_py.javascript.values import data_of, decode, shape_for_scripts
 from webnn_py.javascript.words import OutputClosedError
 from webnn_py.operators.operand import MLOperand
 from webnn_py.script.buffer import MLBuffer
@@ -28,12 +27,8 @@ _NAMELESS = ("<anonymous>", "<eval>")
 Settle = Callable[[dict[str, Any], "memoryview | None"], None]
 
 
-class Services(Protocol):
-    """Services that the host offers to a script besides the API."""
-
-    def serve(self, message: dict[str, Any], payload: memoryview | None) -> tuple[Any, memoryview | None]:
-        """Answer a message that is no call of the API; raises ValueError for one it does not know."""
-        ...
+Serve = Callable[[dict[str, Any], "memoryview | None"], "tuple[Any, memoryview | None]"]
+"""Answers a message that is no call of the API; raises ValueError for one that it does not know."""
 
 
 class Host:
@@ -41,7 +36,7 @@ class Host:
 
     Args:
         api: what calls mean.
-        services: what other messages mean.
+        serve: answers other messages.
         settle: called when a promise is settled, to notify the realm outside of a call.
         memory_limit: bytes that the script may make this process hold; None for any number.
 
@@ -53,14 +48,14 @@ class Host:
         self,
         api: API,
         compatibility: Compatibility,
-        services: Services,
+        serve: Serve,
         settle: Settle,
         memory_limit: int | None = None,
     ) -> None:
         self._api = api
         self.memory = MemoryAccount(api.ml, memory_limit, lambda: len(self._objects) + len(self._promises))
         self._mode = compatibility
-        self._services = services
+        self._serve = serve
         self._settle = settle
         self._objects: dict[int, object] = {0: None}
         self._last = 0
@@ -84,7 +79,7 @@ class Host:
             if "call" in message:
                 answer, data = self._call(message, payload, len(text))
             else:
-                value, data = self._services.serve(message, payload)
+                value, data = self._serve(message, payload)
                 answer = {"value": value}
         except OutputClosedError:
             raise
@@ -114,13 +109,11 @@ class Host:
         at = message.get("at")
         count = self.memory.admit_call(message["call"], this, arguments, text_bytes)
         result = self._api.call(*called) if at is None else self._api.call_from(_source(at), *called)
-        self.memory.hold(count, this, result.promise if isinstance(result, Filled) else result)
-        if isinstance(result, Filled):
-            return {"promise": self._promise(result.promise, result.out)}, None
-        if isinstance(result, Told):
-            return {"promise": self._promise(result.promise, told=result.told)}, None
+        told = result.told if isinstance(result, Told) else None
+        result = result.promise if isinstance(result, Told) else result
+        self.memory.hold(count, this, result)
         if isinstance(result, MLPromise):
-            return {"promise": self._promise(result)}, None
+            return {"promise": self._promise(result, told)}, None
         value, data = self._encode(result)
         return {"value": value}, data
 
@@ -169,29 +162,22 @@ class Host:
     # --- promises ----------------------------------------------------------------------------------------------
 
     def _promise(
-        self,
-        promise: MLPromise[Any],
-        out: Any = None,
-        *,
-        counted: bool = True,
-        told: Callable[[Any], Any] | None = None,
+        self, promise: MLPromise[Any], told: Callable[[Any], Any] | None = None, *, counted: bool = True
     ) -> int:
         self._last += 1
         number = self._last
         self._promises[number] = counted
-        promise._on_settled(lambda: self._settled(number, promise, out, told))
+        promise._on_settled(lambda: self._settled(number, promise, told))
         return number
 
-    def _settled(
-        self, number: int, promise: MLPromise[Any], out: Any, told: Callable[[Any], Any] | None = None
-    ) -> None:
+    def _settled(self, number: int, promise: MLPromise[Any], told: Callable[[Any], Any] | None) -> None:
         del self._promises[number]
         settlement: dict[str, Any] = {"promise": number}
         data = None
         if promise.state == "rejected":
             settlement["error"] = self._error(cast("Exception", promise._outcome))
         else:
-            value = promise._outcome if out is None else out
+            value: Any = promise._outcome
             settlement["value"], data = self._encode(value if told is None else told(value))
         if self._meanwhile is None:
             self._settle(settlement, data)

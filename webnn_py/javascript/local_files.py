@@ -7,6 +7,19 @@ from urllib.parse import unquote, urlsplit
 import attrs
 
 
+def joined(base: str, reference: str) -> str | None:
+    """Return a reference in the file ``base`` as a path from the root; None if it leaves the root."""
+    names = [] if reference.startswith("/") else base.split("/")[:-1]
+    for name in reference.split("/"):
+        if name == ".." and not names:
+            return None
+        if name == "..":
+            names.pop()
+        elif name not in {"", "."}:
+            names.append(name)
+    return "/".join(names)
+
+
 @attrs.frozen
 class Folder:
     """A folder that is the root of ``file:`` URLs: no path, and no link in it, leads out of it."""
@@ -22,16 +35,10 @@ class Folder:
         parts = urlsplit(reference)
         if parts.scheme not in {"", "file"} or parts.netloc:
             raise TypeError(f"{reference!r} is not a local file")
-        path = unquote(parts.path)
-        names = [] if path.startswith("/") else base.split("/")[:-1]
-        for name in path.split("/"):
-            if name == ".." and not names:
-                raise TypeError(f"{reference!r} leads out of the folder that scripts may read")
-            if name == "..":
-                names.pop()
-            elif name not in {"", "."}:
-                names.append(name)
-        return "/".join(names)
+        name = joined(base, unquote(parts.path))
+        if name is None:
+            raise TypeError(f"{reference!r} leads out of the folder that scripts may read")
+        return name
 
     def read(self, name: str, most: int | None = None) -> bytes | None:
         """Return a file's bytes; None if there is no such file.

@@ -1,6 +1,5 @@
 """Memory that a script makes this process hold, and the limit on it."""
 
-import math
 import os
 import sys
 import threading
@@ -11,8 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
+from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.errors import QuotaExceededError
 from webnn_py.javascript.values import BufferSource
 from webnn_py.script.builder import MLGraphBuilder
@@ -104,14 +102,14 @@ class MemoryAccount:
         if isinstance(this, MLGraphBuilder):
             kept = needed = needed + TEXT_FACTOR * text_bytes
         elif member == "createTensor":
-            kept = _byte_length(arguments[0]["dataType"], arguments[0]["shape"])
+            kept = MLOperandDescriptor(arguments[0]["dataType"], arguments[0]["shape"]).byte_length
             needed += kept
         elif member == "createConstantTensor":  # the copy in the queue, and the device's
             kept = given
             needed += kept
         elif member == "readTensor":
             buffer = arguments[0]
-            kept = _byte_length(buffer.data_type, buffer.shape) * (1 if len(arguments) == 1 else 2)
+            kept = buffer._descriptor.byte_length * (1 if len(arguments) == 1 else 2)
             needed = OPERATION_BYTES + kept
         elif member == "createContext":
             needed = CONTEXT_BYTES
@@ -139,12 +137,6 @@ class MemoryAccount:
 
     def _let_go(self, count: int) -> None:
         self._pending -= count
-
-
-def _byte_length(data_type: str, shape: Any) -> int:
-    bits: int = 4 if data_type in {"int4", "uint4"} else 8 * np.dtype(data_type).itemsize
-    count: int = math.prod(shape)
-    return (count * bits + 7) // 8
 
 
 def _resident(process: int) -> int:

@@ -18,14 +18,12 @@ import trio
 
 from webnn_py.browser_profiles import PortabilityReport, find
 from webnn_py.javascript import descriptions
-from webnn_py.javascript.browser_members import compatibility_of, with_members
-from webnn_py.javascript.compatibility import WPT_2026, Compatibility
+from webnn_py.javascript.compatibility import WPT_2026, Compatibility, compatibility_of
 from webnn_py.javascript.engine import Engine, EngineName, LimitError, NotedInterrupt
 from webnn_py.javascript.engine_commands import UNLIMITED, Limits
-from webnn_py.javascript.graph_cache import with_graph_cache
 from webnn_py.javascript.local_files import Folder
 from webnn_py.javascript.memory import watched
-from webnn_py.javascript.proposals import with_proposals
+from webnn_py.javascript.proposals import with_graph_cache, with_members, with_proposals
 from webnn_py.javascript.session import open_session
 from webnn_py.javascript.words import OutputClosedError, say
 
@@ -181,7 +179,6 @@ def _end(program: Program, engine: Engine, reason: str) -> None:
 
 
 async def _run(program: Program, source: str, world: CommandLineWorld) -> int:
-    """Run a program, and return its status."""
     description = descriptions.of_specification()
     folder = program.graph_cache
     if folder is not None:
@@ -219,8 +216,7 @@ async def _run(program: Program, source: str, world: CommandLineWorld) -> int:
                 ending.callback(late.cancel)
             with watched(memory, session.engine.process_id, partial(end, too_large)):
                 session.call("openProgram", {"href": f"file:///{name}"})
-                evaluate = session.evaluate_module if module else session.evaluate
-                await session.run(lambda: evaluate(source, name))
+                await session.run(lambda: session.evaluate(source, name, module=module))
                 unsettled = session.unsettled
     if scope.cancelled_caught:
         raise LimitError(too_long)

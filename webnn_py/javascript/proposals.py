@@ -1,95 +1,152 @@
-"""The members of proposals, for the description of the API where ``--experimental`` asks for them."""
+"""The members of proposals, explainers and browsers, for the description of the API where scripts have them."""
 
 import copy
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
+from webnn_py.browser_profiles import BrowserProfile
 from webnn_py.descriptors import FOUR_BITS
-from webnn_py.javascript.dynamic_shapes import with_dynamic_shapes
 
-_DEVICES: Final = {"name": "devices", "type": {"kind": "frozenArray", "of": {"kind": "DOMString"}}}
+Json = dict[str, Any]
 
 
-def with_devices(description: dict[str, Any]) -> dict[str, Any]:
-    """Return a description with ``graph.devices``: of the proposal "graph devices", and of browsers that have it."""
-    changed = copy.deepcopy(description)
-    attributes = changed["interfaces"]["MLGraph"]["attributes"]
+def _of(kind: str, of: Json) -> Json:
+    """Return a type that is made of another: a sequence, a promise."""
+    return {"kind": kind, "of": of}
+
+
+def _named(kind: str, name: str) -> Json:
+    return {"kind": kind, "name": name}
+
+
+def _member(name: str, of: Json, *, required: bool = False, **default: Any) -> Json:
+    return {"name": name, "type": of, "required": required, **default}
+
+
+def _argument(name: str, of: Json, *, optional: bool = False, **default: Any) -> Json:
+    return {"name": name, "type": of, "optional": optional, **default}
+
+
+def _operation(name: str, returns: Json, *arguments: Json) -> Json:
+    return {"name": name, "overloads": [{"returns": returns, "arguments": [*arguments]}]}
+
+
+_STRING: Final = {"kind": "DOMString"}
+_UNDEFINED: Final = {"kind": "undefined"}
+_UNSIGNED_LONG: Final = {"kind": "unsigned long", "enforceRange": True}
+_GRAPH: Final = _named("interface", "MLGraph")
+_KEY: Final = _argument("key", _STRING)
+_LIMITS: Final = _named("dictionary", "MLOpSupportLimits")
+_BY_NAME: Final = {"kind": "record", "key": {"kind": "USVString"}}
+_NAMED_SHAPES: Final = {**_BY_NAME, "of": _of("sequence", _UNSIGNED_LONG)}
+_NUMBER_OR_NAME: Final = {"kind": "union", "of": [_UNSIGNED_LONG, _STRING]}
+_DIMENSION: Final = {"kind": "union", "of": [_UNSIGNED_LONG, _STRING, _named("dictionary", "MLDynamicDimension")]}
+_DEVICES: Final = {"name": "devices", "type": _of("frozenArray", _STRING)}
+
+_SIZED: Final = {"newShape", "starts", "sizes", "beginningPadding", "endingPadding", "repetitions"}
+"""The operators' arguments in which a name may stand for its size."""
+
+
+def _add_devices(description: Json) -> None:
+    """Add ``graph.devices``: of the proposal "graph devices", and of browsers that have it."""
+    attributes = description["interfaces"]["MLGraph"]["attributes"]
     if _DEVICES not in attributes:
         attributes.append(_DEVICES)
-    return changed
 
 
-_LIMITS: Final = {"kind": "dictionary", "name": "MLOpSupportLimits"}
-_QUERY: Final = {
-    "parent": None,
-    "members": [
-        {
-            "name": "dataTypes",
-            "type": {"kind": "sequence", "of": {"kind": "enum", "name": "MLOperandDataType"}},
-            "required": False,
-            "default": [],
-        },
-        {
-            "name": "maximumRank",
-            "type": {"kind": "unsigned long", "enforceRange": True},
-            "required": False,
-            "default": 0,
-        },
-        {
-            "name": "operators",
-            "type": {"kind": "sequence", "of": {"kind": "DOMString"}},
-            "required": False,
-            "default": [],
-        },
-    ],
-}
-
-
-def with_device_selection(description: dict[str, Any]) -> dict[str, Any]:
-    """Return a description with the explainer's members."""
-    changed = copy.deepcopy(description)
-    dictionaries, interfaces = changed["dictionaries"], changed["interfaces"]
-    changed["enums"]["MLDeviceType"] = ["cpu", "gpu", "npu"]
-    dictionaries["MLSupportQuery"] = _QUERY
+def _add_device_selection(description: Json) -> None:
+    dictionaries, interfaces = description["dictionaries"], description["interfaces"]
+    description["enums"]["MLDeviceType"] = ["cpu", "gpu", "npu"]
+    dictionaries["MLSupportQuery"] = {
+        "parent": None,
+        "members": [
+            _member("dataTypes", _of("sequence", _named("enum", "MLOperandDataType")), default=[]),
+            _member("maximumRank", _UNSIGNED_LONG, default=0),
+            _member("operators", _of("sequence", _STRING), default=[]),
+        ],
+    }
     dictionaries["MLContextOptions"]["members"] += [
-        {
-            "name": "fallback",
-            "type": {"kind": "sequence", "of": {"kind": "enum", "name": "MLDeviceType"}},
-            "required": False,
-        },
-        {"name": "limits", "type": _LIMITS, "required": False},
+        _member("fallback", _of("sequence", _named("enum", "MLDeviceType"))),
+        _member("limits", _LIMITS),
     ]
     interfaces["MLContext"]["attributes"].append({"name": "cpuFallbackActive", "type": {"kind": "boolean"}})
-    query = {"name": "query", "type": {"kind": "dictionary", "name": "MLSupportQuery"}, "optional": True, "default": {}}
-    interfaces["MLContext"]["operations"].append(_promise_of("querySupport", {"kind": "DOMString"}, query))
-    by_device = {"kind": "record", "key": {"kind": "DOMString"}, "of": _LIMITS}
-    interfaces["ML"]["operations"].append(_promise_of("opSupportLimitsPerDevice", by_device))
-    return changed
+    query = _argument("query", _named("dictionary", "MLSupportQuery"), optional=True, default={})
+    interfaces["MLContext"]["operations"].append(_operation("querySupport", _of("promise", _STRING), query))
+    by_device = {"kind": "record", "key": _STRING, "of": _LIMITS}
+    interfaces["ML"]["operations"].append(_operation("opSupportLimitsPerDevice", _of("promise", by_device)))
 
 
-def with_int4(description: dict[str, Any]) -> dict[str, Any]:
-    """Return a description with the data types of four bits."""
-    changed = copy.deepcopy(description)
-    enums = changed["enums"]
+def _add_dynamic_shapes(description: Json) -> None:
+    """Add named dimensions, and ``computeShapes()``."""
+    dictionaries, interfaces = description["dictionaries"], description["interfaces"]
+    dictionaries["MLDynamicDimension"] = {
+        "parent": None,
+        "members": [
+            _member("name", _STRING, required=True),
+            _member("maxSize", _UNSIGNED_LONG, required=True),
+            _member("minSize", _UNSIGNED_LONG, default=1),
+        ],
+    }
+    members = copy.deepcopy(dictionaries["MLOperandDescriptor"]["members"])
+    next(member for member in members if member["name"] == "shape")["type"] = _of("sequence", _DIMENSION)
+    dictionaries["MLInputOperandDescriptor"] = {"parent": None, "members": members}
+    compute_shapes = _operation("computeShapes", _NAMED_SHAPES, _argument("inputShapes", _NAMED_SHAPES))
+    interfaces["MLGraph"]["operations"].append(compute_shapes)
+    shape = next(attribute for attribute in interfaces["MLOperand"]["attributes"] if attribute["name"] == "shape")
+    shape["type"] = _of("frozenArray", _NUMBER_OR_NAME)
+    for operation in interfaces["MLGraphBuilder"]["operations"]:
+        for argument in (argument for overload in operation["overloads"] for argument in overload["arguments"]):
+            if operation["name"] == "input" and argument["name"] == "descriptor":
+                argument["type"] = _named("dictionary", "MLInputOperandDescriptor")
+            if argument["name"] in _SIZED:
+                argument["type"] = _of("sequence", _NUMBER_OR_NAME)
+
+
+def _add_int4(description: Json) -> None:
+    enums = description["enums"]
     enums["MLOperandDataType"] = list(dict.fromkeys((*enums["MLOperandDataType"], *FOUR_BITS)))
-    return changed
 
 
-def _promise_of(name: str, of: dict[str, Any], *arguments: dict[str, Any]) -> dict[str, Any]:
-    return {"name": name, "overloads": [{"returns": {"kind": "promise", "of": of}, "arguments": [*arguments]}]}
-
-
-_CHANGES: Final[Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
-    "device-selection": with_device_selection,
-    "dynamic-shapes": with_dynamic_shapes,
-    "graph-devices": with_devices,
-    "int4": with_int4,
+_ADDITIONS: Final[Mapping[str, Callable[[Json], None]]] = {
+    "device-selection": _add_device_selection,
+    "dynamic-shapes": _add_dynamic_shapes,
+    "graph-devices": _add_devices,
+    "int4": _add_int4,
 }
 
 
-def with_proposals(description: dict[str, Any], experimental: Collection[str]) -> dict[str, Any]:
+def with_proposals(description: Json, experimental: Collection[str]) -> Json:
     """Return a description with the members of the proposals that are asked for."""
-    for name, change in _CHANGES.items():
+    changed = copy.deepcopy(description)
+    for name, add in _ADDITIONS.items():
         if name in experimental:
-            description = change(description)
-    return description
+            add(changed)
+    return changed
+
+
+def with_graph_cache(description: Json) -> Json:
+    """Return a description with the members of WebNN's cache explainer, for scripts that may save graphs."""
+    changed = copy.deepcopy(description)
+    interfaces = changed["interfaces"]
+    interfaces["MLContext"]["operations"] += [
+        _operation("listGraphs", _of("promise", _of("sequence", _STRING))),
+        _operation("loadGraph", _of("promise", _GRAPH), _KEY),
+        _operation("saveGraph", _of("promise", _UNDEFINED), _KEY, _argument("graph", _GRAPH)),
+        _operation("deleteGraph", _UNDEFINED, _KEY),
+    ]
+    descriptors = {**_BY_NAME, "of": _named("dictionary", "MLOperandDescriptor")}
+    interfaces["MLGraph"]["attributes"] += [{"name": name, "type": descriptors} for name in ("inputs", "outputs")]
+    return changed
+
+
+def with_members(description: Json, profile: BrowserProfile) -> Json:
+    """Return a description with the members that the browser of a profile has."""
+    changed = copy.deepcopy(description)
+    interfaces = changed["interfaces"]
+    if not profile.has_accelerated:
+        options = changed["dictionaries"]["MLContextOptions"]
+        for holder, key in ((interfaces["MLContext"], "attributes"), (options, "members")):
+            holder[key] = [member for member in holder[key] if member["name"] != "accelerated"]
+    if profile.graph_devices is not None:
+        _add_devices(changed)
+    return changed

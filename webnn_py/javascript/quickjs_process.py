@@ -10,6 +10,7 @@ import os
 import signal
 import struct
 import sys
+from pathlib import Path
 from typing import Any
 
 import cffi  # type: ignore[import-untyped]  # it has no type hints
@@ -28,81 +29,6 @@ OUT_OF_MEMORY = 70
 _NULL, _UNDEFINED, _EXCEPTION = 2, 3, 6
 _PENDING = 0  # the state of a promise
 _MODULE, _BACKTRACE_BARRIER, _COMPILE_ONLY = 1 << 0, 1 << 6, 1 << 5
-
-_API = """
-typedef struct { uint64_t data; int64_t tag; } JSValue;
-typedef struct JSContext JSContext;
-typedef struct JSRuntime JSRuntime;
-typedef struct JSModuleDef JSModuleDef;
-typedef JSValue JSCFunction(JSContext *, JSValue, int, JSValue *);
-typedef void JSHostPromiseRejectionTracker(JSContext *, JSValue, JSValue, _Bool, void *);
-typedef char *JSModuleNormalizeFunc(JSContext *, const char *, const char *, void *);
-typedef JSModuleDef *JSModuleLoaderFunc2(JSContext *, const char *, void *, JSValue);
-typedef int JSModuleCheckSupportedImportAttributes(JSContext *, void *, JSValue);
-JSRuntime *JS_NewRuntime(void);
-JSContext *JS_NewContext(JSRuntime *);
-void JS_SetMemoryLimit(JSRuntime *, size_t);
-void JS_SetMaxStackSize(JSRuntime *, size_t);
-void JS_SetHostPromiseRejectionTracker(JSRuntime *, JSHostPromiseRejectionTracker *, void *);
-void JS_SetModuleLoaderFunc2(JSRuntime *, JSModuleNormalizeFunc *, JSModuleLoaderFunc2 *,
-                             JSModuleCheckSupportedImportAttributes *, void *);
-int JS_PromiseState(JSContext *, JSValue);
-JSValue JS_Eval(JSContext *, const char *, size_t, const char *, int);
-JSValue JS_EvalFunction(JSContext *, JSValue);
-JSValue JS_Call(JSContext *, JSValue, JSValue, int, JSValue *);
-JSValue JS_Throw(JSContext *, JSValue);
-JSValue JS_GetException(JSContext *);
-JSValue JS_GetImportMeta(JSContext *, JSModuleDef *);
-JSValue JS_NewCFunction2(JSContext *, JSCFunction *, const char *, int, int, int);
-JSValue JS_NewStringLen(JSContext *, const char *, size_t);
-JSValue JS_NewArrayBufferCopy(JSContext *, const uint8_t *, size_t);
-const char *JS_ToCStringLen2(JSContext *, size_t *, JSValue, _Bool);
-uint8_t *JS_GetUint8Array(JSContext *, size_t *, JSValue);
-JSValue JS_DupValue(JSContext *, JSValue);
-void JS_FreeValue(JSContext *, JSValue);
-void JS_FreeCString(JSContext *, const char *);
-void JS_ComputeMemoryUsage(JSRuntime *, int64_t *);
-int JS_ExecutePendingJob(JSRuntime *, JSContext **);
-char *js_strndup(JSContext *, const char *, size_t);
-"""
-
-# The runtime, and the one function by which it is entered. `own` is what JavaScript's built-ins were in the beginning.
-_PRELUDE = r"""
-(function (send, take) {
-  'use strict';
-  const own = {__proto__: null, parse: JSON.parse, stringify: JSON.stringify, String, SyntaxError, TypeError,
-               defineProperty: Object.defineProperty, keys: Object.keys};
-  // The engine makes calls of it of template literals: a script must not come between them.
-  Object.defineProperty(String.prototype, 'concat', {writable: false, configurable: false});
-  const runtime = {__proto__: null, slots: new WeakMap(), send: (text, bytes) => [send(text, bytes), take()]};
-  const shown = (error) => {
-    try {
-      const isError = typeof error === 'object' && error !== null && 'message' in error;
-      return own.stringify({__proto__: null, message: isError ? `${error.name}: ${error.message}` : own.String(error),
-                            stack: isError ? `${error.stack}` : ''});
-    } catch {
-      return '{"message": "Error: an exception that cannot be shown", "stack": ""}';
-    }
-  };
-  const entries = {
-    __proto__: null,
-    load: (loaded) => void loaded(runtime),
-    call: (name, text, bytes) => void runtime[name](own.parse(text), bytes),
-    rejected: (reason, promise) => void runtime.reportRejection(reason, promise),
-    uncaught: (error) => void runtime.reportError(error),
-    shown,
-    meta: (meta, url) => void own.defineProperty(meta, 'url', {
-      __proto__: null, value: url, writable: true, enumerable: true, configurable: true}),
-    refusal: (message) => new own.TypeError(message),
-    syntaxError: (message) => new own.SyntaxError(message),
-    attributes: (given) => {
-      if (given === undefined || own.keys(given).length === 0) return;
-      throw new own.TypeError('import attributes are not supported; fetch() reads other files than modules');
-    },
-  };
-  return (entry, a, b, c) => entries[entry](a, b, c);
-})
-"""
 
 
 class Thrown(Exception):  # noqa: N818 - it carries a script's exception, which is the error
@@ -143,7 +69,7 @@ class Realm:
     def __init__(self, library: str, memory_limit: int, pipe: Pipe) -> None:
         self._pipe = pipe
         self._ffi = cffi.FFI()
-        self._ffi.cdef(_API)
+        self._ffi.cdef(Path(__file__).with_name("quickjs_api.h").read_text(encoding="utf-8"))
         self._js: Any = self._ffi.dlopen(library)
         self._runtime = self._js.JS_NewRuntime()
         self._js.JS_SetMemoryLimit(self._runtime, memory_limit)
@@ -167,7 +93,9 @@ class Realm:
         self._js.JS_SetHostPromiseRejectionTracker(self._runtime, tracker, self._ffi.NULL)
         self._js.JS_SetModuleLoaderFunc2(self._runtime, normalize, loader, check, self._ffi.NULL)
         functions = [self._js.JS_NewCFunction2(self._context, one, b"", 0, 0, 0) for one in (send, take)]
-        self._entry = self._call(self._evaluate(_PRELUDE, "webnn_py:prelude.js"), *functions)
+        prelude = Path(__file__).with_name("js") / "quickjs_prelude.js"
+        entry = self._evaluate(prelude.read_text(encoding="utf-8"), "webnn_py:prelude.js")
+        self._entry = self._call(entry, *functions)
         self._sources: dict[str, bytes] = {}
         self._loaded: set[str] = set()
 

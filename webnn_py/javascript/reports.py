@@ -21,13 +21,7 @@ def as_json(run: Run) -> str:
             "seconds": round(result.seconds, 3),
             "log": result.log,
             "subtests": [
-                {
-                    "name": one.name,
-                    "status": one.status,
-                    "verdict": one.verdict,
-                    "message": one.message,
-                    "reason": one.reason,
-                }
+                attrs.asdict(one, filter=lambda attribute, _: attribute.name != "file")
                 for one in run.judged[result.id]
                 if one.name != HARNESS
             ],
@@ -83,16 +77,6 @@ def _printable(text: str) -> str:
     )
 
 
-@attrs.frozen
-class UnknownReportError(Exception):
-    """A report's name ends in nothing that is known."""
-
-    path: Path
-
-    def __str__(self) -> str:
-        return f"{self.path}: reports end in {', '.join(FORMATS)}"
-
-
 FORMATS: Mapping[str, Callable[[Run], str]] = {".json": as_json, ".xml": as_junit}
 
 
@@ -100,11 +84,11 @@ def check(path: Path) -> None:
     """Refuse, before the run, what could not be written after it.
 
     Raises:
-        UnknownReportError: the format is unknown.
+        ValueError: the format is unknown.
         FileNotFoundError: the folder is missing.
     """
     if path.suffix not in FORMATS:
-        raise UnknownReportError(path)
+        raise ValueError(f"{path}: reports end in {', '.join(FORMATS)}")
     if not path.absolute().parent.is_dir():
         raise FileNotFoundError(f"{path.absolute().parent} is no folder")
 

@@ -28,7 +28,7 @@ from webnn_py.javascript.engine_commands import UNLIMITED, Limits
 from webnn_py.javascript.host import Host
 from webnn_py.javascript.memory import TEXT_FACTOR
 from webnn_py.javascript.words import OutputClosedError
-from webnn_py.script.browser_rules import WatchedProfiles
+from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.ml import open_ml
 from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
 from webnn_py.tracing.trace_file import traced_to
@@ -141,7 +141,7 @@ class Session:
     ) -> None:
         self._world = world
         self._timeline = api.ml.script_timeline
-        self._host = Host(api, compatibility, self, partial(self.call, "settle"), limits.memory_bytes)
+        self._host = Host(api, compatibility, self.serve, partial(self.call, "settle"), limits.memory_bytes)
         self.engine = start(engine_name, limits, self._host.handle, self._host.refuse)
         self.timers = Timers(self._timeline, self._fire_timer)
         self._entered = False
@@ -198,16 +198,11 @@ class Session:
         self._entered = True
         self.engine.load(own_source(name), name)
 
-    def evaluate(self, source: str, name: str) -> None:
-        """Evaluate a script, now: to be called in a task. What it throws is reported to it."""
+    def evaluate(self, source: str, name: str, *, module: bool = False) -> None:
+        """Evaluate a script or a module, now: to be called in a task. What it throws is reported to it."""
         self._entered = True
-        self._enter(partial(self.engine.evaluate, source, name))
-
-    def evaluate_module(self, source: str, name: str) -> None:
-        """Evaluate a module, now: to be called in a task. What it throws is reported to it."""
-        self._entered = True
-        self.unsettled = name
-        self._enter(partial(self.engine.evaluate_module, source, name))
+        self.unsettled = name if module else self.unsettled
+        self._enter(partial(self.engine.evaluate, source, name, module=module))
 
     async def run(self, task: Callable[[], None]) -> None:
         """Run a task and all that follows from it, until nothing waits: no task, no timer, no promise.
@@ -295,7 +290,7 @@ async def open_session(  # noqa: PLR0913 - each but three has a default
     """
     async with open_ml(graph_cache=graph_cache, experimental=experimental) as ml, traced_to(ml, trace):
         if portability is not None:
-            ml._watching = WatchedProfiles(portability)
+            ml._watching = BrowserRules(portability)
         api = API(ml, compatibility, backend, browser)
         session = Session(world, api, compatibility, engine_name, limits)
         try:

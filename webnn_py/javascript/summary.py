@@ -5,7 +5,7 @@ from typing import Any
 
 import attrs
 
-from webnn_py.javascript.expectations import Judged, Verdict, is_as_expected
+from webnn_py.javascript.expectations import Judged
 from webnn_py.javascript.results import HARNESS, FileResult
 
 
@@ -29,26 +29,6 @@ class Run:
         """Return all judgements."""
         return [one for judged in self.judged.values() for one in judged]
 
-    def counts(self) -> Counter[Verdict]:
-        """Return the number of sub-tests, and of files that ended badly, by verdict."""
-        return Counter(one.verdict for one in self.every())
-
-    def subtests(self) -> int:
-        """Return the number of sub-tests that ran."""
-        return sum(len(result.subtests) for result in self.files)
-
-    def passed(self) -> int:
-        """Return the number of sub-tests that passed."""
-        return sum(test.status == "PASS" for result in self.files for test in result.subtests)
-
-    def never_ran(self) -> int:
-        """Return the number of known sub-tests that never ran; those of a file that crashed are not known."""
-        return sum(test.status == "NOTRUN" for result in self.files for test in result.subtests)
-
-    def incomplete(self) -> int:
-        """Return the number of files that did not reach their end, so that some of their sub-tests may be unknown."""
-        return sum(result.harness != "OK" for result in self.files)
-
     def unexpected(self) -> list[Judged]:
         """Unexpected results: failures, and passes where a failure is listed."""
         return [one for one in self.every() if one.verdict.startswith("unexpected")]
@@ -56,21 +36,22 @@ class Run:
     @property
     def as_expected(self) -> bool:
         """Return whether the command may end with status 0."""
-        return bool(self.files) and is_as_expected(self.every())
+        return bool(self.files) and not self.unexpected()
 
     def totals(self) -> dict[str, Any]:
         """Return the totals as plain data."""
-        counts = self.counts()
+        verdicts = Counter(one.verdict for one in self.every())
+        statuses = Counter(test.status for result in self.files for test in result.subtests)
         return {
             "files": len(self.files),
             "files_not_ok": sum(one.name == HARNESS for one in self.every()),
-            "subtests": self.subtests(),
-            "passed": self.passed(),
-            "never_ran": self.never_ran(),
-            "files_incomplete": self.incomplete(),
-            "expected_failures": counts["expected failure"],
-            "unexpected_failures": counts["unexpected failure"],
-            "unexpected_passes": counts["unexpected pass"],
+            "subtests": statuses.total(),
+            "passed": statuses["PASS"],
+            "never_ran": statuses["NOTRUN"],  # those of a file that crashed are not known
+            "files_incomplete": sum(result.harness != "OK" for result in self.files),
+            "expected_failures": verdicts["expected failure"],
+            "unexpected_failures": verdicts["unexpected failure"],
+            "unexpected_passes": verdicts["unexpected pass"],
             "seconds": round(self.seconds, 2),
         }
 

@@ -63,7 +63,7 @@ def run_files(
     if forks:
         context.set_forkserver_preload(["webnn_py.javascript.preload"])
     # Long ones first, so that none is left alone at the end.
-    waiting = sorted(tests, key=lambda test: -_size(settings, test))
+    waiting = sorted(tests, key=lambda test: -settings.file(test.path).stat().st_size)
     running: dict[Connection, _Running] = {}
     try:
         while waiting or running:
@@ -80,10 +80,6 @@ def run_files(
     finally:
         for one in running.values():
             one.kill()
-
-
-def _size(settings: Settings, test: TestFile) -> int:
-    return settings.file(test.path).stat().st_size
 
 
 def _start(context: Any, settings: Settings, test: TestFile, grace_seconds: float) -> _Running:

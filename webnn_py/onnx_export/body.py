@@ -16,8 +16,9 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.frozen import frozen
 from webnn_py.graph import Constant, Node, Value
 from webnn_py.onnx_export.guards import Guard, Must
-from webnn_py.onnx_export.nodes import Lists, OnnxNode, Within, attributes_of
+from webnn_py.onnx_export.nodes import OnnxNode, Within, attributes_of
 from webnn_py.operators import fused
+from webnn_py.operators.declaration import of_operands
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.rewriting.builder import RewriteBuilder
 
@@ -68,7 +69,7 @@ Given = OnnxTensor | Array | None
 """An input of a node: a tensor, a constant, or None for an absent input."""
 
 
-Operands = Mapping[str, OnnxTensor | Sequence[OnnxTensor]]
+Operands = Mapping[str, OnnxTensor | tuple[OnnxTensor, ...]]
 """An operator's operands by the names of its parameters."""
 
 Write = Callable[["Body", Node, Operands], list[OnnxTensor]]
@@ -158,25 +159,22 @@ class Body:
         """Write a node that alone means what the WebNN operator does, and is read back as such."""
         return self._write(operator, inputs, (data_type,), attributes)[0]
 
-    def nodes_outputs(
-        self, operator: str, inputs: Sequence[Given], data_types: Sequence[str], **attributes: Any
-    ) -> list[OnnxTensor]:
-        """Write a node of several outputs; "" for the data type of one that is not wanted."""
-        self.is_plain = False
-        return self._write(operator, inputs, data_types, attributes)
-
-    def nodes_of(
+    def nodes_outputs(  # noqa: PLR0913 - all that a node may have
         self,
-        domain: str,
         operator: str,
         inputs: Sequence[Given],
         data_types: Sequence[str],
-        lists: Lists | None = None,
+        *,
+        domain: str = "",
+        within: Within | None = None,
+        lists: Mapping[str, Array] | None = None,
         **attributes: Any,
     ) -> list[OnnxTensor]:
-        """Write a node of an operator of another domain."""
-        outputs = self.nodes_outputs(operator, inputs, data_types, **attributes)
-        self.nodes[-1] = attrs.evolve(self.nodes[-1], domain=domain, lists=lists)
+        """Write a node of several outputs; "" for the data type of one that is not wanted."""
+        self.is_plain = False
+        outputs = self._write(operator, inputs, data_types, attributes)
+        if domain or within is not None:
+            self.nodes[-1] = attrs.evolve(self.nodes[-1], domain=domain, within=within, lists=lists)
         return outputs
 
     def twin_outputs(
@@ -241,14 +239,6 @@ class Body:
             yield self.nodes
         finally:
             self.nodes = around
-
-    def scan(
-        self, within: Within, inputs: Sequence[OnnxTensor], data_types: Sequence[str], **attributes: Any
-    ) -> list[OnnxTensor]:
-        """Write a Scan of a graph."""
-        outputs = self.nodes_outputs("Scan", inputs, data_types, **attributes)
-        self.nodes[-1] = attrs.evolve(self.nodes[-1], within=within)
-        return outputs
 
     def constant(self, array: Array, key: object = None, descriptor: MLOperandDescriptor | None = None) -> OnnxTensor:
         """Return a constant; equal ones, or ones of the same key, are shared."""
@@ -323,10 +313,7 @@ class Body:
     def decomposed(self, node: Node, operands: Operands) -> list[OnnxTensor]:
         """Write an operator's decomposition."""
         drawing = Drawing(self)
-        given = {
-            name: drawing.of(value) if isinstance(value, OnnxTensor) else [drawing.of(item) for item in value]
-            for name, value in operands.items()
-        }
+        given = of_operands(operands, drawing.of)
         decomposition = fused.DECOMPOSITIONS.get(node.operator) or DECOMPOSITIONS[node.operator.name]
         drawn: Any = decomposition(drawing, **{**node.options, **given})
         return [drawing.tensor(operand) for operand in (drawn if isinstance(drawn, list) else [drawn])]
@@ -380,10 +367,7 @@ class Drawing(RewriteBuilder):
 
     def draw(self, node: Node) -> Sequence[Value]:
         """Write a node."""
-        operands = {name: self._tensors(value) for name, value in node.operands.items()}
+        operands = of_operands(node.operands, self._body.value)
         for result, tensor in zip(node.results, self._body.write(self._body, node, operands), strict=True):
             self._body.enter(result, tensor)
         return node.results
-
-    def _tensors(self, value: Value | tuple[Value, ...]) -> OnnxTensor | tuple[OnnxTensor, ...]:
-        return tuple(map(self._body.value, value)) if isinstance(value, tuple) else self._body.value(value)

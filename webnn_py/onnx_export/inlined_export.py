@@ -14,17 +14,14 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Graph, Node, Value
 from webnn_py.onnx_export.body import Array, Body, Float16Kernels, Known, OnnxTensor, Write, element_type, name_of
 from webnn_py.onnx_export.guards import number_of
-from webnn_py.onnx_export.model_export import (
-    Names,
-    constant_key,
-    value_info,
-    written_model,
-)
+from webnn_py.onnx_export.model_export import constant_key, value_info, written_model
 from webnn_py.onnx_export.node_passes import WrittenNodes
 from webnn_py.onnx_export.nodes import OnnxNode, write_name, write_tensor
 from webnn_py.onnx_export.shape_inputs import shape_inputs
+from webnn_py.operators.declaration import of_operands
 from webnn_py.rewriting.passes import PassContext, PassManager
 from webnn_py.rewriting.report import PassReport
+from webnn_py.unique_names import Names
 
 LEAST_BESIDE: Final = 4096
 """Constants of fewer bytes stand in the model: to make a value of its own takes longer than to copy them."""
@@ -131,13 +128,8 @@ class InlinedExport:
         )
 
     def _add(self, node: Node) -> None:
-        operands: dict[str, OnnxTensor | tuple[OnnxTensor, ...]] = {}
         tensors = self._tensors
-        for parameter, operand in node.operands.items():
-            if isinstance(operand, tuple):
-                operands[parameter] = tuple([tensors.get(value) or self._constant(value) for value in operand])
-            else:
-                operands[parameter] = tensors.get(operand) or self._constant(operand)
+        operands = of_operands(node.operands, lambda value: tensors.get(value) or self._constant(value))
         self._body.label = node.label or node.operator.name
         for result, tensor in zip(node.results, self._write(self._body, node, operands), strict=True):
             tensors[result] = OnnxTensor(tensor.name, tensor.data_type, result.descriptor)

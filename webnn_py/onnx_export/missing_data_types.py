@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from webnn_py.graph import Node
 from webnn_py.onnx_export.body import BOOL, Array, Body, OnnxTensor
 
 WIDER: Final = {
@@ -33,6 +34,11 @@ def widened(body: Body, operator: str, *inputs: OnnxTensor, native: tuple[str, .
         return body.twin(operator, *inputs, **attributes)
     wide = (body.cast(item, WIDER[data_type]) for item in inputs)
     return body.cast(body.node(operator, *wide, **attributes), data_type)
+
+
+def computed(body: Body, node: Node, operator: str, *inputs: OnnxTensor, native: tuple[str, ...] = FLOAT) -> OnnxTensor:
+    """Write an operator that alone means the node's, in a wider data type where there is no kernel for that."""
+    return widened(body, operator, *inputs, native=native)
 
 
 def ordered(body: Body, x: OnnxTensor) -> OnnxTensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Final, final
 
 import numpy as np
@@ -22,6 +22,7 @@ from webnn_py.onnx_export.function_digests import DOMAIN, OPTIONS, options_text,
 from webnn_py.onnx_export.node_passes import needed
 from webnn_py.onnx_export.nodes import OnnxNode, write_tensor
 from webnn_py.onnx_export.writing import write
+from webnn_py.unique_names import Names
 from webnn_py.version import __version__
 
 OPSET: Final = 20
@@ -39,57 +40,20 @@ DOMAIN_VERSION: Final = 1
 
 QUANTIZE_IN_BLOCKS: Final = frozenset({"DequantizeLinear", "QuantizeLinear"})
 
-ReadConstant = Callable[[Constant], Array]
-"""Gives the values of a constant."""
 
-
-def model_of(
-    graph: Graph, *, read_constant: ReadConstant | None = None, metadata: Mapping[str, str] | None = None
-) -> ModelProto:
+def model_of(graph: Graph, *, metadata: Mapping[str, str] | None = None) -> ModelProto:
     """Return a graph, as a device is given it, as an ONNX model.
 
     Args:
         graph: the graph.
-        read_constant: gives the values of a constant whose data are not the host's.
         metadata: what else to say of the model, by name.
 
     Raises:
-        ValueError: a constant's data are not the host's, and there is no ``read_constant``.
+        ValueError: a constant's data are not the host's.
     """
-
-    def values(constant: Constant) -> Array:
-        if isinstance(constant.data, np.ndarray):
-            return constant.data
-        if read_constant is None:
-            raise ValueError(
-                f"save(): a constant {constant.descriptor} is a constant buffer, whose contents only its device has; "
-                "draw it from an array"
-            )
-        return read_constant(constant)
-
-    model = ModelExport(graph, values).model()
+    model = ModelExport(graph).model()
     helper.set_model_props(model, dict(metadata or {}))
     return model
-
-
-class Names:
-    """Names, each given once.
-
-    Args:
-        taken: those that are given already.
-    """
-
-    def __init__(self, taken: Iterable[str] = ()) -> None:
-        self._next: dict[str, int] = dict.fromkeys(taken, 2)
-
-    def new(self, wanted: str) -> str:
-        """Return the name that is wanted, or if it is taken, with a number."""
-        name = wanted
-        while name in self._next:
-            name = f"{wanted}_{self._next[wanted]}"
-            self._next[wanted] += 1
-        self._next[name] = 2
-        return name
 
 
 @final
@@ -98,12 +62,10 @@ class ModelExport:
 
     Args:
         graph: what to write.
-        read_constant: gives the values of constants.
     """
 
-    def __init__(self, graph: Graph, read_constant: ReadConstant) -> None:
+    def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._read_constant = read_constant
         self._names = Names([*graph.inputs, *graph.outputs])
         self._function_names = Names()
         self._of_value: dict[Value, str] = {value: name for name, value in graph.inputs.items()}
@@ -212,7 +174,12 @@ class ModelExport:
     def _array(self, value: Value) -> Array | None:
         """Return the values of a constant, or of one that is only reshaped."""
         if isinstance(value, Constant) and value not in self._arrays:
-            self._arrays[value] = self._read_constant(value).reshape(value.descriptor.shape)
+            if not isinstance(value.data, np.ndarray):
+                raise ValueError(
+                    f"save(): a constant {value.descriptor} is a constant buffer, whose contents only its device has; "
+                    "draw it from an array"
+                )
+            self._arrays[value] = value.data.reshape(value.descriptor.shape)
         return self._arrays.get(value)
 
     def _name(self, value: Value) -> str:

@@ -45,29 +45,6 @@ class Within:
     operators: frozenset[str]
 
 
-@attrs.frozen(eq=False)
-class Lists:
-    """Long lists that a node has as attributes.
-
-    Attributes:
-        by_name: their elements: integers, floats or bytes.
-    """
-
-    by_name: Mapping[str, NDArray[Any]]
-
-    def write(self, node: NodeProto) -> None:
-        """Add them to a node."""
-        for name, array in self.by_name.items():
-            attribute = node.attribute.add()
-            attribute.name = name
-            kind, elements = {
-                "f": (AttributeProto.FLOATS, attribute.floats),
-                "S": (AttributeProto.STRINGS, attribute.strings),
-            }.get(array.dtype.kind, (AttributeProto.INTS, attribute.ints))
-            attribute.type = kind
-            elements.extend(array.tolist())
-
-
 @frozen(eq=False)
 class OnnxNode:
     """A node of a body or of a model.
@@ -80,7 +57,7 @@ class OnnxNode:
         name: what it is to be called, or "".
         domain: the operator's, "" for ONNX's own.
         within: the graph in it, if it has one.
-        lists: further attributes, which are long.
+        lists: further attributes, by name: long lists of integers, floats or bytes.
     """
 
     operator: str
@@ -90,7 +67,7 @@ class OnnxNode:
     name: str = ""
     domain: str = ""
     within: Within | None = None
-    lists: Lists | None = None
+    lists: Mapping[str, NDArray[Any]] | None = None
 
     def placed(self, names: Mapping[str, str], name: str) -> "OnnxNode":
         """Return the node with other names; names that are not given, and those within, stay."""
@@ -131,8 +108,14 @@ class OnnxNode:
             attribute = node.attribute.add()
             attribute.name, attribute.type = "body", AttributeProto.GRAPH
             attribute.g.CopyFrom(self.within.graph)
-        if self.lists is not None:
-            self.lists.write(node)
+        for list_name, array in (self.lists or {}).items():
+            attribute = node.attribute.add()
+            attribute.name = list_name
+            attribute.type, elements = {
+                "f": (AttributeProto.FLOATS, attribute.floats),
+                "S": (AttributeProto.STRINGS, attribute.strings),
+            }.get(array.dtype.kind, (AttributeProto.INTS, attribute.ints))
+            elements.extend(array.tolist())
         if name:
             node.name = name
         if self.domain:

@@ -22,7 +22,7 @@ from webnn_py.onnx_models.export import save, to_model
 from webnn_py.onnx_models.limits import ModelLimits
 from webnn_py.onnx_models.model import OnnxModel, TensorInfo
 from webnn_py.onnx_models.problems import InvalidModelError, Problem, UnsupportedModelError
-from webnn_py.onnx_models.reading.metadata import ModelMetadata
+from webnn_py.onnx_models.reading.contents import ModelMetadata
 
 __all__ = [
     "InvalidModelError",

@@ -83,6 +83,16 @@ class Expenses:
         if self._spent_nodes > self._nodes:
             raise Refused(f"with its iterations the model has more nodes than limits.nodes allows, {self._nodes:,}")
 
+    @contextmanager
+    def refunded(self) -> Iterator[None]:
+        """Take back what the block adds, if it refuses something."""
+        before = self._spent_nodes, self._spent_bytes
+        try:
+            yield
+        except Refused:
+            self._spent_nodes, self._spent_bytes = before
+            raise
+
     def check_steps(self, steps: int) -> None:
         """Refuse what would take longer than is left, steps being elements that are computed one by one.
 

@@ -21,6 +21,7 @@ from webnn_py.onnx_models.conversion.context import StaticValue
 from webnn_py.onnx_models.conversion.model_conversion import ModelConversion
 from webnn_py.onnx_models.conversion.scopes import Steps
 from webnn_py.onnx_models.limits import Expenses, ModelLimits
+from webnn_py.onnx_models.reading.contents import ModelMetadata
 from webnn_py.onnx_models.reading.element_types import (
     NARROW_FLOAT64,
     NARROW_INT64,
@@ -29,7 +30,6 @@ from webnn_py.onnx_models.reading.element_types import (
     type_name,
 )
 from webnn_py.onnx_models.reading.functions import functions_of, opsets_of
-from webnn_py.onnx_models.reading.metadata import ModelMetadata
 from webnn_py.onnx_models.reading.model_file import read_model
 from webnn_py.onnx_models.reading.node_order import Live, live
 from webnn_py.onnx_models.reading.weights import Weights

@@ -10,17 +10,13 @@ from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
 from webnn_py.operators.casting import cast_number
 from webnn_py.operators.declaration import family, operator
 from webnn_py.operators.idl import MLNumber
-from webnn_py.operators.limits import ANY, FLOATS, MAX_RANK, SIGNED, LimitsRow, input_and_output, limit
+from webnn_py.operators.limits import ANY, EVERY_RANK, FLOATS, MAX_RANK, SIGNED, LimitsRow, input_and_output, of_ranks
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import broadcast, check_axis, output, refuse, same
 
 CLAMP: LimitsRow = input_and_output(ANY, required=FLOATS, keeps_rank=True)
 OF_FLOATS: LimitsRow = input_and_output(FLOATS, keeps_rank=True)
-PRELU: LimitsRow = {
-    "input": limit(SIGNED, required=FLOATS),
-    "slope": limit(SIGNED, required=FLOATS, type_of="input"),
-    "output": limit(SIGNED, required=FLOATS, type_of="input"),
-}
+PRELU = of_ranks(SIGNED, required=FLOATS, input=EVERY_RANK, slope=EVERY_RANK, output=EVERY_RANK)
 RELU: LimitsRow = input_and_output(SIGNED, required=FLOATS, keeps_rank=True)
 SOFTMAX: LimitsRow = input_and_output(FLOATS, rank=(1, MAX_RANK), keeps_rank=True)
 

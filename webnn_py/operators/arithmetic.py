@@ -5,15 +5,11 @@ Both operands have one data type; their shapes broadcast to each other. Integers
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.operators.declaration import family
-from webnn_py.operators.limits import ANY, COMMON, LimitsRow, limit
+from webnn_py.operators.limits import ANY, COMMON, EVERY_RANK, of_ranks
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import broadcast, output
 
-BINARY: LimitsRow = {
-    "a": limit(ANY, required=COMMON),
-    "b": limit(ANY, required=COMMON, type_of="a"),
-    "output": limit(ANY, required=COMMON, type_of="a"),
-}
+BINARY = of_ranks(ANY, required=COMMON, a=EVERY_RANK, b=EVERY_RANK, output=EVERY_RANK)
 
 
 @family(elementwise=True, propagates_nan=True)

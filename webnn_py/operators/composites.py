@@ -7,7 +7,7 @@ decomposition, whose operators say what they refuse.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from itertools import pairwise
 from typing import Any, Final
@@ -15,10 +15,12 @@ from typing import Any, Final
 import attrs
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.operators.builder_protocol import Builder
+from webnn_py.operators.classical import LINEAR_MODEL, NORMALIZER, SCORES, by_division, by_product
 from webnn_py.operators.declaration import Operator
-from webnn_py.operators.decomposing.common import Decomposition, number, part
+from webnn_py.operators.decomposing.common import Decomposition, cut, number
 from webnn_py.operators.limits import MAX_RANK, LimitsRow, limit
+from webnn_py.operators.loops import LOOP, unrolled
+from webnn_py.operators.methods import Builder
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.registry import OPERATORS
 from webnn_py.operators.rules import check_shape, output
@@ -96,15 +98,14 @@ def dynamic_quantize_lstm(
     units = columns // GATES
     check_shape("w", w, [size, GATES * units])
     check_shape("r", r, [units, GATES * units])
-    for name, state in (("hidden_state", hidden_state), ("cell_state", cell_state)):
-        check_shape(name, state, [batch, units])
+    check_shape("hidden_state", hidden_state, [batch, units])
+    check_shape("cell_state", cell_state, [batch, units])
     by_column = {"w_scale": w_scale, "r_scale": r_scale, "w_zero_point": w_zero_point, "r_zero_point": r_zero_point}
     for name, item in by_column.items():
         if item is not None and item.rank:
             check_shape(name, item, [columns])
-    for name, item, count in (("bias", bias, GATES), ("peephole_weight", peephole_weight, GATES - 1)):
-        if item is not None:
-            check_shape(name, item, [count * units])
+    check_shape("bias", bias, [GATES * units])
+    check_shape("peephole_weight", peephole_weight, [(GATES - 1) * units])
     last = (1, batch, units)
     return [output("float32", shape) for shape in ((steps, *last), last, last)]
 
@@ -137,13 +138,14 @@ def step_by_step(
     peepholes = () if peephole_weight is None else builder.split(peephole_weight, 3)
     of_input = of_x.times(builder, builder.reshape(x, [steps * batch, size]))
     inputs = builder.split(of_input, steps) if steps > 1 else [of_input]
+    activations = builder.sigmoid, builder.tanh, builder.tanh
     hidden, cell = hidden_state, cell_state
     outputs = []
     for gates in reversed(inputs) if is_backward else inputs:
         summed = builder.add(gates, of_state.times(builder, hidden))
         if bias is not None:  # last, as onnxruntime adds it: each step quantizes what the step before rounded
             summed = builder.add(summed, bias)
-        hidden, cell = _step(builder, builder.split(summed, GATES, axis=1), cell, peepholes)
+        hidden, cell = next_lstm_states(builder, builder.split(summed, GATES, axis=1), cell, peepholes, activations)
         outputs.append(hidden)
     shape = [1, batch, hidden.shape[1]]
     ordered = outputs[::-1] if is_backward else outputs
@@ -151,19 +153,35 @@ def step_by_step(
     return [sequence, builder.reshape(hidden, shape), builder.reshape(cell, shape)]
 
 
-def _step(
-    builder: Builder, gates: Sequence[MLOperand], cell: MLOperand, peepholes: Sequence[MLOperand]
+def next_lstm_states(
+    builder: Builder,
+    gates: Sequence[MLOperand],
+    cell: MLOperand,
+    peepholes: Sequence[MLOperand],
+    activations: Sequence[Callable[[MLOperand], MLOperand]],
+    *,
+    coupled: bool = False,
 ) -> tuple[MLOperand, MLOperand]:
-    """Return the next state of hidden units and cells; the output gate sees the new cells."""
-    input_, output_gate, forget, candidate = gates
-    if peepholes:
-        input_ = builder.add(input_, builder.mul(peepholes[0], cell))
-        forget = builder.add(forget, builder.mul(peepholes[2], cell))
-    kept = builder.mul(builder.sigmoid(forget), cell)
-    following = builder.add(kept, builder.mul(builder.sigmoid(input_), builder.tanh(candidate)))
-    if peepholes:
-        output_gate = builder.add(output_gate, builder.mul(peepholes[1], following))
-    return builder.mul(builder.sigmoid(output_gate), builder.tanh(following)), following
+    """Return the next state of hidden units and cells of an LSTM as ONNX has it: its output gate sees the new cells.
+
+    Args:
+        builder: what to draw with.
+        gates: the input, output and forget gates and the candidates, before their activations.
+        cell: the cells before.
+        peepholes: the weights of the cells in the first three gates, or none.
+        activations: of the gates, of the candidates, and of the cells that are shown.
+        coupled: whether the forget gate is 1 - the input gate.
+    """
+    input_gate, output_gate, forget, candidate = gates
+    gate, squash, show = activations
+
+    def seen(value: MLOperand, place: int, cells: MLOperand) -> MLOperand:
+        return builder.add(value, builder.mul(peepholes[place], cells)) if peepholes else value
+
+    let_in = gate(seen(input_gate, 0, cell))
+    kept = builder.sub(number(builder, 1, let_in), let_in) if coupled else gate(seen(forget, 2, cell))
+    following = builder.add(builder.mul(kept, cell), builder.mul(let_in, squash(candidate)))
+    return builder.mul(gate(seen(output_gate, 1, following)), show(following)), following
 
 
 @attrs.frozen
@@ -185,7 +203,7 @@ class _Factor:
         floats = builder.cast(x, "float32")
         if zero_point is not None:
             floats = builder.sub(floats, builder.cast(zero_point, "float32"))
-        parts = [(begin, part(builder, floats, 0, begin, end - begin)) for begin, end in pairwise([0, *ends])]
+        parts = [(begin, cut(builder, floats, 0, begin, end)) for begin, end in pairwise([0, *ends])]
         return cls(parts, scale)
 
     def times(self, builder: Builder, x: MLOperand) -> MLOperand:
@@ -193,7 +211,7 @@ class _Factor:
         integers, scale, zero_point = dynamically_quantized(builder, x)
         floats = builder.sub(builder.cast(integers, "float32"), builder.cast(zero_point, "float32"))
         products = [
-            builder.cast(builder.matmul(part(builder, floats, 1, begin, rows.shape[0]), rows), "int32")
+            builder.cast(builder.matmul(cut(builder, floats, 1, begin, begin + rows.shape[0]), rows), "int32")
             for begin, rows in self.parts
         ]
         sums = builder.cast(reduce(builder.add, products), "float32")
@@ -258,7 +276,10 @@ COMPOSITES: Final[Mapping[str, Composite]] = {
     for composite in (
         Composite(DYNAMIC_QUANTIZE, dynamically_quantized),
         Composite(DYNAMIC_QUANTIZE_LSTM, step_by_step),
-        Composite(TREE_ENSEMBLE, by_operators, frozenset(TREE_ENSEMBLE.limits) - {"input", "output0"}),
+        Composite(LINEAR_MODEL, by_product, frozenset(LINEAR_MODEL.limits) - {"input", *SCORES}),
+        Composite(LOOP, unrolled),
+        Composite(NORMALIZER, by_division),
+        Composite(TREE_ENSEMBLE, by_operators, frozenset(TREE_ENSEMBLE.limits) - {"input", *SCORES}),
     )
 }
 """The composites, by Python name."""

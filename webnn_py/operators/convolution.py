@@ -1,16 +1,19 @@
 """Convolutions (sections "conv2d" and "convTranspose2d")."""
 
 from collections.abc import Sequence
+from operator import add
 from typing import Literal
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.operators.declaration import operator
-from webnn_py.operators.limits import FLOATS, LimitsRow, limit
+from webnn_py.operators.limits import FLOATS, of_ranks
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import check_length, check_shape, floor_or_refuse, output, refuse
 from webnn_py.operators.windows import (
+    PER_AXIS,
+    PER_SIDE,
     InputLayout,
-    check_padding,
+    Slide,
     check_steps,
     image_shape,
     laid_out,
@@ -23,12 +26,7 @@ Conv2dFilterLayout = Literal["oihw", "hwio", "ohwi", "ihwo"]
 ConvTranspose2dFilterLayout = Literal["iohw", "hwoi", "ohwi"]
 """The order of a filter's axes: input channels, output channels of a group, height, width."""
 
-CONV: LimitsRow = {
-    "input": limit(FLOATS, rank=4),
-    "filter": limit(FLOATS, rank=4, type_of="input"),
-    "bias": limit(FLOATS, rank=1, type_of="input"),
-    "output": limit(FLOATS, rank=4, type_of="input"),
-}
+CONV = of_ranks(FLOATS, input=4, filter=4, bias=1, output=4)
 
 
 def filter_shape(shape: Sequence[int], layout: str) -> tuple[int, int, int, int]:
@@ -72,7 +70,7 @@ def conv2d(
         The images, [batch, output channels, height, width] in the order of ``input_layout``. A size is (size +
         padding - (window - 1) · dilation - 1) / stride + 1, rounded down.
     """
-    check_padding(padding)
+    check_length("padding", padding, PER_SIDE)
     check_steps("strides", strides)
     check_steps("dilations", dilations)
     check_groups(groups)
@@ -85,8 +83,7 @@ def conv2d(
         refuse("the number of input channels of the filter", group_channels, allowed)
     if output_channels % groups:
         refuse("the number of groups", groups, f"a divisor of the number of output channels, {output_channels}")
-    if bias is not None:
-        check_shape("bias", bias, (output_channels,))
+    check_shape("bias", bias, (output_channels,))
     rows, columns = slides(sizes, window, padding, strides, dilations)
     height = floor_or_refuse("the output's height", rows.output_size)
     width = floor_or_refuse("the output's width", columns.output_size)
@@ -134,14 +131,12 @@ def conv_transpose2d(
         The images, [batch, output channels, height, width] in the order of ``input_layout``. A size is (size - 1) ·
         stride + (window - 1) · dilation + 1 - padding, plus ``output_padding``, or that of ``output_sizes``.
     """
-    check_padding(padding)
+    check_length("padding", padding, PER_SIDE)
     check_steps("strides", strides)
     check_steps("dilations", dilations)
-    if output_padding is not None:
-        check_length("output_padding", output_padding, 2)
-    if output_sizes is not None:
-        check_length("output_sizes", output_sizes, 2)
-    elif output_padding is not None:
+    check_length("output_padding", output_padding, PER_AXIS)
+    check_length("output_sizes", output_sizes, PER_AXIS)
+    if output_sizes is None and output_padding is not None:
         check_below_strides(output_padding, strides or (1, 1))
     check_groups(groups)
     batch, input_channels, *sizes = image_shape(input.shape, input_layout)
@@ -149,20 +144,9 @@ def conv_transpose2d(
     if input_channels != filter_channels:
         refuse("the number of input channels of the filter", filter_channels, f"the input's, {input_channels}")
     output_channels = group_channels * groups
-    if bias is not None:
-        check_shape("bias", bias, (output_channels,))
-    height, width = (
-        transposed_size(
-            name,
-            slide.transposed_size,
-            slide.stride,
-            output_padding[axis] if output_padding else 0,
-            output_sizes[axis] if output_sizes else None,
-        )
-        for axis, (name, slide) in enumerate(
-            zip(("height", "width"), slides(sizes, window, padding, strides, dilations), strict=True)
-        )
-    )
+    check_shape("bias", bias, (output_channels,))
+    windows = slides(sizes, window, padding, strides, dilations)
+    height, width = transposed_sizes(windows, output_padding, output_sizes)
     return output(input.data_type, laid_out(batch, output_channels, height, width, input_layout))
 
 
@@ -178,12 +162,15 @@ def check_below_strides(output_padding: Sequence[int], strides: Sequence[int]) -
         refuse("output_padding", tuple(output_padding), f"less than the strides {list(strides)}")
 
 
-def transposed_size(name: str, size: int, stride: int, appended: int, wanted: int | None) -> int:
-    """One size of the output of a transposed convolution: ``wanted`` where given, else with what is appended."""
-    if wanted is None:
-        wanted = size + appended
-    elif not size <= wanted < size + stride:
-        refuse(f"the {name} in output_sizes", wanted, f"from {size} to {size + stride - 1}")
-    if wanted < 1:
-        refuse(f"the output's {name}", wanted, "at least 1")
-    return wanted
+def transposed_sizes(
+    windows: tuple[Slide, Slide], output_padding: Sequence[int] | None, output_sizes: Sequence[int] | None
+) -> tuple[int, int]:
+    """Return the height and width of the output of a transposed convolution: as given, else with what is appended."""
+    least = [slide.transposed_size for slide in windows]
+    height, width = output_sizes or map(add, least, output_padding or (0, 0))
+    for name, size, wanted, slide in zip(("height", "width"), least, (height, width), windows, strict=True):
+        if output_sizes and not size <= wanted < size + slide.stride:
+            refuse(f"the {name} in output_sizes", wanted, f"from {size} to {size + slide.stride - 1}")
+        if wanted < 1:
+            refuse(f"the output's {name}", wanted, "at least 1")
+    return height, width

@@ -28,6 +28,7 @@ from webnn_py.operators.limits import LimitsRow
 from webnn_py.operators.operand import MLOperand
 
 P = ParamSpec("P")
+T = TypeVar("T")
 OutputT = TypeVar("OutputT", MLOperandDescriptor, list[MLOperandDescriptor])
 
 
@@ -91,6 +92,11 @@ class Arguments:
         if len(self.values) == len(self.operands):
             return NO_OPTIONS
         return {name: value for name, value in self.values.items() if name not in self.operands}
+
+
+def of_operands(operands: Mapping[str, Any], make: Callable[[Any], T]) -> dict[str, T | tuple[T, ...]]:
+    """Return what a function makes of each operand, by parameter; of a sequence of operands a tuple."""
+    return {name: tuple(map(make, item)) if isinstance(item, tuple) else make(item) for name, item in operands.items()}
 
 
 class Facts(TypedDict, total=False):

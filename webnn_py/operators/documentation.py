@@ -35,22 +35,15 @@ SHARED_SECTIONS: Final[Mapping[str, tuple[str, str]]] = {
 }
 """By category: the title of the section that it shares, and the end of its anchor."""
 
+_METHODS: Final = "gelu relu resample2d reshape reverse sigmoid softmax softplus softsign tanh"
+
 ANCHORS: Final[Mapping[str, str]] = {
     "batchNormalization": "batchnorm",
-    "gelu": "gelu-method",
     "hardSigmoid": "hard-sigmoid",
     "hardSwish": "hard-swish",
     "instanceNormalization": "instancenorm",
     "layerNormalization": "layernorm",
-    "relu": "relu-method",
-    "resample2d": "resample2d-method",
-    "reshape": "reshape-method",
-    "reverse": "reverse-method",
-    "sigmoid": "sigmoid-method",
-    "softmax": "softmax-method",
-    "softplus": "softplus-method",
-    "softsign": "softsign-method",
-    "tanh": "tanh-method",
+    **{name: f"{name}-method" for name in _METHODS.split()},
 }
 """The ends of the anchors that are not the operator's name."""
 

@@ -2,8 +2,7 @@
 
 No builder of users draws them: rules put them in place of drawings. Each has a name of its own, a shape rule, and a
 decomposition into operators of the specification, which says what it computes, for numbers that are not finite too.
-:func:`fused_operator` declares one in a single call, anywhere; its operands are tensors, and its result is of the shape
-of the first.
+:func:`fused_operator` declares one in a single call, anywhere; its result is of the shape of its first operand.
 """
 
 from __future__ import annotations
@@ -14,11 +13,12 @@ from types import MappingProxyType
 from typing import Any, Final, Unpack
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.operators.builder_protocol import Builder
-from webnn_py.operators.declaration import Facts, Operator
+from webnn_py.operators.declaration import Facts, Operator, spec_name_of
 from webnn_py.operators.decomposing.common import number
+from webnn_py.operators.methods import Builder
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.registry import OPERATORS
+from webnn_py.operators.rules import same
 
 _DECLARED: Final[dict[str, Operator[..., Any]]] = {}
 DECOMPOSITIONS: Final[dict[Operator[..., Any], Callable[..., MLOperand]]] = {}
@@ -31,20 +31,6 @@ FUSED: Final[Mapping[str, Operator[..., Any]]] = MappingProxyType(_DECLARED)
 """Every fused operator by its Python name."""
 
 
-def _fused(
-    spec_name: str, decomposition: Callable[..., MLOperand], **facts: Unpack[Facts]
-) -> Callable[[Callable[..., MLOperandDescriptor]], Operator[..., Any]]:
-    def declare(function: Callable[..., MLOperandDescriptor]) -> Operator[..., Any]:
-        declared: Operator[..., Any] = Operator(function, spec_name, {}, **facts)
-        if declared.name in _DECLARED or declared.name in OPERATORS:
-            raise ValueError(f"an operator called {declared.name!r} is declared already; choose another name")
-        _DECLARED[declared.name] = declared
-        DECOMPOSITIONS[declared] = decomposition
-        return declared
-
-    return declare
-
-
 def fused_operator(
     name: str, drawing: Callable[..., MLOperand], *, onnx: str | None = None, **facts: Unpack[Facts]
 ) -> Operator[..., Any]:
@@ -52,7 +38,7 @@ def fused_operator(
 
     Args:
         name: the name, by which the builders of rules draw it.
-        drawing: a function of a builder and of operands, which draws what the operator computes.
+        drawing: a function of a builder, operands, and options by keyword, which draws what the operator computes.
         onnx: the operator of ONNX, up to opset 21, that computes the same of the same operands, also of special
             numbers. Without one, it is written as it is drawn, unless the device has a rule of its own.
         facts: facts about it.
@@ -60,29 +46,33 @@ def fused_operator(
     Raises:
         ValueError: an operator has this name already.
     """
-    _builder, *operands = signature(drawing).parameters
+    if name in _DECLARED or name in OPERATORS:
+        raise ValueError(f"an operator called {name!r} is declared already; choose another name")
+    _builder, *parameters = signature(drawing).parameters.values()
+    first = parameters[0].name
 
-    def infer(**given: MLOperand) -> MLOperandDescriptor:
-        first = given[operands[0]]
-        return MLOperandDescriptor(first.data_type, first.shape)
+    def infer(**given: Any) -> MLOperandDescriptor:
+        return same(given[first])
 
-    parameters = [Parameter(operand, Parameter.POSITIONAL_OR_KEYWORD) for operand in operands]
-    infer.__signature__ = Signature([*parameters, Parameter("label", Parameter.KEYWORD_ONLY, default="")])  # type: ignore[attr-defined]
-    infer.__annotations__ = dict.fromkeys(operands, MLOperand) | {"label": str, "return": MLOperandDescriptor}
+    label = Parameter("label", Parameter.KEYWORD_ONLY, default="", annotation=str)
+    infer.__signature__ = Signature([*parameters, label])  # type: ignore[attr-defined]
+    infer.__annotations__ = {
+        item.name: item.annotation if item.kind is Parameter.KEYWORD_ONLY else MLOperand
+        for item in (*parameters, label)
+    } | {"return": MLOperandDescriptor}
     infer.__name__, infer.__doc__ = name, drawing.__doc__
-    declared = _fused(name, drawing, **facts)(infer)
+    declared = _DECLARED[name] = Operator[..., Any](infer, spec_name_of(name), {}, **facts)
+    DECOMPOSITIONS[declared] = drawing
     if onnx is not None:
         ONNX_NAMES[declared] = onnx
     return declared
 
 
 def _drawn_rms_normalization(builder: Builder, input: MLOperand, scale: MLOperand, *, epsilon: float) -> MLOperand:
+    """Compute x · scale / √(mean(x²) + epsilon) along the last axis, whose size ``scale`` has."""
     mean = builder.reduce_mean(builder.mul(input, input), axes=[input.rank - 1], keep_dimensions=True)
     root = builder.sqrt(builder.add(mean, number(builder, epsilon, input)))
     return builder.mul(builder.mul(input, builder.div(number(builder, 1, input), root)), scale)
 
 
-@_fused("rmsNormalization", _drawn_rms_normalization)
-def rms_normalization(input: MLOperand, scale: MLOperand, *, epsilon: float, label: str = "") -> MLOperandDescriptor:
-    """Compute x · scale / √(mean(x²) + epsilon) along the last axis, whose size ``scale`` has."""
-    return MLOperandDescriptor(input.data_type, input.shape)
+rms_normalization = fused_operator("rms_normalization", _drawn_rms_normalization)

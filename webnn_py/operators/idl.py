@@ -11,6 +11,7 @@ The annotation of a parameter names its IDL type:
 ``MLNumber``                                    ``(bigint or unrestricted double)``
 ``bool``, ``str``, ``Literal[...]``             ``boolean``, ``USVString``, an enumeration
 ``MLOperandDataTypeLike``                       ``MLOperandDataType``, or numpy's dtype of that name
+``Any``                                         anything, as it is
 =============================================  ==================================
 
 ``... | None`` with the default None is a member that may be absent. Every refusal is a ``TypeError`` whose text
@@ -30,6 +31,7 @@ from webnn_py.descriptors import (
     operand_data_type,
     sequence_of,
     size_or_axis,
+    string,
     unsigned_longs,
 )
 from webnn_py.handle import forgotten_await
@@ -92,9 +94,7 @@ def usv_string(value: object) -> str:
     """``USVString``: lone surrogates become U+FFFD."""
     if type(value) is str and value.isascii():
         return value
-    if not isinstance(value, str):
-        raise TypeError(f"is {shown(value)}; it must be a string")
-    text = plain(value)
+    text = string(value)
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -149,6 +149,7 @@ _CONVERTERS: dict[object, Converter] = {
     bool: boolean,
     str: usv_string,
     MLOperandDataTypeLike: operand_data_type,
+    Any: lambda value: value,
 }
 
 

@@ -22,6 +22,8 @@ UINT8: Final[DataTypes] = ("uint8",)
 MAX_RANK: Final = 8
 """The highest rank that any operand may have: what ``N`` stands for in the tables."""
 
+EVERY_RANK: Final = (0, MAX_RANK)
+
 
 @attrs.frozen
 class RankRange:
@@ -66,7 +68,7 @@ def limit(
     data_types: DataTypes,
     *,
     required: DataTypes | None = None,
-    rank: int | tuple[int, int] = (0, MAX_RANK),
+    rank: int | tuple[int, int] = EVERY_RANK,
     type_of: str | None = None,
     rank_of: str | None = None,
     required_rank: tuple[int, int] | None = None,
@@ -86,11 +88,26 @@ def limit(
     return TensorLimits(data_types, data_types if required is None else required, ranks, floor, type_of, rank_of)
 
 
+def of_ranks(data_types: DataTypes, *, required: DataTypes | None = None, **ranks: int | tuple[int, int]) -> LimitsRow:
+    """Return the limits of an operator all of whose operands and outputs have the first one's data type.
+
+    Args:
+        data_types: allowed data types.
+        required: required data types; all allowed ones when absent.
+        ranks: the allowed rank of each, or the lowest and the highest.
+    """
+    first, *_ = ranks
+    type_of = {name: None if name == first else first for name in ranks}
+    return {
+        name: limit(data_types, required=required, rank=rank, type_of=type_of[name]) for name, rank in ranks.items()
+    }
+
+
 def input_and_output(
     data_types: DataTypes,
     *,
     required: DataTypes | None = None,
-    rank: int | tuple[int, int] = (0, MAX_RANK),
+    rank: int | tuple[int, int] = EVERY_RANK,
     keeps_rank: bool = False,
 ) -> LimitsRow:
     """Return the limits of an operator whose output has the data type of its only operand, and perhaps its rank."""

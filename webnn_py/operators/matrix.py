@@ -2,22 +2,12 @@
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.operators.declaration import operator
-from webnn_py.operators.limits import FLOATS, MAX_RANK, LimitsRow, limit
+from webnn_py.operators.limits import FLOATS, MAX_RANK, of_ranks
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import broadcast, check_broadcast_to, output, refuse
 
-GEMM: LimitsRow = {
-    "a": limit(FLOATS, rank=2),
-    "b": limit(FLOATS, rank=2, type_of="a"),
-    "c": limit(FLOATS, rank=(0, 2), type_of="a"),
-    "output": limit(FLOATS, rank=2, type_of="a"),
-}
-
-MATMUL: LimitsRow = {
-    "a": limit(FLOATS, rank=(2, MAX_RANK)),
-    "b": limit(FLOATS, rank=(2, MAX_RANK), type_of="a"),
-    "output": limit(FLOATS, rank=(2, MAX_RANK), type_of="a"),
-}
+GEMM = of_ranks(FLOATS, a=2, b=2, c=(0, 2), output=2)
+MATMUL = of_ranks(FLOATS, a=(2, MAX_RANK), b=(2, MAX_RANK), output=(2, MAX_RANK))
 
 
 @operator("gemm", GEMM, propagates_nan=True)

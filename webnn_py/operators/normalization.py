@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.operators.declaration import operator
-from webnn_py.operators.limits import FLOATS, MAX_RANK, LimitsRow, limit
+from webnn_py.operators.limits import FLOATS, MAX_RANK, LimitsRow, limit, of_ranks
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import check_axes, check_axis, check_shape, refuse, same
 from webnn_py.operators.windows import InputLayout, image_shape
@@ -18,12 +18,7 @@ BATCH: LimitsRow = {
     "output": limit(FLOATS, rank=(1, MAX_RANK), required_rank=(3, 5), type_of="input", rank_of="input"),
 }
 
-INSTANCE: LimitsRow = {
-    "input": limit(FLOATS, rank=4),
-    "scale": limit(FLOATS, rank=1, type_of="input"),
-    "bias": limit(FLOATS, rank=1, type_of="input"),
-    "output": limit(FLOATS, rank=4, type_of="input"),
-}
+INSTANCE = of_ranks(FLOATS, input=4, scale=1, bias=1, output=4)
 
 LAYER: LimitsRow = {
     "input": limit(FLOATS),
@@ -68,7 +63,8 @@ def batch_normalization(
     features = [input.shape[axis]]
     check_shape("mean", mean, features)
     check_shape("variance", variance, features)
-    _check_if_given({"scale": scale, "bias": bias}, features)
+    check_shape("scale", scale, features)
+    check_shape("bias", bias, features)
     return same(input)
 
 
@@ -97,7 +93,8 @@ def instance_normalization(
         The normalized elements, of the shape of ``input``.
     """
     _, channels, _, _ = image_shape(input.shape, layout)
-    _check_if_given({"scale": scale, "bias": bias}, [channels])
+    check_shape("scale", scale, [channels])
+    check_shape("bias", bias, [channels])
     return same(input)
 
 
@@ -143,9 +140,3 @@ def layer_normalization(
                     f"dimension {axis} of the input, {input.shape[axis]}",
                 )
     return same(input)
-
-
-def _check_if_given(operands: dict[str, MLOperand | None], shape: list[int]) -> None:
-    for name, operand in operands.items():
-        if operand is not None:
-            check_shape(name, operand, shape)

@@ -10,9 +10,10 @@ from webnn_py.operators.limits import ANY, FLOATS, LimitsRow, input_and_output
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import check_length, output, refuse
 from webnn_py.operators.windows import (
+    PER_AXIS,
+    PER_SIDE,
     InputLayout,
     Slide,
-    check_padding,
     check_steps,
     image_shape,
     laid_out,
@@ -59,10 +60,9 @@ def _pooling(
     """
     batch, channels, *sizes = image_shape(input.shape, layout)
     check_steps("window_dimensions", window_dimensions)
-    check_padding(padding)
+    check_length("padding", padding, PER_SIDE)
     check_steps("strides", strides)
-    if output_sizes is not None:
-        check_length("output_sizes", output_sizes, 2)
+    check_length("output_sizes", output_sizes, PER_AXIS)
     check_steps("dilations", dilations)
     height, width = pooled_sizes(
         slides(sizes, window_dimensions or sizes, padding, strides, dilations), output_shape_rounding, output_sizes

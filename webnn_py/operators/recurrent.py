@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from webnn_py.descriptors import MAX_DIMENSION, MLOperandDescriptor
 from webnn_py.operators.declaration import operator
-from webnn_py.operators.limits import FLOATS, LimitsRow, limit
+from webnn_py.operators.limits import FLOATS, of_ranks
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import check_length, check_shape, output, refuse
 
@@ -29,14 +29,8 @@ PEEPHOLE_GATES: Final = "iof"
 """The gates that have peepholes, in the order of the peephole weight whatever the layout."""
 
 
-def _ranks(**ranks: int) -> LimitsRow:
-    """Return the limits of an operator, given the rank of each operand and output, all of the input's data type."""
-    return {
-        name: limit(FLOATS, rank=rank, type_of=None if name == "input" else "input") for name, rank in ranks.items()
-    }
-
-
-GRU = _ranks(
+GRU = of_ranks(
+    FLOATS,
     input=3,
     weight=3,
     recurrent_weight=3,
@@ -46,8 +40,9 @@ GRU = _ranks(
     output0=3,
     output1=4,
 )
-GRU_CELL = _ranks(input=2, weight=2, recurrent_weight=2, hidden_state=2, bias=1, recurrent_bias=1, output=2)
-LSTM = _ranks(
+GRU_CELL = of_ranks(FLOATS, input=2, weight=2, recurrent_weight=2, hidden_state=2, bias=1, recurrent_bias=1, output=2)
+LSTM = of_ranks(
+    FLOATS,
     input=3,
     weight=3,
     recurrent_weight=3,
@@ -60,7 +55,8 @@ LSTM = _ranks(
     output1=3,
     output2=4,
 )
-LSTM_CELL = _ranks(
+LSTM_CELL = of_ranks(
+    FLOATS,
     input=2,
     weight=2,
     recurrent_weight=2,
@@ -128,10 +124,10 @@ def gru(
     check_shape("recurrent_weight", recurrent_weight, [directions, gates, hidden_size])
     _check_both_biases(gates)
     state = [directions, batch, hidden_size]
-    _check_if_given("bias", bias, [directions, gates])
-    _check_if_given("recurrent_bias", recurrent_bias, [directions, gates])
-    _check_if_given("initial_hidden_state", initial_hidden_state, state)
-    _check_activations(activations, 2)
+    check_shape("bias", bias, [directions, gates])
+    check_shape("recurrent_bias", recurrent_bias, [directions, gates])
+    check_shape("initial_hidden_state", initial_hidden_state, state)
+    check_length("activations", activations, 2)
     outputs = [output(input.data_type, state)]
     return [*outputs, output(input.data_type, [steps, *state])] if return_sequence else outputs
 
@@ -180,9 +176,9 @@ def gru_cell(
     check_shape("recurrent_weight", recurrent_weight, [gates, hidden_size])
     check_shape("hidden_state", hidden_state, [batch, hidden_size])
     _check_both_biases(gates)
-    _check_if_given("bias", bias, [gates])
-    _check_if_given("recurrent_bias", recurrent_bias, [gates])
-    _check_activations(activations, 2)
+    check_shape("bias", bias, [gates])
+    check_shape("recurrent_bias", recurrent_bias, [gates])
+    check_length("activations", activations, 2)
     return output(input.data_type, [batch, hidden_size])
 
 
@@ -239,12 +235,12 @@ def lstm(
     check_shape("recurrent_weight", recurrent_weight, [directions, gates, hidden_size])
     _check_both_biases(gates)
     state = [directions, batch, hidden_size]
-    _check_if_given("bias", bias, [directions, gates])
-    _check_if_given("recurrent_bias", recurrent_bias, [directions, gates])
-    _check_if_given("peephole_weight", peephole_weight, [directions, 3 * hidden_size])
-    _check_if_given("initial_hidden_state", initial_hidden_state, state)
-    _check_if_given("initial_cell_state", initial_cell_state, state)
-    _check_activations(activations, 3)
+    check_shape("bias", bias, [directions, gates])
+    check_shape("recurrent_bias", recurrent_bias, [directions, gates])
+    check_shape("peephole_weight", peephole_weight, [directions, 3 * hidden_size])
+    check_shape("initial_hidden_state", initial_hidden_state, state)
+    check_shape("initial_cell_state", initial_cell_state, state)
+    check_length("activations", activations, 3)
     outputs = [output(input.data_type, state), output(input.data_type, state)]
     return [*outputs, output(input.data_type, [steps, *state])] if return_sequence else outputs
 
@@ -298,10 +294,10 @@ def lstm_cell(
     check_shape("hidden_state", hidden_state, [batch, hidden_size])
     check_shape("cell_state", cell_state, [batch, hidden_size])
     _check_both_biases(gates)
-    _check_if_given("bias", bias, [gates])
-    _check_if_given("recurrent_bias", recurrent_bias, [gates])
-    _check_if_given("peephole_weight", peephole_weight, [3 * hidden_size])
-    _check_activations(activations, 3)
+    check_shape("bias", bias, [gates])
+    check_shape("recurrent_bias", recurrent_bias, [gates])
+    check_shape("peephole_weight", peephole_weight, [3 * hidden_size])
+    check_length("activations", activations, 3)
     return [output(input.data_type, [batch, hidden_size]) for _ in range(2)]
 
 
@@ -319,13 +315,3 @@ def _check_both_biases(gates: int) -> None:
     """Platforms may lay bias and recurrent bias one behind the other: that, too, must be a valid dimension."""
     if not 1 <= 2 * gates <= MAX_DIMENSION:
         refuse("the size of both biases together", 2 * gates, f"from 1 to {MAX_DIMENSION}")
-
-
-def _check_if_given(name: str, operand: MLOperand | None, shape: Sequence[int]) -> None:
-    if operand is not None:
-        check_shape(name, operand, shape)
-
-
-def _check_activations(activations: Sequence[str] | None, count: int) -> None:
-    if activations is not None:
-        check_length("activations", activations, count)

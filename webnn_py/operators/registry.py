@@ -36,3 +36,5 @@ import_categories("webnn_py.operators")
 
 OPERATORS: Mapping[str, Operator[..., Any]] = MappingProxyType(DECLARED)
 """Every operator by its Python name."""
+
+BY_SPEC_NAME: Mapping[str, Operator[..., Any]] = {operator.spec_name: operator for operator in OPERATORS.values()}

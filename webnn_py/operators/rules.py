@@ -44,15 +44,15 @@ def check_axes(axes: Sequence[int], operand: MLOperand, name: str = "axes") -> N
         refuse(name, tuple(axes), "without duplicates")
 
 
-def check_shape(name: str, operand: MLOperand, expected: Sequence[int]) -> None:
-    """Refuse an operand that has not exactly the expected shape."""
-    if operand.shape != tuple(expected):
+def check_shape(name: str, operand: MLOperand | None, expected: Sequence[int]) -> None:
+    """Refuse an operand that is there and has not exactly the expected shape."""
+    if operand is not None and operand.shape != tuple(expected):
         refuse(f"the shape of {name}", operand.shape, listed(expected))
 
 
-def check_length(name: str, values: Sequence[object], length: int) -> None:
-    """Refuse a sequence that has not exactly ``length`` items."""
-    if len(values) != length:
+def check_length(name: str, values: Sequence[object] | None, length: int) -> None:
+    """Refuse a sequence that is there and has not exactly ``length`` items."""
+    if values is not None and len(values) != length:
         refuse(f"the length of {name} {listed(values)}", len(values), str(length))
 
 
@@ -101,12 +101,6 @@ def reduced_shape(operand: MLOperand, axes: Sequence[int] | None, *, keep_dimens
     if keep_dimensions:
         return tuple(1 if axis in axes else size for axis, size in enumerate(operand.shape))
     return tuple(size for axis, size in enumerate(operand.shape) if axis not in axes)
-
-
-def conv_output_size(size: int, window: int, begin: int, end: int, stride: int, dilation: int) -> float:
-    """Return the spec's "calculate conv output size", not yet rounded."""
-    effective = (window - 1) * dilation + 1
-    return (size - effective + begin + end) / stride + 1
 
 
 def floor_or_refuse(name: str, size: float) -> int:

@@ -7,7 +7,8 @@ A network becomes its cell, step after step; all its steps share one matrix prod
 
 from collections.abc import Callable, Sequence
 
-from webnn_py.operators.builder_protocol import Builder
+from webnn_py.operators.decomposing.common import filled, one_of, stacked
+from webnn_py.operators.methods import Builder
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.recurrent import (
     GRU_ACTIVATIONS,
@@ -42,7 +43,8 @@ def gru(
     activations: Sequence[MLRecurrentNetworkActivation] | None = None,
 ) -> list[MLOperand]:
     def step_of(index: int) -> Step:
-        own_weight, own_bias = _part(builder, recurrent_weight, index), _part_if_given(builder, recurrent_bias, index)
+        own_weight = one_of(builder, recurrent_weight, 0, index)
+        own_bias = _part_if_given(builder, recurrent_bias, index)
         return _gru_step(builder, own_weight, own_bias, layout, activations, reset_after=reset_after)
 
     initial = [_state(builder, initial_hidden_state, input, hidden_size, direction)]
@@ -87,7 +89,8 @@ def lstm(
     activations: Sequence[MLRecurrentNetworkActivation] | None = None,
 ) -> list[MLOperand]:
     def step_of(index: int) -> Step:
-        own_weight, peepholes = _part(builder, recurrent_weight, index), _part_if_given(builder, peephole_weight, index)
+        own_weight = one_of(builder, recurrent_weight, 0, index)
+        peepholes = _part_if_given(builder, peephole_weight, index)
         return _lstm_step(builder, own_weight, peepholes, layout, activations)
 
     states = (initial_hidden_state, initial_cell_state)
@@ -127,7 +130,7 @@ def _gru_step(
     reset_after: bool,
 ) -> Step:
     """One step with the recurrent weight and bias of one direction."""
-    activate_both, activate_new = (_activation(builder, name) for name in activations or GRU_ACTIVATIONS)
+    activate_both, activate_new = (getattr(builder, name) for name in activations or GRU_ACTIVATIONS)
     size = weight.shape[1]
     parts = [2 * size, size]  # the new gate comes last in either layout
     if not reset_after:
@@ -135,7 +138,7 @@ def _gru_step(
         bias_both, bias_new = (None, None) if bias is None else builder.split(bias, parts)
     one = builder.constant(1, data_type=weight.data_type)
 
-    def gates_of(hidden: MLOperand, both: MLOperand, share: MLOperand) -> dict[str, MLOperand]:
+    def gates_of(share: MLOperand, both: MLOperand) -> dict[str, MLOperand]:
         gates = builder.split(activate_both(builder.add(share, both)), 2, axis=1)
         return dict(zip(layout, gates, strict=False))
 
@@ -145,11 +148,11 @@ def _gru_step(
         if reset_after:
             product = builder.gemm(hidden, weight, c=bias, b_transpose=True)
             both, new = builder.split(product, parts, axis=1)
-            gates = gates_of(hidden, both, share_both)
+            gates = gates_of(share_both, both)
             new = builder.mul(gates["r"], new)
         else:
             both = builder.gemm(hidden, weight_both, c=bias_both, b_transpose=True)
-            gates = gates_of(hidden, both, share_both)
+            gates = gates_of(share_both, both)
             new = builder.gemm(builder.mul(gates["r"], hidden), weight_new, c=bias_new, b_transpose=True)
         new = activate_new(builder.add(share_new, new))
         kept, renewed = builder.mul(gates["z"], hidden), builder.mul(new, builder.sub(one, gates["z"]))
@@ -166,7 +169,7 @@ def _lstm_step(
     activations: Sequence[MLRecurrentNetworkActivation] | None,
 ) -> Step:
     """One step with the recurrent and the peephole weight of one direction."""
-    activate, activate_cell, activate_state = (_activation(builder, name) for name in activations or LSTM_ACTIVATIONS)
+    activate, activate_cell, activate_state = (getattr(builder, name) for name in activations or LSTM_ACTIVATIONS)
     peepholes: dict[str, MLOperand] = {}
     if peephole_weight is not None:
         peepholes = dict(zip(PEEPHOLE_GATES, builder.split(peephole_weight, 3), strict=True))
@@ -199,37 +202,21 @@ def _unrolled(
     last: list[list[MLOperand]] = []
     sequences: list[MLOperand] = []
     for index in range(direction_count(direction)):
-        own_weight, own_bias = _part(builder, weight, index), _part_if_given(builder, bias, index)
+        own_weight, own_bias = one_of(builder, weight, 0, index), _part_if_given(builder, bias, index)
         shares = builder.split(builder.gemm(inputs, own_weight, c=own_bias, b_transpose=True), steps)
-        step, states = step_of(index), [_part(builder, state, index) for state in initial]
+        step, states = step_of(index), [one_of(builder, state, 0, index) for state in initial]
         hidden: dict[int, MLOperand] = {}
         for time in range(steps)[:: -1 if direction == "backward" or index == 1 else 1]:
             states = step(shares[time], states)
             hidden[time] = states[0]
         last.append(states)
-        sequences.append(_stacked(builder, [hidden[time] for time in range(steps)], 0))
-    by_state = [_stacked(builder, states, 0) for states in zip(*last, strict=True)]
-    return by_state, _stacked(builder, sequences, 1)
-
-
-def _stacked(builder: Builder, parts: Sequence[MLOperand], axis: int) -> MLOperand:
-    """Return the parts one behind the other along a new axis."""
-    shape = list(parts[0].shape)
-    shape.insert(axis, 1)
-    raised = [builder.reshape(part, shape) for part in parts]
-    return raised[0] if len(raised) == 1 else builder.concat(raised, axis)
-
-
-def _part(builder: Builder, operand: MLOperand, index: int) -> MLOperand:
-    """Return the operand at an index of its first dimension, the directions."""
-    shape = operand.shape[1:]
-    if operand.shape[0] > 1:
-        operand = builder.slice(operand, [index] + [0] * len(shape), [1, *shape])
-    return builder.reshape(operand, shape)
+        sequences.append(stacked(builder, [hidden[time] for time in range(steps)], 0))
+    by_state = [stacked(builder, states, 0) for states in zip(*last, strict=True)]
+    return by_state, stacked(builder, sequences, 1)
 
 
 def _part_if_given(builder: Builder, operand: MLOperand | None, index: int) -> MLOperand | None:
-    return None if operand is None else _part(builder, operand, index)
+    return None if operand is None else one_of(builder, operand, 0, index)
 
 
 def _state(
@@ -242,15 +229,10 @@ def _state(
     """Return an initial state, which is zeros when not given."""
     if given is not None:
         return given
-    zero = builder.constant(0, data_type=input.data_type)
-    return builder.expand(zero, [direction_count(direction), input.shape[1], hidden_size])
+    return filled(builder, 0, input.data_type, [direction_count(direction), input.shape[1], hidden_size])
 
 
 def _sum(builder: Builder, bias: MLOperand | None, recurrent_bias: MLOperand | None) -> MLOperand | None:
     if bias is None or recurrent_bias is None:
         return recurrent_bias if bias is None else bias
     return builder.add(bias, recurrent_bias)
-
-
-def _activation(builder: Builder, name: MLRecurrentNetworkActivation) -> Callable[[MLOperand], MLOperand]:
-    return {"relu": builder.relu, "sigmoid": builder.sigmoid, "tanh": builder.tanh}[name]

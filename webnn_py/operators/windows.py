@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 import attrs
 
-from webnn_py.operators.rules import check_length, check_positive, conv_output_size
+from webnn_py.operators.rules import check_length, check_positive
 
 InputLayout = Literal["nchw", "nhwc"]
 """The order of an image's axes: batch, channels, height, width; or channels last."""
@@ -44,13 +44,17 @@ class Slide:
 
     @property
     def output_size(self) -> float:
-        """The number of windows, not yet rounded."""
-        return conv_output_size(self.size, self.window, self.begin, self.end, self.stride, self.dilation)
+        """The number of windows, not yet rounded: the spec's "calculate conv output size"."""
+        return (self.size - self.reach + self.begin + self.end) / self.stride + 1
 
     @property
     def transposed_size(self) -> int:
         """The length of the axis when every element spreads over a window."""
         return (self.size - 1) * self.stride + self.reach - self.begin - self.end
+
+    def needed_end(self, count: int) -> int:
+        """Return the padding after the axis that so many windows need, at least what is there."""
+        return max(self.end, (count - 1) * self.stride + self.reach - self.begin - self.size)
 
     def part(self, number: int) -> range:
         """Return the indices along the axis that a window covers, in order; none where it is in the padding."""
@@ -84,22 +88,13 @@ def image_axes(layout: InputLayout) -> tuple[int, int, int, int]:
 
 def image_shape(shape: Sequence[int], layout: InputLayout) -> tuple[int, int, int, int]:
     """Return the batch, channels, height and width of a 4-D shape."""
-    if layout == "nchw":
-        batch, channels, height, width = shape
-    else:
-        batch, height, width, channels = shape
+    batch, channels, height, width = (shape[axis] for axis in image_axes(layout))
     return batch, channels, height, width
 
 
 def laid_out(batch: int, channels: int, height: int, width: int, layout: InputLayout) -> tuple[int, int, int, int]:
     """Return the 4-D shape of images in a layout."""
     return (batch, channels, height, width) if layout == "nchw" else (batch, height, width, channels)
-
-
-def check_padding(padding: Sequence[int] | None) -> None:
-    """Refuse padding that is not the beginnings and endings of height and width."""
-    if padding is not None:
-        check_length("padding", padding, PER_SIDE)
 
 
 def check_steps(name: str, values: Sequence[int] | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,14 @@ import numpy as np
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
 from webnn_py.graph import Constant, Node, Value
 from webnn_py.operators.casting import cast_number
+from webnn_py.operators.declaration import Operator, of_operands
 from webnn_py.operators.fused import FUSED
+from webnn_py.operators.idl import MLNumber
+from webnn_py.operators.methods import Builder
 from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.registry import OPERATORS
 
 
-class RewriteBuilder:
+class RewriteBuilder(Builder):
     """A builder below the script's layer, whose operands stand for values of the graph.
 
     It has the methods of ``MLGraphBuilder`` that draw operators, and those of ``operators.fused``.
@@ -41,7 +43,7 @@ class RewriteBuilder:
         return self._values[operand]
 
     def constant(
-        self, value: float | bytes, *, data_type: MLOperandDataType, shape: Sequence[int] | None = None
+        self, value: MLNumber | bytes, /, *, data_type: MLOperandDataType, shape: Sequence[int] | None = None
     ) -> MLOperand:
         """Return a scalar constant, or a constant of a shape from its bytes."""
         if isinstance(value, bytes):
@@ -54,20 +56,15 @@ class RewriteBuilder:
         """Return the values of a node's outputs."""
         return node.results
 
+    def _append(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: Mapping[str, object]) -> Any:
+        arguments = operator.bind(args, kwargs)
+        outputs = tuple(operator.infer(arguments))
+        values = of_operands(arguments.operands, self.value)
+        node = Node(operator, values, arguments.options(), outputs, arguments.label or self._label, self._drawn)
+        operands = [self.operand(value) for value in self.draw(node)]
+        return operands if operator.returns_sequence else operands[0]
+
     def __getattr__(self, name: str) -> Any:
-        operator = OPERATORS.get(name) or FUSED.get(name)
-        if operator is None:
+        if name not in FUSED:
             raise AttributeError(name)
-
-        def build(*args: object, **kwargs: object) -> MLOperand | list[MLOperand]:
-            arguments = operator.bind(args, kwargs)
-            outputs = tuple(operator.infer(arguments))
-            values: dict[str, Value | tuple[Value, ...]] = {
-                parameter: tuple(map(self.value, operand)) if isinstance(operand, tuple) else self.value(operand)
-                for parameter, operand in arguments.operands.items()
-            }
-            node = Node(operator, values, arguments.options(), outputs, arguments.label or self._label, self._drawn)
-            operands = [self.operand(value) for value in self.draw(node)]
-            return operands if operator.returns_sequence else operands[0]
-
-        return build
+        return lambda *args, **kwargs: self._append(FUSED[name], args, kwargs)

@@ -7,6 +7,7 @@ from typing import Any
 
 from webnn_py.graph import Constant, Graph, Node, Value
 from webnn_py.operators.composites import COMPOSITES
+from webnn_py.operators.operand import MLOperand
 from webnn_py.rewriting.builder import RewriteBuilder
 from webnn_py.rewriting.walk import rewrite
 
@@ -23,15 +24,18 @@ def drawn_out(node: Node, current: Node) -> Mapping[Value, Value]:
     composite = COMPOSITES[node.operator.name]
     builder = RewriteBuilder(current.label, current.drawn)
     operands = {
-        name: _elements(value) if name in composite.tables else builder.operand(value)
+        name: _elements(value) if name in composite.tables else _operand(builder, value)
         for name, value in current.operands.items()
-        if isinstance(value, Value)
     }
     drawn: Any = composite.decomposition(builder, **{**current.options, **operands})
     return dict(zip(node.results, map(builder.value, drawn), strict=True))
 
 
-def _elements(value: Value) -> object:
+def _operand(builder: RewriteBuilder, value: Value | tuple[Value, ...]) -> MLOperand | list[MLOperand]:
+    return [*map(builder.operand, value)] if isinstance(value, tuple) else builder.operand(value)
+
+
+def _elements(value: object) -> object:
     """Return the array of a constant that an importer drew."""
     assert isinstance(value, Constant)  # noqa: S101 - composites say which are
     return value.data

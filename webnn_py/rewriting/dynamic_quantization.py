@@ -41,44 +41,34 @@ class DynamicQuantization:
         return tuple(sorted({place for node in self.nodes for place in node.drawn}))
 
 
-@attrs.frozen
-class _Pattern:
-    """The values that compute scale and zero point, the same for all inputs of float32."""
-
-    input: Input
-    scale: Value
-    zero_point: Value
-
-
 @cache
-def _pattern() -> _Pattern:
+def _pattern() -> tuple[Input, Value, Value]:
+    """Return an input of float32, and the values that compute scale and zero point of any such input."""
     builder, x = RewriteBuilder(), Input(MLOperandDescriptor("float32", (1,)), "x")
     scale, zero_point = scale_and_zero_point(builder, builder.operand(x))
-    return _Pattern(x, builder.value(scale), builder.value(zero_point))
+    return x, builder.value(scale), builder.value(zero_point)
 
 
 def recognized(node: Node) -> DynamicQuantization | None:
     """Return the dynamic quantization whose last node this is; None where it is no such node."""
     if node.operator is not conversion.quantize_linear:
         return None
-    x = node.operands["input"]
-    assert isinstance(x, Value)  # noqa: S101 - for type checkers
+    x = node.value("input")
     around = [node]
-    scale, zero_point = (_number(node.operands[name], around) for name in ("scale", "zero_point"))
+    scale, zero_point = (_number(node.value(name), around) for name in ("scale", "zero_point"))
     is_one = isinstance(scale, Output) and isinstance(zero_point, Output) and not scale.descriptor.shape
     if not is_one or x.descriptor.data_type != "float32" or not x.descriptor.rank:
         return None
-    pattern = _pattern()
-    same: dict[Value, Value] = {pattern.input: x}
-    if not (_is_drawn_as(zero_point, pattern.zero_point, same) and _is_drawn_as(scale, pattern.scale, same)):
+    input_drawn, scale_drawn, zero_point_drawn = _pattern()
+    same: dict[Value, Value] = {input_drawn: x}
+    if not (_is_drawn_as(zero_point, zero_point_drawn, same) and _is_drawn_as(scale, scale_drawn, same)):
         return None
     steps_of = (value.node for value in same.values() if isinstance(value, Output) and value is not x)
     return DynamicQuantization(x, node, scale, zero_point, tuple(dict.fromkeys([*steps_of, *around])))
 
 
-def _number(value: object, around: list[Node]) -> Value:
+def _number(value: Value, around: list[Node]) -> Value:
     """Return a value without its reshapes, which are added to ``around``."""
-    assert isinstance(value, Value)  # noqa: S101 - for type checkers
     while isinstance(value, Output) and value.node.operator is movement.reshape:
         around.append(value.node)
         value = next(iter(value.node.inputs))

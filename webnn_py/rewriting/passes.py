@@ -37,9 +37,6 @@ ReadConstant = Callable[[Constant], NDArray[Any]]
 PRINTED: Final = "WEBNN_PY_PASSES"
 """The environment variable that, set to 1, prints every pass of every build to the standard error stream."""
 
-MOST_ROUNDS: Final = 16
-"""The most times that repeated rules are applied, if they do not stop matching before."""
-
 
 def _host_array(constant: Constant) -> NDArray[Any]:
     assert isinstance(constant.data, np.ndarray)  # noqa: S101 - backends with other constants pass their own reader
@@ -75,7 +72,7 @@ class Pass:
         name: the name.
         after: the names of the passes that must come before it.
         targets: the targets that it is for; None for all.
-        needs: operators that a graph must have, all of them, for the pass to have work.
+        needs: operators of which a graph must have one for the pass to have work; none for any graph.
         is_required: whether the device cannot run the graph without it. Only other passes may be left out.
     """
 
@@ -87,7 +84,7 @@ class Pass:
 
     def has_work(self, operators: set[Operator[..., Any]]) -> bool:
         """Return whether the pass may have work in a graph of these operators."""
-        return self.needs <= operators
+        return not self.needs or not self.needs.isdisjoint(operators)
 
 
 @attrs.frozen(kw_only=True)
@@ -129,16 +126,14 @@ class RulePass(Pass):
 
     Attributes:
         rules: the rules, in the order in which they are tried.
-        is_repeated: whether they are applied until none matches.
     """
 
     rules: tuple[RewriteRule, ...]
-    is_repeated: bool = False
 
     def has_work(self, operators: set[Operator[..., Any]]) -> bool:
         """Return whether all operators of one of the drawings are in the graph."""
         patterns = (pattern for rule in self.rules for pattern in rule.patterns)
-        return self.needs <= operators and any(pattern.operators <= operators for pattern in patterns)
+        return super().has_work(operators) and any(pattern.operators <= operators for pattern in patterns)
 
 
 @contextmanager
@@ -226,9 +221,7 @@ def _kind(one: Pass) -> object:
     """Return the same key for passes that share a walk."""
     if isinstance(one, GroupingPass):
         return one.run
-    if isinstance(one, RulePass) and not one.is_repeated:
-        return RulePass
-    return NodePass if isinstance(one, NodePass) else one
+    return next((kind for kind in (RulePass, NodePass) if isinstance(one, kind)), one)
 
 
 def _run(group: Sequence[Pass], graph: Any, context: PassContext, reports: list[PassReport]) -> Any:
@@ -241,14 +234,8 @@ def _run(group: Sequence[Pass], graph: Any, context: PassContext, reports: list[
     elif isinstance(first, NodePass):
         graph = _by_nodes([one for one in group if isinstance(one, NodePass)], graph, context, applied)
     else:
-        rules = [rule for one in group if isinstance(one, RulePass) for rule in one.rules]
-        for _ in range(MOST_ROUNDS if isinstance(first, RulePass) and first.is_repeated else 1):
-            walk = RuleWalk(graph, rules)
-            graph = walk.run()
-            applied += walk.applied
-            refused += walk.refused
-            if not walk.applied:
-                break
+        walk = RuleWalk(graph, [rule for one in group if isinstance(one, RulePass) for rule in one.rules])
+        graph, applied, refused = walk.run(), walk.applied, walk.refused
     names, counts = tuple([one.name for one in group]), (len(before.nodes), len(graph.nodes))
     unit = first.counts if isinstance(first, GroupingPass) else "nodes"
     seconds, is_changed = perf_counter() - started, graph is not before
@@ -257,10 +244,14 @@ def _run(group: Sequence[Pass], graph: Any, context: PassContext, reports: list[
 
 
 def _by_nodes(group: Sequence[NodePass], graph: Graph, context: PassContext, applied: list[AppliedRule]) -> Graph:
+    operators = {node.operator for node in graph.nodes}
     made = [(one.name, one.make(graph, context)) for one in group]
-    rules = [NodeRule(_noted(name, rule.replace, applied), rule.is_for) for name, rule in made if rule is not None]
-    replace = first_of(*rules)
-    return graph if replace is None else rewrite(graph, replace)
+    rules = [
+        NodeRule(_noted(name, rule.replace, applied), rule.is_for)
+        for name, rule in made
+        if rule is not None and any(map(rule.is_for, operators))
+    ]
+    return rewrite(graph, first_of(rules)) if rules else graph
 
 
 def _noted(name: str, replace: Replace, applied: list[AppliedRule]) -> Replace:

@@ -264,8 +264,7 @@ def _gemm(ranges: ValueRanges, node: Node) -> Range:
 
 def _conv2d(ranges: ValueRanges, node: Node) -> Range:
     """Return the range of the largest sum of one window and filter, if all its products have the same sign."""
-    filters, bias = node.operands["filter"], node.operands.get("bias")
-    assert isinstance(filters, Value)  # noqa: S101 - for type checkers
+    filters, bias = node.value("filter"), node.operands.get("bias")
     images = ranges.magnitude(node.operands["input"])
     if images == math.inf:
         return _symmetric(math.inf)

@@ -41,9 +41,7 @@ def origin_of(value: object) -> Value:
     """Return the value that a chain of reshapes starts from; the value itself where it is no reshape."""
     assert isinstance(value, Value)  # noqa: S101 - for type checkers
     while isinstance(value, Output) and is_reshape(value.node):
-        before = value.node.operands["input"]
-        assert isinstance(before, Value)  # noqa: S101 - for type checkers
-        value = before
+        value = value.node.value("input")
     return value
 
 

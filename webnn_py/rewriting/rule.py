@@ -82,14 +82,6 @@ def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(inspect.signature(function).parameters)
 
 
-@attrs.frozen
-class Found:
-    """A match that is replaced."""
-
-    rule: RewriteRule
-    match: Match
-
-
 class RuleWalk:
     """One application of rules to a graph: all matches in the graph as it is; the first rule that matches a node wins.
 
@@ -106,7 +98,7 @@ class RuleWalk:
         self.applied: list[AppliedRule] = []
         self.refused: list[RefusedRule] = []
         self._graph = graph
-        self._found: dict[Node, Found] = {}
+        self._found: dict[Node, tuple[RewriteRule, Match]] = {}
         there = {node.operator for node in graph.nodes}
         by_root: dict[Operator[..., Any], list[tuple[RewriteRule, Pattern]]] = {}
         for rule in rules:
@@ -125,7 +117,7 @@ class RuleWalk:
                 reason = "another rule replaces a part of it" if not taken.isdisjoint(nodes) else None
                 reason = reason or rule.refusal(node, match, self._graph)
                 if reason is None:
-                    self._found[node] = Found(rule, match)
+                    self._found[node] = rule, match
                     taken.update(nodes)
                     break
                 refusals.setdefault(rule.name, reason)
@@ -145,15 +137,15 @@ class RuleWalk:
         replaced: dict[Value, Value] = {}
 
         def replace(node: Node, _current: Node) -> Mapping[Value, Value] | None:
-            found = self._found.get(node)
-            if found is None:
+            if node not in self._found:
                 return None
-            made = found.rule.replace(node, found.match, replaced)
+            rule, match = self._found[node]
+            made = rule.replace(node, match, replaced)
             if made.descriptor != node.outputs[0]:
                 reason = f"the replacement has {made.descriptor}, not {node.outputs[0]}"
-                self.refused.append(RefusedRule(found.rule.name, place_of(node), reason))
+                self.refused.append(RefusedRule(rule.name, place_of(node), reason))
                 return None
-            self.applied.append(AppliedRule(found.rule.name, place_of(node)))
+            self.applied.append(AppliedRule(rule.name, place_of(node)))
             return {node.results[0]: made}
 
         return rewrite(self._graph, replace, replaced)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -33,21 +33,20 @@ def of_operators(replace: Replace, *operators: Operator[..., Any]) -> NodeRule:
     return NodeRule(replace, operators.__contains__)
 
 
-def first_of(*rules: NodeRule | None) -> Replace | None:
-    """Return a function that tries rules in order until one replaces the node; None where all are None."""
-    there = [rule for rule in rules if rule is not None]
+def first_of(rules: Sequence[NodeRule]) -> Replace:
+    """Return a function that tries rules in order until one replaces the node."""
     by_operator: dict[Operator[..., Any], list[Replace]] = {}
 
     def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
         chosen = by_operator.get(node.operator)
         if chosen is None:
-            chosen = by_operator[node.operator] = [rule.replace for rule in there if rule.is_for(node.operator)]
+            chosen = by_operator[node.operator] = [rule.replace for rule in rules if rule.is_for(node.operator)]
         for replace_it in chosen:
             if (built := replace_it(node, current)) is not None:
                 return built
         return None
 
-    return replace if there else None
+    return replace
 
 
 def rewrite(graph: Graph, replace: Replace, replaced: dict[Value, Value] | None = None) -> Graph:

@@ -1,7 +1,5 @@
 """Feeds and fetches: what a run reads and writes, checked before anything is enqueued."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, final
 

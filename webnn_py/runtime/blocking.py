@@ -11,25 +11,35 @@ from __future__ import annotations
 import os
 import warnings
 import weakref
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial, wraps
-from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, Unpack, final, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Final,
+    Generic,
+    Never,
+    ParamSpec,
+    Self,
+    TypeVar,
+    Unpack,
+    final,
+    overload,
+)
 
 import numpy as np
 
 from webnn_py import runtime
 from webnn_py.descriptors import MLOperandDataType, MLOperandDataTypeLike
 from webnn_py.device.backend import HostArray
-from webnn_py.device.finite_check import NonFinite
 from webnn_py.errors import InvalidStateError
 from webnn_py.runtime.array_protocols import ArrayProtocols
-from webnn_py.runtime.blocking_trace import traced
 from webnn_py.runtime.environment import EnvironmentOptions
 from webnn_py.runtime.loop_thread import LoopThread
 from webnn_py.runtime.records import EnvironmentDevice, EnvironmentStatistics, TensorDescriptor, TensorLocation
 from webnn_py.saved_graphs.record import MOST_BYTES
-from webnn_py.script.profile import GraphProfile
 from webnn_py.tracing.trace import MOST_EVENTS, Trace
 
 __all__ = ["Environment", "InferenceSession", "Tensor"]
@@ -50,6 +60,23 @@ class _OnLoop(Generic[S]):
         return repr(self._async)
 
 
+class _Same(property, Generic[T]):
+    """A property of the asynchronous form, with its docstring."""
+
+    def __init__(self, its: Any) -> None:
+        @wraps(its.fget)
+        def get(facade: _OnLoop[Any]) -> Any:
+            return its.fget(facade._async)
+
+        super().__init__(get)
+
+    if TYPE_CHECKING:
+
+        def __get__(self, facade: object, owner: type | None = None) -> T: ...  # type: ignore[override]  # no Any
+
+        def __set__(self, facade: object, value: Never) -> None: ...
+
+
 def _blocking(
     method: Callable[Concatenate[S, P], Awaitable[T]], made_of: Callable[[Any, T], R]
 ) -> Callable[Concatenate[_OnLoop[S], P], R]:
@@ -57,8 +84,10 @@ def _blocking(
 
     @wraps(method)
     def call(self: _OnLoop[S], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        given, named = _given(args), _given(kwargs)
+
         async def answer() -> R:
-            return made_of(self, await method(self._async, *args, **kwargs))
+            return made_of(self, await method(self._async, *given, **named))
 
         return self._loop.run(answer)
 
@@ -118,40 +147,13 @@ class BlockingTensor(ArrayProtocols):
         """Return a tensor of a user's own ``wgpu.GPUBuffer``; see :meth:`webnn_py.runtime.Tensor.from_gpu_buffer`."""
         return cls._of(None, runtime.Tensor.from_gpu_buffer(gpu_buffer, data_type=data_type, dims=dims))
 
-    @property
-    def location(self) -> TensorLocation:
-        """``"cpu"`` on the host; on the device ``"gpu-buffer"`` with WebGPU, ``"ml-tensor"`` with any other."""
-        return self._async.location
-
-    @property
-    def data_type(self) -> MLOperandDataType:
-        """The data type of the elements."""
-        return self._async.data_type
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The elements' dtype in numpy, or that of the bytes that hold elements of four bits."""
-        return self._async.dtype
-
-    @property
-    def dims(self) -> tuple[int, ...]:
-        """The dimensions; empty for a scalar."""
-        return self._async.dims
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The dimensions, under numpy's name."""
-        return self._async.dims
-
-    @property
-    def label(self) -> str:
-        """The name that ``create_tensor()`` was given for it; "" for none."""
-        return self._async.label
-
-    @property
-    def disposed(self) -> bool:
-        """Return whether it was disposed of."""
-        return self._async.disposed
+    location = _Same[TensorLocation](runtime.Tensor.location)
+    data_type = _Same[MLOperandDataType](runtime.Tensor.data_type)
+    dtype = _Same[np.dtype[Any]](runtime.Tensor.dtype)
+    dims = _Same[tuple[int, ...]](runtime.Tensor.dims)
+    shape = _Same[tuple[int, ...]](runtime.Tensor.shape)
+    label = _Same[str](runtime.Tensor.label)
+    disposed = _Same[bool](runtime.Tensor.disposed)
 
     @property
     def data(self) -> HostArray:
@@ -224,15 +226,9 @@ class BlockingSession(_OnLoop[runtime.InferenceSession]):
         self._async = session
         return self
 
-    @property
-    def input_names(self) -> tuple[str, ...]:
-        """The names of the inputs, in the model's order."""
-        return self._async.input_names
-
-    @property
-    def output_names(self) -> tuple[str, ...]:
-        """The names of the outputs, in the model's order."""
-        return self._async.output_names
+    input_names = _Same[tuple[str, ...]](runtime.InferenceSession.input_names)
+    output_names = _Same[tuple[str, ...]](runtime.InferenceSession.output_names)
+    released = _Same[bool](runtime.InferenceSession.released)
 
     @property
     def input_descriptors(self) -> Mapping[str, TensorDescriptor]:
@@ -243,11 +239,6 @@ class BlockingSession(_OnLoop[runtime.InferenceSession]):
     def output_descriptors(self) -> Mapping[str, TensorDescriptor]:
         """Data type and shape of every output, by name, as far as the model says."""
         return self._async.output_descriptors
-
-    @property
-    def released(self) -> bool:
-        """Return whether it was released."""
-        return self._async.released
 
     def run(
         self, feeds: Mapping[str, Any], fetches: Iterable[str] | Mapping[str, Any] | None = None
@@ -261,13 +252,8 @@ class BlockingSession(_OnLoop[runtime.InferenceSession]):
             for name, tensor in outputs.items()
         }
 
-    def profile(self, feeds: Mapping[str, Any], *, repeat: int = 10) -> GraphProfile:
-        """Report where the time of a run goes; see :meth:`webnn_py.runtime.InferenceSession.profile`."""
-        return self._loop.run(self._async.profile, _given(feeds), repeat=repeat)
-
-    def check_finite(self, feeds: Mapping[str, Any]) -> NonFinite | None:
-        """Find the node that makes the first NaN; see :meth:`webnn_py.runtime.InferenceSession.check_finite`."""
-        return self._loop.run(self._async.check_finite, _given(feeds))
+    profile = _blocking(runtime.InferenceSession.profile, _as_it_is)
+    check_finite = _blocking(runtime.InferenceSession.check_finite, _as_it_is)
 
     def release(self) -> None:
         """Release the graphs and buffers, and wait for the device; the second call only waits. Raises nothing."""
@@ -344,11 +330,8 @@ class BlockingEnvironment(_OnLoop[runtime.Environment]):
 
     # --- what there is ---------------------------------------------------------------------------------------
 
-    @property
-    def device(self) -> EnvironmentDevice | None:
-        """The device that is open, or None: never one that is lost."""
-        return self._async.device
-
+    device = _Same[EnvironmentDevice | None](runtime.Environment.device)
+    label = _Same[str](runtime.Environment.label)
     open_device = _blocking(runtime.Environment.open_device, _as_it_is)
 
     def has_context(self, id: int = 0) -> bool:
@@ -362,11 +345,6 @@ class BlockingEnvironment(_OnLoop[runtime.Environment]):
         return tuple(session for session in sessions if session is not None)
 
     @property
-    def label(self) -> str:
-        """The label of its contexts; "" for none."""
-        return self._async.label
-
-    @property
     def closed(self) -> bool:
         """Return whether it was closed, by :meth:`close` or the end of the program."""
         return self._async.closed
@@ -378,9 +356,18 @@ class BlockingEnvironment(_OnLoop[runtime.Environment]):
                 return self._loop.run_sync(self._async.statistics)
         return self._async.statistics()
 
-    def trace(self, *, kernels: bool = False, most_events: int = MOST_EVENTS) -> AbstractContextManager[Trace]:
+    @contextmanager
+    def trace(self, *, kernels: bool = False, most_events: int = MOST_EVENTS) -> Iterator[Trace]:
         """Record what happens on the timelines of all blocking environments; see :meth:`webnn_py.ML.trace`."""
-        return traced(self._loop, kernels=kernels, most_events=most_events)
+        loop = self._loop
+        trace = loop.run_sync(lambda: loop.ml.trace(kernels=kernels, most_events=most_events).__enter__())
+        try:
+            yield trace
+        finally:
+            try:
+                loop.run_sync(trace.__exit__, None, None, None)
+            except InvalidStateError:  # the loop has ended with the last environment: nothing happens there any more
+                trace.__exit__(None, None, None)
 
     # --- sessions and tensors --------------------------------------------------------------------------------
 

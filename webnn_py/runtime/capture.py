@@ -1,7 +1,5 @@
 """Graph capture: a run whose command is frozen, to be run again on the same tensors."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Self
 

@@ -15,6 +15,7 @@ from webnn_py.errors import InvalidStateError
 from webnn_py.message_text import in_brackets
 from webnn_py.runtime.records import EnvironmentDevice, TensorLocation
 from webnn_py.saved_graphs.folder import GraphFolder
+from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.context import MLContext
 from webnn_py.script.graph import MLGraph
 from webnn_py.timelines.promise import MLPromise
@@ -38,6 +39,13 @@ def _destroy(promise: MLPromise[Any]) -> None:
     if promise.state == "fulfilled":
         thing: Any = promise._outcome
         thing.destroy()
+
+
+async def created(context: MLContext, data_type: Any, shape: Any, label: Any = "") -> MLBuffer:
+    """Create a buffer that can be read and written; the arguments are checked there."""
+    return await received(
+        context.create_buffer(data_type=data_type, shape=shape, readable=True, writable=True, label=label)
+    )
 
 
 @final

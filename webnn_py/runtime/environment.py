@@ -11,7 +11,7 @@ import trio
 
 from webnn_py.descriptors import MLOperandDataTypeLike, converted, unsigned_long
 from webnn_py.errors import InvalidStateError, NotSupportedError
-from webnn_py.message_text import named_by, shown
+from webnn_py.message_text import named_by
 from webnn_py.operators.idl import boolean
 from webnn_py.runtime.contexts import DEFAULT_ID, ContextOwner
 from webnn_py.runtime.models import Progress, load_model
@@ -20,7 +20,7 @@ from webnn_py.runtime.session import InferenceSession, SessionOptions, check_loc
 from webnn_py.runtime.tensor import Tensor
 from webnn_py.runtime.transfer import DataTransfer
 from webnn_py.saved_graphs.record import MOST_BYTES
-from webnn_py.script.argument_checks import label_of
+from webnn_py.script.argument_checks import label_of, refuse_progress
 from webnn_py.script.context import MLContext
 from webnn_py.script.device_selection import ContextOptions
 from webnn_py.script.graph import MLGraph
@@ -167,10 +167,8 @@ class Environment:
         Raises:
             TypeError: it is no integer from 0.
         """
-        try:
-            return unsigned_long(id) == DEFAULT_ID and self._owner.current is not None
-        except TypeError as error:
-            raise TypeError(f"has_context(): id {error}") from None
+        number = converted("has_context(): id", unsigned_long, id)
+        return number == DEFAULT_ID and self._owner.current is not None
 
     @property
     def sessions(self) -> tuple[InferenceSession, ...]:
@@ -243,8 +241,7 @@ class Environment:
         self._owner.check_open("create_session")
         check_locations(preferred_output_location)
         is_captured = converted("create_session(): enable_graph_capture", boolean, enable_graph_capture)
-        if progress is not None and not callable(progress):
-            raise TypeError(f"create_session(): progress is {shown(progress)}; it must be a function, or None")
+        refuse_progress("create_session", progress)
         source = await load_model(model, free_dimensions, input_values, output_names)
         on_device = outputs_on_device(source, preferred_output_location)
         options = SessionOptions(on_device, is_captured, progress)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import trio
 
-from webnn_py.descriptors import converted, sequence_of, size_or_axis
+from webnn_py.descriptors import converted, sequence_of, size_or_axis, string
 from webnn_py.device.backend import HostArray
 from webnn_py.device.finite_check import NonFinite
 from webnn_py.distribution import install_command
 from webnn_py.errors import InvalidStateError, NotSupportedError
-from webnn_py.message_text import in_brackets, listed, nearest, plain, shown
+from webnn_py.message_text import in_brackets, listed, nearest, shown
 from webnn_py.operators.operand import MLOperand
 from webnn_py.runtime.contexts import OpenContext, received
 from webnn_py.runtime.graph_cache import graph_key, keeps_graphs, loaded_or_built
@@ -227,13 +227,7 @@ def _onnx_model(model: object) -> OnnxModel:
 
 
 def _names(value: object) -> tuple[str, ...]:
-    return sequence_of(value, _name, "names of outputs")
-
-
-def _name(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"is {shown(value)}; it must be a string")
-    return plain(value)
+    return sequence_of(value, string, "names of outputs")
 
 
 def _checked_sizes(free_dimensions: Mapping[str, int]) -> dict[str, int]:
@@ -243,12 +237,10 @@ def _checked_sizes(free_dimensions: Mapping[str, int]) -> dict[str, int]:
         )
     sizes = {}
     for name, size in free_dimensions.items():
-        try:
-            sizes[name] = size_or_axis(size)
-        except TypeError as error:
-            raise TypeError(f"create_session(): free_dimensions[{shown(name)}] {error}") from None
+        what = f"create_session(): free_dimensions[{shown(name)}]"
+        sizes[name] = converted(what, size_or_axis, size)
         if not sizes[name]:
-            raise TypeError(f"create_session(): free_dimensions[{shown(name)}] is 0; it must be at least 1")
+            raise TypeError(f"{what} is 0; it must be at least 1")
     return sizes
 
 

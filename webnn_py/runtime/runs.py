@@ -9,7 +9,7 @@ import attrs
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.runtime.bindings import Feed, Fetches, check_distinct, check_places, check_targets
-from webnn_py.runtime.contexts import OpenContext, received
+from webnn_py.runtime.contexts import OpenContext, created
 from webnn_py.runtime.tensor import Tensor
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.graph import MLGraph
@@ -78,12 +78,16 @@ class Plan:
 
     async def make_buffers(self, opened: OpenContext, request: Request, fresh: dict[str, MLBuffer]) -> None:
         """Create the buffers that a run lacks; those of results that are handed out come into ``fresh``."""
+
+        async def create(descriptor: MLOperandDescriptor) -> MLBuffer:
+            return await created(opened.context, descriptor.data_type, descriptor.shape)
+
         for name in request.fresh_names:
-            fresh[name] = await _created(opened, self.graph.output_descriptors[name])
+            fresh[name] = await create(self.graph.output_descriptors[name])
         for name in self.missing_inputs(request):
-            self.inputs[name] = await _created(opened, self.graph.input_descriptors[name])
+            self.inputs[name] = await create(self.graph.input_descriptors[name])
         for name in self.missing_outputs(request):
-            self.outputs[name] = await _created(opened, self.graph.output_descriptors[name])
+            self.outputs[name] = await create(self.graph.output_descriptors[name])
 
     def check(self, opened: OpenContext, request: Request) -> None:
         """Check what may have changed while the run waited, and the outputs, whose shapes are now known.
@@ -155,11 +159,3 @@ class Enqueued:
         if len(self.results) > 1:
             return {name: self.results[name] for name in self.graph.output_descriptors if name in self.results}
         return self.results
-
-
-async def _created(opened: OpenContext, descriptor: MLOperandDescriptor) -> MLBuffer:
-    return await received(
-        opened.context.create_buffer(
-            data_type=descriptor.data_type, shape=descriptor.shape, readable=True, writable=True
-        )
-    )

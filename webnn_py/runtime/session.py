@@ -10,11 +10,13 @@ from typing import Any, Final, Self, final, get_args
 import attrs
 import trio
 
+from webnn_py.descriptors import converted
 from webnn_py.device.backend import HostArray
 from webnn_py.device.finite_check import NonFinite
 from webnn_py.errors import InvalidStateError, NotSupportedError
 from webnn_py.handle import Handle
 from webnn_py.message_text import nearest, shown, visible
+from webnn_py.operators.idl import enumeration
 from webnn_py.runtime.bindings import ExpectedInputs, Fetches, check_places, checked_fetches
 from webnn_py.runtime.capture import CapturedRun
 from webnn_py.runtime.contexts import ContextReference, OpenContext
@@ -239,7 +241,7 @@ class InferenceSession(Handle):
 
         Raises:
             TypeError: feeds are not the session's, or ``repeat`` is no integer from 1.
-            NotSupportedError: the device does not report kernels' times.
+            NotSupportedError: the device does not time kernels.
             InvalidStateError: the session is released, before or during the call, or the device is lost.
             UnknownError: the device failed.
             UnsupportedModelError, ValueError, OperationError: no graph can be made for shapes seen first here.
@@ -357,7 +359,7 @@ def check_locations(preferred: object) -> None:
         TypeError: it is no location, and no mapping to locations.
     """
     if isinstance(preferred, str):
-        _check_location("preferred_output_location", preferred)
+        converted("create_session(): preferred_output_location", enumeration(LOCATIONS), preferred)
         return
     if not isinstance(preferred, Mapping):
         raise TypeError(
@@ -365,7 +367,8 @@ def check_locations(preferred: object) -> None:
             f"{', '.join(LOCATIONS)}, or a mapping of outputs' names to them"
         )
     for name, location in preferred.items():
-        _check_location(f"preferred_output_location[{shown(name)}]", location)
+        what = f"create_session(): preferred_output_location[{shown(name)}]"
+        converted(what, enumeration(LOCATIONS), location)
 
 
 def outputs_on_device(model: Model, preferred: TensorLocation | Mapping[str, TensorLocation]) -> frozenset[str]:
@@ -384,11 +387,3 @@ def outputs_on_device(model: Model, preferred: TensorLocation | Mapping[str, Ten
                 f"{nearest(name, names)}"
             )
     return frozenset(name for name, location in preferred.items() if location != "cpu")
-
-
-def _check_location(what: str, location: object) -> None:
-    if location not in LOCATIONS:
-        raise TypeError(
-            f"create_session(): {what} is {shown(location)}; it must be one of {', '.join(LOCATIONS)}"
-            f"{nearest(location, LOCATIONS)}"
-        )

@@ -23,9 +23,10 @@ from webnn_py.errors import InvalidStateError, NotSupportedError
 from webnn_py.message_text import named_by, shown
 from webnn_py.runtime.array_protocols import ArrayProtocols
 from webnn_py.runtime.contexts import ContextReference, OpenContext
-from webnn_py.runtime.copies import ElementRange, copy_elements
+from webnn_py.runtime.copies import copy_elements
 from webnn_py.runtime.records import TensorLocation
 from webnn_py.script.buffer import MLBuffer
+from webnn_py.script.copy_region import check_apart, region_within
 
 AWAITED: Final = "array = await tensor.get_data()"
 """The call that copies elements from the device to the host, for messages."""
@@ -66,12 +67,6 @@ class Tensor(ArrayProtocols):
         "_lent",
         "_readers",
     )
-    _array: HostArray | None
-    _buffer: MLBuffer | None
-    _descriptor: MLOperandDescriptor
-    _disposed: bool
-    _gpu_buffer: Any
-    _hold: ContextReference | None
 
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
         array = host_array("Tensor()", array)
@@ -172,7 +167,7 @@ class Tensor(ArrayProtocols):
 
     @property
     def label(self) -> str:
-        """The name that :meth:`Environment.create_tensor` was given for it; "" for none."""
+        """The name that ``create_tensor()`` was given for it; "" for none."""
         return self._label
 
     @property
@@ -287,14 +282,10 @@ class Tensor(ArrayProtocols):
             raise TypeError(f"copy_from(): source is {shown(source)}; it must be a Tensor")
         if source.data_type != self.data_type:
             raise TypeError(f"copy_from(): source is {source.data_type}; it must be {self.data_type}, as {self!r}")
-        sizes = [math.prod(source.dims), math.prod(self.dims)]
-        elements = ElementRange.checked("copy_from", sizes, source_offset, destination_offset, count)
-        if source is self and elements.overlaps:
-            first = elements.source_offset
-            raise TypeError(
-                f"copy_from(): elements {first} to {first + elements.count} are copied to "
-                f"{elements.destination_offset} of the same tensor; the ranges must not overlap"
-            )
+        sizes = math.prod(source.dims), math.prod(self.dims)
+        elements = region_within("copy_from", sizes, source_offset, destination_offset, count)
+        if source is self:
+            check_apart("copy_from", "tensor", elements)
         bound = [tensor for tensor in (self, source) if tensor._hold is not None]
         if not bound and (self.location, source.location) != ("cpu", "cpu"):
             bound = [tensor for tensor in (self, source) if tensor.location != "cpu"]
@@ -317,10 +308,7 @@ class Tensor(ArrayProtocols):
         self._array = None
         self._lent = None
         buffer, self._buffer = self._buffer, None
-        if buffer is not None:
-            buffer.destroy()
-        if self._hold is not None and not self._hold.is_released:
-            self._hold.release()
+        _let_go(buffer, self._hold)
 
     def __del__(self) -> None:
         if not getattr(self, "_disposed", True) and self._hold is not None:
@@ -414,10 +402,10 @@ def host_array(what: str, value: object) -> HostArray:
     return value
 
 
-def _let_go(buffer: MLBuffer | None, hold: ContextReference) -> None:
+def _let_go(buffer: MLBuffer | None, hold: ContextReference | None) -> None:
     if buffer is not None:
         buffer.destroy()
-    if not hold.is_released:
+    if hold is not None and not hold.is_released:
         hold.release()
 
 

@@ -1,18 +1,15 @@
 """Copies between the host and the device that depend on no session, and small work on tensors of the device."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final, final
 
 import numpy as np
 import trio
 
-from webnn_py.descriptors import MLOperandDataTypeLike, operand_data_type
+from webnn_py.descriptors import MLOperandDataTypeLike, converted, operand_data_type
 from webnn_py.device.backend import HostArray
 from webnn_py.errors import InvalidStateError
-from webnn_py.runtime.contexts import ContextOwner, ContextReference, OpenContext, received
-from webnn_py.runtime.copies import ElementRange, copy_host
+from webnn_py.runtime.contexts import ContextOwner, ContextReference, OpenContext, created, received
 from webnn_py.runtime.tensor import Tensor, host_array
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.builder import MLGraphBuilder
@@ -68,7 +65,7 @@ class DataTransfer:
         if all(tensor.location == "cpu" for pair in pairs for tensor in pair):
             self._owner.check_open("copy_tensors")
             for source, destination in pairs:
-                copy_host(source.data, destination.data, ElementRange(0, 0, source.data.size, is_whole=True))
+                np.copyto(destination.data, source.data)
             await trio.lowlevel.checkpoint()
             return
         opened = await self.opened("copy_tensors")
@@ -115,9 +112,11 @@ class DataTransfer:
         opened = await self.opened("create_tensor")
         hold = opened.hold()
         try:
-            buffer = await _created(opened, data_type, dims, label)
-        except BaseException:
+            buffer = await created(opened.context, data_type, dims, label)
+        except BaseException as error:
             hold.release()
+            if isinstance(error, TypeError):
+                raise TypeError(f"create_tensor(): {str(error).removeprefix('create_buffer(): ')}") from None
             raise
         if data is not None:
             opened.context.write_buffer(buffer, data)
@@ -137,10 +136,7 @@ class DataTransfer:
     async def cast(self, tensor: Tensor, data_type: MLOperandDataTypeLike, out: Tensor | None) -> Tensor:
         """Convert a tensor; see :meth:`Environment.cast`."""
         _check_tensor("cast", "tensor", tensor)
-        try:
-            wanted = operand_data_type(data_type)
-        except TypeError as error:
-            raise TypeError(f"cast(): data_type {error}") from None
+        wanted = converted("cast(): data_type", operand_data_type, data_type)
         if out is not None:
             _check_tensor("cast", "out", out)
             if out.data_type != wanted or out.dims != tensor.dims:
@@ -184,15 +180,6 @@ async def _cast_graph(opened: OpenContext, tensor: Tensor, data_type: str) -> ML
     if len(graphs) > MOST_CAST_GRAPHS:
         graphs.popitem(last=False)[1].destroy()
     return graph
-
-
-async def _created(opened: OpenContext, data_type: object, dims: object, label: object) -> MLBuffer:
-    given: dict[str, object] = {"data_type": data_type, "shape": dims, "label": label}
-    promise: MLPromise[MLBuffer] = opened.context.create_buffer(**given, readable=True, writable=True)  # type: ignore[arg-type]  # which it checks
-    try:
-        return await received(promise)
-    except TypeError as error:
-        raise TypeError(f"create_tensor(): {str(error).removeprefix('create_buffer(): ')}") from None
 
 
 def _check_tensor(method: str, what: str, value: object) -> None:

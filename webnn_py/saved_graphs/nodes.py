@@ -5,13 +5,14 @@ Values are numbered: inputs, then constants, then the results of the nodes in th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final
 
 import numpy as np
 
 from webnn_py.graph import Constant, ContentKey, Graph, Input, Node, Value
 from webnn_py.operators.composites import operator_of
+from webnn_py.operators.declaration import of_operands
 from webnn_py.saved_graphs.record import Bytes, SavedCode, UnusableFileError, as_json, from_json
 
 FORM: Final = "nodes"
@@ -24,15 +25,16 @@ def to_saved(graph: Graph, contents_of: Callable[[Constant], np.ndarray[Any, Any
         graph: its nodes in an order in which they can run.
         contents_of: the bytes of a constant, C-contiguous.
     """
-    constants = list(_constants(graph))
+    constants = graph.constants
     numbers: dict[Value, int] = {value: number for number, value in enumerate([*graph.inputs.values(), *constants])}
     nodes = []
     for node in graph.nodes:
-        operands = {
-            name: [numbers[item] for item in value] if isinstance(value, tuple) else numbers[value]
-            for name, value in node.operands.items()
+        operands = of_operands(node.operands, numbers.__getitem__)
+        options = {
+            name: to_saved(value, contents_of).document if isinstance(value, Graph) else value
+            for name, value in node.options.items()
         }
-        nodes.append([node.operator.name, operands, dict(node.options), [*map(as_json, node.outputs)], node.label])
+        nodes.append([node.operator.name, operands, options, [*map(as_json, node.outputs)], node.label])
         for result in node.results:
             numbers[result] = len(numbers)
     document = {
@@ -42,11 +44,6 @@ def to_saved(graph: Graph, contents_of: Callable[[Constant], np.ndarray[Any, Any
         "outputs": [[name, numbers[value]] for name, value in graph.outputs.items()],
     }
     return SavedCode(FORM, document, tuple(_bytes(contents_of(value)) for value in constants))
-
-
-def _constants(graph: Graph) -> Iterable[Constant]:
-    values = [*(value for node in graph.nodes for value in node.inputs), *graph.outputs.values()]
-    return dict.fromkeys(value for value in values if isinstance(value, Constant))
 
 
 def _hexadecimal(key: Hashable | None) -> str | None:
@@ -76,7 +73,7 @@ def from_saved(code: SavedCode) -> Graph:
     for name, operands, options, outputs, label in document["nodes"]:
         node = Node(
             operator_of(name),
-            {parameter: _values(number, values) for parameter, number in operands.items()},
+            of_operands(_with_tuples(operands), values.__getitem__),
             _options(options),
             tuple(map(from_json, outputs)),
             label,
@@ -86,10 +83,13 @@ def from_saved(code: SavedCode) -> Graph:
     return Graph(inputs, {name: values[number] for name, number in document["outputs"]}, tuple(nodes))
 
 
-def _values(numbers: int | list[int], values: list[Value]) -> Value | tuple[Value, ...]:
-    return tuple(values[number] for number in numbers) if isinstance(numbers, list) else values[numbers]
-
-
 def _options(written: Mapping[str, Any]) -> dict[str, Any]:
-    """Options as conversions leave them: JSON has no tuples."""
+    """Return options as conversions leave them. The step of a loop is a graph without constants."""
+    read = _with_tuples(written)
+    steps = {name: from_saved(SavedCode(FORM, value, ())) for name, value in read.items() if isinstance(value, dict)}
+    return read | steps
+
+
+def _with_tuples(written: Mapping[str, Any]) -> dict[str, Any]:
+    """Return operands or options as nodes have them: JSON has no tuples."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in written.items()}

@@ -62,11 +62,6 @@ def label_of(value: object) -> str:
     return converted("label", usv_string, value)
 
 
-def flag(name: str, value: object) -> bool:
-    """Convert a flag of a descriptor."""
-    return converted(name, boolean, value)
-
-
 def buffer_descriptor(
     data_type: object,
     shape: object,
@@ -77,7 +72,8 @@ def buffer_descriptor(
 ) -> MLBufferDescriptor:
     """Convert the four members of a buffer's descriptor, without checking dimensions."""
     operand = operand_descriptor(data_type, shape, packed)
-    return MLBufferDescriptor(operand.data_type, operand.shape, flag("readable", readable), flag("writable", writable))
+    flags = converted("readable", boolean, readable), converted("writable", boolean, writable)
+    return MLBufferDescriptor(operand.data_type, operand.shape, *flags)
 
 
 def check_descriptor(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.errors import InvalidStateError, NotSupportedError, UnknownError
@@ -20,115 +21,79 @@ _ERRORS: Final = {
 }
 
 
-class BrowserRules(Protocol):
-    """The rules that a context asks; every method returns the error to refuse with, or None."""
+class BrowserRules:
+    """The rules that a context asks; every method returns the error to refuse with, or None.
 
-    @property
-    def enforced(self) -> BrowserProfile | None:
-        """The browser that the context stands for."""
+    Args:
+        judges: the browser that the context stands for, or a report that notes what browsers refuse; then nothing is
+            refused.
+
+    Attributes:
+        enforced: the browser that the context stands for; None for none.
+    """
+
+    def __init__(self, judges: BrowserProfile | PortabilityReport) -> None:
+        from webnn_py.browser_profiles import BrowserProfile  # noqa: PLC0415 - imported when it is used
+
+        self.enforced = judges if isinstance(judges, BrowserProfile) else None
+        self._report = None if isinstance(judges, BrowserProfile) else judges
+        self._profiles = (judges,) if isinstance(judges, BrowserProfile) else judges.profiles
 
     def tensor(self, descriptor: MLOperandDescriptor) -> Exception | None:
         """A tensor is created."""
+        return self._judged("createTensor", "", lambda profile: profile.refusal_of_tensor("the tensor", descriptor))
 
     def constant_tensor(self) -> Exception | None:
         """A constant tensor is created."""
+        return self._judged("createConstantTensor", "", lambda profile: profile.refusal_of_constant_tensors())
 
     def value(self, value: Value) -> Exception | None:
         """A builder has made an input, a constant, or the outputs of a node."""
+        if isinstance(value, Output):
+            return self._node_judged(value.node) if value.index == 0 else None
+        kind = "constant" if isinstance(value, Constant) else "input"
+        label = value.name if isinstance(value, Input) else ""
+        descriptor = value.descriptor
+        return self._judged(
+            kind, f"{kind}(): ", lambda profile: profile.refusal_of_tensor(f"the {kind}", descriptor), label
+        )
 
     def bigint(self, method: str, data_type: str) -> Exception | None:
         """JavaScript gives a BigInt for a number of a data type."""
+        return self._judged(method, f"{method}(): ", lambda profile: profile.refusal_of_bigint(data_type))
 
     def graph(self, graph: Graph) -> Exception | None:
         """A graph is built."""
+        error = self._judged("build", "build(): ", lambda profile: profile.refusal_of_outputs(graph))
+        if error is not None or self._report is not None:  # which has noted the nodes when they were drawn
+            return error
+        errors = (self._node_judged(node, "build(): ") for node in graph.nodes)
+        return next((error for error in errors if error is not None), None)
 
+    def _node_judged(self, node: Node, start: str = "") -> Exception | None:
+        def refusal_of(profile: BrowserProfile) -> Refusal | None:
+            refusal = profile.refusal_of_node(node)
+            comes_later = refusal is not None and refusal.when == "build" and not start and self._report is None
+            return None if comes_later else refusal
 
-class EnforcedProfile:
-    """Refuses what one browser refuses."""
+        what = f"{start}{node.operator.name}(){in_brackets(node.label)}: "
+        return self._judged(node.operator.spec_name, what, refusal_of, node.label)
 
-    def __init__(self, profile: BrowserProfile) -> None:
-        self.enforced: BrowserProfile | None = profile
-        self._profile = profile
-
-    def tensor(self, descriptor: MLOperandDescriptor) -> Exception | None:
-        """See the protocol."""
-        return self._error("", self._profile.refusal_of_tensor("the tensor", descriptor))
-
-    def constant_tensor(self) -> Exception | None:
-        """See the protocol."""
-        return self._error("", self._profile.refusal_of_constant_tensors())
-
-    def value(self, value: Value) -> Exception | None:
-        """See the protocol."""
-        if isinstance(value, Output):
-            refusal = self._profile.refusal_of_node(value.node) if value.index == 0 else None
-            return None if refusal is None or refusal.when == "build" else self._error(_start(value.node), refusal)
-        kind = _kind(value)
-        return self._error(f"{kind}(): ", self._profile.refusal_of_tensor(f"the {kind}", value.descriptor))
-
-    def bigint(self, method: str, data_type: str) -> Exception | None:
-        """See the protocol."""
-        return self._error(f"{method}(): ", self._profile.refusal_of_bigint(data_type))
-
-    def graph(self, graph: Graph) -> Exception | None:
-        """See the protocol."""
-        refusal = self._profile.refusal_of_outputs(graph)
-        if refusal is not None:
-            return self._error("build(): ", refusal)
-        for node in graph.nodes:
-            refusal = self._profile.refusal_of_node(node)
-            if refusal is not None:
-                return self._error(f"build(): {_start(node)}", refusal)
+    def _judged(
+        self, subject: str, start: str, refusal_of: Callable[[BrowserProfile], Refusal | None], label: str = ""
+    ) -> Exception | None:
+        """Note what browsers refuse, for a report by subject and label; of an enforced one return the error."""
+        for profile in self._profiles:
+            refusal = refusal_of(profile)
+            if self._report is not None:
+                self._report.add(profile, subject, refusal, label)
+            elif refusal is not None:
+                words = f"{start}the browser profile {profile.name} refuses it: {refusal.reason}"
+                return _ERRORS[refusal.error](words)
         return None
 
-    def _error(self, start: str, refusal: Refusal | None) -> Exception | None:
-        if refusal is None:
-            return None
-        return _ERRORS[refusal.error](f"{start}the browser profile {self._profile.name} refuses it: {refusal.reason}")
 
-
-class WatchedProfiles:
-    """Refuses nothing, and notes what browsers would."""
-
-    enforced: BrowserProfile | None = None
-
-    def __init__(self, report: PortabilityReport) -> None:
-        self._report = report
-
-    def tensor(self, descriptor: MLOperandDescriptor) -> None:
-        """See the protocol."""
-        for profile in self._report.profiles:
-            self._report.add(profile, "createTensor", profile.refusal_of_tensor("the tensor", descriptor))
-
-    def constant_tensor(self) -> None:
-        """See the protocol."""
-        for profile in self._report.profiles:
-            self._report.add(profile, "createConstantTensor", profile.refusal_of_constant_tensors())
-
-    def value(self, value: Value) -> None:
-        """See the protocol."""
-        if isinstance(value, Output):
-            if value.index == 0:
-                self._report.add_node(value.node)
-            return
-        kind = _kind(value)
-        label = value.name if isinstance(value, Input) else ""
-        for profile in self._report.profiles:
-            refusal = profile.refusal_of_tensor(f"the {kind}", value.descriptor)
-            self._report.add(profile, kind, refusal, label)
-
-    def bigint(self, method: str, data_type: str) -> None:
-        """See the protocol."""
-        for profile in self._report.profiles:
-            self._report.add(profile, method, profile.refusal_of_bigint(data_type))
-
-    def graph(self, graph: Graph) -> None:
-        """See the protocol."""
-        for profile in self._report.profiles:
-            self._report.add(profile, "build", profile.refusal_of_outputs(graph))
-
-
-def browser_profile(value: object) -> EnforcedProfile:
+def browser_profile(value: object) -> BrowserRules:
     """Convert the option ``browser``.
 
     Raises:
@@ -137,13 +102,5 @@ def browser_profile(value: object) -> EnforcedProfile:
     from webnn_py.browser_profiles import NAMES, find  # noqa: PLC0415 - imported when it is used
 
     if isinstance(value, str) and plain(value) in NAMES:
-        return EnforcedProfile(find(plain(value)))
+        return BrowserRules(find(plain(value)))
     raise TypeError(f"is {shown(value)}; it must be one of {', '.join(NAMES)}, or None{nearest(value, NAMES)}")
-
-
-def _kind(value: Value) -> str:
-    return "constant" if isinstance(value, Constant) else "input"
-
-
-def _start(node: Node) -> str:
-    return f"{node.operator.name}(){in_brackets(node.label)}: "

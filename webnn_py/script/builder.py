@@ -25,8 +25,9 @@ from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
 from webnn_py.handle import forgotten_await
 from webnn_py.message_text import in_brackets, shown
 from webnn_py.operators.casting import cast_number
-from webnn_py.operators.declaration import Operator
+from webnn_py.operators.declaration import Operator, of_operands
 from webnn_py.operators.idl import MLNumber, ml_number, usv_string
+from webnn_py.operators.methods import OperatorMethods
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
 from webnn_py.script.argument_checks import named, refuse_progress, refuse_proposals
@@ -35,7 +36,6 @@ from webnn_py.script.buffer_source import ExportsArray, data_type_of, exported_a
 from webnn_py.script.context import MLContext
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.limits import check_operands, check_outputs, limits_of
-from webnn_py.script.operator_methods import OperatorMethods
 from webnn_py.script.refused_calls import rejected_promise, report_refusal
 from webnn_py.timelines.device_timeline import Work
 from webnn_py.timelines.promise import MLPromise
@@ -257,12 +257,7 @@ class MLGraphBuilder(OperatorMethods):
                 self._check_size(descriptor)
         except Refused as refusal:
             raise TypeError(f"{name}{in_brackets(arguments.label)}: {refusal}") from None
-        values = {
-            parameter: tuple(self._values[item] for item in operand)
-            if isinstance(operand, tuple)
-            else self._values[operand]
-            for parameter, operand in arguments.operands.items()
-        }
+        values = of_operands(arguments.operands, self._values.__getitem__)
         node = Node(operator, values, arguments.options(), tuple(descriptors), arguments.label, (self._drawn,))
         self._drawn += 1
         if not operator.returns_sequence:
@@ -274,8 +269,8 @@ class MLGraphBuilder(OperatorMethods):
         drawn: Iterable[tuple[Node, Sequence[Output]]],
         operands: Mapping[MLOperand, MLOperand],
         wanted: Iterable[MLOperand],
-        labels: Iterable[str],
-    ) -> tuple[list[Node], dict[MLOperand, MLOperand]]:
+        label: str,
+    ) -> dict[MLOperand, MLOperand]:
         """Draw operators again that were checked already, on other operands of the same descriptors.
 
         For this package's own callers, who draw the same many times.
@@ -284,16 +279,15 @@ class MLGraphBuilder(OperatorMethods):
             drawn: the operators and their results, each behind those whose results it takes.
             operands: by those that were given before, those that are given now; all others stay the same.
             wanted: results of these operators.
-            labels: of the new operators.
+            label: of the new operators.
 
         Returns:
-            The new operators, and the new results by those that are wanted.
+            The new results by those that are wanted.
         """
         self._check_can_build("draw")
         values: dict[Value, Value] = {self._values[before]: self._values[now] for before, now in operands.items()}
         new = values.get
-        nodes: list[Node] = []
-        for (node, before), label in zip(drawn, labels, strict=True):
+        for node, before in drawn:
             given = {
                 name: new(operand, operand)
                 if isinstance(operand, Value)
@@ -302,15 +296,13 @@ class MLGraphBuilder(OperatorMethods):
             }
             made = Node(node.operator, given, node.options, node.outputs, label, (self._drawn,))
             self._drawn += 1
-            nodes.append(made)
             values.update(zip(before, made.results, strict=True))
         results = {}
         for operand in wanted:
             if operand not in operands:
                 value = values[self._values[operand]]
-                label = value.node.label if isinstance(value, Output) else ""
-                results[operand] = self._operand(value, operand._origin, label)
-        return nodes, results
+                results[operand] = self._operand(value, operand._origin, label if isinstance(value, Output) else "")
+        return results
 
     # --- build -----------------------------------------------------------------------------------------------
 

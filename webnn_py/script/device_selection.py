@@ -19,14 +19,13 @@ from webnn_py.device.registry import DeviceRecord, OpenRequest, Suitability
 from webnn_py.errors import NotSupportedError
 from webnn_py.message_text import listed, plain, shown
 from webnn_py.operators.declaration import Operator
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.operators.idl import enumeration
+from webnn_py.operators.registry import BY_SPEC_NAME, OPERATORS
 from webnn_py.script.limits import limits_of, op_support_limits
 
 DEVICE_TYPES: Final[tuple[MLDeviceType, ...]] = get_args(MLDeviceType)
 
 Support = Literal["optimized", "fallback"]
-
-_BY_SPEC_NAME: Final = {operator.spec_name: operator for operator in OPERATORS.values()}
 
 
 class ContextOptions(registry.DeviceOptions, total=False):
@@ -138,7 +137,8 @@ class Wishes:
             raise TypeError("fallback and limits choose a device; give no backend, and none of a device's options")
         if fallback is not None:
             noun = f"kinds of devices: {', '.join(DEVICE_TYPES)}"
-            fallback = converted("fallback", lambda value: sequence_of(value, _device_type, noun), fallback)
+            device_type = enumeration(DEVICE_TYPES)
+            fallback = converted("fallback", lambda value: sequence_of(value, device_type, noun), fallback)
         if limits is not None:
             if not isinstance(limits, Mapping):
                 raise TypeError(f"limits is {shown(limits)}; it must be a mapping, as op_support_limits() returns")
@@ -166,13 +166,6 @@ class Wishes:
             lacking = f"{lacking}; {choice.info} lacks {problem}"
         kinds = "" if self.fallback is None else f" among {', '.join(self.fallback)}"
         raise NotSupportedError(f"there is no such device{kinds}{lacking}; wish for less, or for none")
-
-
-def _device_type(value: object) -> MLDeviceType:
-    for kind in DEVICE_TYPES:
-        if isinstance(value, str) and plain(value) == kind:
-            return kind
-    raise TypeError(f"is {shown(value)}; it must be one of {', '.join(DEVICE_TYPES)}")
 
 
 def _check_limits(value: object, place: str, allowed: tuple[type, ...] = (str, int, Sequence)) -> None:
@@ -217,7 +210,7 @@ def operator_named(value: object) -> Operator[..., Any]:
     """
     found = None
     if isinstance(value, str):
-        found = _BY_SPEC_NAME.get(plain(value)) or OPERATORS.get(plain(value))
+        found = BY_SPEC_NAME.get(plain(value)) or OPERATORS.get(plain(value))
     if found is None:
         raise TypeError(f"is {shown(value)}, which is no operator; it must be a name that op_support_limits() has")
     return found

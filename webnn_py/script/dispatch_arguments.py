@@ -1,7 +1,5 @@
 """The arguments of ``dispatch()``: checked, and converted to storages of the device."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from webnn_py.device.backend import Storage

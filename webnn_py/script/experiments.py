@@ -4,7 +4,7 @@ from typing import Final
 
 from webnn_py.descriptors import sequence_of
 from webnn_py.errors import NotSupportedError
-from webnn_py.message_text import nearest, plain, shown
+from webnn_py.operators.idl import enumeration
 
 EXPERIMENTS: Final = ("device-selection", "dynamic-shapes", "graph-devices", "int4")
 """The proposals that can be asked for."""
@@ -12,14 +12,8 @@ EXPERIMENTS: Final = ("device-selection", "dynamic-shapes", "graph-devices", "in
 
 def experiments(value: object) -> frozenset[str]:
     """Convert ``open_ml(experimental=…)``."""
-    names = sequence_of(value, _experiment, f"names of proposals: {', '.join(EXPERIMENTS)}")
+    names = sequence_of(value, enumeration(EXPERIMENTS), f"names of proposals: {', '.join(EXPERIMENTS)}")
     return frozenset(names)
-
-
-def _experiment(value: object) -> str:
-    if isinstance(value, str) and plain(value) in EXPERIMENTS:
-        return plain(value)
-    raise TypeError(f"is {shown(value)}; it must be one of {', '.join(EXPERIMENTS)}{nearest(value, EXPERIMENTS)}")
 
 
 def check_asked(member: str, asked: frozenset[str], proposal: str, otherwise: str) -> None:

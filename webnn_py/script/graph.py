@@ -182,7 +182,7 @@ class MLGraph(Handle, HasHandle):
         Returns:
             A promise of the profile, rejected with ``TypeError`` for feeds that are not the graph's inputs and for a
             ``repeat`` below 1, ``InvalidStateError`` when the graph is destroyed or the context is lost,
-            ``NotSupportedError`` when the device does not report kernels' times, ``UnknownError`` when it fails.
+            ``NotSupportedError`` when the device does not time kernels, ``UnknownError`` when it fails.
         """
         from webnn_py.script.profiling import enqueue_profile  # noqa: PLC0415 - imported when it is used
 

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.backend import BackendInfo
 from webnn_py.device.device import Device, GraphHandle
-from webnn_py.errors import InvalidStateError
 from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.release_queue import ReleaseQueue
 from webnn_py.script.weak_set import OrderedWeakSet
-from webnn_py.timelines.device_timeline import DeviceTimeline, Work
+from webnn_py.timelines.device_timeline import Work
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.timelines.script_timeline import ScriptTimeline
 from webnn_py.tracing.instruments import Instruments
@@ -61,7 +60,6 @@ class ContextInterface(CallReceiver, Protocol):
     _ml: MLInterface
     _experimental: frozenset[str]
     _device: Device
-    _timeline: DeviceTimeline
     _buffers: OrderedWeakSet[Any]
     _graphs: OrderedWeakSet[Any]
     _releases: ReleaseQueue
@@ -72,8 +70,6 @@ class ContextInterface(CallReceiver, Protocol):
     def _loss_text(self) -> str: ...
 
     def _check_not_lost(self, method: str) -> None: ...
-
-    def _lost_error(self, method: str) -> InvalidStateError: ...
 
     def _enqueue(
         self, method: str, work: Work, result: Callable[[], T], *, held_bytes: int = 0, depth: int = 2

@@ -32,8 +32,9 @@ from webnn_py.script.saving import checked_folder
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
 from webnn_py.tracing.instruments import ContextWatch, Instruments, ScriptWatch
-from webnn_py.tracing.trace import MOST_EVENTS, Present, Trace
-from webnn_py.trio_run import TrioRun, check_in_trio
+from webnn_py.tracing.operation import Present
+from webnn_py.tracing.trace import MOST_EVENTS, Trace
+from webnn_py.trio_run import check_in_trio
 from webnn_py.unreported_errors import calling_line
 
 if TYPE_CHECKING:
@@ -52,45 +53,26 @@ class ML(Handle):
 
     _made_by = "open_ml()"
 
-    _nursery: trio.Nursery
-    _policy: Policy
-    _graph_folder: GraphFolder | None
-    _experimental: frozenset[str]
-    _contexts: dict[MLContext, None]
-    _closed: bool
-    _opening: int
-    _opened: trio.Event
-    _watching: BrowserRules | None
-    _instruments: Instruments
-    _watches: dict[MLContext, ContextWatch]
-    _trio_run: TrioRun
-    _traced: None
+    _traced: None = None
     script_timeline: ScriptTimeline
     """The queue of tasks that settle promises; tests and teaching pause and step it."""
 
-    @classmethod
-    def _create(
-        cls,
-        nursery: trio.Nursery,
-        policy: Policy,
-        graph_folder: GraphFolder | None = None,
-        experimental: frozenset[str] = frozenset(),
+    def _begin(
+        self, nursery: trio.Nursery, policy: Policy, graph_folder: GraphFolder | None, experimental: frozenset[str]
     ) -> Self:
-        self = cls.__new__(cls)
         self._nursery = nursery
         self._policy = policy
         self._graph_folder = graph_folder
         self._experimental = experimental
-        self._contexts = {}
+        self._contexts: dict[MLContext, None] = {}
         self._closed = False
-        self._watching = None
+        self._watching: BrowserRules | None = None
         self._opening = 0
         self._opened = trio.Event()
         self.script_timeline = ScriptTimeline()
         self._trio_run = self.script_timeline.trio_run
         self._instruments = Instruments(self._watch)
-        self._watches = {}
-        self._traced = None
+        self._watches: dict[MLContext, ContextWatch] = {}
         nursery.start_soon(self.script_timeline.run)
         return self
 
@@ -399,7 +381,6 @@ class ML(Handle):
             self._watch_timeline(context)
 
     def _watch_context(self, context: MLContext) -> None:
-        """Watch a new context."""
         watch = self._watches[context] = self._instruments.watch(context._device, accesses_of, context._label)
         context._traced = watch.context
         if self._instruments:
@@ -422,7 +403,6 @@ class ML(Handle):
     # --- the end -----------------------------------------------------------------------------------------------
 
     def _lose_all(self) -> None:
-        """Destroy every context."""
         self._closed = True
         for context in self._contexts:
             if not context.device_timeline.ended:  # else a crash has ended it
@@ -493,7 +473,7 @@ class open_ml:  # noqa: N801 - used like a function
         self._entered = True
         self._manager = trio.open_nursery()
         nursery = await self._manager.__aenter__()
-        self._ml = ML._create(nursery, self._policy, self._graph_folder, self._experimental)
+        self._ml = ML.__new__(ML)._begin(nursery, self._policy, self._graph_folder, self._experimental)
         return self._ml
 
     @enable_ki_protection

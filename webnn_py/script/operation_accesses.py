@@ -3,8 +3,6 @@
 They are found from the arguments of the device's methods on request, so that they cost nothing without a trace.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import attrs
 import numpy as np
@@ -14,7 +14,6 @@ from webnn_py.device.kernel_nodes import KernelNode
 from webnn_py.device.measuring import DeviceRates, Measurement
 from webnn_py.message_text import visible
 from webnn_py.operators.registry import OPERATORS
-from webnn_py.script.profile_table import columns, count, duration, rate, share
 
 T = TypeVar("T")
 
@@ -25,6 +24,11 @@ GIGA, TERA = 1e9, 1e12
 
 COPY = "copy"
 """The operator name for kernels that compute no operator but only move data."""
+
+WIDTH: Final = 100
+"""Columns that a table takes at most."""
+
+CUT: Final = "…"
 
 _FUSABLE = {operator.spec_name for operator in OPERATORS.values() if operator.is_elementwise}
 
@@ -182,22 +186,22 @@ class GraphProfile:
 
     def __str__(self) -> str:
         longer = self.rates.timing_seconds
-        copied = rate(self.rates.copied_bytes_per_second, GIGA)
+        copied = _rate(self.rates.copied_bytes_per_second, GIGA)
         name, unit = self._unit
-        multiplied = rate(self.rates.multiplied_flops_per_second, unit)
-        timed, plain, row = map(duration, (self.seconds, self.plain_seconds, self.row_seconds))
-        kernels, on_device = duration(self.kernel_seconds), duration(self.device_seconds)
-        agreement = share(self.kernel_seconds / self.row_seconds)
+        multiplied = _rate(self.rates.multiplied_flops_per_second, unit)
+        timed, plain, row = map(_duration, (self.seconds, self.plain_seconds, self.row_seconds))
+        kernels, on_device = _duration(self.kernel_seconds), _duration(self.device_seconds)
+        agreement = _share(self.kernel_seconds / self.row_seconds)
         head = [
             self.device,
             f"a dispatch takes {plain}, {row} in a row, {timed} with timings; the faster half of {self.repeat} runs",
             f"kernels take {kernels} of {on_device} by {self._clock}, {agreement} of a dispatch in a row",
-            *([f"timing makes a kernel {duration(longer)} longer, which is subtracted"] if longer else []),
+            *([f"timing makes a kernel {_duration(longer)} longer, which is subtracted"] if longer else []),
             f"the device copies {copied} GB/s and multiplies {multiplied} {name} in {self.rates.data_type}",
             "",
         ]
         headings = ("time", "share", "moved", "GB/s", "%copy", "work", name, "%mult", "kernel")
-        return "\n".join([*head, *columns(headings, self._rows(unit)), "", *columns(_SUMS, self._sums())])
+        return "\n".join([*head, *_columns(headings, self._rows(unit)), "", *_columns(_SUMS, self._sums())])
 
     @property
     def _clock(self) -> str:
@@ -215,16 +219,16 @@ class GraphProfile:
         others = [(sum(kernel.seconds for kernel in rest), f"{len(rest)} more kernels")] if rest else []
         whole = self.kernel_seconds + self.waiting_seconds
         for seconds, name in [*others, (self.waiting_seconds, "waiting and launch")]:
-            rows.append([duration(seconds), share(seconds / whole), *[""] * 6, name])
+            rows.append([_duration(seconds), _share(seconds / whole), *[""] * 6, name])
         return rows
 
     def _sums(self) -> list[Sequence[str]]:
         return [
             [
-                duration(item.seconds),
-                share(item.share),
-                count(item.bytes_moved, "B"),
-                count(item.flops, "F"),
+                _duration(item.seconds),
+                _share(item.share),
+                _count(item.bytes_moved, "B"),
+                _count(item.flops, "F"),
                 str(item.kernels),
                 item.operator,
             ]
@@ -252,14 +256,14 @@ def _word(node: KernelNode) -> str:
 
 def _row(kernel: KernelProfile, unit: float) -> Sequence[str]:
     return [
-        duration(kernel.seconds),
-        share(kernel.share),
-        count(kernel.bytes_moved, "B"),
-        rate(kernel.bytes_per_second, GIGA),
-        share(kernel.copy_share),
-        count(kernel.flops, "F"),
-        rate(kernel.flops_per_second, unit),
-        share(kernel.multiply_share) if kernel.flops else "",
+        _duration(kernel.seconds),
+        _share(kernel.share),
+        _count(kernel.bytes_moved, "B"),
+        _rate(kernel.bytes_per_second, GIGA),
+        _share(kernel.copy_share),
+        _count(kernel.flops, "F"),
+        _rate(kernel.flops_per_second, unit),
+        _share(kernel.multiply_share) if kernel.flops else "",
         str(kernel),
     ]
 
@@ -287,3 +291,49 @@ def _operator(name: str, kernels: Sequence[KernelProfile]) -> OperatorProfile:
         sum(kernel.bytes_moved for kernel in kernels),
         sum(kernel.flops for kernel in kernels),
     )
+
+
+def _duration(seconds: float) -> str:
+    """Return a time in three digits."""
+    for unit, factor in (("s", 1), ("ms", 1e3)):
+        if seconds * factor >= 1:
+            return f"{_digits(seconds * factor)} {unit}"
+    return f"{_digits(seconds * 1e6)} µs"
+
+
+def _share(part: float) -> str:
+    """Return a part of something in per cent."""
+    return f"{100 * part:.1f}%"
+
+
+def _rate(per_second: float, unit: float) -> str:
+    """Return a rate in a unit, in three digits or three places; nothing for none."""
+    value = per_second / unit
+    if not value:
+        return ""
+    return f"{value:.3f}" if value < 1 else _digits(value)
+
+
+def _count(amount: float, unit: str) -> str:
+    """Return an amount in three digits."""
+    for prefix in ("", "k", "M", "G"):
+        if amount < 1000:
+            return f"{_digits(amount)} {prefix}{unit}" if amount else ""
+        amount /= 1000
+    return f"{_digits(amount)} T{unit}"
+
+
+def _digits(value: float) -> str:
+    """Three digits, or more where there are more before the point."""
+    places = 2 if value < 10 else 1 if value < 100 else 0
+    return f"{value:.{places}f}"
+
+
+def _columns(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Lines of a table: numbers to the right, and the last column cut off where the line ends."""
+    table = [headings, *rows]
+    widths = [max(map(len, cells)) for cells in zip(*table, strict=True)]
+    for row in table:
+        *numbers, text = row
+        line = "  ".join([*(cell.rjust(width) for cell, width in zip(numbers, widths, strict=False)), text])
+        yield line if len(line) <= WIDTH else f"{line[: WIDTH - len(CUT)]}{CUT}"

@@ -1,11 +1,9 @@
 """The operations of ``MLGraph.profile()`` and ``MLGraphBuilder.check_finite()``."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import TypeVar
 
-from webnn_py.descriptors import MLOperandDescriptor, unsigned_long
+from webnn_py.descriptors import MLOperandDescriptor, converted, unsigned_long
 from webnn_py.device.backend import HostArray, TimesKernels
 from webnn_py.device.finite_check import NonFinite, first_non_finite
 from webnn_py.device.measuring import Measurement, measure
@@ -29,14 +27,16 @@ def enqueue_profile(graph: GraphInterface, feeds: object, repeat: object) -> MLP
     context._trio_run.check("profile()")
     backend = context._device.backend
     try:
-        times = _times(repeat)
+        times = converted("profile(): repeat", unsigned_long, repeat)
+        if times < 1:
+            raise TypeError("profile(): repeat is 0; it must be at least 1")
         context._check_not_lost(method)
         if graph._destroyed:
             raise InvalidStateError("profile(): the graph is destroyed: destroy() was called on it")
         refuse_proposals(method, graph.input_descriptors.values())
         if not isinstance(backend, TimesKernels):
             raise NotSupportedError(
-                f"profile(): {context.backend} reports no kernel's time; the device numpy does, and wgpu where the "
+                f"profile(): {context.backend} does not time kernels; the device numpy does, and wgpu where the "
                 "adapter has timestamp-query"
             )
         given = _arrays(method, feeds, graph.input_descriptors)
@@ -74,16 +74,6 @@ def enqueue_check_finite(
 
 def _byte_length(arrays: Mapping[str, HostArray]) -> int:
     return sum(array.nbytes for array in arrays.values())
-
-
-def _times(repeat: object) -> int:
-    try:
-        times = unsigned_long(repeat)
-    except TypeError as error:
-        raise TypeError(f"profile(): repeat {error}") from None
-    if times < 1:
-        raise TypeError("profile(): repeat is 0; it must be at least 1")
-    return times
 
 
 def _arrays(

@@ -1,7 +1,5 @@
 """Calls that are refused: reported to instruments and traces, as an exception or as a rejected promise."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterable, Iterator
 from sys import _getframe

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from webnn_py.descriptors import converted
+from webnn_py.descriptors import converted, string
 from webnn_py.errors import NotFoundError, OperationError, QuotaExceededError
-from webnn_py.message_text import plain, shown
+from webnn_py.message_text import shown
 from webnn_py.saved_graphs.record import UnusableFileError
 from webnn_py.script.argument_checks import unknown
 
@@ -66,13 +66,7 @@ def checked_key(key: object) -> str:
     Raises:
         TypeError: it is no string, or too long.
     """
-    text = converted("key", _text, key)
+    text = converted("key", string, key)
     if len(text) > LONGEST_KEY:
         raise TypeError(f"key has {len(text)} characters; it must have at most {LONGEST_KEY}")
     return text
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"is {shown(value)}; it must be a string")
-    return plain(value)

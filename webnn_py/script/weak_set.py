@@ -26,6 +26,5 @@ class OrderedWeakSet(Generic[T]):
         self._references.pop(id(item), None)
 
     def __iter__(self) -> Iterator[T]:
-        """Iterate over the objects that live now."""
         alive = [reference() for reference in list(self._references.values())]
         return iter([item for item in alive if item is not None])

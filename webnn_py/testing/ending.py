@@ -70,7 +70,8 @@ async def _held_by_nothing(execution: Execution) -> Violation | None:
     """Memory that is held though all buffers and graphs of its context are destroyed."""
     for device in execution.devices:
         context = device.context
-        await _drain(context)
+        if not context.device_timeline.ended:
+            await context.drain()
         statistics = context.statistics()
         if [*context._buffers, *context._graphs] or not (statistics.live_buffers or statistics.live_bytes):
             continue
@@ -90,11 +91,6 @@ async def _contents(buffer: MLBuffer) -> Any:
         return await cast("MLContext", buffer._context).read_buffer(buffer)
     except DOMException as error:
         return f"unreadable: {_named(error)}"
-
-
-async def _drain(context: Any) -> None:
-    if not context.device_timeline.ended:
-        await context.drain()
 
 
 def _named(error: Exception) -> str:

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -104,9 +105,9 @@ class Execution:
     def steps(self) -> dict[str, Step]:
         """Return the possible next steps, always in the same order: agents, devices, the script timeline."""
         steps = [
-            *(Step(agent.ready, self._turn_of(agent)) for agent in self.agents if agent.ready is not None),
+            *(Step(agent.ready, partial(self._give_turn, agent)) for agent in self.agents if agent.ready is not None),
             *(
-                Step(name, self._step_of(device), device)
+                Step(name, partial(self._step, device), device)
                 for device in self.devices
                 if (name := device.next_step) is not None
             ),
@@ -129,19 +130,13 @@ class Execution:
             if device.done_when_lost is None and device.context.device_timeline._lost:
                 device.done_when_lost = device.done
 
-    def _turn_of(self, agent: Agent) -> Callable[[], Awaitable[None]]:
-        async def take() -> None:
-            self._script_steps.append(self.order[-1])
-            agent.give_turn()
+    async def _give_turn(self, agent: Agent) -> None:
+        self._script_steps.append(self.order[-1])
+        agent.give_turn()
 
-        return take
-
-    def _step_of(self, device: OnDevice) -> Callable[[], Awaitable[None]]:
-        async def take() -> None:
-            device.done += 1
-            await device.context.device_timeline.step()
-
-        return take
+    async def _step(self, device: OnDevice) -> None:
+        device.done += 1
+        await device.context.device_timeline.step()
 
     async def _settle(self) -> None:
         self._script_steps.append(self.order[-1])

@@ -88,16 +88,10 @@ class MLPromise(Promised, Generic[T]):
     @classmethod
     def _refused(cls, error: Exception, answers: str = "", line: Line | None = None) -> Self:
         """Return a promise that is rejected from the start, with the line of the call that is refused."""
-        self = cls.__new__(cls)
-        self._answers = answers
-        self._trio_run = None
-        self._line = line
+        self = cls._create(answers, None, line)
         self._unreported = _unreported(error, line)
         self._state = "rejected"
         self._outcome = error
-        self._waiters = None
-        self._traced = None
-        self._timeline = None
         return self
 
     @property

@@ -3,15 +3,13 @@
 Processes are the script (0) and the contexts; threads are lanes. Times are microseconds from the begin of the trace.
 """
 
-from __future__ import annotations
-
-from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 from webnn_py.message_text import CONTEXT_DESTROYED
 from webnn_py.tracing.events import KernelRecord, RefusedCall, TraceEvent
 from webnn_py.tracing.lifetimes import Lifetimes
-from webnn_py.tracing.operation import Numbered, Operation, TracedContext
+from webnn_py.tracing.operation import Operation, Present, TracedContext
 from webnn_py.tracing.source import Source
 from webnn_py.version import __version__
 
@@ -28,24 +26,8 @@ Json = dict[str, Any]
 _Lane = tuple[int, int]
 
 
-class Before(Protocol):
-    """A context, and what lived on it before the trace began."""
-
-    @property
-    def context(self) -> TracedContext:
-        """Which."""
-
-    @property
-    def buffers(self) -> Collection[Numbered]:
-        """The buffers."""
-
-    @property
-    def graphs(self) -> Collection[Numbered]:
-        """The graphs."""
-
-
 def chrome_document(
-    events: Sequence[TraceEvent], before: Iterable[Before], length_ns: int, most_events: int | None
+    events: Sequence[TraceEvent], before: Iterable[Present], length_ns: int, most_events: int | None
 ) -> Json:
     """Return the object form of the format.
 
@@ -155,10 +137,7 @@ class _Drawing:
         args = self._args.pop(operation.number, None)
         if args is None:
             args = {"reads": list(operation.reads), "writes": list(operation.writes), "bytes": operation.byte_length}
-            if operation.graph is not None:
-                args["graph"] = operation.graph
-            if labels := operation.labels:
-                args["labels"] = list(labels)
+            args |= _known(graph=operation.graph, labels=list(operation.labels))
             self._args[operation.number] = args
         return args
 
@@ -168,29 +147,28 @@ class _Drawing:
         if operation.was_collected:
             name = "garbage collection"
         args = {"operation": operation.number, "context": operation.context.number, **self._of(operation)}
-        if operation.source is not None:
-            args["source"] = self._place(operation.source)
+        args |= _known(source=self._place(operation.source))
         self._put_span((SCRIPT, CALLS), "call", name, (began, event.time_ns), args)
         self._enqueued[operation.number] = event.time_ns
         self._flows.at(operation, SCRIPT, CALLS, began)
 
     def _refusal(self, event: TraceEvent, call: RefusedCall) -> None:
-        args: Json = {"outcome": "refused", "why": call.error}
-        if call.context is not None:
-            args["context"] = call.context.number
-        if call.buffers:
-            args["buffers"] = list(call.buffers)
-        if call.graph is not None:
-            args["graph"] = call.graph
-        if call.labels:
-            args["labels"] = list(call.labels)
-        if call.source is not None:
-            args["source"] = self._place(call.source)
+        args = _known(
+            outcome="refused",
+            why=call.error,
+            context=None if call.context is None else call.context.number,
+            buffers=list(call.buffers),
+            graph=call.graph,
+            labels=list(call.labels),
+            source=self._place(call.source),
+        )
         began = max(event.time_ns - call.call_ns, 0)
         self._put_span((SCRIPT, CALLS), "refusal", f"{call.method}()", (began, event.time_ns), args)
 
-    def _place(self, source: Source) -> str:
+    def _place(self, source: Source | None) -> str | None:
         """Return a source in words, which many events share."""
+        if source is None:
+            return None
         if source not in self._sources:
             self._sources[source] = str(source)
         return self._sources[source]
@@ -203,10 +181,7 @@ class _Drawing:
         args = {"operation": operation.number, "outcome": outcome, **self._of(operation)}
         if operation.number in self._enqueued:
             args["enqueued"] = self._enqueued[operation.number] / 1000
-        if turn > since:
-            args["begun"] = since / 1000
-        if why is not None:
-            args["why"] = why
+        args |= _known(begun=since / 1000 if turn > since else None, why=why)
         self._put_span((process, OPERATIONS), "operation", operation.kind, (turn, until), args)
         self._flows.at(operation, process, OPERATIONS, turn)
         for kernel, start, length in _placed(self._kernels.pop(operation.number, []), turn, until):
@@ -230,9 +205,8 @@ class _Drawing:
         args: Json = {"operation": operation.number}
         outcome = self._outcomes.pop(operation.number, None)
         if outcome is not None:
-            args["promise"] = "fulfilled" if outcome.what == "settled" else "rejected"
-            args |= {} if outcome.why is None else {"why": outcome.why}
-            args |= {"before": True} if outcome.cause is not None else {}
+            promise = "fulfilled" if outcome.what == "settled" else "rejected"
+            args |= _known(promise=promise, why=outcome.why, before=None if outcome.cause is None else True)
         name = f"settle {operation.kind}()"
         self._put_span((SCRIPT, TASKS), "settlement", name, (since, event.time_ns), args)
         self._flows.at(operation, SCRIPT, TASKS, since)
@@ -269,6 +243,11 @@ class _Flows:
                 of = {"ph": phase, "cat": "flow", "name": kind, "id": number, "pid": process, "tid": lane}
                 arrows.append({**of, "ts": time_ns / 1000, **({"bp": "e"} if phase == "f" else {})})
         return arrows
+
+
+def _known(**given: Any) -> Json:
+    """Return what is neither None nor an empty list."""
+    return {name: value for name, value in given.items() if value is not None and value != []}
 
 
 def _placed(kernels: Sequence[KernelRecord], since: int, until: int) -> Iterable[tuple[KernelRecord, int, int]]:

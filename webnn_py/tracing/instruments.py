@@ -22,22 +22,6 @@ _LOGGER: Final = logging.getLogger("webnn_py.instruments")
 
 _Methods = tuple[Callable[..., None], ...]
 
-HOOKS: Final = (
-    "opened",
-    "enqueued",
-    "refused",
-    "started",
-    "kernels",
-    "finished",
-    "dropped",
-    "released",
-    "task_started",
-    "settled",
-    "rejected",
-    "task_finished",
-    "lost",
-)
-
 
 class TracedDevice(Protocol):
     """The members of a device that are used."""
@@ -110,6 +94,9 @@ class Instrument:
 
     def lost(self, context: TracedContext, why: str) -> None:
         """A context is lost or was destroyed."""
+
+
+HOOKS: Final = tuple(name for name in vars(Instrument) if not name.startswith("_"))
 
 
 class Instruments:

@@ -1,7 +1,5 @@
 """Lifetimes of buffers and graphs, as asynchronous spans of Chrome's trace-event format."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from typing import Any, Final, Literal
 

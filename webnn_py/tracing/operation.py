@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from types import CodeType
 from typing import Any, Literal, Protocol
@@ -230,3 +230,20 @@ class Operation:
 
     def __repr__(self) -> str:
         return f"<Operation {self._number} {self.kind} of {self.context}>"
+
+
+@attrs.frozen(eq=False)
+class Present:
+    """A context, and what there is on it when a trace begins.
+
+    Attributes:
+        context: the context.
+        buffers: the buffers that live.
+        graphs: the graphs that live.
+        operations: what has been enqueued and has not ended.
+    """
+
+    context: TracedContext
+    buffers: Sequence[Numbered]
+    graphs: Sequence[Numbered]
+    operations: Sequence[Operation]

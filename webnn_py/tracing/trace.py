@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import perf_counter_ns
@@ -14,27 +14,13 @@ import attrs
 from trio.lowlevel import enable_ki_protection
 
 from webnn_py.tracing.events import Note, RefusedCall, TraceEvent, events_of
-from webnn_py.tracing.operation import Numbered, Operation, TracedContext
+from webnn_py.tracing.operation import Operation, Present, TracedContext
 
 MOST_EVENTS: Final = 500_000
 """The default number of events that are kept: some hundred megabytes."""
 
-
-@attrs.frozen(eq=False)
-class Present:
-    """A context, and what there is on it when a trace begins.
-
-    Attributes:
-        context: the context.
-        buffers: the buffers that live.
-        graphs: the graphs that live.
-        operations: what has been enqueued and has not ended.
-    """
-
-    context: TracedContext
-    buffers: Sequence[Numbered]
-    graphs: Sequence[Numbered]
-    operations: Sequence[Operation]
+ENDINGS: Final = (".json", ".html")
+"""The endings of the names of files that a trace can be written to."""
 
 
 class Watched(Protocol):
@@ -166,10 +152,19 @@ class Trace:
         """
         target = Path(path)
         try:
-            write = writer_of(target)
+            check_ending(target)
         except ValueError as error:
             raise ValueError(f"save(): {error}") from None
-        target.write_text(write(self.document(), target.stem), encoding="utf-8")
+        document = self.document()
+        if target.suffix.lower() == ".json":
+            import json  # noqa: PLC0415 - imported when it is used
+
+            text = json.dumps(document, separators=(",", ":"))
+        else:
+            from webnn_py.tracing.page import page_of  # noqa: PLC0415 - imported when it is used
+
+            text = page_of(document, target.stem)
+        target.write_text(text, encoding="utf-8")
 
     def document(self) -> dict[str, Any]:
         """Return the document that ``save()`` writes: the object form of Chrome's trace-event format.
@@ -194,33 +189,11 @@ class Trace:
         return f"<Trace {state}, {len(self.events)} events>"
 
 
-def _as_json(document: Mapping[str, Any], _title: str) -> str:
-    import json  # noqa: PLC0415 - imported when it is used
-
-    return json.dumps(document, separators=(",", ":"))
-
-
-Writer = Callable[[Mapping[str, Any], str], str]
-"""Makes the text of a file from a document and a title."""
-
-
-def _as_page(document: Mapping[str, Any], title: str) -> str:
-    from webnn_py.tracing.page import page_of  # noqa: PLC0415 - imported when it is used
-
-    return page_of(document, title)
-
-
-_WRITERS: Final[dict[str, Writer]] = {".json": _as_json, ".html": _as_page}
-"""By the ending of a file's name."""
-
-
-def writer_of(path: Path) -> Writer:
-    """Return the writer for the ending of a file name.
+def check_ending(path: Path) -> None:
+    """Refuse a file whose name does not end as a trace's must.
 
     Raises:
-        ValueError: nothing does.
+        ValueError: it does not.
     """
-    writer = _WRITERS.get(path.suffix.lower())
-    if writer is None:
-        raise ValueError(f"{path.name!r} does not end in {' or '.join(_WRITERS)}")
-    return writer
+    if path.suffix.lower() not in ENDINGS:
+        raise ValueError(f"{path.name!r} does not end in {' or '.join(ENDINGS)}")

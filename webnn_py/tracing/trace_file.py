@@ -1,25 +1,15 @@
 """Traces that go to a file, as commands offer them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Protocol
 
-from webnn_py.tracing.trace import Trace, writer_of
+from webnn_py.tracing.trace import MOST_EVENTS, Trace, Watched, check_ending
 
 
 class TraceFileError(Exception):
     """A trace could not be written; the message says where to and why."""
-
-
-class Traces(Protocol):
-    """An object that can be traced: ``ML``."""
-
-    def trace(self, *, kernels: bool) -> Trace:
-        """Return a trace of it."""
 
 
 def check_trace_file(path: Path) -> None:
@@ -31,7 +21,7 @@ def check_trace_file(path: Path) -> None:
     """
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name a file that ends in .json or .html")
-    writer_of(path)
+    check_ending(path)
     if not path.parent.is_dir():
         raise ValueError(f"{path.parent} is no folder")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
@@ -39,7 +29,7 @@ def check_trace_file(path: Path) -> None:
 
 
 @asynccontextmanager
-async def traced_to(ml: Traces, path: Path | None) -> AsyncIterator[None]:
+async def traced_to(ml: Watched, path: Path | None) -> AsyncIterator[None]:
     """Trace what is done within, with kernels, and write it to a file, also when it raises; without one do nothing.
 
     Raises:
@@ -48,7 +38,7 @@ async def traced_to(ml: Traces, path: Path | None) -> AsyncIterator[None]:
     if path is None:
         yield
         return
-    with ml.trace(kernels=True) as trace:
+    with Trace(ml, most_events=MOST_EVENTS, kernels=True) as trace:
         try:
             yield
         finally:

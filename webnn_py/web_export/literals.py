@@ -20,11 +20,6 @@ def number(value: int | float) -> str:  # noqa: PYI041 - mypy takes float for bo
     return str(value) if _is_double(value) else f"{value}n"
 
 
-def bigint(value: int) -> str:
-    """Return an element of an array of 64-bit integers."""
-    return f"{value}n"
-
-
 def _double(value: float) -> str:
     if math.isnan(value):
         return "NaN"

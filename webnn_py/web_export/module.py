@@ -10,9 +10,10 @@ import attrs
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
 from webnn_py.graph import Constant, Graph, Input, Node, Value
 from webnn_py.operators.declaration import Parameter
+from webnn_py.unique_names import Names
 from webnn_py.version import __version__
 from webnn_py.web_export.literals import argument, descriptor, record, text_of
-from webnn_py.web_export.names import VariableNames
+from webnn_py.web_export.names import RESERVED, identifier
 from webnn_py.web_export.weights import WeightsFile
 
 LONGEST_LINE: Final = 110
@@ -94,7 +95,7 @@ class _Body:
 
     def __init__(self, weights: WeightsFile) -> None:
         self._weights = weights
-        self._names = VariableNames(TAKEN)
+        self._names = Names((*RESERVED, *TAKEN))
         self._of_value: dict[Value, str] = {}
         self._lines: list[str] = []
 
@@ -110,7 +111,7 @@ class _Body:
         if value in self._of_value:
             return self._of_value[value]
         if isinstance(value, Input):
-            name = self._names.new(value.name)
+            name = self._names.new(identifier(value.name))
             key = text_of(value.name)
             self._lines.append(f"const {name} = builder.input({key}, inputs[{key}]);")
         else:
@@ -132,7 +133,7 @@ class _Body:
                 given.append(value)
             elif value is not None:
                 options[parameter.spec_name] = value
-        names = [self._names.new(node.label or node.operator.spec_name) for _ in node.results]
+        names = [self._names.new(identifier(node.label or node.operator.spec_name)) for _ in node.results]
         self._of_value.update(zip(node.results, names, strict=True))
         target = f"[{', '.join(names)}]" if node.operator.returns_sequence else names[0]
         self._lines += _call(f"const {target} = builder.{node.operator.spec_name}(", given, options)

@@ -1,7 +1,6 @@
-"""Names of the module's variables: near those that a drawing has, and each given once."""
+"""Names of the module's variables, near those that a drawing has."""
 
 import re
-from collections.abc import Iterable
 from typing import Final
 
 _WORDS: Final = (
@@ -18,26 +17,7 @@ LONGEST: Final = 48
 """Characters of a name before it gets a number."""
 
 
-class VariableNames:
-    """Names, each given once.
-
-    Args:
-        taken: those that the module has already.
-    """
-
-    def __init__(self, taken: Iterable[str]) -> None:
-        self._next: dict[str, int] = dict.fromkeys((*RESERVED, *taken), 2)
-
-    def new(self, wanted: str) -> str:
-        """Return an identifier that is like the name that is wanted."""
-        name = base = _identifier(wanted)
-        while name in self._next:
-            name = f"{base}_{self._next[base]}"
-            self._next[base] += 1
-        self._next[name] = 2
-        return name
-
-
-def _identifier(wanted: str) -> str:
+def identifier(wanted: str) -> str:
+    """Return an identifier that is like the name that is wanted."""
     name = re.sub(r"[^A-Za-z0-9]+", "_", wanted).strip("_")[:LONGEST]
     return name if name[:1].isalpha() else f"_{name}"

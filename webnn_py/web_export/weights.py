@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 
 from webnn_py.graph import Constant
-from webnn_py.web_export.literals import argument, bigint
+from webnn_py.web_export.literals import argument
 
 Array = np.ndarray[Any, Any]
 
@@ -85,7 +85,7 @@ def _written_out(array: Array, data_type: str) -> str | None:
             return None
         return f"[{', '.join(map(_shortest, flat))}]"
     numbers = [int(value) for value in flat]
-    return f"[{', '.join(map(bigint, numbers))}]" if data_type.endswith("64") else argument(numbers)
+    return f"[{', '.join(f'{number}n' for number in numbers)}]" if data_type.endswith("64") else argument(numbers)
 
 
 def _shortest(value: np.float32) -> str:

@@ -1,7 +1,7 @@
 """Whole models on an NVIDIA GPU, host to host: on CUDA's provider, on WebGPU, and by onnxruntime alone.
 
-``python -m spec_tests.labs.benchmarks.cuda [WORDS …]`` measures the models of ``gpu_models`` whose names have one of the
-words. onnxruntime's own sessions have bound device memory and no TF32, without and with a CUDA graph.
+``python -m spec_tests.labs.benchmarks.cuda [WORDS …]`` measures the models of ``gpu_models`` that have a word in their
+names. onnxruntime's own sessions have bound device memory and no TF32, without and with a CUDA graph.
 """
 
 import argparse

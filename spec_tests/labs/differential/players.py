@@ -14,8 +14,8 @@ from spec_tests.support.chromium import Chromium
 from spec_tests.support.scripts import Notes
 from webnn_py.browser_profiles import find
 from webnn_py.javascript import descriptions
-from webnn_py.javascript.browser_members import compatibility_of, with_members
-from webnn_py.javascript.compatibility import NONE
+from webnn_py.javascript.compatibility import NONE, compatibility_of
+from webnn_py.javascript.proposals import with_members
 from webnn_py.javascript.session import open_session
 
 FLAG = "--enable-features=WebMachineLearningNeuralNetwork,ExperimentalWebMachineLearningNeuralNetwork"

@@ -25,9 +25,9 @@ _accepts("convolution-accepts-any-output-padding", "webnn_py.operators.convoluti
 _accepts("indexing-accepts-any-indices", "webnn_py.operators.indexing._check_element_indices", "elements")
 _accepts("matrix-accepts-any-inner-size", "webnn_py.operators.matrix.check_inner", "gemm or matmul")
 _accepts("movement-joins-anything", "webnn_py.operators.movement._check_joins", "concat")
-_accepts("normalization-accepts-any-scale", "webnn_py.operators.normalization._check_if_given", "normalization")
+_accepts("normalization-accepts-any-scale", "webnn_py.operators.rules.check_shape", "normalization")
 _accepts("pooling-accepts-a-stride-of-0", "webnn_py.operators.windows.check_steps", "pool")
-_accepts("recurrent-accepts-any-activations", "webnn_py.operators.recurrent._check_activations", "gru or lstm")
+_accepts("recurrent-accepts-any-activations", "webnn_py.operators.rules.check_length", "gru or lstm")
 _accepts("reduction-accepts-an-axis-twice", "webnn_py.operators.rules.check_axes", "reduce")
 _accepts("resampling-accepts-any-number-of-scales", "webnn_py.operators.rules.check_length", "resample")
 

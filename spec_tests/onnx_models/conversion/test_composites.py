@@ -14,7 +14,7 @@ from webnn_py.onnx_models import OnnxModel, UnsupportedModelError, save
 from webnn_py.operators.composites import COMPOSITES
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.operators.registry import OPERATORS
-from webnn_py.script.browser_rules import WatchedProfiles
+from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.builder import drawing_of
 from webnn_py.script.javascript_export import save_js
 
@@ -205,7 +205,7 @@ async def test_a_composite_of_constants_is_known_while_building(ml):
 
 
 async def test_reports_for_browsers_name_operators_that_browsers_have(ml):
-    ml._watching = WatchedProfiles(PortabilityReport([find("chromium-153-litert")]))
+    ml._watching = BrowserRules(PortabilityReport([find("chromium-153-litert")]))
     context = await ml.create_context(backend="onnxruntime")
     assert NAME not in operators(*drawn(context, network()))
     assert "dynamicQuantizeLstm" not in "\n".join(ml._watching._report.lines())

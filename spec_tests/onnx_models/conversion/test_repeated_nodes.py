@@ -46,19 +46,15 @@ async def test_the_steps_of_a_loop_are_drawn_alike_without_being_checked_again(c
     assert checked.count("tanh") == 2, checked
 
 
-async def test_nodes_that_are_drawn_again_one_behind_the_other_are_drawn_as_one(context, monkeypatch):
-    nodes = """u = Tanh (s)  p, q = Split <axis = 0> (u)  r = Concat <axis = 0> (q, p)
-      double = Add (i, i)  factor = Cast <to = 1> (double)  v = Add (r, factor)  t = Sub (v, u)"""
-    drawn = []
-    alike = MLGraphBuilder._drawn_alike
-    monkeypatch.setattr(MLGraphBuilder, "_drawn_alike", lambda *given: drawn.append(given[1]) or alike(*given))
-    expected = repeated(lambda s, step: np.roll(np.tanh(s), 2) + 2 * step - np.tanh(s), 20)
-    np.testing.assert_allclose(await run(context, nodes, 20), expected, rtol=1e-5)
-    assert max(map(len, drawn)) == 3, "the first three nodes are not drawn as one"
-
-
 LOOPS = {
-    # Every second step adds a float, which is looked up by its value: runs that hold the addition come and go.
+    "an operator has two outputs": (
+        """u = Tanh (s)  p, q = Split <axis = 0> (u)  r = Concat <axis = 0> (q, p)
+        double = Add (i, i)  factor = Cast <to = 1> (double)  v = Add (r, factor)  t = Sub (v, u)""",
+        20,
+        lambda s, step: np.roll(np.tanh(s), 2) + 2 * step - np.tanh(s),
+        1e-5,
+    ),
+    # Every second step adds a float, which is looked up by its value.
     "inputs change at each step": (
         """u = Tanh (s)  period = Constant <value_int = 7> ()  place = Mod (i, period)  term = Cast <to = 1> (place)
         v = Add (u, term)  w = Mul (v, v)  t = Sub (w, u)""",
@@ -66,7 +62,6 @@ LOOPS = {
         lambda s, step: (np.tanh(s) + step % 7) ** 2 - np.tanh(s),
         1e-4,
     ),
-    # A run gives the values, too, that only an inner graph uses.
     "an inner loop uses a value": (
         """u = Tanh (s)  v = Neg (u)  three = Constant <value_int = 3> ()
         t = Loop (three, , v) <body = inner (int64 j, bool c, float[4] a) => (bool d, float[4] b)

@@ -16,8 +16,7 @@ import attrs
 
 from webnn_py.device.backend import HostArray, KernelTiming, Storage
 from webnn_py.device.on_numpy.executable import Call, LateView, NumpyGraph
-from webnn_py.device.on_numpy.table import Array, Kernel, entry_of
-from webnn_py.device.on_numpy.views import Views
+from webnn_py.device.on_numpy.table import Array, Kernel, View, entry_of
 from webnn_py.device.plan import split_constant
 from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.graph import Constant, Node, Value
@@ -82,9 +81,9 @@ class DynamicNumpyGraph(NumpyGraph):
         kernels: Mapping[Node, Kernel],
         outputs: Iterable[Value],
         written: set[Value],
-        views: Views,
+        views: Mapping[Node, View],
     ) -> None:
-        self._views = views.views
+        self._views = views
         super()._place_intermediates(nodes, kernels, outputs, written, views)
 
     def _resized(self, sizes: Sizes) -> SizedCalls:

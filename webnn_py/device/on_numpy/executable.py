@@ -29,7 +29,7 @@ from webnn_py.device.on_numpy.table import (
     prepared,
     run_node,
 )
-from webnn_py.device.on_numpy.views import Views, find_views
+from webnn_py.device.on_numpy.views import find_views
 from webnn_py.device.plan import lay_out, lifetimes, split_constant
 from webnn_py.device.shared_constants import Identities, Identity, SharedConstants
 from webnn_py.device.worker_thread import SHORT_SECONDS, computing_time
@@ -146,8 +146,8 @@ class NumpyGraph:
         views = find_views(live)
         shared = SharedConstants() if constants is None else constants
         constant = self._fold(graph, folded, live, shared)
-        written = self._place_outputs(graph, constant, views.views)
-        work = {node: entry_of(node).work(node) for node in live if node not in views.views}
+        written = self._place_outputs(graph, constant, views)
+        work = {node: entry_of(node).work(node) for node in live if node not in views}
         kernels = self._make_kernels(work)
         self._place_intermediates(live, kernels, graph.outputs.values(), written, views)
         self._copy_outputs(graph, written)
@@ -237,11 +237,11 @@ class NumpyGraph:
         kernels: Mapping[Node, Kernel],
         outputs: Iterable[Value],
         written: set[Value],
-        views: Views,
+        views: Mapping[Node, View],
     ) -> None:
         """Place intermediates in the arena and make the list of calls."""
-        bases: dict[Value, Value] = {node.results[0]: next(iter(node.inputs)) for node in views.views}
-        arena = lay_out(lifetimes([(node,) for node in nodes], bases, outputs, lambda value: value in written))
+        bases: dict[Value, Value] = {node.results[0]: next(iter(node.inputs)) for node in views}
+        arena = lay_out(lifetimes(nodes, bases, outputs, written))
         memory = np.empty(arena.byte_length, np.uint8)
         self.byte_length += arena.byte_length
         self._intermediate_bytes += arena.byte_length
@@ -253,7 +253,7 @@ class NumpyGraph:
                 slots = [self._slots[value] for value in (*node.inputs, *node.results)]
                 self._calls.append(Call(kernels[node], itemgetter(*slots), node).prepared(self._template))
             else:
-                self._place_view(node, views.views[node])
+                self._place_view(node, views[node])
 
     def _make_kernels(self, work: Mapping[Node, float]) -> dict[Node, Kernel]:
         """Make the kernels, which share their scratch, by falling work: the node with most work usually needs most."""

@@ -5,8 +5,7 @@ memory that belongs to the graph; every node gets it from the start, so that it 
 called. Outside of a build, each piece is allocated separately.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Mapping
 from contextvars import ContextVar
 from math import prod
 from typing import Final, TypeVar
@@ -56,15 +55,6 @@ class ScratchPool:
             return np.empty(shape, data_type)
         return np.ndarray(shape, data_type, self.memory, start)
 
-    @contextmanager
-    def in_turn(self) -> Iterator[None]:
-        """Return all memory that is taken within the context to the pool at its end."""
-        before = self._taken
-        try:
-            yield
-        finally:
-            self._taken = before
-
     def make(self, makers: Mapping[K, Callable[[], Kernel]]) -> dict[K, Kernel]:
         """Make kernels that share the memory, in the order given: best the one that needs most scratch first.
 
@@ -88,10 +78,10 @@ class ScratchPool:
             self._needed = 0
             token = _POOL.set(self)
             try:
-                with self.in_turn():
-                    kernel = maker()
+                kernel = maker()
             finally:
                 _POOL.reset(token)
+                self._taken = 0
             if self._needed <= self.memory.size:
                 return kernel, self._needed > 0
             del kernel  # and its scratch, before more is allocated

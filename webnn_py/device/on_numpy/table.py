@@ -12,7 +12,6 @@ A kernel of many small steps is a ``PreparedKernel``: where its arrays are the s
 made once.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -189,8 +188,3 @@ def constant_array(data: object) -> Array:
 def scalar(value: float, data_type: str) -> Array:
     """Return a number as a 0-d array of a data type, so that ufuncs need not convert it at each call."""
     return np.array(value, data_type)
-
-
-def product(shape: tuple[int, ...]) -> int:
-    """Return the number of elements of a shape."""
-    return math.prod(shape)

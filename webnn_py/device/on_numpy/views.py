@@ -1,9 +1,8 @@
 """Find the nodes of a graph that are views of their operand."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-import attrs
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
@@ -12,21 +11,8 @@ from webnn_py.device.on_numpy.table import Array, View, entry_of
 from webnn_py.graph import Node, Value
 
 
-@attrs.frozen
-class Views:
-    """The nodes that are views of their operand, and the layouts of their results."""
-
-    views: Mapping[Node, View]
-    layouts: Mapping[Value, Array]
-
-    def is_dense(self, value: Value) -> bool:
-        """Return whether a value's elements are in row-major order without gaps."""
-        layout = self.layouts.get(value)
-        return layout is None or layout.flags.c_contiguous
-
-
-def find_views(nodes: Iterable[Node]) -> Views:
-    """Return the nodes that are views, where their operand's strides allow it.
+def find_views(nodes: Iterable[Node]) -> dict[Node, View]:
+    """Return the nodes that are views of their operand, where its strides allow it.
 
     Tests arrays with the right shapes and strides and one element of memory: views never read elements.
     """
@@ -43,7 +29,7 @@ def find_views(nodes: Iterable[Node]) -> Views:
         except ValueError:
             continue
         views[node] = view
-    return Views(views, layouts)
+    return views
 
 
 def _dense(descriptor: MLOperandDescriptor) -> Array:

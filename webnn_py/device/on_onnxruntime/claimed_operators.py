@@ -1,11 +1,14 @@
-"""The operators that the device claims: all except those that onnxruntime computes with other results."""
+"""The operators that the device claims: all except those that onnxruntime computes with other results; its loops."""
 
-from collections.abc import Container, Mapping
-from typing import Final
+from collections.abc import Callable, Container, Mapping
+from typing import Any, Final
 
-from webnn_py.descriptors import DATA_TYPES
+from webnn_py.descriptors import DATA_TYPES, MLOperandDataType
 from webnn_py.device.backend import Capabilities
-from webnn_py.operators.composites import DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM
+from webnn_py.graph import Graph, Input
+from webnn_py.operators.composites import COMPOSITES, DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM
+from webnn_py.operators.declaration import Operator
+from webnn_py.operators.matrix import gemm, matmul
 from webnn_py.operators.tree_ensembles import TREE_ENSEMBLE
 
 NOT_CLAIMED: Final[Mapping[str, str]] = {
@@ -16,12 +19,42 @@ NOT_CLAIMED: Final[Mapping[str, str]] = {
 """The operators that are expanded, by Python name, each with the fault of onnxruntime's own."""
 
 
-def capabilities_without(names: Container[str]) -> Capabilities:
-    """Return the abilities of a provider that computes all operators but those of these Python names."""
-    return Capabilities(
-        lambda operator: () if operator.name in names else DATA_TYPES,
-        composites=(DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM, TREE_ENSEMBLE),
+FEWEST_STEPS: Final = 8
+
+FEWEST_NODES: Final = 200
+"""Over all steps: loops of fewer nodes run up to a tenth longer than their steps."""
+
+PLAIN: Final = frozenset(
+    [
+        *("abs", "add", "clamp", "concat", "div", "exp", "gather", "gemm", "matmul", "max", "min", "mul", "neg"),
+        *("relu", "reshape", "sigmoid", "slice", "split", "sqrt", "sub", "tanh", "transpose"),
+    ]
+)
+"""The operators of a loop's step, whose lowering rules have no guards; a guard would be within the step."""
+
+
+def runs_loop(step: Graph, steps: int) -> bool:
+    """Return whether so many steps, one of which is given, are a loop: in each, a matrix that stays is multiplied."""
+    nodes = step.nodes
+    return (
+        steps >= FEWEST_STEPS
+        and steps * len(nodes) >= FEWEST_NODES
+        and all(node.operator.name in PLAIN for node in nodes)
+        and any(node.operator in {matmul, gemm} and isinstance(node.inputs[1], Input) for node in nodes)
     )
 
 
-CAPABILITIES: Final = capabilities_without(NOT_CLAIMED)
+def claims_without(names: Container[str]) -> Callable[[Operator[..., Any]], tuple[MLOperandDataType, ...]]:
+    """Return a claim of all operators but those of these Python names."""
+    return lambda operator: () if operator.name in names else DATA_TYPES
+
+
+CAPABILITIES: Final = Capabilities(
+    claims_without(NOT_CLAIMED),
+    composites=tuple(item.operator for item in COMPOSITES.values()),
+    runs_loop=runs_loop,
+)
+"""The abilities on the CPU, and on providers of which nothing is known."""
+
+ELSEWHERE: Final = (DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM, TREE_ENSEMBLE)
+"""The composites on other providers: ONNX's operators for the rest have kernels on the CPU only."""

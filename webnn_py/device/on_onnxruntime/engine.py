@@ -15,7 +15,7 @@ from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidArgument
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.backend import BackendInfo
 from webnn_py.device.host_processor import processor
-from webnn_py.device.on_onnxruntime.idle_optimizers import idle
+from webnn_py.device.on_onnxruntime.idle_optimizers import CHANGED_BY_NONE, idle
 from webnn_py.device.on_onnxruntime.providers import CPU, Provider, of_name
 from webnn_py.errors import NotSupportedError
 from webnn_py.message_text import nearest, shown
@@ -169,8 +169,14 @@ class EngineOptions:
         if model.beside:
             tensors = [*map(onnxruntime.OrtValue.ortvalue_from_numpy, model.beside.values())]
             options.add_external_initializers(list(model.beside), tensors)
+        is_left_alone = model.operators <= CHANGED_BY_NONE
+        if is_left_alone:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         session = onnxruntime.InferenceSession(
-            model.encoded, options, disabled_optimizers=left_out(model), **self._chosen(options, more)
+            model.encoded,
+            options,
+            disabled_optimizers=set() if is_left_alone else left_out(model),
+            **self._chosen(options, more),
         )
         if self.provider.name not in session.get_providers():  # it prints why, and falls back to the CPU
             raise RuntimeError(

@@ -26,9 +26,8 @@ from webnn_py.device.worker_thread import SHORT_SECONDS, computing_time
 from webnn_py.graph import Constant, Graph, Value
 from webnn_py.onnx_export.body import Write
 from webnn_py.onnx_export.inlined_export import InlinedExport, InlinedModel
-from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.onnx_export.rules.pooling import LONG_WINDOW
-from webnn_py.rewriting.passes import PassContext
+from webnn_py.rewriting.passes import PassContext, ReadConstant
 from webnn_py.rewriting.reshapes import is_reshape
 
 SECONDS_PER_NODE: Final = 1.5e-4

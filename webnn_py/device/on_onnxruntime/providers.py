@@ -8,7 +8,7 @@ from typing import Final, Literal
 import attrs
 
 from webnn_py.device.backend import Capabilities, MLDeviceType
-from webnn_py.device.on_onnxruntime.claimed_operators import NOT_CLAIMED, capabilities_without
+from webnn_py.device.on_onnxruntime.claimed_operators import CAPABILITIES, ELSEWHERE, claims_without
 from webnn_py.device.on_onnxruntime.lowering import cuda_rules
 from webnn_py.device.on_onnxruntime.lowering.rules import FLOAT16, RULES
 from webnn_py.onnx_export import writing
@@ -25,7 +25,7 @@ class Provider:
         device_type: the kind of processor that does most of its work.
         options: the options that sessions pass to it unless the user gives others.
         configuration: further configuration entries of its sessions.
-        decomposed: the operators that are decomposed, by Python name, each with the fault of the provider's own.
+        capabilities: what it computes without decomposing it.
         rules: how operators are written for it, right for all numbers, by Python name.
         float16: the ONNX operators with kernels of float16.
         has_guards: whether graphs are run first by fast rules with guards, see ``lowering.guarded_rules``.
@@ -39,7 +39,7 @@ class Provider:
     device_type: MLDeviceType = "cpu"
     options: Mapping[str, str] = attrs.field(factory=dict)
     configuration: Mapping[str, str] = attrs.field(factory=dict)
-    decomposed: Mapping[str, str] = attrs.field(default=NOT_CLAIMED)
+    capabilities: Capabilities = CAPABILITIES
     rules: Mapping[str, Rule] = RULES
     float16: Float16Kernels = FLOAT16
     has_guards: bool = True
@@ -48,15 +48,10 @@ class Provider:
     copies_inputs: bool = True
     is_tested: bool = False
     write: Write = attrs.field(init=False)
-    capabilities: Capabilities = attrs.field(init=False)
 
     @write.default
     def _default_write(self) -> Write:
         return writing.by(self.rules)
-
-    @capabilities.default
-    def _default_capabilities(self) -> Capabilities:
-        return capabilities_without(self.decomposed)
 
 
 CPU: Final = Provider("CPUExecutionProvider", checks_indices=True, copies_inputs=False, is_tested=True)
@@ -67,7 +62,7 @@ CUDA: Final = Provider(
     "gpu",
     options={"use_tf32": "0"},  # which rounds the factors of products to 10 bits
     configuration={"session.record_ep_graph_assignment_info": "1"},
-    decomposed=cuda_rules.DECOMPOSED,
+    capabilities=Capabilities(claims_without(cuda_rules.DECOMPOSED), composites=ELSEWHERE),
     rules=cuda_rules.RULES,
     float16=cuda_rules.FLOAT16,
     has_guards=False,

@@ -154,7 +154,7 @@ class Binding:
                 buffer.bind_output(self.binding, names_of_outputs[name])
 
     def bind_inputs_again(self) -> None:
-        """Bind the inputs again: where another device reads one, onnxruntime copies it when it is bound, not at a run."""
+        """Bind the inputs again: one that another device reads is copied when it is bound, and not at a run."""
         names, _ = self._names
         for name, buffer in self.inputs.items():
             buffer.bind_input(self.binding, names[name])

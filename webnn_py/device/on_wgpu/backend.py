@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from time import perf_counter
 from typing import Any, Final, Self, TypeVar
 
 import attrs
@@ -29,7 +30,6 @@ from webnn_py.device.on_wgpu.runtime.executable import GraphResources, WgpuGraph
 from webnn_py.device.on_wgpu.runtime.memory import STORAGE, ReadbackPool
 from webnn_py.device.on_wgpu.runtime.native import BufferClear, NativeQueue, Ticket, is_lost
 from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
-from webnn_py.device.on_wgpu.runtime.progress import now_and_then
 from webnn_py.device.on_wgpu.runtime.saved_kernels import from_saved
 from webnn_py.device.on_wgpu.runtime.shared_devices import SharedDevices
 from webnn_py.device.on_wgpu.runtime.timestamps import FEATURE, TimedLaunches
@@ -53,6 +53,9 @@ T = TypeVar("T")
 
 SHARED_DEVICES: Final = SharedDevices(request_device)
 """The devices of contexts that bring none, in this process."""
+
+TELL_SECONDS: Final = 0.01
+"""No more often than this, since the build waits until it is told."""
 
 
 class WgpuBackend:
@@ -178,7 +181,7 @@ class WgpuBackend:
             staging = self._staging.take(whole)
             self._submit(partial(self._queue.submit_copy, storage.data, staging, whole, start))
             self._uploads.map_again()
-            ticket = self._queue.map_for_reading(staging, whole)
+            ticket = self._queue.map(staging, whole)
         except wgpu.GPUError:
             self._watch.look()
             raise
@@ -435,6 +438,24 @@ class TimingWgpuBackend(WgpuBackend):
             return timed.timings(await reading)
         finally:
             timed.release()
+
+
+def now_and_then(progress: Callable[[int, int], object]) -> Callable[[int, int], None]:
+    """Return a function that calls ``progress`` now and then, in the event loop's thread, and at the end.
+
+    Args:
+        progress: the program's; what it raises is raised in the build's thread.
+    """
+    told = 0.0
+
+    def tell(done: int, total: int) -> None:
+        nonlocal told
+        now = perf_counter()
+        if done == total or now - told >= TELL_SECONDS:
+            told = now
+            trio.from_thread.run_sync(progress, done, total)
+
+    return tell
 
 
 def backend_type(device: wgpu.GPUDevice) -> type[WgpuBackend]:

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from glob import iglob
 from itertools import chain
 from typing import Any, Final
@@ -55,22 +56,16 @@ async def _open(request: OpenRequest) -> Backend:
     cached = Room(options["max_cached_pipelines"], options["max_cached_pipeline_bytes"])
     if given is not None and wanted is not None:
         raise TypeError(f"adapter is {shown(wanted)}, and gpu_device is given, which has its own; give one of the two")
-    kept = {"float16_accumulation": float16_accumulation, "cached": cached}
-    if given is not None:
-        device = await trio.to_thread.run_sync(_checked_device, given)
-        from webnn_py.device.on_wgpu.backend import backend_type  # noqa: PLC0415 - loads wgpu
-
-        return backend_type(device)(device, give_back=None, waiting=_policy(request), **kept)
-    device = await trio.to_thread.run_sync(_take_shared_device, wanted, request.power_preference)
-    from webnn_py.device.on_wgpu.backend import backend_type  # noqa: PLC0415 - imports wgpu
-
-    return backend_type(device).on_shared_device(device, waiting=_policy(request), **kept)
-
-
-def _policy(request: OpenRequest) -> Any:
+    find = partial(_take_shared_device, wanted, request.power_preference)
+    device = await trio.to_thread.run_sync(find if given is None else partial(_checked_device, given))
+    from webnn_py.device.on_wgpu.backend import backend_type  # noqa: PLC0415 - loads wgpu
     from webnn_py.device.on_wgpu.runtime.waiting import POLICIES  # noqa: PLC0415 - loads wgpu
 
-    return POLICIES[request.power_preference]
+    waiting = POLICIES[request.power_preference]
+    kept = {"float16_accumulation": float16_accumulation, "cached": cached, "waiting": waiting}
+    if given is None:
+        return backend_type(device).on_shared_device(device, **kept)
+    return backend_type(device)(device, give_back=None, **kept)
 
 
 def _checked_device(given: object) -> Any:

@@ -10,6 +10,7 @@ from typing import Final, TypeGuard
 import attrs
 
 from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.device.kernel_nodes import remembered
 from webnn_py.device.on_wgpu.codegen.attention.emit import can_emit, emit_attention
 from webnn_py.device.on_wgpu.codegen.copies import copy_kernel, is_exchanged
 from webnn_py.device.on_wgpu.codegen.elementwise import emit_elementwise
@@ -17,17 +18,15 @@ from webnn_py.device.on_wgpu.codegen.joining.runs import joined
 from webnn_py.device.on_wgpu.passes.attention_fusion import ATTENTION_FUSION, fuse_attention
 from webnn_py.device.on_wgpu.passes.computed_sides import COMPUTED_SIDES, compute_sides
 from webnn_py.device.on_wgpu.passes.elementwise_fusion import ELEMENTWISE_FUSION, fuse_elementwise
-from webnn_py.device.on_wgpu.passes.epilogue_fusion import EpilogueFusion
+from webnn_py.device.on_wgpu.passes.epilogue_fusion import take_epilogue
 from webnn_py.device.on_wgpu.passes.kernel_groups import KernelGroups
-from webnn_py.device.on_wgpu.passes.kernel_nodes import with_nodes
 from webnn_py.device.on_wgpu.records.buffer import Buffer, Place
-from webnn_py.device.on_wgpu.records.computed_side import ComputedSide
 from webnn_py.device.on_wgpu.records.element import Element
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.layout import Layout, dense_strides
+from webnn_py.device.on_wgpu.records.left_to_readers import ComputedSide, PartialSums
 from webnn_py.device.on_wgpu.records.lowering import Lowering
-from webnn_py.device.on_wgpu.records.partial_sums import PartialSums
 from webnn_py.device.on_wgpu.records.table import WgslEntry, entry_of
 from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.device.shared_constants import Identity
@@ -46,13 +45,13 @@ class LoweringContext(PassContext):
     Attributes:
         known: where values are that were computed before.
         identity_of: returns the identity of a constant.
-        begin: called with each kernel that runs with the graph, so that it may begin to compile it.
+        begin: called with each kernel that runs with the graph, which may begin to compile it.
         joins: whether small kernels are joined.
     """
 
     known: Mapping[Value, Buffer] = attrs.field(factory=dict)
     identity_of: Callable[[Value], Identity | None] = lambda _value: None
-    begin: Callable[[Sequence[Kernel]], object] = lambda _kernels: None
+    begin: Callable[[Kernel], object] = lambda _kernel: None
     joins: bool = True
 
 
@@ -92,7 +91,6 @@ class GraphLowering(Lowering):
         self._elementwise = groups.elementwise.copy()
         self._attentions = groups.attentions
         self._sides = groups.sides
-        self._epilogues = EpilogueFusion(self._elementwise, context)
         self._done = set(groups.taken)
         self._fused: list[Node] = []  # into the kernels that are being written
         self._written: list[int] = []  # the numbers of these kernels
@@ -175,9 +173,6 @@ class GraphLowering(Lowering):
         views = [(node, entry_of(node).layout) for node in self._elementwise.nodes_reading(value)]
         return value in self._output_buffers or any(rule and rule(node, layout) is None for node, rule in views)
 
-    def scratch(self, descriptor: MLOperandDescriptor) -> Buffer:
-        return Buffer("block", descriptor.byte_length)
-
     def emit(self, kernel: Kernel) -> None:
         count = len(self.kernels)
         self._emit(kernel)
@@ -189,7 +184,7 @@ class GraphLowering(Lowering):
             self.prologue.append(kernel)  # not all of these are needed
             return
         self.kernels.append(kernel)
-        self._context.begin([kernel])
+        self._context.begin(kernel)
 
     def _copy(self, place: Place, target: Buffer, value: Value, descriptor: MLOperandDescriptor) -> None:
         """Copy a value; a picture shows it as a part of what makes the value or, of an input, of what reads it."""
@@ -232,7 +227,9 @@ class GraphLowering(Lowering):
         return Buffer("constant" if source.kind == "constant" else "block", byte_length)
 
     def epilogue(self, value: Value, spare_buffers: int) -> Node | None:
-        node = self._epilogues.take(value, self._is_ready, spare_buffers) if isinstance(value, Output) else None
+        if not isinstance(value, Output):
+            return None
+        node = take_epilogue(value, self._elementwise, self._context, self._is_ready, spare_buffers)
         if node is not None:
             self._done.add(node)
             self._fused.append(node)
@@ -268,7 +265,9 @@ class GraphLowering(Lowering):
         """Lower every node, then copy the outputs that no kernel wrote straight into place."""
         for node in self._graph.nodes:
             entry, self._turn = entry_of(node), node
-            if not self._elementwise.has_own_kernel(node) or node in self._done or self._lower_view(node, entry):
+            if node in self._elementwise.inlined or node in self._elementwise.deferred or node in self._done:
+                continue  # it gets a kernel when its reader asks for one, if at all
+            if self._lower_view(node, entry):
                 continue
             with self._kernels_of(node):
                 self._fused[:0] = [
@@ -314,6 +313,15 @@ class GraphLowering(Lowering):
         return Buffer(
             "constant", value.descriptor.byte_length, data=value.data, identity=self._context.identity_of(value)
         )
+
+
+def with_nodes(kernels: Sequence[Kernel], nodes: Sequence[Node]) -> list[Kernel]:
+    """Return the kernels that compute some nodes, each with all of them; only the largest counts their operations."""
+    records = remembered(nodes)
+    other = tuple(attrs.evolve(node, flops=0) for node in records)
+    largest = max(kernels, key=lambda kernel: kernel.bytes_moved, default=None)
+    drawn = tuple(sorted({place for node in nodes for place in node.drawn}))
+    return [attrs.evolve(kernel, nodes=records if kernel is largest else other, drawn=drawn) for kernel in kernels]
 
 
 def lower(groups: KernelGroups, context: LoweringContext) -> KernelSequence:

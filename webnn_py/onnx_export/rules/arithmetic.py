@@ -1,12 +1,13 @@
 """Element-wise binary operators. Integers wrap around, and division by zero gives 0."""
 
+from functools import partial
 from typing import Final
 
 import numpy as np
 
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import BOOL, Body, OnnxTensor
-from webnn_py.onnx_export.missing_data_types import COMPUTED, FLOAT, WIDER, extreme, ordered, widened
+from webnn_py.onnx_export.missing_data_types import COMPUTED, FLOAT, WIDER, computed, extreme, ordered, widened
 from webnn_py.onnx_export.table import rule, rules
 from webnn_py.operators import arithmetic
 from webnn_py.operators.casting import INTEGER_RANGES
@@ -14,15 +15,11 @@ from webnn_py.operators.casting import INTEGER_RANGES
 ONE: Final = np.array(1, np.int64)
 
 
-def _wrapping(body: Body, node: Node, operator: str, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
-    return widened(body, operator, a, b, native=COMPUTED)
-
-
 def _extreme(body: Body, node: Node, operator: str, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
     return extreme(body, operator, a, b)
 
 
-rules(_wrapping, {arithmetic.add: "Add", arithmetic.sub: "Sub", arithmetic.mul: "Mul"})
+rules(partial(computed, native=COMPUTED), {arithmetic.add: "Add", arithmetic.sub: "Sub", arithmetic.mul: "Mul"})
 rules(_extreme, {arithmetic.max_: "Max", arithmetic.min_: "Min"})
 
 

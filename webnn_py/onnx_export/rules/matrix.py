@@ -2,8 +2,8 @@
 
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import Body, OnnxTensor
-from webnn_py.onnx_export.missing_data_types import FLOAT, widened
-from webnn_py.onnx_export.table import rule
+from webnn_py.onnx_export.missing_data_types import FLOAT, computed, widened
+from webnn_py.onnx_export.table import rule, rules
 from webnn_py.operators import matrix
 from webnn_py.operators.casting import cast_number
 
@@ -18,7 +18,4 @@ def gemm(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor, c: OnnxTensor | N
     return widened(body, "Gemm", *operands, native=FLOAT, **factors, **transposed)
 
 
-@rule(matrix.matmul)
-def matmul(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
-    """Write MatMul."""
-    return widened(body, "MatMul", a, b, native=FLOAT)
+rules(computed, {matrix.matmul: "MatMul"})

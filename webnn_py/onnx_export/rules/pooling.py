@@ -42,7 +42,7 @@ def _attributes(
     dilations: tuple[int, ...] | None,
 ) -> How | None:
     along = slides(sizes, window, padding, strides, dilations)
-    ends = [_needed_end(slide, size) for slide, size in zip(along, new_sizes, strict=True)]
+    ends = [slide.needed_end(size) for slide, size in zip(along, new_sizes, strict=True)]
     begins = [slide.begin for slide in along]
     for slide, end, size in zip(along, ends, new_sizes, strict=True):
         is_long = slide.window > max(slide.size, LONG_WINDOW)
@@ -54,12 +54,6 @@ def _attributes(
         "strides": [slide.stride for slide in along],
         "dilations": [slide.dilation for slide in along],
     }
-
-
-def _needed_end(slide: Slide, size: int) -> int:
-    """Return the padding after an axis that makes this number of windows."""
-    missing = (size - 1) * slide.stride + slide.reach - slide.size - slide.begin
-    return max(slide.end, missing)
 
 
 def _have_elements(slide: Slide, count: int) -> bool:

@@ -45,7 +45,7 @@ def _network(body: Body, node: Node, operator: str, *given: OnnxTensor) -> Writt
         both = [gates(name) if name in wide else zeros for name in ("bias", "recurrent_bias")]
         biases = body.end_to_end(both, axis=1)
     inputs = [wide["input"], gates("weight"), gates("recurrent_weight"), biases, None, wide.get("initial_hidden_state")]
-    how: dict[str, object] = {"direction": DIRECTIONS[options["direction"]], "hidden_size": size}
+    how: dict[str, Any] = {"direction": DIRECTIONS[options["direction"]], "hidden_size": size}
     if operator == "GRU":
         how["linear_before_reset"] = int(options["reset_after"])
     else:

@@ -4,7 +4,7 @@ import numpy as np
 
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import BOOL, Body, OnnxTensor
-from webnn_py.onnx_export.missing_data_types import FLOAT, widened
+from webnn_py.onnx_export.missing_data_types import computed
 from webnn_py.onnx_export.table import rule, rules
 from webnn_py.operators import unary
 
@@ -12,10 +12,6 @@ from webnn_py.operators import unary
 def _exact(body: Body, node: Node, operator: str, x: OnnxTensor) -> OnnxTensor:
     """Write an operator that rounds nothing, so that float16 can be left to whoever runs the model."""
     return body.twin(operator, x)
-
-
-def _computed(body: Body, node: Node, operator: str, x: OnnxTensor) -> OnnxTensor:
-    return widened(body, operator, x, native=FLOAT)
 
 
 rules(
@@ -30,7 +26,7 @@ rules(
     },
 )
 rules(
-    _computed,
+    computed,
     {
         unary.cos: "Cos",
         unary.erf: "Erf",

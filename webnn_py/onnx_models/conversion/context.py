@@ -12,20 +12,21 @@ from onnx import helper
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
 from webnn_py.graph import Constant, Node, Output
 from webnn_py.graph import Value as GraphValue
+from webnn_py.onnx_export.body import name_of
 from webnn_py.onnx_models.conversion.booleans import is_boolean
 from webnn_py.onnx_models.conversion.freezing_advice import Freezing
 from webnn_py.onnx_models.folding.known_operands import known_value
 from webnn_py.onnx_models.limits import Expenses
 from webnn_py.onnx_models.problems import RefusedWithWayOut
-from webnn_py.onnx_models.reading.element_types import CAN_BE_NARROWED, EXACTLY, name_of, webnn_data_type
+from webnn_py.onnx_models.reading.element_types import CAN_BE_NARROWED, EXACTLY, webnn_data_type
 from webnn_py.operators import movement
 from webnn_py.operators.composites import COMPOSITES
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.idl import MLNumber
+from webnn_py.operators.methods import Builder
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
 from webnn_py.script.builder import MLGraphBuilder
-from webnn_py.script.operator_methods import OperatorMethods
 
 StaticValue = NDArray[Any]
 """A value that is known while the graph is built."""
@@ -83,7 +84,7 @@ def narrowed(value: StaticValue, data_type: str) -> StaticValue:
 
 
 @final
-class ConversionContext(OperatorMethods):
+class ConversionContext(Builder):
     """The builder's operators, labelled with the name of the node that is converted.
 
     A refusal by the builder is a refusal of the node.
@@ -140,6 +141,11 @@ class ConversionContext(OperatorMethods):
         result: MLOperand = self._append(operator, args, options)
         return result
 
+    def draws_whole(self, composite: Operator[..., Any]) -> bool:
+        """Return whether a composite is one node: the device takes it, and alone decides."""
+        builder = self._builder
+        return builder._browser is None and builder._names is None and composite in builder._capabilities.composites
+
     def composite(
         self, composite: Operator[..., list[MLOperandDescriptor]], operands: Mapping[str, Value], **options: object
     ) -> list[MLOperand]:
@@ -150,15 +156,13 @@ class ConversionContext(OperatorMethods):
             operands: those that are there, by parameter; its tables as arrays.
             options: every other argument that is there.
         """
-        builder = self._builder
-        device_alone_decides = builder._browser is None and builder._names is None
-        if device_alone_decides and composite in builder._capabilities.composites:
+        if self.draws_whole(composite):
             try:
                 given = {name: self.operand(value) for name, value in operands.items()}
                 return cast("list[MLOperand]", self._append(composite, (), {**given, **options}))
             except Refused:
                 pass  # its operators may take what it does not, or say what they refuse
-        drawn = COMPOSITES[composite.name].decomposition(_Decomposing(self), **operands, **options)
+        drawn = COMPOSITES[composite.name].decomposition(self, **operands, **options)
         return cast("list[MLOperand]", drawn)
 
     def operand(self, value: Value) -> MLOperand:
@@ -170,21 +174,31 @@ class ConversionContext(OperatorMethods):
             made[id(value)] = (value, self.constant(value))
         return made[id(value)][1]
 
-    def constant(self, value: StaticValue) -> MLOperand:
-        """Return a constant; booleans become ``uint8``."""
-        if value.dtype == np.bool_:
-            value = value.astype(np.uint8)
-        if value.size == 0:
-            raise Refused(f"a value of the shape {list(value.shape)} is needed as a tensor; WebNN has no empty ones")
-        name = name_of(value.dtype)
+    def constant(
+        self,
+        value: StaticValue | MLNumber | bytes,
+        /,
+        *,
+        data_type: MLOperandDataType | None = None,
+        shape: Sequence[int] | None = None,
+    ) -> MLOperand:
+        """Return a constant of an array, or as any builder; booleans become ``uint8``."""
+        if data_type is not None and not isinstance(value, bytes):
+            return self.number(cast("float", value), data_type)
+        array = np.frombuffer(value, data_type).reshape(shape or ()) if isinstance(value, bytes) else np.asarray(value)
+        if array.dtype == np.bool_:
+            array = array.astype(np.uint8)
+        if array.size == 0:
+            raise Refused(f"a value of the shape {list(array.shape)} is needed as a tensor; WebNN has no empty ones")
+        name = name_of(array.dtype)
         if name in CAN_BE_NARROWED:
-            element_type = helper.np_dtype_to_tensor_dtype(value.dtype)
-            data_type = self.data_type("the data type of a value", element_type)
-            if data_type != name:
-                self.expenses.add_bytes(value.nbytes)
-                value = narrowed(value, data_type)
+            element_type = helper.np_dtype_to_tensor_dtype(array.dtype)
+            narrow = self.data_type("the data type of a value", element_type)
+            if narrow != name:
+                self.expenses.add_bytes(array.nbytes)
+                array = narrowed(array, narrow)
         try:
-            return self._builder._constant_shared(read_only(value), self._constants.key_of(value))
+            return self._builder._constant_shared(read_only(array), self._constants.key_of(array))
         except TypeError as error:
             raise Refused(str(error)) from error
 
@@ -281,20 +295,3 @@ class ConversionContext(OperatorMethods):
             Refused: so many bytes are not left.
         """
         self.expenses.add_bytes(bytes_)
-
-
-class _Decomposing(OperatorMethods):
-    """Looks like a builder to a decomposition, and draws in a conversion."""
-
-    def __init__(self, context: ConversionContext) -> None:
-        self._context = context
-
-    def _append(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
-        return self._context._append(operator, args, kwargs)
-
-    def constant(
-        self, value: MLNumber | bytes, *, data_type: MLOperandDataType, shape: Sequence[int] = ()
-    ) -> MLOperand:
-        if isinstance(value, bytes):
-            return self._context.constant(np.frombuffer(value, data_type).reshape(shape))
-        return self._context.number(value, data_type)

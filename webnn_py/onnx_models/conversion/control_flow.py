@@ -1,7 +1,8 @@
 """``If``, ``Loop`` and ``Scan``: their inner graphs are converted in place of the node, once for each iteration.
 
-What decides how often is known while building: trip counts and a loop's conditions are static. Of an ``If`` whose
-condition is not, both branches are computed, and the condition chooses between what they give.
+What decides how often is known while building: trip counts and a loop's conditions are static. Where the device has
+loops, a ``Loop`` is one node, if it can be (``rolled_loops``). Of an ``If`` whose condition is not static, both
+branches are computed, and the condition chooses between what they give.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, ValueInfoProto, helper
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
-from webnn_py.onnx_models.conversion.scopes import MISSING, Converted, Steps, tensor_of
+from webnn_py.onnx_models.conversion.rolled_loops import rolled_loop
+from webnn_py.onnx_models.conversion.scopes import MISSING, Converted, Steps, Surroundings, tensor_of
 from webnn_py.onnx_models.problems import Problem, RefusedWithWayOut, worded
 from webnn_py.onnx_models.reading.element_types import is_of_numpy
+from webnn_py.onnx_models.reading.functions import Functions
 from webnn_py.onnx_models.reading.node_order import Live
 from webnn_py.onnx_models.rule_helpers.axes import counted, integer, integers
 from webnn_py.onnx_models.rule_helpers.concatenation import stacked
@@ -58,6 +61,8 @@ class ControlFlowNode:
         values: its inputs.
         wanted: for each of its outputs, whether it is used.
         context: builds what the node itself needs.
+        seen: the surroundings of the node.
+        functions: the model's own functions, by name.
         problems: those found so far in the model.
         inner_graph: prepares an inner graph of which some outputs are needed.
         results: converts one, given its inputs and the number of the iteration; gives its outputs.
@@ -68,6 +73,8 @@ class ControlFlowNode:
     values: Sequence[Converted]
     wanted: Sequence[bool]
     context: ConversionContext
+    seen: Surroundings
+    functions: Functions
     problems: MutableSequence[Problem]
     inner_graph: Callable[[GraphProto, Sequence[bool]], InnerGraph]
     results: Callable[[InnerGraph, Sequence[Converted], int | None], Steps[Sequence[Converted]]]
@@ -189,6 +196,10 @@ def loop(call: ControlFlowNode) -> Steps[Sequence[Converted]]:
     most = None if count is None else integer(trips, call.context.required(trips, tensor_of(count)))
     goes_on = condition is None or call.truth("its condition", condition)
     inner = call.inner_graph(body, [True] * (1 + states) + kept)
+    if goes_on and most != 0:
+        rolled = yield from rolled_loop(call, inner, carried, most)
+        if rolled:
+            return rolled[: len(call.node.output)]
     stacks: list[list[Converted]] = [[] for _ in kept]
     number = 0
     while goes_on and (most is None or number < most):

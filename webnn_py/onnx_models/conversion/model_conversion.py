@@ -15,7 +15,7 @@ from webnn_py.onnx_models.conversion.control_flow import CONTROL_FLOW, ControlFl
 from webnn_py.onnx_models.conversion.freezing_advice import Freezing
 from webnn_py.onnx_models.conversion.integers_of_16_bits import short_results
 from webnn_py.onnx_models.conversion.node_conversion import check_operator, is_computed, kind_of, results_of
-from webnn_py.onnx_models.conversion.repeated_nodes import DrawnAgain, NodeRun, RepeatedBody, RepeatedNode, Repetition
+from webnn_py.onnx_models.conversion.repeated_nodes import RepeatedNode, Repetition
 from webnn_py.onnx_models.conversion.scopes import (
     MISSING,
     Converted,
@@ -198,7 +198,8 @@ class ModelConversion:
         self.total += len(needed.nodes)
         self._expenses.add_nodes(len(needed.nodes))
         if self._repetition is not None and seen.is_repeated:
-            yield from self._convert_runs(self._repetition.body(needed), seen, self._repetition)
+            for repeated in self._repetition.nodes(needed):
+                yield from self._convert_repeated(repeated, seen, self._repetition)
             return
         for node in needed.nodes:
             yield
@@ -219,60 +220,23 @@ class ModelConversion:
             if name:
                 own[name] = result
 
-    def _convert_runs(self, body: RepeatedBody, seen: Surroundings, repetition: Repetition) -> Steps[None]:
-        """Convert the nodes of an inner graph, those that were converted before without their rules."""
-        again: list[bool] = []
-        for run in body.runs:
-            if len(run.nodes) == 1:
-                drawn = yield from self._convert_repeated(run.nodes[0], seen, repetition)
-            else:
-                drawn = yield from self._convert_run(run, body, seen, repetition)
-            again.append(drawn is not None)
-        body.regroup(again)
-
-    def _convert_run(
-        self, run: NodeRun, body: RepeatedBody, seen: Surroundings, repetition: Repetition
-    ) -> Steps[DrawnAgain | None]:
-        """Convert a run of nodes; return what was drawn for it if all of it was drawn before, else None."""
-        values = self._tensors(run.inputs, seen, run.nodes[0].name)
-        key = None if values is None else repetition.key(run, values)
-        drawn = None if values is None else repetition.drawn_again(key, values, seen.prefix)
-        if drawn is not None:
-            seen.scope.maps[0].update(zip(run.outputs, drawn.results, strict=True))
-            for _ in run.nodes:  # as if they were converted one by one, for who follows the progress
-                yield
-                self.done += 1
-            return drawn
-        body.note_miss(run)
-        made: list[DrawnAgain] = []
-        for node in run.nodes:
-            drawn = yield from self._convert_repeated(node, seen, repetition)
-            made += [] if drawn is None else [drawn]
-        results = self._tensors(run.outputs, seen, run.nodes[-1].name)
-        if len(made) < len(run.nodes) or values is None or results is None:
-            return None
-        return repetition.note_run(key, run, values, made, results)
-
-    def _convert_repeated(
-        self, node: RepeatedNode, seen: Surroundings, repetition: Repetition
-    ) -> Steps[DrawnAgain | None]:
-        """Convert a node as it was before where it was; return what was drawn for it then, else None."""
+    def _convert_repeated(self, node: RepeatedNode, seen: Surroundings, repetition: Repetition) -> Steps[None]:
+        """Convert a node of an inner graph as it was before, without its rule, where it was."""
         yield
-        values = self._tensors(node.inputs, seen, f"{seen.prefix}{node.name}")
-        drawn = computed = None
+        label = f"{seen.prefix}{node.name}"
+        values = self._tensors(node.inputs, seen, label)
+        again: Sequence[Value | None] | None = None
         if values is not None and repetition.is_varying(node.node):
-            computed = repetition.computed(node.node, values, seen.opsets, self._expenses)
-        if values is not None and computed is None:
-            drawn = repetition.drawn_again(repetition.key(node.node, values, node.wanted), values, seen.prefix)
-            if drawn is None:
-                computed = repetition.computed(node.node, values, seen.opsets, self._expenses)
-        again = computed if drawn is None else drawn.results
+            again = repetition.computed(node.node, values, seen.opsets, self._expenses)
+        if values is not None and again is None:
+            again = repetition.drawn_again(repetition.key(node.node, values, node.wanted), values, label)
+            if again is None:
+                again = repetition.computed(node.node, values, seen.opsets, self._expenses)
         if again is None:
             results = yield from self._results(node.node, seen, node.wanted)
         else:
             results = [MISSING if result is None else result for result in again]
         self._keep(node.node, node.outputs, results, seen)
-        return drawn
 
     def _tensors(self, names: Sequence[str], seen: Surroundings, user: str) -> list[Value | None] | None:
         """Return values that something uses, None for the name "" and absent ones; None if some are no tensors."""
@@ -368,7 +332,9 @@ class ModelConversion:
         context = self._context(label, wanted)
         return (
             yield from CONTROL_FLOW[node.op_type](
-                ControlFlowNode(node, version, values, wanted, context, self._problems, inner_graph, results)
+                ControlFlowNode(
+                    node, version, values, wanted, context, seen, self._functions, self._problems, inner_graph, results
+                )
             )
         )
 

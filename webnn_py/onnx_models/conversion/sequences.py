@@ -10,6 +10,7 @@ from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.conversion.scopes import Converted, TensorSequence, tensor_of
 from webnn_py.onnx_models.rule_helpers.axes import counted, integer, integers
 from webnn_py.onnx_models.rule_helpers.concatenation import joined, stacked
+from webnn_py.operators.decomposing.common import cut
 from webnn_py.operators.rules import Refused, refuse
 
 POINTER: Final = 8
@@ -123,9 +124,7 @@ def _pieces(
         elif not size:
             yield np.zeros(shape, data.data_type)
         else:
-            starts = [start if place == axis else 0 for place in range(data.rank)]
-            wanted = [size if place == axis else other for place, other in enumerate(data.shape)]
-            piece = context.slice(data, starts, wanted)
+            piece = cut(context, data, axis, start, start + size)
             yield piece if keeps_axis else context.reshape(piece, shape)
         start += size
 

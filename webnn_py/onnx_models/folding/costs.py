@@ -16,6 +16,7 @@ from onnx import helper
 from webnn_py.onnx_models.conversion.context import StaticValue
 from webnn_py.onnx_models.reading.element_types import is_of_numpy, type_name
 from webnn_py.onnx_models.rule_helpers.axes import counted, integer, integers, scalar, whole
+from webnn_py.onnx_models.rules.einsum import parsed
 from webnn_py.operators.rules import Refused, refuse
 
 
@@ -225,16 +226,9 @@ def _mel_weights(node: FoldedNode) -> FoldingCost:
 
 def _einsum(node: FoldedNode) -> FoldingCost:
     """No product on the way has more elements than all labels together have values."""
-    terms = str(node.attributes.get("equation", b""), "utf-8").partition("->")[0].replace(" ", "").split(",")
-    if len(terms) != len(node.present):
-        refuse("attribute equation", node.attributes.get("equation"), f"of {len(node.present)} terms")
+    terms, _ = parsed(str(node.attributes.get("equation", b""), "utf-8"), [value.ndim for value in node.present])
     sizes: dict[str, int] = {}
-    for term, value in zip(terms, node.present, strict=True):
-        before, _, after = term.partition("...")
-        shared = value.ndim - len(before) - len(after)
-        if shared < 0 or (shared and "..." not in term):
-            refuse("attribute equation", term, f"of the rank of {list(value.shape)}")
-        labels = [*before, *(f"...{shared - index}" for index in range(shared)), *after]
+    for labels, value in zip(terms, node.present, strict=True):
         for label, size in zip(labels, value.shape, strict=True):
             sizes[label] = max(size, sizes.get(label, 1))
     return FoldingCost(math.prod(sizes.values()) * max(node.width, 4))

@@ -3,9 +3,8 @@
 import math
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
 from onnx import TensorProto, helper
 
 from webnn_py.descriptors import DATA_TYPES, MLOperandDataType, operand_data_type
@@ -29,12 +28,6 @@ CAN_BE_NARROWED: Final = frozenset(_WAYS_OUT)
 
 EXACTLY: Final[Mapping[str, str]] = {}
 """No type stands for another."""
-
-
-@cache
-def name_of(dtype: np.dtype[Any]) -> str:
-    """Return the name of a data type, which numpy puts together each time."""
-    return dtype.name
 
 
 @cache

@@ -147,8 +147,8 @@ def _checked_data(proto: ModelProto, tensors: Iterable[TensorProto]) -> dict[str
 def _check_names(kind: str, names: list[str]) -> None:
     if "" in names:
         raise InvalidModelError(f"one of the model's {kind} has no name")
-    (name, count), *_ = Counter(names).most_common(1) or [("", 0)]
-    if count > 1:
+    if len({*names}) < len(names):
+        ((name, count),) = Counter(names).most_common(1)
         raise InvalidModelError(f"{count} of the model's {kind} have the name {worded(name)}")
 
 

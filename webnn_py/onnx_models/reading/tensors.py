@@ -22,17 +22,8 @@ PACKED_BITS: Final = {
 """The element types of which several share a byte."""
 
 PLAIN: Final[Mapping[int, np.dtype[Any]]] = {
-    TensorProto.FLOAT: np.dtype("<f4"),
-    TensorProto.DOUBLE: np.dtype("<f8"),
-    TensorProto.FLOAT16: np.dtype("<f2"),
-    TensorProto.INT8: np.dtype("<i1"),
-    TensorProto.INT16: np.dtype("<i2"),
-    TensorProto.INT32: np.dtype("<i4"),
-    TensorProto.INT64: np.dtype("<i8"),
-    TensorProto.UINT8: np.dtype("<u1"),
-    TensorProto.UINT16: np.dtype("<u2"),
-    TensorProto.UINT32: np.dtype("<u4"),
-    TensorProto.UINT64: np.dtype("<u8"),
+    helper.np_dtype_to_tensor_dtype(np.dtype(code)): np.dtype(f"<{code}")
+    for code in ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
 }
 """The element types whose raw data are numpy's elements; most tensors are of these."""
 

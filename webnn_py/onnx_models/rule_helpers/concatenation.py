@@ -1,4 +1,4 @@
-"""Tensors side by side and parts of tensors, static ones and operands alike."""
+"""Tensors side by side, static ones and operands alike."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.rule_helpers.axes import counted
-from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.decomposing import common
 from webnn_py.operators.rules import Refused
 
 
@@ -31,9 +31,7 @@ def stacked(context: ConversionContext, pieces: Sequence[Value], axis: int, name
     if len(static) == len(pieces):
         context.expenses.add_bytes(sum(piece.nbytes for piece in static))
         return np.stack(static, axis)
-    long = [*shape[:axis], 1, *shape[axis:]]
-    operands = [context.reshape(context.operand(piece), long) for piece in pieces]
-    return operands[0] if len(operands) == 1 else context.concat(operands, axis)
+    return common.stacked(context, [context.operand(piece) for piece in pieces], axis)
 
 
 def joined(context: ConversionContext, pieces: Sequence[Value], axis: int, name: str) -> Value:
@@ -51,19 +49,4 @@ def joined(context: ConversionContext, pieces: Sequence[Value], axis: int, name:
         context.expenses.add_bytes(sum(piece.nbytes for piece in static))
         return np.concatenate(static, axis)
     present = [context.operand(piece) for piece in pieces if not isinstance(piece, np.ndarray) or piece.size]
-    return present[0] if len(present) == 1 else context.concat(present, axis)
-
-
-def cut(context: ConversionContext, x: MLOperand, axis: int, begin: int, end: int) -> MLOperand:
-    """Return the part of an operand from one place along an axis to another, which may be all of it."""
-    if end - begin == x.shape[axis]:
-        return x
-    starts, sizes = [0] * x.rank, list(x.shape)
-    starts[axis], sizes[axis] = begin, end - begin
-    return context.slice(x, starts, sizes)
-
-
-def one_of(context: ConversionContext, x: MLOperand, axis: int, place: int) -> MLOperand:
-    """Return the part of an operand at one place of an axis, without this axis."""
-    part = cut(context, x, axis, place, place + 1)
-    return context.reshape(part, [*x.shape[:axis], *x.shape[axis + 1 :]])
+    return common.joined(context, present, axis)

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
-from webnn_py.onnx_models.rule_helpers.concatenation import cut
 from webnn_py.onnx_models.rules.matrix import matmul
 from webnn_py.operators.casting import INTEGER_RANGES
+from webnn_py.operators.decomposing.common import cut
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 

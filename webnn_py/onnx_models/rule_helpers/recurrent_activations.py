@@ -9,6 +9,7 @@ import attrs
 
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_helpers.recurrent_steps import Activation
+from webnn_py.onnx_models.rules.activation import thresholded_relu
 from webnn_py.operators import activation
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
@@ -43,10 +44,6 @@ def _scaled_tanh(context: ConversionContext, x: MLOperand, alpha: float, beta: f
     return context.mul(context.number(alpha, x), context.tanh(context.mul(context.number(beta, x), x)))
 
 
-def _thresholded_relu(context: ConversionContext, x: MLOperand, alpha: float) -> MLOperand:
-    return context.where(context.greater(x, context.number(alpha, x)), x, context.number(0, x))
-
-
 FORMULAS: Final[Mapping[str, Formula]] = {
     "affine": Formula(_of(activation.linear, "alpha", "beta"), (1.0, 0.0)),
     "elu": Formula(_of(activation.elu, "alpha"), (1.0, None)),
@@ -58,7 +55,7 @@ FORMULAS: Final[Mapping[str, Formula]] = {
     "softplus": Formula(_of(activation.softplus)),
     "softsign": Formula(_of(activation.softsign)),
     "tanh": Formula(_of(activation.tanh)),
-    "thresholdedrelu": Formula(_thresholded_relu, (1.0, None)),
+    "thresholdedrelu": Formula(lambda context, x, alpha: thresholded_relu(context, x, alpha=alpha), (1.0, None)),
 }
 
 

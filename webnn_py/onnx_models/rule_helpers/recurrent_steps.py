@@ -10,7 +10,8 @@ import attrs
 import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext
-from webnn_py.onnx_models.rule_helpers.concatenation import one_of
+from webnn_py.operators.composites import next_lstm_states
+from webnn_py.operators.decomposing.common import one_of, stacked
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
@@ -69,29 +70,44 @@ class UnrolledNetwork:
             return product
         return context.add(product, context.add(*context.split(self.of_direction(b, index), 2, axis=0)))
 
+    def drawn(
+        self, step_of: Callable[[int], Step], w: MLOperand, b: MLOperand | None, initial: Sequence[MLOperand | None]
+    ) -> list[MLOperand]:
+        """Draw all steps of all directions.
+
+        Returns:
+            The hidden states, [steps, directions, batch, hidden size], and the last states, [directions, batch, hidden
+            size].
+        """
+        runs = []
+        for index in range(self.count):
+            step, inputs = step_of(index), self.weighted(w, b, index)
+            runs.append(self.run(step, inputs, tuple([self.begin(given, index) for given in initial]), index))
+        sequences, states = zip(*runs, strict=True)
+        last = [stacked(self.context, kind, 0) for kind in zip(*states, strict=True)]
+        return [stacked(self.context, sequences, 1), *last]
+
     def run(self, step: Step, inputs: MLOperand, state: State, index: int) -> tuple[MLOperand, State]:
         """Draw all steps of a direction.
 
         Returns:
             The hidden states [steps, batch, hidden size], zeros beyond an own length, and the last state.
         """
-        context, (steps, batch, width) = self.context, inputs.shape
+        context, steps = self.context, inputs.shape[0]
         if steps > MOST_STEPS:
             refuse("the number of steps", steps, f"at most {MOST_STEPS}")
         hidden: list[MLOperand] = []
         backwards = index == 1 or self.direction == "reverse"
         for time in reversed(range(steps)) if backwards else range(steps):
-            now = context.reshape(context.slice(inputs, [time, 0, 0], [1, batch, width]), [batch, width])
-            after = step(now, state)
+            after = step(one_of(context, inputs, 0, time), state)
             if self.lengths is None:
                 state, shown = after, after[0]
             else:
                 is_there = self._is_there(time)
                 state = tuple(context.where(is_there, new, old) for new, old in zip(after, state, strict=True))
                 shown = context.where(is_there, after[0], context.number(0, after[0]))
-            hidden.append(context.reshape(shown, [1, batch, self.hidden_size]))
-        hidden = hidden[::-1] if backwards else hidden
-        return (context.concat(hidden, 0) if steps > 1 else hidden[0]), state
+            hidden.append(shown)
+        return stacked(context, hidden[::-1] if backwards else hidden, 0), state
 
     def _is_there(self, time: int) -> MLOperand:
         """Return which of the batch have a step: [batch, 1]."""
@@ -99,20 +115,6 @@ class UnrolledNetwork:
             lengths = self.context.reshape(self.lengths, [self.x.shape[1], 1])
             return self.context.lesser(self.context.number(time, lengths), lengths)
         return self.context.constant(np.array([[time < length] for length in self.lengths or ()]))
-
-
-def together(network: UnrolledNetwork, runs: Sequence[tuple[MLOperand, State]]) -> list[MLOperand]:
-    """Join all directions' outputs: [steps, directions, batch, hidden size], then [directions, batch, hidden size]."""
-    context = network.context
-    steps, batch, hidden = runs[0][0].shape
-    sequences = [context.reshape(sequence, [steps, 1, batch, hidden]) for sequence, _ in runs]
-    states = [
-        [context.reshape(state, [1, batch, hidden]) for state in kind]
-        for kind in zip(*(run[1] for run in runs), strict=True)
-    ]
-    if len(runs) == 1:
-        return [sequences[0], *(kind[0] for kind in states)]
-    return [context.concat(sequences, 1), *(context.concat(kind, 0) for kind in states)]
 
 
 def lstm_step(
@@ -123,29 +125,14 @@ def lstm_step(
     *,
     coupled: bool,
 ) -> Step:
-    """Return a step of an LSTM; gates come as input, output, forget, cell, and the peepholes of the first three.
-
-    Args:
-        context: what to build with.
-        r: the weights of the hidden state.
-        peepholes: those of the cell state, [3 · hidden size].
-        activations: of the gates, of what is new, and of the cell that is shown.
-        coupled: whether the forget gate is 1 - the input gate.
-    """
-    gate, squash, show = activations
+    """Return a step of an LSTM, as :func:`.next_lstm_states` says, with the weights of the hidden state."""
     matrix = context.transpose(r, permutation=[1, 0])
-    to_input, to_output, to_forget = context.split(peepholes, 3, axis=0) if peepholes is not None else [None] * 3
-
-    def seen(value: MLOperand, weight: MLOperand | None, cell: MLOperand) -> MLOperand:
-        return value if weight is None else context.add(value, context.mul(weight, cell))
+    weights = [] if peepholes is None else context.split(peepholes, 3, axis=0)
 
     def step(now: MLOperand, state: State) -> State:
         hidden, cell = state
-        i, o, f, c = context.split(context.add(now, context.matmul(hidden, matrix)), 4, axis=1)
-        let_in = gate(seen(i, to_input, cell))
-        kept = context.sub(context.number(1, let_in), let_in) if coupled else gate(seen(f, to_forget, cell))
-        new = context.add(context.mul(kept, cell), context.mul(let_in, squash(c)))
-        return context.mul(gate(seen(o, to_output, new)), show(new)), new
+        gates = context.split(context.add(now, context.matmul(hidden, matrix)), 4, axis=1)
+        return next_lstm_states(context, gates, cell, weights, activations, coupled=coupled)
 
     return step
 

@@ -79,7 +79,9 @@ def windows(x: MLOperand, kernel: Sequence[int], given: WindowAttributes, auto_p
     Raises:
         Refused: they do not fit the input, or slide over more than three axes.
     """
-    sizes = spatial_sizes(x)
+    if not 1 <= x.rank - 2 <= MAX_TAKEN_APART:
+        refuse(f"the rank of the input {list(x.shape)}", x.rank, f"from 3 to {MAX_TAKEN_APART + 2}")
+    sizes = x.shape[2:]
     strides = _for_each_axis("strides", given.strides, 1, len(sizes))
     dilations = _for_each_axis("dilations", given.dilations, 1, len(sizes))
     kernel = _for_each_axis("kernel_shape", kernel, 1, len(sizes))
@@ -115,8 +117,7 @@ def rounded_up(slid: Iterable[Slide]) -> list[Slide]:
         count = -(-(before_end + item.end - item.reach) // item.stride) + 1
         if (count - 1) * item.stride >= before_end:
             count -= 1
-        end = (count - 1) * item.stride + item.reach - before_end
-        rounded.append(attrs.evolve(item, end=max(item.end, end)))
+        rounded.append(attrs.evolve(item, end=item.needed_end(count)))
     return rounded
 
 
@@ -148,17 +149,6 @@ def _images(slid: Sequence[Slide]) -> Sequence[Slide]:
     return [Slide(1, 1, 0, 0, 1, 1), *slid][-MAX_SPATIAL_AXES:]
 
 
-def spatial_sizes(x: MLOperand) -> tuple[int, ...]:
-    """Return the lengths of the spatial axes, which come after batch and channels.
-
-    Raises:
-        Refused: there are none, or more than any rule takes apart.
-    """
-    if not 1 <= x.rank - 2 <= MAX_TAKEN_APART:
-        refuse(f"the rank of the input {list(x.shape)}", x.rank, f"from 3 to {MAX_TAKEN_APART + 2}")
-    return x.shape[2:]
-
-
 def given_padding(auto_pad: AutoPad, pads: Sequence[int] | None, axes: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the padding that is given: before and after each axis; none where ``auto_pad`` is to choose.
 
@@ -181,12 +171,12 @@ def shared(totals: Sequence[int], *, more_at_end: bool) -> tuple[tuple[int, ...]
 
 
 def as_images(context: ConversionContext, x: MLOperand) -> MLOperand:
-    """Return a tensor with a single spatial axis gets a height of 1."""
+    """Return a tensor, which gets a height of 1 if it has a single spatial axis."""
     return context.reshape(x, [*x.shape[:2], 1, *x.shape[2:]]) if x.rank == MAX_SPATIAL_AXES + 1 else x
 
 
 def like(context: ConversionContext, y: MLOperand, x: MLOperand) -> MLOperand:
-    """Return the height of 1 is taken away again, where ``x`` had none."""
+    """Return an output without the height of 1, where ``x`` had none."""
     return context.reshape(y, [*y.shape[:2], *y.shape[3:]]) if x.rank == MAX_SPATIAL_AXES + 1 else y
 
 

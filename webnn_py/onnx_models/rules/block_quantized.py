@@ -6,9 +6,9 @@ import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.rule_helpers.axes import counted
-from webnn_py.onnx_models.rule_helpers.concatenation import cut
 from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.onnx_models.rules.conversion import WIDER
+from webnn_py.operators.decomposing.common import cut
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 

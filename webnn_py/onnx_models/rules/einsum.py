@@ -32,7 +32,7 @@ class _Term:
 @rule("Einsum", 12, 28)
 def einsum(context: ConversionContext, *inputs: MLOperand, equation: str) -> MLOperand:
     """Multiply all inputs, matching axes of the same letter, and sum over the axes that the output lacks."""
-    given, output = _parsed(equation, inputs)
+    given, output = parsed(equation, [operand.rank for operand in inputs])
     sizes: dict[str, int] = {}
     for operand, labels in zip(inputs, given, strict=True):
         for label, size in zip(labels, operand.shape, strict=True):
@@ -48,20 +48,20 @@ def einsum(context: ConversionContext, *inputs: MLOperand, equation: str) -> MLO
     return _arranged(context, result, output, [sizes[label] for label in output])
 
 
-def _parsed(equation: str, inputs: Sequence[MLOperand]) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
-    """Return the labels of the inputs' and output's axes; an ellipsis has numbers, counted from the last."""
+def parsed(equation: str, ranks: Sequence[int]) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
+    """Return the labels of the axes of inputs of these ranks, and of the output; an ellipsis has numbers."""
     text = equation.replace(" ", "")
     if not EQUATION.fullmatch(text):
         refuse("attribute equation", equation, "letters and at most one ... for each input, then -> and the output's")
     left, _, right = text.partition("->")
     terms = left.split(",")
-    if len(terms) != len(inputs):
-        refuse("attribute equation", equation, f"of {len(inputs)} terms, as many as there are inputs")
+    if len(terms) != len(ranks):
+        refuse("attribute equation", equation, f"of {len(ranks)} terms, as many as there are inputs")
     given = []
-    for term, operand in zip(terms, inputs, strict=True):
-        dots = operand.rank - len(term.replace(ELLIPSIS, ""))
+    for term, rank in zip(terms, ranks, strict=True):
+        dots = rank - len(term.replace(ELLIPSIS, ""))
         if dots < 0 or (dots and ELLIPSIS not in term):
-            refuse(f"attribute equation {equation!r}: {term}", f"of rank {operand.rank}", "as many letters as axes")
+            refuse(f"attribute equation {equation!r}: {term}", f"of rank {rank}", "as many letters as axes")
         given.append(_labels(term, dots))
     dots = max((sum(label.isdigit() for label in labels) for labels in given), default=0)
     if "->" not in text:
@@ -75,6 +75,7 @@ def _parsed(equation: str, inputs: Sequence[MLOperand]) -> tuple[list[tuple[str,
 
 
 def _labels(term: str, dots: int) -> tuple[str, ...]:
+    """Return the labels of a term; the axes of an ellipsis are counted from the last."""
     before, ellipsis, after = term.partition(ELLIPSIS)
     return (*before, *(map(str, reversed(range(dots))) if ellipsis else ()), *after)
 

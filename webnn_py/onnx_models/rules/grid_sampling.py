@@ -10,9 +10,10 @@ import attrs
 import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue
+from webnn_py.onnx_models.rule_helpers.axes import check_rank
 from webnn_py.onnx_models.rule_helpers.windows import WindowAttributes, counts, places_of, windows
 from webnn_py.onnx_models.rule_table.declaration import Integers, rule
-from webnn_py.onnx_models.rules.unary import polynomial
+from webnn_py.operators.decomposing.common import one_of, polynomial
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 from webnn_py.operators.windows import Slide
@@ -112,10 +113,10 @@ class _SampledAxis:
         inner = (CUBIC + 2, -(CUBIC + 3), 0.0, 1.0)
         rest = context.sub(one, ratio)
         return [
-            polynomial(context, context.add(ratio, one), outer),
-            polynomial(context, ratio, inner),
-            polynomial(context, rest, inner),
-            polynomial(context, context.sub(two, ratio), outer),
+            polynomial(context, outer, context.add(ratio, one)),
+            polynomial(context, inner, ratio),
+            polynomial(context, inner, rest),
+            polynomial(context, outer, context.sub(two, ratio)),
         ]
 
 
@@ -143,9 +144,8 @@ def grid_sample(
     points = context.cast(context.reshape(grid, [batch, samples, spatial]), "float32")
     taps = []
     for axis, size in enumerate(sizes):  # the last number of a point is for the first axis
-        along = context.slice(points, [0, 0, spatial - 1 - axis], [batch, samples, 1])
         sampled = _SampledAxis(context, size, align_corners, padding_mode)
-        taps.append(sampled.taps(context.reshape(along, [batch, samples]), kind))
+        taps.append(sampled.taps(one_of(context, points, 2, spatial - 1 - axis), kind))
     y = context.transpose(reduce(context.add, _parts(context, x, taps)), permutation=[0, 2, 1])
     return context.reshape(y, [batch, channels, *grid.shape[1:-1]])
 
@@ -223,8 +223,7 @@ def deformable_conv(
     offset_group: int,
 ) -> MLOperand:
     """Return a convolution over images whose windows' elements are each moved by an offset, and weighted by a mask."""
-    if x.rank != 4:
-        refuse("the rank of the input", x.rank, "4")
+    check_rank("the input", x, 4)
     slid = windows(x, w.shape[2:], attributes)
     if kernel_shape is not None and tuple(kernel_shape) != w.shape[2:]:
         refuse("attribute kernel_shape", tuple(kernel_shape), f"that of input W, {list(w.shape[2:])}")

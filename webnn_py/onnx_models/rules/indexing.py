@@ -10,6 +10,7 @@ from webnn_py.onnx_models.reading.element_types import extreme
 from webnn_py.onnx_models.rule_helpers.axes import counted, whole
 from webnn_py.onnx_models.rule_table.declaration import one_to_one, rule
 from webnn_py.operators import indexing
+from webnn_py.operators.decomposing.moving import counted_from_start
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
@@ -137,7 +138,7 @@ def scatter_reduced_elements(
         if other != axis:
             apart += along * steps[other]
     place = context.add(
-        context.mul(_counted_back(context, indices, data.shape[axis]), context.number(steps[axis], indices)),
+        context.mul(counted_from_start(context, indices, data.shape[axis]), context.number(steps[axis], indices)),
         context.constant(apart.astype(indices.data_type)),
     )
     flat, count = math.prod(data.shape), math.prod(indices.shape)
@@ -160,7 +161,7 @@ def _scattered_along(
     width = math.prod(rest)
     columns, places, added = (
         context.reshape(context.transpose(item, permutation=order), [item.shape[axis], width])
-        for item in (data, _counted_back(context, indices, size), updates)
+        for item in (data, counted_from_start(context, indices, size), updates)
     )
     _check_comparisons(size * count * width)
     context.reserve(8 * size)
@@ -213,17 +214,11 @@ def scatter_reduced_slices(
     for axis in range(depth):
         along = context.reshape(context.slice(coordinates, [0, axis], [count, 1]), [count])
         step = context.number(math.prod(data.shape[axis + 1 : depth]), indices)
-        place = context.add(place, context.mul(_counted_back(context, along, data.shape[axis]), step))
+        place = context.add(place, context.mul(counted_from_start(context, along, data.shape[axis]), step))
     result = _scattered(
         context, context.reshape(data, [rows, width]), place, context.reshape(updates, [count, width]), reduction
     )
     return context.reshape(result, data.shape)
-
-
-def _counted_back(context: ConversionContext, indices: MLOperand, size: int) -> MLOperand:
-    """Return indices counted from the start, of which negative ones were counted from the end."""
-    is_negative = context.lesser(indices, context.number(0, indices))
-    return context.where(is_negative, context.add(indices, context.number(size, indices)), indices)
 
 
 def _scattered(

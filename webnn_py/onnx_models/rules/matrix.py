@@ -11,6 +11,7 @@ from onnx import helper
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue
 from webnn_py.onnx_models.reading.element_types import webnn_data_type
+from webnn_py.onnx_models.rule_helpers.axes import check_rank
 from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.operand import MLOperand
@@ -76,8 +77,7 @@ def gemm(
 @rule("EyeLike", 9, 22)
 def eye_like(context: ConversionContext, input: MLOperand, *, dtype: int | None = None, k: int) -> StaticValue:
     """Ones on the k-th diagonal of a matrix of the input's shape; it is known."""
-    if input.rank != 2:
-        refuse("the rank of the input", input.rank, "2")
+    check_rank("the input", input, 2)
     if dtype is not None:
         webnn_data_type("attribute dtype", dtype)
     context.reserve(8 * input.shape[0] * input.shape[1])

@@ -8,7 +8,6 @@ import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.rule_helpers.axes import check_rank
-from webnn_py.onnx_models.rule_helpers.concatenation import cut
 from webnn_py.onnx_models.rule_helpers.integer_products import product, shifted
 from webnn_py.onnx_models.rule_helpers.scaled_attention import (
     Attended,
@@ -27,6 +26,7 @@ from webnn_py.onnx_models.rule_helpers.scaled_attention import (
 from webnn_py.onnx_models.rule_table.declaration import Integer, rule
 from webnn_py.onnx_models.rules.attention import rotary_embedding
 from webnn_py.onnx_models.rules.matrix import matmul
+from webnn_py.operators.decomposing.common import cut, stacked
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
@@ -103,7 +103,7 @@ def _of_packed(
     attended, key, value = _attended(context, parts, pasts, mask, attention_bias, attributes)
     present = None
     if len(context.wanted) > 1 and context.wanted[1]:
-        present = context.concat([context.reshape(item, [1, *item.shape]) for item in (key, value)], 0)
+        present = stacked(context, [key, value], 0)
     return [joined_heads(context, attended.output), present]
 
 

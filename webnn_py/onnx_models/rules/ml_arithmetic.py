@@ -5,8 +5,10 @@ from typing import Literal
 
 import numpy as np
 
-from webnn_py.onnx_models.conversion.context import ConversionContext
+from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.rule_table.declaration import rule
+from webnn_py.onnx_models.rules.ml_classifiers import floats_of, rows_of
+from webnn_py.operators.classical import LINEAR_MODEL, NORMALIZER
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
@@ -25,7 +27,7 @@ def scale(
     for name, values in given.items():
         if len(values) not in (1, features):
             refuse(f"the length of attribute {name}", len(values), f"1 or {features}, as the input {list(x.shape)} has")
-    centred = context.sub(context.cast(x, "float32"), _constant(context, given["offset"]))
+    centred = context.sub(floats_of(context, x), _constant(context, given["offset"]))
     return context.mul(centred, _constant(context, given["scale"]))
 
 
@@ -39,11 +41,7 @@ def normalize(context: ConversionContext, x: MLOperand, *, norm: Literal["MAX", 
     """Divide rows by their greatest element or by their norm; rows of zeros stay, as in onnxruntime."""
     if not 1 <= x.rank <= 2:
         refuse("the rank of the input", x.rank, "1 or 2")
-    norms = {"MAX": context.reduce_max, "L1": context.reduce_l1, "L2": context.reduce_l2}
-    wide = context.cast(x, "float32")
-    divisor = norms[norm](wide, axes=[x.rank - 1], keep_dimensions=True)
-    nothing = context.equal(divisor, context.number(0, wide))
-    return context.div(wide, context.where(nothing, context.number(1, wide), divisor))
+    return context.composite(NORMALIZER, {"input": floats_of(context, x)}, norm=norm)[0]
 
 
 @rule("ai.onnx.ml.LinearRegressor", 1)
@@ -57,21 +55,16 @@ def linear_regressor(
     targets: int = 1,
 ) -> MLOperand:
     """Return a product with the coefficients of each target, and its intercept."""
-    rows, features = (1, *x.shape) if x.rank == 1 else x.shape if x.rank == 2 else (0, 0)
-    weights = np.array(coefficients or (), np.float32)
-    if not rows or targets < 1 or weights.size != targets * features:
-        refuse(
-            "the coefficients", weights.size, f"{targets} times the features of the input {list(x.shape)}, of rank 2"
-        )
-    y = context.matmul(
-        context.reshape(context.cast(x, "float32"), [rows, features]),
-        context.constant(np.ascontiguousarray(weights.reshape(targets, features).T)),
-    )
-    if not intercepts:
-        return y
-    if len(intercepts) != targets:
-        refuse("the length of attribute intercepts", len(intercepts), f"{targets}, one for each target")
-    return context.add(y, context.constant(np.array(intercepts, np.float32)))
+    rows, weights = rows_of(context, x), np.array(coefficients or (), np.float32)
+    features = rows.shape[1]
+    if targets < 1 or weights.size != targets * features:
+        refuse("the length of attribute coefficients", weights.size, f"{targets} · {features}, one for each feature")
+    operands: dict[str, Value] = {"input": rows, "coefficients": weights.reshape(targets, features)}
+    if intercepts:
+        if len(intercepts) != targets:
+            refuse("the length of attribute intercepts", len(intercepts), f"{targets}, one for each target")
+        operands["intercepts"] = np.array(intercepts, np.float32)
+    return context.composite(LINEAR_MODEL, operands, post_transform=post_transform)[0]
 
 
 @rule("ai.onnx.ml.Binarizer", 1)

@@ -10,15 +10,8 @@ import numpy.typing as npt
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.problems import RefusedWithWayOut
 from webnn_py.onnx_models.rule_table.declaration import rule
-from webnn_py.onnx_models.rules.ml_classifiers import (
-    Transform,
-    both_sides,
-    classes_of,
-    label_of,
-    label_of_two,
-    rows_of,
-    transformed,
-)
+from webnn_py.onnx_models.rules.ml_classifiers import classes_of, labels_of, rows_of
+from webnn_py.operators.classical import Transform
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused, refuse
 from webnn_py.operators.tree_ensembles import COMPARISONS, LEAF, TREE_ENSEMBLE, Integers, Trees
@@ -89,22 +82,16 @@ def trees_of(nodes: NodeAttributes) -> tuple[Trees, dict[tuple[int, int], int]]:
                 children += [index[tree, ids[place]] for ids in children_of]
     except KeyError as error:
         raise Refused(f"tree {error.args[0][0]} has no node {error.args[0][1]}, to which another leads") from error
-    following = np.array(children, np.int32)
-    asked = np.array([MODES[mode] for mode in modes], np.uint8)
-    is_branch = asked != LEAF
-    roots, depth = _roots_and_depth(following.reshape(count, 2), is_branch)
+    table = np.empty([count, 5], np.int32)
+    table[:, 1] = [MODES[mode] for mode in modes]
+    is_branch = table[:, 1] != LEAF
+    table[:, 0] = np.array(nodes.nodes_featureids).clip(*INT32) * is_branch
+    table[:, 2:4] = np.array(children).reshape(count, 2)
+    table[:, 4] = np.array(missing, bool) & is_branch if missing else False
+    roots, depth = _roots_and_depth(table[:, 2:4], is_branch)
     if len(roots) != len({*treeids}):
         refuse("the number of roots", len(roots), f"{len({*treeids})}, one for each tree")
-    trees = Trees(
-        roots,
-        (np.array(nodes.nodes_featureids).clip(*INT32) * is_branch).astype(np.int32),
-        np.array(nodes.nodes_values, np.float32),
-        asked,
-        following,
-        (np.array(missing, bool) & is_branch if missing else np.zeros(count, bool)).astype(np.uint8),
-        depth,
-    )
-    return trees, index
+    return Trees(roots, table, np.array(nodes.nodes_values, np.float32), depth), index
 
 
 def _roots_and_depth(children: Integers, is_branch: npt.NDArray[np.bool_]) -> tuple[Integers, int]:
@@ -174,15 +161,16 @@ def _combined(
     context: ConversionContext,
     trees: Trees,
     rows: MLOperand,
-    weights: npt.NDArray[np.float32],
-    base: Sequence[float],
-    function: str = "SUM",
-) -> MLOperand:
-    """Return a function of the weights of the leaves that rows reach, over all trees, and ``base``."""
-    operands: dict[str, Value] = {"input": rows, **trees.tables, "weights": weights}
+    base: Sequence[float] | None,
+    tables: Mapping[str, Value],
+    **options: object,
+) -> list[MLOperand]:
+    """Return a function of the weights of the leaves that rows reach, over all trees, and ``base``; and labels."""
+    operands: dict[str, Value] = {"input": rows, **tables}
+    operands |= {"roots": trees.roots, "nodes": trees.nodes, "thresholds": trees.thresholds}
     if base:
         operands["base"] = np.array(base, np.float32)
-    return context.composite(TREE_ENSEMBLE, operands, depth=trees.depth, function=FUNCTIONS[function])[0]
+    return context.composite(TREE_ENSEMBLE, operands, depth=trees.depth, **options)
 
 
 @rule("ai.onnx.ml.TreeEnsembleRegressor", 1)
@@ -211,8 +199,8 @@ def tree_regressor(
         raise Refused(f"its leaves do not all have a weight for each target; for {aggregate_function} they must")
     rows = rows_of(context, x)
     _check_features(nodes, rows)
-    scores = _combined(context, trees, rows, weights, base_values or (), aggregate_function)
-    return transformed(context, scores, post_transform)
+    options = {"function": FUNCTIONS[aggregate_function], "post_transform": post_transform}
+    return _combined(context, trees, rows, base_values, {"weights": weights}, **options)[0]
 
 
 @rule("ai.onnx.ml.TreeEnsembleClassifier", 1)
@@ -229,7 +217,7 @@ def tree_classifier(
     classlabels_strings: Sequence[str] | None = None,
     nodes: NodeAttributes,
     post_transform: Transform = "NONE",
-) -> tuple[MLOperand | None, MLOperand]:
+) -> tuple[MLOperand, MLOperand]:
     """Return the sum of the leaves' weights for each class over the trees, and the best class."""
     count, base = classes_of(classlabels_int64s, classlabels_strings), tuple(base_values or ())
     trees, index = trees_of(nodes)
@@ -241,56 +229,21 @@ def tree_classifier(
         )
     if base and len(base) != (1 if is_binary else count):
         refuse("the length of attribute base_values", len(base), "that of the scores")
-    rows, labels = rows_of(context, x), (classlabels_int64s or (), classlabels_strings or ())
-    _check_features(nodes, rows)
-    if is_binary:
-        is_probability = min(class_weights) >= 0
-        scores, of_second = _of_both_sides(
-            context, trees, rows, weights[:, :1], base, post_transform, is_probability=is_probability
-        )
-        return label_of_two(context, of_second, 0.5 if is_probability else 0, *labels), scores
-    if base or not context.wanted[0] or says[trees.comparisons == LEAF].all():
-        scores = among = _combined(context, trees, rows, weights, base)
-    else:  # classes for which no leaf has a weight come last
-        both = np.concatenate([weights, says.astype(np.float32)], axis=1)
-        scores, counts = context.split(_combined(context, trees, rows, both, ()), 2, axis=1)
-        is_spoken_of = context.greater(counts, context.number(0, scores))
-        among = context.where(is_spoken_of, scores, context.number(-np.inf, scores))
-    return _best_label(context, among, labels), transformed(context, scores, post_transform)
-
-
-def _of_both_sides(
-    context: ConversionContext,
-    trees: Trees,
-    rows: MLOperand,
-    weights: npt.NDArray[np.float32],
-    base: Sequence[float],
-    post_transform: Transform,
-    *,
-    is_probability: bool,
-) -> tuple[MLOperand, MLOperand]:
-    """Return the scores of two classes by the weights of the second, and its own as they were.
-
-    Unless something is added to a probability, the trees sum up both, 1 - x or -x and x, rounded as if subtracted.
-    """
-    is_logistic = post_transform == "LOGISTIC"
-    is_one_less = is_probability and not is_logistic
-    if base and is_one_less:
-        score = _combined(context, trees, rows, weights, base)
-        return both_sides(context, score, post_transform, is_probability=True), score
-    added = (1, 0) if is_one_less else [-base[0], *base] if base else ()
-    sums = _combined(context, trees, rows, np.concatenate([-weights, weights], axis=1), added)
-    of_second = context.gather(sums, context.constant(np.array(1, np.int32)), axis=1)
-    return context.sigmoid(sums) if is_logistic else sums, of_second
-
-
-def _best_label(
-    context: ConversionContext, scores: MLOperand, labels: tuple[Sequence[int], Sequence[str]]
-) -> MLOperand | None:
-    """Return the label of the greatest score."""
-    if context.wanted[0] and scores.shape[1] == 2:
+    if context.wanted[0] and count == 2 and not is_binary:
         raise RefusedWithWayOut(
             "of two classes that have weights of their own each, onnxruntime's label is not that of the greater",
             "leave the output of labels out, by outputs",
         )
-    return label_of(context, scores, *labels)
+    rows = rows_of(context, x)
+    _check_features(nodes, rows)
+    tables: dict[str, Value] = {"labels": labels_of(context, count, classlabels_int64s)}
+    options: dict[str, object] = {"function": "sum", "post_transform": post_transform}
+    if is_binary:
+        tables["weights"] = np.ascontiguousarray(weights[:, :1])
+        options["is_probability"] = min(class_weights) >= 0
+    else:
+        tables["weights"] = weights
+        if context.wanted[0] and not base and not says[trees.comparisons == LEAF].all():
+            tables["has_weight"] = says.astype(np.uint8)
+    scores, labels = _combined(context, trees, rows, base, tables, **options)
+    return labels, scores

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
-from webnn_py.onnx_models.rule_helpers.axes import counted, counted_all, scalar
+from webnn_py.onnx_models.rule_helpers.axes import check_rank, counted, counted_all, scalar
 from webnn_py.onnx_models.rule_table.declaration import Integer, Integers, rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import broadcast, refuse
@@ -212,8 +212,7 @@ def space_to_depth(
 
 
 def _image(data: MLOperand, blocksize: int) -> tuple[int, ...]:
-    if data.rank != 4:
-        refuse("the rank of the input", data.rank, "4")
+    check_rank("the input", data, 4)
     if blocksize < 1:
         refuse("attribute blocksize", blocksize, "at least 1")
     return data.shape

@@ -1,12 +1,12 @@
 """Normalization."""
 
 import math
-from collections.abc import Sequence
 from typing import Literal
 
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_helpers.axes import counted
 from webnn_py.onnx_models.rule_table.declaration import rule
+from webnn_py.operators.decomposing.reducing import moments
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
@@ -83,15 +83,8 @@ def mean_and_inverse(context: ConversionContext, x: MLOperand, first: int, epsil
     """Return the means over the axes from one on, and the inverse standard deviations, in float32."""
     axes = range(first, x.rank)
     wide = context.cast(x, "float32")
-    mean, _, variance = _moments(context, wide, axes)
+    mean, _, variance = moments(context, wide, axes)
     return [mean, context.reciprocal(context.sqrt(context.add(variance, context.number(epsilon, wide))))]
-
-
-def _moments(context: ConversionContext, x: MLOperand, axes: Sequence[int]) -> tuple[MLOperand, MLOperand, MLOperand]:
-    """Return the means over axes, the differences from them, and the variances."""
-    mean = context.reduce_mean(x, axes=axes, keep_dimensions=True)
-    centred = context.sub(x, mean)
-    return mean, centred, context.reduce_mean(context.mul(centred, centred), axes=axes, keep_dimensions=True)
 
 
 def _expanded(context: ConversionContext, parameter: MLOperand, shape: tuple[int, ...]) -> MLOperand:
@@ -166,5 +159,5 @@ def lp_normalization(context: ConversionContext, x: MLOperand, *, axis: int, p: 
 @rule("MeanVarianceNormalization", 9, 13)
 def mean_variance_normalization(context: ConversionContext, x: MLOperand, *, axes: tuple[int, ...]) -> MLOperand:
     """Normalize over axes; 1e-9 keeps the divisor from being 0."""
-    _, centred, variance = _moments(context, x, [counted(axis, x.rank) for axis in axes])
+    _, centred, variance = moments(context, x, [counted(axis, x.rank) for axis in axes])
     return context.div(centred, context.add(context.sqrt(variance), context.number(1e-9, x)))

@@ -9,7 +9,6 @@ import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.rule_helpers.axes import check_rank
-from webnn_py.onnx_models.rule_helpers.concatenation import cut
 from webnn_py.onnx_models.rule_helpers.integer_products import convolution, product, shifted
 from webnn_py.onnx_models.rule_helpers.windows import ConvolutionAttributes
 from webnn_py.onnx_models.rule_table.declaration import rule
@@ -17,6 +16,7 @@ from webnn_py.onnx_models.rules.conversion import packed_in_bytes, quantize
 from webnn_py.onnx_models.rules.convolution import conv
 from webnn_py.onnx_models.rules.matrix import TransposeAttributes, matmul, of_vectors
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE
+from webnn_py.operators.decomposing.common import cut
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 

@@ -10,6 +10,7 @@ from webnn_py.onnx_models.rule_helpers.axes import check_rank
 from webnn_py.onnx_models.rule_helpers.integer_products import bytes_of
 from webnn_py.onnx_models.rule_table.declaration import Integers, rule
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE_LSTM
+from webnn_py.operators.decomposing.common import one_of
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
@@ -108,8 +109,7 @@ def _at(context: ConversionContext, value: Value, index: int) -> Value:
     if isinstance(value, np.ndarray):
         part: StaticValue = np.asarray(value[index])
         return part
-    sizes = [1, *value.shape[1:]]
-    return context.reshape(context.slice(value, [index] + [0] * (value.rank - 1), sizes), sizes[1:])
+    return one_of(context, value, 0, index)
 
 
 def _split(context: ConversionContext, values: Value | None, count: int) -> list[Value] | None:

@@ -15,7 +15,6 @@ from webnn_py.onnx_models.rule_helpers.recurrent_steps import (
     gru_step,
     lstm_step,
     rnn_step,
-    together,
 )
 from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.operators.operand import MLOperand
@@ -113,7 +112,7 @@ def lstm(
         weights, activations = network.of_direction(r, index), functions.of_direction(index)
         return lstm_step(context, weights, own, activations, coupled=input_forget)
 
-    return attributes.batch_first(context, _run(network, step, w, b, initial))
+    return attributes.batch_first(context, network.drawn(step, w, b, initial))
 
 
 @rule("GRU", 7, 14, 22)
@@ -149,7 +148,7 @@ def gru(
         weights, activations = network.of_direction(r, index), functions.of_direction(index)
         return gru_step(context, weights, bias, activations, resets_after=linear_before_reset)
 
-    return attributes.batch_first(context, _run(network, step, w, input_bias, [initial_h]))
+    return attributes.batch_first(context, network.drawn(step, w, input_bias, [initial_h]))
 
 
 @rule("RNN", 7, 14, 22)
@@ -175,7 +174,7 @@ def rnn(
     def step(index: int) -> Step:
         return rnn_step(context, network.of_direction(r, index), functions.of_direction(index)[0])
 
-    return attributes.batch_first(context, _run(network, step, w, b, [initial_h]))
+    return attributes.batch_first(context, network.drawn(step, w, b, [initial_h]))
 
 
 def _drawn(
@@ -199,22 +198,6 @@ def _drawn(
         **options,
     )
     return [drawn[-1], *drawn[:-1]] if context.wanted[0] else [None, *drawn]
-
-
-def _run(
-    network: UnrolledNetwork,
-    step_of: Callable[[int], Step],
-    w: MLOperand,
-    b: MLOperand | None,
-    initial: Sequence[MLOperand | None],
-) -> list[MLOperand]:
-    """Draw all steps of all directions."""
-    runs = []
-    for index in range(network.count):
-        step, inputs = step_of(index), network.weighted(w, b, index)
-        state = tuple([network.begin(given, index) for given in initial])
-        runs.append(network.run(step, inputs, state, index))
-    return together(network, runs)
 
 
 def _network(

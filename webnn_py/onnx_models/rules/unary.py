@@ -10,6 +10,7 @@ from webnn_py.descriptors import MLOperandDataType
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue
 from webnn_py.onnx_models.rule_table.declaration import one_to_one, rule
 from webnn_py.operators import unary
+from webnn_py.operators.decomposing.common import polynomial
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
@@ -90,16 +91,8 @@ def inverse_cosine(context: ConversionContext, x: MLOperand) -> MLOperand:
 def _odd_polynomial(context: ConversionContext, x: MLOperand, coefficients: Sequence[float]) -> MLOperand:
     """Return x + x³ · a polynomial of x², its highest coefficient first."""
     square = context.mul(x, x)
-    value = polynomial(context, square, coefficients)
+    value = polynomial(context, coefficients, square)
     return context.add(x, context.mul(context.mul(value, square), x))
-
-
-def polynomial(context: ConversionContext, x: MLOperand, coefficients: Sequence[float]) -> MLOperand:
-    """Return a polynomial of x, its highest coefficient first."""
-    value = context.number(coefficients[0], x)
-    for coefficient in coefficients[1:]:
-        value = context.add(context.mul(value, x), context.number(coefficient, x))
-    return value
 
 
 @rule("Asinh", 9, 22)

@@ -1,26 +1,45 @@
-"""Helpers of the decompositions: constants, and float16 that is computed in float32."""
+"""The table of decompositions, and their helpers: constants, parts, float16 that is computed in float32."""
 
 from array import array
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from webnn_py.descriptors import MLOperandDataType
-from webnn_py.operators.builder_protocol import Builder
 from webnn_py.operators.casting import cast_number
 from webnn_py.operators.idl import MLNumber
+from webnn_py.operators.methods import Builder, OperatorMethods
 from webnn_py.operators.operand import MLOperand
 
 Decomposition = Callable[..., MLOperand | list[MLOperand]]
 """Takes a builder, then what the operator's method takes; returns what that would."""
 
+DECOMPOSED: Final[dict[str, Decomposition]] = {}
+"""The decompositions so far, by the operators' names; :mod:`webnn_py.operators.decompositions` has all of them."""
+
+DecompositionT = TypeVar("DecompositionT", bound=Decomposition)
+
 _CODES: Final = {"float32": "f", "int32": "i", "int64": "q"}
 """How the module ``array`` writes numbers of a data type."""
+
+
+def decomposition(function: DecompositionT) -> DecompositionT:
+    """Enter the decomposition of the operator of its name."""
+    DECOMPOSED[function.__name__] = function
+    return function
 
 
 def number(builder: Builder, value: MLNumber, like: MLOperand) -> MLOperand:
     """Return a scalar constant of the operand's data type."""
     return builder.constant(value, data_type=like.data_type)
+
+
+def polynomial(builder: Builder, factors: Sequence[float], x: MLOperand) -> MLOperand:
+    """Return a polynomial of x, given its factors from that of the highest power on."""
+    result = number(builder, factors[0], x)
+    for factor in factors[1:]:
+        result = builder.add(builder.mul(result, x), number(builder, factor, x))
+    return result
 
 
 def along(
@@ -32,7 +51,7 @@ def along(
     return builder.constant(data, data_type=data_type, shape=shape)
 
 
-def joined(builder: Builder, parts: Sequence[MLOperand], axis: int) -> MLOperand:
+def joined(builder: OperatorMethods, parts: Sequence[MLOperand], axis: int) -> MLOperand:
     """Return the parts one after the other along an axis."""
     return parts[0] if len(parts) == 1 else builder.concat(parts, axis)
 
@@ -53,15 +72,28 @@ def padded(builder: Builder, input: MLOperand, axis: int, begin: int, end: int, 
     return joined(builder, parts, axis)
 
 
-def part(builder: Builder, input: MLOperand, axis: int, start: int, size: int) -> MLOperand:
-    """``size`` elements along an axis, from ``start`` on."""
+def cut(builder: OperatorMethods, input: MLOperand, axis: int, begin: int, end: int) -> MLOperand:
+    """Return the part of the input from one place along an axis to another, which may be all of it."""
     starts, sizes = [0] * input.rank, list(input.shape)
-    starts[axis], sizes[axis] = start, size
-    return input if size == input.shape[axis] else builder.slice(input, starts, sizes)
+    starts[axis], sizes[axis] = begin, end - begin
+    return input if sizes[axis] == input.shape[axis] else builder.slice(input, starts, sizes)
+
+
+def one_of(builder: OperatorMethods, input: MLOperand, axis: int, place: int) -> MLOperand:
+    """Return the part of the input at one place of an axis, without this axis."""
+    part = cut(builder, input, axis, place, place + 1)
+    return builder.reshape(part, [*input.shape[:axis], *input.shape[axis + 1 :]])
+
+
+def stacked(builder: OperatorMethods, parts: Sequence[MLOperand], axis: int) -> MLOperand:
+    """Return parts of one shape one after the other along a new axis."""
+    shape = list(parts[0].shape)
+    shape.insert(axis, 1)
+    return joined(builder, [builder.reshape(part, shape) for part in parts], axis)
 
 
 def widened(function: Decomposition) -> Any:
-    """Compute float16 in float32 and round once, at the end; numbers that are options are float16 before."""
+    """Enter a decomposition that computes float16 in float32 and rounds once; options are rounded to float16 before."""
 
     @wraps(function)
     def wide(builder: Builder, *operands: object, **options: object) -> MLOperand | list[MLOperand]:
@@ -78,7 +110,7 @@ def widened(function: Decomposition) -> Any:
             return [_narrow(builder, operand) for operand in drawn]
         return _narrow(builder, drawn)
 
-    return wide
+    return decomposition(wide)
 
 
 def _is_narrow(value: object) -> bool:

@@ -5,15 +5,14 @@ Where the specification's formula overflows or cancels on the way, an equal one 
 """
 
 import math
-from collections.abc import Sequence
 from typing import Final
 
 from webnn_py.descriptors import MLOperandDataType
-from webnn_py.operators.builder_protocol import Builder
 from webnn_py.operators.casting import INTEGER_RANGES
-from webnn_py.operators.decomposing.common import number, widened
+from webnn_py.operators.decomposing.common import decomposition, number, polynomial, widened
 from webnn_py.operators.decomposing.moving import blockwise_expand
 from webnn_py.operators.idl import MLNumber
+from webnn_py.operators.methods import Builder
 from webnn_py.operators.operand import MLOperand
 
 GREATEST: Final = (2 - 2**-23) * 2.0**127
@@ -33,6 +32,7 @@ TANH: Final = (-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.3331442
 # --- logic -----------------------------------------------------------------------------------------------------
 
 
+@decomposition
 def logical_not(builder: Builder, a: MLOperand) -> MLOperand:
     return builder.equal(a, number(builder, 0, a))
 
@@ -41,34 +41,42 @@ def _truth(builder: Builder, a: MLOperand) -> MLOperand:
     return builder.greater(a, number(builder, 0, a))
 
 
+@decomposition
 def logical_and(builder: Builder, a: MLOperand, b: MLOperand) -> MLOperand:
     return builder.mul(_truth(builder, a), _truth(builder, b))
 
 
+@decomposition
 def logical_or(builder: Builder, a: MLOperand, b: MLOperand) -> MLOperand:
     return builder.max(_truth(builder, a), _truth(builder, b))
 
 
+@decomposition
 def logical_xor(builder: Builder, a: MLOperand, b: MLOperand) -> MLOperand:
     return builder.not_equal(_truth(builder, a), _truth(builder, b))
 
 
+@decomposition
 def not_equal(builder: Builder, a: MLOperand, b: MLOperand) -> MLOperand:
     return builder.logical_not(builder.equal(a, b))
 
 
+@decomposition
 def greater_or_equal(builder: Builder, a: MLOperand, b: MLOperand) -> MLOperand:
     return builder.logical_or(builder.greater(a, b), builder.equal(a, b))
 
 
+@decomposition
 def lesser_or_equal(builder: Builder, a: MLOperand, b: MLOperand) -> MLOperand:
     return builder.logical_or(builder.lesser(a, b), builder.equal(a, b))
 
 
+@decomposition
 def is_nan(builder: Builder, a: MLOperand) -> MLOperand:
     return builder.not_equal(a, a)
 
 
+@decomposition
 def is_infinite(builder: Builder, a: MLOperand) -> MLOperand:
     return builder.equal(builder.abs(a), number(builder, math.inf, a))
 
@@ -76,23 +84,28 @@ def is_infinite(builder: Builder, a: MLOperand) -> MLOperand:
 # --- unary -----------------------------------------------------------------------------------------------------
 
 
+@decomposition
 def neg(builder: Builder, input: MLOperand) -> MLOperand:
     """Less than zero would be 0 for 0."""
     return builder.mul(input, number(builder, -1, input))
 
 
+@decomposition
 def ceil(builder: Builder, input: MLOperand) -> MLOperand:
     return builder.neg(builder.floor(builder.neg(input)))
 
 
+@decomposition
 def identity(builder: Builder, input: MLOperand) -> MLOperand:
     return builder.reshape(input, input.shape)
 
 
+@decomposition
 def reciprocal(builder: Builder, input: MLOperand) -> MLOperand:
     return builder.div(number(builder, 1, input), input)
 
 
+@decomposition
 def sign(builder: Builder, input: MLOperand) -> MLOperand:
     zero, one, minus_one = (number(builder, value, input) for value in (0, 1, -1))
     negative_or_zero = builder.where(builder.lesser(input, zero), minus_one, zero)
@@ -107,6 +120,7 @@ def tan(builder: Builder, input: MLOperand) -> MLOperand:
 # --- activations -----------------------------------------------------------------------------------------------
 
 
+@decomposition
 def clamp(
     builder: Builder, input: MLOperand, *, min_value: MLNumber | None = None, max_value: MLNumber | None = None
 ) -> MLOperand:
@@ -164,19 +178,12 @@ def _half_erfc(builder: Builder, input: MLOperand) -> tuple[MLOperand, MLOperand
     half, one, fine = (number(builder, value, input) for value in (0.5, 1, 64))
     root = number(builder, -math.sqrt(0.125), input)
     t = builder.div(one, builder.add(one, builder.mul(input, root)))
-    power = _polynomial(builder, ERFC, t)
+    power = polynomial(builder, ERFC, t)
     coarse = builder.div(builder.round_even(builder.mul(input, fine)), fine)
     rest = builder.mul(builder.sub(input, coarse), builder.add(input, coarse))
     first = builder.exp(builder.neg(builder.mul(builder.mul(coarse, coarse), half)))
     second = builder.exp(builder.sub(power, builder.mul(rest, half)))
     return builder.mul(input, half), builder.mul(builder.mul(t, first), second)
-
-
-def _polynomial(builder: Builder, factors: Sequence[float], x: MLOperand) -> MLOperand:
-    result = number(builder, factors[0], x)
-    for factor in factors[1:]:
-        result = builder.add(builder.mul(result, x), number(builder, factor, x))
-    return result
 
 
 @widened
@@ -211,6 +218,7 @@ def prelu(builder: Builder, input: MLOperand, slope: MLOperand) -> MLOperand:
     return builder.add(builder.max(zero, input), builder.mul(slope, builder.min(zero, input)))
 
 
+@decomposition
 def relu(builder: Builder, input: MLOperand) -> MLOperand:
     return builder.max(number(builder, 0, input), input)
 
@@ -243,7 +251,7 @@ def tanh(builder: Builder, input: MLOperand) -> MLOperand:
     """Near zero, where 1 - 2 / (exp(2|x|) + 1) cancels, a polynomial."""
     zero, one, two = (number(builder, value, input) for value in (0, 1, 2))
     square = builder.mul(input, input)
-    near = builder.add(input, builder.mul(input, builder.mul(square, _polynomial(builder, TANH, square))))
+    near = builder.add(input, builder.mul(input, builder.mul(square, polynomial(builder, TANH, square))))
     magnitude = builder.abs(input)
     power = builder.exp(builder.mul(two, magnitude))
     positive = builder.sub(one, builder.div(two, builder.add(power, one)))

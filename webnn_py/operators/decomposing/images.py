@@ -9,19 +9,28 @@ from typing import Final
 
 import attrs
 
-from webnn_py.operators import convolution
-from webnn_py.operators.builder_protocol import Builder
 from webnn_py.operators.casting import INTEGER_RANGES
-from webnn_py.operators.convolution import Conv2dFilterLayout, ConvTranspose2dFilterLayout
-from webnn_py.operators.decomposing.common import Decomposition, along, filled, joined, number, padded, part, widened
+from webnn_py.operators.convolution import Conv2dFilterLayout, ConvTranspose2dFilterLayout, transposed_sizes
+from webnn_py.operators.decomposing.common import (
+    Decomposition,
+    along,
+    cut,
+    decomposition,
+    filled,
+    joined,
+    number,
+    padded,
+    widened,
+)
 from webnn_py.operators.decomposing.moving import picked
 from webnn_py.operators.decomposing.reducing import reduce_l2, scale_for
 from webnn_py.operators.idl import MLNumber
+from webnn_py.operators.methods import Builder
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.pooling import RoundingType, pooled_sizes
 from webnn_py.operators.resampling import InterpolationMode
 from webnn_py.operators.resampling import resample2d as declared_resample2d
-from webnn_py.operators.windows import InputLayout, Slide, image_axes, image_shape, slides
+from webnn_py.operators.windows import InputLayout, Slide, image_axes, slides
 
 Slides = tuple[Slide, Slide]
 
@@ -42,8 +51,7 @@ def _elements_of_windows(
 ) -> list[MLOperand]:
     """For each element of a window, row by row, the images [batch, channels, *sizes] of all windows' ones."""
     for axis, slide, size in zip((2, 3), windows, sizes, strict=True):
-        end = max(slide.end, (size - 1) * slide.stride + slide.reach - slide.begin - slide.size)
-        images = padded(builder, images, axis, slide.begin, end, fill)
+        images = padded(builder, images, axis, slide.begin, slide.needed_end(size), fill)
     spans = [(size - 1) * slide.stride + 1 for slide, size in zip(windows, sizes, strict=True)]
     strides = [1, 1, windows[0].stride, windows[1].stride]
     return [
@@ -114,31 +122,18 @@ def conv_transpose2d(
 
     The input is not spread with zeros, which an infinite filter would make NaN.
     """
-    declared = convolution.conv_transpose2d.function(
-        input,
-        filter,
-        padding=padding,
-        strides=strides,
-        dilations=dilations,
-        output_padding=output_padding,
-        output_sizes=output_sizes,
-        groups=groups,
-        input_layout=input_layout,
-        filter_layout=filter_layout,
-    )
-    _, _, *new_sizes = image_shape(declared.shape, input_layout)
     images = _channels_first(builder, input, input_layout)
     filters = builder.transpose(filter, permutation=[filter_layout.index(axis) for axis in "iohw"])
     inputs, outputs, *window = filters.shape
     batch, _, *sizes = images.shape
     windows = slides(sizes, window, padding, strides, dilations)
-    count = math.prod(window)
+    new_sizes, count = transposed_sizes(windows, output_padding, output_sizes), math.prod(window)
     rows = builder.reshape(filters, [groups, inputs // groups, outputs * count])
     columns = builder.reshape(images, [batch, groups, inputs // groups, math.prod(sizes)])
     products = builder.matmul(builder.transpose(rows, permutation=[0, 2, 1]), columns)
     products = builder.reshape(products, [batch * groups * outputs, count, *sizes])
     placed = [
-        _placed(builder, part(builder, products, 1, index, 1), windows, offset, new_sizes)
+        _placed(builder, cut(builder, products, 1, index, index + 1), windows, offset, new_sizes)
         for index, offset in enumerate(_offsets(windows))
     ]
     result = builder.reshape(reduce(builder.add, placed), [batch, outputs * groups, *new_sizes])
@@ -153,7 +148,7 @@ def _placed(
         spread = _spread(builder, images, axis, slide.stride)
         whole = max(slide.begin + size, before + spread.shape[axis])
         spread = padded(builder, spread, axis, before, whole - before - spread.shape[axis], 0)
-        images = part(builder, spread, axis, slide.begin, size)
+        images = cut(builder, spread, axis, slide.begin, slide.begin + size)
     return images
 
 
@@ -164,7 +159,7 @@ def _spread(builder: Builder, images: MLOperand, axis: int, stride: int) -> MLOp
     before, size, after = images.shape[:axis], images.shape[axis], images.shape[axis + 1 :]
     flat = builder.reshape(images, [math.prod(before), size, 1, math.prod(after)])
     spread = builder.reshape(padded(builder, flat, 2, 0, stride - 1, 0), [*before, size * stride, *after])
-    return part(builder, spread, axis, 0, (size - 1) * stride + 1)
+    return cut(builder, spread, axis, 0, (size - 1) * stride + 1)
 
 
 # --- pooling -------------------------------------------------------------------------------------------------------
@@ -229,15 +224,17 @@ def _elements_along(
     builder: Builder, images: MLOperand, axis: int, slide: Slide, size: int, fill: MLNumber
 ) -> list[MLOperand]:
     """For each element of a window along an axis, that of all windows."""
-    end = max(slide.end, (size - 1) * slide.stride + slide.reach - slide.begin - slide.size)
-    around = padded(builder, images, axis, slide.begin, end, fill)
-    sizes, starts, strides = list(around.shape), [0] * around.rank, [1] * around.rank
-    sizes[axis], strides[axis] = (size - 1) * slide.stride + 1, slide.stride
-    elements = []
-    for element in range(slide.window):
-        starts[axis] = element * slide.dilation
-        elements.append(builder.slice(around, list(starts), sizes, strides=strides))
-    return elements
+    around = padded(builder, images, axis, slide.begin, slide.needed_end(size), fill)
+    span = (size - 1) * slide.stride + 1
+    firsts = range(0, slide.reach, slide.dilation)
+    return [_at(builder, around, axis, range(first, first + span, slide.stride)) for first in firsts]
+
+
+def _at(builder: Builder, images: MLOperand, axis: int, places: range) -> MLOperand:
+    """Return the elements at some places of an axis."""
+    starts, sizes, strides = [0] * images.rank, list(images.shape), [1] * images.rank
+    starts[axis], sizes[axis], strides[axis] = places[0], places[-1] - places[0] + 1, places.step
+    return builder.slice(images, starts, sizes, strides=strides)
 
 
 def _run(builder: Builder, images: MLOperand, axis: int, run: tuple[range, int], how: _Combination) -> MLOperand:
@@ -247,9 +244,7 @@ def _run(builder: Builder, images: MLOperand, axis: int, run: tuple[range, int],
     shape[axis] = count
     if not part:
         return filled(builder, how.fill, images.data_type, shape)
-    starts, sizes, strides = [0] * images.rank, list(images.shape), [1] * images.rank
-    starts[axis], sizes[axis], strides[axis] = part[0], part[-1] - part[0] + 1, part.step
-    combined = how.along(builder, builder.slice(images, starts, sizes, strides=strides), axis)
+    combined = how.along(builder, _at(builder, images, axis, part), axis)
     return builder.expand(combined, shape) if count > 1 else combined
 
 
@@ -289,16 +284,19 @@ def _greatest(input: MLOperand) -> _Combination:
 
 average_pool2d = widened(_pooling("average_pool2d", lambda _input: SUM))
 l2_pool2d = widened(_pooling("l2_pool2d", lambda _input: NORM))
-max_pool2d = _pooling("max_pool2d", _greatest)
+max_pool2d = decomposition(_pooling("max_pool2d", _greatest))
 
 
 # --- resampling ----------------------------------------------------------------------------------------------------
 
 
+def _places(old: int, size: int) -> list[int]:
+    """Return where the middle of each new element lies between the middles of the old, in units of 1 / (2 · size)."""
+    return [min(max((2 * index + 1) * old - size, 0), (old - 1) * 2 * size) for index in range(size)]
+
+
 def _interpolated(builder: Builder, input: MLOperand, axis: int, size: int) -> MLOperand:
-    old, unit = input.shape[axis], 2 * size
-    # In units of 1 / (2 · new size): where the middle of each new element lies between the middles of the old.
-    places = [min(max((2 * index + 1) * old - size, 0), (old - 1) * unit) for index in range(size)]
+    unit, places = 2 * size, _places(input.shape[axis], size)
     below = [place // unit for place in places]
     above = [-(-place // unit) for place in places]
     # An element's own place is halfway between itself and itself: infinity times 0 would be NaN.
@@ -310,9 +308,8 @@ def _interpolated(builder: Builder, input: MLOperand, axis: int, size: int) -> M
 
 
 def _nearest(builder: Builder, input: MLOperand, axis: int, size: int) -> MLOperand:
-    old = input.shape[axis]
-    places = [min(max((2 * index + 1) * old - size, 0), (old - 1) * 2 * size) for index in range(size)]
-    return picked(builder, input, axis, [-((size - place) // (2 * size)) for place in places])
+    places = [-((size - place) // (2 * size)) for place in _places(input.shape[axis], size)]
+    return picked(builder, input, axis, places)
 
 
 @widened

@@ -1,22 +1,23 @@
 # ruff: noqa: D103 - the functions are documented where the operators are declared
-"""Movement, gather and scatter, and the utilities of the section "Operator Emulation", which are no operators."""
+"""Movement, gather and scatter, and the blocks of quantization."""
 
 import math
 from collections.abc import Sequence
 from itertools import accumulate
 from operator import mul
 
-from webnn_py.operators.builder_protocol import Builder
-from webnn_py.operators.decomposing.common import along, number, padded, part
+from webnn_py.operators.decomposing.common import along, cut, decomposition, number, padded
 from webnn_py.operators.idl import MLNumber
+from webnn_py.operators.methods import Builder
 from webnn_py.operators.movement import PaddingMode
 from webnn_py.operators.operand import MLOperand
 
 
+@decomposition
 def split(builder: Builder, input: MLOperand, splits: int | Sequence[int], *, axis: int = 0) -> list[MLOperand]:
     sizes = [input.shape[axis] // splits] * splits if isinstance(splits, int) else splits
     ends = list(accumulate(sizes))
-    return [part(builder, input, axis, end - size, size) for end, size in zip(ends, sizes, strict=True)]
+    return [cut(builder, input, axis, end - size, end) for end, size in zip(ends, sizes, strict=True)]
 
 
 def picked(builder: Builder, input: MLOperand, axis: int, places: Sequence[int]) -> MLOperand:
@@ -24,6 +25,7 @@ def picked(builder: Builder, input: MLOperand, axis: int, places: Sequence[int])
     return builder.gather(input, along(builder, places, 0, 1), axis=axis)
 
 
+@decomposition
 def pad(
     builder: Builder,
     input: MLOperand,
@@ -46,6 +48,7 @@ def pad(
     return result
 
 
+@decomposition
 def reverse(builder: Builder, input: MLOperand, *, axes: Sequence[int] | None = None) -> MLOperand:
     result = input
     for axis in range(input.rank) if axes is None else axes:
@@ -54,6 +57,7 @@ def reverse(builder: Builder, input: MLOperand, *, axes: Sequence[int] | None = 
     return result
 
 
+@decomposition
 def tile(builder: Builder, input: MLOperand, repetitions: Sequence[int]) -> MLOperand:
     result = input
     for axis, count in enumerate(repetitions):
@@ -65,6 +69,7 @@ def tile(builder: Builder, input: MLOperand, repetitions: Sequence[int]) -> MLOp
     return result
 
 
+@decomposition
 def triangular(builder: Builder, input: MLOperand, *, upper: bool = True, diagonal: int = 0) -> MLOperand:
     height, width = input.shape[-2:]
     diagonal = min(max(diagonal, -height), width)  # one further keeps, or drops, no more
@@ -77,12 +82,18 @@ def triangular(builder: Builder, input: MLOperand, *, upper: bool = True, diagon
 # --- gather and scatter ------------------------------------------------------------------------------------------
 
 
+def counted_from_start(builder: Builder, indices: MLOperand, size: int) -> MLOperand:
+    """Return indices along an axis of that size, of which negative ones count from the end."""
+    if indices.data_type.startswith("uint"):
+        return indices
+    from_end = builder.add(indices, number(builder, size, indices))
+    return builder.where(builder.lesser(indices, number(builder, 0, indices)), from_end, indices)
+
+
 def _in_range(builder: Builder, indices: MLOperand, size: int) -> MLOperand:
     """Indices along an axis of that size as int32: negative ones count from the end, others are clamped."""
-    if not indices.data_type.startswith("uint"):
-        from_end = builder.add(indices, number(builder, size, indices))
-        indices = builder.where(builder.lesser(indices, number(builder, 0, indices)), from_end, indices)
-    return builder.cast(builder.clamp(indices, min_value=0, max_value=size - 1), "int32")
+    within = builder.clamp(counted_from_start(builder, indices, size), min_value=0, max_value=size - 1)
+    return builder.cast(within, "int32")
 
 
 def _strides(shape: Sequence[int]) -> list[int]:
@@ -103,24 +114,27 @@ def _places(builder: Builder, input: MLOperand, indices: MLOperand, axis: int) -
     return builder.reshape(places, [math.prod(indices.shape)])
 
 
+@decomposition
 def gather_elements(builder: Builder, input: MLOperand, indices: MLOperand, *, axis: int = 0) -> MLOperand:
     flat = builder.reshape(input, [math.prod(input.shape)])
     return builder.reshape(builder.gather(flat, _places(builder, input, indices, axis)), indices.shape)
 
 
+@decomposition
 def gather_nd(builder: Builder, input: MLOperand, indices: MLOperand) -> MLOperand:
     length, count = indices.shape[-1], math.prod(indices.shape[:-1])
     leading, rest = input.shape[:length], input.shape[length:]
     coordinates = builder.reshape(indices, [count, length])
     places = builder.constant(0, data_type="int32")
     for axis, (size, stride) in enumerate(zip(leading, _strides(leading), strict=True)):
-        of_axis = _in_range(builder, part(builder, coordinates, 1, axis, 1), size)
+        of_axis = _in_range(builder, cut(builder, coordinates, 1, axis, axis + 1), size)
         places = builder.add(places, builder.mul(of_axis, builder.constant(stride, data_type="int32")))
     slices = builder.reshape(input, [math.prod(leading), math.prod(rest)])
     taken = builder.gather(slices, builder.reshape(places, [count]))
     return builder.reshape(taken, [*indices.shape[:-1], *rest])
 
 
+@decomposition
 def scatter_elements(
     builder: Builder, input: MLOperand, indices: MLOperand, updates: MLOperand, *, axis: int = 0
 ) -> MLOperand:
@@ -128,30 +142,6 @@ def scatter_elements(
     count = math.prod(indices.shape)
     flat, flat_updates = builder.reshape(input, [math.prod(input.shape)]), builder.reshape(updates, [count])
     return builder.reshape(builder.scatter_nd(flat, builder.reshape(places, [count, 1]), flat_updates), input.shape)
-
-
-# --- utilities ---------------------------------------------------------------------------------------------------
-
-
-def squeeze(builder: Builder, input: MLOperand, axes: Sequence[int] | None = None) -> MLOperand:
-    """Drop dimensions of size 1: those that ``axes`` name, or all of them."""
-    dropped = range(input.rank) if axes is None else axes
-    return builder.reshape(input, [size for axis, size in enumerate(input.shape) if size != 1 or axis not in dropped])
-
-
-def unsqueeze(builder: Builder, input: MLOperand, axes: Sequence[int]) -> MLOperand:
-    """Insert dimensions of size 1, so that ``axes`` are their places in the output."""
-    shape = list(input.shape)
-    for axis in sorted(axes):
-        shape.insert(axis, 1)
-    return builder.reshape(input, shape)
-
-
-def flatten(builder: Builder, input: MLOperand, axis: int = 1) -> MLOperand:
-    """Reshape to two dimensions: those before ``axis`` as one, and the others as one."""
-    if axis > input.rank:
-        return input
-    return builder.reshape(input, [math.prod(input.shape[:axis]), math.prod(input.shape[axis:])])
 
 
 def blockwise_expand(builder: Builder, input: MLOperand, shape: Sequence[int]) -> MLOperand:

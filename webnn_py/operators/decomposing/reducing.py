@@ -8,55 +8,40 @@ import math
 from collections.abc import Sequence
 
 from webnn_py.descriptors import MLOperandDataType
-from webnn_py.operators.builder_protocol import Builder
-from webnn_py.operators.decomposing.common import along, number, padded, part, widened
+from webnn_py.operators.decomposing.common import Decomposition, along, cut, decomposition, number, padded, widened
 from webnn_py.operators.decomposing.elementwise import GREATEST
+from webnn_py.operators.methods import Builder, OperatorMethods
 from webnn_py.operators.normalization import layer_axes
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.windows import InputLayout, image_axes
 
 
-def _arg(
-    builder: Builder,
-    input: MLOperand,
-    extreme: MLOperand,
-    axis: int,
-    data_type: MLOperandDataType,
-    *,
-    keep_dimensions: bool,
-) -> MLOperand:
-    """Return the first place of the extreme along an axis, or of NaN."""
-    is_there = builder.equal(input, extreme)
-    if input.data_type.startswith("float"):
-        is_there = builder.logical_or(is_there, builder.is_nan(input))
-    size = input.shape[axis]
-    places = along(builder, range(size), axis, input.rank, data_type)
-    found = builder.where(is_there, places, builder.constant(size, data_type=data_type))
-    return builder.reduce_min(found, axes=[axis], keep_dimensions=keep_dimensions)
+def _arg(name: str, reduce: str) -> Decomposition:
+    """Return the decomposition of an arg-reduction, given the method that finds the extreme."""
+
+    def arg(
+        builder: Builder,
+        input: MLOperand,
+        axis: int,
+        *,
+        keep_dimensions: bool = False,
+        output_data_type: MLOperandDataType = "int32",
+    ) -> MLOperand:
+        """Return the first place of the extreme along an axis, or of NaN."""
+        is_there = builder.equal(input, getattr(builder, reduce)(input, axes=[axis], keep_dimensions=True))
+        if input.data_type.startswith("float"):
+            is_there = builder.logical_or(is_there, builder.is_nan(input))
+        size = input.shape[axis]
+        places = along(builder, range(size), axis, input.rank, output_data_type)
+        found = builder.where(is_there, places, builder.constant(size, data_type=output_data_type))
+        return builder.reduce_min(found, axes=[axis], keep_dimensions=keep_dimensions)
+
+    arg.__name__ = name
+    return arg
 
 
-def arg_min(
-    builder: Builder,
-    input: MLOperand,
-    axis: int,
-    *,
-    keep_dimensions: bool = False,
-    output_data_type: MLOperandDataType = "int32",
-) -> MLOperand:
-    lowest = builder.reduce_min(input, axes=[axis], keep_dimensions=True)
-    return _arg(builder, input, lowest, axis, output_data_type, keep_dimensions=keep_dimensions)
-
-
-def arg_max(
-    builder: Builder,
-    input: MLOperand,
-    axis: int,
-    *,
-    keep_dimensions: bool = False,
-    output_data_type: MLOperandDataType = "int32",
-) -> MLOperand:
-    highest = builder.reduce_max(input, axes=[axis], keep_dimensions=True)
-    return _arg(builder, input, highest, axis, output_data_type, keep_dimensions=keep_dimensions)
+arg_min = decomposition(_arg("arg_min", "reduce_min"))
+arg_max = decomposition(_arg("arg_max", "reduce_max"))
 
 
 @widened
@@ -68,8 +53,8 @@ def cumulative_sum(
 
     def shifted(operand: MLOperand, count: int) -> MLOperand:
         if reversed:
-            return padded(builder, part(builder, operand, axis, count, size - count), axis, 0, count, 0)
-        return padded(builder, part(builder, operand, axis, 0, size - count), axis, count, 0, 0)
+            return padded(builder, cut(builder, operand, axis, count, size), axis, 0, count, 0)
+        return padded(builder, cut(builder, operand, axis, 0, size - count), axis, count, 0, 0)
 
     result = input
     if exclusive:
@@ -117,6 +102,7 @@ def reduce_mean(
     return builder.div(mean, builder.reshape(scale, mean.shape))
 
 
+@decomposition
 def reduce_l1(
     builder: Builder, input: MLOperand, *, axes: Sequence[int] | None = None, keep_dimensions: bool = False
 ) -> MLOperand:
@@ -220,7 +206,7 @@ def instance_normalization(
     layout: InputLayout = "nchw",
 ) -> MLOperand:
     _, channels, height, width = image_axes(layout)
-    centered, variance = _moments(builder, input, [height, width])
+    _, centered, variance = moments(builder, input, [height, width])
     return _normalized(builder, centered, variance, epsilon, scale, bias, _sizes_at(input, [channels]))
 
 
@@ -240,7 +226,7 @@ def layer_normalization(
         builder.transpose(operand, permutation=ascending) if operand is not None and operand.rank > 1 else operand
         for operand in (scale, bias)
     )
-    centered, variance = _moments(builder, input, reduced)
+    _, centered, variance = moments(builder, input, reduced)
     return _normalized(builder, centered, variance, epsilon, scale, bias, _sizes_at(input, reduced))
 
 
@@ -249,10 +235,11 @@ def _sizes_at(input: MLOperand, axes: Sequence[int]) -> list[int]:
     return [size if axis in axes else 1 for axis, size in enumerate(input.shape)]
 
 
-def _moments(builder: Builder, input: MLOperand, axes: Sequence[int]) -> tuple[MLOperand, MLOperand]:
-    """Return the input less its mean, and its variance."""
-    centered = builder.sub(input, builder.reduce_mean(input, axes=axes, keep_dimensions=True))
-    return centered, builder.reduce_mean(builder.mul(centered, centered), axes=axes, keep_dimensions=True)
+def moments(builder: OperatorMethods, input: MLOperand, axes: Sequence[int]) -> tuple[MLOperand, MLOperand, MLOperand]:
+    """Return the mean over axes, the input less that, and the variance."""
+    mean = builder.reduce_mean(input, axes=axes, keep_dimensions=True)
+    centered = builder.sub(input, mean)
+    return mean, centered, builder.reduce_mean(builder.mul(centered, centered), axes=axes, keep_dimensions=True)
 
 
 def _normalized(

@@ -4,15 +4,24 @@
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from math import prod
 
 import numpy as np
 
 from webnn_py.device.on_numpy.routines import special
-from webnn_py.device.on_numpy.routines.blocks import BLOCK_BYTES, Index, float_blocks, float_ufunc, in_blocks, passes
+from webnn_py.device.on_numpy.routines.blocks import (
+    BLOCK_BYTES,
+    Index,
+    float_blocks,
+    float_blocks_with,
+    float_ufunc,
+    in_blocks,
+    passes,
+)
 from webnn_py.device.on_numpy.routines.float16 import NARROWING, narrow
 from webnn_py.device.on_numpy.scratch import allowance, scratch
-from webnn_py.device.on_numpy.table import Array, Kernel, PreparedKernel, kernel, product, scalar
+from webnn_py.device.on_numpy.table import Array, Kernel, PreparedKernel, kernel, kernels, scalar
 from webnn_py.graph import Node
 from webnn_py.operators import activation
 from webnn_py.operators.activation import clamp_bounds
@@ -61,33 +70,23 @@ def elu(node: Node) -> Kernel:
     return float_blocks(node, compute, np.float32)
 
 
-@kernel(activation.gelu, work=passes(16))
-def gelu(node: Node) -> Kernel:
-    return float_blocks(node, special.gelu, np.float32, np.float32)
-
-
 @kernel(activation.hard_sigmoid)
 def hard_sigmoid(node: Node) -> Kernel:
-    alpha, beta = option(node, "alpha"), option(node, "beta")
+    line = straight_line(node)
 
     def compute(x: Array, y: Array) -> None:
-        np.multiply(x, alpha, out=y)
-        np.add(y, beta, out=y)
+        line(x, y)
         y.clip(ZERO, ONE, out=y)
 
     return float_blocks(node, compute)
 
 
-@kernel(activation.hard_swish, work=passes(2))
-def hard_swish(node: Node) -> Kernel:
-    def compute(x: Array, y: Array, factor: Array) -> None:
-        x.clip(MINUS_THREE, INFINITY, out=factor)  # not x: -Infinity times 0 would be NaN
-        np.add(factor, THREE, out=y)
-        y.clip(ZERO, SIX, out=y)
-        np.divide(y, SIX, out=y)
-        np.multiply(y, factor, out=y)
-
-    return float_blocks(node, compute, np.float32)
+def hard_swish(x: Array, y: Array, factor: Array) -> None:
+    x.clip(MINUS_THREE, INFINITY, out=factor)  # not x: -Infinity times 0 would be NaN
+    np.add(factor, THREE, out=y)
+    y.clip(ZERO, SIX, out=y)
+    np.divide(y, SIX, out=y)
+    np.multiply(y, factor, out=y)
 
 
 @kernel(activation.leaky_relu)
@@ -106,13 +105,18 @@ def leaky_relu(node: Node) -> Kernel:
 
 @kernel(activation.linear)
 def linear(node: Node) -> Kernel:
+    return float_blocks(node, straight_line(node))
+
+
+def straight_line(node: Node) -> Callable[[Array, Array], None]:
+    """Return the function that fills its second argument with alpha · x + beta."""
     alpha, beta = option(node, "alpha"), option(node, "beta")
 
     def compute(x: Array, y: Array) -> None:
         np.multiply(x, alpha, out=y)
         np.add(y, beta, out=y)
 
-    return float_blocks(node, compute)
+    return compute
 
 
 @kernel(activation.prelu, work=passes(2))
@@ -131,39 +135,30 @@ def prelu(node: Node) -> Kernel:
     return float_blocks(node, compute, in_type) if data_type == "float16" else in_blocks(node, compute, in_type)
 
 
-@kernel(activation.sigmoid, work=passes(5))
-def sigmoid(node: Node) -> Kernel:
-    return float_blocks(node, PreparedKernel(special.prepare_sigmoid))
+def softplus(x: Array, y: Array, positive: Array) -> None:
+    """Compute max(0, x) + ln(1 + exp(-|x|)), where nothing overflows or cancels."""
+    np.abs(x, out=y)
+    np.negative(y, out=y)
+    np.exp(y, out=y)
+    np.log1p(y, out=y)
+    x.clip(ZERO, INFINITY, out=positive)
+    np.add(y, positive, out=y)
 
 
-@kernel(activation.softplus, work=passes(9))
-def softplus(node: Node) -> Kernel:
-    def compute(x: Array, y: Array, positive: Array) -> None:
-        """max(0, x) + ln(1 + exp(-|x|)), where nothing overflows or cancels."""
-        np.abs(x, out=y)
-        np.negative(y, out=y)
-        np.exp(y, out=y)
-        np.log1p(y, out=y)
-        x.clip(ZERO, INFINITY, out=positive)
-        np.add(y, positive, out=y)
-
-    return float_blocks(node, compute, np.float32)
+def softsign(x: Array, y: Array, magnitude: Array) -> None:
+    x.clip(LOWEST, LARGEST, out=y)  # the limit of infinities, which would give NaN
+    np.abs(y, out=magnitude)
+    np.add(magnitude, ONE, out=magnitude)
+    np.divide(y, magnitude, out=y)
 
 
-@kernel(activation.softsign, work=passes(2))
-def softsign(node: Node) -> Kernel:
-    def compute(x: Array, y: Array, magnitude: Array) -> None:
-        x.clip(LOWEST, LARGEST, out=y)  # the limit of infinities, which would give NaN
-        np.abs(y, out=magnitude)
-        np.add(magnitude, ONE, out=magnitude)
-        np.divide(y, magnitude, out=y)
-
-    return float_blocks(node, compute, np.float32)
-
-
-@kernel(activation.tanh, work=passes(3))
-def tanh(node: Node) -> Kernel:
-    return float_ufunc(node, np.tanh)
+kernels(float_ufunc, {activation.tanh: np.tanh}, work=passes(3))
+kernels(float_blocks, {activation.sigmoid: PreparedKernel(special.prepare_sigmoid)}, work=passes(5))
+kernels(
+    float_blocks_with(np.float32), {activation.hard_swish: hard_swish, activation.softsign: softsign}, work=passes(2)
+)
+kernels(float_blocks_with(np.float32), {activation.softplus: softplus}, work=passes(9))
+kernels(float_blocks_with(np.float32, np.float32), {activation.gelu: special.gelu}, work=passes(16))
 
 
 # --- softmax ---------------------------------------------------------------------------------------------------
@@ -179,32 +174,24 @@ SHORTEST_RUN = 512
 def softmax(node: Node) -> Kernel:
     """Make the kernel, which sees its input as [outer, axis, inner] and takes it in blocks of whole rows."""
     shape, axis = node.outputs[0].shape, node.options["axis"]
-    form = product(shape[:axis]), shape[axis], product(shape[axis + 1 :])
-    if node.outputs[0].data_type == "float16":
-        return softmax_in_float16(form, min(BLOCK_BYTES // 8, allowance(node) // (4 + NARROWING)))
-    blocks = list(softmax_blocks(form, BLOCK_BYTES // 8))
-
-    def run(input: Array, output: Array) -> None:
-        x, y = input.reshape(form), output.reshape(form)
-        for block in blocks:
-            stable_softmax(x[block], y[block])
-
-    return run
-
-
-def softmax_in_float16(form: Form, limit: int) -> Kernel:
-    """Make the kernel for float16, which computes on blocks of at most ``limit`` float32 elements."""
-    if form[1] * min(SHORTEST_RUN, form[2]) > limit:
-        return softmax_in_pieces(form, limit)
+    form = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
+    limit, in_float16 = BLOCK_BYTES // 8, node.outputs[0].data_type == "float16"
+    if in_float16:
+        limit = min(limit, allowance(node) // (4 + NARROWING))
+        if form[1] * min(SHORTEST_RUN, form[2]) > limit:
+            return softmax_in_pieces(form, limit)
     blocks = list(softmax_blocks(form, limit))
-    memory = scratch(limit)
+    memory = scratch(limit if in_float16 else 0)
 
     def run(input: Array, output: Array) -> None:
         x, y = input.reshape(form), output.reshape(form)
         for block in blocks:
-            wide = widened(x[block], memory)
-            stable_softmax(wide, wide)
-            narrow(wide, y[block])
+            if in_float16:
+                wide = widened(x[block], memory)
+                stable_softmax(wide, wide)
+                narrow(wide, y[block])
+            else:
+                stable_softmax(x[block], y[block])
 
     return run
 

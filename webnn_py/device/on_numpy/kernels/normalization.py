@@ -6,7 +6,7 @@ rounded once, at the end.
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import attrs
 import numpy as np
@@ -15,7 +15,7 @@ from webnn_py.device.on_numpy.routines.blocks import Index, Shape, part_of
 from webnn_py.device.on_numpy.routines.float16 import NARROWING, float32, narrow
 from webnn_py.device.on_numpy.routines.rows import flat_tiles
 from webnn_py.device.on_numpy.scratch import allowance, scratch
-from webnn_py.device.on_numpy.table import Array, Kernel, kernel, product, scalar
+from webnn_py.device.on_numpy.table import Array, Kernel, kernel, scalar
 from webnn_py.graph import Node
 from webnn_py.operators import normalization
 from webnn_py.operators.casting import cast_number
@@ -114,7 +114,7 @@ class PerFeature:
     @classmethod
     def of(cls, shape: tuple[int, ...], axis: int, most: int) -> "PerFeature":
         """Return the layout, in blocks of at most ``most`` elements."""
-        outer, features, inner = product(shape[:axis]), shape[axis], product(shape[axis + 1 :])
+        outer, features, inner = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
         period = features * inner
         rows = inner > 1 and (outer < 4 or period > BLOCK // 2 or inner > LONG)
         width = min(inner, most)
@@ -150,20 +150,13 @@ def instance_normalization(node: Node) -> Kernel:
     shape = node.outputs[0].shape
     normalizer = Normalizer(node, (height, width))
 
-    def lay_out(parameter: Array | None) -> Array | None:
+    def lay_out(parameter: Array) -> Array:
         """Return a parameter that broadcasts along the channels: the innermost axis, or one for each group."""
-        if parameter is None:
-            return None
         if normalizer.inner > 1:
             return in_float32_if_small(parameter).reshape(1, 1, shape[channels])
         return np.broadcast_to(float32(parameter), (shape[batch], shape[channels])).reshape(-1, 1)
 
-    def run(*arrays: Array) -> None:
-        given = _named(node, arrays)
-        scale, bias = lay_out(given.get("scale")), lay_out(given.get("bias"))
-        normalizer.run(given["input"], given["output"], group_scale=scale, bias=bias)
-
-    return run
+    return _normalizing(node, normalizer, lay_out, "group_scale")
 
 
 @kernel(normalization.layer_normalization, work=_work)
@@ -173,14 +166,22 @@ def layer_normalization(node: Node) -> Kernel:
     normalizer = Normalizer(node, axes)
     places = (1, -1, 1) if normalizer.inner > 1 else (1, -1)
 
-    def lay_out(parameter: Array | None) -> Array | None:
+    def lay_out(parameter: Array) -> Array:
         """Return a parameter that broadcasts with the normalized axes, which are in ascending order there."""
-        return None if parameter is None else in_float32_if_small(parameter).transpose(ascending).reshape(places)
+        return in_float32_if_small(parameter).transpose(ascending).reshape(places)
+
+    return _normalizing(node, normalizer, lay_out, "scale")
+
+
+def _normalizing(node: Node, normalizer: "Normalizer", lay_out: Callable[[Array], Array], scale: str) -> Kernel:
+    """Make a kernel that lays out its parameters; ``scale`` is the name that the normalizer has for the scale."""
 
     def run(*arrays: Array) -> None:
         given = _named(node, arrays)
-        scale, bias = lay_out(given.get("scale")), lay_out(given.get("bias"))
-        normalizer.run(given["input"], given["output"], scale=scale, bias=bias)
+        parameters = {
+            name: lay_out(given[operand]) for operand, name in (("scale", scale), ("bias", "bias")) if operand in given
+        }
+        normalizer.run(given["input"], given["output"], **parameters)
 
     return run
 
@@ -225,12 +226,12 @@ class Normalizer:
         self._size = math.prod(shape[axis] for axis in reduced)
         self._epsilon = _epsilon(node)
         first, end = (reduced[0], reduced[-1] + 1) if reduced else (len(shape), len(shape))
-        self.inner = product(shape[end:])
+        self.inner = math.prod(shape[end:])
         self._permutation: list[int] | None = None
         if end - first != len(reduced) or 1 < self.inner < SHORT:
             self._permutation = [axis for axis in range(len(shape)) if axis not in reduced] + reduced
             self.inner = 1
-        self._shape = (product(shape) // (self._size * self.inner), self._size, self.inner)
+        self._shape = (math.prod(shape) // (self._size * self.inner), self._size, self.inner)
         self._in_float16 = descriptor.data_type == "float16"
         self._is_copied = self._in_float16 or self._permutation is not None
         groups: Shape = self._shape[:1]
@@ -320,7 +321,7 @@ class Normalizer:
 
     def _form(self, part: Part) -> Array:
         """Return the scratch for a part."""
-        return self._memory[: product(part.shape)].reshape(part.shape)
+        return self._memory[: math.prod(part.shape)].reshape(part.shape)
 
     def _load(self, part: Part) -> Array:
         """Return a part of the input in float32."""

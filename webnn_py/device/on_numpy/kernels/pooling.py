@@ -62,7 +62,6 @@ class Pooling:
         prepare: the operation on each element before; None for none.
         data_type: the data type to compute in.
         most_elements: the elements of scratch that the node may have.
-        is_converted: whether the images have another data type.
     """
 
     batch: int
@@ -75,7 +74,6 @@ class Pooling:
     prepare: np.ufunc | None
     data_type: str
     most_elements: int
-    is_converted: bool
 
     @classmethod
     def of(cls, node: Node, combine: np.ufunc, padding: float, prepare: np.ufunc | None = None) -> "Pooling":
@@ -98,7 +96,6 @@ class Pooling:
             prepare,
             working.name,
             min(TILE, allowance(node) // working.itemsize),
-            working.name != data_type,
         )
 
     @property
@@ -114,18 +111,6 @@ class Pooling:
         """Return whether windows span more than the image along an axis, so that most of their elements are padding."""
         return any(slide.reach > slide.size for slide in self.slides)
 
-    @property
-    def work(self) -> float:
-        """Return the number of operations."""
-        vertical, horizontal = self.slides
-        planes = float(self.batch * self.channels)
-        height, width = self.output_sizes
-        return planes * (
-            vertical.size * horizontal.size
-            + height * horizontal.size * vertical.window
-            + height * width * (horizontal.window + 1)
-        )
-
     def parts(self) -> tuple[Parts, Parts]:
         """Return the rows and the columns of an image that each window has."""
         rows, columns = (Parts.of(*pair) for pair in zip(self.slides, self.output_sizes, strict=True))
@@ -139,7 +124,10 @@ class Pooling:
 
 def pool_work(node: Node) -> float:
     """Return the number of operations of a pooling node."""
-    return Pooling.of(node, np.add, 0).work
+    pool = Pooling.of(node, np.add, 0)
+    (vertical, horizontal), (height, width) = pool.slides, pool.output_sizes
+    by_plane = vertical.size * horizontal.size + height * horizontal.size * vertical.window
+    return float(pool.batch * pool.channels) * (by_plane + height * width * (horizontal.window + 1))
 
 
 @kernel(pooling.max_pool2d, work=pool_work)

@@ -148,7 +148,8 @@ class Network:
         self._names = [STATES.get(name, name) for name in node.operands]
         self._initial = states
         self._states = [scratch((sizes.together, sizes.rows, sizes.hidden)) for _ in states]
-        is_widened = node.outputs[0].data_type == "float16" and sizes.steps == 1
+        self._in_float16 = node.outputs[0].data_type == "float16"
+        is_widened = self._in_float16 and sizes.steps == 1
         self._widened = scratch(int(WIDENED * allowance(node)) // 4 if is_widened else 0)
         self._multiply: Multiply = partial(widened_product, self._widened) if is_widened else prepared_product
         self._prepare_step = make_step(node, sizes, self._multiply)
@@ -157,18 +158,9 @@ class Network:
         self._span = min(sizes.steps, max(1, min(PROJECTED, most) // step_elements))
         self._shares = scratch((gate_count, sizes.together, self._span * sizes.rows, sizes.hidden))
 
-    @classmethod
-    def kernel(
-        cls,
-        node: Node,
-        gate_count: int,
-        make_step: Callable[[Node, Sizes, Multiply], PrepareStep],
-        states: Sequence[str],
-    ) -> Kernel:
-        """Return the kernel of a node."""
-        network = cls(node, gate_count, make_step, states)
-        is_widened = node.outputs[0].data_type == "float16"
-        return network if is_widened else PreparedKernel(network.prepare)
+    def kernel(self) -> Kernel:
+        """Return the kernel of the node."""
+        return self if self._in_float16 else PreparedKernel(self.prepare)
 
     def __call__(self, *arrays: Array) -> None:
         """Compute, preparing one direction at a time; its float16 weights may be widened while it runs."""
@@ -282,13 +274,13 @@ def widened_product(widened: Array, x: Array, weights: Array, products: Array) -
 @kernel(recurrent.gru, work=_work)
 @kernel(recurrent.gru_cell, work=_work)
 def gru(node: Node) -> Kernel:
-    return Network.kernel(node, 3, _gru_step, ["initial_hidden_state"])
+    return Network(node, 3, _gru_step, ["initial_hidden_state"]).kernel()
 
 
 @kernel(recurrent.lstm, work=_work)
 @kernel(recurrent.lstm_cell, work=_work)
 def lstm(node: Node) -> Kernel:
-    return Network.kernel(node, 4, _lstm_step, ["initial_hidden_state", "initial_cell_state"])
+    return Network(node, 4, _lstm_step, ["initial_hidden_state", "initial_cell_state"]).kernel()
 
 
 def _gru_step(node: Node, sizes: Sizes, multiply: Multiply) -> PrepareStep:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from webnn_py.device.on_numpy.routines import special
-from webnn_py.device.on_numpy.routines.blocks import float_blocks, float_ufunc, passes
+from webnn_py.device.on_numpy.routines.blocks import float_blocks, float_blocks_with, float_ufunc, passes
 from webnn_py.device.on_numpy.table import Array, Kernel, View, kernel, kernels, scalar, view
 from webnn_py.graph import Node
 from webnn_py.operators import unary
@@ -24,11 +24,7 @@ kernels(
 )
 kernels(float_ufunc, {unary.exp: np.exp, unary.log: np.log}, work=passes(4))
 kernels(float_ufunc, {unary.cos: np.cos, unary.sin: np.sin, unary.tan: np.tan}, work=passes(8))
-
-
-@kernel(unary.erf, work=passes(16))
-def erf(node: Node) -> Kernel:
-    return float_blocks(node, special.erf, *[np.float64] * 3)
+kernels(float_blocks_with(*[np.float64] * 3), {unary.erf: special.erf}, work=passes(16))
 
 
 @view(unary.identity)

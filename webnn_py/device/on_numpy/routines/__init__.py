@@ -3,7 +3,7 @@
 From the top:
 
 * ``im2col``, with ``packed_filter``, ``im2col_columns``, ``im2col_tiles`` and ``conv_sizes``: convolutions as matrix
-  products; ``depthwise`` and ``few_windows`` are faster ones, ``spread_windows`` bounds the memory of large dilations.
+  products; ``depthwise`` and ``few_windows`` are faster ones.
 * ``rows``: the rows of a reduction, and blocks of them.
 * ``blocks``: elementwise work in blocks that stay in cache.
 * ``blas``, with ``blas_threads``: matrix products, and the number of their threads.

@@ -5,6 +5,7 @@ over a whole large array, each would go to memory, and each intermediate would b
 """
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from webnn_py.device.on_numpy.routines.float16 import NARROWING, float32, narrow
 from webnn_py.device.on_numpy.scratch import allowance, scratch
-from webnn_py.device.on_numpy.table import Array, Kernel, PreparedKernel, Work, elements, prepared, product
+from webnn_py.device.on_numpy.table import Array, Kernel, PreparedKernel, Work, elements, prepared
 from webnn_py.graph import Node
 
 Shape = tuple[int, ...]
@@ -31,6 +32,11 @@ BLOCK_BYTES = 640 * 1024
 def float_ufunc(node: Node, function: np.ufunc) -> Kernel:
     """Make the kernel of a numpy function, which computes float16 in float32."""
     return function if node.outputs[0].data_type == "float32" else float_blocks(node, function)
+
+
+def float_blocks_with(*scratch_types: npt.DTypeLike) -> Callable[[Node, BlockFunction], Kernel]:
+    """Return :func:`float_blocks` for functions that take scratch arrays of these types."""
+    return lambda node, function: float_blocks(node, function, *scratch_types)
 
 
 def float_blocks(node: Node, function: BlockFunction, *scratch_types: npt.DTypeLike) -> Kernel:
@@ -64,7 +70,7 @@ def in_blocks(node: Node, function: BlockFunction, *scratch_types: npt.DTypeLike
     """
     shapes = [value.descriptor.shape for value in node.inputs]
     output = node.outputs[0].shape
-    if output and product(output) <= block_elements(node, scratch_types, allocated):
+    if output and math.prod(output) <= block_elements(node, scratch_types, allocated):
         memories = [scratch(output, data_type) for data_type in scratch_types]
         return PreparedKernel(lambda *arrays: prepared(function, *arrays, *memories))
     return reshaped_in_blocks(node, shapes, output, function, *scratch_types, allocated=allocated)
@@ -88,14 +94,14 @@ def reshaped_in_blocks(
 ) -> Kernel:
     """Make the kernel for operands and outputs in other shapes of as many elements, which broadcast."""
     collapsed = collapse(*operands, output)
-    limit = min(block_elements(node, scratch_types, allocated), product(output))
+    limit = min(block_elements(node, scratch_types, allocated), math.prod(output))
     memories = [scratch(limit, data_type) for data_type in scratch_types]
     views: dict[Shape, list[Array]] = {}
     plan: list[tuple[list[Index], list[Array]]] = []
     for tile in tiles(collapsed[-1], limit):
         shape = tuple(len(range(size)[part]) for part, size in zip(tile, collapsed[-1], strict=True))
         if shape not in views:
-            views[shape] = [memory[: product(shape)].reshape(shape) for memory in memories]
+            views[shape] = [memory[: math.prod(shape)].reshape(shape) for memory in memories]
         plan.append(([part_of(whole, tile) for whole in collapsed], views[shape]))
 
     def run_whole(*arrays: Array) -> None:

@@ -87,11 +87,6 @@ class Convolution:
         return self.output_channels // self.groups
 
     @property
-    def taps(self) -> list[tuple[int, int]]:
-        """The elements of a window."""
-        return [(i, j) for i in range(self.slides[0].window) for j in range(self.slides[1].window)]
-
-    @property
     def tap_count(self) -> int:
         """The number of elements of a window."""
         return prod(slide.window for slide in self.slides)

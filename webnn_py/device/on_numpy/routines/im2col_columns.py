@@ -1,6 +1,7 @@
 """The im2col matrices of tiles of images, channel by channel, and two ways to fill them."""
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from math import prod
 
 import attrs
@@ -8,7 +9,7 @@ import numpy as np
 
 from webnn_py.device.on_numpy.routines.conv_sizes import Convolution
 from webnn_py.device.on_numpy.routines.im2col_tiles import Im2colTile
-from webnn_py.device.on_numpy.routines.spread_windows import SpreadWindows
+from webnn_py.device.on_numpy.routines.tiling import inside
 from webnn_py.device.on_numpy.scratch import scratch
 from webnn_py.device.on_numpy.table import Array
 
@@ -60,12 +61,27 @@ def padded_columns(conv: Convolution, sizes: Sizes, row_starts: Sequence[int]) -
 
 
 def spread_columns(conv: Convolution, sizes: Sizes) -> Columns:
-    """Return columns that are copied directly from the images."""
+    """Return columns that are copied directly from the images, element by element of the windows.
+
+    A tile of padded images has all rows that its windows span, which dilated windows do not all read: at a dilation of
+    thousands a tile of one row of windows would not fit into the scratch.
+    """
     patches, windows = columns_memory(conv, sizes)
-    spread = SpreadWindows(conv.slides, windows, 3)
+    vertical, horizontal = conv.slides
+    rows, columns = windows.shape[5:]
 
     def fill(images: Array, row: int) -> None:
-        spread.fill(images.reshape(-1, conv.group_inputs, *images.shape[1:], copy=False), row)
+        by_group = images.reshape(-1, conv.group_inputs, *images.shape[1:], copy=False)
+        for i, j in product(range(vertical.window), range(horizontal.window)):
+            top = row + i * vertical.dilation - vertical.begin
+            left = j * horizontal.dilation - horizontal.begin
+            (first, last), (begin, end) = inside(top, 1, rows, vertical.size), inside(left, 1, columns, horizontal.size)
+            target = windows[:, :, :, i, j]
+            if (last - first) * (end - begin) < rows * columns:
+                target.fill(0)
+            if first < last and begin < end:
+                source = by_group[:, :, :, top + first : top + last, left + begin : left + end]
+                np.copyto(target[:, :, :, first:last, begin:end], source)
 
     return Columns(patches, lambda: None, fill)
 

@@ -84,10 +84,6 @@ class Im2colTile:
         row, row_phase = divmod(i * self.slides[0].dilation, self.slides[0].stride)
         return self.plane((row_phase, column_phase))[self._at(slice(row, row + self.output_sizes[0]))]
 
-    def tap(self, i: int, j: int) -> Array:
-        """Return element (i, j) of every window, with excess columns: (lead..., rows, pitch, inner...)."""
-        return self._view(i, j, (), (), self.pitch)
-
     def taps(self, columns: int) -> Iterator[tuple[slice, slice, Array]]:
         """Yield views of every element of the windows, with the first ``columns`` columns, some possibly in excess.
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from webnn_py.device.on_onnxruntime.own_operators.integer_products import SCALED_MATMUL
 from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
-from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.operators import activation, conversion, indexing, pooling, reduction
 from webnn_py.operators.declaration import Operator
+from webnn_py.rewriting.passes import ReadConstant
 from webnn_py.rewriting.ranges import Range, ValueRanges
 
 MOST: Final = 2.0**60

@@ -26,13 +26,13 @@ from webnn_py.onnx_export.body import Array, Body, OnnxTensor, Operands
 from webnn_py.onnx_export.guards import Must
 from webnn_py.onnx_export.image_layouts import channels_first, laid_out
 from webnn_py.onnx_export.missing_data_types import shape
-from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.onnx_export.nodes import MICROSOFT
 from webnn_py.onnx_export.rules.pooling import pooling_attributes
 from webnn_py.onnx_export.table import Rule, Written
 from webnn_py.operators import conversion, indexing, pooling
 from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.windows import image_shape
+from webnn_py.rewriting.passes import ReadConstant
 from webnn_py.rewriting.reshapes import keeps_one_element
 
 LOWEST: Final = np.array(np.finfo(np.float32).min)
@@ -142,9 +142,8 @@ def quantized_lstm(
     w, r = ((weights[name], weights[f"{name}_scale"], weights[f"{name}_zero_point"]) for name in "wr")
     inputs = [x, w[0], r[0], bias, None, hidden, cell, None, *w[1:], *r[1:]]
     way = "reverse" if node.options["is_backward"] else "forward"
-    made = body.nodes_of(
-        MICROSOFT, "DynamicQuantizeLSTM", inputs, ["float32"] * 3, hidden_size=hidden.shape[-1], direction=way
-    )
+    how: dict[str, Any] = {"hidden_size": hidden.shape[-1], "direction": way}
+    made = body.nodes_outputs("DynamicQuantizeLSTM", inputs, ["float32"] * 3, domain=MICROSOFT, **how)
     for tensor in (x, hidden):
         known = body.known(tensor)
         if known is None or known.any():

@@ -11,7 +11,8 @@ from typing import Final
 import attrs
 import numpy as np
 
-from webnn_py.device.on_onnxruntime.lowering.scan import rerolled_loop
+from webnn_py.device.on_onnxruntime.lowering.classical import linear_model, normalizer
+from webnn_py.device.on_onnxruntime.lowering.scan import loop
 from webnn_py.device.on_onnxruntime.lowering.trees import tree_ensemble
 from webnn_py.device.on_onnxruntime.own_operators.quantized_lstm import decomposition as step_by_step
 from webnn_py.graph import Node
@@ -223,7 +224,7 @@ def scaled_matmul(
 ) -> OnnxTensor:
     """Write MatMulIntegerToFloat, with scalars in place of constants whose elements are all equal."""
     steps = [_listed(body, item) for item in (a_scale, b_scale, a_zero_point, b_zero_point)]
-    return body.nodes_of(MICROSOFT, "MatMulIntegerToFloat", [a, b, *steps], ["float32"])[0]
+    return body.nodes_outputs("MatMulIntegerToFloat", [a, b, *steps], ["float32"], domain=MICROSOFT)[0]
 
 
 def _listed(body: Body, tensor: OnnxTensor) -> Array:
@@ -320,7 +321,10 @@ RULES: Final[Mapping[str, Rule]] = {**SAVED} | {
         gemm,
         hard_swish,
         integer_matmul,
+        linear_model,
+        loop,
         max_pool2d,
+        normalizer,
         prelu,
         quantize_linear,
         quantized_lstm,
@@ -328,7 +332,6 @@ RULES: Final[Mapping[str, Rule]] = {**SAVED} | {
         reduce_log_sum_exp,
         reduce_mean,
         reduce_sum_square,
-        rerolled_loop,
         resample2d,
         scaled_matmul,
         scatter_nd,

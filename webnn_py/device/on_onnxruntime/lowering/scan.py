@@ -1,8 +1,8 @@
-"""The lowering of a re-rolled loop to ONNX's Scan."""
+"""The lowering of a loop to ONNX's Scan."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from onnx import GraphProto
 
@@ -10,9 +10,10 @@ from webnn_py.graph import Graph, Node, Value
 from webnn_py.onnx_export.body import Body, OnnxTensor
 from webnn_py.onnx_export.model_export import value_info
 from webnn_py.onnx_export.nodes import Within
+from webnn_py.operators.declaration import of_operands
 
 
-def rerolled_loop(
+def loop(
     body: Body, node: Node, states: Sequence[OnnxTensor], scanned: Sequence[OnnxTensor], outer: Sequence[OnnxTensor]
 ) -> list[OnnxTensor]:
     """Write Scan with a subgraph for the step, whose operators are lowered by the rules of the surrounding body."""
@@ -27,7 +28,7 @@ def rerolled_loop(
     }
     with body.apart() as drafts:
         for inner in step.nodes:
-            written = body.write(body, inner, _operands(inner, tensors))
+            written = body.write(body, inner, of_operands(inner.operands, tensors.__getitem__))
             for value, tensor in zip(inner.results, written, strict=True):
                 tensors[value] = OnnxTensor(tensor.name, tensor.data_type, value.descriptor)
         made = [body.node("Identity", tensors[value]) for value in step.outputs.values()]
@@ -42,19 +43,13 @@ def rerolled_loop(
     own = set(names[0]).union(*[draft.outputs for draft in drafts], ("",))
     reads = frozenset().union(*[draft.inputs for draft in drafts]) - own
     within = Within(graph, reads, frozenset([draft.operator for draft in drafts]))
-    ways = [int(is_backward) for is_backward in node.options["are_backward"]]
-    return body.scan(
-        within,
+    ways = list(node.options["directions"])
+    return body.nodes_outputs(
+        "Scan",
         [*states, *scanned],
         [item.data_type for item in node.outputs],
+        within=within,
         num_scan_inputs=len(scanned),
         scan_input_directions=ways[: len(scanned)],
         scan_output_directions=ways[len(scanned) :] or None,
     )
-
-
-def _operands(node: Node, tensors: Mapping[Value, OnnxTensor]) -> dict[str, OnnxTensor | tuple[OnnxTensor, ...]]:
-    return {
-        name: tuple([tensors[item] for item in operand]) if isinstance(operand, tuple) else tensors[operand]
-        for name, operand in node.operands.items()
-    }

@@ -1,4 +1,4 @@
-"""The lowering of ensembles of decision trees to the one operator that ONNX has for them."""
+"""The lowering of ensembles of decision trees to ONNX's operators for them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from webnn_py.graph import Constant, Graph, Node, Value
+from webnn_py.device.on_onnxruntime.lowering.classical import scores_and_labels
+from webnn_py.graph import Constant, Graph, Node
 from webnn_py.onnx_export.body import Array, Body, OnnxTensor
-from webnn_py.onnx_export.model_export import ReadConstant
-from webnn_py.onnx_export.nodes import CLASSICAL, Lists
 from webnn_py.onnx_export.table import Written
-from webnn_py.operators.tree_ensembles import COMPARISONS, LEAF, TREE_ENSEMBLE, Integers
+from webnn_py.operators.tree_ensembles import COMPARISONS, LEAF, TREE_ENSEMBLE, Integers, Trees
 from webnn_py.rewriting.composites import drawn_out
+from webnn_py.rewriting.passes import ReadConstant
 from webnn_py.rewriting.walk import rewrite
 
 MODES: Final = np.array(
@@ -28,76 +28,77 @@ NOT_EQUAL: Final = COMPARISONS.index("not_equal")
 FUNCTIONS: Final[Mapping[str, str]] = {"sum": "SUM", "mean": "AVERAGE", "min": "MIN", "max": "MAX"}
 
 
-def use_tree_regressors(graph: Graph, contents: ReadConstant) -> Graph:
-    """Decompose min and max ensembles with NaN among their weights, since onnxruntime does not propagate it."""
-    if not any(node.options["function"] in {"min", "max"} for node in graph.nodes if node.operator is TREE_ENSEMBLE):
+def decompose_doubtful_trees(graph: Graph, contents: ReadConstant) -> Graph:
+    """Decompose the ensembles that onnxruntime would compute otherwise."""
+    doubtful = {node for node in graph.nodes if node.operator is TREE_ENSEMBLE and _is_doubtful(node, contents)}
+    if not doubtful:
         return graph
+    return rewrite(graph, lambda node, current: drawn_out(node, current) if node in doubtful else None)
 
-    def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
-        if node.operator is not TREE_ENSEMBLE or node.options["function"] not in {"min", "max"}:
-            return None
-        weights = node.operands["weights"]
-        assert isinstance(weights, Constant)  # noqa: S101 - the operator requires it
-        return drawn_out(node, current) if np.isnan(contents(weights)).any() else None
 
-    return rewrite(graph, replace)
+def _is_doubtful(node: Node, contents: ReadConstant) -> bool:
+    """Return whether onnxruntime would not propagate NaN, or would take one score for a probability, or not for one.
+
+    It tells by their signs whether the weights of one of two classes are probabilities. Those of one leaf may have been
+    added up.
+    """
+    function, is_probability = node.options["function"], node.options["is_probability"]
+    if function not in {"min", "max"} and is_probability is None:
+        return False
+    weights = node.operands["weights"]
+    assert isinstance(weights, Constant)  # noqa: S101 - the operator requires it
+    array = contents(weights)
+    return bool(np.isnan(array).any()) if is_probability is None else is_probability is not bool(array.min() >= 0)
 
 
 def tree_ensemble(body: Body, node: Node, input: OnnxTensor, **tables: OnnxTensor) -> Written:
-    """Write TreeEnsembleRegressor, with the nodes of each tree in a row, the root first."""
+    """Write TreeEnsembleClassifier or, without labels, TreeEnsembleRegressor, nodes tree by tree, the root first."""
     known: dict[str, Any] = {name: body.known(tensor) for name, tensor in tables.items()}
-    lists, targets = _lists(**known, **node.options)
-    how = FUNCTIONS[node.options["function"]]
-    options = {"n_targets": targets, "aggregate_function": how}
-    return body.nodes_of(CLASSICAL, "TreeEnsembleRegressor", [input], ["float32"], Lists(lists), **options)
+    trees = Trees(known["roots"], known["nodes"], known["thresholds"], node.options["depth"])
+    labels, function = known.get("labels"), node.options["function"]
+    prefix = "target" if labels is None else "class"
+    lists = _lists(trees, prefix, known["weights"], known.get("has_weight"), is_sum=function in {"sum", "mean"})
+    if "base" in known:
+        lists["base_values"] = known["base"]
+    if labels is not None:
+        return scores_and_labels(body, node, "TreeEnsemble", input, lists | {"classlabels_int64s": labels})
+    options = {"n_targets": node.outputs[0].shape[1], "aggregate_function": FUNCTIONS[function]}
+    return scores_and_labels(body, node, "TreeEnsemble", input, lists, **options)
 
 
-def _lists(
-    *,
-    roots: Integers,
-    features: Integers,
-    thresholds: Array,
-    comparisons: Array,
-    children: Integers,
-    missing_is_yes: Array,
-    weights: Array,
-    base: Array | None = None,
-    depth: int,
-    function: str,
-) -> tuple[dict[str, npt.NDArray[Any]], int]:
-    """Return the list attributes, and the number of targets."""
-    by_node = children.reshape(-1, 2)
-    comparisons, by_node = _without_sets(comparisons, by_node, missing_is_yes)
-    order, tree = _in_order(roots, comparisons != LEAF, by_node, depth)
+def _lists(trees: Trees, prefix: str, weights: Array, has_weight: Array | None, *, is_sum: bool) -> dict[str, Array]:
+    """Return the list attributes of nodes, and of weights, whose names begin with ``prefix``."""
+    comparisons, children = _without_sets(trees.comparisons, trees.children, trees.missing_is_yes)
+    order, tree = _in_order(trees.roots, comparisons != LEAF, children, trees.depth)
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
-    modes, trees, leaf_weights = comparisons[order], tree[order], weights[order]
+    modes, number, leaf_weights = comparisons[order], tree[order], weights[order]
     is_leaf = modes == LEAF
-    following = np.where(is_leaf[:, None], 0, place[by_node[order]])
-    if function in {"sum", "mean"}:  # a weight of 0 adds nothing
+    following = np.where(is_leaf[:, None], 0, place[children[order]])
+    if has_weight is not None:
+        is_written = is_leaf[:, None] & (has_weight[order] != 0)
+    elif is_sum:  # a weight of 0 adds nothing
         # But each target needs a weight on some leaf: onnxruntime adds base values only to targets that have one.
-        is_written = is_leaf[:, None] & ((leaf_weights != 0) | (trees == 0)[:, None])
+        is_written = is_leaf[:, None] & ((leaf_weights != 0) | (number == 0)[:, None])
     else:
         is_written = np.broadcast_to(is_leaf[:, None], leaf_weights.shape)
     leaves, targets = is_written.nonzero()
     lists = {
-        "nodes_treeids": trees,
+        "nodes_treeids": number,
         "nodes_nodeids": np.arange(len(order)),
-        "nodes_featureids": np.where(is_leaf, 0, features[order]),
-        "nodes_values": np.where(is_leaf, np.float32(0), thresholds[order]),
+        "nodes_featureids": np.where(is_leaf, 0, trees.features[order]),
+        "nodes_values": np.where(is_leaf, np.float32(0), trees.thresholds[order]),
         "nodes_modes": MODES[modes],
         "nodes_falsenodeids": following[:, 0],
         "nodes_truenodeids": following[:, 1],
-        "target_treeids": trees[leaves],
-        "target_nodeids": leaves,
-        "target_ids": targets,
-        "target_weights": leaf_weights[leaves, targets],
+        f"{prefix}_treeids": number[leaves],
+        f"{prefix}_nodeids": leaves,
+        f"{prefix}_ids": targets,
+        f"{prefix}_weights": leaf_weights[leaves, targets],
     }
-    if base is not None:
-        lists["base_values"] = base
-    if missing_is_yes.any():
-        lists["nodes_missing_value_tracks_true"] = missing_is_yes[order]
-    return lists, weights.shape[1]
+    if trees.missing_is_yes.any():
+        lists["nodes_missing_value_tracks_true"] = trees.missing_is_yes[order]
+    return lists
 
 
 def _without_sets(comparisons: Array, children: Array, missing_is_yes: Array) -> tuple[Array, Array]:

@@ -23,9 +23,9 @@ from webnn_py.device.on_onnxruntime.own_operators.quantized_lstm import QUANTIZE
 from webnn_py.device.on_onnxruntime.passes.int8_row_order import Order, Weights, paired
 from webnn_py.device.on_onnxruntime.passes.integer_products import EXACT_UP_TO, LARGEST, MIDDLE, ShiftedBytes, Unsigned
 from webnn_py.graph import Constant, Graph, Node, Value
-from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.operators.operand import MLOperand
 from webnn_py.rewriting.builder import RewriteBuilder
+from webnn_py.rewriting.passes import ReadConstant
 from webnn_py.rewriting.reshapes import origin_of
 from webnn_py.rewriting.walk import rewrite
 
@@ -212,10 +212,8 @@ def _ordered(builder: RewriteBuilder, x: MLOperand, order: Order) -> MLOperand:
         by_place = np.argsort(order[starts])
         sizes = np.diff(np.r_[starts, len(order)])[by_place]
         pieces = builder.split(x, sizes.tolist(), axis=x.rank - 1)
-        joined: MLOperand = builder.concat([pieces[place] for place in np.argsort(by_place)], x.rank - 1)
-        return joined
+        return builder.concat([pieces[place] for place in np.argsort(by_place)], x.rank - 1)
     # Gathers copy whole rows of the transpose, but single elements of a row.
     indices = builder.constant(order.astype(np.int32).tobytes(), data_type="int32", shape=order.shape)
     columns = builder.transpose(builder.reshape(x, [math.prod(x.shape[:-1]), len(order)]))
-    looked_up: MLOperand = builder.reshape(builder.transpose(builder.gather(columns, indices)), [*x.shape])
-    return looked_up
+    return builder.reshape(builder.transpose(builder.gather(columns, indices)), [*x.shape])

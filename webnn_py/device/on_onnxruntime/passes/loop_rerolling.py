@@ -1,7 +1,7 @@
 """Re-roll unrolled loops: replace the repeated steps of a graph by one node that contains a single step.
 
-Loops come as graphs of their steps: from scripts that draw them, and from ONNX's Loop, which the importer unrolls.
-Thousands of nodes take long to write, optimize and plan; one step takes as long as in a model that has the loop.
+Loops come as graphs of their steps from scripts that draw them. Thousands of nodes take long to write, optimize and
+plan; one step takes as long as in a model that has the loop. Importers draw loops as one node, where they can.
 """
 
 from __future__ import annotations
@@ -15,26 +15,30 @@ from typing import Final
 import attrs
 
 from webnn_py.device.on_onnxruntime.analyses.quantized_gates import quantized_gates
+from webnn_py.device.on_onnxruntime.claimed_operators import FEWEST_NODES, FEWEST_STEPS, PLAIN
 from webnn_py.device.on_onnxruntime.passes.loop_steps import NoLoopError, Place, RepeatedSteps, joined_by
+from webnn_py.device.on_onnxruntime.providers import CPU
 from webnn_py.graph import Constant, Graph, Node, Value
-from webnn_py.onnx_export.model_export import ReadConstant
+from webnn_py.operators import conversion
+from webnn_py.operators.composites import DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM
+from webnn_py.operators.loops import LOOP
 from webnn_py.operators.matrix import gemm, matmul
 from webnn_py.operators.movement import concat, slice_
 from webnn_py.rewriting.builder import RewriteBuilder
+from webnn_py.rewriting.composites import drawn_out
+from webnn_py.rewriting.passes import PassContext, ReadConstant
 from webnn_py.rewriting.walk import rewrite
 
-FEWEST_STEPS: Final = 8
+QUANTIZING: Final = frozenset({conversion.quantize_linear, DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM})
+"""Operators that may be dynamic quantization, for which sigmoids before them are written in another way."""
 
-FEWEST_NODES: Final = 200
-"""Over all steps: loops of fewer nodes run up to a tenth longer re-rolled."""
 
-PLAIN: Final = frozenset(
-    [
-        *("abs", "add", "clamp", "concat", "div", "exp", "gather", "gemm", "matmul", "max", "min", "mul", "neg"),
-        *("relu", "reshape", "sigmoid", "slice", "split", "sqrt", "sub", "tanh", "transpose"),
-    ]
-)
-"""Operators whose lowering rules have no guards; a guard would be within a step."""
+def unroll_loops(graph: Graph, context: PassContext) -> Graph:
+    """Return the graph with all steps of imported loops where other nodes quantize, and for untested providers."""
+    operators = {node.operator for node in graph.nodes}
+    if context.target == CPU.name and operators.isdisjoint(QUANTIZING):
+        return graph
+    return rewrite(graph, lambda node, current: drawn_out(node, current) if node.operator is LOOP else None)
 
 
 def reroll_loops(graph: Graph, contents: ReadConstant) -> Graph:

@@ -9,13 +9,14 @@ from typing import Final, final
 import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.on_onnxruntime.own_operators.rerolled_loop import REROLLED_LOOP, loop_outputs
 from webnn_py.device.on_onnxruntime.passes.step_inputs import whole_of
 from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
-from webnn_py.onnx_export.model_export import ReadConstant
+from webnn_py.operators.declaration import of_operands
 from webnn_py.operators.indexing import gather
+from webnn_py.operators.loops import LOOP, loop_outputs
 from webnn_py.operators.movement import slice_
 from webnn_py.rewriting.builder import RewriteBuilder
+from webnn_py.rewriting.passes import ReadConstant
 
 Place = tuple[int, int]
 """The place of a value within a step: the index of its node, and of the output."""
@@ -96,11 +97,11 @@ class RepeatedSteps:
         operands = {"states": states, "scanned": parts, "outer": tuple(self._outer)}
         if _waits_for(chain(*operands.values()), self.places):
             return None
-        are_backward = (*(way for _, way, _ in scanned), *(way for _, way in stacks))
-        options = {"step": step, "steps": self.count, "are_backward": are_backward}
+        directions = (*(int(way) for _, way, _ in scanned), *(int(way) for _, way in stacks))
+        options = {"step": step, "steps": self.count, "directions": directions}
         outputs = loop_outputs(step, self.count, len(states))
         drawn = tuple(sorted({place for node in self._nodes for place in node.drawn}))
-        results = Node(REROLLED_LOOP, operands, options, outputs, LABEL, drawn).results
+        results = Node(LOOP, operands, options, outputs, LABEL, drawn).results
         return dict(zip(self._states, results, strict=False)), results[len(states) :]
 
     def _add(self, slot: int) -> None:
@@ -115,10 +116,7 @@ class RepeatedSteps:
             else:
                 return
         operands = iter([self._operand(slot, place) for place in range(len(node.inputs))])
-        given = {
-            name: tuple([next(operands) for _ in operand]) if isinstance(operand, tuple) else next(operands)
-            for name, operand in node.operands.items()
-        }
+        given = of_operands(node.operands, lambda _: next(operands))
         made = Node(node.operator, given, node.options, node.outputs, node.label, node.drawn)
         self._made.update({(slot, index): value for index, value in enumerate(made.results)})
 

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Final
 
 from webnn_py.device.on_onnxruntime.lowering.fused_activations import fuse_activations
-from webnn_py.device.on_onnxruntime.lowering.trees import use_tree_regressors
+from webnn_py.device.on_onnxruntime.lowering.trees import decompose_doubtful_trees
 from webnn_py.device.on_onnxruntime.own_operators.quantized_lstm import QUANTIZED_LSTM
 from webnn_py.device.on_onnxruntime.passes.convolution_layout import relayout_convolution
 from webnn_py.device.on_onnxruntime.passes.dynamic_quantization import dynamic_quantizations
 from webnn_py.device.on_onnxruntime.passes.function_fusion import FUSIONS
 from webnn_py.device.on_onnxruntime.passes.int8_networks import use_signed_weights
 from webnn_py.device.on_onnxruntime.passes.integer_products import integer_products
-from webnn_py.device.on_onnxruntime.passes.loop_rerolling import reroll_loops
+from webnn_py.device.on_onnxruntime.passes.loop_rerolling import reroll_loops, unroll_loops
 from webnn_py.device.on_onnxruntime.passes.quantized_recurrence import use_quantized_lstms
 from webnn_py.device.on_onnxruntime.passes.reshapes import move_reshapes
 from webnn_py.device.on_onnxruntime.passes.scalar_ranks import give_numbers_ranks
@@ -21,8 +21,9 @@ from webnn_py.device.on_onnxruntime.passes.stacked_extremes import stacked_extre
 from webnn_py.device.on_onnxruntime.providers import CPU
 from webnn_py.graph import Graph
 from webnn_py.onnx_export.node_passes import EQUAL_NODES, UNUSED_NODES
-from webnn_py.operators import conversion, convolution
+from webnn_py.operators import conversion, convolution, matrix
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE_LSTM
+from webnn_py.operators.loops import LOOP
 from webnn_py.operators.tree_ensembles import TREE_ENSEMBLE
 from webnn_py.rewriting.convolution_folding import folded
 from webnn_py.rewriting.passes import GraphPass, NodePass, PassContext, PassManager, ReadConstant
@@ -52,8 +53,9 @@ PASSES: Final = PassManager(
         is_required=True,  # without VNNI sums of uint8 by int8 saturate
     ),
     GraphPass(
-        name="trees", run=_with_contents(use_tree_regressors), needs=frozenset({TREE_ENSEMBLE}), is_required=True
+        name="trees", run=_with_contents(decompose_doubtful_trees), needs=frozenset({TREE_ENSEMBLE}), is_required=True
     ),
+    GraphPass(name="unrolled-loops", run=unroll_loops, needs=frozenset({LOOP}), is_required=True),
     NodePass(
         name="dynamic-quantization",
         make=_for_graph(dynamic_quantizations),
@@ -61,7 +63,13 @@ PASSES: Final = PassManager(
         needs=frozenset({conversion.quantize_linear}),
     ),
     # After the recognition of dynamic quantization, which identifies the gates of quantized networks.
-    GraphPass(name="loops", run=_with_contents(reroll_loops), after=("dynamic-quantization",), targets=(CPU.name,)),
+    GraphPass(
+        name="loops",
+        run=_with_contents(reroll_loops),
+        after=("dynamic-quantization",),
+        targets=(CPU.name,),
+        needs=frozenset({matrix.gemm, matrix.matmul}),
+    ),
     *FUSIONS,
     NodePass(
         name="integer-products",

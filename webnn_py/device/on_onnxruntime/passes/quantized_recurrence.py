@@ -11,11 +11,11 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_onnxruntime.own_operators.quantized_lstm import QUANTIZED_LSTM
 from webnn_py.device.on_onnxruntime.passes.integer_products import LARGEST, MOST_SUM, ShiftedBytes
 from webnn_py.graph import Constant, Graph, Node, Value
-from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE_LSTM
 from webnn_py.operators.operand import MLOperand
 from webnn_py.rewriting.builder import RewriteBuilder
 from webnn_py.rewriting.composites import drawn_out
+from webnn_py.rewriting.passes import ReadConstant
 from webnn_py.rewriting.walk import rewrite
 
 WEIGHTS: Final = ("w", "r")
@@ -68,8 +68,7 @@ def _as_one(node: Node, contents: ReadConstant) -> Node:
         if isinstance(there, Constant) and isinstance(there.data, np.ndarray):
             descriptor = MLOperandDescriptor(there.descriptor.data_type, tuple(shape))
             return builder.operand(Constant(descriptor, there.data.reshape(shape), there.key))
-        operand: MLOperand = builder.reshape(builder.operand(there), [*shape])
-        return operand
+        return builder.reshape(builder.operand(there), [*shape])
 
     state = [1, *node.operand("hidden_state").shape]
     operands = {
@@ -96,8 +95,7 @@ def _whole_bias(builder: RewriteBuilder, bias: MLOperand) -> MLOperand:
         array = np.concatenate([value.data, np.zeros_like(value.data)], 1)
         return builder.operand(Constant(MLOperandDescriptor("float32", array.shape), array))
     none = builder.constant(bytes(bias.shape[1] * 4), data_type="float32", shape=bias.shape)
-    whole: MLOperand = builder.concat([bias, none], 1)
-    return whole
+    return builder.concat([bias, none], 1)
 
 
 def weights_of(node: Node, name: str) -> ShiftedBytes:

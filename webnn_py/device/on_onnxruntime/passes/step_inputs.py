@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import attrs
 
 from webnn_py.graph import Constant, Output, Value
-from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.operators.indexing import gather
 from webnn_py.operators.movement import reshape, slice_, split
+from webnn_py.rewriting.passes import ReadConstant
 
 
 @attrs.frozen

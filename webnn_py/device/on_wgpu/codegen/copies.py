@@ -10,7 +10,14 @@ import math
 import attrs
 
 from webnn_py.descriptors import BYTES_PER_ELEMENT, MLOperandDataType, MLOperandDescriptor
-from webnn_py.device.on_wgpu.codegen.entry_point import WORKGROUP, Dispatch, grid, vec4_entry_point, vec4_indices
+from webnn_py.device.on_wgpu.codegen.entry_point import (
+    WORKGROUP,
+    Dispatch,
+    grid,
+    power_of_two,
+    vec4_entry_point,
+    vec4_indices,
+)
 from webnn_py.device.on_wgpu.codegen.module import bound_kernel
 from webnn_py.device.on_wgpu.records.buffer import Buffer, Place
 from webnn_py.device.on_wgpu.records.element import WIDTH, Element, element
@@ -149,10 +156,10 @@ class BlockTranspose:
         """Return the entry point and its dispatch: tiles of blocks, adjacent ones along the source first."""
         batches = math.prod(self.layout.shape[axis] for axis in self.others)
         row_blocks, column_blocks = (-(-size // WIDTH) for size in (self.rows, self.columns))
-        tile_rows = min(MOST_ROWS, _power_of_two(row_blocks))
-        tile_columns = min(WORKGROUP // tile_rows, _power_of_two(column_blocks))
+        tile_rows = min(MOST_ROWS, power_of_two(row_blocks))
+        tile_columns = min(WORKGROUP // tile_rows, power_of_two(column_blocks))
         tile = tile_rows * tile_columns
-        depth = min(WORKGROUP // tile, _power_of_two(batches))
+        depth = min(WORKGROUP // tile, power_of_two(batches))
         across, down = -(-row_blocks // tile_rows), -(-column_blocks // tile_columns)
         workgroups = grid(across * down * -(-batches // depth))
         text = f"""
@@ -213,8 +220,3 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                 ]
             lines.append(f"  if (row + {j}u < {self.rows}u) {{ {' '.join(stores)} }}")
         return "\n".join(lines)
-
-
-def _power_of_two(number: int) -> int:
-    """Return the least power of two that is not below a number."""
-    return 1 << (number - 1).bit_length()

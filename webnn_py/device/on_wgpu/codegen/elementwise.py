@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final, Protocol, TypeGuard
+from typing import Final
 
 import attrs
 
 from webnn_py.device.on_wgpu.codegen.bound_operands import BoundOperands
 from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point, vec4_indices
 from webnn_py.device.on_wgpu.codegen.module import bound_kernel
-from webnn_py.device.on_wgpu.records.element import WIDTH, Element
 from webnn_py.device.on_wgpu.records.graph_queries import nodes_within
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import entry_of
@@ -18,18 +17,6 @@ from webnn_py.graph import Node, Output, Value
 
 ROUND_LATER: Final = {"abs", "clamp", "identity", "neg", "relu"}
 """Operators that commute with rounding, as they are monotonic or reflect at 0: only their result need be rounded."""
-
-
-class ElementwiseLowering(Protocol):
-    """The part of the lowering that element-wise functions use."""
-
-    def element(self, value: Value) -> Element:
-        """Return the storage of a value's data type."""
-        ...
-
-    def is_inlined(self, value: Value) -> TypeGuard[Output]:
-        """Return whether the kernel of the element-wise node that reads a value computes it."""
-        ...
 
 
 @attrs.frozen(eq=False)
@@ -51,7 +38,13 @@ class ElementwiseFunction:
 
     @classmethod
     def of(
-        cls, lowering: ElementwiseLowering, last: Node, first: Value | None = None, *, is_stored: bool = True
+        cls,
+        lowering: Lowering,
+        last: Node,
+        first: Value | None = None,
+        *,
+        is_stored: bool = True,
+        rounds: bool = True,
     ) -> ElementwiseFunction:
         """Write the function.
 
@@ -60,6 +53,7 @@ class ElementwiseFunction:
             last: the node that computes the result.
             first: the value of the first parameter.
             is_stored: whether the result is only stored, which rounds it to float16.
+            rounds: whether values of float16 are rounded to it; otherwise they stay float32.
         """
         nodes = nodes_within([last], lowering.is_inlined)
         leaves = {} if first is None else {first: "a0"}
@@ -76,6 +70,8 @@ class ElementwiseFunction:
             assert expression is not None  # noqa: S101 - only element-wise nodes are fused
             computed[node] = f"v{len(lines)}"
             element = lowering.element(node.results[0])
+            if not rounds and element.data_type == "float16":
+                element = lowering.features.element("float32")
             is_rounded_later = is_stored if node is last else _is_rounded_later(node.results[0], nodes)
             value_of_node = element.narrow(expression(node, *names), is_stored=is_rounded_later)
             lines.append(f"  let {computed[node]} = {value_of_node};\n")
@@ -96,7 +92,7 @@ def _is_rounded_later(value: Value, nodes: Collection[Node]) -> bool:
     return all(node.operator.spec_name in ROUND_LATER for node in readers)
 
 
-def _label(lowering: ElementwiseLowering, nodes: list[Node]) -> str:
+def _label(lowering: Lowering, nodes: list[Node]) -> str:
     words = []
     for node in nodes:
         is_first = not any(lowering.is_inlined(value) for value in node.inputs)
@@ -112,10 +108,10 @@ def emit_elementwise(lowering: Lowering, node: Node) -> None:
     output = lowering.element(fused.result)
     operands = BoundOperands(lowering)
     loads = [operands.load(leaf, descriptor.shape, vec4_indices(descriptor.element_count)) for leaf in fused.leaves]
-    calls = [f"compute({', '.join(scalars[component] for _, scalars in loads)})" for component in range(WIDTH)]
+    calls = [f"compute({', '.join(elements)})" for elements in zip(*loads, strict=True)]
     target = lowering.target(fused.result)
-    prepare = dict.fromkeys(line for lines, _ in loads for line in lines)
-    main, workgroups = vec4_entry_point(descriptor.element_count, [*prepare, f"o[four] = {output.pack(calls)};"])
+    statements = [*operands.statements, f"o[four] = {output.pack(calls)};"]
+    main, workgroups = vec4_entry_point(descriptor.element_count, statements)
     writes = [(target, "o", output.vec4)]
     parts = [fused.function("compute"), main]
     lowering.emit(bound_kernel(fused.label, operands.bindings, writes, parts, workgroups))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import ceil
 
 from webnn_py.device.on_wgpu.records.element import WIDTH
 
@@ -62,6 +63,11 @@ def vec4_indices(count: int) -> list[str]:
     """Return the indices of a vec4's elements, clamped to the last element so that none is out of bounds."""
     indices = ["i", *(f"i + {component}u" for component in range(1, WIDTH))]
     return indices if count % WIDTH == 0 else [f"min({index}, {count - 1}u)" for index in indices]
+
+
+def power_of_two(number: float) -> int:
+    """Return the least power of two that is not below a number."""
+    return 1 << max(0, ceil(number) - 1).bit_length()
 
 
 def grid(groups: int) -> Dispatch:

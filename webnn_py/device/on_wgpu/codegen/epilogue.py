@@ -9,31 +9,18 @@ import attrs
 
 from webnn_py.device.on_wgpu.codegen.bound_operands import BoundOperands
 from webnn_py.device.on_wgpu.codegen.elementwise import ElementwiseFunction
-from webnn_py.device.on_wgpu.codegen.entry_point import Dispatch, vec4_entry_point
+from webnn_py.device.on_wgpu.codegen.entry_point import Dispatch, vec4_entry_point, vec4_indices
 from webnn_py.device.on_wgpu.codegen.module import Binding, bound_kernel
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH, Element
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.layout import Layout
+from webnn_py.device.on_wgpu.records.left_to_readers import PartialSums
 from webnn_py.device.on_wgpu.records.lowering import Lowering
-from webnn_py.device.on_wgpu.records.partial_sums import PartialSums
 from webnn_py.graph import Node, Output, Value
 
 OWN_BUFFERS = 3
 """The buffers that a matrix product binds without an epilogue: two operands and the output."""
-
-
-@attrs.frozen
-class EpilogueOperand:
-    """An operand of the producer's final step.
-
-    Attributes:
-        value: the value.
-        layout: the view of it that broadcasts to the output.
-    """
-
-    value: Value
-    layout: Layout
 
 
 def unchanged(total: str) -> str:
@@ -53,7 +40,7 @@ class Epilogue:
         self,
         lowering: Lowering,
         node: Node,
-        terms: Sequence[EpilogueOperand] = (),
+        terms: Sequence[tuple[Value, Layout]] = (),
         combine: Callable[..., str] = unchanged,
         own_buffers: int = OWN_BUFFERS,
     ) -> None:
@@ -62,7 +49,7 @@ class Epilogue:
         Args:
             lowering: the lowering.
             node: the producer; it has one output.
-            terms: the operands of its final step.
+            terms: the operands of its final step, each with the view of it that broadcasts to the output.
             combine: (the total, an expression for each term) → the node's result.
             own_buffers: the buffers that the node's kernel binds, without those of the terms.
         """
@@ -83,6 +70,11 @@ class Epilogue:
         self.label = f"{node.operator.spec_name} {node.outputs[0].data_type}{following}"
 
     @property
+    def padded_count(self) -> int:
+        """The number of output elements, padded to whole vec4s."""
+        return -(-self.count // WIDTH) * WIDTH
+
+    @property
     def stores_single_elements(self) -> bool:
         """True if no two elements share a word, so that ``finish_one`` can be used."""
         return self.output.per_one == 1
@@ -94,8 +86,7 @@ class Epilogue:
         """
         if self._fused is None or self._terms or parts == 1 or not isinstance(self._fused.result, Output):
             return None
-        distance = -(-self.count // WIDTH) * WIDTH
-        return self._fused.result, PartialSums(self._value, sums, parts, distance, add_up)
+        return self._fused.result, PartialSums(self._value, sums, parts, self.padded_count, add_up)
 
     @property
     def rounds_totals(self) -> bool:
@@ -110,16 +101,14 @@ class Epilogue:
             is_rounded: whether totals are rounded to float16 already.
         """
         operands = BoundOperands(self._lowering)
-        indices = ["i", *(f"i + {component}u" for component in range(1, WIDTH))] if vec4s else ["i"]
-        if vec4s and self.count % WIDTH:
-            indices = [f"min({component}, {self.count - 1}u)" for component in indices]
+        indices = vec4_indices(self.count) if vec4s else ["i"]
         element = self._lowering.element(self._value)
         leaves = () if self._fused is None else self._fused.leaves[1:]
-        loads = [operands.load(term.value, self.shape, indices, term.layout) for term in self._terms]
+        loads = [operands.load(value, self.shape, indices, layout) for value, layout in self._terms]
         loads += [operands.load(leaf, self.shape, indices) for leaf in leaves]
         terms = [f"t{index}" for index in range(len(self._terms))]
         others = [f"a{index}" for index in range(1, len(leaves) + 1)]
-        kinds = [self._lowering.element(value).compute for value in (*(term.value for term in self._terms), *leaves)]
+        kinds = [self._lowering.element(value).compute for value in (*(term for term, _ in self._terms), *leaves)]
         parameters = [
             f"total: {element.compute}",
             *(f"{name}: {kind}" for name, kind in zip([*terms, *others], kinds, strict=True)),
@@ -128,13 +117,9 @@ class Epilogue:
         result = element.narrow(self._combine("total", *terms), is_stored=is_rounded_later)
         if self._fused is not None:
             result = f"chain({', '.join([result, *others])})"
-        calls = [
-            f"compute({', '.join([total, *(scalars[component] for _, scalars in loads)])})"
-            for component, total in enumerate(
-                [f"totals.{component}" for component in COMPONENTS] if vec4s else ["total"]
-            )
-        ]
-        prepare = "".join(dict.fromkeys(f"  {line}\n" for lines, _ in loads for line in lines))
+        totals = [f"totals.{component}" for component in COMPONENTS] if vec4s else ["total"]
+        calls = [f"compute({', '.join(elements)})" for elements in zip(totals, *loads, strict=True)]
+        prepare = "".join(f"  {line}\n" for line in operands.statements)
         text = "\n".join(
             [
                 *([] if self._fused is None else [self._fused.function("chain")]),
@@ -214,7 +199,7 @@ def emit_split_k_sum(lowering: Lowering, epilogue: Epilogue, sums: Buffer, parts
 
 def _emit_sum(lowering: Lowering, epilogue: Epilogue, sums: Buffer, parts: int, kind: str) -> None:
     finish = epilogue.write(vec4s=True, is_rounded=kind == "f16")
-    vec4s = -(-epilogue.count // WIDTH)
+    vec4s = epilogue.padded_count // WIDTH
     total = " + ".join(["sums[four]", *(f"sums[four + {part * vec4s}u]" for part in range(1, parts))])
     total = total if kind == "f32" else f"vec4<f32>({total})"
     main, workgroups = vec4_entry_point(epilogue.count, [f"finish(four, {total});"])

@@ -14,7 +14,6 @@ from webnn_py.device.on_wgpu.codegen.reduction.register_rows import RegisterRows
 from webnn_py.device.on_wgpu.codegen.reduction.rows import ReductionRows
 from webnn_py.device.on_wgpu.records.element import compute_type, literal
 from webnn_py.device.on_wgpu.records.graph_queries import sign_of_zero
-from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import expression, expressions, kernels
 from webnn_py.graph import Node, Value
@@ -94,12 +93,8 @@ def leaky_relu(node: Node, x: str) -> str:
 def prelu(node: Node, x: str, slope: str) -> str:
     kind = compute_type(node.outputs[0].data_type)
     if kind == "f32":
-        sloping = (
-            f"zero_times({negative(x)})"
-            if sign_of_zero(node.operands["slope"]) is not None
-            else f"{slope} * {negative(x)}"
-        )
-        return f"{positive(x)} + {sloping}"
+        has_slope = sign_of_zero(node.value("slope")) is None
+        return f"{positive(x)} + {f'{slope} * {negative(x)}' if has_slope else f'zero_times({negative(x)})'}"
     zero = literal(0, kind)
     return f"{extreme('max', kind, x, zero)} + {slope} * {extreme('min', kind, x, zero)}"
 
@@ -117,8 +112,7 @@ OWN_BUFFERS: Final = 4
 @kernels(activation.softmax, fuses="input")
 def softmax(node: Node, lowering: Lowering) -> None:
     """Exponentials less the highest element, divided by their sum."""
-    value = node.operands["input"]
-    assert isinstance(value, Value)  # noqa: S101 - for type checkers
+    value = node.value("input")
     target = StoreTarget.with_epilogue(lowering, node.results[0], OWN_BUFFERS)
     rows = ReductionRows(value.descriptor.shape, (node.options["axis"],))
     plan = RegisterRowsPlan.of(rows, lowering.features, packed=target.element.per_one > 1)
@@ -149,12 +143,9 @@ def _softmax_in_two(node: Node, lowering: Lowering, value: Value, rows: Reductio
 
     statistics = [StoreTarget.between(lowering, "f32", rows.outputs) for _ in range(2)]
     emit_reduction(lowering, f"{label} (sums)", [operand], rows, log_sum_exp(finish), statistics)
-    beside = rows.broadcast(Layout.dense([rows.shape[axis] for axis in rows.kept]))
-    emit_pointwise(
-        lowering,
-        label,
-        [operand, *(TensorOperand(item.buffer, item.element, beside) for item in statistics)],
-        rows.shape,
-        lambda x, top, inverse: f"exp_f32({x} - {top}) * {inverse}",
-        target,
-    )
+    beside = [TensorOperand(item.buffer, item.element, rows.of_outputs()) for item in statistics]
+
+    def compute(x: str, top: str, inverse: str) -> str:
+        return f"exp_f32({x} - {top}) * {inverse}"
+
+    emit_pointwise(lowering, label, [operand, *beside], rows.shape, compute, target)

@@ -9,7 +9,7 @@ from webnn_py.device.on_wgpu.codegen.expressions import extreme
 from webnn_py.device.on_wgpu.records.element import compute_type, literal
 from webnn_py.device.on_wgpu.records.graph_queries import constant_scalar, sign_of_zero
 from webnn_py.device.on_wgpu.records.table import expression
-from webnn_py.graph import Node, Value
+from webnn_py.graph import Node
 from webnn_py.operators import arithmetic
 
 LEAST_DIVISOR: Final = 2.0**-40
@@ -35,7 +35,7 @@ def sub(_node: Node, a: str, b: str) -> str:
 def mul(node: Node, a: str, b: str) -> str:
     if kind_of(node) == "f32":
         for name, other in (("a", b), ("b", a)):
-            sign = sign_of_zero(node.operands[name])
+            sign = sign_of_zero(node.value(name))
             if sign is not None:
                 return f"zero_times({sign}({other}))"
     return f"{a} * {b}"
@@ -46,8 +46,7 @@ def div(node: Node, a: str, b: str) -> str:
     kind = kind_of(node)
     if kind != "f32":
         return f"quotient_{kind}({a}, {b})"
-    divisor = node.operands["b"]
-    number = constant_scalar(divisor) if isinstance(divisor, Value) else None
+    number = constant_scalar(node.value("b"))
     if number is None or not LEAST_DIVISOR <= abs(number) <= 1 / LEAST_DIVISOR:
         return f"quotient({a}, {b})"
     inverse = literal(float(1 / np.float32(number)), "f32")
@@ -78,8 +77,7 @@ def min_(node: Node, a: str, b: str) -> str:
 
 @expression(arithmetic.pow_)
 def pow_(node: Node, a: str, b: str) -> str:
-    exponent = node.operands["b"]
-    number = constant_scalar(exponent) if isinstance(exponent, Value) else None
+    number = constant_scalar(node.value("b"))
     if number in {1, 2, 3}:  # the only ones in many models
         return " * ".join([a] * int(number))
     kind = kind_of(node)

@@ -5,7 +5,6 @@ Quantization computes in float32, where the host computes 32-bit integers in flo
 float32 rounds to.
 """
 
-import math
 from collections.abc import Sequence
 
 from webnn_py.descriptors import FOUR_BITS
@@ -15,8 +14,8 @@ from webnn_py.device.on_wgpu.records.table import composite, expression
 from webnn_py.graph import Node, Value
 from webnn_py.operators import conversion
 from webnn_py.operators.conversion import blockwise_shapes
+from webnn_py.operators.decomposing.moving import blockwise_expand
 from webnn_py.operators.limits import MAX_RANK
-from webnn_py.operators.operand import MLOperand
 from webnn_py.rewriting.builder import RewriteBuilder
 
 BYTES = {"int8": (-128, 127), "uint8": (0, 255)}
@@ -47,8 +46,9 @@ def in_blocks(node: Node, builder: RewriteBuilder) -> list[Value] | None:
     blocks, ones = merged(*blockwise_shapes(shape, scale))
     if len(blocks) > MAX_RANK:  # one axis of blocks less; what remains is a composite again
         axis = next(axis for axis, count in enumerate(scale) if count not in {1, shape[axis]})
+        wider = (*scale[:axis], shape[axis], *scale[axis + 1 :])
         for name in ("scale", "zero_point"):
-            operands[name] = repeated(builder, operands[name], axis, shape[axis])
+            operands[name] = blockwise_expand(builder, operands[name], wider)
         return [builder.value(getattr(builder, node.operator.name)(**operands))]
     operands = {
         name: builder.reshape(operand, blocks if name == "input" else ones) for name, operand in operands.items()
@@ -70,19 +70,7 @@ def merged(blocks: Sequence[int], ones: Sequence[int]) -> tuple[list[int], list[
     return [size for size, _ in axes], [one for _, one in axes]
 
 
-def repeated(builder: RewriteBuilder, operand: MLOperand, axis: int, size: int) -> MLOperand:
-    """Each element several times along an axis, so that this has a size."""
-    shape = operand.shape
-    before, count, after = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
-    spread = builder.reshape(operand, (before, count, 1, after))
-    spread = builder.expand(spread, (before, count, size // count, after))
-    result: MLOperand = builder.reshape(spread, (*shape[:axis], size, *shape[axis + 1 :]))
-    return result
-
-
 composite(conversion.quantize_linear)(in_blocks)
-
-
 composite(conversion.dequantize_linear)(in_blocks)
 
 

@@ -10,7 +10,7 @@ from webnn_py.device.on_wgpu.codegen.convolution.direct import emit_direct, emit
 from webnn_py.device.on_wgpu.codegen.convolution.filter_packing import pack_filter
 from webnn_py.device.on_wgpu.codegen.convolution.shape import ConvolutionShape, forward_axis, transposed_axis
 from webnn_py.device.on_wgpu.codegen.convolution.winograd import emit_winograd, is_winograd
-from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueOperand
+from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue
 from webnn_py.device.on_wgpu.codegen.gemm.gemv_plan import MOST_VECTORS
 from webnn_py.device.on_wgpu.codegen.gemm.im2col_loader import Im2colLoader, WindowAxis
 from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
@@ -66,7 +66,7 @@ def conv_epilogue(node: Node, lowering: Lowering, conv: ConvolutionShape) -> Epi
     layout = lowering.place(bias).layout
     if conv.nchw:
         layout = Layout((*layout.shape, 1, 1), (*layout.strides, 0, 0), layout.offset)
-    return Epilogue(lowering, node, [EpilogueOperand(bias, layout)], lambda total, addend: f"{total} + {addend}")
+    return Epilogue(lowering, node, [(bias, layout)], lambda total, addend: f"{total} + {addend}")
 
 
 def filter_matrix(lowering: Lowering, conv: ConvolutionShape) -> MatrixLoader:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import attrs
 
-from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_wgpu.codegen.data_movement import MovementKernel
 from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point
 from webnn_py.device.on_wgpu.codegen.module import declare
@@ -27,12 +26,6 @@ MOST_SOUGHT = 8
 """Among so many updates an element is sought directly."""
 
 
-def operand(node: Node, name: str) -> Value:
-    value = node.operands[name]
-    assert isinstance(value, Value)  # noqa: S101 - for type checkers
-    return value
-
-
 def position(moving: MovementKernel, indices: Value, at: str, size: int) -> str:
     """Return the place on an axis that the index number ``at`` selects."""
     return f"position_{compute_type(indices.descriptor.data_type)}({moving.number(indices, at)}, {size}u)"
@@ -41,8 +34,8 @@ def position(moving: MovementKernel, indices: Value, at: str, size: int) -> str:
 @kernels(indexing.gather)
 def gather(node: Node, lowering: Lowering) -> None:
     result, axis = node.results[0], node.options["axis"]
-    shape, indices = node.operand("input").shape, operand(node, "indices")
-    place = lowering.place(operand(node, "input"))
+    shape, indices = node.operand("input").shape, node.value("indices")
+    place = lowering.place(node.value("input"))
     inner = math.prod(shape[axis + 1 :])
     moving = MovementKernel(lowering, result, [place], inner)
     inner //= moving.width
@@ -56,7 +49,7 @@ def gather(node: Node, lowering: Lowering) -> None:
 @kernels(indexing.gather_elements)
 def gather_elements(node: Node, lowering: Lowering) -> None:
     result = node.results[0]
-    place = lowering.place(operand(node, "input"))
+    place = lowering.place(node.value("input"))
     moving = MovementKernel(lowering, result, [place], 1)
     places = ElementIndices.of(node)
     statements = f"  return {moving.load(place, places.row(moving, 'i'))};"
@@ -66,7 +59,7 @@ def gather_elements(node: Node, lowering: Lowering) -> None:
 @kernels(indexing.gather_nd)
 def gather_nd(node: Node, lowering: Lowering) -> None:
     result = node.results[0]
-    place = lowering.place(operand(node, "input"))
+    place = lowering.place(node.value("input"))
     places = CoordinateIndices.of(node)
     moving = MovementKernel(lowering, result, [place], places.inner)
     inner = places.inner // moving.width
@@ -94,7 +87,7 @@ class ElementIndices:
 
     @classmethod
     def of(cls, node: Node) -> "ElementIndices":
-        axis, shape, indices = node.options["axis"], node.operand("input").shape, operand(node, "indices")
+        axis, shape, indices = node.options["axis"], node.operand("input").shape, node.value("indices")
         return cls(indices, shape[axis], indices.descriptor.shape[axis], math.prod(shape[axis + 1 :]))
 
     @property
@@ -135,7 +128,7 @@ class CoordinateIndices:
 
     @classmethod
     def of(cls, node: Node) -> "CoordinateIndices":
-        shape, indices = node.operand("input").shape, operand(node, "indices")
+        shape, indices = node.operand("input").shape, node.value("indices")
         length = indices.descriptor.shape[-1]
         return cls(indices, shape[:length], math.prod(shape[length:]))
 
@@ -176,7 +169,7 @@ def scatter_nd(node: Node, lowering: Lowering) -> None:
 def scatter(lowering: Lowering, node: Node, places: ElementIndices | CoordinateIndices) -> None:
     """Write the input, but where updates go, the last of them."""
     result = node.results[0]
-    base, updates = (lowering.place(operand(node, name)) for name in ("input", "updates"))
+    base, updates = (lowering.place(node.value(name)) for name in ("input", "updates"))
     last = None if places.sought <= MOST_SOUGHT else last_updates(lowering, result, places)
     moving = MovementKernel(lowering, result, [base, updates], places.inner)
     inner = places.inner // moving.width
@@ -200,7 +193,7 @@ def scatter(lowering: Lowering, node: Node, places: ElementIndices | CoordinateI
 def last_updates(lowering: Lowering, result: Output, places: ElementIndices | CoordinateIndices) -> Buffer:
     """A table of words: for each slice of the output, the number of its last update, counted from 1; 0 for none."""
     rows = result.descriptor.element_count // places.inner
-    table = lowering.scratch(MLOperandDescriptor("uint32", (rows,)))
+    table = Buffer("block", 4 * rows)
     main, workgroups = vec4_entry_point(rows, ["o[four] = vec4<u32>();"])
     declared = declare([], [(table, "o", "vec4<u32>")])
     lowering.emit(Kernel("scatter clear", declared + main, (), (table,), workgroups))

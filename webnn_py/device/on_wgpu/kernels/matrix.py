@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from webnn_py.device.on_wgpu.codegen.epilogue import OWN_BUFFERS, Epilogue, EpilogueOperand
+from webnn_py.device.on_wgpu.codegen.epilogue import OWN_BUFFERS, Epilogue
 from webnn_py.device.on_wgpu.codegen.gemm.computed_loader import ComputedLoader
 from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
@@ -39,17 +39,13 @@ def matmul(node: Node, lowering: Lowering) -> None:
 @kernels(matrix.gemm)
 def gemm(node: Node, lowering: Lowering) -> None:
     options = node.options
-    a, b = node.operands["a"], node.operands["b"]
-    assert isinstance(a, Value)  # noqa: S101 - for type checkers
-    assert isinstance(b, Value)  # noqa: S101 - for type checkers
+    a, b = node.value("a"), node.value("b")
     left, right = matrix_layout(lowering, a), matrix_layout(lowering, b)
     left = left.permute((1, 0)) if options["a_transpose"] else left
     right = right.permute((1, 0)) if options["b_transpose"] else right
     alpha, beta = (cast_number(options[name], node.outputs[0].data_type) for name in ("alpha", "beta"))
-    terms = []
     c = node.operands.get("c")
-    if isinstance(c, Value):
-        terms.append(EpilogueOperand(c, lowering.place(c).layout))
+    terms = [(c, lowering.place(c).layout)] if isinstance(c, Value) else []
 
     def combine(total: str, *addends: str) -> str:
         return " + ".join([scaled(total, alpha), *(scaled(addend, beta) for addend in addends)])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
-from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.descriptors import BYTES_PER_ELEMENT
 from webnn_py.device.on_wgpu.codegen.copies import copy_kernel
 from webnn_py.device.on_wgpu.codegen.data_movement import MovementKernel
 from webnn_py.device.on_wgpu.records.buffer import Buffer, Place
@@ -93,10 +93,9 @@ def concat(node: Node, lowering: Lowering) -> None:
 def join_aside(lowering: Lowering, like: Value, joined: Sequence[tuple[Place, int]], outer: int) -> tuple[Place, int]:
     """Join into an intermediate; returns it with its length."""
     length = sum(length for _, length in joined)
-    descriptor = MLOperandDescriptor(like.descriptor.data_type, (outer, length))
-    target = lowering.scratch(descriptor)
+    target = Buffer("block", outer * length * BYTES_PER_ELEMENT[like.descriptor.data_type])
     join(lowering, like, joined, outer, target)
-    return Place(target, Layout.dense(descriptor.shape)), length
+    return Place(target, Layout.dense((outer, length))), length
 
 
 def join(lowering: Lowering, like: Value, joined: Sequence[tuple[Place, int]], outer: int, target: Buffer) -> None:

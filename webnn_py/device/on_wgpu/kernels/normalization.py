@@ -54,8 +54,7 @@ def batch_normalization(node: Node, builder: RewriteBuilder) -> list[Value]:
         return wide if descriptor.data_type == "float32" else builder.cast(wide, "float32")
 
     def feature(value: MLOperand) -> MLOperand:
-        result: MLOperand = builder.reshape(value, shape)
-        return result
+        return builder.reshape(value, shape)
 
     x, mean, variance, scale, bias = map(operand, ("input", "mean", "variance", "scale", "bias"))
     assert x is not None and mean is not None and variance is not None  # noqa: PT018, S101 - required operands
@@ -84,8 +83,7 @@ def layer_normalization(node: Node, lowering: Lowering) -> None:
 
 
 def _normalize(node: Node, lowering: Lowering, axes: Sequence[int], parameter_axes: Sequence[int]) -> None:
-    value = _given(node, "input")
-    assert value is not None  # noqa: S101 - a required operand
+    value = node.value("input")
     rows = ReductionRows(value.descriptor.shape, tuple(axes))
     scale, bias = (_parameter(lowering, _given(node, name), rows, parameter_axes) for name in ("scale", "bias"))
     target = StoreTarget.with_epilogue(lowering, node.results[0], OWN_BUFFERS)
@@ -147,13 +145,12 @@ def _normalize_in_two(
     label = label_of(node, operand, target)
     statistics = [StoreTarget.between(lowering, "f32", rows.outputs) for _ in range(2)]
     emit_reduction(lowering, f"{label} (moments)", [operand], rows, moments(epsilon), statistics)
-    beside = rows.broadcast(Layout.dense([rows.shape[axis] for axis in rows.kept]))
+    beside = [TensorOperand(item.buffer, item.element, rows.of_outputs()) for item in statistics]
 
     def compute(x: str, mean: str, factor: str, *parameters: str) -> str:
         rest = list(parameters)
         scaled = f"({x} - {mean}) * {factor}" + (f" * {rest.pop(0)}" if scale is not None else "")
         return f"{scaled} + {rest.pop(0)}" if bias is not None else scaled
 
-    beside_input = [TensorOperand(item.buffer, item.element, beside) for item in statistics]
     parameters = [parameter for parameter in (scale, bias) if parameter is not None]
-    emit_pointwise(lowering, label, [operand, *beside_input, *parameters], rows.shape, compute, target)
+    emit_pointwise(lowering, label, [operand, *beside, *parameters], rows.shape, compute, target)

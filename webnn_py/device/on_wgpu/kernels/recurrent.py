@@ -171,8 +171,7 @@ def emit_steps(node: Node, lowering: Lowering) -> None:
 
 def _by_vec4(node: Node, lowering: Lowering) -> Buffer:
     """Return the recurrent weight with the vec4s side by side that are read together."""
-    weight = node.operands["weight"]
-    assert isinstance(weight, Value)  # noqa: S101 - for type checkers
+    weight = node.value("weight")
     directions, rows, width = weight.descriptor.shape
     shape = directions, width // WIDTH, rows, WIDTH
     return lowering.repacked(weight, Layout(shape, (rows * width, WIDTH, width, 1)))

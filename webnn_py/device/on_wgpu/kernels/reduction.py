@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from webnn_py.device.on_wgpu.codegen.reduction.combiners import (
@@ -19,119 +20,89 @@ from webnn_py.device.on_wgpu.codegen.reduction.operands import StoreTarget, Tens
 from webnn_py.device.on_wgpu.codegen.reduction.reduce import emit_reduction
 from webnn_py.device.on_wgpu.codegen.reduction.rows import ReductionRows
 from webnn_py.device.on_wgpu.codegen.reduction.scan import emit_scan
-from webnn_py.device.on_wgpu.records.element import literal
+from webnn_py.device.on_wgpu.records.element import compute_type, literal
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import kernels
-from webnn_py.graph import Node, Value
+from webnn_py.graph import Node
 from webnn_py.operators import reduction
 from webnn_py.operators.declaration import Operator
 
 
-def _input(node: Node) -> Value:
-    value = node.operands["input"]
-    assert isinstance(value, Value)  # noqa: S101 - for type checkers
-    return value
-
-
-def _reduce(node: Node, lowering: Lowering, how: Combiner, axes: Sequence[int] | None) -> None:
-    shape = node.operand("input").shape
+def reduce(node: Node, lowering: Lowering) -> None:
+    """Emit the kernels of an operator of :data:`COMBINERS`."""
+    how, shape = COMBINERS[node.operator](node), node.operand("input").shape
+    axes = [node.options["axis"]] if "axis" in node.options else node.options["axes"]
     reduced = tuple(range(len(shape))) if axes is None else tuple(sorted(axes))
     # A kernel binds the variables of partial results, to write or to read them, and the output.
     own_buffers = len(how.kinds) + 1
     target = StoreTarget.with_epilogue(lowering, node.results[0], own_buffers)
     spare = lowering.features.max_storage_buffers - own_buffers - target.epilogue_buffers
-    source = read_or_fuse(lowering, _input(node), spare)
+    source = read_or_fuse(lowering, node.value("input"), spare)
     emit_reduction(lowering, label_of(node, source, target), [source], ReductionRows(shape, reduced), how, [target])
 
 
-def _kind(node: Node, lowering: Lowering) -> str:
-    return lowering.element(_input(node)).compute
+def kind_of(node: Node) -> str:
+    """Return the WGSL type in which an operand is computed."""
+    return compute_type(node.operand("input").data_type)
 
 
-COMBINERS: Mapping[Operator[..., Any], Callable[[str], Combiner]] = {
-    reduction.reduce_sum: lambda kind: fold(kind, "+", 0),
-    reduction.reduce_product: lambda kind: fold(kind, "*", 1),
-    reduction.reduce_sum_square: lambda kind: fold(kind, "+", 0, ("({0} * {0})",)),
-    reduction.reduce_max: lambda kind: extreme(kind, "max"),
-    reduction.reduce_min: lambda kind: extreme(kind, "min"),
-}
-"""The combiners that depend on the computing type alone."""
+def sum_of_magnitudes(node: Node) -> Combiner:
+    kind = kind_of(node)
+    return fold(kind, "+", 0, ("{}" if kind in ("u32", "u64") else "abs({})",))
 
 
-def _combine(node: Node, lowering: Lowering) -> None:
-    _reduce(node, lowering, COMBINERS[node.operator](_kind(node, lowering)), node.options["axes"])
-
-
-for _operator in COMBINERS:
-    kernels(_operator, fuses="input")(_combine)
-
-
-@kernels(reduction.reduce_l1, fuses="input")
-def reduce_l1(node: Node, lowering: Lowering) -> None:
-    kind = _kind(node, lowering)
-    absolute = "{}" if kind in ("u32", "u64") else "abs({})"
-    _reduce(node, lowering, fold(kind, "+", 0, (absolute,)), node.options["axes"])
-
-
-@kernels(reduction.reduce_mean, fuses="input")
-def reduce_mean(node: Node, lowering: Lowering) -> None:
+def mean(node: Node) -> Combiner:
     operand, result = node.operand("input"), node.outputs[0]
     count = literal(operand.element_count / result.element_count, "f32")
     if operand.data_type == "float16":
-        how = fold("f32", "+", 0, finish=lambda variables: f"{variables[0]} / {count}")
-    else:
-        how = scaled_sum(f"{{}} / {count}", f"{{}} / {count} * {literal(2.0**SUM_SCALE, 'f32')}")
-    _reduce(node, lowering, how, node.options["axes"])
+        return fold("f32", "+", 0, finish=lambda variables: f"{variables[0]} / {count}")
+    return scaled_sum(f"{{}} / {count}", f"{{}} / {count} * {literal(2.0**SUM_SCALE, 'f32')}")
 
 
-@kernels(reduction.reduce_log_sum, fuses="input")
-def reduce_log_sum(node: Node, lowering: Lowering) -> None:
+def log_of_sum(node: Node) -> Combiner:
     if node.operand("input").data_type == "float16":
-        how = fold("f32", "+", 0, finish=lambda variables: f"log_f32({variables[0]})")
-    else:
-        how = scaled_sum("log_f32({})", f"(log_f32({{}}) - log_f32({literal(2.0**-SUM_SCALE, 'f32')}))")
-    _reduce(node, lowering, how, node.options["axes"])
+        return fold("f32", "+", 0, finish=lambda variables: f"log_f32({variables[0]})")
+    return scaled_sum("log_f32({})", f"(log_f32({{}}) - log_f32({literal(2.0**-SUM_SCALE, 'f32')}))")
 
 
-@kernels(reduction.reduce_l2, fuses="input")
-def reduce_l2(node: Node, lowering: Lowering) -> None:
+def root_of_sum(node: Node) -> Combiner:
     if node.operand("input").data_type == "float16":
-        how = fold("f32", "+", 0, ("({0} * {0})",), lambda variables: f"sqrt({variables[0]})")
-    else:
-        how = root_of_squares()
-    _reduce(node, lowering, how, node.options["axes"])
+        return fold("f32", "+", 0, ("({0} * {0})",), lambda variables: f"sqrt({variables[0]})")
+    return root_of_squares()
 
 
-@kernels(reduction.reduce_log_sum_exp, fuses="input")
-def reduce_log_sum_exp(node: Node, lowering: Lowering) -> None:
-    how = log_sum_exp(lambda variables: [f"log_f32({variables[1]}) + {variables[0]}"])
-    _reduce(node, lowering, how, node.options["axes"])
+def index_of(node: Node, *, highest: bool) -> Combiner:
+    return index_of_extreme(kind_of(node), compute_type(node.outputs[0].data_type), highest=highest)
 
 
-def _arg(node: Node, lowering: Lowering, *, highest: bool) -> None:
-    index_kind = lowering.element(node.results[0]).compute
-    how = index_of_extreme(_kind(node, lowering), index_kind, highest=highest)
-    _reduce(node, lowering, how, [node.options["axis"]])
+COMBINERS: Mapping[Operator[..., Any], Callable[[Node], Combiner]] = {
+    reduction.reduce_sum: lambda node: fold(kind_of(node), "+", 0),
+    reduction.reduce_product: lambda node: fold(kind_of(node), "*", 1),
+    reduction.reduce_sum_square: lambda node: fold(kind_of(node), "+", 0, ("({0} * {0})",)),
+    reduction.reduce_max: lambda node: extreme(kind_of(node), "max"),
+    reduction.reduce_min: lambda node: extreme(kind_of(node), "min"),
+    reduction.reduce_l1: sum_of_magnitudes,
+    reduction.reduce_mean: mean,
+    reduction.reduce_log_sum: log_of_sum,
+    reduction.reduce_l2: root_of_sum,
+    reduction.reduce_log_sum_exp: lambda _node: log_sum_exp(lambda items: [f"log_f32({items[1]}) + {items[0]}"]),
+    reduction.arg_max: partial(index_of, highest=True),
+    reduction.arg_min: partial(index_of, highest=False),
+}
+"""The combiners of operators that reduce rows."""
 
-
-@kernels(reduction.arg_max, fuses="input")
-def arg_max(node: Node, lowering: Lowering) -> None:
-    _arg(node, lowering, highest=True)
-
-
-@kernels(reduction.arg_min, fuses="input")
-def arg_min(node: Node, lowering: Lowering) -> None:
-    _arg(node, lowering, highest=False)
+for operator in COMBINERS:
+    kernels(operator, fuses="input")(reduce)
 
 
 @kernels(reduction.cumulative_sum)
 def cumulative_sum(node: Node, lowering: Lowering) -> None:
-    operand = TensorOperand.of(lowering, _input(node))
+    operand = TensorOperand.of(lowering, node.value("input"))
     target = StoreTarget.of(lowering, node.results[0])
     shape = node.operand("input").shape
     emit_scan(
         lowering,
-        f"{node.operator.spec_name} {operand.data_type}",
+        f"{node.operator.spec_name} {operand.element.data_type}",
         operand,
         ReductionRows(shape, (node.options["axis"],)),
         fold(operand.element.compute, "+", 0),

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 import attrs
 
 from webnn_py.device.on_wgpu.records.buffer import Buffer, padded
-from webnn_py.device.on_wgpu.records.kernel import Kernel
+from webnn_py.device.on_wgpu.records.kernel import Kernel, reads_twice
 from webnn_py.device.plan import Interval, lay_out
 
 ALIGNMENT: Final = 256
@@ -61,7 +61,9 @@ def place_blocks(kernels: Sequence[Kernel], largest: int, allocate: Allocate) ->
         allocate: makes them.
     """
     intervals = _intervals(kernels)
-    apart = {buffer for kernel in kernels if kernel.writes_apart for buffer in kernel.writes if buffer.kind == "block"}
+    apart = {
+        buffer for kernel in kernels if reads_twice(kernel.reads) for buffer in kernel.writes if buffer.kind == "block"
+    }
     places = _place_apart({buffer: intervals.pop(buffer) for buffer in list(intervals) if buffer in apart}, allocate)
     while intervals:
         fitting = {

@@ -8,8 +8,8 @@ import attrs
 
 from webnn_py.descriptors import FOUR_BITS
 from webnn_py.device.on_wgpu.passes.kernel_groups import KernelGroups
-from webnn_py.device.on_wgpu.records.computed_side import ComputedSide
 from webnn_py.device.on_wgpu.records.layout import Layout, is_gemm_readable
+from webnn_py.device.on_wgpu.records.left_to_readers import ComputedSide
 from webnn_py.device.on_wgpu.records.table import entry_of
 from webnn_py.graph import Node, Output, Value
 from webnn_py.operators import conversion, matrix

@@ -18,47 +18,42 @@ from webnn_py.rewriting.report import AppliedRule, RefusedRule, fused_into
 EPILOGUE_FUSION = KernelVariant.EPILOGUE_FUSION
 
 
-class EpilogueFusion:
-    """Takes nodes out of the element-wise kernels that would compute them, one producer after the other."""
+def take_epilogue(
+    value: Output,
+    groups: ElementwiseGroups,
+    context: PassContext,
+    is_ready: Callable[[Value], bool],
+    spare_buffers: int,
+) -> Node | None:
+    """Return the last of the element-wise nodes that a value's own kernel may compute; None if there is none.
 
-    def __init__(self, groups: ElementwiseGroups, context: PassContext) -> None:
-        self._groups = groups
-        self._context = context
-
-    def take(self, value: Output, is_ready: Callable[[Value], bool], spare_buffers: int) -> Node | None:
-        """Return the last of the element-wise nodes that a value's own kernel may compute; None if there is none.
-
-        These nodes alone read the value and have its shape, and their other operands are ready, in at most
-        ``spare_buffers``. The node that is returned is no longer inlined in another.
-        """
-        root = self._groups.root_of_readers(value)
-        if not isinstance(root, Node) or not EPILOGUE_FUSION.is_on:
-            return None
-        node: Node | None = root
-        reason = ""
-        while node is not None:
-            operands = self._operands(node, value)
-            if not all(map(is_ready, operands)):
-                reason = reason or "an operand is computed later"
-            elif sum(constant_scalar(item) is None for item in operands) > spare_buffers:
-                reason = reason or "too many buffers"
-            else:
-                self._groups.inlined.discard(node)
-                where = fused_into(self._groups.within(node), value.node)
-                self._context.applied.append(AppliedRule(EPILOGUE_FUSION, where))
-                return node
-            inner = [item.node for item in node.inputs if self._groups.is_inlined(item)]
-            node = next((item for item in inner if self._contains_readers(item, value)), None)
-        self._context.refused.append(RefusedRule(EPILOGUE_FUSION, fused_into([root], value.node), reason))
+    These nodes alone read the value and have its shape, and their other operands are ready, in at most
+    ``spare_buffers``. The node that is returned is no longer inlined in another.
+    """
+    root = groups.root_of_readers(value)
+    if not isinstance(root, Node) or not EPILOGUE_FUSION.is_on:
         return None
+    node: Node | None = root
+    reason = ""
+    while node is not None:
+        read = {item for inner in groups.within(node) for item in inner.inputs}
+        operands = {item for item in read if item is not value and not groups.is_inlined(item)}
+        if not all(map(is_ready, operands)):
+            reason = reason or "an operand is computed later"
+        elif sum(constant_scalar(item) is None for item in operands) > spare_buffers:
+            reason = reason or "too many buffers"
+        else:
+            groups.inlined.discard(node)
+            context.applied.append(AppliedRule(EPILOGUE_FUSION, fused_into(groups.within(node), value.node)))
+            return node
+        inner = [item.node for item in node.inputs if groups.is_inlined(item)]
+        node = next((item for item in inner if _contains_readers(groups, item, value)), None)
+    context.refused.append(RefusedRule(EPILOGUE_FUSION, fused_into([root], value.node), reason))
+    return None
 
-    def _contains_readers(self, node: Node, value: Value) -> bool:
-        """Return whether a node's kernel computes all readers of a value, and all readers of values in between."""
-        within = set(self._groups.within(node))
-        between = [value, *(inner.results[0] for inner in within - {node})]
-        return all(within.issuperset(self._groups.nodes_reading(item)) for item in between)
 
-    def _operands(self, node: Node, value: Value) -> set[Value]:
-        """Return what a node's kernel reads besides a value."""
-        read = {item for inner in self._groups.within(node) for item in inner.inputs}
-        return {item for item in read if item is not value and not self._groups.is_inlined(item)}
+def _contains_readers(groups: ElementwiseGroups, node: Node, value: Value) -> bool:
+    """Return whether a node's kernel computes all readers of a value, and all readers of values in between."""
+    within = set(groups.within(node))
+    between = [value, *(inner.results[0] for inner in within - {node})]
+    return all(within.issuperset(groups.nodes_reading(item)) for item in between)

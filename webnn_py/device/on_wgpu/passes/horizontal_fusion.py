@@ -89,16 +89,15 @@ def build_fused(family: Sequence[LinearLayer], product: Node) -> dict[Value, Val
     products = [place for linear in family for place in linear.node.drawn]
     sums = [place for linear in family if isinstance(linear.result, Output) for place in linear.result.node.drawn]
     builder = RewriteBuilder(label, tuple(dict.fromkeys([*products, *sums])))
-    a = product.operands["a"]
-    assert isinstance(a, Value)  # noqa: S101 - for type checkers
+    a = builder.operand(product.value("a"))
     axis = 0 if product.options.get("b_transpose") else 1
     weight = builder.concat([builder.operand(linear.weight) for linear in family], axis)
     biases = [builder.operand(linear.bias) for linear in family if linear.bias is not None]
     bias = builder.concat(biases, 0) if biases else None
     if product.operator is matrix.gemm:
-        fused = builder.gemm(builder.operand(a), weight, **{**product.options, "c": bias})
+        fused = builder.gemm(a, weight, **{**product.options, "c": bias})
     else:
-        fused = builder.matmul(builder.operand(a), weight)
+        fused = builder.matmul(a, weight)
         fused = fused if bias is None else builder.add(fused, bias)
     parts = builder.split(fused, [linear.columns for linear in family], axis=len(fused.shape) - 1)
     return {linear.result: builder.value(part) for linear, part in zip(family, parts, strict=True)}
@@ -123,9 +122,8 @@ class LinearLayerSearch:
         """Return the linear layer that begins with a node, or None if it is no product with a constant matrix."""
         if node.operator not in (matrix.matmul, matrix.gemm) or node in self._constant:
             return None
-        weight, bias = node.operands["b"], node.operands.get("c")
+        weight, bias = node.value("b"), node.operands.get("c")
         result: Value = node.results[0]
-        assert isinstance(weight, Value)  # noqa: S101 - for type checkers
         if node.operator is matrix.matmul:
             bias, result = self._addition(result)
         columns = node.outputs[0].shape[-1]

@@ -11,10 +11,10 @@ import attrs
 
 from webnn_py.device.on_wgpu.records.attention import Attention
 from webnn_py.device.on_wgpu.records.buffer import Buffer
-from webnn_py.device.on_wgpu.records.computed_side import ComputedSide
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.graph_queries import nodes_within
 from webnn_py.device.on_wgpu.records.layout import Layout
+from webnn_py.device.on_wgpu.records.left_to_readers import ComputedSide
 from webnn_py.device.on_wgpu.records.table import entry_of
 from webnn_py.graph import Graph, Node, Output, Value
 
@@ -72,10 +72,6 @@ class ElementwiseGroups:
             return "it is broadcast"
         found = {roots[reader] for reader in readers}
         return found.pop() if len(found) == 1 else "several kernels read it"
-
-    def has_own_kernel(self, node: Node) -> bool:
-        """Return whether a node gets a kernel when its turn comes, and not only when its reader asks for one."""
-        return node not in self.inlined and node not in self.deferred
 
     def is_inlined(self, value: Value) -> TypeGuard[Output]:
         """Return whether the element-wise kernel that reads a value computes it."""

@@ -26,9 +26,9 @@ def is_finite(value: Value) -> bool | None:
     return None
 
 
-def sign_of_zero(operand: object) -> Literal["", "-"] | None:
-    """Return the sign of the constant 0, since compilers drop products with it; None for any other operand."""
-    number = constant_scalar(operand) if isinstance(operand, Value) else None
+def sign_of_zero(value: Value) -> Literal["", "-"] | None:
+    """Return the sign of the constant 0, since compilers drop products with it; None for any other value."""
+    number = constant_scalar(value)
     if number != 0 or number is None:
         return None
     return "-" if math.copysign(1, number) < 0 else ""

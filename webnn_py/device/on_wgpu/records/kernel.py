@@ -46,11 +46,6 @@ class Kernel:
         """For each binding, whether it is declared for writing; None of the one with sizes."""
         return (*writable(self.reads, self.writes), *(() if not self.sizes else (None,)))
 
-    @property
-    def writes_apart(self) -> bool:
-        """Return whether the blocks that it writes need other buffers than those that it reads."""
-        return reads_twice(self.reads)
-
 
 def writable(reads: Sequence[Buffer], writes: Sequence[Buffer]) -> tuple[bool, ...]:
     """Return for each binding whether it is for writing: written buffers, and blocks read with a written block.

@@ -160,6 +160,11 @@ class Layout:
         return " - ".join([f"({text})" if negative else text, *negative]) if negative else text
 
 
+def in_vec4s(layout: Layout) -> Layout:
+    """Return a layout of whole vec4s in units of vec4s."""
+    return Layout(layout.shape, tuple(stride // 4 for stride in layout.strides), layout.offset // 4)
+
+
 def is_gemm_readable(layout: Layout) -> bool:
     """Return whether products can read matrices in a layout: elements along one of their axes are adjacent."""
     sides = zip(layout.shape[-2:], layout.strides[-2:], strict=True)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Protocol, TypeGuard
 
-from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_wgpu.records.buffer import Buffer, Place
-from webnn_py.device.on_wgpu.records.computed_side import ComputedSide
 from webnn_py.device.on_wgpu.records.element import Element
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.layout import Layout
-from webnn_py.device.on_wgpu.records.partial_sums import PartialSums
+from webnn_py.device.on_wgpu.records.left_to_readers import ComputedSide, PartialSums
 from webnn_py.graph import Node, Output, Value
 
 
@@ -48,10 +46,6 @@ class Lowering(Protocol):
 
         It is transposed where only a transposition reads the value, and its result has to be dense.
         """
-        ...
-
-    def scratch(self, descriptor: MLOperandDescriptor) -> Buffer:
-        """Return memory for an intermediate of one operator's kernels."""
         ...
 
     def emit(self, kernel: Kernel) -> None:

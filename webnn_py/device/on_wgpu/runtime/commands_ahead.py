@@ -67,7 +67,8 @@ class CommandsAhead:
         if self._runs < RUNS_BEFORE or not left or count < min(left, LEAST_LAUNCHES_AHEAD):
             return False
         try:
-            self._finished.append(self._queue.finished(self._launches[self._count : self._count + count]))
+            part = self._launches[self._count : self._count + count]
+            self._finished.append(self._queue.encoded("dispatch", part))
         except wgpu.GPUError:  # the run itself will meet it, and tell
             self.forget(None)
             return False

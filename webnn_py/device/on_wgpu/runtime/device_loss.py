@@ -47,11 +47,6 @@ class DeviceLossWatch:
         with self._asking:
             return self._device is not None and is_lost(self._device)
 
-    def look_from_afar(self) -> None:
-        """Ask the device from another thread; the trio thread does again before it says anything."""
-        if self._is_lost():
-            self.look_soon("")
-
     def look_soon(self, reason: str) -> None:
         """Have the trio thread look; call from any."""
         try:
@@ -111,7 +106,8 @@ class _Listener(logging.Handler):
         while True:
             time.sleep(IDLE_SECONDS)
             for watch in self._all():
-                watch.look_from_afar()
+                if watch._is_lost():
+                    watch.look_soon("")  # the trio thread asks again before it says anything
                 del watch
             with self._changing:
                 if not self._watches:

@@ -110,7 +110,7 @@ class Variant(SizedWgpuGraph):
     def __init__(
         self, dynamic: DynamicGraph, tracing: Tracing, intermediates: Intermediates, resources: GraphResources
     ) -> None:
-        self._bounds = [dynamic.names.bounds[place.name] for place in dynamic.names.places]
+        self._bounds = [dynamic.names.bounds[name] for name in dynamic.names.places]
         self._tables: dict[SizesKey, tuple[BufferCopy | None, list[tuple[int, int, int]]]] = {}
         self._last_key: SizesKey | None = None
         self._copy: BufferCopy | None = None
@@ -126,7 +126,7 @@ class Variant(SizedWgpuGraph):
         of_workgroups = [number for step in self._resized for number in step.kernel.workgroups]
         self._values = values_function([*self._uniform_sizes, *of_workgroups])
 
-    def _take_written(self, kernels: Sequence[Kernel]) -> None:
+    def _take_written(self, kernel: Kernel) -> None:
         """Not before sizes have their places in the texts."""
 
     def _with_sizes(self, lowering: KernelSequence) -> Sequence[Kernel]:
@@ -231,8 +231,8 @@ class DynamicWgpuGraph:
         self._variants: list[CompiledVariant] = []
         self._unheld: set[Memory] = set()  # constants in forms that only later variants use
         self._known: dict[SizesKey, CompiledVariant] = {}
-        self._names = [place.name for place in dynamic.names.places]
-        self._axes = [(place.input, place.axis) for place in dynamic.names.places]
+        self._names = list(dynamic.names.places)
+        self._axes = list(dynamic.names.places.values())
         self._current: tuple[SizesKey, WgpuGraph] | None = None
         self.seconds: float | None = None  # what a run is known to take, for waiting
         self.ahead = None  # what is launched depends on sizes

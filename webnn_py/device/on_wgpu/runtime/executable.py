@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Final, Self
 import attrs
 import numpy as np
 import wgpu
-from numpy.typing import NDArray
 
 from webnn_py.device.backend import Memory, Storage
 from webnn_py.device.on_wgpu.codegen.joining.runs import LEAST_STEPS, may_be_joined
@@ -28,11 +27,11 @@ from webnn_py.device.on_wgpu.runtime.commands_ahead import CommandsAhead
 from webnn_py.device.on_wgpu.runtime.memory import STORAGE
 from webnn_py.device.on_wgpu.runtime.native import Launch, NativeQueue
 from webnn_py.device.on_wgpu.runtime.pipelines import EndedError, Pipelines
-from webnn_py.device.on_wgpu.runtime.saved_kernels import MemoryPlan, SavedKernels, constant_memory, to_saved
+from webnn_py.device.on_wgpu.runtime.saved_kernels import MemoryPlan, SavedKernels, to_saved
 from webnn_py.device.on_wgpu.runtime.timestamps import TimedLaunches
 from webnn_py.device.plan import split_constant
 from webnn_py.device.shared_constants import Identities, Identity, SharedConstants, digest, digest_of_contents
-from webnn_py.graph import Constant, Graph, Node, Output, Value
+from webnn_py.graph import Graph, Node, Output, Value
 from webnn_py.graph_pictures.plan import CompiledPlan
 from webnn_py.rewriting.passes import PassContext
 from webnn_py.rewriting.report import PassReport
@@ -89,7 +88,7 @@ class WgpuGraph:
     ) -> None:
         self._told = told
         self._begin(resources, keeps=fold)
-        graph, self.passes = PASSES.run(graph, PassContext(_contents))
+        graph, self.passes = PASSES.run(graph, PassContext())
         folded, live = split_constant(graph) if fold else ([], list(graph.nodes))
         identities = Identities(graph, folded)
         known, missing = self._fold(folded, live, graph, identities)
@@ -117,18 +116,17 @@ class WgpuGraph:
         if fold:
             resources.constants.enter(self._shared)
 
-    def _take_written(self, kernels: Sequence[Kernel]) -> None:
-        """Begin to compile kernels as soon as they are written; small ones are held back while they may be joined."""
+    def _take_written(self, kernel: Kernel) -> None:
+        """Begin to compile a kernel as soon as it is written; small ones are held back while they may be joined."""
         if self._queue.ending.done():
             raise EndedError
-        for kernel in kernels:
-            if self._keeps and may_be_joined(kernel):
-                self._held.append(kernel)
-                continue
-            if len(self._held) < LEAST_STEPS:
-                self._begin_compiling(self._held)
-            self._held.clear()
-            self._begin_compiling([kernel])
+        if self._keeps and may_be_joined(kernel):
+            self._held.append(kernel)
+            return
+        if len(self._held) < LEAST_STEPS:
+            self._begin_compiling(self._held)
+        self._held.clear()
+        self._begin_compiling([kernel])
 
     def _begin_compiling(self, kernels: Sequence[Kernel]) -> None:
         for kernel, compiling in zip(kernels, self._pipelines.begin(kernels), strict=True):
@@ -201,9 +199,10 @@ class WgpuGraph:
             upload(self._queue.fill, memory, np.frombuffer(plan.contents, np.uint8))
         return memory
 
-    def constant_memory(self) -> dict[DeviceMemory, Buffer]:
-        """Return the GPU buffers of constants, each with a constant in it."""
-        return constant_memory([step.kernel for step in self._steps], self._memory)
+    def constant_memory(self) -> list[DeviceMemory]:
+        """Return the GPU buffers that hold constants, each once, in the order in which they are read."""
+        buffers = (buffer for step in self._steps for buffer in (*step.kernel.reads, *step.kernel.writes))
+        return list(dict.fromkeys(self._memory[buffer].buffer for buffer in buffers if buffer.kind == "constant"))
 
     def saved(self, contents: Mapping[DeviceMemory, Bytes]) -> SavedCode:
         """Return the kernels, written down with the contents of :meth:`constant_memory`."""
@@ -384,13 +383,6 @@ class WgpuGraph:
                 for index, item in enumerate(ranges)
             ],
         )
-
-
-def _contents(constant: Constant) -> NDArray[Any]:
-    """Return the array of a constant in the host's memory."""
-    if isinstance(constant.data, np.ndarray):
-        return constant.data
-    raise TypeError("the constant lies on the device")
 
 
 class KernelLaunch:

@@ -210,6 +210,23 @@ PAUSE_SHARE = 0.02
 """Seconds between two looks for an answer, and how much of the time that it has taken they may add."""
 
 
+def encode_pass(encoder: Any, descriptor: Any, launches: Iterable[Launch]) -> None:
+    """Add launches as one pass to a command encoder, a raw handle."""
+    compute = lib.wgpuCommandEncoderBeginComputePass(encoder, descriptor)
+    set_pipeline = lib.wgpuComputePassEncoderSetPipeline
+    set_bind_group = lib.wgpuComputePassEncoderSetBindGroup
+    dispatch = lib.wgpuComputePassEncoderDispatchWorkgroups
+    last = None
+    for pipeline, group, x, y, z, _owner in launches:
+        if pipeline is not last:
+            set_pipeline(compute, pipeline)
+            last = pipeline
+        set_bind_group(compute, 0, group, 0, ffi.NULL)
+        dispatch(compute, x, y, z)
+    lib.wgpuComputePassEncoderEnd(compute)
+    lib.wgpuComputePassEncoderRelease(compute)
+
+
 class NativeQueue:
     """A device's queue, through the raw functions.
 
@@ -267,14 +284,6 @@ class NativeQueue:
             del waiting[:piece]
             piece = min(2 * piece, MOST_COLLECTED)
         self._launches = waiting
-
-    def finished(self, launches: Sequence[Launch]) -> Any:
-        """Return a command buffer of launches, as a raw handle.
-
-        Raises:
-            wgpu.GPUError: they cannot be encoded.
-        """
-        return self._encoded("dispatch", launches)
 
     @staticmethod
     def give_up(finished: Iterable[Any]) -> None:
@@ -337,7 +346,7 @@ class NativeQueue:
         """
         commands = [*finished]
         try:
-            commands.insert(0, self._encoded(what, launches, copy))
+            commands.insert(0, self.encoded(what, launches, copy))
             self._submissions += 1
             self._has_fills = False
             with checked("submit"):
@@ -345,7 +354,12 @@ class NativeQueue:
         finally:
             self.give_up(commands)
 
-    def _encoded(self, what: str, launches: Sequence[Command], copy: BufferCopy | None = None) -> Any:
+    def encoded(self, what: str, launches: Sequence[Command], copy: BufferCopy | None = None) -> Any:
+        """Return a command buffer of launches and a copy behind them, as a raw handle.
+
+        Raises:
+            wgpu.GPUError: they cannot be encoded.
+        """
         encoder = commands = ffi.NULL
         try:
             with checked(what):
@@ -367,55 +381,29 @@ class NativeQueue:
     def _encode_launches(self, encoder: Any, launches: Sequence[Command]) -> None:
         for kind, commands in groupby(launches, type):
             if kind is tuple:
-                self._encode_pass(encoder, cast("Iterable[Launch]", commands))
+                encode_pass(encoder, self._pass_descriptor, cast("Iterable[Launch]", commands))
             else:
                 for command in cast("Iterable[Encodes]", commands):
                     command.encode(encoder)
-
-    def _encode_pass(self, encoder: Any, launches: Iterable[Launch]) -> None:
-        compute = lib.wgpuCommandEncoderBeginComputePass(encoder, self._pass_descriptor)
-        set_pipeline = lib.wgpuComputePassEncoderSetPipeline
-        set_bind_group = lib.wgpuComputePassEncoderSetBindGroup
-        dispatch = lib.wgpuComputePassEncoderDispatchWorkgroups
-        last = None
-        for pipeline, group, x, y, z, _owner in launches:
-            if pipeline is not last:
-                set_pipeline(compute, pipeline)
-                last = pipeline
-            set_bind_group(compute, 0, group, 0, ffi.NULL)
-            dispatch(compute, x, y, z)
-        lib.wgpuComputePassEncoderEnd(compute)
-        lib.wgpuComputePassEncoderRelease(compute)
 
     def answered(self, ticket: Ticket) -> None:
         """Take note that the GPU has done all that was submitted before a ticket was asked for."""
         self._answered = max(self._answered, ticket.behind)
 
-    def map_for_reading(self, buffer: wgpu.GPUBuffer, byte_length: int) -> Ticket:
-        """Ask for the buffer's memory on the host's side."""
-        return self._map(buffer, byte_length, lib.WGPUMapMode_Read)
-
-    def map_for_writing(self, buffer: wgpu.GPUBuffer, byte_length: int) -> Ticket:
-        """Map a buffer for writing."""
-        return self._map(buffer, byte_length, lib.WGPUMapMode_Write)
-
-    def _map(self, buffer: wgpu.GPUBuffer, byte_length: int, mode: int) -> Ticket:
+    def map(self, buffer: wgpu.GPUBuffer, byte_length: int, *, writes: bool = False) -> Ticket:
+        """Ask for the buffer's memory on the host's side, to read or to write it."""
+        mode = lib.WGPUMapMode_Write if writes else lib.WGPUMapMode_Read
         ticket = Ticket(self._submissions)
         self._map_info.userdata1 = ticket.userdata
         with checked("map"):
             lib.wgpuBufferMapAsync(buffer._internal, mode, 0, byte_length, self._map_info[0])
         return ticket
 
-    def mapped_bytes(self, buffer: wgpu.GPUBuffer, byte_length: int) -> memoryview:
-        """Return the memory of a mapped buffer, until :meth:`unmap`."""
-        return self._mapped(lib.wgpuBufferGetConstMappedRange(buffer._internal, 0, byte_length), byte_length)
-
-    def mapped_for_writing(self, buffer: wgpu.GPUBuffer, byte_length: int) -> memoryview:
-        """Return the bytes of a buffer that is mapped for writing."""
-        return self._mapped(lib.wgpuBufferGetMappedRange(buffer._internal, 0, byte_length), byte_length)
-
     @staticmethod
-    def _mapped(pointer: Any, byte_length: int) -> memoryview:
+    def mapped_bytes(buffer: wgpu.GPUBuffer, byte_length: int, *, writes: bool = False) -> memoryview:
+        """Return the memory of a buffer that is mapped to be read or written, until :meth:`unmap`."""
+        find = lib.wgpuBufferGetMappedRange if writes else lib.wgpuBufferGetConstMappedRange
+        pointer = find(buffer._internal, 0, byte_length)
         if pointer == ffi.NULL:
             raise MemoryError("the staging buffer has no memory on the host")
         return memoryview(ffi.buffer(pointer, byte_length))

@@ -90,23 +90,13 @@ class Pipelines:
         """Return whether several contexts use the device."""
         return len(self._rooms) > 1
 
-    def compile(self, kernels: Sequence[Kernel]) -> list[wgpu.GPUComputePipeline]:
-        """Return the pipelines of ``kernels``; new ones are compiled side by side.
-
-        Raises:
-            CompilationError: one of them does not compile.
-        """
-        return list(self.finished(kernels, self.begin(kernels)))
-
     def begin(self, kernels: Sequence[Kernel]) -> list[Future[wgpu.GPUComputePipeline]]:
         """Begin to compile the pipelines of ``kernels``, for :meth:`finished`."""
         return [self._pipeline(kernel) for kernel in kernels]
 
     @staticmethod
     def finished(
-        kernels: Sequence[Kernel],
-        compiling: Sequence[Future[wgpu.GPUComputePipeline]],
-        ending: Future[None] | None = None,
+        kernels: Sequence[Kernel], compiling: Sequence[Future[wgpu.GPUComputePipeline]], ending: Future[None]
     ) -> Iterator[wgpu.GPUComputePipeline]:
         """Yield the pipelines of ``kernels`` in their order, each as soon as it is there.
 
@@ -120,9 +110,9 @@ class Pipelines:
             EndedError: nobody wants them any more.
         """
         for kernel, future in zip(kernels, compiling, strict=True):
-            if ending is not None and not future.done():
+            if not future.done():
                 wait((future, ending), return_when=FIRST_COMPLETED)
-            if ending is not None and ending.done():
+            if ending.done():
                 raise EndedError
             try:
                 pipeline = future.result()

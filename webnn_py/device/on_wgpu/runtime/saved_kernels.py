@@ -47,12 +47,6 @@ class SavedKernels:
     places: Mapping[Buffer, tuple[int, int, int]]
 
 
-def constant_memory(kernels: Sequence[Kernel], ranges: Mapping[Buffer, BufferRange]) -> dict[DeviceMemory, Buffer]:
-    """Return the GPU buffers that hold constants, each with a constant in it, in the order in which they are read."""
-    buffers = (buffer for kernel in kernels for buffer in (*kernel.reads, *kernel.writes))
-    return {ranges[buffer].buffer: buffer for buffer in buffers if buffer.kind == "constant"}
-
-
 def to_saved(
     kernels: Sequence[Kernel],
     ranges: Mapping[Buffer, BufferRange],

@@ -16,7 +16,7 @@ from wgpu.backends.wgpu_native._ffi import ffi, lib
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.backend import HostArray, KernelTiming, Memory, Storage
 from webnn_py.device.on_wgpu.records.kernel import Kernel
-from webnn_py.device.on_wgpu.runtime.native import MOST_COLLECTED, Encodes, Launch, NativeQueue
+from webnn_py.device.on_wgpu.runtime.native import MOST_COLLECTED, Encodes, Launch, NativeQueue, encode_pass
 
 FEATURE: Final = "timestamp-query"
 
@@ -40,13 +40,7 @@ class TimedLaunch:
         writes.beginningOfPassWriteIndex, writes.endOfPassWriteIndex = self.index, self.index + 1
         descriptor = ffi.new("WGPUComputePassDescriptor *")
         descriptor.timestampWrites = writes
-        pipeline, group, x, y, z, _owner = self.launch
-        compute = lib.wgpuCommandEncoderBeginComputePass(encoder, descriptor)
-        lib.wgpuComputePassEncoderSetPipeline(compute, pipeline)
-        lib.wgpuComputePassEncoderSetBindGroup(compute, 0, group, 0, ffi.NULL)
-        lib.wgpuComputePassEncoderDispatchWorkgroups(compute, x, y, z)
-        lib.wgpuComputePassEncoderEnd(compute)
-        lib.wgpuComputePassEncoderRelease(compute)
+        encode_pass(encoder, descriptor, [self.launch])
 
 
 @attrs.frozen(eq=False)

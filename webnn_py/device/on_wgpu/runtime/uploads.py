@@ -112,12 +112,12 @@ class UploadRing:
         if array.nbytes % 4 or array.nbytes < LEAST:
             return None
         sizes = sizes_of_slices(array.nbytes)
-        if not self._have(sizes) and self._are_unanswered():
+        if self._missing(sizes) and self._are_unanswered():
             self._queue.poll(wait=False)
         if is_lost(self._device):  # and so is what was mapped: the library ends the process when it is asked for it
             return None
         self._collect()
-        if not (self._have(sizes) or self._grow(sizes)):
+        if not self._grow(sizes):
             return None
         staged = StagedBytes([self._idle[size].popleft() for size in sizes], array.nbytes, self)
         source = as_bytes(array)
@@ -131,9 +131,6 @@ class UploadRing:
         for size in dict.fromkeys(sizes):
             missing += [size] * (sizes.count(size) - len(self._idle.get(size, ())))
         return missing
-
-    def _have(self, sizes: Sequence[int]) -> bool:
-        return not self._missing(sizes)
 
     def _are_unanswered(self) -> bool:
         self.map_again()
@@ -168,7 +165,8 @@ class UploadRing:
         buffer.destroy()
 
     def _map(self, buffer: wgpu.GPUBuffer) -> None:
-        self.keep(MappedSlice(buffer, np.frombuffer(self._queue.mapped_for_writing(buffer, buffer.size), np.uint8)))
+        memory = self._queue.mapped_bytes(buffer, buffer.size, writes=True)
+        self.keep(MappedSlice(buffer, np.frombuffer(memory, np.uint8)))
 
     def _collect(self) -> None:
         """Take back what the GPU has copied."""
@@ -201,7 +199,7 @@ class UploadRing:
         while self._submitted:
             buffer = self._submitted.pop()
             try:
-                self._on_the_way.append((self._queue.map_for_writing(buffer, buffer.size), buffer))
+                self._on_the_way.append((self._queue.map(buffer, buffer.size, writes=True), buffer))
             except wgpu.GPUError:  # the device is lost, which others tell
                 self._drop(buffer)
 

@@ -39,12 +39,11 @@ def emit_attention(lowering: Lowering, attention: Attention) -> None:
     epilogue = Epilogue(lowering, attention.product, own_buffers=OWN_BUFFERS + bound)
     front = "" if operands.fused is None else f"{operands.fused.label} "
     label = f"matmul {front}softmax {epilogue.label}"
-    is_float16 = attention.softmax.outputs[0].data_type == "float16"
 
     def kernel(end: EpilogueCode, label: str) -> Kernel:
         if isinstance(plan, LanePlan):
-            return LaneWriter(plan, operands, end, is_float16=is_float16).kernel(label)
-        return TileWriter(plan, operands, end, is_float16=is_float16).kernel(label)
+            return LaneWriter(plan, operands, end).kernel(label)
+        return TileWriter(plan, operands, end).kernel(label)
 
     if plan.splits == 1:
         lowering.emit(kernel(epilogue.write(vec4s=True), label))

@@ -57,14 +57,12 @@ class AttentionWriter:
     Args:
         operands: the operands.
         end: the epilogue; or, for a part of the keys, the buffers of the sums, and of maximum scores and totals.
-        is_float16: whether the scores would be float16.
         is_whole: whether the tiles divide the keys.
     """
 
-    def __init__(self, operands: AttentionOperands, end: EpilogueCode, *, is_float16: bool, is_whole: bool) -> None:
+    def __init__(self, operands: AttentionOperands, end: EpilogueCode, *, is_whole: bool) -> None:
         self._operands = operands
         self._end = end
-        self._is_rounded = is_float16 and operands.fused is not None
         self._bindings = Bindings("r")
         self._is_whole = is_whole
 
@@ -78,7 +76,7 @@ class AttentionWriter:
             values = ", ".join(side.element.unpack("x"))
             functions.append(f"fn {name}_wide(x: {kind}) -> vec4<f32> {{ return vec4<f32>({values}); }}")
         functions += [] if operands.fused is None else [operands.fused.function("masked")]
-        return [*functions, *([ROUNDED] if self._is_rounded else []), POWER]
+        return [*functions, *([ROUNDED] if operands.is_rounded else []), POWER]
 
     def _masked_one(self, name: str, row: int, key: int, terms: list[str]) -> list[str]:
         """Apply the fused nodes to a score; scores beyond the last key become -∞."""
@@ -93,10 +91,8 @@ class AttentionWriter:
 class TileWriter(AttentionWriter):
     """Writes the kernel without subgroups."""
 
-    def __init__(
-        self, plan: AttentionPlan, operands: AttentionOperands, end: EpilogueCode, *, is_float16: bool
-    ) -> None:
-        super().__init__(operands, end, is_float16=is_float16, is_whole=plan.shape.keys % plan.tile.keys == 0)
+    def __init__(self, plan: AttentionPlan, operands: AttentionOperands, end: EpilogueCode) -> None:
+        super().__init__(operands, end, is_whole=plan.shape.keys % plan.tile.keys == 0)
         self._plan = plan
         self._tile = plan.tile
 
@@ -164,31 +160,25 @@ class TileWriter(AttentionWriter):
 
     def _step(self) -> list[str]:
         """Return the statements for a tile of keys."""
-        if self._tile.is_direct:
-            return [
-                f"let first = step * {self._tile.keys}u;",
-                "let key = first + a * 4u;",
+        begin, stage_values = ["workgroupBarrier();"], []
+        if not self._tile.is_direct:
+            begin = [
+                *self._load_tile("k", self._plan.depth),
                 "workgroupBarrier();",
-                *self._products(),
-                *self._masked(),
-                *self._highest(),
-                *self._powers(),
+                *self._stage_tile("k", self._plan.depth),
                 "workgroupBarrier();",
-                *self._add_values(),
+                *self._load_tile("v", self._plan.columns),
             ]
+            stage_values = self._stage_tile("v", self._plan.columns)
         return [
             f"let first = step * {self._tile.keys}u;",
             "let key = first + a * 4u;",
-            *self._load_tile("k", self._plan.depth),
-            "workgroupBarrier();",
-            *self._stage_tile("k", self._plan.depth),
-            "workgroupBarrier();",
-            *self._load_tile("v", self._plan.columns),
+            *begin,
             *self._products(),
             *self._masked(),
             *self._highest(),
             *self._powers(),
-            *self._stage_tile("v", self._plan.columns),
+            *stage_values,
             "workgroupBarrier();",
             *self._add_values(),
         ]
@@ -254,7 +244,7 @@ class TileWriter(AttentionWriter):
         for index, term in enumerate(self._operands.terms):
             if isinstance(term, str):
                 shared[index] = [term] * WIDTH
-            elif term.is_same_for_rows:
+            elif term.rows.is_single:  # all rows of a batch share the same elements
                 loads, shared[index] = term.loads(self._bindings.name(term.buffer, term.kind), f"x{index}", "0u")
                 lines += loads
         for row in range(self._tile.each):
@@ -270,7 +260,7 @@ class TileWriter(AttentionWriter):
                     terms.append(shared[index])
             for key in range(WIDTH):
                 lines += self._masked_one(f"s{row}_{key}", row, key, [values[key] for values in terms])
-        if self._is_rounded:
+        if self._operands.is_rounded:
             names = [f"s{row}_{key}" for row in range(self._tile.each) for key in range(WIDTH)]
             lines += rounded_if_large(names, [f"worst{row}" for row in range(self._tile.each)])
         return lines

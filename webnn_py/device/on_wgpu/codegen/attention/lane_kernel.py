@@ -17,9 +17,8 @@ from webnn_py.device.on_wgpu.codegen.attention.kernel import (
     normalization_factor,
     rounded_if_large,
 )
-from webnn_py.device.on_wgpu.codegen.attention.lane_tiles import LaneTiles
 from webnn_py.device.on_wgpu.codegen.attention.lanes import LanePlan
-from webnn_py.device.on_wgpu.codegen.attention.operands import AttentionOperands
+from webnn_py.device.on_wgpu.codegen.attention.operands import AttentionMatrix, AttentionOperands
 from webnn_py.device.on_wgpu.codegen.entry_point import workgroup_entry_point
 from webnn_py.device.on_wgpu.codegen.epilogue import EpilogueCode
 from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH
@@ -32,10 +31,9 @@ SLACK = "4.0"
 class LaneWriter(AttentionWriter):
     """Writes the kernel."""
 
-    def __init__(self, plan: LanePlan, operands: AttentionOperands, end: EpilogueCode, *, is_float16: bool) -> None:
-        super().__init__(operands, end, is_float16=is_float16, is_whole=plan.shape.keys % plan.keys == 0)
+    def __init__(self, plan: LanePlan, operands: AttentionOperands, end: EpilogueCode) -> None:
+        super().__init__(operands, end, is_whole=plan.shape.keys % plan.keys == 0)
         self._plan = plan
-        self._tiles = LaneTiles(plan, operands)
 
     def kernel(self, label: str) -> Kernel:
         plan = self._plan
@@ -76,10 +74,10 @@ class LaneWriter(AttentionWriter):
             *(f"var l{index} = 0.0;" for index in range(plan.own)),
             *(f"var {name} = vec4<f32>();" for name in self._sums()),
             *(f"var worst{index} = 0u;" for index in range(plan.own)),
-            *self._tiles.prologue(each),
+            *self._begin_tiles(each),
             f"for (var step = part * {each}u; step < end; step++) {{",
             f"  let first = step * {plan.keys}u;",
-            *(f"  {line}" for line in ([] if plan.is_direct else self._tiles.stage())),
+            *(f"  {line}" for line in ([] if plan.is_direct else self._stage())),
             f"  for (var of_slice = 0u; of_slice < {plan.keys // plan.slices}u; of_slice += {plan.at_once}u) {{",
             f"    let at = slice * {plan.keys // plan.slices}u + of_slice;",
             "    let key = first + at;",
@@ -139,6 +137,62 @@ class LaneWriter(AttentionWriter):
             ]
         return lines
 
+    # --- staging of tiles of keys and values in workgroup memory ----------------------------------------------
+
+    def _sides(self) -> dict[str, tuple[int, AttentionMatrix, int]]:
+        """Return, for keys and values by name: offset in workgroup memory, operand, and vec4s per row."""
+        plan, operands = self._plan, self._operands
+        return {"k": (0, operands.keys, plan.depth), "v": (plan.keys * plan.depth, operands.values, plan.columns)}
+
+    def _items(self) -> list[str]:
+        """Declare the indices of an invocation's vec4s of a tile, and their registers."""
+        plan, lines = self._plan, []
+        for name, (_, side, size) in self._sides().items():
+            count = plan.keys * size
+            for turn in range(-(-count // plan.threads)):
+                lines.append(f"let {name}_item{turn} = min(t + {turn * plan.threads}u, {count - 1}u);")
+                lines.append(f"var {name}_next{turn}: {side.element.vec4};")
+        return lines
+
+    def _load_tile(self, step: str) -> list[str]:
+        """Load a tile of keys and values into registers."""
+        plan, lines = self._plan, []
+        for name, (_, side, size) in self._sides().items():
+            for turn in range(-(-plan.keys * size // plan.threads)):
+                item = f"{name}_item{turn}"
+                row = f"{step} * {plan.keys}u + {item} / {size}u"
+                bounded = row if self._is_whole else f"min({row}, {plan.shape.keys - 1}u)"
+                place = f"{name}_base + {side.row(bounded)} + {item} % {size}u"
+                lines.append(f"{name}_next{turn} = {name}_at({place});")
+        return lines
+
+    def _begin_tiles(self, each: int) -> list[str]:
+        """Return the statements before the loop over the tiles of a part."""
+        if self._plan.is_direct:
+            return []
+        if not self._plan.is_ahead:
+            return self._items()
+        first = f"part * {each}u"
+        return [*self._items(), f"if ({first} < end) {{", *self._load_tile(f"({first})"), "}"]
+
+    def _store_tile(self) -> list[str]:
+        """Store the loaded tile in workgroup memory."""
+        plan, lines = self._plan, []
+        for name, (base, _, size) in self._sides().items():
+            for turn in range(-(-plan.keys * size // plan.threads)):
+                item, value = f"{name}_item{turn}", f"{name}_wide({name}_next{turn})"
+                if name == "v" and not self._is_whole:
+                    value = f"select(vec4<f32>(), {value}, first + {item} / {size}u < {plan.shape.keys}u)"
+                lines.append(f"brought[{base}u + {item}] = {value};")
+        return lines
+
+    def _stage(self) -> list[str]:
+        """Stage a tile of keys and values, and prefetch the next one if the plan says so."""
+        begin = ["workgroupBarrier();", *self._store_tile(), "workgroupBarrier();"]
+        if not self._plan.is_ahead:
+            return [*self._load_tile("step"), *begin]
+        return [*begin, "if (step + 1u < end) {", *self._load_tile("(step + 1u)"), "}"]
+
     # --- scores ----------------------------------------------------------------------------------------------
 
     def _scores(self) -> list[str]:
@@ -160,28 +214,22 @@ class LaneWriter(AttentionWriter):
                 lines.append(f"let s{row}_{key} = {total};")
         return [*lines, *self._exchange()]
 
-    def _sizes(self, name: str) -> tuple[int, int]:
-        """Return the vec4s of a key or value, and how many of them a lane has."""
-        plan = self._plan
-        return (plan.depth, plan.each_depth) if name == "k" else (plan.columns, plan.each_columns)
-
     def _fetch(self, name: str, key: int) -> list[str]:
         """Load the lane's vec4s of a key or value from its buffer."""
-        plan, side = self._plan, self._operands.keys if name == "k" else self._operands.values
+        plan, (_, side, size) = self._plan, self._sides()[name]
         row = f"key + {key}u" if self._is_whole else f"min(key + {key}u, {plan.shape.keys - 1}u)"
         lines = [f"let {name}_place{key} = {name}_base + {side.row(row)} + lane;"]
         lines += [
             f"let {name}_next{key}_{part} = {name}_at({name}_place{key} + {part * plan.lanes}u);"
-            for part in range(self._sizes(name)[1])
+            for part in range(size // plan.lanes)
         ]
         return lines
 
     def _read(self, name: str, key: int) -> list[str]:
         """Name the lane's vec4s of a key or value."""
         plan, lines = self._plan, []
-        size, count = self._sizes(name)
-        base = 0 if name == "k" else plan.keys * plan.depth
-        for part in range(count):
+        base, _, size = self._sides()[name]
+        for part in range(size // plan.lanes):
             value = f"brought[{base}u + (at + {key}u) * {size}u + lane + {part * plan.lanes}u]"
             if plan.is_direct:
                 value = f"{name}_wide({name}_next{key}_{part})"
@@ -231,7 +279,7 @@ class LaneWriter(AttentionWriter):
             for key in range(self._plan.at_once)
             for line in self._masked_one(f"x{index}_{key}", index, key, [values[key] for values in of_row])
         ]
-        if self._is_rounded:
+        if self._operands.is_rounded:
             names = [f"x{index}_{key}" for index in range(self._plan.own) for key in range(self._plan.at_once)]
             lines += rounded_if_large(names, [f"worst{index}" for index in range(self._plan.own)])
         return lines

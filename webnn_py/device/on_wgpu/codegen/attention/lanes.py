@@ -105,11 +105,6 @@ class LanePlan(AttentionTiling):
         return self.groups * self.threads // 32
 
     @property
-    def has_few_groups(self) -> bool:
-        """True if there are too few workgroups, so that smaller ones are better."""
-        return self.groups < (UNITS if self.shape.rows <= MOST_VECTORS or self.keeps_much else 2 * UNITS)
-
-    @property
     def is_direct(self) -> bool:
         """True if keys and values are loaded from their buffers without staging, as each is used once."""
         return self.places == 1
@@ -232,4 +227,5 @@ def choose_lanes(shape: AttentionShape, features: Features) -> LanePlan | None:
 def _preference(plan: LanePlan) -> tuple[int, bool, int]:
     """Return the sort key that is least for the fastest plan."""
     is_few = plan.shape.rows <= MOST_VECTORS
-    return plan.cost, plan.has_few_groups, 0 if is_few else plan.warps * plan.work
+    has_few_groups = plan.groups < (UNITS if is_few or plan.keeps_much else 2 * UNITS)  # smaller ones are better
+    return plan.cost, has_few_groups, 0 if is_few else plan.warps * plan.work

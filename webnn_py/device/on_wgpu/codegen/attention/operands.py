@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeGuard
-
 import attrs
 
 from webnn_py.device.on_wgpu.codegen.attention.tile import AttentionShape
@@ -12,9 +10,9 @@ from webnn_py.device.on_wgpu.records.attention import Attention, AttentionOperan
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import WIDTH, Element
 from webnn_py.device.on_wgpu.records.graph_queries import constant_scalar
-from webnn_py.device.on_wgpu.records.layout import Layout
+from webnn_py.device.on_wgpu.records.layout import Layout, in_vec4s
 from webnn_py.device.on_wgpu.records.lowering import Lowering
-from webnn_py.graph import Output, Value
+from webnn_py.graph import Value
 
 
 @attrs.frozen
@@ -48,11 +46,11 @@ class AttentionMatrix:
 
     def begin(self, name: str) -> str:
         """Return the statement that names the start of the batch's matrix, in vec4s."""
-        return f"let {name}_base = {_in_vec4s(self.batches).index('batch')};"
+        return f"let {name}_base = {in_vec4s(self.batches).index('batch')};"
 
     def row(self, number: str) -> str:
         """Return the start of a row in its matrix, in vec4s."""
-        return _in_vec4s(self.rows).index(f"({number})")
+        return in_vec4s(self.rows).index(f"({number})")
 
 
 def _transposed(layout: Layout) -> Layout:
@@ -64,10 +62,6 @@ def _has_whole_vec4s(layout: Layout) -> bool:
     strides = [stride for size, stride in zip(layout.shape[:-1], layout.strides[:-1], strict=True) if size > 1]
     is_along = layout.strides[-1] == 1
     return is_along and not any(number % WIDTH or number < 0 for number in (*strides, layout.offset))
-
-
-def _in_vec4s(layout: Layout) -> Layout:
-    return Layout(layout.shape, tuple(stride // WIDTH for stride in layout.strides), layout.offset // WIDTH)
 
 
 @attrs.frozen
@@ -113,11 +107,6 @@ class ScoreTerm:
         """The element type of the binding."""
         return self.element.vec4 if self.has_vec4s else self.element.one
 
-    @property
-    def is_same_for_rows(self) -> bool:
-        """True if all rows of a batch share the same elements."""
-        return self.rows.is_single
-
     def loads(self, array: str, variable: str, row: str, key: str = "key") -> tuple[list[str], list[str]]:
         """Return the loads of four keys from ``key`` on, and expressions for their elements."""
         base = f"{self.batches.index('batch')} + {self.rows.index(f'({row})')}"
@@ -143,6 +132,7 @@ class AttentionOperands:
         keys: the keys.
         values: the values.
         fused: the element-wise nodes before the softmax; None if there are none.
+        is_rounded: whether they give float16.
         terms: their operands besides the scores: tensors or literals.
         dead: the condition by which the graph sets the results of rows to zero; None if it does not.
         is_never_nan: whether the graph replaces NaN by zero.
@@ -153,6 +143,7 @@ class AttentionOperands:
     keys: AttentionMatrix
     values: AttentionMatrix
     fused: ElementwiseFunction | None
+    is_rounded: bool
     terms: tuple[ScoreTerm | str, ...]
     dead: ScoreTerm | None
     is_never_nan: bool
@@ -166,13 +157,14 @@ class AttentionOperands:
         fused: ElementwiseFunction | None = None
         terms: tuple[ScoreTerm | str, ...] = ()
         if attention.last is not None:
-            fused = ElementwiseFunction.of(Unrounded(lowering), attention.last, attention.scores)
+            fused = ElementwiseFunction.of(lowering, attention.last, attention.scores, rounds=False)
             terms = tuple(_term(lowering, leaf, attention.shape) for leaf in fused.leaves[1:])
         dead = None
         if attention.dead is not None:
             condition = next(iter(attention.dead.inputs))
             dead = ScoreTerm.of(lowering, condition, attention.dead.outputs[0].shape)
-        return cls(shape_of(attention), queries, keys, values, fused, terms, dead, attention.is_never_nan)
+        is_rounded = fused is not None and attention.softmax.outputs[0].data_type == "float16"
+        return cls(shape_of(attention), queries, keys, values, fused, is_rounded, terms, dead, attention.is_never_nan)
 
 
 def _term(lowering: Lowering, value: Value, shape: tuple[int, ...]) -> ScoreTerm | str:
@@ -186,19 +178,3 @@ def shape_of(attention: Attention) -> AttentionShape:
     keys, columns = attention.values.size
     is_float16 = attention.keys.value.descriptor.data_type == "float16"
     return AttentionShape(attention.batch, rows, keys, size, columns, is_float16)
-
-
-class Unrounded:
-    """A lowering whose element-wise functions do not round to float16, so that scores stay float32."""
-
-    def __init__(self, lowering: Lowering) -> None:
-        self._lowering = lowering
-
-    def element(self, value: Value) -> Element:
-        """Return the storage of a value's data type, with float32 in place of float16."""
-        element = self._lowering.element(value)
-        return attrs.evolve(element, data_type="float32") if element.data_type == "float16" else element
-
-    def is_inlined(self, value: Value) -> TypeGuard[Output]:
-        """Return whether a value is computed where it is read."""
-        return self._lowering.is_inlined(value)

@@ -210,7 +210,7 @@ def choose_plan(shape: AttentionShape, features: Features) -> AttentionPlan | No
         return _for_vectors(shape, features)
     plans = [AttentionPlan(shape, tile) for tile in TILES]
     fitting = [plan for plan in plans if plan.fits(features)]
-    return with_splits(min(fitting, key=lambda plan: plan.cost), LEAST_KEYS) if fitting else None
+    return with_splits(min(fitting, key=lambda plan: plan.cost)) if fitting else None
 
 
 def _for_vectors(shape: AttentionShape, features: Features) -> AttentionPlan | None:
@@ -220,12 +220,12 @@ def _for_vectors(shape: AttentionShape, features: Features) -> AttentionPlan | N
     while across >= WIDTH:
         plan = AttentionPlan(shape, AttentionTile(1, across, shape.rows))
         if plan.fits(features):
-            return with_splits(plan, LEAST_KEYS)
+            return with_splits(plan)
         across //= 2
     return None
 
 
-def with_splits(plan: AttentionPlan, least: int) -> AttentionPlan:
+def with_splits(plan: AttentionPlan) -> AttentionPlan:
     """Return a plan with the keys split into parts if there are few workgroups and many keys."""
-    tiles = max(1, -(-least // plan.tile.keys))
+    tiles = max(1, -(-LEAST_KEYS // plan.tile.keys))
     return attrs.evolve(plan, splits=max(1, min(UNITS // plan.groups, plan.steps // tiles)))

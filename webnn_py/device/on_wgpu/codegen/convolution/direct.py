@@ -52,15 +52,10 @@ def has_padding(conv: ConvolutionShape) -> bool:
     return any(slide.begin > 0 or slide.end > 0 for slide in conv.slides)
 
 
-def makes_nan_of_padding(conv: ConvolutionShape) -> bool:
-    """Return whether the filter has infinities or NaN, which padding turns into NaN (compilers fold 0 · x to 0)."""
-    return has_padding(conv) and is_finite(conv.filter) is False
-
-
 def emit_direct(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue) -> None:
     """Emit the kernel of a convolution for which :func:`is_direct` holds."""
     is_small = conv.slides[0].window * conv.slides[1].window <= MOST_UNROLLED
-    if makes_nan_of_padding(conv):
+    if has_padding(conv) and is_finite(conv.filter) is False:  # padding makes NaN, but compilers fold 0 · x to 0
         emit_gather(lowering, conv, epilogue)
     elif (
         conv.nchw

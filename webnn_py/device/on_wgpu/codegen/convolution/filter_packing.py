@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from webnn_py.device.on_wgpu.codegen.convolution.shape import ConvolutionShape
-from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point
+from webnn_py.device.on_wgpu.codegen.entry_point import indented, vec4_entry_point
 from webnn_py.device.on_wgpu.codegen.expressions import lookup
 from webnn_py.device.on_wgpu.codegen.gemm.im2col_loader import WindowAxis
 from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
@@ -40,22 +40,6 @@ def pack_filter(
     batches = Layout(shape[:3], matrix.strides[:3])
     calls = [f"packed(min(i + {component}u, {count - 1}u))" for component in range(WIDTH)]
     main, workgroups = vec4_entry_point(count, [f"o[four] = {element.pack(calls)};"])
-    parts = [_element_of(conv, axes, firsts, steps, element.load("b", "at"), shape), main]
-    label = f"convTranspose2d {element.data_type} (filter)"
-    reads, writes = [(place.buffer, "b", element.one)], [(buffer, "o", element.vec4)]
-    lowering.emit(bound_kernel(label, reads, writes, parts, workgroups))
-    return MatrixLoader(buffer, element, batches, inner, conv.group_outputs, 1)
-
-
-def _element_of(
-    conv: ConvolutionShape,
-    axes: tuple[WindowAxis, WindowAxis],
-    firsts: tuple[tuple[int, ...], tuple[int, ...]],
-    steps: tuple[int, int],
-    load: str,
-    shape: tuple[int, ...],
-) -> str:
-    """Return the function ``packed(i)``, which computes the element i of the packed filter."""
     lines = ["var rest = i;"]
     for name, size in reversed(list(zip(("group", "row", "column", "v", "u", "input", "output"), shape, strict=True))):
         lines += [f"let {name} = rest % {size}u;", f"rest /= {size}u;"]
@@ -63,7 +47,11 @@ def _element_of(
     for name, tap, phase, axis in (("height", "v", "row", 0), ("width", "u", "column", 1)):
         lines.append(f"let {name} = {lookup(firsts[axis], phase)} + {tap} * {steps[axis]}u;")
         lines.append(f"if ({tap} >= {lookup(axes[axis].counts, phase)}) {{ return 0.0; }}")
-    place = f"{conv.filter_layout.offset}u + output * {outputs}u + (group * {conv.group_inputs}u + input) * {inputs}u"
-    lines.append(f"let at = {place} + height * {height}u + width * {width}u;")
-    body = "\n".join(f"  {line}" for line in [*lines, f"return {load};"])
-    return f"fn packed(i: u32) -> f32 {{\n{body}\n}}"
+    at = f"{conv.filter_layout.offset}u + output * {outputs}u + (group * {conv.group_inputs}u + input) * {inputs}u"
+    lines.append(f"let at = {at} + height * {height}u + width * {width}u;")
+    lines.append(f"return {element.load('b', 'at')};")
+    parts = [f"fn packed(i: u32) -> f32 {{\n{indented(lines)}\n}}", main]
+    label = f"convTranspose2d {element.data_type} (filter)"
+    reads, writes = [(place.buffer, "b", element.one)], [(buffer, "o", element.vec4)]
+    lowering.emit(bound_kernel(label, reads, writes, parts, workgroups))
+    return MatrixLoader(buffer, element, batches, inner, conv.group_outputs, 1)

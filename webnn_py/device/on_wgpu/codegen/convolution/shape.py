@@ -44,14 +44,11 @@ class ConvolutionShape:
     def of(cls, node: Node, lowering: Lowering) -> Self:
         """Return the geometry of a node; operands with negative strides are copied."""
         options: Any = node.options
-        images, filter_ = node.operands["input"], node.operands["filter"]
-        assert isinstance(images, Value)  # noqa: S101 - for type checkers
-        assert isinstance(filter_, Value)  # noqa: S101 - for type checkers
+        images, filter_ = node.value("input"), node.value("filter")
         axes = image_axes(options["input_layout"])
-        if min(lowering.place(images).layout.strides) < 0:
-            lowering.dense(images)
-        if min(lowering.place(filter_).layout.strides) < 0:
-            lowering.dense(filter_)
+        for value in (images, filter_):
+            if min(lowering.place(value).layout.strides) < 0:
+                lowering.dense(value)
         filter_layout = lowering.place(filter_).layout.permute(
             [options["filter_layout"].index(axis) for axis in "oihw"]
         )

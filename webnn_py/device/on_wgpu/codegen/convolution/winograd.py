@@ -23,7 +23,7 @@ from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.tile_plan import TilePlan
 from webnn_py.device.on_wgpu.codegen.gemm.tile_search import choose_tile
-from webnn_py.device.on_wgpu.codegen.gemm.tiled import TiledGemmWriter
+from webnn_py.device.on_wgpu.codegen.gemm.tiled import tiled_kernel
 from webnn_py.device.on_wgpu.codegen.module import bound_kernel
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import WIDTH
@@ -230,8 +230,8 @@ def _emit_products(
     )
     tile = choose_tile(outputs, columns, problem.batch, lowering.features)
     end = EpilogueCode([(products, "sums", "vec4<f32>")])
-    writer = TiledGemmWriter(TilePlan(problem, tile, 1, "f32"), INPUTS**2 * outputs * columns, end)
-    lowering.emit(writer.kernel(f"{label} (products)"))
+    plan = TilePlan(problem, tile, 1, "f32")
+    lowering.emit(tiled_kernel(plan, INPUTS**2 * outputs * columns, end, f"{label} (products)"))
     return products
 
 

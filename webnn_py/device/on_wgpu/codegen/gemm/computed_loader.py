@@ -6,7 +6,7 @@ import attrs
 
 from webnn_py.device.on_wgpu.codegen.bound_operands import BoundOperands
 from webnn_py.device.on_wgpu.codegen.elementwise import ElementwiseFunction
-from webnn_py.device.on_wgpu.codegen.entry_point import indented
+from webnn_py.device.on_wgpu.codegen.entry_point import indented, vec4_indices
 from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
 from webnn_py.device.on_wgpu.codegen.module import Binding
 from webnn_py.device.on_wgpu.records.element import WIDTH
@@ -32,12 +32,10 @@ class ComputedLoader(MatrixLoader):
         operands = BoundOperands(self.lowering, f"{name}_b")
         shape = self.node.outputs[0].shape
         is_single = self.pattern == "scalar"
-        indices = ["i"] if is_single else ["i", *(f"i + {component}u" for component in range(1, WIDTH))]
+        indices = ["i"] if is_single else vec4_indices(WIDTH)
         loads = [operands.load(leaf, shape, indices) for leaf in function.leaves]
-        prepare = list(dict.fromkeys(line for lines, _ in loads for line in lines))
-        calls = [
-            f"{name}_of({', '.join(scalars[component] for _, scalars in loads)})" for component in range(len(indices))
-        ]
+        prepare = list(operands.statements)
+        calls = [f"{name}_of({', '.join(elements)})" for elements in zip(*loads, strict=True)]
         if is_single:
             head, result, kind = "i: u32", calls[0], scalar
         else:

@@ -7,9 +7,9 @@ from functools import cached_property
 import attrs
 
 from webnn_py.device.on_wgpu.codegen.expressions import lookup, wrapping_literal
-from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import LoadPattern, OperandLoader, in_vec4s, read_function
+from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import LoadPattern, OperandLoader, read_function
 from webnn_py.device.on_wgpu.records.element import WIDTH
-from webnn_py.device.on_wgpu.records.layout import Layout
+from webnn_py.device.on_wgpu.records.layout import Layout, in_vec4s
 
 
 @attrs.frozen

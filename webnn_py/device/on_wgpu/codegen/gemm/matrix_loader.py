@@ -7,9 +7,9 @@ from math import prod
 
 import attrs
 
-from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import LoadPattern, OperandLoader, in_vec4s
+from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import LoadPattern, OperandLoader
 from webnn_py.device.on_wgpu.records.element import WIDTH
-from webnn_py.device.on_wgpu.records.layout import Layout
+from webnn_py.device.on_wgpu.records.layout import Layout, in_vec4s
 
 
 def _whole_vec4s(layout: Layout) -> bool:
@@ -43,12 +43,6 @@ class MatrixLoader(OperandLoader):
         return prod(self.inner_axis.shape)
 
     @cached_property
-    def inner_stride(self) -> int:
-        """The stride of the innermost part of the inner axis."""
-        merged = self.inner_axis.merged()
-        return merged.strides[-1] if merged.shape else 0
-
-    @cached_property
     def can_transpose(self) -> bool:
         """True if vec4s can be loaded along the inner axis."""
         aligned = _whole_vec4s(self.batches) and (self.outer_stride % WIDTH == 0 or self.outer == 1)
@@ -66,7 +60,8 @@ class MatrixLoader(OperandLoader):
     @cached_property
     def follows_inner(self) -> bool:
         if self.pattern == "scalar":
-            return self.outer == 1 or (self.inner > 1 and abs(self.inner_stride) < abs(self.outer_stride))
+            innermost = (0, *self.inner_axis.merged().strides)[-1]
+            return self.outer == 1 or (self.inner > 1 and abs(innermost) < abs(self.outer_stride))
         return self.pattern == "transposed"
 
     def begin(self, name: str) -> list[str]:

@@ -14,8 +14,7 @@ import attrs
 
 from webnn_py.device.on_wgpu.codegen.module import Binding
 from webnn_py.device.on_wgpu.records.buffer import Buffer
-from webnn_py.device.on_wgpu.records.element import WIDTH, Element
-from webnn_py.device.on_wgpu.records.layout import Layout
+from webnn_py.device.on_wgpu.records.element import Element
 
 LoadPattern = Literal["direct", "transposed", "scalar"]
 """How an operand is loaded: by vec4s along the outer axis; by vec4s along the inner axis, transposed in 4 × 4 blocks;
@@ -86,11 +85,6 @@ def described(loader: OperandLoader) -> Hashable:
     return kind, *(getattr(loader, field.name) for field in fields)
 
 
-def binding_kind(loader: OperandLoader) -> str:
-    """Return the element type of an operand's binding."""
-    return loader.element.one if loader.pattern == "scalar" else loader.element.vec4
-
-
 def bound(sides: Mapping[str, OperandLoader], scalar: str) -> tuple[list[Binding], list[str]]:
     """Return the bindings of a kernel's operands, each buffer once per element type, and the functions that load."""
     arrays: dict[tuple[Buffer, str], str] = {}
@@ -102,7 +96,8 @@ def bound(sides: Mapping[str, OperandLoader], scalar: str) -> tuple[list[Binding
             own += computed[0]
             functions.append(computed[1])
             continue
-        array = arrays.setdefault((side.buffer, binding_kind(side)), name)
+        kind = side.element.one if side.pattern == "scalar" else side.element.vec4
+        array = arrays.setdefault((side.buffer, kind), name)
         functions.append(side.functions(name, scalar, array))
     return [*((buffer, name, kind) for (buffer, kind), name in arrays.items()), *own], functions
 
@@ -118,8 +113,3 @@ def read_function(loader: OperandLoader, name: str, scalar: str, array: str) -> 
     values = ", ".join(loader.element.unpack("four"))
     wide = f"vec4<f32>({values})" if scalar == "f32" else f"vec4<{scalar}>(vec4<f32>({values}))"
     return f"fn {name}_at(i: u32) -> vec4<{scalar}> {{ let four = {array}[i]; return {wide}; }}"
-
-
-def in_vec4s(layout: Layout) -> Layout:
-    """Return a layout of whole vec4s in units of vec4s."""
-    return Layout(layout.shape, tuple(stride // WIDTH for stride in layout.strides), layout.offset // WIDTH)

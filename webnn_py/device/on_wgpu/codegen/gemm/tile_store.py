@@ -32,7 +32,7 @@ def is_long(end: EpilogueCode) -> bool:
 
 
 class TileStore:
-    """Writes the statements after the loop; for arguments, see :class:`.TiledGemmWriter`."""
+    """Writes the statements after the loop; for arguments, see :func:`.tiled_kernel`."""
 
     def __init__(self, plan: TilePlan, count: int, end: EpilogueCode) -> None:
         self._plan = plan
@@ -83,7 +83,8 @@ class TileStore:
         product = self._plan.problem
         ends, stores = [], []
         for index, (row, group, variable) in enumerate(places):
-            total = variable if self._is_float32(variable) else f"vec4<f32>({variable})"
+            is_float32 = self._plan.accumulate == "f32" or variable.startswith("totals[")
+            total = variable if is_float32 else f"vec4<f32>({variable})"
             row_name, first = f"row_{index}", f"column_{index}"
             ends += self._place(row, group, f"_{index}")
             if product.vec4s:
@@ -134,9 +135,6 @@ class TileStore:
         else:
             stored = f"{'put' if product.vec4s else 'put_one'}(at{tag}, ending{tag});"
         return [f"if ({' && '.join(checks)}) {{ {stored} }}"] if checks else [stored]
-
-    def _is_float32(self, total: str) -> bool:
-        return self._plan.accumulate == "f32" or total.startswith("totals[")
 
     def _store_in_a_loop(self, groups: int) -> list[str]:
         tile = self._plan.tile

@@ -190,16 +190,13 @@ class JoinedKernel:
         program = ", ".join(f"{number}u" for number in self._program)
         yield f"const program = array<u32, {len(self._program)}>({program});"
         yield f"@compute @workgroup_size({self._invocations})"
-        lane = ", @builtin(subgroup_invocation_id) lane: u32" if self._has_lanes else ""
+        has_lanes = any("subgroup_invocation_id" in step.builtins for step in self._steps)
+        lane = ", @builtin(subgroup_invocation_id) lane: u32" if has_lanes else ""
         yield f"fn main(@builtin(local_invocation_index) t: u32{lane}) {{"
         yield f"for (var step = 0u; step < {len(self._program)}u; step++) {{\nswitch program[step] {{"
         yield from (f"case {number}u: {{ {call} }}" for number, call in enumerate(self._calls.values()))
         # Buffers need a barrier of their own.
         yield f"default: {{}}\n}}\n{'storageBarrier(); ' if self._reads_written else ''}workgroupBarrier();\n}}\n}}\n"
-
-    @property
-    def _has_lanes(self) -> bool:
-        return any("subgroup_invocation_id" in step.builtins for step in self._steps)
 
     @property
     def _reads_written(self) -> bool:

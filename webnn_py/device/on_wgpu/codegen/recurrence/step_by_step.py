@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_wgpu.codegen.entry_point import MAX_WORKGROUPS, indented, vec4_entry_point
 from webnn_py.device.on_wgpu.codegen.recurrence.problem import Recurrence, RecurrenceBuffers, kernel_of
 from webnn_py.device.on_wgpu.records.buffer import Buffer
@@ -38,9 +37,8 @@ def can_run_step_by_step(hidden: int, batch: int) -> bool:
 
 def emit_step_by_step(lowering: Lowering, network: Recurrence, buffers: RecurrenceBuffers) -> None:
     """Emit the launches; the weight is row-major."""
-    count = len(network.cell.states) * network.directions * network.batch * network.vec4s * WIDTH
-    states = [lowering.scratch(MLOperandDescriptor("float32", (count,))) for _ in range(2)]
-    numbers = [lowering.scratch(MLOperandDescriptor("uint32", (1,))) for _ in range(2)]
+    states = [Buffer("block", len(network.cell.states) * _size(network) * 4) for _ in range(2)]
+    numbers = [Buffer("block", 4) for _ in range(2)]
     lowering.emit(_initial_kernel(network, buffers, states[0], numbers[0]))
     steps = [
         _step_kernel(network, buffers, (states[turn], numbers[turn]), (states[1 - turn], numbers[1 - turn]))

@@ -13,8 +13,8 @@ from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import Element
 from webnn_py.device.on_wgpu.records.graph_queries import constant_scalar
 from webnn_py.device.on_wgpu.records.layout import Layout
+from webnn_py.device.on_wgpu.records.left_to_readers import PartialSums
 from webnn_py.device.on_wgpu.records.lowering import Lowering
-from webnn_py.device.on_wgpu.records.partial_sums import PartialSums
 from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.graph import Node, Output, Value
 
@@ -47,21 +47,6 @@ class TensorOperand:
         """Return the operand of a value."""
         place = lowering.place(value)
         return cls(place.buffer, lowering.element(value), place.layout)
-
-    @property
-    def data_type(self) -> MLOperandDataType:
-        return self.element.data_type
-
-
-@attrs.frozen
-class ScalarOperand:
-    """A tensor whose elements are all one number.
-
-    Attributes:
-        text: the WGSL literal.
-    """
-
-    text: str
 
 
 @attrs.frozen
@@ -97,12 +82,12 @@ class FusedOperand:
     """
 
     fused: ElementwiseFunction
-    terms: tuple[TensorOperand | ScalarOperand | SummedOperand, ...]
+    terms: tuple[TensorOperand | SummedOperand | str, ...]
     layout: Layout
 
 
-KernelOperand = TensorOperand | ScalarOperand | SummedOperand | FusedOperand
-"""An operand of a kernel."""
+KernelOperand = TensorOperand | SummedOperand | FusedOperand | str
+"""An operand of a kernel; a tensor whose elements are all one number is its WGSL literal."""
 
 
 def read_or_fuse(lowering: Lowering, value: Value, spare_buffers: int) -> TensorOperand | FusedOperand:
@@ -155,12 +140,12 @@ def _bound(values: Sequence[Value]) -> set[Value]:
     return {value for value in values if constant_scalar(value) is None}
 
 
-def _term(lowering: Lowering, value: Value, shape: tuple[int, ...]) -> TensorOperand | ScalarOperand:
+def _term(lowering: Lowering, value: Value, shape: tuple[int, ...]) -> TensorOperand | str:
     """Return the operand of a value that is broadcast to a shape."""
     element = lowering.element(value)
     number = constant_scalar(value)
     if number is not None:
-        return ScalarOperand(element.literal(number))
+        return element.literal(number)
     place = lowering.near(value)
     return TensorOperand(place.buffer, element, place.layout.broadcast(shape))
 
@@ -173,13 +158,11 @@ class FusedEpilogue:
         computed: the storage of the operator's own result.
         fused: the nodes; their first parameter is that result.
         terms: their other operands.
-        shape: the shape of all of them.
     """
 
     computed: Element
     fused: ElementwiseFunction
-    terms: tuple[TensorOperand | ScalarOperand, ...]
-    shape: tuple[int, ...]
+    terms: tuple[TensorOperand | str, ...]
 
 
 @attrs.frozen
@@ -213,10 +196,10 @@ class StoreTarget:
         last = lowering.epilogue(value, lowering.features.max_storage_buffers - own_buffers)
         if last is None:
             return cls.of(lowering, value)
-        fused, shape = ElementwiseFunction.of(lowering, last, value), value.descriptor.shape
-        terms = tuple(_term(lowering, leaf, shape) for leaf in fused.leaves[1:])
+        fused = ElementwiseFunction.of(lowering, last, value)
+        terms = tuple(_term(lowering, leaf, value.descriptor.shape) for leaf in fused.leaves[1:])
         target = cls.of(lowering, fused.result)
-        return attrs.evolve(target, epilogue=FusedEpilogue(lowering.element(value), fused, terms, shape))
+        return attrs.evolve(target, epilogue=FusedEpilogue(lowering.element(value), fused, terms))
 
     @classmethod
     def between(cls, lowering: Lowering, kind: str, count: int) -> StoreTarget:
@@ -225,7 +208,7 @@ class StoreTarget:
         return cls(Buffer("block", count * (8 if kind in ("i64", "u64") else 4)), element)
 
     @property
-    def terms(self) -> tuple[TensorOperand | ScalarOperand, ...]:
+    def terms(self) -> tuple[TensorOperand | str, ...]:
         """The operands of the epilogue."""
         return () if self.epilogue is None else self.epilogue.terms
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from webnn_py.device.on_wgpu.codegen.entry_point import WORKGROUP
@@ -32,8 +33,7 @@ def emit_pointwise(
         target: the output.
     """
     writer = KernelWriter(lowering, label)
-    rows = ReductionRows(shape, ())
-    count = rows.outputs
+    count = math.prod(shape)
     vec4s = -(-count // WIDTH)
     writer.add(f"let four = group * {WORKGROUP}u + t;", f"if (four >= {vec4s}u) {{ return; }}")
     vector: VectorAxis = "none" if count % WIDTH else "across"
@@ -44,10 +44,6 @@ def emit_pointwise(
     terms = [writer.read_flat(term, shape, vector, places) for term in target.terms]
     results = [writer.let(compute(*items)) for items in zip(*loaded, strict=True)]
     values = writer.stored(target, results, terms)
-    flat = (
-        rows.view(Layout.dense(shape))
-        if count % WIDTH == 0
-        else ReductionRows((vec4s * WIDTH,), ()).view(Layout.dense((vec4s * WIDTH,)))
-    )
+    flat = ReductionRows((vec4s * WIDTH,), ()).view(Layout.dense((vec4s * WIDTH,)))
     writer.store(target, flat, "across", "four", "0u", values)
     writer.emit(WORKGROUP, -(-vec4s // WORKGROUP))

@@ -5,13 +5,12 @@ Sums are accumulated in many short chains, of at most a few hundred elements, wh
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Final
 
 import attrs
 
-from webnn_py.device.on_wgpu.codegen.entry_point import WORKGROUP
+from webnn_py.device.on_wgpu.codegen.entry_point import WORKGROUP, power_of_two
 from webnn_py.device.on_wgpu.codegen.reduction.combiners import Combiner, Item
 from webnn_py.device.on_wgpu.codegen.reduction.operands import FusedOperand, StoreTarget, TensorOperand
 from webnn_py.device.on_wgpu.codegen.reduction.rows import (
@@ -94,11 +93,6 @@ class ReductionPlan:
         return cls(vector, ReductionWorkgroup(WORKGROUP // along, along, not interleaved), length, -(-units // length))
 
 
-def power_of_two(number: float) -> int:
-    """Return the least power of two that is not below a number."""
-    return 1 << max(0, math.ceil(number) - 1).bit_length()
-
-
 def emit_reduction(
     lowering: Lowering,
     label: str,
@@ -144,46 +138,42 @@ class ReductionPass:
         self._writer = KernelWriter(lowering, label)
         self._readers = [self._writer.reader(operand, rows, plan.vector) for operand in operands]
         self._reduction = reduction
-        self._vector = plan.vector
-        self._workgroup = plan.workgroup
+        self._plan = plan
         self._outputs, self._units = rows.units(plan.vector)
-        self._length = plan.length
-        self._pieces = plan.pieces
         self._sets: list[list[str]] = []
 
     def emit(self, targets: Sequence[StoreTarget]) -> None:
-        writer, workgroup, reduction = self._writer, self._workgroup, self._reduction
-        workgroup.place(writer)
-        writer.add(f"let place = group * {workgroup.across}u + x;", f"let output = min(place, {self._outputs - 1}u);")
-        sets = WIDTH if self._vector == "across" else 1
+        writer, workgroup, reduction = self._writer, self._plan.workgroup, self._reduction
+        workgroup.place(writer, self._outputs)
+        sets = WIDTH if self._plan.vector == "across" else 1
         self._sets = [[writer.var(start) for start in reduction.start] for _ in range(sets)]
         self._absorb_all()
         workgroup.combine(writer, reduction.kinds, self._sets, reduction.merge, everywhere=False)
         results = [reduction.finish(variables) for variables in self._sets]
         self._store(results, targets)
         groups = -(-self._outputs // workgroup.across)
-        writer.emit(workgroup.size, groups, self._pieces)
+        writer.emit(workgroup.size, groups, self._plan.pieces)
 
     # --- reading ---------------------------------------------------------------------------------------------
 
     def _absorb_all(self) -> None:
-        writer, stride = self._writer, self._workgroup.along
-        loads = -(-self._length // stride)
-        unrolled = UNROLLED[self._vector]
-        if self._pieces == 1 and loads <= 2 * unrolled:
+        writer, stride = self._writer, self._plan.workgroup.along
+        loads = -(-self._plan.length // stride)
+        unrolled = UNROLLED[self._plan.vector]
+        if self._plan.pieces == 1 and loads <= 2 * unrolled:
             writer.add("let unit = y;")
             self._absorb_rest(loads, f"{self._units}u", sure=self._units // stride)
             return
-        if self._pieces == 1:
+        if self._plan.pieces == 1:
             writer.add("var unit = y;")
             end = f"{self._units}u"
         else:
-            writer.add(f"var unit = depth * {self._length}u + y;")
-            end = writer.let(f"min((depth + 1u) * {self._length}u, {self._units}u)", "end")
+            writer.add(f"var unit = depth * {self._plan.length}u + y;")
+            end = writer.let(f"min((depth + 1u) * {self._plan.length}u, {self._units}u)", "end")
         writer.add(f"for (; unit + {(unrolled - 1) * stride}u < {end}; unit += {unrolled * stride}u) {{")
         self._absorb([self._load(self._unit(number)) for number in range(unrolled)])
         writer.add("}")
-        if self._units % (unrolled * stride) or (self._pieces > 1 and self._length % (unrolled * stride)):
+        if self._units % (unrolled * stride) or (self._plan.pieces > 1 and self._plan.length % (unrolled * stride)):
             self._absorb_rest(unrolled - 1, end, sure=0)
 
     def _absorb_rest(self, loads: int, end: str, sure: int) -> None:
@@ -201,12 +191,12 @@ class ReductionPass:
             writer.add("}")
 
     def _unit(self, number: int) -> str:
-        return self._writer.let(f"unit + {number * self._workgroup.along}u", "unit") if number else "unit"
+        return self._writer.let(f"unit + {number * self._plan.workgroup.along}u", "unit") if number else "unit"
 
     def _load(self, unit: str) -> tuple[list[Item], list[str]]:
         """Return the elements of a unit, and their indices in the row."""
         columns = [read("output", unit) for read in self._readers]
-        if self._vector == "along":
+        if self._plan.vector == "along":
             positions = [f"({unit} * {WIDTH}u + {component}u)" for component in range(WIDTH)]
         else:
             positions = [unit] * len(columns[0])
@@ -216,7 +206,7 @@ class ReductionPass:
         if not loaded:
             return
         for number, variables in enumerate(self._sets):
-            own = slice(number, number + 1) if self._vector == "across" else slice(None)
+            own = slice(number, number + 1) if self._plan.vector == "across" else slice(None)
             items = [item for units, _ in loaded for item in units[own]]
             positions = [position for _, units in loaded for position in units[own]]
             self._writer.add(*self._reduction.absorb(variables, items, positions))
@@ -225,30 +215,33 @@ class ReductionPass:
 
     def _store(self, results: Sequence[Sequence[str]], targets: Sequence[StoreTarget]) -> None:
         writer = self._writer
-        if self._vector != "across" and any(target.element.per_one > 1 for target in targets):
+        if self._plan.vector != "across" and any(target.element.per_one > 1 for target in targets):
             self._store_packed(results[0], targets)
             return
         writer.add(f"if (y == 0u && place < {self._outputs}u) {{")
-        at = f"depth * {self._outputs}u + place" if self._pieces > 1 else "place"
+        at = f"depth * {self._outputs}u + place" if self._plan.pieces > 1 else "place"
         for number, target in enumerate(targets):
             values = writer.stored(target, [result[number] for result in results], self._terms(target, ["place"]))
-            if self._vector == "across":
-                writer.add(f"{writer.writes(target, target.element.vec4)}[{at}] = {target.element.pack(values)};")
+            if self._plan.vector == "across":
+                writer.add(
+                    f"{writer.writes.name(target.buffer, target.element.vec4)}[{at}] = {target.element.pack(values)};"
+                )
             else:
                 value = store_expression(target.element, values[0])
-                writer.add(f"{writer.writes(target, target.element.one)}[{at}] = {value};")
+                writer.add(f"{writer.writes.name(target.buffer, target.element.one)}[{at}] = {value};")
         writer.add("}")
 
     def _terms(self, target: StoreTarget, places: Sequence[str]) -> list[list[str]]:
         """Load the elements of the epilogue's operands for these outputs, or vec4s of outputs."""
         if target.epilogue is None:
             return []
-        vector: VectorAxis = "across" if self._vector == "across" else "none"
-        return [self._writer.read_flat(term, target.epilogue.shape, vector, places) for term in target.terms]
+        vector: VectorAxis = "across" if self._plan.vector == "across" else "none"
+        shape = target.epilogue.fused.result.descriptor.shape
+        return [self._writer.read_flat(term, shape, vector, places) for term in target.terms]
 
     def _store_packed(self, results: Sequence[str], targets: Sequence[StoreTarget]) -> None:
         """Pass the workgroup's outputs to invocations that pack four each, with indices clamped to the last output."""
-        writer, across = self._writer, self._workgroup.across
+        writer, across = self._writer, self._plan.workgroup.across
         for number, (result, target) in enumerate(zip(results, targets, strict=True)):
             kind = (target.element if target.epilogue is None else target.epilogue.computed).compute
             array = writer.shared(kind, len(self._reduction.kinds) + number, across)
@@ -259,4 +252,6 @@ class ReductionPass:
             places = [f"min(four * {WIDTH}u + {component}u, {self._outputs - 1}u)" for component in range(WIDTH)]
             values = [f"{array}[t * {WIDTH}u + {component}u]" for component in range(WIDTH)]
             values = writer.stored(target, values, self._terms(target, places))
-            writer.add(f"{writer.writes(target, target.element.vec4)}[four] = {target.element.pack(values)};", "}")
+            writer.add(
+                f"{writer.writes.name(target.buffer, target.element.vec4)}[four] = {target.element.pack(values)};", "}"
+            )

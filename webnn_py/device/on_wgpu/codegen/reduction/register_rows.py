@@ -7,10 +7,10 @@ from typing import Final
 
 import attrs
 
-from webnn_py.device.on_wgpu.codegen.entry_point import MAX_WORKGROUPS, WORKGROUP
+from webnn_py.device.on_wgpu.codegen.entry_point import MAX_WORKGROUPS, WORKGROUP, power_of_two
 from webnn_py.device.on_wgpu.codegen.reduction.combiners import fold, tree
 from webnn_py.device.on_wgpu.codegen.reduction.operands import KernelOperand, StoreTarget
-from webnn_py.device.on_wgpu.codegen.reduction.reduce import SEGMENT, power_of_two
+from webnn_py.device.on_wgpu.codegen.reduction.reduce import SEGMENT
 from webnn_py.device.on_wgpu.codegen.reduction.rows import ReductionRows, VectorAxis, choose_vector, is_interleaved
 from webnn_py.device.on_wgpu.codegen.reduction.workgroup import ReductionWorkgroup
 from webnn_py.device.on_wgpu.codegen.reduction.writer import KernelWriter
@@ -91,10 +91,7 @@ class RegisterRows:
         self._workgroup = plan.workgroup
         self._outputs, self._units_of_row = rows.units(plan.vector)
         writer, along = self.writer, plan.workgroup.along
-        plan.workgroup.place(writer)
-        writer.add(
-            f"let place = group * {plan.workgroup.across}u + x;", f"let output = min(place, {self._outputs - 1}u);"
-        )
+        plan.workgroup.place(writer, self._outputs)
         self._units = ["y", *(writer.let(f"y + {number * along}u", "unit") for number in range(1, plan.loads))]
         self._last_is_sure = self._units_of_row % along == 0
         if not self._last_is_sure:
@@ -116,7 +113,8 @@ class RegisterRows:
         """
         result = []
         for number, units in enumerate(zip(*grids, strict=True)):
-            values = [compute(self._set(component), *items) for component, items in enumerate(zip(*units, strict=True))]
+            components = enumerate(zip(*units, strict=True))
+            values = [compute(index if self._vector == "across" else 0, *items) for index, items in components]
             if zero_beyond and number == len(self._units) - 1 and not self._last_is_sure:
                 inside = f"{self._beyond} < {self._units_of_row}u"
                 values = [f"select(0.0, {value}, {inside})" for value in values]
@@ -158,6 +156,3 @@ class RegisterRows:
             if conditions:
                 writer.add("}")
         writer.emit(self._workgroup.size, groups)
-
-    def _set(self, component: int) -> int:
-        return component if self._vector == "across" else 0

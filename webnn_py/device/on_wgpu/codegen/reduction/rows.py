@@ -13,7 +13,7 @@ from typing import Final, Literal
 import attrs
 
 from webnn_py.device.on_wgpu.records.element import WIDTH
-from webnn_py.device.on_wgpu.records.layout import Layout
+from webnn_py.device.on_wgpu.records.layout import Layout, dense_strides
 
 VectorAxis = Literal["along", "across", "none"]
 """The axis of a kernel's vec4s: along a row, across four rows, or none where units are single elements."""
@@ -60,12 +60,10 @@ class ReductionRows:
         """Return a tensor of this shape as rows."""
         return RowsView(layout.permute(self.kept), attrs.evolve(layout.permute(self.reduced), offset=0))
 
-    def broadcast(self, layout: Layout) -> Layout:
-        """Broadcast a tensor with one value per output to the whole shape."""
-        strides = [0] * len(self.shape)
-        for axis, stride in zip(self.kept, layout.strides, strict=True):
-            strides[axis] = stride
-        return Layout(self.shape, tuple(strides), layout.offset)
+    def of_outputs(self) -> Layout:
+        """Return the layout of a dense tensor with one value per output, broadcast to the whole shape."""
+        strides = dict(zip(self.kept, dense_strides([self.shape[axis] for axis in self.kept]), strict=True))
+        return Layout(self.shape, tuple(strides.get(axis, 0) for axis in range(len(self.shape))))
 
 
 @attrs.frozen

@@ -11,16 +11,11 @@ from typing import Final
 
 import attrs
 
-from webnn_py.device.on_wgpu.codegen.entry_point import WORKGROUP
+from webnn_py.device.on_wgpu.codegen.entry_point import WORKGROUP, power_of_two
 from webnn_py.device.on_wgpu.codegen.reduction.combiners import Combiner
 from webnn_py.device.on_wgpu.codegen.reduction.operands import StoreTarget, TensorOperand
 from webnn_py.device.on_wgpu.codegen.reduction.pointwise import emit_pointwise
-from webnn_py.device.on_wgpu.codegen.reduction.reduce import (
-    INVOCATIONS,
-    ReductionPass,
-    ReductionPlan,
-    power_of_two,
-)
+from webnn_py.device.on_wgpu.codegen.reduction.reduce import INVOCATIONS, ReductionPass, ReductionPlan
 from webnn_py.device.on_wgpu.codegen.reduction.rows import ReductionRows, VectorAxis, choose_vector, is_interleaved
 from webnn_py.device.on_wgpu.codegen.reduction.workgroup import ReductionWorkgroup
 from webnn_py.device.on_wgpu.codegen.reduction.writer import KernelWriter
@@ -77,13 +72,14 @@ def emit_scan(
     vector: VectorAxis = "across" if interleaved and view.vec4s("across") else "none"
     if not interleaved and view.vec4s("along"):
         vector = "along"
-    if target.element.per_one > 1 and vector == "none":
-        between = StoreTarget.between(lowering, target.element.compute, rows.outputs * rows.count)
-        ScanWriter(lowering, label, operand, rows, vector, written, exclusive=exclusive).write(total, between)
-        whole = between.operand(rows.shape)
-        emit_pointwise(lowering, f"{label} (rounding)", [whole], rows.shape, lambda value: value, target)
+    writer = ScanWriter(lowering, label, operand, rows, vector, written, exclusive=exclusive)
+    if target.element.per_one == 1 or vector != "none":
+        writer.write(total, target)
         return
-    ScanWriter(lowering, label, operand, rows, vector, written, exclusive=exclusive).write(total, target)
+    between = StoreTarget.between(lowering, target.element.compute, rows.outputs * rows.count)
+    writer.write(total, between)
+    whole = between.operand(rows.shape)
+    emit_pointwise(lowering, f"{label} (rounding)", [whole], rows.shape, lambda value: value, target)
 
 
 def _flip(layout: Layout, axis: int) -> Layout:
@@ -168,7 +164,7 @@ class ScanWriter:
         writer = self._writer
         if self._carries is None:
             return [writer.var(f"{self._kind}(0)", "carry") for _ in outputs]
-        buffer = writer.reads(self._carries, self._kind)
+        buffer = writer.reads.name(self._carries.buffer, self._kind)
         return [writer.var(f"{buffer}[depth * {self._rows.outputs}u + {output}]", "carry") for output in outputs]
 
     # --- interleaved rows -----------------------------------------------------------------------------------
@@ -209,8 +205,7 @@ class ScanWriter:
         units = min(MOST_UNITS, power_of_two(vec4s / along))
         workgroup = ReductionWorkgroup(WORKGROUP // along, along, along_first=True)
         tiles = -(-vec4s // (along * units))
-        workgroup.place(writer)
-        writer.add(f"let place = group * {workgroup.across}u + x;", f"let output = min(place, {rows.outputs - 1}u);")
+        workgroup.place(writer, rows.outputs)
         (carry,) = self._begin(["output"])
         if pieces > 1:
             writer.add(f"let begin = depth * {vec4s}u;")

@@ -33,11 +33,12 @@ class ReductionWorkgroup:
         """The invocations of the workgroup."""
         return self.across * self.along
 
-    def place(self, writer: KernelWriter) -> None:
-        """Name each invocation's coordinates: ``x`` across and ``y`` along."""
+    def place(self, writer: KernelWriter, outputs: int) -> None:
+        """Name each invocation's coordinates, ``x`` across and ``y`` along, its ``place`` and clamped ``output``."""
         fast, slow = ("y", "x") if self.along_first else ("x", "y")
         width = self.along if self.along_first else self.across
         writer.add(f"let {fast} = t % {width}u;", f"let {slow} = t / {width}u;")
+        writer.add(f"let place = group * {self.across}u + x;", f"let output = min(place, {outputs - 1}u);")
 
     def combine(
         self,

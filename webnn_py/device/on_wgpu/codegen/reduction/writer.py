@@ -10,7 +10,6 @@ from webnn_py.device.on_wgpu.codegen.entry_point import grid
 from webnn_py.device.on_wgpu.codegen.module import Bindings, bound_kernel
 from webnn_py.device.on_wgpu.codegen.reduction.operands import (
     KernelOperand,
-    ScalarOperand,
     StoreTarget,
     SummedOperand,
     TensorOperand,
@@ -27,14 +26,19 @@ FIRST_FRESH: Final = 100
 
 
 class KernelWriter:
-    """The bindings, workgroup arrays and statements of a kernel."""
+    """The bindings, workgroup arrays and statements of a kernel.
+
+    Attributes:
+        reads: the bindings of its operands.
+        writes: the bindings of its targets.
+    """
 
     def __init__(self, lowering: Lowering, label: str) -> None:
         self.features = lowering.features
         self._lowering = lowering
         self._label = label
-        self._reads = Bindings("in")
-        self._writes = Bindings("out")
+        self.reads = Bindings("in")
+        self.writes = Bindings("out")
         self._shared: dict[str, tuple[str, int]] = {}
         self._functions: dict[ElementwiseFunction, str] = {}
         self._names = 0
@@ -44,30 +48,18 @@ class KernelWriter:
         """Append statements."""
         self.lines.extend(lines)
 
-    def name(self, stem: str = "v") -> str:
-        """Return an unused name."""
-        self._names += 1
-        return f"{stem}{self._names}"
-
     def let(self, expression: str, stem: str = "v") -> str:
         """Declare an immutable variable."""
-        name = self.name(stem)
-        self.add(f"let {name} = {expression};")
-        return name
+        return self._declare("let", expression, stem)
 
     def var(self, expression: str, stem: str = "a") -> str:
         """Declare a mutable variable."""
-        name = self.name(stem)
-        self.add(f"var {name} = {expression};")
-        return name
+        return self._declare("var", expression, stem)
 
-    def reads(self, operand: TensorOperand, kind: str) -> str:
-        """Return the name of an operand's buffer, bound as an array of ``kind``."""
-        return self._reads.name(operand.buffer, kind)
-
-    def writes(self, target: StoreTarget, kind: str) -> str:
-        """Return the name of a target's buffer, bound as an array of ``kind``."""
-        return self._writes.name(target.buffer, kind)
+    def _declare(self, how: str, expression: str, stem: str) -> str:
+        self._names += 1
+        self.add(f"{how} {stem}{self._names} = {expression};")
+        return f"{stem}{self._names}"
 
     def shared(self, kind: str, number: int, size: int) -> str:
         """Return the name of an array in workgroup memory; repeated calls share it and enlarge it as needed."""
@@ -94,8 +86,8 @@ class KernelWriter:
         if isinstance(source, TensorOperand):
             view = rows.view(source.layout)
             return lambda output, position: self.load(source, view, vector, output, position)
-        if isinstance(source, ScalarOperand):
-            return lambda _output, _position: [source.text] * (1 if vector == "none" else WIDTH)
+        if isinstance(source, str):
+            return lambda _output, _position: [source] * (1 if vector == "none" else WIDTH)
         if isinstance(source, SummedOperand):
             parts = [self.reader(part, rows, vector) for part in source.parts]
             return lambda *at: self._add_up(source.element, [read(*at) for read in parts])
@@ -145,15 +137,17 @@ class KernelWriter:
             places = [output, position]
             if vector != "none":
                 places[vector == "along"] = f"({places[vector == 'along']} * {WIDTH}u)"
-            load = operand.element.load(self.reads(operand, operand.element.one), view.index(places[0], places[1]))
+            load = operand.element.load(
+                self.reads.name(operand.buffer, operand.element.one), view.index(places[0], places[1])
+            )
             return [self.let(load)] * (1 if vector == "none" else WIDTH)
         vec4s = view.vec4s(vector)
         if vec4s is not None:
-            buffer = self.reads(operand, operand.element.vec4)
+            buffer = self.reads.name(operand.buffer, operand.element.vec4)
             vec4 = self.let(f"{buffer}[{vec4s.index(output, position)}]", "four")
             names = [self.let(value) for value in operand.element.unpack(vec4)]
             return names[::-1] if vec4s.backwards else names
-        buffer = self.reads(operand, operand.element.one)
+        buffer = self.reads.name(operand.buffer, operand.element.one)
         return [
             self.let(operand.element.load(buffer, view.index(*place)))
             for place in self._places_of_vec4(vector, output, position)
@@ -171,10 +165,10 @@ class KernelWriter:
         vec4s = view.vec4s(vector)
         if vec4s is not None:
             values = values[::-1] if vec4s.backwards else values
-            buffer = self.writes(target, target.element.vec4)
+            buffer = self.writes.name(target.buffer, target.element.vec4)
             self.add(f"{buffer}[{vec4s.index(output, position)}] = {target.element.pack(list(values))};")
             return
-        buffer = self.writes(target, target.element.one)
+        buffer = self.writes.name(target.buffer, target.element.one)
         self.add(f"{buffer}[{view.index(output, position)}] = {store_expression(target.element, values[0])};")
 
     def emit(self, workgroup: int, groups: int, depth: int = 1) -> None:
@@ -198,7 +192,7 @@ class KernelWriter:
         shared = [f"var<workgroup> {name}: array<{kind}, {size}>;" for name, (kind, size) in self._shared.items()]
         functions = [fused.function(name) for fused, name in self._functions.items()]
         parts = [*shared, *functions, f"{main}\n}}\n"]
-        self._lowering.emit(bound_kernel(self._label, self._reads, self._writes, parts, (columns, rows, depth)))
+        self._lowering.emit(bound_kernel(self._label, self.reads, self.writes, parts, (columns, rows, depth)))
 
 
 def store_expression(element: Element, value: str) -> str:

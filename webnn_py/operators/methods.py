@@ -1,14 +1,14 @@
-"""The operators as methods of the builder, in the order of the specification."""
+"""The operators as methods of builders, in the order of the specification."""
 
 from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Generic, overload
 
-from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
 from webnn_py.operators import (
     activation,
     arithmetic,
@@ -25,12 +25,10 @@ from webnn_py.operators import (
     resampling,
     unary,
 )
-from webnn_py.operators.declaration import Operator
+from webnn_py.operators.declaration import Operator, OutputT, P
 from webnn_py.operators.documentation import documentation
+from webnn_py.operators.idl import MLNumber
 from webnn_py.operators.operand import MLOperand
-
-P = ParamSpec("P")
-OutputT = TypeVar("OutputT", MLOperandDescriptor, list[MLOperandDescriptor])
 
 
 class OperatorMethod(Generic[P, OutputT]):
@@ -178,4 +176,14 @@ class OperatorMethods:
 
     def _append(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         """Draw one operator; the builder does it."""
+        raise NotImplementedError
+
+
+class Builder(OperatorMethods):
+    """The part of ``MLGraphBuilder`` that decompositions use; what they draw has no labels of its own."""
+
+    def constant(
+        self, value: MLNumber | bytes, /, *, data_type: MLOperandDataType, shape: Sequence[int] | None = None
+    ) -> MLOperand:
+        """Return a scalar constant, or a constant of a shape from its bytes."""
         raise NotImplementedError

@@ -1,1 +1,0 @@
-"""The geometry of poolings."""

@@ -1,0 +1,35 @@
+/* The part of the C API of quickjs-ng that is called. */
+typedef struct { uint64_t data; int64_t tag; } JSValue;
+typedef struct JSContext JSContext;
+typedef struct JSRuntime JSRuntime;
+typedef struct JSModuleDef JSModuleDef;
+typedef JSValue JSCFunction(JSContext *, JSValue, int, JSValue *);
+typedef void JSHostPromiseRejectionTracker(JSContext *, JSValue, JSValue, _Bool, void *);
+typedef char *JSModuleNormalizeFunc(JSContext *, const char *, const char *, void *);
+typedef JSModuleDef *JSModuleLoaderFunc2(JSContext *, const char *, void *, JSValue);
+typedef int JSModuleCheckSupportedImportAttributes(JSContext *, void *, JSValue);
+JSRuntime *JS_NewRuntime(void);
+JSContext *JS_NewContext(JSRuntime *);
+void JS_SetMemoryLimit(JSRuntime *, size_t);
+void JS_SetMaxStackSize(JSRuntime *, size_t);
+void JS_SetHostPromiseRejectionTracker(JSRuntime *, JSHostPromiseRejectionTracker *, void *);
+void JS_SetModuleLoaderFunc2(JSRuntime *, JSModuleNormalizeFunc *, JSModuleLoaderFunc2 *,
+                             JSModuleCheckSupportedImportAttributes *, void *);
+int JS_PromiseState(JSContext *, JSValue);
+JSValue JS_Eval(JSContext *, const char *, size_t, const char *, int);
+JSValue JS_EvalFunction(JSContext *, JSValue);
+JSValue JS_Call(JSContext *, JSValue, JSValue, int, JSValue *);
+JSValue JS_Throw(JSContext *, JSValue);
+JSValue JS_GetException(JSContext *);
+JSValue JS_GetImportMeta(JSContext *, JSModuleDef *);
+JSValue JS_NewCFunction2(JSContext *, JSCFunction *, const char *, int, int, int);
+JSValue JS_NewStringLen(JSContext *, const char *, size_t);
+JSValue JS_NewArrayBufferCopy(JSContext *, const uint8_t *, size_t);
+const char *JS_ToCStringLen2(JSContext *, size_t *, JSValue, _Bool);
+uint8_t *JS_GetUint8Array(JSContext *, size_t *, JSValue);
+JSValue JS_DupValue(JSContext *, JSValue);
+void JS_FreeValue(JSContext *, JSValue);
+void JS_FreeCString(JSContext *, const char *);
+void JS_ComputeMemoryUsage(JSRuntime *, int64_t *);
+int JS_ExecutePendingJob(JSRuntime *, JSContext **);
+char *js_strndup(JSContext *, const char *, size_t);

@@ -1,0 +1,94 @@
+"""Loops: as one node that contains a single step, or as all steps one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.operators.declaration import Operator
+from webnn_py.operators.limits import ANY, MAX_RANK, LimitsRow, limit
+from webnn_py.operators.operand import MLOperand
+
+LIMITS: Final[LimitsRow] = {
+    "states": limit(ANY),
+    "scanned": limit(ANY, rank=(1, MAX_RANK)),
+    "outer": limit(ANY),
+    "outputs": limit(ANY),
+}
+
+
+def loop(
+    states: Sequence[MLOperand],
+    scanned: Sequence[MLOperand],
+    outer: Sequence[MLOperand],
+    *,
+    step: Any,
+    steps: int,
+    directions: Sequence[int],
+    label: str = "",
+) -> list[MLOperandDescriptor]:
+    """Run a loop.
+
+    Args:
+        states: the initial states.
+        scanned: values of which each step reads a part, along the first axis.
+        outer: values that all steps read.
+        step: the graph of one step. Its inputs are the states, parts of the scanned values, and the outer values; its
+            outputs are the states for the next step, and the values to stack.
+        steps: the number of steps.
+        directions: for each scanned, then each stacked value, 1 if the last part is the first step's, else 0.
+        label: the label of the node.
+
+    Returns:
+        The last states, then the stacked values of all steps, with a new first axis.
+    """
+    return [*loop_outputs(step, steps, len(states))]
+
+
+def loop_outputs(step: Any, steps: int, states: int) -> tuple[MLOperandDescriptor, ...]:
+    """Return the descriptors of a loop's results, given its number of states."""
+    made = [value.descriptor for value in step.outputs.values()]
+    stacked = [MLOperandDescriptor(item.data_type, (steps, *item.shape)) for item in made[states:]]
+    return (*made[:states], *stacked)
+
+
+LOOP: Final = Operator(loop, "loop", LIMITS)
+
+
+def unrolled(
+    builder: Any,
+    states: Sequence[MLOperand],
+    scanned: Sequence[MLOperand],
+    outer: Sequence[MLOperand],
+    *,
+    step: Any,
+    steps: int,
+    directions: Sequence[int],
+) -> list[MLOperand]:
+    """Draw :func:`loop` as all its steps."""
+    count = len(states)
+    stacks: list[list[MLOperand]] = [[] for _ in directions[len(scanned) :]]
+    wholes = [builder.split(whole, steps, axis=0) for whole in scanned]
+    ordered = [whole[::-1] if is_backward else whole for whole, is_backward in zip(wholes, directions, strict=False)]
+    for rows in zip(*ordered, strict=True):
+        parts = [builder.reshape(row, [*row.shape[1:]]) for row in rows]
+        made = _made(builder, step, [*states, *parts, *outer])
+        states = made[:count]
+        for stack, value in zip(stacks, made[count:], strict=True):
+            stack.append(builder.reshape(value, [1, *value.shape]))
+    ways = zip(stacks, directions[len(scanned) :], strict=True)
+    return [*states, *[builder.concat(stack[::-1] if is_backward else stack, 0) for stack, is_backward in ways]]
+
+
+def _made(builder: Any, step: Any, inputs: Sequence[MLOperand]) -> list[MLOperand]:
+    """Draw one step; return its outputs."""
+    operands = dict(zip(step.inputs.values(), inputs, strict=True))
+    for node in step.nodes:
+        given = {
+            name: [operands[item] for item in value] if isinstance(value, tuple) else operands[value]
+            for name, value in node.operands.items()
+        }
+        made = getattr(builder, node.operator.name)(**given, **node.options, label=node.label)
+        operands.update(zip(node.results, made if isinstance(made, list) else [made], strict=True))
+    return [operands[value] for value in step.outputs.values()]
