@@ -91,6 +91,7 @@ class CudaGraph(OnnxruntimeGraph):
             for node in part.get_nodes()
         ]
         if elsewhere:
+            made = self._options.session(model, graph.descriptors)
             self._waits = True
             self.replay_refusal = f"the CPU computes {', '.join(elsewhere)}"
         return BoundSession(made, (model.inputs, model.outputs), model.beside, model.guard)

@@ -58,7 +58,7 @@ def dequantize_linear(body: Body, node: Node, input: OnnxTensor, scale: OnnxTens
 def gelu(body: Body, node: Node, input: OnnxTensor) -> Written:
     """Write Gelu, which refuses scalars."""
     if input.rank:
-        return ON_CPU["gelu"](body, node, input)
+        return ON_CPU["gelu"](body, node, input=input)
     row = body.node("Reshape", body.cast(input, "float32"), shape(1))
     limited = body.node("Max", row, np.array([-1000], np.float32))
     return body.cast(body.node("Reshape", body.node("Gelu", limited), shape()), input.data_type)
@@ -68,7 +68,7 @@ def gemm(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor, c: OnnxTensor | N
     """Write Gemm, which omits the product where alpha is 0, even if it is not finite: then write the decomposition."""
     if node.options["alpha"] == 0:
         return body.decomposed(node, {"a": a, "b": b, **({} if c is None else {"c": c})})
-    return ON_CPU["gemm"](body, node, a, b, c)
+    return ON_CPU["gemm"](body, node, a=a, b=b, c=c)
 
 
 def matmul(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor) -> Written:
@@ -76,12 +76,12 @@ def matmul(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor) -> Written:
     batch = node.outputs[0].shape[:-2]
     batches = [_without_ones(operand.shape[:-2]) for operand in (a, b)]
     if () in batches or batches[0] == batches[1]:
-        return SAVED["matmul"](body, node, a, b)
+        return SAVED["matmul"](body, node, a=a, b=b)
     whole = [
         operand if own == _without_ones(batch) else body.node("Expand", operand, shape(*batch, *operand.shape[-2:]))
         for operand, own in zip((a, b), batches, strict=True)
     ]
-    return SAVED["matmul"](body, node, *whole)
+    return SAVED["matmul"](body, node, a=whole[0], b=whole[1])
 
 
 def _without_ones(batch: tuple[int, ...]) -> tuple[int, ...]:
@@ -123,7 +123,7 @@ def resample2d(body: Body, node: Node, input: OnnxTensor) -> Written:
     """Write Resize; decompose the linear mode, in which it multiplies neighbours, perhaps infinite, by 0."""
     if node.options["mode"] == "linear" and input.shape != node.outputs[0].shape:
         return body.decomposed(node, {"input": input})
-    return ON_CPU["resample2d"](body, node, input)
+    return ON_CPU["resample2d"](body, node, input=input)
 
 
 def scatter_elements(body: Body, node: Node, input: OnnxTensor, indices: OnnxTensor, updates: OnnxTensor) -> OnnxTensor:
