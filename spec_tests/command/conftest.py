@@ -1,6 +1,8 @@
 """The command, called in this process on small models."""
 
+import io
 import json
+from types import SimpleNamespace
 
 import attrs
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 
 from spec_tests.support.onnx_programs import program
 from webnn_py import cli
+from webnn_py.command import progress
 
 
 @attrs.frozen
@@ -107,3 +110,16 @@ def picked(model):
         ),
         "picked.onnx",
     )
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """The stream that bars are shown on."""
+    stream = Terminal()
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=stream))  # pytest sets the real one itself
+    return stream

@@ -1,8 +1,6 @@
 """Strings of a file are shown with their control characters escaped, in whatever the command or the library says."""
 
-import io
 import unicodedata
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +9,6 @@ from onnx import TensorProto, helper
 
 from spec_tests.support.cells import cells
 from webnn_py import cli, message_text
-from webnn_py.command import progress
 from webnn_py.onnx_models import InvalidModelError, OnnxModel, Problem, UnsupportedModelError
 from webnn_py.runtime import Environment
 from webnn_py.script.builder import MLGraphBuilder
@@ -19,13 +16,6 @@ from webnn_py.script.ml import open_ml
 
 NASTY = "\x1b]0;owned\x07\x1b[31m\x9b2J\u202egnp\u2066\u2028\r\n\t\x7f\x00\u200b\U000e0041"
 """Escape sequences, C1, changes of direction, line ends, DEL, NUL, what cannot be seen."""
-
-
-class Terminal(io.StringIO):
-    """A stream that bars are shown on."""
-
-    def isatty(self):
-        return True
 
 
 def assert_escaped(text, where):
@@ -161,11 +151,9 @@ def test_no_profile_has_them(command, tmp_path):
     assert_escaped(ended.out, "profile")
 
 
-def test_no_bar_has_those_of_a_files_name(command, monkeypatch, tmp_path):
+def test_no_bar_has_those_of_a_files_name(command, terminal, tmp_path):
     path = tmp_path / "a\x1b]0;owned\x07\nb.onnx"
     path.write_bytes(hostile(node("Relu"), shape=(2, 3)).SerializeToString())
-    terminal = Terminal()
-    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=terminal))
     ended = command("run", path, "--backend", "numpy").succeeded()
     assert_escaped(ended.out, "stdout")
     assert "loading a\\u001b]0;owned\\u0007\\u000ab.onnx" in terminal.getvalue()

@@ -3,24 +3,11 @@
 import io
 import re
 import sys
-from types import SimpleNamespace
 
 import pytest
 import trio
 
 from webnn_py.command import progress
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-@pytest.fixture
-def terminal(monkeypatch):
-    stream = Terminal()
-    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=stream))  # pytest sets the real one itself
-    return stream
 
 
 def test_a_bar_counts_on_a_terminal(terminal):

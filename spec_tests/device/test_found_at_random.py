@@ -25,6 +25,7 @@ async def test_a_quotient_is_rounded_to_float32_before_it_is_quantized(context):
     np.testing.assert_array_equal(got, expected)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("is_constant", [True, False], ids=["a constant filter", "a given filter"])
 @pytest.mark.parametrize("sizes", [("nhwc", 6, 2, 1), ("nchw", 4, 4, 3), ("nchw", 3, 1, 1)])
 async def test_padding_is_multiplied_by_a_filter_that_is_not_finite(context, sizes, is_constant):

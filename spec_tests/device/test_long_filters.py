@@ -7,8 +7,10 @@ import pytest
 
 from spec_tests.support.backends import DEVICES, on_each
 from spec_tests.support.computing import result_of
+from spec_tests.support.depth import amount, has_turn
 
-RANDOM = 60
+RANDOM, ELSEWHERE = 60, 4
+"""So many are drawn for numpy, and for the other devices: of these a quick run has one, another each day."""
 
 
 backend = on_each(DEVICES)
@@ -63,13 +65,17 @@ def drawn(random, operator):
 
 @pytest.mark.parametrize("data_type", ["float32", "float16"])
 @pytest.mark.parametrize("operator", ["conv2d", "conv_transpose2d"])
-async def test_filters_larger_than_images(context, request, operator, data_type):
+async def test_filters_larger_than_images(context, backend, pytestconfig, operator, data_type):
     random = np.random.default_rng(34)
     sum_up, layouts = (
         (convolved, ["oihw", "hwio", "ohwi", "ihwo"]) if operator == "conv2d" else (spread, ["iohw", "hwoi", "ohwi"])
     )
-    for number in range(RANDOM if request.node.callspec.params["backend"] == "numpy" else 4):
+    count = RANDOM if backend == "numpy" else ELSEWHERE
+    parts = 1 if backend == "numpy" else amount(pytestconfig, quick=ELSEWHERE, full=1, thorough=1)
+    for number in range(count):
         image, filters, options = drawn(random, operator)
+        if not has_turn(pytestconfig, number, parts):
+            continue
         layout, filter_layout = ("nchw", "nhwc")[number % 2], layouts[number % len(layouts)]
         image_there = (image if layout == "nchw" else image.transpose(1, 2, 0))[None]
         filters_there = filters.transpose([layouts[0].index(axis) for axis in filter_layout])

@@ -165,7 +165,7 @@ async def test_a_second_graph_of_the_same_weights_makes_none_and_takes_no_memory
     np.testing.assert_array_equal(await computed(context, third), expected)
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize("drawing", DRAWINGS)
 async def test_graphs_of_other_shapes_have_the_weights_in_common(context, drawing):
     """A form of a weight that only one graph needs belongs to that graph."""

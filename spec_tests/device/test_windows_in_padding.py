@@ -1,6 +1,7 @@
 """Convolutions whose windows are all in the padding along one axis give the bias, or zeros."""
 
 import numpy as np
+import pytest
 
 from spec_tests.support.cells import cells
 from spec_tests.support.computing import result_of
@@ -8,6 +9,7 @@ from spec_tests.support.computing import result_of
 BIAS = np.array([0.5, -2, 3, 7], np.float32)
 
 
+@pytest.mark.sampled(7)
 @cells("groups", [1, 2, 4])
 @cells("height", [1, 2, 40])
 @cells("layout", ["nchw", "nhwc"])

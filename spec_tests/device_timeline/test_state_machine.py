@@ -99,13 +99,13 @@ async def play(chosen, open_context):
     assert getattr(device, "touched_after_free", []) == []
 
 
-@settings(deadline=None, max_examples=settings().max_examples * 5 // 2, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=settings().max_examples * 5 // 2, suppress_health_check=[HealthCheck.too_slow])
 @given(sequences)
 def test_every_sequence_of_events_goes_as_the_model_goes(chosen):
     trio.run(play, chosen, open_fake)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(chosen=sequences)
 @example(chosen=[("block", 4, 0), ("build", 0, 0), ("turn", 0, 0), ("destroy_context", 0, 0)])
 def test_every_sequence_of_events_goes_as_the_model_goes_on_a_real_device(backend, options, chosen):

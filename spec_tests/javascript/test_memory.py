@@ -141,6 +141,7 @@ def options(engine, limit_mib=LIMIT_MIB):
     return "--engine", engine, "--backend", "numpy", "--memory-limit", str(limit_mib)
 
 
+@pytest.mark.sampled(2)
 @both_engines
 @pytest.mark.parametrize("case", PIECES)
 def test_memory_that_a_program_takes_in_the_host_is_refused_at_the_limit(end_of, case, engine):
@@ -159,6 +160,7 @@ def test_destroyed_things_leave_room(end_of, case, engine):
     assert (ended.returncode, ended.stderr, ended.stdout.splitlines()[1:]) == (0, "", ["3 4"])
 
 
+@pytest.mark.sampled(2)
 @both_engines
 @pytest.mark.parametrize("case", SMALL)
 def test_many_small_things_are_refused_at_the_limit(end_of, case, engine, pytestconfig):
@@ -225,7 +227,7 @@ def plain(tmp_path_factory):
 
 
 @on_linux
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("case", PIECES)
 def test_the_process_does_not_grow_beyond_the_limit(tmp_path, plain, case):
     grown, status, out, err = most_resident(tmp_path, "quickjs", BEGIN + PIECES[case][0])
@@ -245,6 +247,7 @@ await builder.build({y: builder.add(builder.sin(builder.expand(one, [2 ** 28])),
 
 
 @on_linux
+@pytest.mark.sampled(2)
 @both_engines
 def test_memory_that_cannot_be_refused_ends_the_program_with_a_message(tmp_path, engine):
     _, status, out, err = most_resident(tmp_path, engine, UNFORESEEN)

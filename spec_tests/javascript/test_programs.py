@@ -129,6 +129,7 @@ def test_a_memory_limit_ends_a_program(run, program, hungry, engine):
     assert any(word in ended.stderr for word in words), ended.stderr
 
 
+@pytest.mark.sampled(2)
 @both_engines
 @pytest.mark.parametrize("source", ["for (;;) console.log('x')", "setInterval(() => console.log('x'), 0)"])
 def test_a_closed_standard_output_ends_a_program(program, source, engine):
@@ -139,6 +140,7 @@ def test_a_closed_standard_output_ends_a_program(program, source, engine):
         assert process.wait(30) == 1
 
 
+@pytest.mark.sampled(2)
 @both_engines
 def test_a_standard_output_that_was_never_open_ends_a_program(program, engine):
     words = " ".join(f"'{word}'" for word in command(program("for (;;) console.log('x')"), engine))
@@ -450,9 +452,11 @@ def test_a_script_sees_nothing_of_the_machine(run, program, engine, monkeypatch)
     source = """
       const global = (function () { return this; })();
       const found = [];
+      let calls = 0;
       const deep = () => {
         try {
           deep();
+          if ((calls += 1) > 2000) return; // far from the end of the stack all are alike
           fetch('x').catch(() => {});
           import('./x.mjs').catch((error) => { found.push(error); tell(); });
         } catch (error) { found.push(error); }

@@ -8,7 +8,7 @@ from webnn_py.device.on_numpy import scratch
 from webnn_py.device.on_numpy.kernels import matrix
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize("least", [64, 1000], ids="{} bytes".format)
 @pytest.mark.parametrize("file", [pytest.param(file, id=file.operator) for file in load_all()])
 def test_cases_compute_the_same_with_little_scratch(monkeypatch, file, least):

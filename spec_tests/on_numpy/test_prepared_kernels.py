@@ -30,7 +30,7 @@ def _prepared_early(monkeypatch):
     monkeypatch.setattr(PreparedKernel, "__call__", computed_late)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(11)
 @pytest.mark.usefixtures("_prepared_early")
 @pytest.mark.parametrize("drawer", ["as_written", "as_constant", "as_view"])
 @pytest.mark.parametrize("file", [pytest.param(file, id=file.operator) for file in load_all()])

@@ -25,6 +25,7 @@ X = RNG.standard_normal((MANY, 2, 3), np.float32)
 WEIGHTS, RECURRENT = (0.3 * RNG.standard_normal((rows, 4), np.float32) for rows in (3, 4))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("file", [pytest.param(file, id=file.operator) for file in load_all()])
 @pytest.mark.parametrize("drawer", [None, as_constant], ids=["as written", "of constants"])
 def test_models_with_all_other_constants_outside_compute_the_same(file, drawer, monkeypatch):

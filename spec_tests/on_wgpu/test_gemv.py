@@ -21,7 +21,7 @@ async def test_a_vector_times_a_matrix_that_is_read_several_steps_at_once(ml, mo
     await check_both(ml, arrays, lambda b, x, y: b.matmul(x, y))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("vectors", [1, 3, 8])
 @pytest.mark.parametrize(("inner", "outer"), [(30, 40), (1030, 4096)])
 async def test_vectors_times_a_float16_matrix(ml, vectors, inner, outer):

@@ -19,7 +19,7 @@ def with_residual(weight):
     return draw
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("columns", [68, 67])
 async def test_residuals_of_tiles_that_overhang(ml, columns, monkeypatch):
     """Each is read before a sum is stored in its place."""

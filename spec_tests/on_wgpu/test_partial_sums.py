@@ -69,12 +69,14 @@ async def test_what_is_read_otherwise_is_added_up_by_a_kernel_of_its_own(ml, com
     assert compiled[-1][0] == 2 + kernels
 
 
+@pytest.mark.sampled(3)
 async def test_rows_that_one_kernel_cannot_keep_are_added_up_first(ml, compiled):
     given = operands("float32", rows=2, columns=40_000)
     await check_both(ml, given, normalized, rtol=1e-4)
     assert compiled[-1][0] == 5
 
 
+@pytest.mark.sampled(3)
 async def test_more_operands_than_a_kernel_binds_are_added_before_it(ml, compiled, change_features):
     change_features(max_storage_buffers=5)
     await check_both(ml, operands("float32"), normalized, rtol=1e-5)

@@ -140,6 +140,7 @@ def test_a_second_kernel_for_parts_takes_time():
 
 @needs_adapter
 @pytest.mark.usefixtures("all_products_large")
+@pytest.mark.sampled(3)
 async def test_a_long_last_step_of_a_large_product_has_a_kernel_of_its_own(ml, compiled, monkeypatch):
     monkeypatch.setattr(tile_store, "LONG_END", 0)
     arrays = [integers((70, 64)), integers((64, 100))]
@@ -163,6 +164,7 @@ async def test_sums_of_float16_are_rounded_before_a_last_step_of_its_own(ml, com
 
 @needs_adapter
 @pytest.mark.usefixtures("all_products_large")
+@pytest.mark.sampled(3)
 async def test_a_product_in_parts_is_what_it_is_as_a_whole(ml, compiled):
     arrays = [integers((70, 2051), low=-1, high=2), integers((2051, 100), low=-1, high=2)]
     await check_both(ml, arrays, lambda b, x, y: b.relu(b.matmul(x, y)))
@@ -171,6 +173,7 @@ async def test_a_product_in_parts_is_what_it_is_as_a_whole(ml, compiled):
 
 @needs_adapter
 @pytest.mark.usefixtures("all_products_large")
+@pytest.mark.sampled(3)
 async def test_few_channels_of_many_windows_compute_the_same(ml):
     arrays = [integers((1, 3, 29, 31)), integers((35, 3, 7, 7))]
     await check_both(ml, arrays, lambda b, x, w: b.conv2d(x, w, strides=[2, 2], padding=[3, 3, 3, 3]))
@@ -178,6 +181,7 @@ async def test_few_channels_of_many_windows_compute_the_same(ml):
 
 @needs_adapter
 @pytest.mark.usefixtures("measured_gpu")
+@pytest.mark.sampled(3)
 async def test_few_pixels_of_many_channels_compute_the_same(ml, compiled):
     arrays = [integers((1, 1030, 5, 7), low=-1, high=2), integers((33, 1030, 1, 1), low=-1, high=2)]
     await check_both(ml, arrays, lambda b, x, w: b.relu(b.conv2d(x, w)))

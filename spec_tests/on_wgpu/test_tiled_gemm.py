@@ -51,7 +51,7 @@ def test_products_with_the_same_key_have_the_same_text(pytestconfig, shared_gpu,
     texts = Rewritten()
     monkeypatch.setattr(tiled, "_MAINS", texts)
     cases = Choice(pytestconfig).cases("wgpu", FILES[operator], "as_written", parts_of_chosen=1)
-    file = attrs.evolve(FILES[operator], cases=(*cases, cases[0]))  # at least two are alike
+    file = attrs.evolve(FILES[operator], cases=cases * 2)  # not every one is computed in tiles
     computed = Computed.of("wgpu", file, gpu_device=shared_gpu)
     checked = [case for case in file.cases if ("wgpu", operator, case.name) not in EXCEPTIONS]
     wrong = {case.name: computed.what_is_wrong(case) for case in checked}
@@ -61,10 +61,14 @@ def test_products_with_the_same_key_have_the_same_text(pytestconfig, shared_gpu,
 
 
 @pytest.mark.usefixtures("_all_in_tiles")
-def test_only_so_many_texts_are_kept(shared_gpu, monkeypatch):
+async def test_only_so_many_texts_are_kept(gpu, monkeypatch):
+    """Graphs are built and not run: the driver compiles a kernel when it first runs."""
     texts = RecentlyUsed(Room(count=3, byte_length=2**20))
     monkeypatch.setattr(tiled, "_MAINS", texts)
-    Computed.of("wgpu", attrs.evolve(FILES["gemm"], cases=FILES["gemm"].cases[:6]), gpu_device=shared_gpu)
+    for size in (20, 40, 60, 80, 100):
+        builder = MLGraphBuilder(gpu)
+        x, y = (builder.input(name, data_type="float32", shape=[size, size]) for name in "xy")
+        await builder.build({"z": builder.matmul(x, y)})
     assert 1 <= len(texts) <= 3
     assert texts.dropped > 0
 

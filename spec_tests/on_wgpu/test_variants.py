@@ -8,16 +8,15 @@ import pytest
 
 from spec_tests.labs.benchmarks.gpu_variants import QUICK, Model, asked, channels_last, difference, large_windows
 from spec_tests.support.computing import compute
+from spec_tests.support.depth import amount, has_turn
 from webnn_py import MLGraphBuilder
 from webnn_py.device import four_bits
 from webnn_py.device.on_wgpu.codegen.attention import tile
 from webnn_py.device.on_wgpu.codegen.convolution import winograd
 from webnn_py.rewriting.passes import passes_left_out
 
-pytestmark = pytest.mark.sampled(11)  # a model each day: its kernels are compiled anew for every set of variants
-
 SUBSETS = 7
-"""Random ones of the variants that a model uses, besides all of them."""
+"""Random ones of the variants that a model uses, besides all of them; a quick run has one, another each day."""
 
 RNG = np.random.default_rng(11)
 
@@ -33,8 +32,12 @@ def convolutions(b, x):
     y = b.relu(b.conv2d(x, b.constant(weights(16, 16, 3, 3)), padding=[1] * 4, bias=b.constant(weights(16))))
     y = b.max_pool2d(y, window_dimensions=[3, 3], padding=[1] * 4)
     y = b.conv2d(y, b.constant(weights(16, 1, 3, 3)), padding=[1] * 4, groups=16)
-    y = b.conv2d(y, b.constant(weights(16, 2, 3, 3)), groups=8)
-    y = b.conv2d(y, b.constant(weights(20, 16, 1, 1)))
+    return b.average_pool2d(b.conv2d(y, b.constant(weights(16, 2, 3, 3)), groups=8))
+
+
+def other_convolutions(b, x):
+    """Of two images, [2, 16, 8, 8]."""
+    y = b.conv2d(x, b.constant(weights(20, 16, 1, 1)))
     long = b.conv2d(y, b.constant(weights(4, 20, 18, 18)), padding=[9] * 4, strides=[4, 4])
     y = b.conv_transpose2d(y, b.constant(weights(20, 8, 4, 4)), padding=[1] * 4, strides=[2, 2])
     return b.concat([b.average_pool2d(y), b.average_pool2d(long)], 1)
@@ -59,6 +62,7 @@ MODELS = {
     "channels last": lambda: Model.of_drawing([1, 8, 8, 8], partial(channels_last, (8, 16, 16))),
     "ConvNeXt": lambda: Model.of_drawing([1, 16, 8, 8], partial(large_windows, 1)),
     "convolutions": lambda: Model.of_drawing([2, 16, 10, 10], convolutions),
+    "other convolutions": lambda: Model.of_drawing([2, 16, 8, 8], other_convolutions),
     "products": lambda: Model.of_drawing([24, 96], partial(products, "float32")),
     "products of float16": lambda: Model.of_drawing([24, 96], partial(products, "float16")),
 }
@@ -80,8 +84,9 @@ async def computed(context, model):
     return result
 
 
+@pytest.mark.sampled(len(MODELS))  # one each day: its kernels are compiled anew for every set of variants
 @pytest.mark.parametrize("name", MODELS)
-async def test_a_model_gives_the_same_without_variants(ml, small, name):
+async def test_a_model_gives_the_same_without_variants(ml, small, pytestconfig, name):
     with np.errstate(under="ignore"):
         model = MODELS[name]()
     gpu, numpy = [await ml.create_context(backend=backend) for backend in ("wgpu", "numpy")]
@@ -92,7 +97,9 @@ async def test_a_model_gives_the_same_without_variants(ml, small, name):
     assert difference(whole, expected) < most
     chooser = random.Random(7)  # noqa: S311 - for tests
     used = sorted(used)
-    subsets = [used, *(chooser.sample(used, chooser.randrange(1, len(used))) for _ in range(SUBSETS))]
+    parts = amount(pytestconfig, quick=SUBSETS, full=1, thorough=1)
+    drawn = [chooser.sample(used, chooser.randrange(1, len(used))) for _ in range(SUBSETS)]
+    subsets = [used, *(names for place, names in enumerate(drawn) if has_turn(pytestconfig, place, parts))]
     wrong = []
     for names in subsets:
         with passes_left_out(*names):

@@ -13,6 +13,9 @@ CHOSEN = Path(__file__).with_name("chosen.json")
 PARTS = 61
 """Of the cases that are not chosen, one in so many is computed each day; a prime, so that every kind has its turn."""
 
+PARTS_OF_SMALL = 3
+"""Of all cases a quick run computes one in so many on the small device, whose kernels are numpy's."""
+
 PARTS_OF_CHOSEN = 5
 """Of the chosen cases that are costly, or not drawn as written, a quick run computes one in so many.
 
@@ -25,8 +28,20 @@ LEAST_CHOSEN = 2
 PARTS_AT_FULL_DEPTH = 17
 """Likewise at full depth, of those that are not drawn as written."""
 
-COSTLY = ("conv2d", "conv_transpose2d", "gru", "lstm", "lstm_cell")
-"""Half of all that would be compiled of cases drawn as written are kernels of these."""
+COSTLY = (
+    "conv2d",
+    "conv_transpose2d",
+    "cumulative_sum",
+    "gemm",
+    "gru",
+    "gru_cell",
+    "l2_pool2d",
+    "lstm",
+    "lstm_cell",
+    "max_pool2d",
+    "resample2d",
+)
+"""More than half of all that would be compiled of cases drawn as written are kernels of these."""
 
 PARTS_OF_COSTLY = 3
 """Of theirs, one in so many of those that are not chosen is computed at full depth."""
@@ -60,6 +75,10 @@ class Choice:
         ways = amount(self._config, quick=EVERY * len(WAYS), full=1, thorough=1)
         if drawer in WAYS and not has_turn(self._config, start + EVERY * WAYS.index(drawer), ways):
             return ()
+        if backend == "small":
+            parts = amount(self._config, quick=PARTS_OF_SMALL, full=1, thorough=1)
+            least = min(parts, max(1, len(file.cases) // LEAST_CHOSEN))
+            return tuple(case for at, case in enumerate(file.cases, start) if has_turn(self._config, at, least))
         if backend != "wgpu" or parts == 1:
             return file.cases
         chosen = self._chosen.get(file.operator, {}).get(drawer, [])

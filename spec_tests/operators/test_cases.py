@@ -11,7 +11,7 @@ from spec_tests.operators.cases import flushed, load_all
 from spec_tests.operators.choosing import Choice
 from spec_tests.operators.exceptions import EXCEPTIONS, FOLDED
 from spec_tests.operators.running import Computed, has_subnormals, run_cases, without_zeros
-from spec_tests.support.adapter_arithmetic import lacks_long_integers, with_subnormals_as_zero
+from spec_tests.support.adapter_arithmetic import with_subnormals_as_zero
 from spec_tests.support.backends import BACKENDS, DEVICES, NO_ADAPTER, on_each
 from spec_tests.support.sampled_engine import ENGINE, OPTION
 from webnn_py.testing.device_cases.drawing import DRAWERS
@@ -78,15 +78,12 @@ def test_a_listed_exception_is_still_one(request, backend, operator, name, reaso
     pytest.xfail(reason)
 
 
-@pytest.mark.sampled(5)
 @EVERY_FILE
-def test_a_shifted_expectation_is_reported(backend, options, file):
+def test_a_shifted_expectation_is_reported(file):
     """The runner can fail: for each operator, in each output, by the least that the tolerance forbids."""
-    lacking = Computed({}, lacks_long_integers=lacks_long_integers(backend))
-    # With subnormal numbers two results may be right.
-    cases = (case for case in file.cases if not lacking.must_refuse(case) and not has_subnormals(case))
+    cases = (case for case in file.cases if not has_subnormals(case))  # with these two results may be right
     case = next(case for case in cases if all(_can_be_shifted(array).any() for array in case.expected))
-    computed = Computed.of(backend, attrs.evolve(file, cases=(case,)), **options)
+    computed = Computed.of("numpy", attrs.evolve(file, cases=(case,)))
     for index, array in enumerate(case.expected):
         position = int(np.argmax(_can_be_shifted(array)))
         shifted = list(case.expected)

@@ -196,6 +196,7 @@ SIDES = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("case", "data_type"), [*zip(SIDES, [*RANGES] * len(SIDES), strict=False)])
 async def test_a_product_reads_packed_weights(on_gpu, case, data_type):
     left, shape, scales, is_transposed = SIDES[case]

@@ -5,6 +5,8 @@ import pytest
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.examples import EXAMPLES, output
 
+pytestmark = pytest.mark.sampled(2)
+
 
 def lines_of(name, *arguments):
     return output(EXAMPLES / name, *arguments).splitlines()

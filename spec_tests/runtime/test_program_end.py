@@ -112,7 +112,7 @@ def run(program, backend):
     )
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("end", ENDS)
 def test_the_end_of_a_program_closes_its_open_environments(backend, end):
     program, status, complaint = ENDS[end]

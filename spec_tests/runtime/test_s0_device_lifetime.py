@@ -220,7 +220,7 @@ async def test_s0_12_contexts_and_memory_return_to_where_they_were(env, contexts
 
 @pytest.mark.parametrize("preserve", [True, False])
 async def test_many_rounds_leave_memory_where_it_was(pytestconfig, ml, options, preserve, x):
-    model, rounds = OnnxModel.load(add()), depth.amount(pytestconfig, quick=200, full=1000, thorough=1000)
+    model, rounds = OnnxModel.load(add()), depth.amount(pytestconfig, quick=60, full=300, thorough=1000)
     async with Environment(ml, preserve_device=preserve, **options) as env:
         for number in range(rounds):
             async with await env.create_session(model) as session:

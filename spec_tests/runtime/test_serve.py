@@ -18,7 +18,6 @@ import pytest
 import trio
 
 from spec_tests.support import depth
-from spec_tests.support.backends import BACKENDS
 from spec_tests.support.examples import EXAMPLES, load_example
 from spec_tests.support.onnx_programs import product
 from webnn_py.onnx_models import OnnxModel
@@ -112,10 +111,8 @@ def assert_right(status, answer, rows):
     np.testing.assert_array_equal(np.reshape(output["data"], [-1, 3]), rows @ W)
 
 
-async def test_under_load_no_request_is_lost(request, env, backend, capsys):
-    # Ten thousand take the processor a quarter of a minute: on one device a day.
-    has_turn = depth.has_turn(request.config, BACKENDS.index(backend), len(BACKENDS))
-    count = 10_000 if depth.is_thorough(request.config) or (depth.is_full(request.config) and has_turn) else 1000
+async def test_under_load_no_request_is_lost(pytestconfig, env, backend, capsys):
+    count = depth.amount(pytestconfig, quick=300, full=1000, thorough=10_000)
     latencies = []
 
     async def client(connect, number):

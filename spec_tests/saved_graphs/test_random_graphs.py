@@ -47,9 +47,7 @@ async def run(program, backend):
 
 
 @pytest.mark.parametrize("backend", DEVICES)
-@settings(
-    deadline=None, max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_a_loaded_graph_gives_what_was_built(backend, data):
     category = data.draw(st.sampled_from(list(CATEGORIES)), label="category")

@@ -183,7 +183,7 @@ async def test_other_values_than_numbers_are_refused(context, data_type, value):
     assert builder.constant(1, data_type=data_type)
 
 
-@settings(derandomize=True, deadline=None, max_examples=2 * settings().max_examples)
+@settings(derandomize=True, max_examples=2 * settings().max_examples)
 @given(st.floats() | st.integers() | st.integers(-(2**70), 2**70), st.sampled_from(sorted(INTEGERS)))
 def test_any_number_becomes_the_nearest_integer_of_the_data_type(options, number, data_type):
     async def arrive():
@@ -195,7 +195,7 @@ def test_any_number_becomes_the_nearest_integer_of_the_data_type(options, number
     assert trio.run(arrive).item() == expected
 
 
-@settings(derandomize=True, deadline=None, max_examples=2 * settings().max_examples)
+@settings(derandomize=True, max_examples=2 * settings().max_examples)
 @given(st.floats(), st.sampled_from(["float16", "float32"]))
 def test_any_float_becomes_the_nearest_float_of_the_data_type(options, number, data_type):
     async def arrive():

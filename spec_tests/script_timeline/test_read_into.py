@@ -64,7 +64,7 @@ async def test_a_slice_is_filled_and_its_surroundings_are_not(context):
     np.testing.assert_array_equal(whole, [[-1] * 4, [1, 2, 3, 4], [-1] * 4])
 
 
-@settings(derandomize=True, deadline=None, max_examples=50)
+@settings(derandomize=True, max_examples=50)
 @given(st.binary(min_size=1, max_size=64), st.integers(0, 9), st.integers(0, 9))
 def test_any_contiguous_piece_of_memory_is_filled_and_nothing_around_it(options, data, before, after):
     memory = bytearray(b"." * (before + len(data) + after))

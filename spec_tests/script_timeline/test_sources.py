@@ -82,7 +82,7 @@ def _slice(draw, full, size):
     return slice(last, start - 1 if start else None, -step)
 
 
-@settings(derandomize=True, deadline=None, max_examples=2 * settings().max_examples)
+@settings(derandomize=True)
 @given(layouts(), st.sampled_from([lambda a: a, memoryview]))
 def test_data_arrive_from_an_array_of_any_layout(options, source, form):
     async def there_and_back():

@@ -2,7 +2,7 @@
 
 Quick leaves out most of what costs most, compiling kernels for software Vulkan. Of a test that is marked
 ``sampled(parts)``, each run has one case in so many, all of those on numpy where it runs on every device: others each
-day, all of them in so many days running.
+day, all of them in so many days running. A test without cases that is itself marked runs on one day in so many.
 Full has them all, but of the costliest, ``sampled(parts, full=fewer)``, one in so many; thorough leaves out nothing.
 """
 
@@ -55,7 +55,7 @@ def has_cells(item):
 
 def deselect(config, items, is_wanted):
     """Leave out the tests that are not wanted; one that was named in full is."""
-    named = {argument for argument in config.args if argument.endswith("]")}
+    named = {argument for argument in config.args if "::" in argument}
     dropped = [item for item in items if not (is_wanted(item) or item.nodeid in named)]
     if dropped:
         config.hook.pytest_deselected(items=dropped)
@@ -68,10 +68,10 @@ def choose(config, items):
     positions = {}
 
     def is_wanted(item):
-        mark = item.get_closest_marker(MARK)
-        if mark is None or getattr(item, "callspec", None) is None or has_cells(item):
-            return True
-        if item.callspec.params.get("backend") == "numpy":
+        given = getattr(item, "callspec", None)
+        marks = item.iter_markers(MARK) if given is not None else (one for one in item.own_markers if one.name == MARK)
+        mark = next(marks, None)
+        if mark is None or has_cells(item) or (given is not None and given.params.get("backend") == "numpy"):
             return True
         function = item.nodeid.partition("[")[0]
         # Functions begin at different places, or all would have their first case on the same day.

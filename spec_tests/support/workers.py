@@ -34,7 +34,7 @@ OPERATOR = re.compile(r"operators/test_cases\.py::.*\[.*?(numpy|small|wgpu)-(?:a
 TEXTS = re.compile(r"test_products_with_the_same_key_have_the_same_text\[(\w+)\]$")
 """Most of what this compiles of an operator its cases have compiled."""
 
-VECTORS = re.compile(r"wpt/test_vectors\.py::.*\[(\w+)/.*-(numpy|small|wgpu)\]$")
+VECTORS = re.compile(r"wpt/test_vectors\.py::.*\b(numpy|small|wgpu)\b")
 
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
@@ -77,7 +77,7 @@ def group_of(nodeid):
     if (found := TEXTS.search(nodeid)) is not None:
         return f"operators/test_cases {found[1]} wgpu"
     if (found := VECTORS.search(nodeid)) is not None:
-        return f"wpt/test_vectors {found[1]} {found[2]}"
+        return f"wpt/test_vectors {found[1]}"
     file = nodeid.partition("::")[0]
     return nodeid.partition("[")[0] if any(name in file for name in LONGEST) else file
 

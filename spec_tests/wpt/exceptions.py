@@ -1,10 +1,8 @@
 """The vectors that are expected to fail, and why; what is not as listed is red."""
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-
-import pytest
 
 LISTED = Path(__file__).parents[1] / "expected_failures.toml"
 
@@ -17,14 +15,15 @@ def expected_failures(kind: str) -> dict[str, str]:
     return reasons
 
 
-def judge(identifier: str, wrong: str | None, listed: dict[str, str]) -> None:
-    """End the test of one case: ``wrong`` says what is, or is None."""
-    if identifier not in listed:
-        assert wrong is None, f"{identifier}: {wrong}"
-    elif wrong is None:
-        pytest.fail(f"{identifier} passes, but is listed in {LISTED.name}: delete the entry")
-    else:
-        pytest.xfail(f"{listed[identifier]} ({wrong})")
+def judge_all(verdicts: Mapping[str, str | None], listed: Mapping[str, str]) -> None:
+    """Check that the cases are wrong that are listed, and no others: of each what is wrong, or None."""
+    unexpected = [f"{name}: {words}" for name, words in verdicts.items() if words is not None and name not in listed]
+    passing = [
+        f"{name} passes, but is listed in {LISTED.name}: delete the entry"
+        for name, words in verdicts.items()
+        if words is None and name in listed
+    ]
+    assert not unexpected + passing, "\n".join(unexpected + passing)
 
 
 def assert_known(listed: Iterable[str], identifiers: Iterable[str]) -> None:

@@ -11,7 +11,8 @@ import webnn_py
 from spec_tests.operators.cases import difference
 from spec_tests.support.backends import DEVICES, on_each
 from spec_tests.support.computing import compute
-from spec_tests.wpt.exceptions import assert_known, expected_failures, judge
+from spec_tests.support.depth import amount, has_turn
+from spec_tests.wpt.exceptions import assert_known, expected_failures, judge_all
 from spec_tests.wpt.option import needed_vectors
 from spec_tests.wpt.vectors import Vector, draw, expected, read
 from webnn_py import MLContext, MLGraphBuilder
@@ -20,13 +21,15 @@ LISTED = expected_failures("vectors")
 CASES = 1734
 TOO_LARGE = "bytes; it must take at most"
 """What a device says of an operand beyond its ``maxTensorByteLength``: software Vulkan has 128 MiB."""
+PARTS = 11
+"""On other devices than numpy, a quick run has one case of a file in so many, others each day."""
 METRICS = {"ULP": "ulp", "ATOL": "absolute"}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "vector" in metafunc.fixturenames:
-        vectors = read(needed_vectors(metafunc.config))
-        metafunc.parametrize("vector", [pytest.param(vector, id=vector.id) for vector in vectors])
+    if "file" in metafunc.fixturenames:
+        files = dict.fromkeys(vector.file for vector in read(needed_vectors(metafunc.config)))
+        metafunc.parametrize("file", files)
 
 
 backend = on_each(DEVICES)
@@ -37,24 +40,6 @@ def vectors(pytestconfig) -> list[Vector]:
     return read(needed_vectors(pytestconfig))
 
 
-@pytest.fixture(scope="module")
-def verdict_of(request, backend, options):
-    """Return the error of each tested case of a file, or None; computed once."""
-    tested: dict[str, list[Vector]] = {}
-    for item in request.session.items:
-        if item.originalname == "test_a_case_computes_what_it_expects" and item.callspec.params["backend"] == backend:
-            vector = item.callspec.params["vector"]
-            tested.setdefault(vector.file, []).append(vector)
-    judged: dict[str, dict[str, str | None]] = {}
-
-    def look_up(vector: Vector) -> str | None:
-        if vector.file not in judged:
-            judged[vector.file] = trio.run(partial(_judge_all, options, tested[vector.file]))
-        return judged[vector.file][vector.id]
-
-    return look_up
-
-
 async def _judge_all(options: dict[str, Any], vectors: list[Vector]) -> dict[str, str | None]:
     verdicts: dict[str, str | None] = {}
     async with webnn_py.open_ml() as ml:
@@ -62,7 +47,7 @@ async def _judge_all(options: dict[str, Any], vectors: list[Vector]) -> dict[str
         for vector in vectors:
             try:
                 outputs = await _run(context, vector)
-            except Exception as error:  # noqa: BLE001 - judged in the case's own test
+            except Exception as error:  # noqa: BLE001 - judged with the others
                 verdicts[vector.id] = f"{type(error).__name__}: {error}"
             else:
                 verdicts[vector.id] = wrong(outputs, vector)
@@ -89,12 +74,16 @@ def wrong(outputs: dict[str, np.ndarray], vector: Vector) -> str | None:
     return None
 
 
-@pytest.mark.sampled(5)
-def test_a_case_computes_what_it_expects(backend, verdict_of, vector):
-    verdict = verdict_of(vector)
-    if backend == "wgpu" and verdict is not None and TOO_LARGE in verdict:
-        pytest.xfail(f"larger than a storage buffer of this adapter ({verdict})")
-    judge(vector.id, verdict, LISTED)
+def test_the_cases_of_a_file_compute_what_they_expect(pytestconfig, backend, options, vectors, file):
+    named = pytestconfig.option.case or ""
+    cases = [vector for vector in vectors if vector.file == file and named in vector.id]
+    if backend != "numpy" and not named:
+        parts = min(len(cases), amount(pytestconfig, quick=PARTS, full=1, thorough=1))
+        cases = [vector for place, vector in enumerate(cases) if has_turn(pytestconfig, place, parts)]
+    verdicts = trio.run(partial(_judge_all, options, cases))
+    if backend == "wgpu":
+        verdicts = {name: words for name, words in verdicts.items() if TOO_LARGE not in (words or "")}
+    judge_all(verdicts, LISTED)
 
 
 def test_all_cases_are_there(vectors):
@@ -107,13 +96,13 @@ def test_only_known_cases_are_expected_to_fail(vectors):
     assert len(LISTED) <= 20
 
 
-def test_a_shifted_expectation_is_reported(options, vectors):
+def test_a_shifted_expectation_is_reported(vectors):
     """The runner can fail: on the first case of every file that computes anything."""
     first = {vector.file: vector for vector in reversed(vectors) if vector.id not in LISTED}
 
     async def run_all() -> dict[str, dict[str, np.ndarray]]:
         async with webnn_py.open_ml() as ml:
-            context = await ml.create_context(**options)
+            context = await ml.create_context(backend="numpy")
             return {file: await _run(context, vector) for file, vector in first.items()}
 
     for file, outputs in trio.run(run_all).items():

@@ -9,6 +9,7 @@ The folder that ``--wpt-vectors`` or ``WEBNN_WPT_VECTORS`` names holds one JSON 
 import json
 import math
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,7 @@ class Vector:
         return f"{self.file}/{self.raw.get('testName', self.raw['name'])}"
 
 
+@cache
 def read(folder: Path) -> list[Vector]:
     """All conformance cases, in the order of the files' names."""
     return [
@@ -65,6 +67,7 @@ def read(folder: Path) -> list[Vector]:
     ]
 
 
+@cache
 def read_validation(folder: Path) -> list[Vector]:
     """All validation cases that are data."""
     return [

@@ -6,7 +6,8 @@ import attrs
 import numpy as np
 import trio
 
-from spec_tests.labs.oracles.places import LEVELS, session_of
+from spec_tests.labs.oracles.places import LEVELS
+from spec_tests.labs.real_models.comparison import session_of
 from spec_tests.onnx_models.export.exporting import draw_cases, listed
 from spec_tests.operators.cases import difference
 from spec_tests.operators.exceptions import EXCEPTIONS
@@ -67,7 +68,7 @@ async def _run_model(file, level):
         context = await ml.create_context(backend="numpy")
         _builder, feeds, outputs = draw_cases(context, file, file.cases, constants=True)
         model = to_model({name: item for of_case in outputs.values() for name, item in of_case.items()})
-    session = session_of(model, level)
+    session = session_of(model.SerializeToString(), level)
     names = [item.name for item in session.get_outputs()]
     needed = {item.name for item in session.get_inputs()}
     given = {name: np.asarray(array) for name, array in feeds.items() if name in needed}

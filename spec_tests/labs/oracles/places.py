@@ -6,6 +6,7 @@ import attrs
 import numpy as np
 import onnxruntime
 
+from spec_tests.labs.real_models.comparison import session_of
 from spec_tests.support.backends import BACKENDS
 from spec_tests.support.random_graphs.program import ROUNDS
 from webnn_py import MLContext, MLGraphBuilder, open_ml
@@ -18,15 +19,6 @@ LEVELS = {
 """By place: how far onnxruntime optimizes a model; the first is its default."""
 PLACES = (*BACKENDS, *LEVELS)
 OPTIONS = {"onnxruntime": {"threads": 1}}
-
-
-def session_of(model, level):
-    """A session of a model on one thread, as a program without this package makes it."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    options.graph_optimization_level = level
-    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
 @attrs.frozen
@@ -63,7 +55,7 @@ class Places:
 
     def _exported(self, program, level):
         builder = MLGraphBuilder(self.contexts["numpy"])
-        session = session_of(to_model(program.draw(builder)), level)
+        session = session_of(to_model(program.draw(builder)).SerializeToString(), level)
         needed = {item.name for item in session.get_inputs()}
         given = [source for source in program.sources if source.is_input and source.value.name in needed]
         names = [f"y{number}" for number in range(len(program.outputs))]

@@ -23,13 +23,13 @@ MOST_BYTES = 4 * LIMITS.bytes
 
 LONGEST_TEXT = 100_000
 LONGEST_NOTE = 1000
-OF_ALL_MODELS = {"quick": 250, "full": 1000, "thorough": 10_000}
+OF_ALL_MODELS = {"quick": 160, "full": 1000, "thorough": 10_000}
 """So many mutations are tried of each kind, over all models."""
 
-OF_CATEGORY = {"quick": 25, "full": 200, "thorough": 2000}
+OF_CATEGORY = {"quick": 15, "full": 200, "thorough": 2000}
 """So many of the models of one node, for each category of operators."""
 
-ONE_HOSTILE_IN = {"quick": 101, "full": 11, "thorough": 1}
+ONE_HOSTILE_IN = {"quick": 199, "full": 11, "thorough": 1}
 """Of the nodes with hostile attributes and shapes, one in so many is tried, others each day."""
 
 SHARES = {name: 0.02 if name == "trained" else 0.98 / (len(MODELS) - 1) for name in MODELS}

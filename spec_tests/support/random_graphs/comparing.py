@@ -9,7 +9,6 @@ from spec_tests.support.random_graphs.program import what_is_wrong
 from webnn_py import open_ml
 
 SETTINGS = settings(
-    deadline=None,
     max_examples=settings().max_examples // 20,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
