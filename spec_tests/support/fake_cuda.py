@@ -16,8 +16,6 @@ Error = enum.IntEnum(
 MemcpyKind = enum.IntEnum(
     "cudaMemcpyKind", ["cudaMemcpyHostToDevice", "cudaMemcpyDeviceToHost", "cudaMemcpyDeviceToDevice"]
 )
-SMALL = 2**16
-"""Fewer bytes are copied from the host before the call returns."""
 
 
 class FakeCuda(ModuleType):
@@ -103,9 +101,6 @@ class FakeCuda(ModuleType):
     def cudaMemcpyAsync(  # noqa: N802
         self, to: int, source: int, size: int, kind: object, _stream: object
     ) -> tuple[object, ...]:
-        if kind == MemcpyKind.cudaMemcpyHostToDevice and size < SMALL:
-            data = ctypes.string_at(source, size)
-            return self._submit("cudaMemcpyAsync", lambda: ctypes.memmove(to, data, size))
         return self._submit("cudaMemcpyAsync", lambda: ctypes.memmove(to, source, size))
 
     def cudaMemsetAsync(self, address: int, value: int, size: int, _stream: object) -> tuple[object, ...]:  # noqa: N802

@@ -38,7 +38,10 @@ WITHOUT_TIMING: Final = 2
 """The flag of an event that keeps no time."""
 
 LEAST_PINNED: Final = 2**16
-"""The bytes from which on arrays are in pinned memory: CUDA copies smaller ones at once."""
+"""The bytes from which on arrays are in pinned memory, and are kept each by itself until the GPU has read them."""
+
+MOST_UNREAD: Final = 256
+"""The most small arrays that are kept together."""
 
 MOST_PINNED: Final = 2**28
 """The most bytes of pinned memory, which the system cannot use for anything else."""
@@ -75,7 +78,7 @@ class PinnedMemory:
         self._free: dict[int, list[int]] = {}
         self._byte_length = 0
         self._is_closed = False
-        self._in_use: deque[tuple[Any, HostArray]] = deque()
+        self._in_use: deque[tuple[Any, list[HostArray]]] = deque()
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostArray:
         """Return an array with any contents; small ones, and what exceeds the limit, are in ordinary memory."""
@@ -96,11 +99,11 @@ class PinnedMemory:
         finalize(block, self._give_back, address, size).atexit = False
         return np.ndarray(shape, dtype, buffer=block)
 
-    def keep(self, array: HostArray, stream: Any) -> None:
-        """Keep an array until all work that was submitted to a stream has finished."""
+    def keep(self, arrays: list[HostArray], stream: Any) -> None:
+        """Keep arrays until all work that was submitted to a stream has finished."""
         event = checked(runtime.cudaEventCreateWithFlags(WITHOUT_TIMING))
         checked(runtime.cudaEventRecord(event, stream))
-        self._in_use.append((event, array))
+        self._in_use.append((event, arrays))
 
     def _let_go(self) -> None:
         while self._in_use and runtime.cudaEventQuery(self._in_use[0][0])[0] == runtime.cudaError_t.cudaSuccess:
@@ -137,6 +140,7 @@ class CudaStream:
         checked(runtime.cudaSetDevice(device_id))
         self._stream = checked(runtime.cudaStreamCreateWithFlags(NON_BLOCKING))
         self._pinned = PinnedMemory()
+        self._unread: list[HostArray] = []  # small arrays that the GPU may still have to read
         self.adapter = checked(runtime.cudaGetDeviceProperties(device_id)).name.decode()
 
     @property
@@ -164,8 +168,10 @@ class CudaStream:
     def write(self, buffer: CudaBuffer, data: HostArray) -> None:
         """Copy an array from the host, which must not change any more."""
         checked(runtime.cudaMemcpyAsync(buffer.address, data.ctypes.data, data.nbytes, TO_DEVICE, self._stream))
-        if data.nbytes >= LEAST_PINNED:  # smaller ones are copied before the call returns
-            self._pinned.keep(data, self._stream)
+        self._unread.append(data)
+        if data.nbytes >= LEAST_PINNED or len(self._unread) >= MOST_UNREAD:
+            self._pinned.keep(self._unread, self._stream)
+            self._unread = []
 
     def read(self, buffer: CudaBuffer) -> HostArray:
         """Copy the contents to the host, and wait until all work that was submitted before has finished."""
@@ -190,10 +196,12 @@ class CudaStream:
     def synchronize(self) -> None:
         """Wait until all work that was submitted has finished."""
         checked(runtime.cudaStreamSynchronize(self._stream))
+        self._unread.clear()
 
     def synchronize_device(self) -> None:
         """Wait until all work on the GPU has finished, also what onnxruntime submitted to streams of its own."""
         checked(runtime.cudaDeviceSynchronize())
+        self._unread.clear()
 
     def is_idle(self) -> bool:
         """Return whether all work that was submitted has finished; raise ``CudaError`` where it failed."""
