@@ -111,9 +111,6 @@ class FakeCuda(ModuleType):
         self.run_queued()
         return self._done("cudaStreamSynchronize")
 
-    def cudaDeviceSynchronize(self) -> tuple[object, ...]:  # noqa: N802
-        return self.cudaStreamSynchronize(None)
-
     def cudaStreamQuery(self, _stream: object) -> tuple[object, ...]:  # noqa: N802
         return (Error.cudaErrorNotReady,) if self.queued and not self.error else self._done("cudaStreamQuery")
 

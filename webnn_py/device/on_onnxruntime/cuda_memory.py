@@ -198,11 +198,6 @@ class CudaStream:
         checked(runtime.cudaStreamSynchronize(self._stream))
         self._unread.clear()
 
-    def synchronize_device(self) -> None:
-        """Wait until all work on the GPU has finished, also what onnxruntime submitted to streams of its own."""
-        checked(runtime.cudaDeviceSynchronize())
-        self._unread.clear()
-
     def is_idle(self) -> bool:
         """Return whether all work that was submitted has finished; raise ``CudaError`` where it failed."""
         error = runtime.cudaStreamQuery(self._stream)
