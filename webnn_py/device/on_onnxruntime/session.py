@@ -89,7 +89,7 @@ class SpareBuffers:
             buffer.unbind()
 
 
-class Buffer(Protocol):
+class BindableBuffer(Protocol):
     """The memory of a buffer, which sessions bind."""
 
     bound_to: set[Binding]
@@ -102,7 +102,7 @@ class Buffer(Protocol):
         """Let a session write it."""
 
 
-Buffers = Mapping[str, Buffer]
+Buffers = Mapping[str, BindableBuffer]
 """Buffers by the graph's names of its inputs or outputs."""
 
 
@@ -129,8 +129,8 @@ class Binding:
         self.native: Any = binding._iobinding
         self._names = names
         self._guard = guard
-        self.inputs: dict[str, Buffer] = {}
-        self.outputs: dict[str, Buffer] = {}
+        self.inputs: dict[str, BindableBuffer] = {}
+        self.outputs: dict[str, BindableBuffer] = {}
         self.version = 0
         self._bind_guard()
 
@@ -159,7 +159,7 @@ class Binding:
         for name, buffer in self.inputs.items():
             buffer.bind_input(self.binding, names[name])
 
-    def _takes(self, bound: dict[str, Buffer], name: str, buffer: Buffer) -> bool:
+    def _takes(self, bound: dict[str, BindableBuffer], name: str, buffer: BindableBuffer) -> bool:
         """Record a buffer as bound; return False if it is bound already."""
         before = bound.get(name)
         if before is buffer:
@@ -245,5 +245,5 @@ class BoundSession:
         self._other.unbind()
 
 
-def _data(storages: Mapping[str, Storage]) -> dict[str, Buffer]:
+def _data(storages: Mapping[str, Storage]) -> dict[str, BindableBuffer]:
     return {name: storage.data for name, storage in storages.items()}

@@ -90,6 +90,15 @@ def _without_ones(batch: tuple[int, ...]) -> tuple[int, ...]:
     return batch[first:]
 
 
+def recurrent_network(body: Body, node: Node, **operands: OnnxTensor) -> Written:
+    """Write GRU or LSTM, which omits biases that are not constant where the weights are; decompose such networks."""
+    are_kept = all(body.known(operands[name]) is not None for name in ("weight", "recurrent_weight"))
+    biases = [operands[name] for name in ("bias", "recurrent_bias") if name in operands]
+    if are_kept and any(body.known(bias) is None for bias in biases):
+        return body.decomposed(node, operands)
+    return SAVED[node.operator.name](body, node, **operands)
+
+
 def reduce_extreme(body: Body, node: Node, input: OnnxTensor) -> Written:
     """Write ReduceMax or ReduceMin; of integers of 64 bits, which pass through floats there, TopK.
 
@@ -218,6 +227,8 @@ RULES: Final[Mapping[str, Rule]] = {
     "dequantize_linear": dequantize_linear,
     "gelu": gelu,
     "gemm": gemm,
+    "gru": recurrent_network,
+    "lstm": recurrent_network,
     "matmul": matmul,
     "reduce_max": reduce_extreme,
     "reduce_min": reduce_extreme,
