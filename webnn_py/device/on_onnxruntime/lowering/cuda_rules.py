@@ -48,9 +48,9 @@ def conv_transpose2d(
 
 
 def dequantize_linear(body: Body, node: Node, input: OnnxTensor, scale: OnnxTensor, zero_point: OnnxTensor) -> Written:
-    """Write DequantizeLinear, which fails for a list with a scale for each element; decompose that."""
+    """Write DequantizeLinear with one scale; it fails for several in some shapes, which are decomposed."""
     operands = {"input": input, "scale": scale, "zero_point": zero_point}
-    if input.rank == 1 and scale.shape != (1,):
+    if math.prod(scale.shape) != 1:
         return body.decomposed(node, operands)
     return writing.write(body, node, operands)
 
@@ -91,10 +91,9 @@ def _without_ones(batch: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def recurrent_network(body: Body, node: Node, **operands: OnnxTensor) -> Written:
-    """Write GRU or LSTM, which omits biases that are not constant where the weights are; decompose such networks."""
-    are_kept = all(body.known(operands[name]) is not None for name in ("weight", "recurrent_weight"))
+    """Write GRU or LSTM with constant biases; it omits others where onnxruntime can make constants of the weights."""
     biases = [operands[name] for name in ("bias", "recurrent_bias") if name in operands]
-    if are_kept and any(body.known(bias) is None for bias in biases):
+    if any(body.known(bias) is None for bias in biases):
         return body.decomposed(node, operands)
     return SAVED[node.operator.name](body, node, **operands)
 
