@@ -61,6 +61,7 @@ def pytest_addoption(parser):
     add_wpt_option(parser)
     depth.pytest_addoption(parser)
     covered.pytest_addoption(parser)
+    sampled_engine.pytest_addoption(parser)
     choosing.pytest_addoption(parser)
     parser.addoption(checked_indices.OPTION, action="store_true", help="check the GPU kernels' indices in the shaders")
 
@@ -68,6 +69,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     gc.disable()  # until all tests are collected: what is imported and collected stays
     depth.configure(config)
+    sampled_engine.configure(config)
     if not depth.is_full(config) and config.getoption("--hypothesis-profile", None) is None:
         settings.register_profile("quick", settings(), max_examples=QUICK_EXAMPLES)
         settings.load_profile("quick")

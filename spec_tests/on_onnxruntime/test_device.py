@@ -104,7 +104,7 @@ async def test_a_provider_that_is_not_tested_is_told_apart(ml, context):
 
 
 async def test_a_provider_that_gives_up_is_told_and_not_replaced(ml, monkeypatch):
-    monkeypatch.setattr(engine, "providers", lambda: ["CPUExecutionProvider", "Abacus"])
+    monkeypatch.setattr(engine, "names", lambda: ["CPUExecutionProvider", "Abacus"])
     monkeypatch.setattr(
         engine.onnxruntime, "InferenceSession", lambda *_, **__: SimpleNamespace(get_providers=lambda: ["CPU"])
     )

@@ -23,7 +23,7 @@ def optimized(model, left_out, path):
         options.add_session_config_entry(name, value)
     values = [*map(onnxruntime.OrtValue.ortvalue_from_numpy, model.beside.values())]
     options.add_external_initializers(list(model.beside), values)
-    providers = [engine.TESTED_PROVIDER]
+    providers = [engine.CPU.name]
     onnxruntime.InferenceSession(model.encoded, options, providers, disabled_optimizers=left_out)
     graph = onnx.load(path, load_external_data=False).graph
     return Counter((node.domain, node.op_type) for node in graph.node), len(graph.initializer)

@@ -18,8 +18,8 @@ from webnn_py.script.javascript_export import save_js
 pytest.importorskip("onnxruntime")
 
 from webnn_py.device.flops import flops
-from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER
 from webnn_py.device.on_onnxruntime.passes.loop_rerolling import unroll_loops
+from webnn_py.device.on_onnxruntime.providers import CPU
 from webnn_py.onnx_models.conversion.context import ConversionContext
 
 STEPS, UNITS = 20, 6
@@ -326,6 +326,6 @@ async def test_what_cannot_be_converted_is_refused_as_in_a_step(ml, change):
 async def test_other_providers_run_the_steps(context):
     builder, outputs = drawn(context)
     graph = builder._reached("a test", outputs)
-    for target, count in ((TESTED_PROVIDER, 1), ("CUDAExecutionProvider", 0)):
+    for target, count in ((CPU.name, 1), ("CUDAExecutionProvider", 0)):
         nodes = unroll_loops(graph, PassContext(target=target)).nodes
         assert [node.operator.name for node in nodes].count("loop") == count

@@ -4,6 +4,8 @@ _MASKED = "Elements outside of the image are zeros times the filter's elements, 
 _GELU = "It computes 1 + erf(x), which cancels below zero: off by less than 1e-6."
 _WHERE = "It adds zeros to what it chooses, so that -0 becomes 0."
 
+_ROUNDED = "Its convolutions in float16 round once more before the bias is added."
+
 FLUSHED = {("onnxruntime", "softmax")}
 """(backend, operator): where a processor lacks AVX-512, a result that is subnormal may be 0."""
 
@@ -22,5 +24,12 @@ EXCEPTIONS = {
     ("onnxruntime", "tanh", "float32, extreme values"): "It is off by 28 ULP for the smallest numbers.",
     ("onnxruntime", "where", "float32, extreme values"): _WHERE,
     ("onnxruntime", "where", "float16, extreme values"): _WHERE,
+    **{
+        ("CUDAExecutionProvider", "conv2d", f"float16, {name}"): _ROUNDED
+        for name in ("a filter of one element", *(f"random settings {number}" for number in (1, 9, 13, 25)))
+    },
 }
-"""(backend, operator, case) → the reason."""
+"""(backend or execution provider, operator, case) → the reason."""
+
+FOLDED = "as_constant"
+"""The drawer of constants, which onnxruntime computes on the CPU for every provider."""

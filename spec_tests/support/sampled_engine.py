@@ -1,14 +1,30 @@
 """Of the tests that run on every device, a run has a share on onnxruntime: another one each day."""
 
 from spec_tests.support.depth import amount, deselect, has_cells, has_turn
+from webnn_py.device.on_onnxruntime import device_record
 
 ENGINE = "onnxruntime"
 PARTS = {"quick": 13, "full": 5, "thorough": 1}
 """One test of so many; primes, so that every parameter has its turn."""
 
 
+OPTION = "--execution-provider"
+
+
+def pytest_addoption(parser):
+    parser.addoption(OPTION, metavar="NAME", help="test all of the onnxruntime device, on this execution provider")
+
+
+def configure(config):
+    provider = config.getoption(OPTION)
+    if provider is not None:
+        device_record.DEFAULT_PROVIDER = provider
+
+
 def choose(config, items):
-    """Leave out the tests on the engine that have no turn."""
+    """Leave out the tests on the engine that have no turn, unless a provider is tested."""
+    if config.getoption(OPTION) is not None:
+        return
     parts, positions = amount(config, **PARTS), {}
 
     def is_wanted(item):

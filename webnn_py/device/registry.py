@@ -46,6 +46,7 @@ class DeviceOptions(TypedDict, total=False):
     spinning: bool
     deterministic_compute: bool
     execution_provider: str
+    provider_options: Mapping[str, object]
 
 
 class Suitability(enum.IntEnum):

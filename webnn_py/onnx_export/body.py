@@ -88,6 +88,21 @@ class Known:
     truths: Container[Value]
 
 
+@attrs.frozen
+class Float16Kernels:
+    """The ONNX operators with kernels of float16 where a model will run; by default those that all models assume.
+
+    Attributes:
+        missing: operators without such a kernel, which are written in float32 with casts where they would be in
+            float16. They round nothing.
+        computing: operators with a kernel that rounds a result once, which are written in float16. Others that round
+            are written in float32.
+    """
+
+    missing: Container[str] = ()
+    computing: Container[str] = ()
+
+
 @final
 class Body:
     """The ONNX nodes that compute one WebNN operator.
@@ -96,7 +111,7 @@ class Body:
         operands: the operator's operands, by their names in the body.
         known: what is known of them.
         write: writes an operator, given by a node, with its operands' tensors; returns the outputs.
-        without_float16: the ONNX operators that are written in float32 where they would be in float16.
+        float16: the ONNX operators with kernels of float16.
         joins_constants: whether constants that are laid end to end become constants.
 
     Attributes:
@@ -115,7 +130,7 @@ class Body:
         operands: Mapping[str, Value],
         known: Known,
         write: Write,
-        without_float16: Container[str] = (),
+        float16: Float16Kernels = Float16Kernels(),
         *,
         joins_constants: bool = False,
     ) -> None:
@@ -123,7 +138,7 @@ class Body:
         self._known = known
         self._joins_constants = joins_constants
         self.write = write
-        self._without_float16 = without_float16
+        self._float16 = float16
         self._constants: dict[object, str] = {}
         self._values: dict[Value, OnnxTensor] = {}
         self._count = 0
@@ -172,7 +187,7 @@ class Body:
         self, operator: str, inputs: Sequence[Given], data_types: Sequence[str | None], attributes: Mapping[str, Any]
     ) -> list[OnnxTensor]:
         # In one piece, as what it does for nodes of one output is most of what a build does in Python.
-        if operator in self._without_float16 and any(map(_is_float16, inputs)):
+        if operator in self._float16.missing and any(map(_is_float16, inputs)):
             return self._write_in_float32(operator, inputs, data_types, attributes)
         names = []
         for item in inputs:
@@ -259,6 +274,14 @@ class Body:
         """Note that what was written means the operator only if ``x`` is as it must be, and its sum as well."""
         is_number = is_number or shape == () or (x.descriptor is not None and not x.rank)
         self.guards.append(Guard(x.name, must, is_number, shape))
+
+    def computes(self, operator: str, data_type: str) -> bool:
+        """Return whether an ONNX operator that rounds is written in a data type of floats as it is."""
+        return data_type == "float32" or (data_type == "float16" and operator in self._float16.computing)
+
+    def computed(self, operator: str, x: OnnxTensor) -> OnnxTensor:
+        """Return floats in the data type in which an ONNX operator computes them: their own, or float32."""
+        return x if self.computes(operator, x.data_type) else self.cast(x, "float32")
 
     # --- types ---------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Final, final
 
@@ -12,7 +12,7 @@ from onnx import TensorProto
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Graph, Node, Value
-from webnn_py.onnx_export.body import Array, Body, Known, OnnxTensor, Write, element_type, name_of
+from webnn_py.onnx_export.body import Array, Body, Float16Kernels, Known, OnnxTensor, Write, element_type, name_of
 from webnn_py.onnx_export.guards import number_of
 from webnn_py.onnx_export.model_export import constant_key, value_info, written_model
 from webnn_py.onnx_export.node_passes import WrittenNodes
@@ -63,7 +63,7 @@ class InlinedExport:
         context: gives the values of constants, and says what the passes are for.
         write: writes an operator into a body.
         passes: the passes over the nodes that were written.
-        without_float16: the ONNX operators that are written in float32 where they would be in float16.
+        float16: the ONNX operators with kernels of float16.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class InlinedExport:
         context: PassContext,
         write: Write,
         passes: PassManager,
-        without_float16: Container[str] = (),
+        float16: Float16Kernels = Float16Kernels(),  # noqa: B008 - frozen
     ) -> None:
         self._inputs = {name: f"i{number}" for number, name in enumerate(graph.inputs)}
         self._outputs = {name: f"o{number}" for number, name in enumerate(graph.outputs)}
@@ -84,7 +84,7 @@ class InlinedExport:
         self._arrays: dict[Value, Array] = {}
         self._with_arrays: dict[str, Value] = {}
         known = Known(self._arrays.get, ())
-        self._body = Body(self._with_arrays, known, write, without_float16, joins_constants=True)
+        self._body = Body(self._with_arrays, known, write, float16, joins_constants=True)
         self._tensors: dict[Value, OnnxTensor] = {
             value: OnnxTensor(self._inputs[name], value.descriptor.data_type, value.descriptor)
             for name, value in graph.inputs.items()

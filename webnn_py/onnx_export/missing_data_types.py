@@ -30,7 +30,7 @@ SIGNED: Final = {"uint32": "int32", "uint64": "int64"}
 def widened(body: Body, operator: str, *inputs: OnnxTensor, native: tuple[str, ...], **attributes: Any) -> OnnxTensor:
     """Write an operator in a wider data type where there is no kernel for that of the inputs; sums may wrap around."""
     data_type = inputs[0].data_type
-    if data_type in native:
+    if data_type in native or body.computes(operator, data_type):
         return body.twin(operator, *inputs, **attributes)
     wide = (body.cast(item, WIDER[data_type]) for item in inputs)
     return body.cast(body.node(operator, *wide, **attributes), data_type)

@@ -9,7 +9,6 @@ import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.backend import CopyRegion, HostArray, Storage
-from webnn_py.device.on_onnxruntime.claimed_operators import CAPABILITIES
 from webnn_py.device.on_onnxruntime.engine import EngineOptions, describe
 from webnn_py.device.on_onnxruntime.executable import OnnxruntimeGraph
 from webnn_py.device.on_onnxruntime.session import HostBuffer, SpareBuffers
@@ -34,11 +33,11 @@ class OnnxruntimeBackend:
         options: the options of onnxruntime.
     """
 
-    capabilities = CAPABILITIES
     overlapping = False
 
     def __init__(self, options: EngineOptions) -> None:
         self.info = describe(options.provider)
+        self.capabilities = options.provider.capabilities
         self.lost: Callable[[str], None] = lambda _message: None
         self._thread = WorkerThread()
         self._options = options

@@ -1,14 +1,15 @@
 """The operators that the device claims: all except those that onnxruntime computes with other results; its loops."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any, Final
 
 from webnn_py.descriptors import DATA_TYPES, MLOperandDataType
 from webnn_py.device.backend import Capabilities
 from webnn_py.graph import Graph, Input
-from webnn_py.operators.composites import COMPOSITES
+from webnn_py.operators.composites import COMPOSITES, DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.matrix import gemm, matmul
+from webnn_py.operators.tree_ensembles import TREE_ENSEMBLE
 
 NOT_CLAIMED: Final[Mapping[str, str]] = {
     "elu": "It computes exp(x) - 1, which cancels near zero.",
@@ -32,10 +33,6 @@ PLAIN: Final = frozenset(
 """The operators of a loop's step, whose lowering rules have no guards; a guard would be within the step."""
 
 
-def _supports(operator: Operator[..., Any]) -> tuple[MLOperandDataType, ...]:
-    return () if operator.name in NOT_CLAIMED else DATA_TYPES
-
-
 def runs_loop(step: Graph, steps: int) -> bool:
     """Return whether so many steps, one of which is given, are a loop: in each, a matrix that stays is multiplied."""
     nodes = step.nodes
@@ -47,6 +44,17 @@ def runs_loop(step: Graph, steps: int) -> bool:
     )
 
 
+def claims_without(names: Container[str]) -> Callable[[Operator[..., Any]], tuple[MLOperandDataType, ...]]:
+    """Return a claim of all operators but those of these Python names."""
+    return lambda operator: () if operator.name in names else DATA_TYPES
+
+
 CAPABILITIES: Final = Capabilities(
-    _supports, composites=tuple(item.operator for item in COMPOSITES.values()), runs_loop=runs_loop
+    claims_without(NOT_CLAIMED),
+    composites=tuple(item.operator for item in COMPOSITES.values()),
+    runs_loop=runs_loop,
 )
+"""The abilities on the CPU, and on providers of which nothing is known."""
+
+ELSEWHERE: Final = (DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM, TREE_ENSEMBLE)
+"""The composites on other providers: ONNX's operators for the rest have kernels on the CPU only."""

@@ -1,6 +1,6 @@
 """The onnxruntime device's entry in the registry; onnxruntime loads when a context is opened on it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Final
@@ -21,13 +21,16 @@ NEEDED: Final = ("onnxruntime", "onnx")
 
 MOST_THREADS: Final = 1024
 
+DEFAULT_PROVIDER = "CPUExecutionProvider"
+"""The execution provider of contexts that name none."""
+
 
 @contextmanager
-def _reporting_missing_packages() -> Iterator[None]:
+def _reporting_missing_packages(extra: str = "onnxruntime") -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        how = install_command("onnxruntime")
+        how = install_command(extra)
         raise NotSupportedError(f"onnxruntime cannot be loaded: {error}; {how}") from error
 
 
@@ -39,8 +42,13 @@ def _opened(request: OpenRequest) -> Backend:
         threads=given["threads"],
         spinning=given["spinning"],
         deterministic=given["deterministic_compute"],
-        provider=engine.TESTED_PROVIDER if given["execution_provider"] is None else given["execution_provider"],
+        provider=engine.find(DEFAULT_PROVIDER if given["execution_provider"] is None else given["execution_provider"]),
+        provider_options=given["provider_options"],
     )
+    if options.provider.memory == "cuda":
+        with _reporting_missing_packages("onnxruntime-gpu"):
+            from webnn_py.device.on_onnxruntime.cuda_backend import CudaBackend  # noqa: PLC0415 - an extra
+        return CudaBackend(options)
     return backend.OnnxruntimeBackend(options)
 
 
@@ -65,10 +73,21 @@ def _provider_name(value: object) -> str:
     raise TypeError(f"is {shown(value)}; it must be the name of one of onnxruntime's execution providers")
 
 
+def _provider_options(value: object) -> dict[str, str]:
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) and name for name in value):
+        raise TypeError(f"is {shown(value)}; it must be a mapping of the provider's options by name")
+    options = {}
+    for name, option in value.items():
+        if not isinstance(option, str | int | float):
+            raise TypeError(f"[{shown(name)}] is {shown(option)}; it must be a string, a number or a boolean")
+        options[name] = str(int(option)) if isinstance(option, bool) else str(option)
+    return options
+
+
 def _adapters() -> Sequence[BackendInfo]:
     with _reporting_missing_packages():
         from webnn_py.device.on_onnxruntime import engine  # noqa: PLC0415 - an extra
-    return [engine.describe(provider) for provider in engine.providers()]
+    return [engine.describe(engine.find(name)) for name in engine.names()]
 
 
 def _capabilities() -> Capabilities:
@@ -108,6 +127,13 @@ RECORD: Final = DeviceRecord(
             "which of onnxruntime's execution providers runs what it can, by its name there; all but "
             "``CPUExecutionProvider``, the default, are not tested",
             convert=_provider_name,
+        ),
+        DeviceOption(
+            "provider_options",
+            "the provider's own options, as onnxruntime documents them, by name; numbers and booleans as strings, or "
+            "as they are",
+            default={},
+            convert=_provider_options,
         ),
     ),
 )

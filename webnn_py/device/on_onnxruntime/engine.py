@@ -2,21 +2,24 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any, Final
+from warnings import warn
 
 import attrs
 import onnxruntime
+from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidArgument
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.backend import BackendInfo, MLDeviceType
+from webnn_py.device.backend import BackendInfo
 from webnn_py.device.host_processor import processor
 from webnn_py.device.on_onnxruntime.idle_optimizers import CHANGED_BY_NONE, idle
+from webnn_py.device.on_onnxruntime.providers import CPU, Provider, of_name
 from webnn_py.errors import NotSupportedError
 from webnn_py.message_text import nearest, shown
 from webnn_py.onnx_export.inlined_export import InlinedModel
-
-TESTED_PROVIDER: Final = "CPUExecutionProvider"
-"""The provider that this package's tests run on, and the fallback for operators that another provider lacks."""
 
 DISABLED: Final[Mapping[str, str]] = {
     "ConvMulFusion": "It multiplies the filter instead of the result, and the product may overflow or vanish.",
@@ -39,20 +42,14 @@ CONFIGURATION: Final[Mapping[str, str]] = {
 """Further configuration entries of every session."""
 
 
+PACKAGES: Final = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml", "onnxruntime-openvino", "onnxruntime-qnn")
+"""The packages that install onnxruntime itself, of which one may be installed."""
+
+PLUGINS: Final = "onnxruntime_ep_"
+"""The beginning of the names of packages that contain an execution provider."""
+
 LEAST_CUT: Final = 2**14
 """The elements of a value from which on several threads may pay off."""
-
-
-DEVICE_TYPES: Final[Mapping[str, MLDeviceType]] = {
-    "CUDAExecutionProvider": "gpu",
-    "DmlExecutionProvider": "gpu",
-    "MIGraphXExecutionProvider": "gpu",
-    "QNNExecutionProvider": "npu",
-    "ROCMExecutionProvider": "gpu",
-    "TensorrtExecutionProvider": "gpu",
-    "WebGpuExecutionProvider": "gpu",
-}
-"""The device types of execution providers that do not run on the processor."""
 
 
 def usable_cores() -> int:
@@ -60,18 +57,59 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def providers() -> Sequence[str]:
-    """Return the execution providers of the installed onnxruntime, the tested one first."""
+@cache
+def register_installed() -> None:
+    """Register the execution providers of installed packages, such as onnxruntime-ep-webgpu."""
+    for module in iter_modules():
+        if module.name.startswith(PLUGINS):
+            package = import_module(module.name)
+            try:
+                onnxruntime.register_execution_provider_library(module.name, package.get_library_path())
+            except (Fail, InvalidArgument) as error:
+                warn(f"{module.name} cannot be used: {error}", RuntimeWarning, stacklevel=2)
+
+
+def names() -> Sequence[str]:
+    """Return the execution providers of the installed onnxruntime and of registered libraries, the CPU's first."""
+    register_installed()
     there: list[str] = onnxruntime.get_available_providers()
-    return sorted(there, key=lambda name: name != TESTED_PROVIDER)
+    there += [device.ep_name for device in onnxruntime.get_ep_devices()]
+    return sorted(dict.fromkeys(there), key=lambda name: name != CPU.name)
 
 
-def describe(provider: str) -> BackendInfo:
+def find(name: str) -> Provider:
+    """Return the execution provider of a name.
+
+    Raises:
+        NotSupportedError: onnxruntime has none of this name here.
+    """
+    if name == CPU.name:
+        return CPU
+    there = names()
+    if name not in there:
+        raise NotSupportedError(
+            f"execution_provider is {shown(name)}; the installed onnxruntime has {', '.join(there)}"
+            f"{nearest(name, there)}{_conflict()}"
+        )
+    return of_name(name)
+
+
+def _conflict() -> str:
+    """Return a warning where two packages of onnxruntime are installed: the one that came last replaced the other."""
+    from importlib.metadata import distributions  # noqa: PLC0415 - slow
+
+    there = sorted({item.name for item in distributions() if item.name in PACKAGES})
+    if len(there) < 2:
+        return ""
+    return f"; {' and '.join(there)} replace each other's files: uninstall both and install one"
+
+
+def describe(provider: Provider) -> BackendInfo:
     """Return the description of a context on a provider."""
-    untested = "" if provider == TESTED_PROVIDER else ", not tested"
-    driver = f"onnxruntime {onnxruntime.__version__}, {provider}{untested}"
+    untested = "" if provider.is_tested else ", not tested"
+    driver = f"onnxruntime {onnxruntime.__version__}, {provider.name}{untested}"
     # What a provider does not run, onnxruntime's own kernels do.
-    kinds = tuple(dict.fromkeys((DEVICE_TYPES.get(provider, "cpu"), "cpu")))
+    kinds = tuple(dict.fromkeys((provider.device_type, CPU.device_type)))
     return BackendInfo("onnxruntime", processor(), driver, device_types=kinds)
 
 
@@ -100,26 +138,24 @@ class EngineOptions:
         spinning: whether threads wait for each other without sleeping, which is faster on an idle machine only.
         deterministic: whether every run gives the same bits, where that takes longer.
         provider: the execution provider of onnxruntime that runs the operators that it supports.
+        provider_options: the options that are passed to it, in addition to its own defaults.
     """
 
     threads: int | None = None
     spinning: bool = False
     deterministic: bool = False
-    provider: str = TESTED_PROVIDER
+    provider: Provider = CPU
+    provider_options: Mapping[str, str] = attrs.field(factory=dict)
 
-    def __attrs_post_init__(self) -> None:
-        if self.provider not in providers():
-            raise NotSupportedError(
-                f"execution_provider is {shown(self.provider)}; the installed onnxruntime has {', '.join(providers())}"
-                f"{nearest(self.provider, providers())}"
-            )
-
-    def session(self, model: InlinedModel, values: Iterable[MLOperandDescriptor]) -> onnxruntime.InferenceSession:
+    def session(
+        self, model: InlinedModel, values: Iterable[MLOperandDescriptor], **more: str
+    ) -> onnxruntime.InferenceSession:
         """Make a session that runs a model.
 
         Args:
             model: the model; the memory of its external constants must outlive the session.
             values: the descriptors of all values in it.
+            more: further options of the provider.
         """
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4  # failures are raised
@@ -128,7 +164,7 @@ class EngineOptions:
         options.inter_op_num_threads = 1
         options.use_deterministic_compute = self.deterministic
         options.add_session_config_entry("session.intra_op.allow_spinning", str(int(self.spinning)))
-        for name, value in CONFIGURATION.items():
+        for name, value in (*CONFIGURATION.items(), *self.provider.configuration.items()):
             options.add_session_config_entry(name, value)
         if model.beside:
             tensors = [*map(onnxruntime.OrtValue.ortvalue_from_numpy, model.beside.values())]
@@ -139,14 +175,24 @@ class EngineOptions:
         session = onnxruntime.InferenceSession(
             model.encoded,
             options,
-            providers=list(dict.fromkeys((self.provider, TESTED_PROVIDER))),
             disabled_optimizers=set() if is_left_alone else left_out(model),
+            **self._chosen(options, more),
         )
-        if self.provider not in session.get_providers():  # it prints why, and falls back to the CPU
+        if self.provider.name not in session.get_providers():  # it prints why, and falls back to the CPU
             raise RuntimeError(
-                f"onnxruntime cannot use {self.provider} here; it would run the graph on the CPU instead"
+                f"onnxruntime cannot use {self.provider.name} here; it would run the graph on the CPU instead"
             )
         return session
+
+    def _chosen(self, options: onnxruntime.SessionOptions, more: Mapping[str, str]) -> dict[str, Any]:
+        """Choose the provider: of a registered library by its devices, otherwise by its name."""
+        given = {**self.provider.options, **self.provider_options, **more}
+        devices = [device for device in onnxruntime.get_ep_devices() if device.ep_name == self.provider.name]
+        if devices and self.provider is not CPU:
+            options.add_provider_for_devices(devices[:1], given)
+            return {}
+        names = dict.fromkeys((self.provider.name, CPU.name))
+        return {"providers": [(name, given) if given and name == self.provider.name else name for name in names]}
 
 
 def _threads(values: Iterable[MLOperandDescriptor]) -> int:

@@ -17,8 +17,7 @@ import numpy as np
 import onnxruntime
 
 from webnn_py.device.backend import HostArray, Memory, Storage
-from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER, EngineOptions
-from webnn_py.device.on_onnxruntime.lowering import rules
+from webnn_py.device.on_onnxruntime.engine import EngineOptions
 from webnn_py.device.on_onnxruntime.lowering.guarded_rules import GuardedRules
 from webnn_py.device.on_onnxruntime.passes.pipeline import NODE_PASSES, PASSES
 from webnn_py.device.on_onnxruntime.session import BoundSession
@@ -78,17 +77,21 @@ class OnnxruntimeGraph:
     def __init__(self, graph: Graph, options: EngineOptions, shared: SharedConstants) -> None:
         constants = _Constants(shared)
         self._options = options
-        is_tested = options.provider == TESTED_PROVIDER
+        provider = options.provider
         self.expected_seconds = _first_seconds(graph)
-        graph, self.passes = PASSES.run(graph, PassContext(constants.peek, options.provider))
-        guarded = GuardedRules(graph, constants.peek, checks_indices=is_tested)
-        model = self._model(graph, constants.contents, guarded)
+        graph, self.passes = PASSES.run(graph, PassContext(constants.peek, provider.name))
+        write = provider.write
+        self._may_fail = False
+        if provider.has_guards:
+            write = guarded = GuardedRules(graph, constants.peek, checks_indices=provider.checks_indices)
+        model = self._model(graph, constants.contents, write)
         self.passes += model.passes
         self._quick = self._session(model, graph)
-        self._may_fail = guarded.may_fail
+        if provider.has_guards:
+            self._may_fail = guarded.may_fail
         self._exactly: Callable[[], BoundSession] | None = None
         if self._quick.guard is not None or self._may_fail:
-            exact = partial(self._model, graph, constants.used.__getitem__, rules.write)
+            exact = partial(self._model, graph, constants.used.__getitem__, provider.write)
             self._exactly = lambda: self._session(exact(), graph)
         self.bind = self._quick.bind
         self._exact: BoundSession | None = None
@@ -101,12 +104,12 @@ class OnnxruntimeGraph:
         self._run_options.add_run_config_entry("gpu_graph_id", "-1")
         self._last_seconds = math.inf
         # While another device computes, the call takes time, but no processor time.
-        self._clock = computing_time if is_tested else perf_counter
+        self._clock = computing_time if provider.device_type == "cpu" else perf_counter
 
     def _model(self, graph: Graph, contents: ReadConstant, write: Write) -> InlinedModel:
         """Write a rewritten graph as a model."""
-        context = PassContext(contents, self._options.provider)
-        return InlinedExport(graph, context, write, NODE_PASSES, rules.WITHOUT_FLOAT16).model()
+        context = PassContext(contents, self._options.provider.name)
+        return InlinedExport(graph, context, write, NODE_PASSES, self._options.provider.float16).model()
 
     def _session(self, model: InlinedModel, graph: Graph) -> BoundSession:
         """Make the session that runs a model."""
@@ -141,6 +144,8 @@ class OnnxruntimeGraph:
         session = self._quick
         is_short = self.expected_seconds < SHORT_SECONDS
         clock = perf_counter if is_short else self._clock
+        if self._options.provider.copies_inputs:
+            session.bound.bind_inputs_again()
         started = clock()
         try:
             session.compute(session.bound.native, self._run_options)
@@ -161,6 +166,8 @@ class OnnxruntimeGraph:
         if self._exact is None:
             self._exact = self._exactly()
         self._exact.bind_as(self._quick)
+        if self._options.provider.copies_inputs:
+            self._exact.bound.bind_inputs_again()
         self._exact.run(self._run_options)
 
     def run_checked(self) -> None:
@@ -212,16 +219,17 @@ class _Constants:
     def __init__(self, there: SharedConstants) -> None:
         self._there = there
         self.used: dict[Constant, HostArray] = {}
+        self._read: dict[Storage, HostArray] = {}
         self.byte_length = 0
         self.shared: dict[Hashable, Memory] = {}
 
-    @staticmethod
-    def peek(constant: Constant) -> HostArray:
+    def peek(self, constant: Constant) -> HostArray:
         """Return the array of a constant."""
         data = constant.data
         if isinstance(data, Storage):
-            held: HostArray = data.data.array
-            return held
+            if data not in self._read:
+                self._read[data] = data.data.array  # which may be a copy from a device
+            return self._read[data]
         if not isinstance(data, np.ndarray):
             raise TypeError(f"a constant of {type(data).__name__}")
         return data

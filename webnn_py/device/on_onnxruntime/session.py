@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import onnxruntime
@@ -27,6 +27,14 @@ class HostBuffer:
         self.array = array
         self.value = onnxruntime.OrtValue.ortvalue_from_numpy(array)
         self.bound_to: set[Binding] = set()
+
+    def bind_input(self, binding: onnxruntime.IOBinding, name: str) -> None:
+        """Let a session read it."""
+        binding.bind_ortvalue_input(name, self.value)
+
+    def bind_output(self, binding: onnxruntime.IOBinding, name: str) -> None:
+        """Let a session write it."""
+        binding.bind_ortvalue_output(name, self.value)
 
     def unbind(self) -> None:
         """Make every binding that holds it release all its buffers."""
@@ -81,7 +89,20 @@ class SpareBuffers:
             buffer.unbind()
 
 
-Buffers = Mapping[str, HostBuffer]
+class BindableBuffer(Protocol):
+    """The memory of a buffer, which sessions bind."""
+
+    bound_to: set[Binding]
+    """The bindings that hold it, which must release it when it is freed."""
+
+    def bind_input(self, binding: onnxruntime.IOBinding, name: str) -> None:
+        """Let a session read it."""
+
+    def bind_output(self, binding: onnxruntime.IOBinding, name: str) -> None:
+        """Let a session write it."""
+
+
+Buffers = Mapping[str, BindableBuffer]
 """Buffers by the graph's names of its inputs or outputs."""
 
 
@@ -98,6 +119,7 @@ class Binding:
         native: its C++ object, for :attr:`BoundSession.compute`.
         inputs: the buffers that are bound to the graph's inputs.
         outputs: the buffers that are bound to its outputs.
+        version: changes with the buffers.
     """
 
     def __init__(
@@ -107,8 +129,9 @@ class Binding:
         self.native: Any = binding._iobinding
         self._names = names
         self._guard = guard
-        self.inputs: dict[str, HostBuffer] = {}
-        self.outputs: dict[str, HostBuffer] = {}
+        self.inputs: dict[str, BindableBuffer] = {}
+        self.outputs: dict[str, BindableBuffer] = {}
+        self.version = 0
         self._bind_guard()
 
     def holds(self, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> bool:
@@ -125,17 +148,24 @@ class Binding:
         names_of_inputs, names_of_outputs = self._names
         for name, buffer in inputs.items():
             if self._takes(self.inputs, name, buffer):
-                self.binding.bind_ortvalue_input(names_of_inputs[name], buffer.value)
+                buffer.bind_input(self.binding, names_of_inputs[name])
         for name, buffer in outputs.items():
             if self._takes(self.outputs, name, buffer):
-                self.binding.bind_ortvalue_output(names_of_outputs[name], buffer.value)
+                buffer.bind_output(self.binding, names_of_outputs[name])
 
-    def _takes(self, bound: dict[str, HostBuffer], name: str, buffer: HostBuffer) -> bool:
+    def bind_inputs_again(self) -> None:
+        """Bind the inputs again: one that another device reads is copied when it is bound, and not at a run."""
+        names, _ = self._names
+        for name, buffer in self.inputs.items():
+            buffer.bind_input(self.binding, names[name])
+
+    def _takes(self, bound: dict[str, BindableBuffer], name: str, buffer: BindableBuffer) -> bool:
         """Record a buffer as bound; return False if it is bound already."""
         before = bound.get(name)
         if before is buffer:
             return False
         bound[name] = buffer
+        self.version += 1
         if before is not None and before not in self.inputs.values() and before not in self.outputs.values():
             before.bound_to.discard(self)
         buffer.bound_to.add(self)
@@ -143,6 +173,7 @@ class Binding:
 
     def unbind(self) -> None:
         """Release all buffers."""
+        self.version += 1
         self.binding.clear_binding_inputs()
         self.binding.clear_binding_outputs()
         for bound in (self.inputs, self.outputs):
@@ -154,7 +185,7 @@ class Binding:
     def _bind_guard(self) -> None:
         if self._guard is not None:
             name, buffer = self._guard
-            self.binding.bind_ortvalue_output(name, buffer.value)
+            buffer.bind_output(self.binding, name)
 
 
 class BoundSession:
@@ -214,5 +245,5 @@ class BoundSession:
         self._other.unbind()
 
 
-def _data(storages: Mapping[str, Storage]) -> dict[str, HostBuffer]:
+def _data(storages: Mapping[str, Storage]) -> dict[str, BindableBuffer]:
     return {name: storage.data for name, storage in storages.items()}

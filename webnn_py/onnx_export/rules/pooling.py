@@ -69,9 +69,9 @@ def _pooled(body: Body, node: Node, operator: str, input: OnnxTensor) -> Written
     if how is None:
         return body.decomposed(node, {"input": input})
     how = {**how, "p": 2} if operator == "LpPool" else how
-    if input.data_type == "float32" and node.options["layout"] == "nchw":
+    if body.computes(operator, input.data_type) and node.options["layout"] == "nchw":
         return body.twin(operator, input, **how)
-    wide = body.cast(channels_first(body, input, node.options["layout"]), "float32")
+    wide = body.computed(operator, channels_first(body, input, node.options["layout"]))
     output = laid_out(body, body.node(operator, wide, **how), node.options["layout"])
     return body.cast(output, input.data_type)
 

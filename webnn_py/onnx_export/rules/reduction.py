@@ -39,13 +39,13 @@ def _reduction(operator: str, of_one: OfOne, of_integers: OfRows | None = None) 
     """
 
     def write(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-        if input.data_type == "float32" and _axes(node):
+        if body.computes(operator, input.data_type) and _axes(node):
             return _reduce(body, operator, input, node, is_twin=True)
         if not input.data_type.startswith("float") and of_integers is not None:
             wide = body.cast(input, "int64")
             is_magnitude = of_one is _magnitude and input.data_type.startswith("uint")
             single = wide if is_magnitude else of_one(body, wide)
-            return body.cast(_of_rows(body, node, single, of_integers), input.data_type)
+            return body.cast(of_rows(body, node, single, of_integers), input.data_type)
         wide = body.cast(input, "float32")
         reduced = _reduce(body, operator, wide, node, is_twin=False) if _axes(node) else of_one(body, wide)
         return body.cast(reduced, input.data_type)
@@ -53,7 +53,7 @@ def _reduction(operator: str, of_one: OfOne, of_integers: OfRows | None = None) 
     return write
 
 
-def _of_rows(body: Body, node: Node, x: OnnxTensor, combine: OfRows) -> OnnxTensor:
+def of_rows(body: Body, node: Node, x: OnnxTensor, combine: OfRows) -> OnnxTensor:
     """Lay what is reduced together side by side, [rows, count], and combine it."""
     axes, sizes = _axes(node), node.operand("input").shape
     if not axes:

@@ -17,7 +17,7 @@ from webnn_py.device.on_onnxruntime.lowering.trees import tree_ensemble
 from webnn_py.device.on_onnxruntime.own_operators.quantized_lstm import decomposition as step_by_step
 from webnn_py.graph import Node
 from webnn_py.onnx_export import writing
-from webnn_py.onnx_export.body import BOOL, Array, Body, Drawing, OnnxTensor
+from webnn_py.onnx_export.body import BOOL, Array, Body, Drawing, Float16Kernels, OnnxTensor
 from webnn_py.onnx_export.image_layouts import channels_first, laid_out
 from webnn_py.onnx_export.missing_data_types import shape
 from webnn_py.onnx_export.nodes import MICROSOFT
@@ -110,7 +110,8 @@ def dynamic_quantize(body: Body, node: Node, input: OnnxTensor) -> Written:
 
 def gelu(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
     """Write Gelu with -Infinity excluded."""
-    x = body.node("Max", body.cast(input, "float32"), in_rank_of(input, LEAST_GELU))
+    computed = body.computed("Gelu", input)
+    x = body.node("Max", computed, in_rank_of(input, LEAST_GELU.astype(computed.data_type)))
     return body.cast(body.node("Gelu", x), input.data_type)
 
 
@@ -154,12 +155,12 @@ def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
     how = pooling_attributes(node)
     if how is None or input.data_type not in FLOATS:
         return writing.write(body, node, {"input": input})
-    images = body.cast(channels_first(body, input, node.options["layout"]), "float32")
-    zero_or_nan = body.node("AveragePool", body.node("Clip", images, _float(0), _float(0)), **how)
-    low = _float(-math.inf)
-    is_greater = body.cast(body.node("Greater", images, low, data_type=BOOL), "float32")
+    images = body.computed("MaxPool", channels_first(body, input, node.options["layout"]))
+    zero, low = (np.array(number, images.data_type) for number in (0, -math.inf))
+    zero_or_nan = body.node("AveragePool", body.node("Clip", images, zero, zero), **how)
+    is_greater = body.cast(body.node("Greater", images, low, data_type=BOOL), images.data_type)
     has_greater = body.cast(body.node("MaxPool", is_greater, **how), BOOL)
-    greatest = body.node("Where", has_greater, body.node("MaxPool", images, **how), low, data_type="float32")
+    greatest = body.node("Where", has_greater, body.node("MaxPool", images, **how), low, data_type=images.data_type)
     greatest = body.node("Sub", greatest, zero_or_nan)
     return body.cast(laid_out(body, greatest, node.options["layout"]), input.data_type)
 
@@ -287,8 +288,8 @@ def _reduced_in_float64(body: Body, operator: str, node: Node, input: OnnxTensor
     return body.cast(reduced, input.data_type)
 
 
-WITHOUT_FLOAT16: Final = frozenset(
-    {
+FLOAT16: Final = Float16Kernels(
+    missing={
         "Abs",
         "Ceil",
         "Equal",
@@ -303,9 +304,9 @@ WITHOUT_FLOAT16: Final = frozenset(
         "Tile",
         "Trilu",
         "Where",
-    }
+    },
 )
-"""Operators without float16 kernels in onnxruntime, which are therefore written in float32 with explicit casts.
+"""On the CPU, these operators are written in float32 with explicit casts, for lack of float16 kernels.
 
 onnxruntime would insert casts itself, but removes them together with the cast that rounds the operand.
 """

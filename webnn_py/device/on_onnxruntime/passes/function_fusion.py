@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import product, starmap
 from typing import Any, Final
 
-from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER
+from webnn_py.device.on_onnxruntime.providers import CPU
 from webnn_py.graph import Constant, Value
 from webnn_py.rewriting.passes import RulePass
 from webnn_py.rewriting.rule import RewriteRule
@@ -74,7 +74,7 @@ RMS_NORMALIZATION: Final = RewriteRule(
 """onnxruntime's own fusion requires that nothing else reads the mean, but guards of finite means do."""
 
 FUSIONS: Final = (
-    RulePass(name="rms-normalization", rules=(RMS_NORMALIZATION,), targets=(TESTED_PROVIDER,)),
+    RulePass(name="rms-normalization", rules=(RMS_NORMALIZATION,), targets=(CPU.name,)),
     RulePass(name="hard-swish", rules=(HARD_SWISH,)),
 )
 """The passes of these rules, in their order. Other providers may lack SimplifiedLayerNormalization."""

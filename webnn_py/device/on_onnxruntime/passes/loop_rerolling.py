@@ -16,8 +16,8 @@ import attrs
 
 from webnn_py.device.on_onnxruntime.analyses.quantized_gates import quantized_gates
 from webnn_py.device.on_onnxruntime.claimed_operators import FEWEST_NODES, FEWEST_STEPS, PLAIN
-from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER
 from webnn_py.device.on_onnxruntime.passes.loop_steps import NoLoopError, Place, RepeatedSteps, joined_by
+from webnn_py.device.on_onnxruntime.providers import CPU
 from webnn_py.graph import Constant, Graph, Node, Value
 from webnn_py.operators import conversion
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM
@@ -36,7 +36,7 @@ QUANTIZING: Final = frozenset({conversion.quantize_linear, DYNAMIC_QUANTIZE, DYN
 def unroll_loops(graph: Graph, context: PassContext) -> Graph:
     """Return the graph with all steps of imported loops where other nodes quantize, and for untested providers."""
     operators = {node.operator for node in graph.nodes}
-    if context.target == TESTED_PROVIDER and operators.isdisjoint(QUANTIZING):
+    if context.target == CPU.name and operators.isdisjoint(QUANTIZING):
         return graph
     return rewrite(graph, lambda node, current: drawn_out(node, current) if node.operator is LOOP else None)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER
 from webnn_py.device.on_onnxruntime.lowering.fused_activations import fuse_activations
 from webnn_py.device.on_onnxruntime.lowering.trees import decompose_doubtful_trees
 from webnn_py.device.on_onnxruntime.own_operators.quantized_lstm import QUANTIZED_LSTM
@@ -19,6 +18,7 @@ from webnn_py.device.on_onnxruntime.passes.quantized_recurrence import use_quant
 from webnn_py.device.on_onnxruntime.passes.reshapes import move_reshapes
 from webnn_py.device.on_onnxruntime.passes.scalar_ranks import give_numbers_ranks
 from webnn_py.device.on_onnxruntime.passes.stacked_extremes import stacked_extremes
+from webnn_py.device.on_onnxruntime.providers import CPU
 from webnn_py.graph import Graph
 from webnn_py.onnx_export.node_passes import EQUAL_NODES, UNUSED_NODES
 from webnn_py.operators import conversion, convolution, matrix
@@ -59,6 +59,7 @@ PASSES: Final = PassManager(
     NodePass(
         name="dynamic-quantization",
         make=_for_graph(dynamic_quantizations),
+        targets=(CPU.name,),  # the only provider with DynamicQuantizeLinear
         needs=frozenset({conversion.quantize_linear}),
     ),
     # After the recognition of dynamic quantization, which identifies the gates of quantized networks.
@@ -66,7 +67,7 @@ PASSES: Final = PassManager(
         name="loops",
         run=_with_contents(reroll_loops),
         after=("dynamic-quantization",),
-        targets=(TESTED_PROVIDER,),
+        targets=(CPU.name,),
         needs=frozenset({matrix.gemm, matrix.matmul}),
     ),
     *FUSIONS,
@@ -74,15 +75,19 @@ PASSES: Final = PassManager(
         name="integer-products",
         make=lambda graph, context: integer_products(graph, context.contents),
         after=("dynamic-quantization",),
+        targets=(CPU.name,),
     ),
-    NodePass(name="stacked-extremes", make=_for_graph(stacked_extremes)),
+    NodePass(name="stacked-extremes", make=_for_graph(stacked_extremes), targets=(CPU.name,)),
     NodePass(
-        name="convolution-layout", make=lambda _graph, _context: of_operators(relayout_convolution, convolution.conv2d)
+        name="convolution-layout",
+        make=lambda _graph, _context: of_operators(relayout_convolution, convolution.conv2d),
+        targets=(CPU.name,),
     ),
     NodePass(name="reshapes", make=_for_graph(move_reshapes)),
     NodePass(
         name="ranks-of-numbers",
         make=lambda _graph, _context: NodeRule(give_numbers_ranks, lambda operator: operator.is_elementwise),
+        targets=(CPU.name,),
     ),
     GraphPass(name="convolution-folding", run=_with_contents(folded), needs=frozenset({convolution.conv2d})),
 )
@@ -90,6 +95,6 @@ PASSES: Final = PassManager(
 NODE_PASSES: Final = PassManager(
     EQUAL_NODES,
     UNUSED_NODES,
-    GraphPass(name="fused-activations", run=fuse_activations, after=("unused-nodes",), targets=(TESTED_PROVIDER,)),
+    GraphPass(name="fused-activations", run=fuse_activations, after=("unused-nodes",), targets=(CPU.name,)),
 )
 """The passes over the ONNX nodes that the rewritten graph is written as."""
