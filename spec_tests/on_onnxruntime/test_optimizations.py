@@ -84,3 +84,15 @@ async def test_a_drawing_that_is_changed_is_noticed(contexts):
     changed = attrs.evolve(drawing, feeds=tuple(-array for array in drawing.feeds))
     got, expected = await changed.compute(contexts[0]), await drawing.compute(contexts[1])
     assert difference(got, expected, drawing.tolerance)
+
+
+async def test_a_cast_of_floats_stays_apart_from_the_cast_to_a_smaller_integer(contexts, written):
+    """onnxruntime makes one cast of two in a row; x86 casts negative floats to uint8 alike, other processors do not."""
+    x = np.float32([-1, 8, 300, -7])
+    results = []
+    for context in contexts:
+        builder = MLGraphBuilder(context)
+        wide = builder.cast(builder.input("x", data_type="float32", shape=[4]), "int32")
+        results.append((await compute(context, builder, {"x": x}, {"y": builder.cast(wide, "uint8")}))["y"])
+    assert [array.tolist() for array in results] == [[255, 8, 44, 249]] * 2
+    assert written["Neg"] == 2

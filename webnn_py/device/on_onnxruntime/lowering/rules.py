@@ -87,6 +87,18 @@ def _factor(body: Body, scale: Array | OnnxTensor, variance: Array | OnnxTensor,
     return factor
 
 
+def cast(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """Write Cast; where a larger integer was cast from floats before, keep onnxruntime from making one cast of both.
+
+    What a processor makes of a float beyond the range of the smaller integer is undefined.
+    """
+    sizes = [np.dtype(data_type).itemsize for data_type in (input.data_type, node.outputs[0].data_type)]
+    is_narrowed = input.data_type in ("int32", "int64") and sizes[1] < sizes[0]
+    if is_narrowed and any(written.operator == "Cast" and input.name in written.outputs for written in body.nodes):
+        return writing.write(body, node, {"input": body.node("Neg", body.node("Neg", input))})
+    return writing.write(body, node, {"input": input})
+
+
 def conv2d(body: Body, node: Node, input: OnnxTensor, filter: OnnxTensor, bias: OnnxTensor | None = None) -> Written:
     """Write Conv; pad images first, unless the filter is constant and finite: Conv skips products with padding."""
     padding = node.options["padding"]
@@ -315,6 +327,7 @@ RULES: Final[Mapping[str, Rule]] = {**SAVED} | {
     rule.__name__: rule
     for rule in (
         batch_normalization,
+        cast,
         conv2d,
         dynamic_quantize,
         gelu,
