@@ -93,6 +93,10 @@ async def test_a_context_says_which_gpu_it_is_on(context):
     assert context.backend.device_types[0] == "gpu"
 
 
+def test_devices_are_listed_with_the_name_of_the_gpu(cuda):
+    assert device_record.RECORD.adapters()[0].adapter == "a fake GPU"
+
+
 @pytest.mark.parametrize("count", [2, LARGE])
 async def test_nothing_waits_before_a_read(context, cuda, count):
     graph = await _doubling(context, count)

@@ -68,6 +68,16 @@ def checked(result: tuple[Any, ...]) -> Any:
     raise CudaError(f"{text} ({error.name})")
 
 
+def adapter_name(device_id: int) -> str:
+    """Return the name of a GPU.
+
+    Raises:
+        CudaError: there is no such GPU.
+    """
+    name: bytes = checked(runtime.cudaGetDeviceProperties(device_id)).name
+    return name.decode()
+
+
 class PinnedMemory:
     """Memory of the host that the GPU reads and writes itself, five times as fast as other memory.
 
@@ -141,7 +151,7 @@ class CudaStream:
         self._stream = checked(runtime.cudaStreamCreateWithFlags(NON_BLOCKING))
         self._pinned = PinnedMemory()
         self._unread: list[HostArray] = []  # small arrays that the GPU may still have to read
-        self.adapter = checked(runtime.cudaGetDeviceProperties(device_id)).name.decode()
+        self.adapter = adapter_name(device_id)
 
     @property
     def handle(self) -> int:

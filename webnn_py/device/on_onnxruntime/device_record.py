@@ -1,10 +1,13 @@
 """The onnxruntime device's entry in the registry; onnxruntime loads when a context is opened on it."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from importlib.util import find_spec
-from typing import Final
+from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+import attrs
 import trio
 
 from webnn_py.descriptors import unsigned_long
@@ -18,6 +21,9 @@ from webnn_py.operators.idl import boolean
 
 NEEDED: Final = ("onnxruntime", "onnx")
 """The packages of the extra: the engine, and the library that writes models."""
+
+if TYPE_CHECKING:
+    from webnn_py.device.on_onnxruntime.providers import Provider
 
 MOST_THREADS: Final = 1024
 
@@ -87,7 +93,20 @@ def _provider_options(value: object) -> dict[str, str]:
 def _adapters() -> Sequence[BackendInfo]:
     with _reporting_missing_packages():
         from webnn_py.device.on_onnxruntime import engine  # noqa: PLC0415 - an extra
-    return [engine.describe(engine.find(name)) for name in engine.names()]
+    return [_described(engine.find(name)) for name in engine.names()]
+
+
+def _described(provider: Provider) -> BackendInfo:
+    """Return the description of a provider; with the name of the GPU, where there is one and CUDA can be asked."""
+    from webnn_py.device.on_onnxruntime import engine  # noqa: PLC0415 - an extra
+
+    info = engine.describe(provider)
+    if provider.memory == "cuda":
+        with suppress(ImportError, RuntimeError):  # CudaError is a RuntimeError
+            from webnn_py.device.on_onnxruntime import cuda_memory  # noqa: PLC0415 - an extra
+
+            return attrs.evolve(info, adapter=cuda_memory.adapter_name(0))
+    return info
 
 
 def _capabilities() -> Capabilities:
