@@ -177,15 +177,3 @@ async def test_trees_are_one_node_unless_the_least_may_be_nan(ml, monkeypatch, w
     await builder.build(OnnxModel.load(case.model()).convert(builder))
     assert ("TreeEnsembleRegressor" in written[0].operators) is is_one
     assert (len(written[0].operators) == 1) is is_one
-
-
-async def test_trees_that_look_at_no_feature_are_drawn(ml):
-    leaf = {"treeids": [0], "nodeids": [0], "featureids": [0], "values": [0.0], "modes": ["LEAF"]}
-    nodes = {f"nodes_{name}": given for name, given in leaf.items()}
-    said = {"target_treeids": [0], "target_nodeids": [0], "target_ids": [0], "target_weights": [5.0]}
-    ends = {"nodes_truenodeids": [0], "nodes_falsenodeids": [0]}
-    case = node("ai.onnx.ml.TreeEnsembleRegressor", 1, ONE_TWO_OTHERS, **nodes, **ends, **said, n_targets=1)[0]
-    builder = MLGraphBuilder(await ml.create_context(backend="onnxruntime"))
-    graph = await builder.build(OnnxModel.load(case.model()).convert(builder))
-    assert not graph.input_descriptors
-    await check(ml, case, np.full([4, 1], 5))

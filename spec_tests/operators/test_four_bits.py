@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import webnn_py
-from spec_tests.support.backends import BACKENDS, DEVICES, HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.backends import BACKENDS, DEVICES, HAS_ADAPTER, NO_ADAPTER, on_each
 from spec_tests.support.computing import compute_graph
 from spec_tests.support.depth import is_full
 from webnn_py import MLGraphBuilder, NotSupportedError, save_js
@@ -18,14 +18,7 @@ async def ml():
         yield opened
 
 
-@pytest.fixture(params=DEVICES)
-async def context(ml, request):
-    return await ml.create_context(backend=request.param)
-
-
-@pytest.fixture
-async def on_numpy(ml):
-    return await ml.create_context(backend="numpy")
+backend = on_each(DEVICES)
 
 
 @pytest.fixture
@@ -124,8 +117,8 @@ async def test_nobody_has_four_bits_without_asking():
             await context.create_buffer(data_type="uint4", shape=[2], readable=True)
 
 
-async def test_what_is_no_constant_of_quantization_is_refused(ml, on_numpy):
-    builder = MLGraphBuilder(on_numpy)
+async def test_what_is_no_constant_of_quantization_is_refused(ml, numpy_context):
+    builder = MLGraphBuilder(numpy_context)
     with pytest.raises(TypeError, match="data_type is 'int4'; it must be one of float32, "):
         builder.input("x", data_type="int4", shape=[2])
     packed = four_bits(builder, [1, 2, 3], "int4")
@@ -136,24 +129,24 @@ async def test_what_is_no_constant_of_quantization_is_refused(ml, on_numpy):
     with pytest.raises(TypeError, match="the data type of zero_point is uint4; it must be int4"):
         builder.dequantize_linear(packed, builder.constant(np.float32([1])), four_bits(builder, [1], "uint4"))
     with pytest.raises(TypeError, match=r"int4, of which outputs of graphs are; such a buffer must not be writable"):
-        await on_numpy.create_buffer(data_type="int4", shape=[2], writable=True)
+        await numpy_context.create_buffer(data_type="int4", shape=[2], writable=True)
     with pytest.raises(TypeError, match="data_type is 'int4'"):
-        await on_numpy.create_constant_buffer(b"1", data_type="int4", shape=[2])
-    output = await on_numpy.create_buffer(data_type="int4", shape=[3], readable=True)
-    assert (await on_numpy.read_buffer(output)).tolist() == [0, 0]
+        await numpy_context.create_constant_buffer(b"1", data_type="int4", shape=[2])
+    output = await numpy_context.create_buffer(data_type="int4", shape=[3], readable=True)
+    assert (await numpy_context.read_buffer(output)).tolist() == [0, 0]
     with pytest.raises(TypeError, match="source is int4, of which a byte holds two"):
-        on_numpy.copy_buffer(output, output)
+        numpy_context.copy_buffer(output, output)
     output.destroy()
 
 
-async def test_what_knows_nothing_of_four_bits_says_so(ml, on_numpy, tmp_path):
-    builder = MLGraphBuilder(on_numpy)
+async def test_what_knows_nothing_of_four_bits_says_so(ml, numpy_context, tmp_path):
+    builder = MLGraphBuilder(numpy_context)
     x = builder.input("x", data_type="float32", shape=[webnn_py.MLDynamicDimension("n", 4)])
     one = builder.constant(np.float32([1]))
     quantized = builder.quantize_linear(x, one, four_bits(builder, [1], "uint4"))
     with pytest.raises(NotSupportedError, match="a graph with named dimensions has no data types of four bits"):
         await builder.build({"y": quantized})
-    builder = MLGraphBuilder(on_numpy)
+    builder = MLGraphBuilder(numpy_context)
     weights = builder.dequantize_linear(
         four_bits(builder, [1], "uint4"), builder.constant(np.float32([1])), four_bits(builder, [1], "uint4")
     )
@@ -256,7 +249,7 @@ def around(builder, weights):
     }
 
 
-async def test_whatever_reads_packed_weights_reads_the_same_numbers(on_numpy, on_gpu, pytestconfig):
+async def test_whatever_reads_packed_weights_reads_the_same_numbers(numpy_context, on_gpu, pytestconfig):
     if not is_full(pytestconfig):
         pytest.skip("at full depth only")
     rng = np.random.default_rng(2)
@@ -264,7 +257,7 @@ async def test_whatever_reads_packed_weights_reads_the_same_numbers(on_numpy, on
     scale = rng.integers(1, 5, (64, 6)).astype("float32") / 8
     feeds = {name: rng.integers(-3, 4, shape).astype("float32") for name, shape in (("x", (5, 96)), ("y", (64, 96)))}
     found = []
-    for context in (on_numpy, on_gpu):
+    for context in (numpy_context, on_gpu):
         builder = MLGraphBuilder(context)
 
         def weights(builder=builder):
