@@ -85,9 +85,8 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_fewer_nodes_have_the_bits_of_what_was_drawn(ml, written, case):
+async def test_fewer_nodes_have_the_bits_of_what_was_drawn(context, written, case):
     draw, counts = CASES[case]
-    context = await ml.create_context(backend="onnxruntime", threads=1)
     fewer = [await computed(context, draw, X)]
     assert_written(written, **counts)
     fewer.append(await computed(context, draw, spiked()))

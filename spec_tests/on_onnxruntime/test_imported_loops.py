@@ -7,7 +7,7 @@ import onnx
 import pytest
 
 from spec_tests.on_onnxruntime.both import assert_same
-from spec_tests.onnx_models.single_node import parsed, run_onnxruntime
+from spec_tests.onnx_models.single_node import parsed, run, run_onnxruntime
 from spec_tests.support.computing import compute, run_graph
 from webnn_py import MLGraphBuilder, open_ml
 from webnn_py.onnx_models import InvalidModelError, ModelLimits, OnnxModel, UnsupportedModelError, save
@@ -189,11 +189,6 @@ async def results(context, changes):
 
 
 @pytest.fixture
-async def context(ml):
-    return await ml.create_context(backend="onnxruntime", threads=1)
-
-
-@pytest.fixture
 def unrolling(monkeypatch):
     """Return a context manager in which loops are drawn as their steps."""
 
@@ -248,12 +243,9 @@ async def test_a_loop_that_is_written_down_has_operators_of_the_specification(ml
 async def test_a_loop_is_exported_and_imported_again(context, tmp_path):
     builder, outputs = drawn(context)
     save(outputs, tmp_path / "saved.onnx")
-    expected = await compute(context, builder, FEEDS, outputs)
     onnx.checker.check_model(onnx.load(tmp_path / "saved.onnx"))
-    builder = MLGraphBuilder(context)
-    assert_same(
-        await compute(context, builder, FEEDS, OnnxModel.load(tmp_path / "saved.onnx").convert(builder)), expected
-    )
+    expected = await compute(context, builder, FEEDS, outputs)
+    np.testing.assert_equal(await run(context, tmp_path / "saved.onnx", FEEDS), [*expected.values()])
 
 
 async def test_a_graph_with_a_loop_is_saved_loaded_and_shown(tmp_path):
