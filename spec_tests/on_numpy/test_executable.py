@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spec_tests.support.buffers import constant, filled, zeroed
-from spec_tests.support.dynamic_decoder import dispatched
+from spec_tests.support.computing import run_graph
 from webnn_py import MLDynamicDimension, MLGraphBuilder, open_ml
 from webnn_py.device.on_numpy.kernels.recurrent import Network
 
@@ -312,6 +312,6 @@ async def test_small_inputs_of_named_dimensions_are_read_where_they_lie():
         graph = await builder.build({"y": builder.neg(builder.pad(x, [0, 1], [0, 1]))})
         for count in (2, 6, 3):
             array = np.arange(2 * count, dtype=np.float32).reshape(count, 2)
-            result = (await dispatched(context, graph, {"x": array}, {"y": [count, 4]}))["y"]
+            result = (await run_graph(context, graph, {"x": array}, {"y": [count, 4]}))["y"]
             np.testing.assert_array_equal(result, np.pad(-array, [(0, 0), (1, 1)]))
         graph.destroy()

@@ -5,7 +5,7 @@ import pytest
 
 import webnn_py
 from spec_tests.support.backends import BACKENDS, DEVICES, HAS_ADAPTER, NO_ADAPTER, on_each
-from spec_tests.support.computing import compute_graph
+from spec_tests.support.computing import compute
 from spec_tests.support.depth import is_full
 from webnn_py import MLGraphBuilder, NotSupportedError, save_js
 
@@ -38,11 +38,6 @@ def four_bits(builder, elements, data_type):
     return builder.constant(pack(elements), data_type=data_type, shape=np.shape(elements))
 
 
-async def computed(context, builder, outputs, **feeds):
-    """Build the outputs and compute them once; packed outputs as bytes."""
-    return await compute_graph(context, await builder.build(outputs), feeds)
-
-
 def drawn_numbers(rng, data_type, shape):
     low, high = RANGES[data_type]
     return rng.integers(low, high, shape, endpoint=True)
@@ -67,7 +62,7 @@ async def test_what_was_quantized_is_what_it_was(context, data_type, shape, scal
     given = [four_bits(builder, numbers, data_type), builder.constant(scale), four_bits(builder, zeros, data_type)]
     x = builder.input("x", data_type="float32", shape=shape)
     y = builder.dequantize_linear(*given)
-    found = await computed(context, builder, {"y": builder.add(y, x)}, x=np.zeros(shape, "float32"))
+    found = await compute(context, builder, {"x": np.zeros(shape, "float32")}, {"y": builder.add(y, x)})
     np.testing.assert_array_equal(found["y"], dequantized(numbers, scale, zeros).astype("float32"))
 
 
@@ -83,7 +78,7 @@ async def test_floats_are_quantized_and_packed(context, data_type, count):
     quantized = builder.quantize_linear(value, scale, point)
     again = builder.dequantize_linear(quantized, scale, point)
     assert (quantized.data_type, again.data_type) == (data_type, "float32")
-    found = await computed(context, builder, {"q": quantized, "again": again}, x=x)
+    found = await compute(context, builder, {"x": x}, {"q": quantized, "again": again})
     expected = np.clip(np.rint(x / 0.5) + zero, low, high)
     expected[np.isnan(x)] = 0
     assert found["q"].dtype == np.uint8
@@ -204,7 +199,7 @@ async def test_a_product_reads_packed_weights(on_gpu, case, data_type):
     product = builder.matmul(builder.input("x", data_type="float32", shape=left), weights)
     columns = shape[0] if is_transposed else shape[1]
     bias = rng.integers(-3, 4, columns).astype("float32")
-    found = await computed(on_gpu, builder, {"y": builder.relu(builder.add(product, builder.constant(bias)))}, x=x)
+    found = await compute(on_gpu, builder, {"x": x}, {"y": builder.relu(builder.add(product, builder.constant(bias)))})
     whole = dequantized(numbers, scale, zeros)
     expected = np.maximum(x @ (whole.T if is_transposed else whole) + bias, 0)
     np.testing.assert_array_equal(found["y"], expected.astype("float32"))
@@ -264,6 +259,6 @@ async def test_whatever_reads_packed_weights_reads_the_same_numbers(numpy_contex
             given = [four_bits(builder, numbers, "int4"), builder.constant(scale), four_bits(builder, zeros, "int4")]
             return builder.dequantize_linear(*given)
 
-        found.append(await computed(context, builder, around(builder, weights), **feeds))
+        found.append(await compute(context, builder, feeds, around(builder, weights)))
     for name, expected in found[0].items():
         np.testing.assert_array_equal(found[1][name], expected, err_msg=name)

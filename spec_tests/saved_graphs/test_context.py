@@ -30,6 +30,7 @@ from webnn_py import (
 from webnn_py.graph import ContentKey
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.registry import OPERATORS
+from webnn_py.saved_graphs.record import SavedCode
 
 backend = on_each(DEVICES)
 
@@ -361,30 +362,20 @@ async def test_a_document_that_makes_no_graph_is_refused_by_its_device(ml, optio
     """A document that is sealed and senseless rejects the promise, and changes nothing."""
     context = await ml.create_context(**options)
     graph = await build_add_one(context, [2])
-    for change in ({"buffers": []}, {"nodes": [["no operator", {}, {}, [], ""]]}, {"kernels": [[]]}, {"outputs": 3}):
-        if not graph_document(monkeypatch, change, context.backend.name):
-            continue
-        await context.save_graph("k", graph)
-        monkeypatch.undo()
+    make = SavedCode.__init__
+    on_gpu = {"buffers": []}, {"kernels": [[]]}
+    of_nodes = {"nodes": [["no operator", {}, {}, [], ""]]}, {"outputs": 3}
+    for change in on_gpu if context.backend.name == "wgpu" else of_nodes:
+
+        def changed(self, form, document, blobs, change=change):
+            make(self, form, document | change, blobs)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(SavedCode, "__init__", changed)
+            await context.save_graph("k", graph)
         await refused(context.load_graph("k"), OperationError, r"load_graph\(\): the device refuses the graph")
     await context.drain()
     assert await run(context, graph, x=[1, 2]) == {"y": [2, 3]}
-
-
-def graph_document(monkeypatch, change, backend):
-    """Have the next save write a changed document; return False where it has no such part."""
-    from webnn_py.saved_graphs.record import SavedCode  # noqa: PLC0415 - its class is patched here
-
-    (part,) = change
-    if (part in ("buffers", "kernels")) != (backend == "wgpu"):
-        return False
-    make = SavedCode.__init__
-
-    def changed(self, form, document, blobs):
-        make(self, form, document | change, blobs)
-
-    monkeypatch.setattr(SavedCode, "__init__", changed)
-    return True
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a folder that cannot be made")
