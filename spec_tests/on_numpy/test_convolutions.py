@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from spec_tests.support.computing import result_of
+from spec_tests.support.stand_ins import noted
 from webnn_py import MLGraphBuilder
 from webnn_py.device.on_numpy.kernels import convolution
 from webnn_py.device.on_numpy.routines.conv_sizes import Convolution
@@ -142,9 +143,7 @@ FEW = {
 @pytest.fixture
 def _few_windows(monkeypatch):
     """See that the routine for few windows is taken."""
-    found = []
-    make = convolution.few_windows
-    monkeypatch.setattr(convolution, "few_windows", lambda conv: found.append(conv) or make(conv))
+    found = noted(monkeypatch, convolution, "few_windows", lambda conv: conv)
     yield
     assert found
 

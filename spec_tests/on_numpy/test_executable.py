@@ -5,6 +5,7 @@ import pytest
 
 from spec_tests.support.buffers import constant, filled, zeroed
 from spec_tests.support.computing import run_graph
+from spec_tests.support.stand_ins import noted
 from webnn_py import MLDynamicDimension, MLGraphBuilder, open_ml
 from webnn_py.device.on_numpy.kernels.recurrent import Network
 
@@ -269,9 +270,7 @@ async def test_a_released_graph_holds_no_arrays(numpy_context, drawn):
 @pytest.mark.parametrize(("features", "between", "times"), [(2000, True, 1), (4, False, 3)])
 async def test_a_kernel_looks_once_at_arrays_that_are_always_the_same(drawn, monkeypatch, features, between, times):
     """Those in the arena; it looks at an input's buffer in each dispatch."""
-    looks = []
-    prepare = Network.prepare
-    monkeypatch.setattr(Network, "prepare", lambda self, *arrays: looks.append(self) or prepare(self, *arrays))
+    looks = noted(monkeypatch, Network, "prepare")
     x = np.linspace(-1, 1, 3 * features, dtype=np.float32).reshape(1, 3, features)
     builder = drawn.builder
     operand = drawn.input(array=x)

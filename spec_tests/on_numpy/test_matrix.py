@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spec_tests.support.computing import result_of
+from spec_tests.support.computing import result_of, results_of
 from webnn_py.device.on_numpy.kernels import matrix
 
 SHAPES = {
@@ -45,12 +45,11 @@ async def test_gemm(numpy_context, rng, c, transposed):
     arrays = {"a": halves(rng, (33, 41)), "b": halves(rng, (41, 37)), "c": halves(rng, c or ())}
     given = {"a": arrays["a"].T.copy(), "b": arrays["b"].T.copy(), "c": arrays["c"]} if transposed else arrays
 
-    def draw(builder, a, b, c=None):
-        options = {} if c is None else {"c": c, "beta": 0.5}
-        return builder.gemm(a, b, alpha=2, a_transpose=transposed, b_transpose=transposed, **options)
+    def draw(builder, x, y, z):
+        options = {} if c is None else {"c": z, "beta": 0.5}
+        return builder.gemm(x, y, alpha=2, a_transpose=transposed, b_transpose=transposed, **options)
 
-    given = {name: array for name, array in given.items() if name != "c" or c is not None}
-    got = await result_of(numpy_context, draw, **given)
+    got = await results_of(numpy_context, draw, [*given.values()])
     wide_a, wide_b, wide_c = (array.astype(np.float32) for array in arrays.values())
     expected = 2 * (wide_a @ wide_b) + (0 if c is None else wide_c / 2)
     np.testing.assert_array_equal(got, expected.astype(np.float16))

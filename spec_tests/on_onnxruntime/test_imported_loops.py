@@ -178,14 +178,10 @@ def loops(builder, outputs):
     return [item.operator.name for item in builder.picture(outputs)._graph.operators].count("loop")
 
 
-def feeds(outputs):
-    return {name: FEEDS[name] for name in drawing_of("a test", outputs).inputs}
-
-
 async def results(context, changes):
     builder, outputs = drawn(context, changes)
     number = loops(builder, outputs)
-    return number, await compute(context, builder, feeds(outputs), outputs)
+    return number, await compute(context, builder, FEEDS, outputs)
 
 
 @pytest.fixture

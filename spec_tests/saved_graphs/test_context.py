@@ -17,6 +17,7 @@ from spec_tests.support.buffers import constant
 from spec_tests.support.computing import run_graph
 from spec_tests.support.drawing import build_add_buffer, build_add_number, build_add_one, run
 from spec_tests.support.releases import assert_nothing_lives
+from spec_tests.support.stand_ins import failing
 from spec_tests.support.watched_device import quiet
 from webnn_py import (
     InvalidStateError,
@@ -98,7 +99,10 @@ async def test_a_loaded_graph_computes_the_same_to_the_bit(context, options, fol
     bytes_of_file = files(folder)[0].read_bytes()
     built.destroy()
 
-    forbid_drawing(monkeypatch, options)
+    forbidden = failing(AssertionError("a graph that is loaded has been checked, and on WebGPU compiled, before"))
+    monkeypatch.setattr(Operator, "infer", forbidden)
+    if "gpu_device" in options:
+        monkeypatch.setattr("webnn_py.device.on_wgpu.lowering.GraphLowering.run", forbidden)
     for _ in range(2):
         async with webnn_py.open_ml(graph_cache=folder) as other:
             context = await other.create_context(**options)
@@ -114,17 +118,6 @@ async def test_a_loaded_graph_computes_the_same_to_the_bit(context, options, fol
             assert await computed(context, loaded) == expected
             await context.save_graph("network", loaded)
             assert files(folder)[0].read_bytes() == bytes_of_file, "what was loaded is saved as it was"
-
-
-def forbid_drawing(monkeypatch, options):
-    """Forbid shape rules, and on WebGPU lowering."""
-
-    def forbidden(*_arguments, **_options):
-        raise AssertionError("a graph that is loaded has been checked, and on WebGPU compiled, before")
-
-    monkeypatch.setattr(Operator, "infer", forbidden)
-    if "gpu_device" in options:
-        monkeypatch.setattr("webnn_py.device.on_wgpu.lowering.GraphLowering.run", forbidden)
 
 
 async def test_every_operator_can_be_saved_with_all_its_options(ml, backend, folder):
