@@ -113,12 +113,6 @@ CALLS = (
 )
 
 
-def move_and_put(path, elsewhere, kind):
-    """Move a file away, and put a link to it, a pipe or a folder in its place."""
-    target = path.replace(elsewhere)
-    {"link": lambda: path.symlink_to(target), "pipe": lambda: os.mkfifo(path), "folder": path.mkdir}[kind]()
-
-
 # --- refused files -------------------------------------------------------------------------------------------------
 
 
@@ -198,7 +192,8 @@ def test_other_things_in_the_folder_are_not_listed_and_not_removed(folder):
 def test_other_things_than_files_are_refused_without_waiting(folder, tmp_path, make, of):
     folder.save(DEVICE, "k", graph())
     path = folder._file(DEVICE, "k") if of == "graph" else folder.path / folders.SECRET
-    move_and_put(path, tmp_path / "elsewhere", make)
+    target = path.replace(tmp_path / "elsewhere")
+    {"link": lambda: path.symlink_to(target), "pipe": lambda: os.mkfifo(path), "folder": path.mkdir}[make]()
     for call in CALLS if of == "secret" else (CALLS[1],):
         with pytest.raises((UnusableFileError, OSError), match=re.escape(str(path))):
             call(folder)
