@@ -8,6 +8,7 @@ import trio
 
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number
+from spec_tests.support.stand_ins import noted
 from webnn_py import MLGraphBuilder
 from webnn_py.device.on_numpy import executable, table
 from webnn_py.operators import arithmetic
@@ -96,14 +97,7 @@ async def test_short_dispatches_are_measured_by_the_clock_until_one_was_not_shor
 
 @pytest.mark.parametrize(("elements", "inline"), [(2, True), (2**20, False)], ids=["short", "long"])
 async def test_a_long_read_runs_in_a_worker_thread_and_a_short_one_inline(numpy_context, monkeypatch, elements, inline):
-    handed_over = []
-
-    async def run_sync(call, **options):
-        handed_over.append(call)
-        return await original(call, **options)
-
-    original = trio.to_thread.run_sync
-    monkeypatch.setattr(trio.to_thread, "run_sync", run_sync)
+    handed_over = noted(monkeypatch, trio.to_thread, "run_sync")
     buffer = await zeroed(numpy_context, [elements])
     values = await numpy_context.read_buffer(buffer)
     assert values.shape == (elements,)

@@ -6,7 +6,8 @@ import attrs
 import numpy as np
 import pytest
 
-from spec_tests.support.computing import compute
+from spec_tests.support.computing import result_of
+from spec_tests.support.stand_ins import noted
 from webnn_py import MLGraphBuilder
 from webnn_py.device.on_numpy.kernels import convolution
 from webnn_py.device.on_numpy.routines.conv_sizes import Convolution
@@ -37,20 +38,22 @@ async def check(context, arrays, groups=1, layouts=("nchw", "oihw"), *, is_betwe
     x, weights, bias = arrays
     expected = laid_out(convolved(*arrays, groups, options), "nchw", layouts[0])
     given = laid_out(-x if is_between else x, "nchw", layouts[0])
-    builder = MLGraphBuilder(context)
-    images = builder.input("x", data_type=x.dtype.name, shape=given.shape)
-    drawn = builder.conv2d(
-        builder.neg(images) if is_between else images,
-        builder.constant(laid_out(weights, "oihw", layouts[1])),
-        bias=builder.constant(bias),
-        groups=groups,
-        input_layout=layouts[0],
-        filter_layout=layouts[1],
-        **options,
-    )
-    result = await compute(context, builder, {"x": given}, {"y": builder.relu(drawn) if is_between else drawn})
+
+    def draw(builder, images):
+        drawn = builder.conv2d(
+            builder.neg(images) if is_between else images,
+            builder.constant(laid_out(weights, "oihw", layouts[1])),
+            bias=builder.constant(bias),
+            groups=groups,
+            input_layout=layouts[0],
+            filter_layout=layouts[1],
+            **options,
+        )
+        return builder.relu(drawn) if is_between else drawn
+
+    result = await result_of(context, draw, images=given)
     expected = np.maximum(expected, 0) if is_between else expected
-    np.testing.assert_array_equal(result["y"], expected.astype(x.dtype))
+    np.testing.assert_array_equal(result, expected.astype(x.dtype))
 
 
 def integers(shapes, data_type="float32"):
@@ -140,9 +143,7 @@ FEW = {
 @pytest.fixture
 def _few_windows(monkeypatch):
     """See that the routine for few windows is taken."""
-    found = []
-    make = convolution.few_windows
-    monkeypatch.setattr(convolution, "few_windows", lambda conv: found.append(conv) or make(conv))
+    found = noted(monkeypatch, convolution, "few_windows", lambda conv: conv)
     yield
     assert found
 
@@ -164,14 +165,13 @@ async def test_few_windows_have_their_elements(numpy_context, case, is_between, 
 @pytest.mark.usefixtures("_few_windows")
 async def test_a_filter_that_is_computed_may_lie_in_any_order(numpy_context):
     x, weights = integers([(1, 4, 1, 6), (3, 1, 4, 10)])
-    builder = MLGraphBuilder(numpy_context)
-    computed = builder.neg(builder.input("w", data_type="float32", shape=weights.shape))
-    drawn = builder.conv2d(
-        builder.input("x", data_type="float32", shape=x.shape), builder.transpose(computed, permutation=[3, 2, 1, 0])
-    )
-    result = await compute(numpy_context, builder, {"x": x, "w": -weights}, {"y": drawn})
+
+    def draw(builder, x, w):
+        return builder.conv2d(x, builder.transpose(builder.neg(w), permutation=[3, 2, 1, 0]))
+
+    result = await result_of(numpy_context, draw, x=x, w=-weights)
     expected = convolved(x, weights.transpose(3, 2, 1, 0), np.zeros(10), 1, DEFAULTS)
-    np.testing.assert_array_equal(result["y"], expected)
+    np.testing.assert_array_equal(result, expected)
 
 
 # --- single elements -----------------------------------------------------------------------------------------------

@@ -3,12 +3,9 @@
 import numpy as np
 import pytest
 
-from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.on_numpy import backend  # noqa: F401 - enters the kernels into the table
+from spec_tests.on_numpy.drawing import Drawing
 from webnn_py.device.on_numpy.kernels import recurrent
 from webnn_py.device.on_numpy.table import run_node
-from webnn_py.graph import Constant
-from webnn_py.rewriting.builder import RewriteBuilder
 
 rng = np.random.default_rng(9)
 
@@ -18,11 +15,8 @@ GATES = {"gru": 3, "lstm": 4}
 
 def network(operator, direction, arrays):
     """Return a network's last states, and the hidden state after each step."""
-    b = RewriteBuilder()
-    operands = {
-        name: b.operand(Constant(MLOperandDescriptor(array.dtype.name, array.shape), array))
-        for name, array in arrays.items()
-    }
+    b = Drawing()
+    operands = {name: b.known(array) for name, array in arrays.items()}
     options = {"steps": STEPS, "hidden_size": HIDDEN, "direction": direction, "return_sequence": True}
     node = b.value(getattr(b, operator)(**operands, **options)[0]).node
     return run_node(node, [arrays[name] for name in node.operands])

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 from webnn_py.device.on_numpy.routines.float16 import BLOCK, FEW, narrow
 
@@ -124,17 +125,9 @@ async def test_arithmetic_and_comparisons_of_float16_are_numpys(numpy_context, c
     b[:50] = a[:50]
     builder = MLGraphBuilder(numpy_context)
     x, y = (builder.input(name, data_type="float16", shape=[count]) for name in "xy")
-    graph = await builder.build({name: getattr(builder, name)(x, y) for name in FUNCTIONS})
-    inputs, outputs = ({}, {})
-    for name, array in (("x", a), ("y", b)):
-        inputs[name] = await numpy_context.create_buffer(data_type="float16", shape=[count], writable=True)
-        numpy_context.write_buffer(inputs[name], array)
+    outputs = {name: getattr(builder, name)(x, y) for name in FUNCTIONS}
+    results = await compute(numpy_context, builder, {"x": a, "y": b}, outputs)
     with np.errstate(all="ignore"):
         expected = {name: function(a, b) for name, function in FUNCTIONS.items()}
     for name, array in expected.items():
-        data_type = "float16" if array.dtype == np.float16 else "uint8"
-        outputs[name] = await numpy_context.create_buffer(data_type=data_type, shape=[count], readable=True)
-    numpy_context.dispatch(graph, inputs, outputs)
-    for name, array in expected.items():
-        result = await numpy_context.read_buffer(outputs[name])
-        np.testing.assert_array_equal(result, array, err_msg=name)
+        np.testing.assert_array_equal(results[name], array, err_msg=name)

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from spec_tests.support.computing import compute
-from webnn_py import MLGraphBuilder
+from spec_tests.support.computing import result_of, results_of
 from webnn_py.device.on_numpy.kernels import matrix
 
 SHAPES = {
@@ -34,9 +33,7 @@ def halves(rng, shape):
 @pytest.mark.parametrize(("a", "b"), SHAPES.values(), ids=SHAPES)
 async def test_matmul(numpy_context, rng, a, b):
     arrays = {"a": halves(rng, a), "b": halves(rng, b)}
-    builder = MLGraphBuilder(numpy_context)
-    x, y = (builder.input(name, data_type="float16", shape=array.shape) for name, array in arrays.items())
-    got = (await compute(numpy_context, builder, arrays, {"y": builder.matmul(x, y)}))["y"]
+    got = await result_of(numpy_context, lambda builder, a, b: builder.matmul(a, b), **arrays)
     expected = np.matmul(*(array.astype(np.float32) for array in arrays.values())).astype(np.float16)
     np.testing.assert_array_equal(got, expected)
 
@@ -47,12 +44,12 @@ async def test_matmul(numpy_context, rng, a, b):
 async def test_gemm(numpy_context, rng, c, transposed):
     arrays = {"a": halves(rng, (33, 41)), "b": halves(rng, (41, 37)), "c": halves(rng, c or ())}
     given = {"a": arrays["a"].T.copy(), "b": arrays["b"].T.copy(), "c": arrays["c"]} if transposed else arrays
-    builder = MLGraphBuilder(numpy_context)
-    x, y, z = (builder.input(name, data_type="float16", shape=array.shape) for name, array in given.items())
-    options = {} if c is None else {"c": z, "beta": 0.5}
-    drawn = builder.gemm(x, y, alpha=2, a_transpose=transposed, b_transpose=transposed, **options)
-    given = {name: array for name, array in given.items() if name != "c" or c is not None}
-    got = (await compute(numpy_context, builder, given, {"y": drawn}))["y"]
+
+    def draw(builder, x, y, z):
+        options = {} if c is None else {"c": z, "beta": 0.5}
+        return builder.gemm(x, y, alpha=2, a_transpose=transposed, b_transpose=transposed, **options)
+
+    got = await results_of(numpy_context, draw, [*given.values()])
     wide_a, wide_b, wide_c = (array.astype(np.float32) for array in arrays.values())
     expected = 2 * (wide_a @ wide_b) + (0 if c is None else wide_c / 2)
     np.testing.assert_array_equal(got, expected.astype(np.float16))

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from spec_tests.support.computing import compute
-from webnn_py import MLGraphBuilder
+from spec_tests.support.computing import result_of
 
 POOLS = {
     "max_pool2d": lambda windows: windows.max((3, 5)),
@@ -22,10 +21,7 @@ async def test_windows_side_by_side_are_combined_in_tiles(numpy_context, operato
     axes = (0, 1, 2, 3) if layout == "nchw" else (0, 2, 3, 1)
     images = np.ascontiguousarray(planes.transpose(axes))
     options = {"window_dimensions": window, "strides": window, "layout": layout, "output_shape_rounding": rounding}
-    builder = MLGraphBuilder(numpy_context)
-    x = builder.input("x", data_type="float32", shape=images.shape)
-    pooled = getattr(builder, operator)(x, **options)
-    result = (await compute(numpy_context, builder, {"x": images}, {"y": pooled}))["y"]
+    result = await result_of(numpy_context, lambda builder, x: getattr(builder, operator)(x, **options), x=images)
     rows, columns = height // window[0], width // window[1]
     inside = planes[:, :, : rows * window[0], : columns * window[1]]
     expected = POOLS[operator](inside.reshape(1, 8, rows, window[0], columns, window[1]))

@@ -3,15 +3,11 @@
 import numpy as np
 import pytest
 
-from spec_tests.support.computing import compute
-from webnn_py import MLGraphBuilder
-from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.on_numpy import backend  # noqa: F401 - enters the kernels into the table
+from spec_tests.on_numpy.drawing import Drawing
+from spec_tests.support.computing import result_of
 from webnn_py.device.on_numpy.kernels.reduction import MOST_ZEROS
 from webnn_py.device.on_numpy.routines.im2col import LONG_ROW
 from webnn_py.device.on_numpy.table import entry_of
-from webnn_py.graph import Constant
-from webnn_py.rewriting.builder import RewriteBuilder
 
 rng = np.random.default_rng(5)
 
@@ -19,13 +15,12 @@ OPERANDS = {"conv2d": ("input", "filter", "bias")}
 
 
 def node_of(operator, *arrays, **options):
-    b = RewriteBuilder()
-    given = [b.operand(Constant(MLOperandDescriptor("float32", array.shape), array)) for array in arrays]
-    operands = dict(zip(OPERANDS.get(operator, "ab"), given, strict=False))
+    b = Drawing()
+    operands = dict(zip(OPERANDS.get(operator, "ab"), map(b.known, arrays), strict=False))
     return b.value(getattr(b, operator)(**operands, **options)).node
 
 
-def result_of(node, *arrays):
+def kernel_result(node, *arrays):
     output = np.full(node.outputs[0].shape, np.nan, np.float32)
     with np.errstate(all="ignore"):  # as in a dispatch
         entry_of(node).make(node)(*arrays, output)
@@ -37,7 +32,7 @@ def test_a_number_for_each_row_is_repeated_along_it(operator):
     x, factors = rng.normal(size=(2, 50, 20, 20)).astype(np.float32), rng.normal(size=(50, 1, 1)).astype(np.float32)
     function = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}[operator]
     np.testing.assert_array_equal(
-        result_of(node_of(operator, x, factors), x, factors), function(x, np.broadcast_to(factors, x.shape).copy())
+        kernel_result(node_of(operator, x, factors), x, factors), function(x, np.broadcast_to(factors, x.shape).copy())
     )
 
 
@@ -49,7 +44,7 @@ def test_windows_are_copied_row_by_row(width):
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
     expected = np.einsum("bchwij,ocij->bohw", windows, filters) + bias[:, None, None]
     node = node_of("conv2d", *arrays, padding=[1, 0, 1, 1])
-    np.testing.assert_allclose(result_of(node, *arrays), expected, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(kernel_result(node, *arrays), expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
@@ -68,20 +63,14 @@ def test_the_bias_of_small_windows_stays_with_its_channel(height, layout):
         x, expected = np.ascontiguousarray(x.transpose(0, 2, 3, 1)), expected.transpose(0, 2, 3, 1)
     node = node_of("conv2d", x, filters, bias, padding=[1, 1, 1, 1], groups=2, input_layout=layout)
     with np.errstate(invalid="ignore"):
-        np.testing.assert_allclose(result_of(node, x, filters, bias), expected, rtol=0, atol=1e-5)
-
-
-async def computed(context, draw, **arrays):
-    builder = MLGraphBuilder(context)
-    given = [builder.input(name, data_type=array.dtype.name, shape=array.shape) for name, array in arrays.items()]
-    return (await compute(context, builder, arrays, {"y": draw(builder, *given)}))["y"]
+        np.testing.assert_allclose(kernel_result(node, x, filters, bias), expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("length", [7, 8, 4096, 4097])
 async def test_sums_of_rows_keep_infinities_and_nan_to_their_row(numpy_context, length):
     x = rng.integers(-3, 4, (5, length)).astype(np.float32)
     x[1, 3], x[3, 5], x[4, :2] = np.inf, np.nan, (np.inf, -np.inf)
-    sums = await computed(numpy_context, lambda b, x: b.reduce_sum(x, axes=[1]), x=x)
+    sums = await result_of(numpy_context, lambda b, x: b.reduce_sum(x, axes=[1]), x=x)
     np.testing.assert_array_equal(sums, [x[0].sum(), np.inf, x[2].sum(), np.nan, np.nan])
 
 
@@ -90,7 +79,7 @@ async def test_the_mean_of_large_numbers_does_not_overflow(numpy_context, rows):
     x = np.full((rows, 16), 3e38, np.float32)
     x[:-1] = 1
     x[0, 5] = -np.inf
-    means = await computed(numpy_context, lambda b, x: b.reduce_mean(x, axes=[1]), x=x)
+    means = await result_of(numpy_context, lambda b, x: b.reduce_mean(x, axes=[1]), x=x)
     np.testing.assert_array_equal(means, [-np.inf, *x[1:, 0]])
 
 
@@ -103,7 +92,7 @@ def test_a_single_pixel_is_a_vector_that_the_filter_multiplies(layout, has_bias)
     given = (x, filters, bias) if has_bias else (x, filters)
     with np.errstate(invalid="ignore"):
         expected = matrix.reshape(7, 5) @ x.reshape(5) + (bias if has_bias else 0)
-        result = result_of(node_of("conv2d", *given, filter_layout=layout), *given)
+        result = kernel_result(node_of("conv2d", *given, filter_layout=layout), *given)
     assert np.isnan(result[0, 1])
     np.testing.assert_array_equal(result.reshape(7), expected)
 
@@ -113,5 +102,5 @@ def test_a_single_pixel_is_a_vector_that_the_filter_multiplies(layout, has_bias)
 async def test_a_gather_by_one_index_clamps_it(numpy_context, index, place, shape):
     x = rng.normal(size=(3, 4, 5)).astype(np.float32)
     index = np.full(shape, index, np.int32)
-    taken = await computed(numpy_context, lambda b, x, index: b.gather(x, index, axis=1), x=x, index=index)
+    taken = await result_of(numpy_context, lambda b, x, index: b.gather(x, index, axis=1), x=x, index=index)
     np.testing.assert_array_equal(taken, x[:, place].reshape(3, *shape, 5))

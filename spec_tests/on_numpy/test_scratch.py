@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import trio
 
+from spec_tests.support.stand_ins import noted
 from webnn_py import MLGraphBuilder
 from webnn_py.device.on_numpy import executable
 from webnn_py.device.on_numpy.backend import NumpyBackend
@@ -24,9 +25,7 @@ MOST = 1.3
 @pytest.fixture
 def compile_for(numpy_context, monkeypatch):
     """Give a drawing to the device as a script would; return what the device is given."""
-    given = []
-    compile_ = NumpyBackend.compile
-    monkeypatch.setattr(NumpyBackend, "compile", lambda self, graph: given.append(graph) or compile_(self, graph))
+    given = noted(monkeypatch, NumpyBackend, "compile", lambda _backend, graph: graph)
 
     async def build(draw):
         builder = MLGraphBuilder(numpy_context)

@@ -2,19 +2,12 @@
 
 import numpy as np
 
-from spec_tests.support.computing import compute
-from webnn_py import MLGraphBuilder
+from spec_tests.support.computing import results_of
 
 
 async def computed(context, draw, *feeds):
     """Return what a drawing computes of inputs called x0, x1, …: one array, or arrays by name."""
-    builder = MLGraphBuilder(context)
-    inputs = {f"x{number}": array for number, array in enumerate(feeds)}
-    operands = [builder.input(name, data_type=array.dtype.name, shape=array.shape) for name, array in inputs.items()]
-    drawn = draw(builder, *operands)
-    if isinstance(drawn, dict):
-        return await compute(context, builder, inputs, drawn)
-    return (await compute(context, builder, inputs, {"y": drawn}))["y"]
+    return await results_of(context, draw, feeds)
 
 
 async def on_both(contexts, draw, *feeds):

@@ -8,8 +8,13 @@ from spec_tests.support.stand_ins import noted
 
 
 @pytest.fixture
-async def contexts(ml):
-    return await ml.create_context(backend="onnxruntime", threads=1), await ml.create_context(backend="numpy")
+async def context(ml):
+    return await ml.create_context(backend="onnxruntime", threads=1)
+
+
+@pytest.fixture
+async def contexts(context, numpy_context):
+    return context, numpy_context
 
 
 class Models(list):
@@ -36,6 +41,14 @@ def models(monkeypatch):
 
     monkeypatch.setattr(engine.onnxruntime, "InferenceSession", Session)
     return models
+
+
+@pytest.fixture
+def written_models(monkeypatch):
+    """The models of which sessions are made, as the device writes them."""
+    from webnn_py.device.on_onnxruntime.engine import EngineOptions  # noqa: PLC0415 - an extra
+
+    return noted(monkeypatch, EngineOptions, "session", lambda _options, model, _values: model)
 
 
 @pytest.fixture

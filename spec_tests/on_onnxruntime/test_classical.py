@@ -7,11 +7,10 @@ pytest.importorskip("onnxruntime")
 
 from spec_tests.on_onnxruntime.test_idle_optimizers import optimized
 from spec_tests.on_onnxruntime.test_trees import MODES, ONE_TWO_OTHERS, Ensemble, on_both
-from spec_tests.onnx_models.single_node import assert_same, node, run_onnxruntime
+from spec_tests.onnx_models.single_node import assert_same, node, run, run_onnxruntime
 from spec_tests.support.computing import compute, compute_graph
-from spec_tests.support.stand_ins import noted
 from webnn_py import MLGraphBuilder, open_ml
-from webnn_py.device.on_onnxruntime.engine import DISABLED, EngineOptions
+from webnn_py.device.on_onnxruntime.engine import DISABLED
 from webnn_py.device.on_onnxruntime.idle_optimizers import CHANGED_BY_NONE
 from webnn_py.onnx_models import OnnxModel, save
 
@@ -55,43 +54,31 @@ WHOLE = [
 ]  # fmt: skip
 
 
-@pytest.fixture
-def models(monkeypatch):
-    """The models of which sessions are made."""
-    return noted(monkeypatch, EngineOptions, "session", lambda _options, model, _values: model)
-
-
-async def computed(context, case, **options):
-    builder = MLGraphBuilder(context)
-    outputs = OnnxModel.load(case.model(), **options).convert(builder)
-    return [*(await compute_graph(context, await builder.build(outputs), case.feeds)).values()]
-
-
-async def test_they_are_one_node_that_no_optimizer_changes(ml, models, tmp_path):
-    context, others = [await ml.create_context(backend=backend) for backend in ("onnxruntime", "numpy")]
+async def test_they_are_one_node_that_no_optimizer_changes(contexts, written_models, tmp_path):
+    context, others = contexts
     for case in WHOLE:
-        found = await computed(context, case)
+        found = await run(context, case.model(), case.feeds)
         if "Tree" in case.operator:  # onnxruntime itself takes the nodes in one order only
-            expected = await computed(others, case)
+            expected = await run(others, case.model(), case.feeds)
         else:
             expected = run_onnxruntime(case.model(), case.feeds)
         assert_same(found, expected)
-        (model,) = models
-        models.clear()
+        (model,) = written_models
+        written_models.clear()
         assert model.operators == {case.operator.rpartition(".")[2]} <= CHANGED_BY_NONE
         (counts, _) = optimized(model, {*DISABLED}, tmp_path / "optimized.onnx")
         assert sum(counts.values()) == 1
 
 
-async def test_normalizers_whose_norm_ignores_nan_or_overflows_are_decomposed(ml, models):
+async def test_normalizers_whose_norm_ignores_nan_or_overflows_are_decomposed(ml, written_models):
     for norm in ("MAX", "L2"):
         case = node("ai.onnx.ml.Normalizer", 1, SPECIAL, norm=norm)[0]
         found, expected = await on_both(ml, case.model(), case.feeds)
         assert_same(found, expected)
-    assert all("Normalizer" not in model.operators for model in models)
+    assert all("Normalizer" not in model.operators for model in written_models)
 
 
-async def test_weights_that_cancel_do_not_turn_scores_into_probabilities(ml, models):
+async def test_weights_that_cancel_do_not_turn_scores_into_probabilities(ml, written_models):
     nodes = {
         "nodes_treeids": [0] * 3,
         "nodes_nodeids": [0, 1, 2],
@@ -107,31 +94,27 @@ async def test_weights_that_cancel_do_not_turn_scores_into_probabilities(ml, mod
         case = node("ai.onnx.ml.TreeEnsembleClassifier", 1, ONE_TWO_OTHERS, outputs=2, **given)[0]
         for found in await on_both(ml, case.model(), case.feeds):
             assert_same(found, run_onnxruntime(case.model(), case.feeds))
-        assert ("TreeEnsembleClassifier" in models.pop().operators) is is_whole
+        assert ("TreeEnsembleClassifier" in written_models.pop().operators) is is_whole
 
 
 @pytest.mark.parametrize("labels", [[0, 1, 2], [4, 9, -6]])
-async def test_labels_may_be_narrowed(ml, labels):
+async def test_labels_may_be_narrowed(contexts, labels):
     case = linear(labels, x=np.array([[-1.5, 0.2], [2, 0.4]], np.float32), **THREE)
     expected, _ = run_onnxruntime(case.model(), case.feeds)
-    for backend in ("onnxruntime", "numpy"):
-        found, _ = await computed(await ml.create_context(backend=backend), case, narrow_int64=True)
+    for context in contexts:
+        found, _ = await run(context, OnnxModel.load(case.model(), narrow_int64=True), case.feeds)
         assert found.dtype == np.int32
         np.testing.assert_array_equal(found, expected)
 
 
-async def test_they_are_written_down_in_operators_of_the_specification(ml, tmp_path):
-    context = await ml.create_context(backend="onnxruntime")
+async def test_they_are_written_down_in_operators_of_the_specification(context, tmp_path):
     for case in (linear([4, 9, -6], **THREE), by_trees(3, 4, 4), by_trees(2, 2, 1), NORMALIZED):
         builder = MLGraphBuilder(context)
         outputs = OnnxModel.load(case.model()).convert(builder)
         save(outputs, tmp_path / "saved.onnx")
         if case.operator != "ai.onnx.ml.LinearClassifier":  # whose decomposition gives NaN the label
             found = await compute(context, builder, case.feeds, outputs)
-            builder = MLGraphBuilder(context)
-            outputs = OnnxModel.load(tmp_path / "saved.onnx").convert(builder)
-            again = await compute(context, builder, case.feeds, outputs)
-            assert_same([*again.values()], [*found.values()])
+            assert_same(await run(context, tmp_path / "saved.onnx", case.feeds), [*found.values()])
 
 
 async def test_graphs_with_them_are_saved_and_loaded(tmp_path):

@@ -23,11 +23,6 @@ from webnn_py.device.on_onnxruntime import backend, engine, executable, session 
 
 
 @pytest.fixture
-async def context(ml):
-    return await ml.create_context(backend="onnxruntime", threads=1)
-
-
-@pytest.fixture
 def sessions(monkeypatch):
     """The options of every session that is made."""
     return noted(
@@ -81,6 +76,12 @@ async def test_transposes_are_not_fused_where_that_may_end_the_process(context, 
         ({"threads": "many"}, "threads is 'many'"),
         ({"spinning": 1}, "spinning is 1; it must be True or False"),
         ({"execution_provider": 3}, "execution_provider is 3; it must be the name of one of onnxruntime's"),
+        ({"provider_options": 3}, "provider_options is 3; it must be a mapping of the provider's options by name"),
+        ({"provider_options": {"": 1}}, "it must be a mapping of the provider's options by name"),
+        (
+            {"provider_options": {"device_id": None}},
+            r"provider_options\['device_id'\] is None; it must be a string, a number or a boolean",
+        ),
     ],
 )
 async def test_a_wrong_option_is_refused(ml, options, words):
@@ -225,21 +226,6 @@ async def test_buffers_are_written_between_dispatches_and_in_turn_input_and_outp
     np.testing.assert_array_equal(await context.read_buffer(second), np.full(elements, 6))
     context.dispatch(graph, {"x": first}, {"y": second})
     np.testing.assert_array_equal(await context.read_buffer(second), np.full(elements, 1))
-
-
-async def test_large_writes_take_turns_with_two_pieces_of_memory(context):
-    elements = backend.LEAST_TAKEN // 4
-    graph = await build_add_number(context, 1, [elements])
-    x, y = await zeroed(context, [elements]), await zeroed(context, [elements])
-    pieces, given = set(), np.zeros(elements, np.float32)
-    for number in range(6):
-        given[:] = number
-        context.write_buffer(x, given)
-        given[:] = -1
-        context.dispatch(graph, {"x": x}, {"y": y})
-        np.testing.assert_array_equal(await context.read_buffer(y), np.full(elements, number + 1))
-        pieces.add(x._storage.data.array.ctypes.data)
-    assert len(pieces) == 2
 
 
 async def test_large_writes_that_wait_together_have_memory_each(context):

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
 
 from spec_tests.on_onnxruntime.both import assert_both
 from webnn_py import MLGraphBuilder
@@ -12,8 +11,8 @@ from webnn_py.onnx_models import OnnxModel
 
 pytest.importorskip("onnxruntime")
 
+from spec_tests.onnx_models.single_node import parsed
 from spec_tests.support.computing import run_graph
-from spec_tests.support.onnx_programs import make_model
 
 RNG = np.random.default_rng(29)
 NAN, INF, TINY = math.nan, math.inf, float(np.finfo(np.float32).smallest_subnormal)
@@ -32,18 +31,15 @@ def count(model, operator):
 
 def quantized_product():
     """A dynamically quantized product with a bias, as converters of models write it."""
-    nodes = [
-        helper.make_node("DynamicQuantizeLinear", ["x"], ["quantized", "scale", "point"]),
-        helper.make_node("MatMulInteger", ["quantized", "matrix", "point", "points"], ["sums"]),
-        helper.make_node("Cast", ["sums"], ["floats"], to=TensorProto.FLOAT),
-        helper.make_node("Mul", ["scale", "steps"], ["scales"]),
-        helper.make_node("Mul", ["floats", "scales"], ["scaled"]),
-        helper.make_node("Add", ["scaled", "bias"], ["y"]),
-    ]
-    model = make_model(
-        nodes, {"x": np.zeros(SHAPE, np.float32)}, ["quantized", "scale", "point", "y"], CONSTANTS, opset=20
-    )
-    return OnnxModel.load(model)
+    text = """(uint8[4,32] quantized, float scale, uint8 point, float[4,5] y) {
+      quantized, scale, point = DynamicQuantizeLinear (x)
+      sums = MatMulInteger (quantized, matrix, point, points)
+      floats = Cast <to = 1> (sums)
+      scales = Mul (scale, steps)
+      scaled = Mul (floats, scales)
+      y = Add (scaled, bias)
+    }"""
+    return OnnxModel.load(parsed(text, inputs="float[4,32] x", opset=20, **CONSTANTS))
 
 
 def filled(*values, rest=0.0):

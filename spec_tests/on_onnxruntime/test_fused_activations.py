@@ -85,10 +85,9 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_results_have_the_bits_of_two_nodes(ml, written, case):
+async def test_results_have_the_bits_of_two_nodes(context, written, case):
     draw, counts = CASES[case]
     x = spiked(images(16, 8), NAN, INF, -INF, -0.0, 1e-45, -3e38)
-    context = await ml.create_context(backend="onnxruntime", threads=1)
     ours = await computed(context, draw, x)
     kinds = ("Add", "Conv", "FusedConv", "LeakyRelu", "Relu")
     assert {name: written[name] for name in kinds if written[name]} == {name: n for name, n in counts.items() if n}

@@ -5,7 +5,6 @@ from collections import Counter
 import pytest
 
 from spec_tests.on_onnxruntime.meaning import DRAWINGS
-from spec_tests.support.stand_ins import noted
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -29,18 +28,11 @@ def optimized(model, left_out, path):
     return Counter((node.domain, node.op_type) for node in graph.node), len(graph.initializer)
 
 
-@pytest.fixture
-def models(monkeypatch):
-    """The models of which sessions are made."""
-    return noted(monkeypatch, engine.EngineOptions, "session", lambda _options, model, _values: model)
-
-
-async def test_no_drawing_is_optimized_otherwise(ml, models, tmp_path):
-    context = await ml.create_context(backend="onnxruntime")
+async def test_no_drawing_is_optimized_otherwise(context, written_models, tmp_path):
     for drawing in DRAWINGS:
-        models.clear()
+        written_models.clear()
         await drawing.compute(context)
-        for model in models:
+        for model in written_models:
             left_out = engine.left_out(model)
             idle = idle_optimizers.idle(model.operators)
             with_all, without = (

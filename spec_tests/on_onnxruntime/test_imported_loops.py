@@ -7,7 +7,7 @@ import onnx
 import pytest
 
 from spec_tests.on_onnxruntime.both import assert_same
-from spec_tests.onnx_models.single_node import parsed, run_onnxruntime
+from spec_tests.onnx_models.single_node import parsed, run, run_onnxruntime
 from spec_tests.support.computing import compute, run_graph
 from webnn_py import MLGraphBuilder, open_ml
 from webnn_py.onnx_models import InvalidModelError, ModelLimits, OnnxModel, UnsupportedModelError, save
@@ -178,19 +178,10 @@ def loops(builder, outputs):
     return [item.operator.name for item in builder.picture(outputs)._graph.operators].count("loop")
 
 
-def feeds(outputs):
-    return {name: FEEDS[name] for name in drawing_of("a test", outputs).inputs}
-
-
 async def results(context, changes):
     builder, outputs = drawn(context, changes)
     number = loops(builder, outputs)
-    return number, await compute(context, builder, feeds(outputs), outputs)
-
-
-@pytest.fixture
-async def context(ml):
-    return await ml.create_context(backend="onnxruntime", threads=1)
+    return number, await compute(context, builder, FEEDS, outputs)
 
 
 @pytest.fixture
@@ -221,16 +212,6 @@ async def test_a_loop_computes_the_same_bits_as_its_steps(context, unrolling, wr
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
 
 
-async def test_numbers_that_are_not_usual_go_through_a_loop_as_through_its_steps(context, unrolling, monkeypatch):
-    for number in (np.nan, np.inf, -np.inf, 3e38, 1e-44):
-        x = FEEDS["x"].copy()
-        x[STEPS // 2, 0, 1] = number
-        monkeypatch.setitem(FEEDS, "x", x)
-        _, found = await results(context, [])
-        with unrolling():
-            assert_same(found, (await results(context, []))[1])
-
-
 async def test_a_loop_before_dynamic_quantization_is_unrolled(context, unrolling, written):
     changes = [
         ("rest = Sub (one, gate)", "rest = Tanh (new)"),
@@ -258,12 +239,9 @@ async def test_a_loop_that_is_written_down_has_operators_of_the_specification(ml
 async def test_a_loop_is_exported_and_imported_again(context, tmp_path):
     builder, outputs = drawn(context)
     save(outputs, tmp_path / "saved.onnx")
-    expected = await compute(context, builder, FEEDS, outputs)
     onnx.checker.check_model(onnx.load(tmp_path / "saved.onnx"))
-    builder = MLGraphBuilder(context)
-    assert_same(
-        await compute(context, builder, FEEDS, OnnxModel.load(tmp_path / "saved.onnx").convert(builder)), expected
-    )
+    expected = await compute(context, builder, FEEDS, outputs)
+    np.testing.assert_equal(await run(context, tmp_path / "saved.onnx", FEEDS), [*expected.values()])
 
 
 async def test_a_graph_with_a_loop_is_saved_loaded_and_shown(tmp_path):

@@ -26,11 +26,6 @@ VERSION = tuple(map(int, onnxruntime.__version__.split(".")[:2]))
 BY_NAME = {drawing.name: drawing for drawing in DRAWINGS}
 
 
-@pytest.fixture
-async def contexts(ml):
-    return await ml.create_context(backend="onnxruntime"), await ml.create_context(backend="numpy")
-
-
 @pytest.mark.parametrize("drawing", [pytest.param(drawing, id=drawing.name) for drawing in DRAWINGS])
 async def test_a_drawing_computes_what_it_does_on_numpy(contexts, drawing):
     got, expected = [await drawing.compute(context) for context in contexts]

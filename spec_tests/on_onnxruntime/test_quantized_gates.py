@@ -11,9 +11,7 @@ from webnn_py import MLGraphBuilder
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
-import onnx  # noqa: E402 - an extra
-
-from spec_tests.support.onnx_programs import make_model  # noqa: E402 - an extra
+from spec_tests.onnx_models.single_node import parsed  # noqa: E402 - an extra
 from webnn_py.onnx_models import OnnxModel  # noqa: E402 - an extra
 from webnn_py.operators.composites import dynamically_quantized  # noqa: E402 - an extra
 
@@ -79,19 +77,18 @@ def quantized_network():
         "w": rng.normal(size=(16, 64)).astype(np.float32),
         "v": rng.integers(-128, 128, (32, 8)).astype(np.int8),
     }
-    nodes = [
-        ("MatMul", ["x", "w"], ["h"]),
-        ("Split", ["h"], ["a", "b"], {"axis": 1, "num_outputs": 2}),
-        ("Sigmoid", ["a"], ["c"]),
-        ("Sigmoid", ["b"], ["d"]),
-        ("Mul", ["c", "d"], ["e"]),
-        ("DynamicQuantizeLinear", ["e"], ["q", "scale", "zero"]),
-        ("MatMulInteger", ["q", "v", "zero"], ["i"]),
-        ("Cast", ["i"], ["f"], {"to": onnx.TensorProto.FLOAT}),
-        ("Mul", ["f", "scale"], ["y"]),
-    ]
-    nodes = [onnx.helper.make_node(*ends, **dict(*options)) for *ends, options in ((*n[:3], n[3:]) for n in nodes)]
-    return make_model(nodes, {"x": np.zeros((1, 16), np.float32)}, ["y"], weights, opset=18)
+    text = """(float[1,8] y) {
+      h = MatMul (x, w)
+      a, b = Split <axis = 1, num_outputs = 2> (h)
+      c = Sigmoid (a)
+      d = Sigmoid (b)
+      e = Mul (c, d)
+      q, scale, zero = DynamicQuantizeLinear (e)
+      i = MatMulInteger (q, v, zero)
+      f = Cast <to = 1> (i)
+      y = Mul (f, scale)
+    }"""
+    return parsed(text, inputs="float[1,16] x", opset=18, **weights)
 
 
 async def test_gates_of_a_quantized_onnx_model_give_onnxruntimes_own_bits(contexts, models):

@@ -60,22 +60,13 @@ def normalized(b, x, *, axis=1, **changed):
 
 LAST = {"input_layout": "nhwc", "filter_layout": "ohwi"}
 FOLDED = {
-    "by itself": lambda b, x: normalized(b, conv(b, x)),
     "with biases": lambda b, x: normalized(b, conv(b, x, bias=b.constant(BIAS)), bias=BIAS[::-1].copy()),
-    "by the channel of its own": lambda b, x: normalized(b, conv(b, x, FILTER[:, :1], groups=16)),
     "whose channels are last": lambda b, x: normalized(
         b, conv(b, b.transpose(x, permutation=[0, 2, 3, 1]), FILTER.transpose(0, 2, 3, 1).copy(), **LAST), axis=3
     ),
     "with a factor of 0": lambda b, x: normalized(b, conv(b, x), scale=np.zeros(16, np.float32)),
-    "that is a number added to a bias": lambda b, x: b.add(
-        conv(b, x, bias=b.constant(BIAS)), b.constant(BIAS[::-1].reshape(16, 1, 1).copy())
-    ),
-    "that is a factor": lambda b, x: b.mul(b.constant(BIAS.reshape(1, 16, 1, 1)), conv(b, x)),
-    "that is a factor before it": lambda b, x: conv(b, b.mul(x, b.constant(BIAS.reshape(16, 1, 1)))),
 }
 APART = {
-    "read twice": lambda b, x: b.add(normalized(b, y := conv(b, x)), y),
-    "normalized along another axis": lambda b, x: normalized(b, conv(b, b.pad(x, [0] * 4, [0, 0, 0, 10])), axis=3),
     "with elements too small for it": lambda b, x: normalized(
         b,
         conv(b, b.abs(b.mul(x, b.constant(np.float32(1e20)))), FILTER * np.float32(1e-30)),

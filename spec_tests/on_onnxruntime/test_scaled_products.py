@@ -7,13 +7,11 @@ from spec_tests.on_onnxruntime.both import assert_both, on_both
 
 pytest.importorskip("onnxruntime")
 
-RNG = np.random.default_rng(29)
+from spec_tests.onnx_models.single_node import Random
+
+RANDOM = Random(29)
+RNG, integers = RANDOM.rng, RANDOM.integers
 LENGTH = 64
-
-
-def integers(data_type, *shape):
-    limits = np.iinfo(data_type)
-    return RNG.integers(limits.min, limits.max + 1, shape).astype(data_type)
 
 
 def floats(value, *shape):

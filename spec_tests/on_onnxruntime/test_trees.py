@@ -9,9 +9,7 @@ from onnx import helper
 pytest.importorskip("onnxruntime")
 
 from spec_tests.onnx_models.single_node import ANY_OPSET, assert_same, make_model, node, run
-from spec_tests.support.stand_ins import noted
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_onnxruntime.engine import EngineOptions
 from webnn_py.onnx_models import OnnxModel
 
 MODES = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]
@@ -168,24 +166,10 @@ async def test_two_ensembles_of_one_input_are_two(ml):
 
 
 @pytest.mark.parametrize(("weight", "is_one"), [(1.0, True), (np.nan, False)])
-async def test_trees_are_one_node_unless_the_least_may_be_nan(ml, monkeypatch, weight, is_one):
+async def test_trees_are_one_node_unless_the_least_may_be_nan(context, written_models, weight, is_one):
     rng = np.random.default_rng(3)
     case = Ensemble(rng, MODES, 1, is_whole=False, weights=lambda number: np.full(number, weight)).case("MIN", 1)
-    written = noted(monkeypatch, EngineOptions, "session", lambda _options, model, _values: model)
-    context = await ml.create_context(backend="onnxruntime")
     builder = MLGraphBuilder(context)
     await builder.build(OnnxModel.load(case.model()).convert(builder))
-    assert ("TreeEnsembleRegressor" in written[0].operators) is is_one
-    assert (len(written[0].operators) == 1) is is_one
-
-
-async def test_trees_that_look_at_no_feature_are_drawn(ml):
-    leaf = {"treeids": [0], "nodeids": [0], "featureids": [0], "values": [0.0], "modes": ["LEAF"]}
-    nodes = {f"nodes_{name}": given for name, given in leaf.items()}
-    said = {"target_treeids": [0], "target_nodeids": [0], "target_ids": [0], "target_weights": [5.0]}
-    ends = {"nodes_truenodeids": [0], "nodes_falsenodeids": [0]}
-    case = node("ai.onnx.ml.TreeEnsembleRegressor", 1, ONE_TWO_OTHERS, **nodes, **ends, **said, n_targets=1)[0]
-    builder = MLGraphBuilder(await ml.create_context(backend="onnxruntime"))
-    graph = await builder.build(OnnxModel.load(case.model()).convert(builder))
-    assert not graph.input_descriptors
-    await check(ml, case, np.full([4, 1], 5))
+    assert ("TreeEnsembleRegressor" in written_models[0].operators) is is_one
+    assert (len(written_models[0].operators) == 1) is is_one

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import webnn_py
-from spec_tests.support.dynamic_decoder import dispatched
+from spec_tests.support.computing import run_graph
 from spec_tests.support.stand_ins import failing, noted
 from webnn_py import MLDynamicDimension, MLGraphBuilder, UnknownError
 from webnn_py.device.on_wgpu.codegen.attention import tile
@@ -87,7 +87,7 @@ async def test_the_kernels_that_were_used_last_are_kept(gpu, build, monkeypatch)
     graph, compiled = await build(sums)
     (of_most,) = compiled._variants
     for size in (3, MOST, 5):
-        await dispatched(gpu, graph, {"x": np.ones((size, 16), np.float32)}, {"y": (16,)})
+        await run_graph(gpu, graph, {"x": np.ones((size, 16), np.float32)}, {"y": (16,)})
     assert compiled._variants[0] is of_most, "it was used after those of 3"
     assert [variant.covers({"n": 5}) for variant in compiled._variants] == [False, True]
 
@@ -99,5 +99,5 @@ async def test_a_device_is_looked_at_when_kernels_for_other_sizes_cannot_be_made
     monkeypatch.setattr(compiled, "is_ready", lambda _inputs: False)
     monkeypatch.setattr(compiled, "prepare", REFUSE)
     with pytest.raises(UnknownError):
-        await dispatched(gpu, graph, {"x": np.ones((3, 16), np.float32)}, {"y": (16,)})
+        await run_graph(gpu, graph, {"x": np.ones((3, 16), np.float32)}, {"y": (16,)})
     assert looked

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import webnn_py
-from spec_tests.support.dynamic_decoder import dispatched
+from spec_tests.support.computing import run_graph
 from spec_tests.support.stand_ins import failing
 from webnn_py import MLDynamicDimension, MLGraphBuilder, OperationError
 from webnn_py.device.on_wgpu.codegen.size_uniforms import UnwritableSizeError
@@ -32,7 +32,7 @@ async def test_sizes_that_no_text_can_have_get_kernels_of_their_own(built, reaso
     graph = await built(reason)
     context = graph._context
     for size in (6, 3):
-        results = await dispatched(context, graph, {"x": np.arange(size, dtype="float32")}, {"y": (size,)})
+        results = await run_graph(context, graph, {"x": np.arange(size, dtype="float32")}, {"y": (size,)})
         assert results["y"].tolist() == [-float(number) for number in range(size)], size
     graph.destroy()
 

@@ -214,24 +214,6 @@ async def test_inputs_that_nothing_needs_are_left_out(context):
     assert_same(await run(context, model, {"x": X}), [np.maximum(X, 0)])
 
 
-BRANCHES = """(float[1,3] y) <float[1,3] w = {1, -2, 3}> {
-  y = If (c) <then_branch = t () => (float[1,3] r) { s = Add (x, w)  r = Relu (s) },
-    else_branch = e () => (float[1,3] n) { n = Neg (x) }>
-}"""
-"""Relu of x + w, or the negative of x; w and x come from outside the branches."""
-
-
-@pytest.mark.parametrize("condition", [True, False])
-async def test_a_known_condition_chooses_its_branch(context, condition):
-    model = parsed(BRANCHES.replace("<", f"<bool c = {{{int(condition)}}}, ", 1), inputs="float[1,3] x")
-    assert_same(await run(context, model, {"x": X}), run_onnxruntime(model, {"x": X}))
-
-
-async def test_a_frozen_condition_chooses_its_branch(context):
-    model = parsed(BRANCHES, inputs="float[1,3] x, bool c")
-    assert_same(await run(context, model, {"x": X}, input_values={"c": np.array(False)}), [-X])
-
-
 async def test_a_broken_model_is_refused(context):
     model = make_model([helper.make_node("Relu", ["x"], ["y"], name="r")], {"z": X}, ["y"], opset=14)
     with pytest.raises(ValueError, match="the model is broken: node 'r' uses 'x', which nothing computes"):

@@ -8,8 +8,8 @@ import pytest
 
 import webnn_py
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.computing import run_graph
 from spec_tests.support.depth import amount, has_turn
-from spec_tests.support.dynamic_decoder import dispatched
 from webnn_py import MLDynamicDimension, MLGraphBuilder, MLOperandDescriptor
 from webnn_py.operators.examples import examples_of
 from webnn_py.operators.registry import OPERATORS
@@ -107,8 +107,8 @@ async def check_size(context, graph, draw_fixed, size):
     assert graph.compute_shapes(shapes) == wanted_shapes, case
     arrays = {name: data_of(descriptor, shapes[name]) for name, descriptor in graph.input_descriptors.items()}
     fixed = await builder.build(outputs)
-    wanted = await dispatched(context, fixed, arrays, wanted_shapes)
-    got = await dispatched(context, graph, arrays, wanted_shapes)
+    wanted = await run_graph(context, fixed, arrays, wanted_shapes)
+    got = await run_graph(context, graph, arrays, wanted_shapes)
     fixed.destroy()
     for name, array in wanted.items():
         np.testing.assert_array_equal(got[name], array, err_msg=f"{name} of {case}")

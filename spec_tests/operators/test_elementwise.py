@@ -2,14 +2,12 @@
 
 import numpy as np
 
-from spec_tests.operators.minimal import computed, draw_operands, minimal, operand_rows, outputs_of, tensors_of
+from spec_tests.operators.minimal import computed, minimal, operand_rows, tensors_of
 from spec_tests.support.cells import cells
-from webnn_py import MLGraphBuilder
 from webnn_py.device.on_numpy import backend  # noqa: F401 - fills the table of numpy kernels
 from webnn_py.device.on_numpy import table as numpy_kernels
 from webnn_py.device.on_wgpu import kernels  # noqa: F401 - fills the table of WGSL kernels
 from webnn_py.device.on_wgpu.records import table as wgsl_kernels
-from webnn_py.graph import Graph, Node
 from webnn_py.operators.registry import OPERATORS
 
 ELEMENTWISE = sorted(name for name, operator in OPERATORS.items() if operator.is_elementwise)
@@ -19,12 +17,6 @@ def square(name):
     """A call on operands of the shape [2, 2], or of another where the operator has no such operands."""
     rows = operand_rows(OPERATORS[name])
     return minimal(name, rank={operand: 2 for operand, row in rows.items() if row.ranks.min <= 2 <= row.ranks.max})
-
-
-def node_of(context, name) -> Node:
-    builder = MLGraphBuilder(context)
-    outputs = outputs_of(getattr(builder, name)(**draw_operands(builder, square(name))))
-    return Graph.reaching({key: builder._values[operand] for key, operand in outputs.items()}).nodes[0]
 
 
 @cells("name", ELEMENTWISE)

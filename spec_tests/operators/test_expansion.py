@@ -11,7 +11,7 @@ from spec_tests.operators.minimal import minimal, operand_rows
 from spec_tests.operators.test_limits import refused, replaced, run
 from spec_tests.support.buffers import constant
 from spec_tests.support.computing import compute, run_graph
-from spec_tests.support.stand_ins import failing
+from spec_tests.support.stand_ins import failing, noted
 from webnn_py import MLGraphBuilder, UnknownError
 from webnn_py.descriptors import DATA_TYPES, MLOperandDescriptor
 from webnn_py.device import expansion
@@ -248,10 +248,7 @@ def operands_of_cell(builder, x):
 
 
 async def test_a_graph_that_needs_no_expansion_is_compiled_as_it_is(small, monkeypatch):
-    seen = []
-    monkeypatch.setattr(
-        SmallBackend, "compile", lambda _self, graph: seen.append(graph) or webnn_small_device.SmallGraph(graph)
-    )
+    seen = noted(monkeypatch, SmallBackend, "compile", lambda _backend, graph: graph)
     builder = MLGraphBuilder(small)
     x = builder.input("x", data_type="float32", shape=[3])
     await compute(small, builder, {"x": np.ones(3, np.float32)}, {"y": builder.add(x, x, label="mine")})

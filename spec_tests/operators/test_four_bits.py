@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import webnn_py
-from spec_tests.support.backends import BACKENDS, DEVICES, HAS_ADAPTER, NO_ADAPTER
-from spec_tests.support.computing import compute_graph
+from spec_tests.support.backends import BACKENDS, DEVICES, HAS_ADAPTER, NO_ADAPTER, on_each
+from spec_tests.support.computing import compute
 from spec_tests.support.depth import is_full
 from webnn_py import MLGraphBuilder, NotSupportedError, save_js
 
@@ -18,14 +18,7 @@ async def ml():
         yield opened
 
 
-@pytest.fixture(params=DEVICES)
-async def context(ml, request):
-    return await ml.create_context(backend=request.param)
-
-
-@pytest.fixture
-async def on_numpy(ml):
-    return await ml.create_context(backend="numpy")
+backend = on_each(DEVICES)
 
 
 @pytest.fixture
@@ -43,11 +36,6 @@ def pack(elements):
 
 def four_bits(builder, elements, data_type):
     return builder.constant(pack(elements), data_type=data_type, shape=np.shape(elements))
-
-
-async def computed(context, builder, outputs, **feeds):
-    """Build the outputs and compute them once; packed outputs as bytes."""
-    return await compute_graph(context, await builder.build(outputs), feeds)
 
 
 def drawn_numbers(rng, data_type, shape):
@@ -74,7 +62,7 @@ async def test_what_was_quantized_is_what_it_was(context, data_type, shape, scal
     given = [four_bits(builder, numbers, data_type), builder.constant(scale), four_bits(builder, zeros, data_type)]
     x = builder.input("x", data_type="float32", shape=shape)
     y = builder.dequantize_linear(*given)
-    found = await computed(context, builder, {"y": builder.add(y, x)}, x=np.zeros(shape, "float32"))
+    found = await compute(context, builder, {"x": np.zeros(shape, "float32")}, {"y": builder.add(y, x)})
     np.testing.assert_array_equal(found["y"], dequantized(numbers, scale, zeros).astype("float32"))
 
 
@@ -90,7 +78,7 @@ async def test_floats_are_quantized_and_packed(context, data_type, count):
     quantized = builder.quantize_linear(value, scale, point)
     again = builder.dequantize_linear(quantized, scale, point)
     assert (quantized.data_type, again.data_type) == (data_type, "float32")
-    found = await computed(context, builder, {"q": quantized, "again": again}, x=x)
+    found = await compute(context, builder, {"x": x}, {"q": quantized, "again": again})
     expected = np.clip(np.rint(x / 0.5) + zero, low, high)
     expected[np.isnan(x)] = 0
     assert found["q"].dtype == np.uint8
@@ -124,8 +112,8 @@ async def test_nobody_has_four_bits_without_asking():
             await context.create_buffer(data_type="uint4", shape=[2], readable=True)
 
 
-async def test_what_is_no_constant_of_quantization_is_refused(ml, on_numpy):
-    builder = MLGraphBuilder(on_numpy)
+async def test_what_is_no_constant_of_quantization_is_refused(ml, numpy_context):
+    builder = MLGraphBuilder(numpy_context)
     with pytest.raises(TypeError, match="data_type is 'int4'; it must be one of float32, "):
         builder.input("x", data_type="int4", shape=[2])
     packed = four_bits(builder, [1, 2, 3], "int4")
@@ -136,24 +124,24 @@ async def test_what_is_no_constant_of_quantization_is_refused(ml, on_numpy):
     with pytest.raises(TypeError, match="the data type of zero_point is uint4; it must be int4"):
         builder.dequantize_linear(packed, builder.constant(np.float32([1])), four_bits(builder, [1], "uint4"))
     with pytest.raises(TypeError, match=r"int4, of which outputs of graphs are; such a buffer must not be writable"):
-        await on_numpy.create_buffer(data_type="int4", shape=[2], writable=True)
+        await numpy_context.create_buffer(data_type="int4", shape=[2], writable=True)
     with pytest.raises(TypeError, match="data_type is 'int4'"):
-        await on_numpy.create_constant_buffer(b"1", data_type="int4", shape=[2])
-    output = await on_numpy.create_buffer(data_type="int4", shape=[3], readable=True)
-    assert (await on_numpy.read_buffer(output)).tolist() == [0, 0]
+        await numpy_context.create_constant_buffer(b"1", data_type="int4", shape=[2])
+    output = await numpy_context.create_buffer(data_type="int4", shape=[3], readable=True)
+    assert (await numpy_context.read_buffer(output)).tolist() == [0, 0]
     with pytest.raises(TypeError, match="source is int4, of which a byte holds two"):
-        on_numpy.copy_buffer(output, output)
+        numpy_context.copy_buffer(output, output)
     output.destroy()
 
 
-async def test_what_knows_nothing_of_four_bits_says_so(ml, on_numpy, tmp_path):
-    builder = MLGraphBuilder(on_numpy)
+async def test_what_knows_nothing_of_four_bits_says_so(ml, numpy_context, tmp_path):
+    builder = MLGraphBuilder(numpy_context)
     x = builder.input("x", data_type="float32", shape=[webnn_py.MLDynamicDimension("n", 4)])
     one = builder.constant(np.float32([1]))
     quantized = builder.quantize_linear(x, one, four_bits(builder, [1], "uint4"))
     with pytest.raises(NotSupportedError, match="a graph with named dimensions has no data types of four bits"):
         await builder.build({"y": quantized})
-    builder = MLGraphBuilder(on_numpy)
+    builder = MLGraphBuilder(numpy_context)
     weights = builder.dequantize_linear(
         four_bits(builder, [1], "uint4"), builder.constant(np.float32([1])), four_bits(builder, [1], "uint4")
     )
@@ -211,7 +199,7 @@ async def test_a_product_reads_packed_weights(on_gpu, case, data_type):
     product = builder.matmul(builder.input("x", data_type="float32", shape=left), weights)
     columns = shape[0] if is_transposed else shape[1]
     bias = rng.integers(-3, 4, columns).astype("float32")
-    found = await computed(on_gpu, builder, {"y": builder.relu(builder.add(product, builder.constant(bias)))}, x=x)
+    found = await compute(on_gpu, builder, {"x": x}, {"y": builder.relu(builder.add(product, builder.constant(bias)))})
     whole = dequantized(numbers, scale, zeros)
     expected = np.maximum(x @ (whole.T if is_transposed else whole) + bias, 0)
     np.testing.assert_array_equal(found["y"], expected.astype("float32"))
@@ -256,7 +244,7 @@ def around(builder, weights):
     }
 
 
-async def test_whatever_reads_packed_weights_reads_the_same_numbers(on_numpy, on_gpu, pytestconfig):
+async def test_whatever_reads_packed_weights_reads_the_same_numbers(numpy_context, on_gpu, pytestconfig):
     if not is_full(pytestconfig):
         pytest.skip("at full depth only")
     rng = np.random.default_rng(2)
@@ -264,13 +252,13 @@ async def test_whatever_reads_packed_weights_reads_the_same_numbers(on_numpy, on
     scale = rng.integers(1, 5, (64, 6)).astype("float32") / 8
     feeds = {name: rng.integers(-3, 4, shape).astype("float32") for name, shape in (("x", (5, 96)), ("y", (64, 96)))}
     found = []
-    for context in (on_numpy, on_gpu):
+    for context in (numpy_context, on_gpu):
         builder = MLGraphBuilder(context)
 
         def weights(builder=builder):
             given = [four_bits(builder, numbers, "int4"), builder.constant(scale), four_bits(builder, zeros, "int4")]
             return builder.dequantize_linear(*given)
 
-        found.append(await computed(context, builder, around(builder, weights), **feeds))
+        found.append(await compute(context, builder, feeds, around(builder, weights)))
     for name, expected in found[0].items():
         np.testing.assert_array_equal(found[1][name], expected, err_msg=name)

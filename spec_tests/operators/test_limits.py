@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from spec_tests.operators.minimal import Arguments, computed, draw_operands, filled, minimal, operand_rows
-from spec_tests.support.backends import DEVICES
+from spec_tests.support.backends import DEVICES, on_each
 from spec_tests.support.cells import cells
 from webnn_py import MLContext, MLGraphBuilder
 from webnn_py.descriptors import DATA_TYPES
@@ -19,9 +19,7 @@ EVERY_OPERAND = cells(
 )
 
 
-@pytest.fixture(params=DEVICES)
-async def context(ml, request):
-    return await ml.create_context(backend=request.param)
+backend = on_each(DEVICES)
 
 
 async def run(context: MLContext, name: str, arguments: Arguments) -> list[np.ndarray]:

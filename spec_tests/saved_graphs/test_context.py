@@ -13,9 +13,11 @@ import trio
 import webnn_py
 from spec_tests.operators.minimal import draw_operands, minimal, outputs_of
 from spec_tests.support.backends import DEVICES, on_each
-from spec_tests.support.buffers import constant, filled, zeroed
+from spec_tests.support.buffers import constant
+from spec_tests.support.computing import run_graph
 from spec_tests.support.drawing import build_add_buffer, build_add_number, build_add_one, run
 from spec_tests.support.releases import assert_nothing_lives
+from spec_tests.support.stand_ins import failing
 from spec_tests.support.watched_device import quiet
 from webnn_py import (
     InvalidStateError,
@@ -29,6 +31,7 @@ from webnn_py import (
 from webnn_py.graph import ContentKey
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.registry import OPERATORS
+from webnn_py.saved_graphs.record import SavedCode
 
 backend = on_each(DEVICES)
 
@@ -79,11 +82,8 @@ def network(context, *, is_keyed=False):
 X = rolled(9, 1, 4, 6, 6)
 
 
-async def computed(context, graph, given=X):
-    x = await filled(context, given)
-    outputs = {name: await zeroed(context, d.shape, d.data_type) for name, d in graph.output_descriptors.items()}
-    context.dispatch(graph, {"x": x}, outputs)
-    return {name: (await context.read_buffer(buffer)).tobytes() for name, buffer in outputs.items()}
+async def computed(context, graph):
+    return {name: array.tobytes() for name, array in (await run_graph(context, graph, {"x": X})).items()}
 
 
 # --- loading -------------------------------------------------------------------------------------------------------
@@ -99,7 +99,10 @@ async def test_a_loaded_graph_computes_the_same_to_the_bit(context, options, fol
     bytes_of_file = files(folder)[0].read_bytes()
     built.destroy()
 
-    forbid_drawing(monkeypatch, options)
+    forbidden = failing(AssertionError("a graph that is loaded has been checked, and on WebGPU compiled, before"))
+    monkeypatch.setattr(Operator, "infer", forbidden)
+    if "gpu_device" in options:
+        monkeypatch.setattr("webnn_py.device.on_wgpu.lowering.GraphLowering.run", forbidden)
     for _ in range(2):
         async with webnn_py.open_ml(graph_cache=folder) as other:
             context = await other.create_context(**options)
@@ -115,17 +118,6 @@ async def test_a_loaded_graph_computes_the_same_to_the_bit(context, options, fol
             assert await computed(context, loaded) == expected
             await context.save_graph("network", loaded)
             assert files(folder)[0].read_bytes() == bytes_of_file, "what was loaded is saved as it was"
-
-
-def forbid_drawing(monkeypatch, options):
-    """Forbid shape rules, and on WebGPU lowering."""
-
-    def forbidden(*_arguments, **_options):
-        raise AssertionError("a graph that is loaded has been checked, and on WebGPU compiled, before")
-
-    monkeypatch.setattr(Operator, "infer", forbidden)
-    if "gpu_device" in options:
-        monkeypatch.setattr("webnn_py.device.on_wgpu.lowering.GraphLowering.run", forbidden)
 
 
 async def test_every_operator_can_be_saved_with_all_its_options(ml, backend, folder):
@@ -363,30 +355,20 @@ async def test_a_document_that_makes_no_graph_is_refused_by_its_device(ml, optio
     """A document that is sealed and senseless rejects the promise, and changes nothing."""
     context = await ml.create_context(**options)
     graph = await build_add_one(context, [2])
-    for change in ({"buffers": []}, {"nodes": [["no operator", {}, {}, [], ""]]}, {"kernels": [[]]}, {"outputs": 3}):
-        if not graph_document(monkeypatch, change, context.backend.name):
-            continue
-        await context.save_graph("k", graph)
-        monkeypatch.undo()
+    make = SavedCode.__init__
+    on_gpu = {"buffers": []}, {"kernels": [[]]}
+    of_nodes = {"nodes": [["no operator", {}, {}, [], ""]]}, {"outputs": 3}
+    for change in on_gpu if context.backend.name == "wgpu" else of_nodes:
+
+        def changed(self, form, document, blobs, change=change):
+            make(self, form, document | change, blobs)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(SavedCode, "__init__", changed)
+            await context.save_graph("k", graph)
         await refused(context.load_graph("k"), OperationError, r"load_graph\(\): the device refuses the graph")
     await context.drain()
     assert await run(context, graph, x=[1, 2]) == {"y": [2, 3]}
-
-
-def graph_document(monkeypatch, change, backend):
-    """Have the next save write a changed document; return False where it has no such part."""
-    from webnn_py.saved_graphs.record import SavedCode  # noqa: PLC0415 - its class is patched here
-
-    (part,) = change
-    if (part in ("buffers", "kernels")) != (backend == "wgpu"):
-        return False
-    make = SavedCode.__init__
-
-    def changed(self, form, document, blobs):
-        make(self, form, document | change, blobs)
-
-    monkeypatch.setattr(SavedCode, "__init__", changed)
-    return True
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a folder that cannot be made")

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import webnn_py
-from spec_tests.support.dynamic_decoder import dispatched, draw, feeds
+from spec_tests.support.computing import run_graph
+from spec_tests.support.dynamic_decoder import draw, feeds
 from webnn_py import MLDynamicDimension, MLGraphBuilder, NotSupportedError, save_js
 
 SEQ = MLDynamicDimension("seq", 12)
@@ -293,8 +294,8 @@ async def test_a_dynamic_graph_computes_what_a_graph_for_each_size_computes(requ
         shapes = dynamic.compute_shapes({name: array.shape for name, array in arrays.items()})
         other, other_outputs = draw(context, length)
         fixed = await other.build(other_outputs)
-        got = await dispatched(context, dynamic, arrays, shapes)
-        wanted = await dispatched(context, fixed, arrays, {name: o.shape for name, o in other_outputs.items()})
+        got = await run_graph(context, dynamic, arrays, shapes)
+        wanted = await run_graph(context, fixed, arrays, {name: o.shape for name, o in other_outputs.items()})
         for name, array in wanted.items():
             np.testing.assert_array_equal(got[name], array, err_msg=f"{name} of {length}")
         fixed.destroy()

@@ -1,11 +1,8 @@
 """The same drawing on both devices, with data that no order of sums and products rounds."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
-from spec_tests.support.computing import compute
-from webnn_py import MLGraphBuilder
+from spec_tests.support.computing import results_of
 
 X = np.random.default_rng(5).integers(-8, 8, (8, 12)).astype(np.float32) / 8
 """An input of small multiples of 1/8, whose sums and products are exact."""
@@ -17,31 +14,11 @@ def integers(shape, data_type="float32", low=-4, high=5):
 
 
 async def computed(ml, arrays, draw, backend="wgpu", **options):
-    """Return what a drawing computes in a context of its own.
-
-    Args:
-        ml: makes the context.
-        arrays: for the operands, in order or by name.
-        draw: a function of a builder and the operands, which returns one output, a tuple of outputs or outputs by name.
-        backend: the device.
-        options: of the context.
-
-    Returns:
-        The output's array; of several outputs their arrays by name, or by number.
-    """
+    """Return what a drawing computes, as :func:`results_of` takes it, in a context of its own."""
     context = await ml.create_context(backend=backend, **options)
-    builder = MLGraphBuilder(context)
-    is_named = isinstance(arrays, Mapping)
-    inputs = arrays if is_named else {f"x{index}": array for index, array in enumerate(arrays)}
-    operands = {
-        name: builder.input(name, data_type=array.dtype.name, shape=array.shape) for name, array in inputs.items()
-    }
-    drawn = draw(builder, **operands) if is_named else draw(builder, *operands.values())
-    if isinstance(drawn, tuple):
-        drawn = {str(index): operand for index, operand in enumerate(drawn)}
-    results = await compute(context, builder, inputs, drawn if isinstance(drawn, dict) else {"y": drawn})
+    results = await results_of(context, draw, arrays)
     context.destroy()
-    return results if isinstance(drawn, dict) else results["y"]
+    return results
 
 
 async def check_both(ml, arrays, draw, *, rtol=0, atol=None, is_finite=True):

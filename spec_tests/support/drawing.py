@@ -1,6 +1,8 @@
 """Small graphs that many tests use."""
 
-from spec_tests.support.buffers import filled, zeroed
+import numpy as np
+
+from spec_tests.support.computing import run_graph
 from webnn_py import MLBuffer, MLContext, MLGraph, MLGraphBuilder, MLPromise
 
 
@@ -32,8 +34,5 @@ def build_sum_and_difference(context: MLContext, shape, data_type="float32") -> 
 
 async def run(context: MLContext, graph: MLGraph, **inputs) -> dict[str, list]:
     """Dispatch once, with these values for the inputs, and give what each output then holds."""
-    descriptors = graph.input_descriptors
-    buffers = {name: await filled(context, values, descriptors[name].data_type) for name, values in inputs.items()}
-    outputs = {name: await zeroed(context, d.shape, d.data_type) for name, d in graph.output_descriptors.items()}
-    context.dispatch(graph, buffers, outputs)
-    return {name: (await context.read_buffer(buffer)).tolist() for name, buffer in outputs.items()}
+    results = await run_graph(context, graph, {name: np.asarray(values) for name, values in inputs.items()})
+    return {name: array.tolist() for name, array in results.items()}

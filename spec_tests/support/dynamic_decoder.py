@@ -29,22 +29,3 @@ def feeds(length):
     random = np.random.default_rng(length)
     step = {name: random.standard_normal((HEADS, 1, HEAD), np.float32) for name in ("query", "key", "value")}
     return step | {name: random.standard_normal((HEADS, length, HEAD), np.float32) for name in ("keys", "values")}
-
-
-async def dispatched(context, graph, arrays, shapes):
-    """The outputs, of these shapes, for these inputs; nothing is left behind."""
-    given = {}
-    for name, array in arrays.items():
-        given[name] = await context.create_buffer(data_type=array.dtype.name, shape=array.shape, writable=True)
-        context.write_buffer(given[name], array)
-    targets = {
-        name: await context.create_buffer(
-            data_type=graph.output_descriptors[name].data_type, shape=shape, readable=True
-        )
-        for name, shape in shapes.items()
-    }
-    context.dispatch(graph, given, targets)
-    results = {name: await context.read_buffer(target) for name, target in targets.items()}
-    for buffer in (*given.values(), *targets.values()):
-        buffer.destroy()
-    return results

@@ -9,10 +9,10 @@ import trio
 
 from spec_tests.support.buffers import zeroed
 from spec_tests.testing.actions import ONES, create, destroy, destroy_context, one_buffer, read, write
+from spec_tests.testing.test_same_states import each_by_itself, summary
 from webnn_py import InvalidStateError, MLPromise, UnknownError
 from webnn_py.device.device import Device
 from webnn_py.testing import Ended, Outcome, TooManyOrdersError, Violation, interleavings, replay
-from webnn_py.testing.execution import Execution
 
 
 async def two_contexts(ml):
@@ -99,15 +99,10 @@ PROGRAMS = {
 }
 
 
-def summary(report):
-    return {str(found.outcome): found.orders for found in report.outcomes}, report.orders, report.violating_orders
-
-
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_orders_that_lead_to_the_same_state_come_to_the_same(name, monkeypatch):
     merged = interleavings(*PROGRAMS[name])
-    monkeypatch.setattr(Execution, "state", lambda self: tuple(self.order))
-    each = interleavings(*PROGRAMS[name])
+    each = each_by_itself(monkeypatch, *PROGRAMS[name])
     assert summary(merged) == summary(each)
     assert each.runs == each.orders
 

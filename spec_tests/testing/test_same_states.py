@@ -92,10 +92,11 @@ def explored(agents):
         max(agents.values(), key=len).pop(0)
 
 
-def each_by_itself(agents, monkeypatch):
+def each_by_itself(monkeypatch, *given, **options):
+    """The report of every order, run by itself to its end."""
     with monkeypatch.context() as patch:
         patch.setattr(Execution, "state", lambda self: tuple(self.order))
-        return interleavings(program, agents, check=seen)
+        return interleavings(*given, **options)
 
 
 def seen(s, outcome):
@@ -112,7 +113,7 @@ def test_random_programs_come_to_the_same(request, monkeypatch):
     for number in range(depth.amount(request.config, quick=6, full=30, thorough=300)):
         agents = chosen(Random(f"{request.config.option.seed} {number}"))  # noqa: S311 - chance for tests
         once = explored(agents)
-        every = each_by_itself(agents, monkeypatch)
+        every = each_by_itself(monkeypatch, program, agents, check=seen)
         names = {name: [action.__name__ for action in of] for name, of in agents.items()}
         assert summary(once) == summary(every), names
         assert every.runs == every.orders, names

@@ -9,7 +9,7 @@ import pytest
 from spec_tests.support.scripts import FILES, both_engines
 from webnn_py import cli
 from webnn_py.distribution import install_command
-from webnn_py.javascript import commands, expectations
+from webnn_py.javascript import commands
 
 
 def webnn_py(*arguments):
@@ -111,8 +111,3 @@ def test_js_runs_a_program_to_its_end(tmp_path, capsys, engine, program):
 def test_the_compatibility_mode_follows_the_age_of_the_idl(idl, mode):
     assert commands._mode("auto", idl).name == mode
     assert commands._mode("none", idl).name == "none"
-
-
-def test_the_expected_failures_are_shipped_with_the_package():
-    assert expectations.SHIPPED.is_file()
-    assert expectations.SHIPPED.parent.name == "javascript"

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import webnn_py
-from spec_tests.operators.test_four_bits import computed, four_bits
+from spec_tests.operators.test_four_bits import four_bits
 from spec_tests.support.backends import DEVICES
+from spec_tests.support.computing import compute
 from spec_tests.wpt.option import needed_vectors
 from spec_tests.wpt.vectors import array, read
 from webnn_py import MLGraphBuilder
@@ -46,7 +47,7 @@ async def test_every_case_of_four_bits_computes_what_it_expects(backend, pytestc
             y = drawn(builder, vector.raw)
             (tensor,) = vector.raw["expectedOutputs"].values()
             assert (y.data_type, list(y.shape)) == (tensor["dataType"], tensor["shape"]), vector.id
-            found = (await computed(context, builder, {"y": y}))["y"]
+            found = (await compute(context, builder, {}, {"y": y}))["y"]
             if y.data_type == "float32":
                 np.testing.assert_array_max_ulp(found.ravel(), array(tensor).ravel(), 1)
                 continue

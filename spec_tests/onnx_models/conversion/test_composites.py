@@ -6,7 +6,7 @@ import pytest
 from onnx import helper
 
 from spec_tests.onnx_models.single_node import make_model
-from spec_tests.support.computing import compute
+from spec_tests.support.computing import compute, run_graph
 from webnn_py import MLGraphBuilder, open_ml
 from webnn_py.browser_profiles.reading import find
 from webnn_py.browser_profiles.report import PortabilityReport
@@ -131,18 +131,7 @@ async def test_a_graph_with_one_is_saved_and_loaded(tmp_path):
         await context.save_graph("network", graph)
         loaded = await context.load_graph("network")
         assert "dynamicQuantizeLstm" in str(loaded.picture())
-        results = []
-        for each in (graph, loaded):
-            x = await context.create_buffer(data_type="float32", shape=X.shape, writable=True)
-            ends = {
-                name: await context.create_buffer(data_type="float32", shape=descriptor.shape, readable=True)
-                for name, descriptor in each.output_descriptors.items()
-            }
-            context.write_buffer(x, X)
-            context.dispatch(each, {"x": x}, ends)
-            results.append({name: await context.read_buffer(buffer) for name, buffer in ends.items()})
-            each.destroy()
-        np.testing.assert_equal(*results)
+        np.testing.assert_equal(*[await run_graph(context, each, {"x": X}) for each in (graph, loaded)])
 
 
 REFUSED = {

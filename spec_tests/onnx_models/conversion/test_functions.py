@@ -6,8 +6,8 @@ import pytest
 
 from spec_tests.onnx_models.single_node import assert_same, parsed, run, run_onnxruntime
 from webnn_py import MLGraphBuilder
-from webnn_py.graph import Graph
 from webnn_py.onnx_models import InvalidModelError, OnnxModel, UnsupportedModelError
+from webnn_py.script.builder import drawing_of
 
 X = np.array([[1, -2, 3]], np.float32)
 KNOWN = "float low = {0}, float[1,3] w = {1, -2, 3}"
@@ -80,8 +80,7 @@ async def test_overloads_are_distinguished(context):
 async def test_the_nodes_of_a_function_have_the_call_s_name(context):
     builder = MLGraphBuilder(context)
     outputs = OnnxModel.load(model("[call] y = own.Leaky (x)", LEAKY)).convert(builder)
-    graph = Graph.reaching({name: builder._values[operand] for name, operand in outputs.items()})
-    assert [node.label for node in graph.nodes] == ["call/LeakyRelu of b"]
+    assert [node.label for node in drawing_of("a test", outputs).nodes] == ["call/LeakyRelu of b"]
 
 
 @pytest.mark.parametrize(

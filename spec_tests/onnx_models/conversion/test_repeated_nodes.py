@@ -4,6 +4,7 @@ from onnx import helper
 
 from spec_tests.onnx_models import single_node
 from spec_tests.onnx_models.single_node import parsed
+from spec_tests.support.stand_ins import noted
 from webnn_py import MLGraphBuilder
 from webnn_py.graph import ContentKey
 from webnn_py.onnx_models import ModelLimits, OnnxModel, UnsupportedModelError
@@ -37,9 +38,7 @@ def repeated(step, trips):
 
 
 async def test_the_steps_of_a_loop_are_drawn_alike_without_being_checked_again(context, monkeypatch):
-    checked = []
-    infer = Operator.infer
-    monkeypatch.setattr(Operator, "infer", lambda self, given: checked.append(self.name) or infer(self, given))
+    checked = noted(monkeypatch, Operator, "infer", lambda operator, _given: operator.name)
     result = await run(context, "u = Tanh (s) t = Add (u, s)", 20)
     np.testing.assert_allclose(result, repeated(lambda s, _: np.tanh(s) + s, 20), rtol=1e-5)
     # The state of the first step is an input, that of the others is not: each kind is checked once.
@@ -88,11 +87,7 @@ async def test_steps_that_differ_are_drawn_separately(context, name):
 
 
 async def test_values_computed_at_each_step_are_classified_once(context, monkeypatch):
-    decided = []
-    original = model_conversion.results_of
-    monkeypatch.setattr(
-        model_conversion, "results_of", lambda node, *given: decided.append(node.output[0]) or original(node, *given)
-    )
+    decided = noted(monkeypatch, model_conversion, "results_of", lambda node, *_given: node.output[0])
     result = await run(context, "square = Mul (i, i)  factor = Cast <to = 1> (square)  t = Add (s, factor)", 20)
     np.testing.assert_array_equal(result, X + sum(step * step for step in range(20)))
     assert (decided.count("square"), decided.count("factor")) == (1, 1), decided

@@ -46,9 +46,8 @@ def what_is_wrong(got, case, operator):
 
 
 @EVERY_FILE
-async def test_onnxruntime_agrees_with_the_oracle(pytestconfig, ml, file):
+async def test_onnxruntime_agrees_with_the_oracle(pytestconfig, context, file):
     cases = chosen(pytestconfig, file)
-    context = await ml.create_context(backend="numpy")
     _builder, feeds, outputs = draw_cases(context, file, cases, constants=True)
     model = to_model({name: item for of_case in outputs.values() for name, item in of_case.items()})
     results = run(model, feeds)
@@ -62,8 +61,7 @@ async def test_onnxruntime_agrees_with_the_oracle(pytestconfig, ml, file):
 
 
 @EVERY_FILE
-async def test_a_model_is_read_back_and_written_again_the_same(pytestconfig, ml, file):
-    context = await ml.create_context(backend="numpy")
+async def test_a_model_is_read_back_and_written_again_the_same(pytestconfig, context, file):
     _builder, _, outputs = draw_cases(context, file, chosen(pytestconfig, file), constants=True)
     written = to_model({name: item for of_case in outputs.values() for name, item in of_case.items()})
     first, second, _builder = written_again(context, written)
@@ -73,9 +71,8 @@ async def test_a_model_is_read_back_and_written_again_the_same(pytestconfig, ml,
 
 
 @EVERY_FILE
-async def test_each_operator_is_read_back_as_itself(pytestconfig, ml, file):
+async def test_each_operator_is_read_back_as_itself(pytestconfig, context, file):
     """Or as none, where it changes nothing."""
-    context = await ml.create_context(backend="numpy")
     _builder, _, outputs = draw_cases(context, file, chosen(pytestconfig, file), constants=False)
     drawn = {name: item for of_case in outputs.values() for name, item in of_case.items()}
     before = Counter(operators_of(drawn))

@@ -40,8 +40,7 @@ def feeds_for(proto, shapes, rng):
 
 
 @pytest.mark.parametrize("name", MODELS)
-async def test_a_model_is_the_same_drawing_when_it_was_written(ml, name):
-    context = await ml.create_context(backend="numpy")
+async def test_a_model_is_the_same_drawing_when_it_was_written(context, name):
     _builder, _, outputs = drawn(context, MODELS[name]())
     written = to_model(outputs)
     onnx.checker.check_model(written, full_check=True)
@@ -55,8 +54,7 @@ async def test_a_model_is_the_same_drawing_when_it_was_written(ml, name):
 
 
 @pytest.mark.parametrize("name", MODELS)
-async def test_onnxruntime_computes_the_same_of_a_model_that_was_written_again(ml, rng, name):
-    context = await ml.create_context(backend="numpy")
+async def test_onnxruntime_computes_the_same_of_a_model_that_was_written_again(context, rng, name):
     proto = MODELS[name]()
     _builder, shapes, outputs = drawn(context, proto)
     feeds = feeds_for(proto, shapes, rng)

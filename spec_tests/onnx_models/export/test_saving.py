@@ -19,8 +19,8 @@ X = np.array([[1, -2, 3]], np.float32)
 
 
 @pytest.fixture
-async def builder(ml):
-    return MLGraphBuilder(await ml.create_context(backend="numpy"))
+async def builder(context):
+    return MLGraphBuilder(context)
 
 
 def scaled(builder, weights=None, **options):
@@ -175,8 +175,7 @@ async def test_outputs_are_refused_as_by_build(builder):
             to_model(outputs)
 
 
-async def test_a_drawing_whose_builder_is_gone_is_refused(ml):
-    context = await ml.create_context(backend="numpy")
+async def test_a_drawing_whose_builder_is_gone_is_refused(context):
     builder = MLGraphBuilder(context)
     outputs = scaled(builder)
     del builder

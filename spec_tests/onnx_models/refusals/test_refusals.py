@@ -249,10 +249,6 @@ test_a_refusal_names_node_operator_opset_and_reason = refused(
         microsoft("MatMulNBits", X, np.ones([2, 1, 8], np.uint8), X[0, 0, :2], K=4, N=2, block_size=16),
         "input b is computed when the graph runs; it must be known while building",
     ),
-    (
-        microsoft("GroupQueryAttention", *[X] * 3, None, None, int64s(2), int64s(3), num_heads=2, kv_num_heads=2),
-        "input total_sequence_length is computed when the graph runs; it must be known while building",
-    ),
     (microsoft("FusedGemm", X[0], X[0].T, activation="Erf"), "attribute activation is Erf []; it must be Rel"),
     (microsoft("BiasAdd", X, X[0, 0], X), "the operator is not supported; of its domain only some are"),
     # outputs

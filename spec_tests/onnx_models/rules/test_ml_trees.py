@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from spec_tests.onnx_models.export.exporting import operators_of
-from spec_tests.onnx_models.single_node import assert_same, check, compared, ml, refused, run, run_onnxruntime
+from spec_tests.onnx_models.single_node import assert_same, compared, ml, refused, run, run_onnxruntime
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.onnx_models.rules.ml_trees import DEEPEST
@@ -127,16 +127,6 @@ async def test_trees_without_features_have_no_input(context):
     assert not graph.input_descriptors
 
 
-async def test_trees_are_one_node_for_a_device_that_takes_them_so(ml):
-    found = []
-    for backend in ("onnxruntime", "numpy"):
-        builder = MLGraphBuilder(await ml.create_context(backend=backend))
-        outputs = OnnxModel.load(regressor(X, TARGETS, targets=2, base_values=[1.0, 2.0])[0].model()).convert(builder)
-        found.append([item.operator.name for item in builder.picture(outputs)._graph.operators])
-    assert found[0] == ["tree_ensemble"]
-    assert len(found[1]) > 5
-
-
 def operators(context, cases):
     """Return the number of operators that the first case becomes."""
     model, builder = OnnxModel.load(cases[0].model()), MLGraphBuilder(context)
@@ -166,14 +156,11 @@ def chain(levels):
 ROWS = np.array([[0.5], [7], [40.5], [159], [1000], [np.nan]], np.float32)
 
 
-@pytest.mark.parametrize("levels", [8, 63, 64, 80])
-async def test_rows_come_to_one_of_many_leaves(context, levels):
-    await check(context, regressor(ROWS, {}, chain(levels))[0])
+INFINITE = {**chain(8), "target_weights": [np.inf if item % 2 else -1.0 for item in range(9)]}
 
-
-async def test_weights_need_not_be_finite(context):
-    infinite = {**chain(8), "target_weights": [np.inf if item % 2 else -1.0 for item in range(9)]}
-    await check(context, regressor(ROWS, {}, infinite)[0])
+test_rows_come_to_one_of_many_leaves = compared(
+    *(regressor(ROWS, {}, nodes) for nodes in (*map(chain, (8, 63, 64, 80)), INFINITE))
+)
 
 
 async def test_trees_up_to_so_many_pairs_are_found_at_once(context, monkeypatch):

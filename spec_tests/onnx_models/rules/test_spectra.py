@@ -54,11 +54,9 @@ test_transforms_of_frames = compared(
     transform(17, REAL.astype(np.float16), 12, known=(1,), axis=1),
     framed(SIGNAL.astype(np.float16), 7, None, np.array(16), known=(1, 3), onesided=1),
 )
-async def test_factors_that_are_too_small_for_float16_are_zeros_there(ml, case):
+async def test_factors_that_are_too_small_for_float16_are_zeros_there(context, case):
     x, *known = case.inputs
     wide = attrs.evolve(case, inputs=(x.astype(np.float32), *known))
-    narrow, wanted = [
-        await run(await ml.create_context(backend="numpy"), one.model(), one.feeds) for one in (case, wide)
-    ]
+    narrow, wanted = [await run(context, one.model(), one.feeds) for one in (case, wide)]
     assert [item.dtype for item in narrow] == [np.float16]
     assert_same([item.astype(np.float32) for item in narrow], wanted, absolute=0.02)
