@@ -192,27 +192,6 @@ async def test_a_dispatch_needs_no_flags_of_its_buffers(scene):
     np.testing.assert_array_equal(await scene.context.read_buffer(scene.y), [3, 4])
 
 
-@refusals(
-    *[
-        (method, what, call, rf"{method}\(\).*has built", InvalidStateError)
-        for method, what, call in (
-            ("build", "again", lambda s: s.builder.build({"y": s.output})),
-            ("add", "an operator", lambda s: s.builder.add(s.input, s.output)),
-            ("input", "an input", lambda s: s.builder.input("z", **F32)),
-            ("constant", "an array", lambda s: s.builder.constant(ONES)),
-            ("constant", "bytes", lambda s: s.builder.constant(bytes(8), **F32)),
-            ("constant", "a number", lambda s: s.builder.constant(1, data_type="int8")),
-            ("constant", "a buffer", lambda s: s.builder.constant(s.constant)),
-        )
-    ]
-)
-async def test_a_builder_that_has_built_refuses_every_call(ml, options, cell):
-    scene = await set_scene(ml, options)
-    scene.graph = await scene.builder.build({"y": scene.builder.add(scene.input, scene.builder.constant(ONES))})
-    await assert_refused(cell.method, lambda: cell.call(scene), cell.error, cell.words)
-    await assert_works("dispatch", scene)
-
-
 @pytest.mark.parametrize("side", ["inputs", "outputs"])
 @pytest.mark.parametrize(
     ("data_type", "shape"), [("int32", [2]), ("float16", [2]), ("float32", [1, 2]), ("float32", [3]), ("float32", [])]

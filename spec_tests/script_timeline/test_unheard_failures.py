@@ -132,16 +132,17 @@ async def test_a_rejection_by_destroy_does_not_warn(context, heard):
     assert heard() == []
 
 
-async def test_a_rejection_by_a_loss_of_the_device_does_not_warn(ml, backend, heard):
+async def test_a_failure_before_a_loss_of_the_device_and_rejections_by_it_do_not_warn(ml, backend, heard):
     context = await ml.create_context(backend=backend)  # on no device of other tests: it will be lost
     device = WatchedDevice(context)
-    buffer = await filled(context, [1, 2])
+    buffer, unread = await filled(context, [1, 2]), await fail_a_write(context, device)
     context.device_timeline.pause()
     context.read_buffer(buffer)
     context.create_buffer(**F32)
     await device.lose()
     await context.lost
     context.device_timeline.resume()
+    del unread
     await settle(context)
     assert heard() == []
     device.let_go()

@@ -76,6 +76,14 @@ def results_of(session, feeds):
     }
 
 
+def drawn(context, model, path, feeds, known):
+    """Return a builder and the outputs of a listed model."""
+    builder = MLGraphBuilder(context)
+    shapes = {name: value.shape for name, value in feeds.items() if name not in known}
+    loaded = OnnxModel.load(path, **model.options)
+    return builder, loaded.convert(builder, shapes, {name: feeds[name] for name in known})
+
+
 async def compared(model, path, backend):
     """Run a model both ways."""
     session = session_of(str(path))
@@ -85,10 +93,7 @@ async def compared(model, path, backend):
     async with webnn_py.open_ml() as ml:
         context = await ml.create_context(backend=backend)
         began = time.thread_time()
-        loaded = OnnxModel.load(path, **model.options)
-        builder = MLGraphBuilder(context)
-        shapes = {name: value.shape for name, value in feeds.items() if name not in known}
-        outputs = loaded.convert(builder, shapes, {name: feeds[name] for name in known})
+        builder, outputs = drawn(context, model, path, feeds, known)
         seconds = time.thread_time() - began
         ours = await compute_graph(context, await builder.build(outputs), feeds)
     assert ours.keys() == wanted.keys(), sorted(ours.keys() ^ wanted.keys())

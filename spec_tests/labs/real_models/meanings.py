@@ -8,11 +8,9 @@ import numpy as np
 import onnx
 
 import webnn_py
-from spec_tests.labs.real_models.comparison import feeds_of, results_of, session_of
+from spec_tests.labs.real_models.comparison import drawn, feeds_of, results_of, session_of
 from spec_tests.labs.real_models.questions import QUESTIONS, question
 from spec_tests.support.computing import run_graph
-from webnn_py import MLGraphBuilder
-from webnn_py.onnx_models import OnnxModel
 
 LIKELY = 0.3
 """Points of a map that are text."""
@@ -106,13 +104,8 @@ async def answered(model, path, backend, folder):
     states = dict(zip([name for name in STATES if name in feeds], outputs[1:], strict=False))
     async with webnn_py.open_ml() as ml:
         context = await ml.create_context(backend=backend)
-        builder = MLGraphBuilder(context)
-        drawn = OnnxModel.load(path, **model.options).convert(
-            builder,
-            {name: value.shape for name, value in feeds.items() if name not in known},
-            {name: feeds[name] for name in known},
-        )
-        graph = await builder.build(drawn)
+        builder, drawing = drawn(context, model, path, feeds, known)
+        graph = await builder.build(drawing)
         before = [{name: np.zeros_like(feeds[name]) for name in states}] * 2
         both = []
         for number in range(QUESTIONS[next(iter(model.asked.values())).split()[0]][1]):
