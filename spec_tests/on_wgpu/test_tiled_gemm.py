@@ -39,16 +39,11 @@ class Rewritten(dict):
         assert self.setdefault(key, text) == text
 
 
-@pytest.fixture
-def _all_in_tiles(monkeypatch):
-    monkeypatch.setattr(selection, "MOST_VECTORS", 0)
-
-
 @pytest.mark.sampled(61, full=12)
-@pytest.mark.usefixtures("_all_in_tiles")
 @pytest.mark.parametrize("operator", ["matmul", "gemm", "conv2d", "conv_transpose2d"])
 def test_products_with_the_same_key_have_the_same_text(pytestconfig, shared_gpu, monkeypatch, operator):
     texts = Rewritten()
+    monkeypatch.setattr(selection, "MOST_VECTORS", 0)  # so that all products are computed in tiles
     monkeypatch.setattr(tiled, "_MAINS", texts)
     cases = Choice(pytestconfig).cases("wgpu", FILES[operator], "as_written", parts_of_chosen=1)
     file = attrs.evolve(FILES[operator], cases=cases * 2)  # not every one is computed in tiles

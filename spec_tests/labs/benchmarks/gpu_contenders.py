@@ -6,16 +6,14 @@ with the same buffers, as torch does it; onnxruntime, which has no device tensor
 its last value one number is read. Always the time of many less the time of few is what counts.
 """
 
-import statistics
 from functools import partial
-from time import perf_counter
 
 import numpy as np
 from onnx import helper
 
 import webnn_py
 from spec_tests.labs.benchmarks.built import Built
-from spec_tests.labs.benchmarks.gpu_cases import Case
+from spec_tests.labs.benchmarks.gpu_cases import ONNXRUNTIME, Case
 from spec_tests.labs.benchmarks.measure import compare
 from spec_tests.support.onnx_programs import make_model
 from webnn_py import MLGraphBuilder, MLOperand
@@ -81,21 +79,17 @@ def onnxruntime_session(model: bytes, *, optimized: bool):
     return onnxruntime.InferenceSession(model, options, providers=["WebGpuExecutionProvider"])
 
 
-def time_onnxruntime(case: Case) -> float:
+async def time_onnxruntime(case: Case) -> float:
     """Return the seconds of one operator in a chain."""
     feeds = feeds_of(case)
 
-    def median(length: int) -> float:
+    async def median(length: int) -> float:
         peer = onnxruntime_session(_chain(case, feeds, length), optimized=False)
-        samples = []
-        for _ in range(REPEATS + WARM_UP):
-            started = perf_counter()
-            peer.run(None, feeds)
-            samples.append(perf_counter() - started)
-        return statistics.median(samples[WARM_UP:])
+        runs = {ONNXRUNTIME: partial(peer.run, None, feeds)}
+        return (await compare(case.name, runs, runs=REPEATS, warm_up=WARM_UP)).seconds[ONNXRUNTIME]
 
     few, many = CHAINS[kind_of(case)]
-    seconds = (median(many) - median(few)) / (many - few)
+    seconds = (await median(many) - await median(few)) / (many - few)
     if seconds <= 0:
         raise RuntimeError("a longer chain takes no longer")
     return seconds

@@ -52,10 +52,12 @@ class Apart:
     where: tuple[str, str]
 
 
-def session_of(model, level=onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL):
+def session_of(model, level=onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL, *, threads=1):
     """A session of a path, or of bytes."""
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
+    options.intra_op_num_threads = threads
+    # Threads that spin after a run would take the processors of what is measured beside it.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 4
     options.graph_optimization_level = level
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
