@@ -135,11 +135,6 @@ def test_calls_of_many_threads_run_concurrently(loop):
     assert answers == list(range(8))
 
 
-def test_a_call_in_the_loops_own_thread_is_refused(loop):
-    with pytest.raises(RuntimeError, match="own thread, which would wait for itself"):
-        loop.run_sync(loop.run, plus, 1)
-
-
 async def test_a_call_within_another_trio_loop_blocks_it(loop):
     assert loop.run(plus, 1, b=2) == 3
     assert await trio.to_thread.run_sync(lambda: loop.run(plus, 2, b=3)) == 5

@@ -9,7 +9,7 @@ import onnx
 
 import webnn_py
 from spec_tests.labs.real_models.comparison import drawn, feeds_of, results_of, session_of
-from spec_tests.labs.real_models.questions import QUESTIONS, question
+from spec_tests.labs.real_models.questions import asked_of
 from spec_tests.support.computing import run_graph
 
 LIKELY = 0.3
@@ -108,10 +108,8 @@ async def answered(model, path, backend, folder):
         graph = await builder.build(drawing)
         before = [{name: np.zeros_like(feeds[name]) for name in states}] * 2
         both = []
-        for number in range(QUESTIONS[next(iter(model.asked.values())).split()[0]][1]):
-            asked = {
-                name: question(kind, number, folder).astype(feeds[name].dtype) for name, kind in model.asked.items()
-            }
+        for arrays in asked_of(model, folder):
+            asked = {name: array.astype(feeds[name].dtype) for name, array in arrays.items()}
             ours = await run_graph(context, graph, {**feeds, **asked, **before[0]})
             theirs = results_of(session, {**feeds, **asked, **before[1]})
             before = [{name: given[output] for name, output in states.items()} for given in (ours, theirs)]
