@@ -175,21 +175,6 @@ def test_inputs_beyond_the_memory_are_refused(command, doubled):
     assert "'x' of shape [100000000000, 3] most of it" in ended.err
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        (["--top", "3"], "--top needs --labels"),
-        (["--bgr"], "--bgr needs an --input that is a picture"),
-        (["--fit", "crop"], "--fit needs an --input that is a picture"),
-        (["--scale", "0"], "--scale needs an --input that is a picture"),
-        (["--preprocess", "raw", "--input", "ones"], "--preprocess needs an --input that is a picture"),
-        (["--rate", "16000"], "--rate needs an --input that is a .wav file"),
-    ],
-)
-def test_an_option_that_would_be_passed_over_is_refused(options, text, command, doubled):
-    command("run", doubled, "--shape", "rows=1", *options).assert_refused(text)
-
-
 def test_too_little_memory_is_told_without_a_type(command, doubled, monkeypatch):
     def fail(*_):
         raise MemoryError("Unable to allocate 8 TiB")

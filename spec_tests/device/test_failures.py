@@ -166,20 +166,6 @@ async def test_an_error_without_a_message_is_reported_by_its_name(context, fail,
         await (await start(context, step, buffer, graph))
 
 
-@pytest.mark.parametrize("step", ["allocate", "read", "compile"])
-async def test_every_awaiter_of_a_failed_promise_gets_an_exception_of_its_own_with_the_cause(device, context, step):
-    buffer = await zeroed(context, [2])
-    cause = device.failing[step] = RuntimeError("once")
-    promise = await start(context, step, buffer, None)
-    caught = []
-    for _ in range(2):
-        with pytest.raises((UnknownError, OperationError), match="once") as info:
-            await promise
-        caught.append(info.value)
-    assert caught[0] is not caught[1]
-    assert [error.__cause__ for error in caught] == [cause, cause]
-
-
 async def test_a_failure_is_not_a_loss(device, context):
     buffer, graph = await zeroed(context, [2]), await build_add_one(context, [2])
     for step in ("allocate", "write", "read", "compile", "dispatch"):

@@ -23,7 +23,6 @@ WITHOUT_ADAPTER = {
     "test_arena",
     "test_c_types",
     "test_composite_expansion",
-    "test_dynamic_variants",
     "test_elementwise",
     "test_failing_driver",
     "test_float16_accumulation",

@@ -319,15 +319,9 @@ async def test_float16_with_a_softmax_in_float32(check):
     assert await check(in_float32_between, arrays(data_type="float16"), 3e-3) == 1
 
 
-@pytest.fixture
-def _no_subgroups(change_features):
-    """As on an adapter that has none."""
-    change_features(subgroups=False)
-
-
-@pytest.mark.usefixtures("_no_subgroups")
 @pytest.mark.parametrize("cut", tile.TILES, ids=lambda cut: f"{cut.down}×{cut.across}×{cut.each}")
-async def test_every_tile_computes_the_same(check, monkeypatch, cut):
+async def test_every_tile_computes_the_same(check, change_features, monkeypatch, cut):
+    change_features(subgroups=False)
     monkeypatch.setattr(tile, "TILES", (cut,))
     given = arrays(rows=cut.rows + 1, keys=cut.keys + 9, size=12, batch=(1,), m=(1, cut.keys + 9))
     assert await check(masked, given) == 1

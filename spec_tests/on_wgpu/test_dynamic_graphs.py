@@ -6,14 +6,16 @@ import pytest
 import webnn_py
 from spec_tests.support.computing import run_graph
 from spec_tests.support.stand_ins import failing, noted
-from webnn_py import MLDynamicDimension, MLGraphBuilder, UnknownError
+from webnn_py import MLDynamicDimension, MLGraphBuilder, OperationError, UnknownError
 from webnn_py.device.on_wgpu.codegen.attention import tile
+from webnn_py.device.on_wgpu.codegen.size_uniforms import UnwritableSizeError
 from webnn_py.device.on_wgpu.runtime import dynamic_executable
 from webnn_py.device.on_wgpu.runtime.dynamic_executable import DynamicWgpuGraph
+from webnn_py.named_sizes.decisions import UnknownSizeError
 
 MOST = 100
 """No multiple of 8, for which there are kernels of their own."""
-REFUSE = failing(dynamic_executable.UnwritableSizeError())
+REFUSE = failing(UnwritableSizeError())
 
 
 @pytest.fixture
@@ -101,3 +103,19 @@ async def test_a_device_is_looked_at_when_kernels_for_other_sizes_cannot_be_made
     with pytest.raises(UnknownError):
         await run_graph(gpu, graph, {"x": np.ones((3, 16), np.float32)}, {"y": (16,)})
     assert looked
+
+
+@pytest.mark.parametrize("reason", [UnwritableSizeError("no place"), UnknownSizeError("no number")], ids=type)
+async def test_sizes_that_no_text_can_have_get_kernels_of_their_own(gpu, build, monkeypatch, reason):
+    monkeypatch.setattr(dynamic_executable, "Variant", failing(reason))
+    graph, _ = await build(lambda b, x: b.neg(x))
+    for size in (6, 3):
+        x = np.arange(16 * size, dtype=np.float32).reshape(size, 16)
+        results = await run_graph(gpu, graph, {"x": x}, {"y": x.shape})
+        np.testing.assert_array_equal(results["y"], -x)
+
+
+async def test_a_mistake_in_what_writes_kernels_is_told(build, monkeypatch):
+    monkeypatch.setattr(dynamic_executable, "Variant", failing(TypeError("a mistake of ours")))
+    with pytest.raises(OperationError, match="a mistake of ours"):
+        await build(lambda b, x: b.neg(x))

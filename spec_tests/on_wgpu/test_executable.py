@@ -21,22 +21,6 @@ async def test_a_graph_runs_on_more_buffers_than_it_keeps_bind_groups_for(gpu, m
         np.testing.assert_array_equal(await gpu.read_buffer(y), ONES * (number + 1))
 
 
-async def test_constants_count_from_the_build_to_the_release(gpu):
-    builder = MLGraphBuilder(gpu)
-    x = builder.input("x", data_type="float32", shape=[4])
-    graph = await builder.build({"y": builder.add(x, builder.constant(np.arange(4, dtype=np.float32)))})
-    built = gpu.statistics().live_bytes
-    assert built >= ONES.nbytes
-    x, y = await buffers(gpu, 2)
-    gpu.dispatch(graph, {"x": x}, {"y": y})
-    await gpu.drain()
-    assert gpu.statistics().live_bytes == built + 2 * ONES.nbytes
-    for thing in (graph, x, y):
-        thing.destroy()
-    await gpu.drain()
-    assert gpu.statistics().live_bytes == 0
-
-
 class CallsOfLibrary:
     """wgpu-native, and the names of the functions of the queue that are called."""
 

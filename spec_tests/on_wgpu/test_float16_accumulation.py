@@ -64,8 +64,3 @@ async def test_products_of_any_shape_stay_within_what_rounding_every_sum_can_cos
     bound = np.abs(wide_a) @ np.abs(wide_b) * INNER * 2.0**-11
     off = np.abs(y - wide_a @ wide_b)
     assert (off <= bound).all(), f"off by {off.max()}, {(off / bound).max()} of what is allowed"
-
-
-async def test_the_option_is_a_boolean(ml):
-    with pytest.raises(TypeError, match=r"create_context\(\): float16_accumulation"):
-        await ml.create_context(float16_accumulation="yes")

@@ -39,16 +39,11 @@ class Rewritten(dict):
         assert self.setdefault(key, text) == text
 
 
-@pytest.fixture
-def _all_in_tiles(monkeypatch):
-    monkeypatch.setattr(selection, "MOST_VECTORS", 0)
-
-
 @pytest.mark.sampled(61, full=12)
-@pytest.mark.usefixtures("_all_in_tiles")
 @pytest.mark.parametrize("operator", ["matmul", "gemm", "conv2d", "conv_transpose2d"])
 def test_products_with_the_same_key_have_the_same_text(pytestconfig, shared_gpu, monkeypatch, operator):
     texts = Rewritten()
+    monkeypatch.setattr(selection, "MOST_VECTORS", 0)  # so that all products are computed in tiles
     monkeypatch.setattr(tiled, "_MAINS", texts)
     cases = Choice(pytestconfig).cases("wgpu", FILES[operator], "as_written", parts_of_chosen=1)
     file = attrs.evolve(FILES[operator], cases=cases * 2)  # not every one is computed in tiles
@@ -58,19 +53,6 @@ def test_products_with_the_same_key_have_the_same_text(pytestconfig, shared_gpu,
     assert not any(wrong.values()), {name: words for name, words in wrong.items() if words}
     assert texts.repeats
     assert len(texts) > 1
-
-
-@pytest.mark.usefixtures("_all_in_tiles")
-async def test_only_so_many_texts_are_kept(gpu, monkeypatch):
-    """Graphs are built and not run: the driver compiles a kernel when it first runs."""
-    texts = RecentlyUsed(Room(count=3, byte_length=2**20))
-    monkeypatch.setattr(tiled, "_MAINS", texts)
-    for size in (20, 40, 60, 80, 100):
-        builder = MLGraphBuilder(gpu)
-        x, y = (builder.input(name, data_type="float32", shape=[size, size]) for name in "xy")
-        await builder.build({"z": builder.matmul(x, y)})
-    assert 1 <= len(texts) <= 3
-    assert texts.dropped > 0
 
 
 async def test_a_kept_text_is_not_used_by_a_build_without_a_variant(ml, monkeypatch):

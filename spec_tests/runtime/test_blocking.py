@@ -197,7 +197,7 @@ def test_a_callback_that_blocks_is_refused(env, session, x):
     def progress(_done, _total):
         session.run({"x": x})
 
-    with pytest.raises(RuntimeError, match="own thread"):
+    with pytest.raises(RuntimeError, match="own thread, which would wait for itself"):
         env.create_session(chain(3), progress=progress)
     np.testing.assert_array_equal(session.run({"x": x})["y"].data, x + 1)
 

@@ -1,6 +1,5 @@
 """The loop of blocking code passes answers, errors and interrupts between threads, and leaves nothing."""
 
-import asyncio
 import contextvars
 import gc
 import random
@@ -134,18 +133,6 @@ def test_calls_of_many_threads_run_concurrently(loop):
     with ThreadPoolExecutor(8) as threads:
         answers = [*threads.map(partial(loop.run, meet), range(8))]
     assert answers == list(range(8))
-
-
-def test_a_call_in_the_loops_own_thread_is_refused(loop):
-    with pytest.raises(RuntimeError, match="own thread, which would wait for itself"):
-        loop.run_sync(loop.run, plus, 1)
-
-
-def test_a_call_within_a_running_asyncio_loop_blocks_it(loop):
-    async def main():
-        return loop.run(plus, 1, b=2), await asyncio.to_thread(loop.run, plus, 2, b=3)
-
-    assert asyncio.run(main()) == (3, 5)
 
 
 async def test_a_call_within_another_trio_loop_blocks_it(loop):

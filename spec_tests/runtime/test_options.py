@@ -113,22 +113,6 @@ def test_a_refused_blocking_environment_leaves_the_loop_usable():
     assert not LoopThread.running
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"backend": "numpyy"}, r"backend is 'numpyy'; .*; did you mean 'numpy'\?"),
-        ({"backend": "numpy", "thread": 2}, r"thread is no option .*; did you mean 'threads'\?"),
-        ({"power_preferance": "low-power"}, r"did you mean 'power_preference'\?"),
-        ({"browser": "chromium-153-litertt"}, r"; did you mean 'chromium-153-litert'\?"),
-    ],
-)
-async def test_the_refusal_of_an_option_names_a_similar_one(ml, options, words):
-    promise = ml.create_context(**options)
-    assert promise.state == "rejected"
-    with pytest.raises(TypeError, match=rf"create_context\(\): .*{words}"):
-        await promise
-
-
 async def test_a_device_that_cannot_be_loaded_is_refused_at_once(ml, monkeypatch):
     def broken(name):
         raise NotSupportedError(f"the device {name!r} cannot be loaded")

@@ -3,9 +3,7 @@
 import ast
 import asyncio
 import json
-import signal
 import warnings
-from functools import partial
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ import trio
 
 from spec_tests.support.examples import EXAMPLES, load_example, output
 from spec_tests.support.onnx_programs import product
-from spec_tests.support.runtime import interrupt_when_it_waits
 from webnn_py import OperationError
 from webnn_py.runtime.loop_thread import LoopThread
 
@@ -109,26 +106,6 @@ def test_the_notebooks_cells_run_one_by_one_within_a_running_loop():
     np.testing.assert_array_equal(results[3], results[2])
     assert repr(results[4]) == "<Environment 0 sessions, no device, closed>"
     assert not LoopThread.running
-
-
-@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals to a thread here")
-def test_interrupting_the_kernel_ends_a_cell_and_the_next_one_runs():
-    namespace = {}
-    opening, loading, running, *_ = cells()
-    execute(opening, namespace)
-    execute(loading, namespace)
-    env, session = namespace["env"], namespace["session"]
-    expected = execute(running, namespace)
-
-    timeline = env.device.context.device_timeline
-    env._loop.run_sync(timeline.pause)
-    env._loop.run_soon(partial(interrupt_when_it_waits, timeline))
-    with pytest.raises(KeyboardInterrupt):
-        execute(running, namespace)
-    env._loop.run_sync(timeline.resume)
-    np.testing.assert_array_equal(execute(running, namespace), expected)
-    session.release()
-    env.close()
 
 
 def test_running_the_first_cell_again_closes_the_environment_before():

@@ -206,28 +206,21 @@ async def test_s0_12_releasing_twice_is_harmless_and_a_released_session_refuses(
     assert repr(session).endswith("released>")
 
 
-async def test_s0_12_contexts_and_memory_return_to_where_they_were(env, contexts, x):
-    for _ in range(3):
-        session = await env.create_session(add())
-        await session.run({"x": x})
-        assert env.statistics().live_bytes > 0
-        await session.release()
-        assert live(env.statistics()) == (0, 0)
-        assert env.statistics().sessions == 0
-    assert [live(context.statistics()) for context in contexts] == [(0, 0)] * 3
-    assert all(context.device_timeline.ended for context in contexts)
-
-
 @pytest.mark.parametrize("preserve", [True, False])
-async def test_many_rounds_leave_memory_where_it_was(pytestconfig, ml, options, preserve, x):
+async def test_s0_12_many_rounds_leave_memory_and_contexts_where_they_were(
+    pytestconfig, ml, options, *, contexts, preserve, x
+):
     model, rounds = OnnxModel.load(add()), depth.amount(pytestconfig, quick=60, full=300, thorough=1000)
     async with Environment(ml, preserve_device=preserve, **options) as env:
         for number in range(rounds):
             async with await env.create_session(model) as session:
                 results = await session.run({"x": x})
-            assert live(env.statistics()) == (0, 0), number
+                assert env.statistics().live_bytes > 0
+            assert (*live(env.statistics()), env.statistics().sessions) == (0, 0, 0), number
         np.testing.assert_array_equal(results["y"].data, x + 1)
         assert env.statistics().host_copies == 2 * rounds
+    assert len(contexts) == (1 if preserve else rounds)
+    assert all(context.device_timeline.ended for context in contexts)
 
 
 async def test_s0_6_ended_contexts_are_forgotten_without_a_call_of_statistics(env, x):

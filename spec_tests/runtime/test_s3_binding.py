@@ -62,27 +62,16 @@ async def test_s3_3_an_output_is_written_to_the_users_gpu_buffer(gpu_env, shared
     buffer.destroy()
 
 
-async def test_s3_4_all_outputs_stay_on_the_device_if_asked_for(env, backend, x):
-    async with await env.create_session(sum_and_difference(), preferred_output_location="gpu-buffer") as session:
-        results = await session.run({"a": x, "b": x})
-        assert {name: tensor.location for name, tensor in results.items()} == dict.fromkeys(
-            "sd", device_location(backend)
-        )
-        await env.drain()
-        assert env.statistics().host_copies == 2
-        np.testing.assert_array_equal(await results["s"].get_data(release=True), x + x)
-        np.testing.assert_array_equal(await results["d"].get_data(release=True), x - x)
-
-
-async def test_s3_5_some_outputs_stay_on_the_device_if_asked_for(env, backend, x):
-    async with await env.create_session(sum_and_difference(), preferred_output_location={"d": "gpu-buffer"}) as session:
+@pytest.mark.parametrize(("location", "kept"), [("gpu-buffer", "sd"), ({"d": "gpu-buffer"}, "d")], ids=["all", "some"])
+async def test_s3_4_and_5_all_or_some_outputs_stay_on_the_device_if_asked_for(env, backend, x, location, kept):
+    async with await env.create_session(sum_and_difference(), preferred_output_location=location) as session:
         results = await session.run({"a": x, "b": x})
         assert list(results) == ["s", "d"]
-        assert {name: tensor.location for name, tensor in results.items()} == {
-            "s": "cpu",
-            "d": device_location(backend),
-        }
-        np.testing.assert_array_equal(results["s"].data, x + x)
+        places = {name: device_location(backend) if name in kept else "cpu" for name in "sd"}
+        assert {name: tensor.location for name, tensor in results.items()} == places
+        await env.drain()
+        assert env.statistics().host_copies == 4 - len(kept)
+        np.testing.assert_array_equal(await results["s"].get_data(release=True), x + x)
         np.testing.assert_array_equal(await results["d"].get_data(release=True), x - x)
 
 

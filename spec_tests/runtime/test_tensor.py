@@ -8,25 +8,8 @@ import pytest
 
 from spec_tests.support.runtime import lose
 from webnn_py import InvalidStateError
-from webnn_py.descriptors import DATA_TYPES
 from webnn_py.runtime import Environment, Tensor
 from webnn_py.runtime.transfer import MOST_CAST_GRAPHS
-
-
-@pytest.mark.parametrize("data_type", DATA_TYPES)
-def test_a_tensor_shares_its_array(data_type):
-    array = np.arange(6, dtype=data_type).reshape(2, 3)
-    tensor = Tensor(array)
-    assert (tensor.location, tensor.data_type, tensor.dims) == ("cpu", data_type, (2, 3))
-    assert tensor.data is array
-    assert repr(tensor) == f"<Tensor {data_type} [2, 3] cpu>"
-
-
-def test_booleans_are_seen_as_uint8():
-    array = np.array([True, False])
-    tensor = Tensor(array)
-    assert tensor.data_type == "uint8"
-    assert np.shares_memory(tensor.data, array)
 
 
 @pytest.mark.parametrize(

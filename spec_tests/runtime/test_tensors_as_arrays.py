@@ -54,7 +54,10 @@ ALL_USES = cells("use", USES.values(), ids=USES)
 def test_a_tensor_on_the_host_is_its_array(form, data_type):
     array = np.arange(6, dtype=data_type).reshape(2, 3)
     tensor = form(array)
+    assert (tensor.location, tensor.data_type, tensor.dims) == ("cpu", data_type, (2, 3))
     assert (tensor.shape, tensor.dtype, len(tensor)) == ((2, 3), np.dtype(data_type), 2)
+    assert tensor.data is array
+    assert repr(tensor) == f"<Tensor {data_type} [2, 3] cpu>"
     for same in (tensor.numpy(), np.asarray(tensor), np.from_dlpack(tensor), np.array(tensor, copy=False)):
         assert np.shares_memory(same, array)
         np.testing.assert_array_equal(same, array, strict=True)
@@ -76,8 +79,9 @@ def test_a_data_type_that_needs_a_copy_is_refused_where_none_is_allowed(form):
 @FORMS
 def test_booleans_and_read_only_arrays_keep_their_properties(form):
     flags = np.array([True, False])
-    assert (form(flags).dtype, form(flags)[0]) == (np.uint8, 1)
-    assert np.shares_memory(np.asarray(form(flags)), flags)
+    assert (form(flags).data_type, form(flags).dtype, form(flags)[0]) == ("uint8", np.uint8, 1)
+    for same in (form(flags).data, np.asarray(form(flags))):
+        assert np.shares_memory(same, flags)
     fixed = np.arange(3, dtype=np.float32)
     fixed.flags.writeable = False
     assert not np.asarray(form(fixed)).flags.writeable

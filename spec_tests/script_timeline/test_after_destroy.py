@@ -5,7 +5,7 @@ import pytest
 import trio
 
 from spec_tests.support.buffers import constant, filled, zeroed
-from spec_tests.support.drawing import build_add_one
+from spec_tests.support.drawing import build_add_one, run
 from spec_tests.support.releases import assert_nothing_lives
 from spec_tests.support.scene import ONES
 from spec_tests.support.watched_device import WatchedDevice
@@ -117,6 +117,14 @@ async def test_a_second_destroy_of_a_context_changes_nothing(context, device):
     assert (await context.lost).message == message
     assert [device.log.count(step) for step in ("stop", "free", "release_graph", "close")] == [1, 1, 1, 1]
     assert device.log[-1] == "close"
+
+
+async def test_after_a_loss_a_new_context_works(ml, device, context, options):
+    await device.lose()
+    await context.lost
+
+    fresh = await ml.create_context(**options)
+    assert await run(fresh, await build_add_one(fresh, [2]), x=[1, 2]) == {"y": [2, 3]}
 
 
 async def test_the_first_reason_of_a_loss_is_kept(context, device):

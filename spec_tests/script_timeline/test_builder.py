@@ -230,26 +230,32 @@ async def test_inputs_and_constants_take_no_label():
 
 # --- when a builder is spent -----------------------------------------------------------------------------------------
 
-METHODS = {
-    "input": lambda b, _x: b.input("z", **F32),
-    "constant": lambda b, _x: b.constant(ONES),
-    "add": lambda b, x: b.add(x, x),
-    "build": lambda b, x: b.build({"y": x}),
+CALLS = {
+    "input": [lambda b, _x, _held: b.input("z", **F32)],
+    "constant": [
+        lambda b, _x, _held: b.constant(ONES),
+        lambda b, _x, _held: b.constant(bytes(8), **F32),
+        lambda b, _x, _held: b.constant(1, data_type="int8"),
+        lambda b, _x, held: b.constant(held),
+    ],
+    "add": [lambda b, x, _held: b.add(x, x)],
+    "build": [lambda b, x, _held: b.build({"y": x})],
 }
 
 
-async def assert_spent(builder, x, words):
-    for method, call in METHODS.items():
-        with pytest.raises(InvalidStateError, match=rf"^{method}\(\): .*{words}"):
-            await call(builder, x)
+async def assert_spent(builder, x, held, words):
+    for method, calls in CALLS.items():
+        for call in calls:
+            with pytest.raises(InvalidStateError, match=rf"^{method}\(\): .*{words}"):
+                await call(builder, x, held)
 
 
 async def test_a_builder_is_spent_from_the_call_of_build_on(context, builder):
-    x = builder.input("x", **F32)
+    x, held = builder.input("x", **F32), await constant(context, [1, 2])
     y = builder.add(x, x)
     context.device_timeline.pause()
     building = builder.build({"y": y})
-    await assert_spent(builder, y, "has built its graph; make another builder")
+    await assert_spent(builder, y, held, "has built its graph; make another builder")
     assert repr(builder) == "<MLGraphBuilder has built>"
     context.device_timeline.resume()
     assert await run(context, await building, x=[1, 2]) == {"y": [2, 4]}
@@ -257,7 +263,7 @@ async def test_a_builder_is_spent_from_the_call_of_build_on(context, builder):
 
 @pytest.mark.parametrize("end", ["the device refuses", "the context is lost"])
 async def test_a_builder_is_spent_by_a_build_that_fails(context, device, end):
-    builder = MLGraphBuilder(context)
+    builder, held = MLGraphBuilder(context), await constant(context, [1, 2])
     x = builder.input("x", **F32)
     y = builder.add(x, x)
     if end == "the device refuses":
@@ -269,14 +275,14 @@ async def test_a_builder_is_spent_by_a_build_that_fails(context, device, end):
     context.device_timeline.resume()
     with pytest.raises((InvalidStateError, OperationError)):
         await building
-    await assert_spent(builder, y, "has built|context is lost")
+    await assert_spent(builder, y, held, "has built|context is lost")
 
 
-async def test_a_destroyed_builder_refuses_every_call(builder):
-    x = builder.input("x", **F32)
+async def test_a_destroyed_builder_refuses_every_call(context, builder):
+    x, held = builder.input("x", **F32), await constant(context, [1, 2])
     builder.destroy()
     builder.destroy()
-    await assert_spent(builder, x, r"destroy\(\) was called on the builder")
+    await assert_spent(builder, x, held, r"destroy\(\) was called on the builder")
 
 
 async def test_a_graph_works_after_its_builder_is_destroyed(context, builder):

@@ -184,10 +184,6 @@ async def test_a_graph_may_be_drawn_in_any_thread(ml, options):
     await builder.build({"y": output})
 
 
-async def begin(block):
-    await block.__aenter__()
-
-
 @pytest.mark.parametrize(
     ("run", "words"),
     [
@@ -198,7 +194,7 @@ async def begin(block):
 )
 def test_the_api_is_opened_on_trio_only(run, words):
     with pytest.raises(RuntimeError, match=re.escape(words.format(page("blocking")))):
-        run(begin(open_ml()))
+        run(open_ml().__aenter__())
 
 
 async def test_a_promise_that_was_rejected_from_the_start_is_awaited_on_trio_only(ml, options):

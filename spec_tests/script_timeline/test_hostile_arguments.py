@@ -131,18 +131,13 @@ async def assert_harmless(scene, method, call):
         assert (scene.context.statistics(), scene.other.statistics()) == before, "a refused call enqueued something"
 
 
-async def paused_scene(ml, options):
-    scene = await set_scene(ml, options)
-    scene.context.device_timeline.pause()  # so that all that is enqueued is seen
-    return scene
-
-
 CASES = [(method, argument) for method in CALLS for argument in arguments_of(method)]
 
 
 @cells(("method", "argument"), CASES)
 async def test_a_hostile_argument_does_no_harm(ml, options, method, argument):
-    scene = await paused_scene(ml, options)
+    scene = await set_scene(ml, options)
+    scene.context.device_timeline.pause()  # so that all that is enqueued is seen
     for what, make in VALUES.items():
         bound, arguments = right(scene, method)
         try:

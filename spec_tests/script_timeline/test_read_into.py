@@ -58,12 +58,6 @@ async def test_a_read_of_a_scalar_fills(context, target, data_type):
     assert out.item() == 42
 
 
-async def test_a_slice_is_filled_and_its_surroundings_are_not(context):
-    whole = np.full((3, 4), -1, np.float32)
-    await context.read_buffer(await filled(context, F32), out=whole[1])
-    np.testing.assert_array_equal(whole, [[-1] * 4, [1, 2, 3, 4], [-1] * 4])
-
-
 @settings(derandomize=True, max_examples=50)
 @given(st.binary(min_size=1, max_size=64), st.integers(0, 9), st.integers(0, 9))
 def test_any_contiguous_piece_of_memory_is_filled_and_nothing_around_it(options, data, before, after):
@@ -197,10 +191,10 @@ async def test_a_pending_read_is_rejected_with_type_error_when(context, what):
     make, change, words = GONE[what]
     buffer, target = await filled(context, F32), make()
     context.device_timeline.pause()
-    promise = context.read_buffer(buffer, out=target)
+    promise, memory = context.read_buffer(buffer, out=target), memoryview(target).obj
     change(target)
     assert promise.state == "pending"
-    before = None if "released" in words else contents(target)
+    before = contents(memory)
     context.device_timeline.resume()
 
     with pytest.raises(
@@ -209,22 +203,10 @@ async def test_a_pending_read_is_rejected_with_type_error_when(context, what):
         await promise
 
     assert caught.type is TypeError
-    assert before is None or contents(target) == before
+    assert contents(memory) == before
     np.testing.assert_array_equal(await context.read_buffer(buffer), F32)
     buffer.destroy()
     assert promise.state == "rejected"
-
-
-async def test_memory_of_a_memoryview_that_is_released_during_the_read_is_not_written(context):
-    buffer, memory = await filled(context, F32), bytearray(16)
-    view = memoryview(memory)
-    context.device_timeline.pause()
-    promise = context.read_buffer(buffer, out=view)
-    view.release()
-    context.device_timeline.resume()
-    with pytest.raises(TypeError, match="out changed"):
-        await promise
-    assert memory == bytes(16)
 
 
 async def test_a_read_of_a_destroyed_buffer_writes_nothing(context):

@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 
 from webnn_py import MLBuffer, MLContext, MLGraph, MLGraphBuilder, MLOperand, MLPromise
+from webnn_py.onnx_models import OnnxModel
 
 Draw = Callable[..., MLOperand]
 """Draws one output, given a builder and the inputs."""
@@ -61,6 +62,13 @@ class Built:
         builder = MLGraphBuilder(context)
         operands = [builder.input(name, data_type=str(a.dtype), shape=a.shape) for name, a in data.items()]
         return await cls.of(context, builder, {"y": draw(builder, *operands)}, data)
+
+    @classmethod
+    async def of_model(cls, context: MLContext, model: bytes, data: np.ndarray) -> Self:
+        """Build an ONNX model of one input, which is called x."""
+        builder = MLGraphBuilder(context)
+        outputs = OnnxModel.load(model).convert(builder, {"x": list(data.shape)})
+        return await cls.of(context, builder, outputs, {"x": data})
 
     def write(self) -> None:
         for name, buffer in self.inputs.items():

@@ -4,7 +4,6 @@
 names. onnxruntime's own sessions have bound device memory and no TF32, without and with a CUDA graph.
 """
 
-import argparse
 import statistics
 from collections.abc import Callable
 from functools import partial
@@ -17,8 +16,7 @@ import trio
 import webnn_py
 from spec_tests.labs.benchmarks.built import Built
 from spec_tests.labs.benchmarks.gpu_models import MODELS, check_agreement, median_of
-from webnn_py import MLContext, MLGraphBuilder
-from webnn_py.onnx_models import OnnxModel
+from spec_tests.labs.benchmarks.measure import WORDS, head, is_wanted, parser, row
 
 CUDA = "CUDAExecutionProvider"
 ROUNDS = 3
@@ -52,13 +50,6 @@ class Peer:
         return self.output.numpy()
 
 
-async def built(context: MLContext, model: bytes, data: np.ndarray) -> Built:
-    """Build the model in a context."""
-    builder = MLGraphBuilder(context)
-    outputs = OnnxModel.load(model).convert(builder, {"x": list(data.shape)})
-    return await Built.of(context, builder, outputs, {"x": data})
-
-
 async def compare(ml: webnn_py.ML, name: str, make: Callable[[], tuple[bytes, list[int]]]) -> list[float]:
     """Return the median seconds of each contender: CUDA, WebGPU, onnxruntime bound, onnxruntime with a CUDA graph."""
     model, shape = make()
@@ -68,7 +59,7 @@ async def compare(ml: webnn_py.ML, name: str, make: Callable[[], tuple[bytes, li
         await ml.create_context(backend="onnxruntime", execution_provider=CUDA),
         await ml.create_context(backend="wgpu"),
     ]
-    ours = [await built(context, model, data) for context in contexts]
+    ours = [await Built.of_model(context, model, data) for context in contexts]
     (result,) = await ours[0].trip()
     peers = [Peer.of(model, data, list(result.shape), **options) for options in ({}, {"enable_cuda_graph": "1"})]
     for peer in peers:
@@ -82,26 +73,24 @@ async def compare(ml: webnn_py.ML, name: str, make: Callable[[], tuple[bytes, li
 
 async def main_async(words: list[str]) -> None:
     """Print a row for each model."""
-    print("| model | CUDA provider | WebGPU | onnxruntime, bound | | onnxruntime, CUDA graph | |")
-    print("|---|---|---|---|---|---|---|")
+    print(head("model", "CUDA provider", "WebGPU", "onnxruntime, bound", "", "onnxruntime, CUDA graph", ""))
     async with webnn_py.open_ml() as ml:
         for name, make in MODELS.items():
-            if words and not any(word in name for word in words):
+            if not is_wanted(name, words):
                 continue
             cuda, webgpu, bound, graph = await compare(ml, name, make)
             times = [f"{seconds * 1e3:.2f}" for seconds in (cuda, webgpu, bound, graph)]
             ratios = [f"{cuda / other:.2f} ×" for other in (bound, graph)]
-            row = [*times[:3], ratios[0], times[3], ratios[1]]
-            print(f"| {name} | {' | '.join(row)} |", flush=True)
+            print(row(name, *times[:3], ratios[0], times[3], ratios[1]), flush=True)
 
 
 def main() -> None:
     """Measure the models that are asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("words", nargs="*", help="parts of names of models; by default all models are measured")
+    arguments = parser("cuda", __doc__)
+    arguments.add_argument("words", **WORDS)
     onnxruntime.set_default_logger_severity(4)
     onnxruntime.preload_dlls()
-    trio.run(main_async, parser.parse_args().words)
+    trio.run(main_async, arguments.parse_args().words)
 
 
 if __name__ == "__main__":

@@ -13,11 +13,10 @@ import trio
 
 from spec_tests.labs.benchmarks.engine_times import Effort, Table, times
 from spec_tests.labs.benchmarks.measure import WORDS, is_wanted, parser
-from spec_tests.labs.real_models.comparison import feeds_of, session_of
+from spec_tests.labs.real_models.comparison import drawn, feeds_of, session_of
 from spec_tests.labs.real_models.listed import listed
 from spec_tests.labs.real_models.packages import NotHadError, path_of
-from webnn_py import MLGraphBuilder, open_ml
-from webnn_py.onnx_models import OnnxModel
+from webnn_py import open_ml
 from webnn_py.script.builder import drawing_of
 
 EFFORT = Effort(builds=5, seconds=1, runs=4)
@@ -47,14 +46,6 @@ def chosen(options):
             continue
         if path.stat().st_size <= options.largest * MEGABYTE:
             yield name, model, path
-
-
-def drawn(context, model, path, given, known):
-    """Return a builder and the outputs of a model."""
-    builder = MLGraphBuilder(context)
-    shapes = {name: value.shape for name, value in given.items() if name not in known}
-    loaded = OnnxModel.load(path, **model.options)
-    return builder, loaded.convert(builder, shapes, {name: given[name] for name in known})
 
 
 def fed(given, outputs):

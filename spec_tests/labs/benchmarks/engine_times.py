@@ -13,6 +13,7 @@ import trio.testing
 
 from spec_tests.labs.benchmarks.built import Built
 from spec_tests.labs.benchmarks.measure import as_text, head, row, seconds_of
+from spec_tests.labs.real_models.comparison import session_of
 from webnn_py import MLPromise
 
 NO_STATE = {}
@@ -66,12 +67,8 @@ def itself(model, feeds, state=NO_STATE):
     A model with state has two bindings that take turns, on the same memory; one with outputs that are no tensors runs
     without.
     """
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     began = process_time()
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    session = session_of(model, onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL)
     seconds = process_time() - began
     if not all(item.type.startswith("tensor") for item in session.get_outputs()):  # a map, say, which cannot be bound
         return partial(session.run, None, feeds), seconds

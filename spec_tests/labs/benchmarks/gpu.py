@@ -6,7 +6,7 @@
 import inspect
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -81,8 +81,7 @@ async def attempt(name: str, time: Callable, *arguments: object) -> object | Non
         return None
 
 
-async def operator_rows(ml: webnn_py.ML, words: Sequence[str]) -> list[Row]:
-    rows = []
+async def operator_rows(ml: webnn_py.ML, words: Sequence[str]) -> AsyncIterator[Row]:
     for case in CASES:
         if is_wanted(case.name, words):
             seconds = {
@@ -90,13 +89,10 @@ async def operator_rows(ml: webnn_py.ML, words: Sequence[str]) -> list[Row]:
                 ONNXRUNTIME: await attempt(case.name, gpu_contenders.time_onnxruntime, case),
                 TORCH: await attempt(case.name, gpu_contenders.time_torch, case),
             }
-            rows.append(Row(case.name, seconds, case.goal, case.amount, case.unit))
-            print(" | ".join(rows[-1].cells()), flush=True)
-    return rows
+            yield Row(case.name, seconds, case.goal, case.amount, case.unit)
 
 
-async def model_rows(ml: webnn_py.ML, words: Sequence[str]) -> list[Row]:
-    rows = []
+async def model_rows(ml: webnn_py.ML, words: Sequence[str]) -> AsyncIterator[Row]:
     for name, make in gpu_models.MODELS.items():
         if is_wanted(name, words):
             model, shape = make()
@@ -109,24 +105,25 @@ async def model_rows(ml: webnn_py.ML, words: Sequence[str]) -> list[Row]:
                 seconds[peer] = taken and taken[0]
                 if taken is not None:
                     gpu_models.check_agreement(result, taken[1])
-            rows += [Row(name, seconds), Row(f"{name}, in a row", {OURS: in_a_row})]
-            print(*(" | ".join(row.cells()) for row in rows[-2:]), sep="\n", flush=True)
-    return rows
+            yield Row(name, seconds)
+            yield Row(f"{name}, in a row", {OURS: in_a_row})
 
 
-async def small_rows(ml: webnn_py.ML, words: Sequence[str]) -> list[Row]:
-    rows = []
+async def small_rows(ml: webnn_py.ML, words: Sequence[str]) -> AsyncIterator[Row]:
     for time, goals in SMALL.items():
         if any(is_wanted(name, words) for name in goals):
             for name, seconds in (await time(ml)).items():
-                rows.append(Row(name, {OURS: seconds}, goals[name]))
-                print(" | ".join(rows[-1].cells()), flush=True)
-    return rows
+                yield Row(name, {OURS: seconds}, goals[name])
 
 
 async def measure(words: Sequence[str]) -> list[Row]:
+    rows = []
     async with webnn_py.open_ml() as ml:
-        return [*await operator_rows(ml, words), *await small_rows(ml, words), *await model_rows(ml, words)]
+        for measured in (operator_rows, small_rows, model_rows):
+            async for row in measured(ml, words):
+                print(" | ".join(row.cells()), flush=True)
+                rows.append(row)
+    return rows
 
 
 def versions() -> str:

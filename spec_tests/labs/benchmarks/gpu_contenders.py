@@ -6,17 +6,17 @@ with the same buffers, as torch does it; onnxruntime, which has no device tensor
 its last value one number is read. Always the time of many less the time of few is what counts.
 """
 
-import statistics
-from collections.abc import Sequence
-from time import perf_counter
+from functools import partial
 
 import numpy as np
 from onnx import helper
 
 import webnn_py
-from spec_tests.labs.benchmarks.gpu_cases import Case
+from spec_tests.labs.benchmarks.built import Built
+from spec_tests.labs.benchmarks.gpu_cases import ONNXRUNTIME, Case
+from spec_tests.labs.benchmarks.measure import compare
 from spec_tests.support.onnx_programs import make_model
-from webnn_py import MLBuffer, MLContext, MLGraphBuilder
+from webnn_py import MLGraphBuilder, MLOperand
 
 REPEATS = 7
 WARM_UP = 2
@@ -52,36 +52,19 @@ def feeds_of(case: Case) -> dict[str, np.ndarray]:
 async def time_ours(ml: webnn_py.ML, case: Case) -> float:
     """Return the seconds of one operator."""
     context = await ml.create_context(backend="wgpu", float16_accumulation=case.float16_accumulation)
-    inputs = {}
-    for name, array in feeds_of(case).items():
-        inputs[name] = await context.create_buffer(data_type=case.data_type, shape=array.shape, writable=True)
-        context.write_buffer(inputs[name], array)
     length = 1 if case.is_bound_by_memory else LENGTH
     few, many = DISPATCHES[kind_of(case)]
-    medians = await _medians(context, inputs, case, length, (few, many))
+
+    def chain(builder: MLGraphBuilder, y: MLOperand, *others: MLOperand) -> MLOperand:
+        for _ in range(length):
+            y = case.draw(builder, y, *others)
+        return y
+
+    built = await Built.of_drawing(context, chain, feeds_of(case))
+    runs = {str(count): partial(built.run, count) for count in (few, many)}
+    taken = (await compare(case.name, runs, runs=REPEATS, warm_up=WARM_UP)).seconds
     context.destroy()
-    return (medians[1] - medians[0]) / (many - few) / length
-
-
-async def _medians(
-    context: MLContext, inputs: dict[str, MLBuffer], case: Case, length: int, counts: Sequence[int]
-) -> list[float]:
-    """Return the median seconds of each count of dispatches of a graph of ``length`` operators."""
-    builder = MLGraphBuilder(context)
-    y, *others = [builder.input(name, data_type=b.data_type, shape=b.shape) for name, b in inputs.items()]
-    for _ in range(length):
-        y = case.draw(builder, y, *others)
-    graph = await builder.build({"y": y})
-    outputs = {"y": await context.create_buffer(data_type=y.data_type, shape=y.shape)}
-    samples: list[list[float]] = [[] for _ in counts]
-    for _ in range(REPEATS + WARM_UP):
-        for taken, count in zip(samples, counts, strict=True):
-            started = perf_counter()
-            for _ in range(count):
-                context.dispatch(graph, inputs, outputs)
-            await context.drain()
-            taken.append(perf_counter() - started)
-    return [statistics.median(taken[WARM_UP:]) for taken in samples]
+    return (taken[str(many)] - taken[str(few)]) / (many - few) / length
 
 
 def onnxruntime_session(model: bytes, *, optimized: bool):
@@ -96,21 +79,17 @@ def onnxruntime_session(model: bytes, *, optimized: bool):
     return onnxruntime.InferenceSession(model, options, providers=["WebGpuExecutionProvider"])
 
 
-def time_onnxruntime(case: Case) -> float:
+async def time_onnxruntime(case: Case) -> float:
     """Return the seconds of one operator in a chain."""
     feeds = feeds_of(case)
 
-    def median(length: int) -> float:
+    async def median(length: int) -> float:
         peer = onnxruntime_session(_chain(case, feeds, length), optimized=False)
-        samples = []
-        for _ in range(REPEATS + WARM_UP):
-            started = perf_counter()
-            peer.run(None, feeds)
-            samples.append(perf_counter() - started)
-        return statistics.median(samples[WARM_UP:])
+        runs = {ONNXRUNTIME: partial(peer.run, None, feeds)}
+        return (await compare(case.name, runs, runs=REPEATS, warm_up=WARM_UP)).seconds[ONNXRUNTIME]
 
     few, many = CHAINS[kind_of(case)]
-    seconds = (median(many) - median(few)) / (many - few)
+    seconds = (await median(many) - await median(few)) / (many - few)
     if seconds <= 0:
         raise RuntimeError("a longer chain takes no longer")
     return seconds

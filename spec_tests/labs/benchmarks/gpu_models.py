@@ -19,8 +19,6 @@ from spec_tests.labs.benchmarks.gpu_contenders import onnxruntime_session
 from spec_tests.labs.benchmarks.measure import Contender, seconds_of
 from spec_tests.labs.benchmarks.torch_model import TorchModel
 from spec_tests.support.onnx_programs import make_model
-from webnn_py import MLGraphBuilder
-from webnn_py.onnx_models import OnnxModel
 
 RUNS = 31
 WARM_UP = 0.5
@@ -73,13 +71,27 @@ class Network:
         product = self.node("MatMul", x, self.weight(before, after, inner=before))
         return self.node("Add", product, self.weight(after, inner=100))
 
+    def normalized(self, x: str, width: int) -> str:
+        """Add a layer normalization."""
+        parameters = [self.constant(np.full(width, value, self.data_type)) for value in (1, 0)]
+        return self.node("LayerNormalization", x, *parameters, axis=-1)
+
+    def begin_images(self) -> str:
+        """Add what residual networks begin with: a convolution and a pool; return 64 channels."""
+        x = self.node("Relu", self.conv("x", (3, 64), 7, 2))
+        return self.node("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+
+    def classifier(self, x: str, channels: int, batch: int = 1) -> tuple[bytes, list[int]]:
+        """Add the mean of each channel and a thousand classes; return the model and its input's shape, of 224²."""
+        x = self.node("Flatten", self.node("GlobalAveragePool", x))
+        shape = [batch, 3, 224, 224]
+        return self.model(shape, self.linear(x, channels, 1000)), shape
+
 
 def resnet_18() -> tuple[bytes, list[int]]:
     """Write the layers of ResNet-18, batch normalisations folded, for one image of 224 by 224."""
     net = Network(18)
-    x = net.node("Relu", net.conv("x", (3, 64), 7, 2))
-    x = net.node("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
-    channels = 64
+    x, channels = net.begin_images(), 64
     for width in (64, 128, 256, 512):
         for block in range(2):
             stride = 2 if block == 0 and width != 64 else 1
@@ -87,16 +99,13 @@ def resnet_18() -> tuple[bytes, list[int]]:
             inner = net.conv(inner, (width, width), 3)
             skipped = x if channels == width else net.conv(x, (channels, width), 1, stride)
             x, channels = net.node("Relu", net.node("Add", inner, skipped)), width
-    x = net.node("Flatten", net.node("GlobalAveragePool", x))
-    return net.model([1, 3, 224, 224], net.linear(x, 512, 1000)), [1, 3, 224, 224]
+    return net.classifier(x, channels)
 
 
 def resnet_50(batch: int, data_type: str = "float32") -> tuple[bytes, list[int]]:
     """Write the layers of ResNet-50 (strides in the 3×3 convolutions), batch normalisations folded, images of 224²."""
     net = Network(50, data_type)
-    x = net.node("Relu", net.conv("x", (3, 64), 7, 2))
-    x = net.node("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
-    channels = 64
+    x, channels = net.begin_images(), 64
     for width, blocks in ((64, 3), (128, 4), (256, 6), (512, 3)):
         for block in range(blocks):
             stride = 2 if block == 0 and width != 64 else 1
@@ -105,9 +114,7 @@ def resnet_50(batch: int, data_type: str = "float32") -> tuple[bytes, list[int]]
             inner = net.conv(inner, (width, 4 * width), 1)
             skipped = x if block else net.conv(x, (channels, 4 * width), 1, stride)
             x, channels = net.node("Relu", net.node("Add", inner, skipped)), 4 * width
-    x = net.node("Flatten", net.node("GlobalAveragePool", x))
-    shape = [batch, 3, 224, 224]
-    return net.model(shape, net.linear(x, 2048, 1000)), shape
+    return net.classifier(x, channels, batch)
 
 
 def mobilenet_v1() -> tuple[bytes, list[int]]:
@@ -119,8 +126,7 @@ def mobilenet_v1() -> tuple[bytes, list[int]]:
         x = net.node("Clip", net.conv(x, (channels, channels), 3, stride, groups=channels), *limits)
         x = net.node("Clip", net.conv(x, (channels, width), 1), *limits)
         channels = width
-    x = net.node("Flatten", net.node("GlobalAveragePool", x))
-    return net.model([1, 3, 224, 224], net.linear(x, channels, 1000)), [1, 3, 224, 224]
+    return net.classifier(x, channels)
 
 
 def encoder(
@@ -133,11 +139,7 @@ def encoder(
     scale = net.constant(np.array((width // heads) ** -0.5, data_type))
     half, one, root = (net.constant(np.array(number, data_type)) for number in (0.5, 1, 2**0.5))
 
-    def normalized(x: str) -> str:
-        parameters = [net.constant(np.full(width, value, data_type)) for value in (1, 0)]
-        return net.node("LayerNormalization", x, *parameters, axis=-1)
-
-    x = normalized("x")
+    x = net.normalized("x", width)
     for _ in range(layers):
         query, key, value = (
             net.node("Transpose", net.node("Reshape", net.linear(x, width, width), split), perm=permutation)
@@ -145,11 +147,12 @@ def encoder(
         )
         scores = net.node("Softmax", net.node("Mul", net.node("MatMul", query, key), scale), axis=-1)
         mixed = net.node("Transpose", net.node("MatMul", scores, value), perm=[0, 2, 1, 3])
-        x = normalized(net.node("Add", x, net.linear(net.node("Reshape", mixed, merged), width, width)))
+        x = net.node("Add", x, net.linear(net.node("Reshape", mixed, merged), width, width))
+        x = net.normalized(x, width)
         inner = net.linear(x, width, 4 * width)
         erf = net.node("Add", net.node("Erf", net.node("Div", inner, root)), one)
         inner = net.node("Mul", net.node("Mul", inner, half), erf)
-        x = normalized(net.node("Add", x, net.linear(inner, 4 * width, width)))
+        x = net.normalized(net.node("Add", x, net.linear(inner, 4 * width, width)), width)
     return net.model([batch, tokens, width], x), [batch, tokens, width]
 
 
@@ -162,26 +165,22 @@ def decoder_step(
     split, merged = net.constant(np.array([1, 1, heads, 128])), net.constant(np.array([1, 1, width]))
     scale = net.constant(np.array(128**-0.5, data_type))
 
-    def normalized(x: str) -> str:
-        parameters = [net.constant(np.full(width, value, data_type)) for value in (1, 0)]
-        return net.node("LayerNormalization", x, *parameters, axis=-1)
-
     def in_heads(x: str) -> str:
         projected = net.node("MatMul", x, net.weight(width, width, inner=width))
         return net.node("Transpose", net.node("Reshape", projected, split), perm=[0, 2, 1, 3])
 
     x = "x"
     for _ in range(layers):
-        inner = normalized(x)
+        inner = net.normalized(x, width)
         query, *pair = (in_heads(inner) for _ in range(3))
         key, value = (net.node("Concat", net.weight(1, heads, cached, 128, inner=1), new, axis=2) for new in pair)
         scores = net.node("MatMul", query, net.node("Transpose", key, perm=[0, 1, 3, 2]))
         scores = net.node("Softmax", net.node("Mul", scores, scale), axis=-1)
         mixed = net.node("Reshape", net.node("Transpose", net.node("MatMul", scores, value), perm=[0, 2, 1, 3]), merged)
         x = net.node("Add", x, net.node("MatMul", mixed, net.weight(width, width, inner=width)))
-        inner = net.node("Relu", net.linear(normalized(x), width, 4 * width))
+        inner = net.node("Relu", net.linear(net.normalized(x, width), width, 4 * width))
         x = net.node("Add", x, net.linear(inner, 4 * width, width))
-    return net.model([1, 1, width], normalized(x)), [1, 1, width]
+    return net.model([1, 1, width], net.normalized(x, width)), [1, 1, width]
 
 
 def recurrent(steps: int = 900, features: int = 128, hidden: int = 32) -> tuple[bytes, list[int]]:
@@ -226,9 +225,7 @@ async def median_of(run: Contender) -> float:
 async def time_ours(ml: webnn_py.ML, model: bytes, data: np.ndarray) -> tuple[float, float, np.ndarray]:
     """Return median seconds of write, dispatch and awaited read, and of a dispatch among many; and the result."""
     context = await ml.create_context(backend="wgpu")
-    builder = MLGraphBuilder(context)
-    outputs = OnnxModel.load(model).convert(builder, {"x": list(data.shape)})
-    built = await Built.of(context, builder, outputs, {"x": data})
+    built = await Built.of_model(context, model, data)
     trip = await median_of(built.trip)
     rows = [await built.run(IN_A_ROW) / IN_A_ROW for _ in range(4)]
     (result,) = await built.trip()

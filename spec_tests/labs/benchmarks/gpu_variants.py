@@ -24,9 +24,9 @@ import numpy as np
 import trio
 
 import webnn_py
-from spec_tests.labs.benchmarks.built import Built, difference
+from spec_tests.labs.benchmarks.built import Built, Draw, difference
 from spec_tests.labs.benchmarks.effective_passes import effective_passes
-from spec_tests.labs.benchmarks.gpu_cases import CASES, Case
+from spec_tests.labs.benchmarks.gpu_cases import CASES
 from spec_tests.labs.benchmarks.gpu_models import (
     WARM_UP,
     Network,
@@ -57,7 +57,6 @@ IN_A_ROW = 8
 LEAST_ROUNDS, MOST_ROUNDS = 7, 60
 
 Drawing = Callable[[MLGraphBuilder], Mapping[str, MLOperand]]
-Draw = Callable[[MLGraphBuilder, MLOperand], MLOperand]
 
 
 @attrs.frozen
@@ -79,23 +78,16 @@ class Model:
         return cls(lambda builder: loaded.convert(builder, {"x": shape}), noise(shape, data_type))
 
     @classmethod
-    def of_drawing(cls, shape: list[int], draw: Draw) -> "Model":
-        def drawn(builder: MLGraphBuilder) -> Mapping[str, MLOperand]:
-            return {"y": draw(builder, builder.input("x", data_type="float32", shape=shape))}
-
-        return cls(drawn, noise(shape, "float32"))
-
-    @classmethod
-    def of_case(cls, case: Case) -> "Model":
-        """A single operator, whose operands after the first are constants."""
-        first, *others = case.shapes
+    def of_drawing(
+        cls, shape: Sequence[int], draw: Draw, others: Sequence[Sequence[int]] = (), data_type: str = "float32"
+    ) -> "Model":
+        """A drawing of an input and of constants of other shapes."""
 
         def drawn(builder: MLGraphBuilder) -> Mapping[str, MLOperand]:
-            x = builder.input("x", data_type=case.data_type, shape=first)
-            constants = [builder.constant(noise(shape, case.data_type, inner=1000)) for shape in others]
-            return {"y": case.draw(builder, x, *constants)}
+            x = builder.input("x", data_type=data_type, shape=shape)
+            return {"y": draw(builder, x, *(builder.constant(noise(other, data_type, inner=1000)) for other in others))}
 
-        return cls(drawn, noise(first, case.data_type))
+        return cls(drawn, noise(shape, data_type))
 
 
 def noise(shape: Sequence[int], data_type: str = "float32", inner: float = 1) -> np.ndarray:
@@ -315,7 +307,11 @@ def models_of(
 
 
 MODELS = models_of(MADE, DRAWN)
-MODELS |= {f"operator: {case.name}": partial(Model.of_case, case) for case in CASES if not case.float16_accumulation}
+MODELS |= {
+    f"operator: {case.name}": partial(Model.of_drawing, case.shapes[0], case.draw, case.shapes[1:], case.data_type)
+    for case in CASES
+    if not case.float16_accumulation
+}
 QUICK = models_of(QUICK_MADE, QUICK_DRAWN)
 
 

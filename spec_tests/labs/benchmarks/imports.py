@@ -8,19 +8,13 @@ import os
 import subprocess
 import sys
 import tempfile
-from statistics import median
-from time import perf_counter
+from functools import partial
 
-from spec_tests.labs.benchmarks.measure import parser
+import trio
+
+from spec_tests.labs.benchmarks.measure import compare, parser
 
 IMPORTS = {"nothing": "pass", "numpy, trio": "import numpy, trio", "webnn_py": "import webnn_py"}
-
-
-def seconds(code: str, environment: dict[str, str]) -> float:
-    """Return the wall time of a fresh interpreter that runs the code."""
-    began = perf_counter()
-    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
-    return perf_counter() - began
 
 
 def main() -> None:
@@ -30,13 +24,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         environment["PYTHONPYCACHEPREFIX"] = folder
-        for code in IMPORTS.values():
-            seconds(code, environment)  # compiles
-        taken: dict[str, list[float]] = {name: [] for name in IMPORTS}
-        for _ in range(rounds):
-            for name, code in IMPORTS.items():
-                taken[name].append(seconds(code, environment))
-    medians = {name: median(values) for name, values in taken.items()}
+        interpreters = {
+            name: partial(subprocess.run, [sys.executable, "-c", code], check=True, env=environment)
+            for name, code in IMPORTS.items()
+        }
+        compared = partial(compare, "", interpreters, runs=rounds, warm_up=1)  # the first one compiles
+        medians = trio.run(compared).seconds
     alone, package = (medians[name] - medians["nothing"] for name in ("numpy, trio", "webnn_py"))
     print(f"numpy, trio: {alone * 1e3:.0f} ms; webnn_py with them: {package * 1e3:.0f} ms; ratio {package / alone:.2f}")
 

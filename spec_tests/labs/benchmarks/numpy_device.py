@@ -16,6 +16,7 @@ from onnx import helper
 import webnn_py
 from spec_tests.labs.benchmarks.built import Built, Draw
 from spec_tests.labs.benchmarks.measure import OURS, Contender, Result, compare
+from spec_tests.labs.real_models.comparison import session_of
 from spec_tests.support.onnx_programs import make_model
 from webnn_py import MLGraphBuilder, MLOperand
 
@@ -32,12 +33,8 @@ FUNCTIONS: dict[str, Callable] = {
 
 def session(nodes: Sequence[onnx.NodeProto], data: Mapping[str, np.ndarray], constants: Mapping[str, np.ndarray]):
     """Return onnxruntime's session of a model whose output is called y."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 2
-    # Threads that spin after a run would take the other contenders' processors.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     model = make_model(nodes, {**data, **constants}, ["y"], constants, opset=17)
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return session_of(model, onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL, threads=2)
 
 
 @attrs.frozen

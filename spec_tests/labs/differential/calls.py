@@ -167,6 +167,14 @@ class Operands:
         return name
 
 
+START = (
+    "const context = await open();",
+    "const builder = new MLGraphBuilder(context);",
+    "const other = new MLGraphBuilder(context).input('other', {dataType: 'float32', shape: [2]});",
+    "const late = await context.createTensor({dataType: 'float32', shape: [2]});",
+)
+
+
 def written(number, operator, given, rng):
     """A call, and a build of what it gives."""
     operands = Operands(rng, rng.random() < 0.5)
@@ -183,12 +191,6 @@ def written(number, operator, given, rng):
             named.append(f"{spelling}: {text}")
     options = [f"{{{', '.join(named)}}}"] if named else []
     call = f"builder.{operator.spec_name}({', '.join([*positional, *options])})"
-    start = [
-        "const context = await open();",
-        "const builder = new MLGraphBuilder(context);",
-        "const other = new MLGraphBuilder(context).input('other', {dataType: 'float32', shape: [2]});",
-        "const late = await context.createTensor({dataType: 'float32', shape: [2]});",
-    ]
     end = [
         f"const results = [{call}].flat();",
         "const said = results.map(({dataType, shape}) => `${dataType} [${shape}]`).join(', ');",
@@ -197,7 +199,7 @@ def written(number, operator, given, rng):
         "return {said};",
     ]
     step = Step(operator.spec_name, frozenset(operands.features))
-    return Program("calls", number, "\n".join([*start, *operands.lines, *end]), {"call": step})
+    return Program("calls", number, "\n".join([*START, *operands.lines, *end]), {"call": step})
 
 
 DESCRIPTORS = (
@@ -305,10 +307,7 @@ def of_other_methods(number, rng):
     }.items():
         text = text.replace(word, str(rng.choice(choices)))
     lines = [
-        "const context = await open();",
-        "const builder = new MLGraphBuilder(context);",
-        "const other = new MLGraphBuilder(context).input('other', {dataType: 'float32', shape: [2]});",
-        "const late = await context.createTensor({dataType: 'float32', shape: [2]});",
+        *START,
         "const x = builder.input('x', {dataType: 'float32', shape: [2]});",
         f"const result = {text};",
         "return {said: result?.constructor === MLOperand || result?.constructor === MLTensor",

@@ -159,8 +159,6 @@ def gpu_forms_of_constants_are_not_shared(identities, kernels):
     return dict.fromkeys(identities(kernels))
 
 
-@FAULTS.at(
-    f"{RUNTIME}.dynamic_executable.DynamicWgpuGraph._found", f"{GPU}/test_dynamic_variants.py", GPU, only="dynamic"
-)
+@FAULTS.at(f"{RUNTIME}.dynamic_executable.DynamicWgpuGraph._found", f"{GPU}/test_dynamic_graphs.py")
 def gpu_first_variant_is_used_for_any_size(found, graph, key):
     return graph._variants[0] if graph._variants else None

@@ -52,10 +52,12 @@ class Apart:
     where: tuple[str, str]
 
 
-def session_of(model, level=onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL):
+def session_of(model, level=onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL, *, threads=1):
     """A session of a path, or of bytes."""
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
+    options.intra_op_num_threads = threads
+    # Threads that spin after a run would take the processors of what is measured beside it.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 4
     options.graph_optimization_level = level
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
@@ -76,6 +78,14 @@ def results_of(session, feeds):
     }
 
 
+def drawn(context, model, path, feeds, known):
+    """Return a builder and the outputs of a listed model."""
+    builder = MLGraphBuilder(context)
+    shapes = {name: value.shape for name, value in feeds.items() if name not in known}
+    loaded = OnnxModel.load(path, **model.options)
+    return builder, loaded.convert(builder, shapes, {name: feeds[name] for name in known})
+
+
 async def compared(model, path, backend):
     """Run a model both ways."""
     session = session_of(str(path))
@@ -85,10 +95,7 @@ async def compared(model, path, backend):
     async with webnn_py.open_ml() as ml:
         context = await ml.create_context(backend=backend)
         began = time.thread_time()
-        loaded = OnnxModel.load(path, **model.options)
-        builder = MLGraphBuilder(context)
-        shapes = {name: value.shape for name, value in feeds.items() if name not in known}
-        outputs = loaded.convert(builder, shapes, {name: feeds[name] for name in known})
+        builder, outputs = drawn(context, model, path, feeds, known)
         seconds = time.thread_time() - began
         ours = await compute_graph(context, await builder.build(outputs), feeds)
     assert ours.keys() == wanted.keys(), sorted(ours.keys() ^ wanted.keys())

@@ -8,11 +8,9 @@ import numpy as np
 import onnx
 
 import webnn_py
-from spec_tests.labs.real_models.comparison import feeds_of, results_of, session_of
-from spec_tests.labs.real_models.questions import QUESTIONS, question
+from spec_tests.labs.real_models.comparison import drawn, feeds_of, results_of, session_of
+from spec_tests.labs.real_models.questions import asked_of
 from spec_tests.support.computing import run_graph
-from webnn_py import MLGraphBuilder
-from webnn_py.onnx_models import OnnxModel
 
 LIKELY = 0.3
 """Points of a map that are text."""
@@ -106,19 +104,12 @@ async def answered(model, path, backend, folder):
     states = dict(zip([name for name in STATES if name in feeds], outputs[1:], strict=False))
     async with webnn_py.open_ml() as ml:
         context = await ml.create_context(backend=backend)
-        builder = MLGraphBuilder(context)
-        drawn = OnnxModel.load(path, **model.options).convert(
-            builder,
-            {name: value.shape for name, value in feeds.items() if name not in known},
-            {name: feeds[name] for name in known},
-        )
-        graph = await builder.build(drawn)
+        builder, drawing = drawn(context, model, path, feeds, known)
+        graph = await builder.build(drawing)
         before = [{name: np.zeros_like(feeds[name]) for name in states}] * 2
         both = []
-        for number in range(QUESTIONS[next(iter(model.asked.values())).split()[0]][1]):
-            asked = {
-                name: question(kind, number, folder).astype(feeds[name].dtype) for name, kind in model.asked.items()
-            }
+        for arrays in asked_of(model, folder):
+            asked = {name: array.astype(feeds[name].dtype) for name, array in arrays.items()}
             ours = await run_graph(context, graph, {**feeds, **asked, **before[0]})
             theirs = results_of(session, {**feeds, **asked, **before[1]})
             before = [{name: given[output] for name, output in states.items()} for given in (ours, theirs)]

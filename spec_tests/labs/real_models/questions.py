@@ -51,6 +51,13 @@ def question(text, number, folder):
     return make([int(size) for size in shape], number, folder)
 
 
+def asked_of(model, folder):
+    """Yield the arrays of each question to a listed model, by input."""
+    kind = next(iter(model.asked.values())).split()[0]
+    for number in range(QUESTIONS[kind][1]):
+        yield {name: question(text, number, folder) for name, text in model.asked.items()}
+
+
 def drawn(sentence, height, folder):
     """A sentence in black on white, as high as is asked for."""
     font = ImageFont.truetype(path_of(FONT, folder), height * 2 // 3)

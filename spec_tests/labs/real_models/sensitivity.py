@@ -11,7 +11,7 @@ from onnx import helper, numpy_helper
 from spec_tests.labs.real_models.comparison import all_values, farthest, results_of, session_of, without_branches
 from spec_tests.labs.real_models.contents import TYPES
 from spec_tests.labs.real_models.meanings import MEANINGS, letters_of
-from spec_tests.labs.real_models.questions import QUESTIONS, question
+from spec_tests.labs.real_models.questions import asked_of
 
 RUNS = 12
 """Each moves other elements."""
@@ -51,8 +51,7 @@ def moving_answers(model, path, folder, runs=RUNS):
     """To how many questions about a model without states some run has another answer."""
     mean, letters = MEANINGS[model.meaning], letters_of(path)
     count = 0
-    for number in range(QUESTIONS[next(iter(model.asked.values())).split()[0]][1]):
-        asked = {name: question(kind, number, folder) for name, kind in model.asked.items()}
+    for asked in asked_of(model, folder):
         plain, *moved = (mean(item, letters) for item in runs_of(model, path, runs, asked))
         count += any(item != plain for item in moved)
     return count
