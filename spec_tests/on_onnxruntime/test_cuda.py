@@ -204,6 +204,16 @@ async def test_pinned_memory_is_used_again_and_freed_with_the_context(context, c
     assert not cuda.streams
 
 
+async def test_memory_of_the_host_is_freed_once_the_gpu_has_read_it(context, cuda):
+    x = await zeroed(context, [LARGE])
+    await context.drain()
+    cuda.calls.clear()
+    context.write_buffer(x, np.ones(LARGE, np.float32))
+    context.destroy()
+    await context.drain()
+    assert cuda.calls.index("cudaStreamSynchronize") < cuda.calls.index("cudaFreeHost")
+
+
 async def test_constant_buffers_can_be_read_by_the_compiler(context):
     graph = await build_add_buffer(context, await constant(context, [1, 2]))
     assert (await run(context, graph, x=[3, 4])) == {"y": [4, 6]}

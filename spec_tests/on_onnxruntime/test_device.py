@@ -6,6 +6,7 @@ import threading
 import weakref
 from types import SimpleNamespace
 
+import attrs
 import numpy as np
 import pytest
 import trio
@@ -13,7 +14,7 @@ import trio
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.computing import compute, run_graph
 from spec_tests.support.drawing import build_add_number
-from spec_tests.support.stand_ins import noted
+from spec_tests.support.stand_ins import failing, noted
 from webnn_py import MLGraphBuilder, NotSupportedError, OperationError
 from webnn_py.distribution import install_command
 
@@ -320,3 +321,38 @@ async def test_a_large_constant_is_read_where_it_lies_as_long_as_the_graph_lives
     gc.collect()
     results = await run_graph(context, graph, {"x": np.ones(4096)})
     np.testing.assert_array_equal(results["y"], numbers + 1)
+
+
+@pytest.mark.parametrize("copies", [False, True])
+async def test_inputs_are_bound_at_each_run_where_a_provider_copies_them(ml, monkeypatch, copies):
+    monkeypatch.setattr(engine, "CPU", attrs.evolve(engine.CPU, copies_inputs=copies))
+    context = await ml.create_context(backend="onnxruntime", threads=1)
+    graph = await build_add_number(context, 1, [2])
+    bound = noted(monkeypatch, session.HostBuffer, "bind_input")
+    await run_graph(context, graph, {"x": np.zeros(2, np.float32)}, {"y": (2,)})
+    assert len(bound) == (2 if copies else 1)
+
+
+async def test_packages_with_execution_providers_are_registered_and_broken_ones_warned_of(monkeypatch):
+    packages = {
+        "onnxruntime_ep_good": lambda: "good.so",
+        "onnxruntime_ep_bad": failing(FileNotFoundError("no library")),
+    }
+    monkeypatch.setattr(engine, "iter_modules", lambda: [SimpleNamespace(name=name) for name in (*packages, "numpy")])
+    monkeypatch.setattr(engine, "import_module", lambda name: SimpleNamespace(get_library_path=packages[name]))
+    registered = []
+    monkeypatch.setattr(
+        engine.onnxruntime, "register_execution_provider_library", lambda *given: registered.append(given)
+    )
+    with pytest.warns(RuntimeWarning, match="onnxruntime_ep_bad cannot be used: no library"):
+        engine.register_installed.__wrapped__()
+    assert registered == [("onnxruntime_ep_good", "good.so")]
+
+
+async def test_two_packages_of_onnxruntime_are_named_where_a_provider_is_missing(ml, monkeypatch):
+    monkeypatch.setattr(
+        "importlib.metadata.distributions",
+        lambda: [SimpleNamespace(name=name) for name in ("onnxruntime-gpu", "numpy", "onnxruntime")],
+    )
+    with pytest.raises(NotSupportedError, match="onnxruntime and onnxruntime-gpu replace each other's files"):
+        await ml.create_context(execution_provider="CUDAExecutionProvider")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.operators.declaration import Operator
+from webnn_py.operators.declaration import Operator, of_operands
 from webnn_py.operators.limits import ANY, MAX_RANK, LimitsRow, limit
 from webnn_py.operators.operand import MLOperand
 
@@ -85,10 +85,7 @@ def _made(builder: Any, step: Any, inputs: Sequence[MLOperand]) -> list[MLOperan
     """Draw one step; return its outputs."""
     operands = dict(zip(step.inputs.values(), inputs, strict=True))
     for node in step.nodes:
-        given = {
-            name: [operands[item] for item in value] if isinstance(value, tuple) else operands[value]
-            for name, value in node.operands.items()
-        }
+        given = of_operands(node.operands, operands.__getitem__)
         made = getattr(builder, node.operator.name)(**given, **node.options, label=node.label)
         operands.update(zip(node.results, made if isinstance(made, list) else [made], strict=True))
     return [operands[value] for value in step.outputs.values()]

@@ -217,9 +217,11 @@ class CudaStream:
         return True
 
     def close(self) -> None:
-        """Destroy the stream; work that was submitted still finishes."""
+        """Destroy the stream once all work that was submitted has finished, since it may read the host's memory."""
+        runtime.cudaStreamSynchronize(self._stream)  # whose errors are those of earlier work, as the next call's
+        self._unread.clear()
         self._pinned.close()
-        runtime.cudaStreamDestroy(self._stream)  # whose errors are those of earlier work
+        runtime.cudaStreamDestroy(self._stream)
 
 
 class CudaBuffer:

@@ -19,11 +19,11 @@ from webnn_py.errors import NotSupportedError
 from webnn_py.message_text import shown
 from webnn_py.operators.idl import boolean
 
-NEEDED: Final = ("onnxruntime", "onnx")
-"""The packages of the extra: the engine, and the library that writes models."""
-
 if TYPE_CHECKING:
     from webnn_py.device.on_onnxruntime.providers import Provider
+
+NEEDED: Final = ("onnxruntime", "onnx")
+"""The packages of the extra: the engine, and the library that writes models."""
 
 MOST_THREADS: Final = 1024
 
@@ -143,8 +143,8 @@ RECORD: Final = DeviceRecord(
         ),
         DeviceOption(
             "execution_provider",
-            "which of onnxruntime's execution providers runs what it can, by its name there; all but "
-            "``CPUExecutionProvider``, the default, are not tested",
+            "which of onnxruntime's execution providers runs what it can, by its name there; "
+            "``CPUExecutionProvider``, the default, and ``CUDAExecutionProvider`` are tested",
             convert=_provider_name,
         ),
         DeviceOption(

@@ -65,7 +65,7 @@ def register_installed() -> None:
             package = import_module(module.name)
             try:
                 onnxruntime.register_execution_provider_library(module.name, package.get_library_path())
-            except (Fail, InvalidArgument) as error:
+            except (Fail, InvalidArgument, OSError, RuntimeError) as error:
                 warn(f"{module.name} cannot be used: {error}", RuntimeWarning, stacklevel=2)
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from webnn_py.device.on_onnxruntime.claimed_operators import NOT_CLAIMED
 from webnn_py.device.on_onnxruntime.lowering.rules import RULES as ON_CPU
 from webnn_py.graph import Node
 from webnn_py.onnx_export import writing
@@ -17,11 +18,10 @@ from webnn_py.onnx_export.rules.reduction import of_rows
 from webnn_py.onnx_export.table import Rule, Written
 
 DECOMPOSED: Final[Mapping[str, str]] = {
-    "elu": "It computes exp(x) - 1, which cancels near zero.",
+    **NOT_CLAIMED,
     "instance_normalization": "It adds the bias less the scaled mean to the product, and makes NaN of single elements.",
     "l2_pool2d": "There is no LpPool of the current version.",
     "softplus": "Small results are off by up to ten units in the last place.",
-    "softsign": "Of an infinity it computes Infinity / Infinity.",
     "tan": "There is no Tan.",
 }
 """The operators that are expanded, by Python name, each with the fault of the CUDA provider's own."""
