@@ -110,6 +110,16 @@ async def test_the_bytes_of_a_write_are_those_at_the_call(context, count):
     assert [set((await read).tolist()) for read in (first, second)] == [{1.0}, {7.0}]
 
 
+@pytest.mark.parametrize("count", [2, LARGE])
+async def test_bytes_are_kept_until_the_gpu_has_read_them(context, count):
+    buffers = [await zeroed(context, [count]) for _ in range(8)]
+    await context.drain()
+    for number, buffer in enumerate(buffers):
+        context.write_buffer(buffer, np.full(count, number, np.float32))
+    reads = [context.read_buffer(buffer) for buffer in buffers]
+    assert [set((await read).tolist()) for read in reads] == [{float(number)} for number in range(8)]
+
+
 async def test_copies_and_clears_stay_on_the_gpu(context, cuda):
     a, b = await zeroed(context, [4]), await zeroed(context, [4])
     context.write_buffer(a, np.arange(4, dtype=np.float32))
