@@ -44,7 +44,7 @@ FORMS: Final[Mapping[str, Callable[[GraphPicture, str], str]]] = {
     ".dot": lambda picture, _title: picture.to_dot(),
     ".txt": lambda picture, _title: picture.describe(),
 }
-"""What is written, by the file's suffix."""
+"""The form that is written, by the file's suffix."""
 
 
 @attrs.frozen(eq=False)

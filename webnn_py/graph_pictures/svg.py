@@ -37,7 +37,7 @@ FOLLOW: Final = (
     "requestAnimationFrame(()=>pane.scrollTo(x*pane.scrollWidth-pane.clientWidth/2,"
     "y*pane.scrollHeight-pane.clientHeight/2))}"
 )
-"""What was clicked at is in the middle afterwards. Where a notebook runs no script, the size changes all the same."""
+"""A click centres the page on its target. Where a notebook runs no script, the size changes all the same."""
 
 
 @attrs.frozen

@@ -22,7 +22,7 @@ LONGEST_TEXT: Final = 1000
 """Characters of a label, a name or an attribute's value that the page has."""
 
 WITHOUT: Final = "not known: its elements were not at hand when the page was made"
-"""What stands in place of statistics that cannot be had."""
+"""The text in place of statistics that are not available."""
 
 
 def page_of(
