@@ -140,6 +140,7 @@ class OnnxModel:
         input_shapes: Mapping[str, Sequence[int]] | None = None,
         input_values: Mapping[str, StaticValue] | None = None,
         *,
+        input_operands: Mapping[str, MLOperand] | None = None,
         outputs: Iterable[str] | None = None,
     ) -> dict[str, MLOperand]:
         """Convert the model to operands of a builder.
@@ -151,6 +152,8 @@ class OnnxModel:
                 elements, does not.
             input_values: inputs to bind to values: they become constants, and no inputs of the graph. Overridable ones
                 have this value in place of their own.
+            input_operands: operands of the builder that take the place of inputs, so that a model can be a part of a
+                graph: what an operator or another model has computed.
             outputs: the names of those outputs that are wanted; all by default. What only others need is left out.
 
         Returns:
@@ -162,7 +165,7 @@ class OnnxModel:
             InvalidModelError: the model is malformed in a way that only converting it shows.
             ValueError: the shapes or values do not fit the model's inputs, or there is no such output.
         """
-        _, steps = self._begin(builder, input_shapes, input_values, outputs)
+        _, steps = self._begin(builder, input_shapes, input_values, input_operands, outputs)
         converted = _gone_on(steps, math.inf)
         assert converted is not None  # noqa: S101 - for type checkers: it has ended
         return converted
@@ -173,6 +176,7 @@ class OnnxModel:
         input_shapes: Mapping[str, Sequence[int]] | None = None,
         input_values: Mapping[str, StaticValue] | None = None,
         *,
+        input_operands: Mapping[str, MLOperand] | None = None,
         outputs: Iterable[str] | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> dict[str, MLOperand]:
@@ -184,11 +188,12 @@ class OnnxModel:
             builder: as for :meth:`convert`, which also has what is returned and raised.
             input_shapes: as for :meth:`convert`.
             input_values: as for :meth:`convert`.
+            input_operands: as for :meth:`convert`.
             outputs: as for :meth:`convert`.
             progress: is called at each pause and at the end with the number of nodes that are converted, and of all
                 that are known: those of a function, or a branch, when it is come to.
         """
-        conversion, steps = self._begin(builder, input_shapes, input_values, outputs)
+        conversion, steps = self._begin(builder, input_shapes, input_values, input_operands, outputs)
         while (converted := _gone_on(steps, STEP_SECONDS)) is None:
             if progress is not None:
                 progress(conversion.done, conversion.total)
@@ -237,12 +242,16 @@ class OnnxModel:
         builder: MLGraphBuilder,
         input_shapes: Mapping[str, Sequence[int]] | None,
         input_values: Mapping[str, StaticValue] | None,
+        input_operands: Mapping[str, MLOperand] | None,
         outputs: Iterable[str] | None,
     ) -> tuple[ModelConversion, Steps[dict[str, MLOperand]]]:
         """Return a conversion that has the inputs, and nothing else yet; and its steps."""
-        shapes, values = dict(input_shapes or {}), dict(input_values or {})
-        self._check_names("input_shapes", shapes)
-        self._check_names("input_values", values)
+        shapes, values, operands = dict(input_shapes or {}), dict(input_values or {}), dict(input_operands or {})
+        for argument, given in (("input_shapes", shapes), ("input_values", values), ("input_operands", operands)):
+            self._check_names(argument, given)
+        twice = sorted(operands.keys() & (shapes.keys() | values.keys()))
+        if twice:
+            raise ValueError(f"input_operands names {twice}, which input_shapes or input_values names as well")
         names, needed = list(self.outputs), self._live
         if outputs is not None:
             names = self._checked_outputs(outputs)
@@ -258,11 +267,15 @@ class OnnxModel:
         used = {
             item.name: item.type.tensor_type.elem_type
             for item in self._proto.graph.input
-            if item.name in needed.names and (item.name in self.inputs or item.name in values or item.name in shapes)
+            if item.name in needed.names and any(item.name in of for of in (self.inputs, shapes, values, operands))
         }
-        if any(name not in values and name not in shapes and self._is_open(name) for name in used):
+        if any(self._is_open(name) for name in used.keys() - values.keys() - shapes.keys() - operands.keys()):
             conversion.check_types({name: kind for name, kind in used.items() if name not in values})
         for name, element_type in used.items():
+            if name in operands:
+                self._check_fits(name, operands[name].shape)
+                conversion.bind_operand(name, element_type, operands[name])
+                continue
             if name in values:
                 conversion.bind(name, self._checked_value(name, values[name], element_type))
                 continue

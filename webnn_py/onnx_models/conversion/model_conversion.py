@@ -105,6 +105,26 @@ class ModelConversion:
         """Give an input of the model a value."""
         self._scope[name] = value
 
+    def bind_operand(self, name: str, element_type: int, operand: MLOperand) -> None:
+        """Give an input of the model an operand of the builder.
+
+        Raises:
+            ValueError: it is another builder's, or of another data type than the input.
+        """
+        try:
+            data_type = self._context(name, [True]).data_type("the data type", element_type)
+        except Refused as error:
+            self._add_problem("input", name, error)
+            self._scope[name] = MISSING
+            return
+        if operand not in self._builder._values or operand.data_type != data_type:
+            raise ValueError(
+                f"input_operands[{name!r}] is {operand!r}; it must be an operand of the builder, of {data_type}"
+            )
+        self._scope[name] = operand
+        if element_type == TensorProto.BOOL:
+            self._constants.boolean_inputs.add(self._builder._values[operand])
+
     def check_types(self, inputs: Mapping[str, int]) -> None:
         """Refuse inputs of element types that WebNN lacks.
 
