@@ -1,10 +1,12 @@
 """Attention with lengths that are known when the graph runs: random mixes of inputs and attributes, as onnxruntime."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
-from spec_tests.onnx_models.rules.random_attention import group_query
-from spec_tests.onnx_models.single_node import expected, run
+from spec_tests.onnx_models.rules.random_attention import attention, group_query, multi_head, packed, scatter
+from spec_tests.onnx_models.single_node import assert_same, expected, run
 from spec_tests.support.backends import BACKENDS, on_each
 from spec_tests.support.depth import amount
 
@@ -35,6 +37,22 @@ async def test_attention_to_a_cache_is_onnxruntimes(context, seeds):
     for seed in seeds:
         case, counts = group_query(np.random.default_rng(seed))
         assert_near(await run(context, case.model(), case.feeds), expected(case), counts)
+
+
+OTHERS = {
+    "multi-head": multi_head,
+    "packed": packed,
+    "Attention-23": partial(attention, version=23),
+    "Attention-24": partial(attention, version=24),
+    "TensorScatter": scatter,
+}
+
+
+@pytest.mark.parametrize("make", OTHERS.values(), ids=OTHERS)
+async def test_other_attention_is_onnxruntimes(context, seeds, make):
+    for seed in seeds[::4]:
+        case = make(np.random.default_rng(seed))
+        assert_same(await run(context, case.model(), case.feeds), expected(case), relative=MOST, absolute=MOST)
 
 
 @pytest.mark.parametrize("change", [{"seqlens_k": 9}, {"total_sequence_length": 9}, {"seqlens_k": -1}])
