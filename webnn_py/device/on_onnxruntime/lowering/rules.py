@@ -11,6 +11,7 @@ from typing import Final
 import attrs
 import numpy as np
 
+from webnn_py.device.on_onnxruntime.lowering.attention import group_query_attention
 from webnn_py.device.on_onnxruntime.lowering.classical import linear_model, normalizer
 from webnn_py.device.on_onnxruntime.lowering.scan import loop
 from webnn_py.device.on_onnxruntime.lowering.trees import tree_ensemble
@@ -332,6 +333,7 @@ RULES: Final[Mapping[str, Rule]] = {**SAVED} | {
         dynamic_quantize,
         gelu,
         gemm,
+        group_query_attention,
         hard_swish,
         integer_matmul,
         linear_model,

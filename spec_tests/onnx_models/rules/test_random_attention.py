@@ -1,0 +1,67 @@
+"""Attention with lengths that are known when the graph runs: random mixes of inputs and attributes, as onnxruntime."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from spec_tests.onnx_models.rules.random_attention import attention, group_query, multi_head, packed, scatter
+from spec_tests.onnx_models.single_node import assert_same, expected, run
+from spec_tests.support.backends import BACKENDS, on_each
+from spec_tests.support.depth import amount
+
+SHARES = {"numpy": 1, "onnxruntime": 0.5, "wgpu": 0.05}
+"""How many of the cases each device has."""
+
+MOST = 1e-4
+
+backend = on_each(BACKENDS)
+
+
+@pytest.fixture
+def seeds(request, backend):
+    """Return the seeds of the cases of a device, by the depth."""
+    return range(max(2, int(SHARES[backend] * amount(request.config, quick=40, full=500, thorough=5000))))
+
+
+def assert_near(actual, wanted, counts):
+    """Compare results; of a sample whose prompt is shorter than others' the rows behind its end mean nothing."""
+    assert [item.shape for item in actual] == [item.shape for item in wanted]
+    for sample, count in enumerate(counts):
+        np.testing.assert_allclose(actual[0][sample, :count], wanted[0][sample, :count], rtol=MOST, atol=MOST)
+    for ours, theirs in zip(actual[1:], wanted[1:], strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=MOST, atol=MOST)
+
+
+async def test_attention_to_a_cache_is_onnxruntimes(context, seeds):
+    for seed in seeds:
+        case, counts = group_query(np.random.default_rng(seed))
+        assert_near(await run(context, case.model(), case.feeds), expected(case), counts)
+
+
+OTHERS = {
+    "multi-head": multi_head,
+    "packed": packed,
+    "Attention-23": partial(attention, version=23),
+    "Attention-24": partial(attention, version=24),
+    "TensorScatter": scatter,
+}
+
+
+@pytest.mark.parametrize("make", OTHERS.values(), ids=OTHERS)
+async def test_other_attention_is_onnxruntimes(context, seeds, make):
+    for seed in seeds[::4]:
+        case = make(np.random.default_rng(seed))
+        assert_same(await run(context, case.model(), case.feeds), expected(case), relative=MOST, absolute=MOST)
+
+
+@pytest.mark.parametrize("change", [{"seqlens_k": 9}, {"total_sequence_length": 9}, {"seqlens_k": -1}])
+async def test_a_length_beyond_the_cache_gives_nan(context, change):
+    random = np.random.default_rng(7)
+    case, _ = group_query(random, kind="decode", batch=2, capacity=6)
+    names = {"seqlens_k": "x5", "total_sequence_length": "x6"}
+    feeds = dict(case.feeds)
+    for name, value in change.items():
+        feeds[names[name]] = np.full_like(feeds[names[name]], value)
+    output, *_ = await run(context, case.model(), feeds)
+    assert np.isnan(output).all()
