@@ -194,7 +194,9 @@ def _perceptron(graph: Graph, x: str, name: str) -> str:
 def _attention(graph: Graph, x: str, layer: int, prepared: dict[str, str]) -> str:
     size, name = graph.size, f"layers.{layer}.attention"
     wide, narrow = size.heads * size.head, size.kv_heads * size.head
-    parts = {part: graph.normal(size.width, width) * 2 for part, width in zip("qkv", (wide, narrow, narrow))}
+    parts = {
+        part: graph.normal(size.width, width) * 2 for part, width in zip("qkv", (wide, narrow, narrow), strict=True)
+    }
     out = graph.normal(wide, size.width)
     if graph.form.layout == "optimum":
         projected = {part: graph.product(x, weight, f"{name}.{part}_proj") for part, weight in parts.items()}
@@ -275,8 +277,8 @@ def _plain_attention(graph: Graph, projected: dict[str, str], layer: int, prepar
     split = {}
     for part, x in projected.items():
         shape = graph.whole(f"{part}_shape", [0, 0, heads[part], size.head])
-        x = graph.node("Reshape", [x, shape], f"{name}/{part}_heads")
-        split[part] = graph.node("Transpose", [x], f"{name}/{part}", perm=[0, 2, 1, 3])
+        rows = graph.node("Reshape", [x, shape], f"{name}/{part}_heads")
+        split[part] = graph.node("Transpose", [rows], f"{name}/{part}", perm=[0, 2, 1, 3])
     for part in "qk":
         split[part] = _turned(graph, split[part], f"{name}/{part}")
     full = {}

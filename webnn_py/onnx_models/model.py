@@ -170,7 +170,7 @@ class OnnxModel:
         assert converted is not None  # noqa: S101 - for type checkers: it has ended
         return converted
 
-    async def convert_in_steps(
+    async def convert_in_steps(  # noqa: PLR0913 - those of convert(), and progress
         self,
         builder: MLGraphBuilder,
         input_shapes: Mapping[str, Sequence[int]] | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import attrs
 
@@ -176,13 +176,13 @@ def _json(path: Path) -> Mapping[str, Any]:
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ValueError(f"{path} is no JSON: {error}") from error
     if not isinstance(found, dict):
-        raise ValueError(f"{path} is {shown(found)}; it must be a JSON object")
+        raise ValueError(f"{path} is {shown(found)}; it must be a JSON object")  # noqa: TRY004 - a file, no argument
     return found
 
 
 def _given(path: Path, config: Mapping[str, Any], name: str, kind: type) -> Any:
-    value = config.get(name)
-    if not isinstance(value, kind) or isinstance(value, bool) or (kind is int and value < 1):
+    value: Any = config.get(name)
+    if not isinstance(value, kind) or isinstance(value, bool) or (kind is int and cast("int", value) < 1):
         there = "lacks it" if value is None else f"has {shown(value)}"
         raise ValueError(
             f"{path}: {name} must be {kind.__name__ if kind is not int else 'an integer from 1'}; it {there}"
@@ -192,7 +192,7 @@ def _given(path: Path, config: Mapping[str, Any], name: str, kind: type) -> Any:
 
 def _tokens(path: Path, value: object) -> frozenset[int]:
     """Return the tokens of a setting that has one, several or none."""
-    several = value if isinstance(value, list) else [] if value is None else [value]
+    several: list[Any] = value if isinstance(value, list) else [] if value is None else [value]
     if not all(isinstance(item, int) for item in several):
         raise ValueError(f"{path}: eos_token_id is {shown(value)}; it must be a token's number, or a list of them")
     return frozenset(several)

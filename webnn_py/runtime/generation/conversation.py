@@ -110,12 +110,12 @@ class Conversation(Handle):
         computed again. A call that takes the place of an earlier one ends that.
 
         Args:
-            prompt: a text, or tokens; of a batch a list of these, one for each sequence. Of a conversation that has begun
-                it may be empty.
+            prompt: a text, or tokens; of a batch a list of these, one for each sequence. Of a conversation that has
+                begun it may be empty.
             max_new_tokens: the most tokens that each sequence gets; by default, what the configuration and the capacity
                 leave.
-            temperature: what logits are divided by before a token is drawn; 0 takes the likeliest. Where neither this nor
-                ``top_k`` nor ``top_p`` is given, the configuration says whether tokens are drawn.
+            temperature: what logits are divided by before a token is drawn; 0 takes the likeliest. Where neither this
+                nor ``top_k`` nor ``top_p`` is given, the configuration says whether tokens are drawn.
             top_k: draw from so many of the likeliest tokens; 0 for all.
             top_p: draw from those of the likeliest tokens that together have this probability.
             repetition_penalty: positive logits of earlier tokens are divided by it, negative ones multiplied.
@@ -239,8 +239,8 @@ class Conversation(Handle):
 class Generation(Handle):
     """The tokens of one call of ``generate()``, for ``async for``.
 
-    A wait for a token may be cancelled, and the loop may be left at any time: a conversation then has the tokens that have
-    come. ``async with`` or :meth:`aclose` ends it at once.
+    A wait for a token may be cancelled, and the loop may be left at any time: a conversation then has the tokens that
+    have come. ``async with`` or :meth:`aclose` ends it at once.
     """
 
     _made_by: ClassVar[str] = "generate()"

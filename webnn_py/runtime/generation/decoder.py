@@ -1,9 +1,9 @@
 """A decoder as a session's model: around the ONNX model, what makes its inputs of a few integers, and keeps its cache.
 
-A graph takes ``step``, int32 [batch, 2 + new]: of each sequence how many tokens are in the cache, which of the new tokens
-the logits are wanted of, and the new tokens. The attention mask, the positions, and the new cache are computed on the
-device. The cache has room for ``capacity`` tokens; the mask hides what is beyond a sequence, so that one graph serves all
-lengths.
+A graph takes ``step``, int32 [batch, 2 + new]: of each sequence how many tokens are in the cache, which of the new
+tokens the logits are wanted of, and the new tokens. The attention mask, the positions, and the new cache are computed
+on the device. The cache has room for ``capacity`` tokens; the mask hides what is beyond a sequence, so that one graph
+serves all lengths.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from webnn_py.device.backend import HostArray
 from webnn_py.device.finite_check import NonFinite
 from webnn_py.errors import NotSupportedError
 from webnn_py.message_text import listed, shown
-from webnn_py.onnx_models import OnnxModel
+from webnn_py.onnx_models import OnnxModel, TensorInfo
 from webnn_py.operators.operand import MLOperand
 from webnn_py.runtime.contexts import OpenContext, received
 from webnn_py.runtime.generation.configuration import DecoderConfiguration
@@ -131,16 +131,16 @@ class DecoderSource:
             case (_, int(heads), _, int(size)):
                 return TensorDescriptor(info.data_type, ("batch", heads, self._capacity, size))
         raise NotSupportedError(
-            f"create_generator(): input {name!r} is {info}; it must be [batch, heads, length, size], with heads and size "
-            "known"
+            f"create_generator(): input {name!r} is {info}; it must be [batch, heads, length, size], with heads and "
+            "size known"
         )
 
     def _vocabulary(self) -> int:
         shape = self._model.outputs[self._names.logits].shape
         if shape is None or len(shape) != 3 or not isinstance(shape[2], int):
             raise NotSupportedError(
-                f"create_generator(): output {self._names.logits!r} is of shape {shown(shape)}; it must be [batch, new, "
-                "tokens], with the number of tokens known"
+                f"create_generator(): output {self._names.logits!r} is of shape {shown(shape)}; it must be [batch, "
+                "new, tokens], with the number of tokens known"
             )
         return shape[2]
 
@@ -160,8 +160,10 @@ class DecoderSource:
         build = partial(self._built, opened, shapes, progress)
         if not keeps_graphs(opened.context):
             return await build()
-        parts = (shapes, {}, tuple(self.outputs), opened.context._ml._experimental)
-        key = await trio.to_thread.run_sync(graph_key, self._model, *parts)
+        outputs = tuple(self.outputs)
+        key = await trio.to_thread.run_sync(
+            graph_key, self._model, shapes, {}, outputs, opened.context._ml._experimental
+        )
         return await loaded_or_built(opened.context, f"decoder {VERSION} {key}", build)
 
     async def _built(
@@ -204,7 +206,7 @@ class DecoderSource:
         known = builder.slice(step, [0, 0], [batch, 1])
         counted = builder.add(known, builder.constant(np.arange(new, dtype=np.int32).reshape(1, new)))
         pasts = {
-            name: builder.input(name, data_type=cast("MLOperandDataType", item.data_type), shape=shapes[name])
+            name: builder.input(name, data_type=typed(item), shape=shapes[name])
             for name, item in self.inputs.items()
             if name != STEP
         }
@@ -213,19 +215,18 @@ class DecoderSource:
             self._names.attention_mask: self._mask(builder, known, new),
             self._names.positions: counted,
         }
-        typed = {
-            name: builder.cast(item, self._model.inputs[name].data_type)
+        fed = {
+            name: builder.cast(item, typed(self._model.inputs[name]))
             for name, item in given.items()
             if name in self._model.inputs
         }
         values = {BRANCH: np.array([True])} if BRANCH in self._model.inputs else {}
         wanted = [self._names.logits, *self.caches.values()]
         results = await self._model.convert_in_steps(
-            builder, {}, values, input_operands={**typed, **pasts}, outputs=wanted, progress=progress
+            builder, {}, values, input_operands={**fed, **pasts}, outputs=wanted, progress=progress
         )
         row = builder.slice(step, [0, 1], [batch, 1])
-        logits = _rows(builder, results[self._names.logits], row)
-        logits = builder.cast(logits, "float32")
+        logits = builder.cast(_rows(builder, results[self._names.logits], row), "float32")
         drawn = {LOGITS: logits, TOKEN: builder.arg_max(logits, 1, output_data_type="int32")}
         for name, past in pasts.items():
             output = self.caches[name]
@@ -261,6 +262,11 @@ class DecoderSource:
             return present
         fresh = builder.slice(present, [0, 0, capacity, 0], [batch, heads, new, size])
         return builder.scatter_nd(past, _places(builder, counted, heads), fresh)
+
+
+def typed(item: TensorDescriptor | TensorInfo) -> MLOperandDataType:
+    """Return the data type of an input that becomes an operand, which refuses one that WebNN lacks."""
+    return cast("MLOperandDataType", item.data_type)
 
 
 def _places(builder: MLGraphBuilder, counted: MLOperand, heads: int) -> MLOperand:

@@ -1,4 +1,4 @@
-"""What all conversations with a decoder share, and one step of a batch: from tokens to logits, or to the next tokens."""
+"""A decoder as all conversations share it, and a step of a batch: from tokens to logits, or to the next tokens."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 from webnn_py.runtime.generation.configuration import DecoderConfiguration
-from webnn_py.runtime.generation.decoder import LEADING, LOGITS, STEP, TOKEN, DecoderSource
+from webnn_py.runtime.generation.decoder import LEADING, LOGITS, STEP, TOKEN, DecoderSource, typed
 from webnn_py.runtime.generation.sampling import MOST_ON_DEVICE, Logits
 from webnn_py.runtime.tensor import Tensor
 
@@ -103,7 +103,8 @@ class StepResult:
 class Cache:
     """The keys and values of a batch on the device, twice: a step reads one of them and writes the other.
 
-    What lies beyond a sequence's length is of no meaning, so a step that fails, or that nobody waits for, changes nothing.
+    What lies beyond a sequence's length is of no meaning, so a step that fails, or that nobody waits for, changes
+    nothing.
 
     Args:
         engine: has the session.
@@ -151,13 +152,13 @@ class Cache:
         if self._logits is None:
             dims = [self._batch, self._engine.source.vocabulary]
             self._logits = await create(data_type="float32", dims=dims, label="generation: logits")
-        while len(self._sides) < 2:  # noqa: PLR2004 - one that is read, one that is written
+        while len(self._sides) < 2:  # one is read, the other written
             side: dict[str, Tensor] = {}
             try:
                 for name in self._engine.source.caches:
                     item = self._engine.source.inputs[name]
                     dims = [self._batch, *item.fixed_shape]
-                    side[name] = await create(data_type=item.data_type, dims=dims, label="generation: cache")
+                    side[name] = await create(data_type=typed(item), dims=dims, label="generation: cache")
             except BaseException:
                 _dispose(side)
                 raise
@@ -182,8 +183,8 @@ def _dispose(side: Mapping[str, Tensor]) -> None:
 def step_of(sequences: Sequence[Sequence[int]], known: Sequence[int], capacity: int) -> NDArray[np.int32]:
     """Return the input ``step`` of a decoder: [batch, 2 + new].
 
-    All sequences get as many new tokens: those of shorter ones are followed by zeros, which later tokens overwrite in the
-    cache. Where these would not fit into the cache, or nothing is new, tokens that it has are computed again.
+    All sequences get as many new tokens: those of shorter ones are followed by zeros, which later tokens overwrite in
+    the cache. Where these would not fit into the cache, or nothing is new, tokens that it has are computed again.
     """
     longest = max(len(tokens) - count for tokens, count in zip(sequences, known, strict=True))
     new = min(capacity, filled_up(max(1, longest)))

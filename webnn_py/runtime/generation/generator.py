@@ -134,7 +134,7 @@ class Generator(Handle):
         )
 
 
-async def create_generator(
+async def create_generator(  # noqa: PLR0913 - as many options as a decoder's folder leaves open
     environment: Environment,
     folder: str | os.PathLike[str],
     *,
@@ -151,8 +151,8 @@ async def create_generator(
         file: the model's file in the folder, where the configuration does not say it.
         capacity: how many tokens a sequence may have, its prompt included, at most as many as the model knows; 2048 by
             default, or what the model knows if that is less.
-        tokenizer: a ``tokenizers.Tokenizer``; or the path of its file, in the folder if it is relative; or None for prompts of
-            tokens alone.
+        tokenizer: a ``tokenizers.Tokenizer``; or the path of its file, in the folder if it is relative; or None for
+            prompts of tokens alone.
         progress: is called now and then with the number of nodes that are converted, and of all.
 
     Raises:
@@ -185,7 +185,9 @@ async def create_generator(
 
 
 def generate(generator: Generator, prompt: Prompt | Sequence[Prompt], **options: Any) -> Generation:
-    """Generate tokens: ``async for token in generate(generator, "Once upon a time"): print(token.text, end="")``.
+    """Generate tokens by one prompt, or by several that are computed together.
+
+    ``async for token in generate(generator, "Once upon a time"): print(token.text, end="")``
 
     Args:
         generator: the decoder.
@@ -222,7 +224,7 @@ def _capacity(given: int | None, configuration: DecoderConfiguration) -> int:
     capacity = converted("create_generator(): capacity", unsigned_long, given)
     if not 1 <= capacity <= most:
         raise ValueError(
-            f"create_generator(): capacity is {capacity}; it must be from 1 to {most}, the positions that the model knows"
+            f"create_generator(): capacity is {capacity}; it must be from 1 to {most}, what the model knows"
         )
     return capacity
 

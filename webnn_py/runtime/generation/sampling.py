@@ -90,6 +90,6 @@ class Sampling:
         return int(tokens[min(place, len(total) - 1)])
 
 
-def _check(greatest: float) -> None:
+def _check(greatest: np.float32) -> None:
     if not np.isfinite(greatest):
         raise OperationError(f"the model's greatest logit is {greatest}; check_finite() of its session finds out why")
