@@ -9,16 +9,18 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from spec_tests.models.texts import TEXTS
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 Array = NDArray[Any]
 Layout = Literal["genai", "optimum"]
@@ -344,8 +346,10 @@ def _assembled(graph: Graph) -> onnx.ModelProto:
     return helper.make_model(made, opset_imports=opsets, ir_version=10)
 
 
-def make_tokenizer(words: int) -> Tokenizer:
+def make_tokenizer(words: int) -> "Tokenizer":
     """Return a tokenizer of bytes and of pairs of them, trained on some texts; the last two words are special."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers  # noqa: PLC0415 - of an extra
+
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()

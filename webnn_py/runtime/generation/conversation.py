@@ -411,8 +411,10 @@ class Generation(Handle):
 
 def is_tokens(value: object) -> TypeGuard[Sequence[int]]:
     """Return whether a value is a sequence of integers."""
-    return isinstance(value, Sequence | np.ndarray) and all(
-        isinstance(item, int | np.integer) and not isinstance(item, bool) for item in value
+    return (
+        isinstance(value, Sequence | np.ndarray)
+        and not isinstance(value, bytes | bytearray)
+        and all(isinstance(item, int | np.integer) and not isinstance(item, bool) for item in value)
     )
 
 

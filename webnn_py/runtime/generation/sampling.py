@@ -58,18 +58,17 @@ class Sampling:
         Raises:
             OperationError: no logit is a number.
         """
+        greatest = _greatest(logits)
         if self.is_greedy:
-            token = int(np.argmax(logits))
-            _check(logits[token])
-            return token
+            return int(np.argmax(logits))
         if 0 < self.top_k < len(logits):
             kept = np.argpartition(-logits, self.top_k - 1)[: self.top_k]
             kept = kept[np.lexsort((kept, -logits[kept]))]
             return self.drawn(logits[kept], kept, random)
         if self.top_p < 1:
             # What has a smaller probability makes up less than the rest of the nucleus, so it is outside.
-            floor = np.max(logits) + self.temperature * np.log((1 - self.top_p) / len(logits) + 1e-30)
-            kept = np.flatnonzero(logits >= min(floor, np.max(logits)))
+            floor = greatest + self.temperature * min(0.0, np.log((1 - self.top_p) / len(logits)))
+            kept = np.flatnonzero(logits >= floor)
             kept = kept[np.argsort(-logits[kept], kind="stable")]
             return self.drawn(logits[kept], kept, random)
         return self.drawn(logits, np.arange(len(logits)), random)
@@ -80,9 +79,9 @@ class Sampling:
         Raises:
             OperationError: no logit is a number.
         """
-        greatest = np.max(logits)
-        _check(greatest)
-        shares = np.exp((logits.astype(np.float64) - greatest) / self.temperature)
+        greatest = _greatest(logits)
+        with np.errstate(under="ignore"):
+            shares = np.exp((logits.astype(np.float64) - greatest) / self.temperature)
         total = np.cumsum(shares)
         if self.top_p < 1:
             total = total[: int(np.searchsorted(total, self.top_p * total[-1])) + 1]
@@ -90,6 +89,8 @@ class Sampling:
         return int(tokens[min(place, len(total) - 1)])
 
 
-def _check(greatest: np.float32) -> None:
+def _greatest(logits: Logits) -> np.float32:
+    greatest: np.float32 = np.max(logits)
     if not np.isfinite(greatest):
-        raise OperationError(f"the model's greatest logit is {greatest}; check_finite() of its session finds out why")
+        raise OperationError(f"the model's greatest logit is {greatest}; check_finite() of its session says why")
+    return greatest

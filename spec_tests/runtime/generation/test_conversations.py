@@ -1,0 +1,188 @@
+"""Calls are checked before anything runs, may be left at any time, and leave nothing behind."""
+
+import gc
+
+import numpy as np
+import pytest
+import trio.testing
+
+from webnn_py import InvalidStateError, NotSupportedError
+from webnn_py.onnx_models import OnnxModel
+from webnn_py.runtime.generation import Conversation, Generation, Generator, create_generator, generate
+
+
+@pytest.fixture
+async def generator(numpy_env, folder_of):
+    async with await create_generator(numpy_env, folder_of("genai"), capacity=32) as made:
+        yield made
+    assert numpy_env.statistics().live_buffers == 0
+
+
+async def ids(generation):
+    return [token.id async for token in generation]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "options", "error", "words"),
+    [
+        ([1] * 30, {"max_new_tokens": 4}, ValueError, r"sequence 0 has 30 tokens and gets 4; .* capacity of 32, which"),
+        ([1] * 33, {}, ValueError, "sequence 0 has 33 tokens; that is beyond the capacity"),
+        ([], {}, ValueError, "prompt of sequence 0 is empty"),
+        ([[1], []], {}, ValueError, "prompt of sequence 1 is empty"),
+        ([384], {}, ValueError, "the token 384; the model's are from 0 to 383"),
+        ([-1], {}, ValueError, "the token -1"),
+        (b"a", {}, TypeError, "prompt has|prompt is"),
+        (5, {}, TypeError, "prompt is 5; it must be a text, tokens, or a list"),
+        ([1.5], {}, TypeError, r"prompt of sequence 0 is 1.5; it must be a text or tokens"),
+        ([1], {"max_new_tokens": 0}, ValueError, "max_new_tokens is 0"),
+        ([1], {"max_new_tokens": 1.5}, TypeError, "max_new_tokens is 1.5"),
+        ([1], {"temperature": -1}, ValueError, "temperature is -1.0; it must be at least 0"),
+        ([1], {"temperature": "hot"}, TypeError, "temperature is 'hot'; it must be a finite number"),
+        ([1], {"temperature": float("nan")}, TypeError, "temperature is nan"),
+        ([1], {"top_p": 0}, ValueError, "top_p is 0.0; it must be above 0"),
+        ([1], {"top_k": -1}, TypeError, "top_k is -1"),
+        ([1], {"repetition_penalty": 0}, ValueError, "repetition_penalty is 0.0; it must be above 0"),
+        ([1], {"seed": "x"}, TypeError, "seed is 'x'"),
+        ([1], {"stop": ["a", ""]}, TypeError, "stop is .*; it must be a text, or several, none of them empty"),
+        ([1], {"logits": 1}, TypeError, "logits is 1"),
+    ],
+)
+async def test_wrong_arguments_are_refused_before_anything_runs(generator, prompt, options, error, words):
+    before = generator.session._opened.context.statistics()
+    with pytest.raises(error, match=words):
+        generate(generator, prompt, **options)
+    assert generator.session._opened.context.statistics() == before
+
+
+async def test_what_is_no_generator_and_what_was_closed_is_refused(generator, numpy_env, folder_of):
+    with pytest.raises(TypeError, match="generator is 5; it must be what create_generator"):
+        generate(5, [1])
+    with pytest.raises(TypeError, match="environment is 5"):
+        await create_generator(5, folder_of("genai"))
+    for kind in (Generator, Conversation, Generation):
+        with pytest.raises(TypeError, match="no public constructor"):
+            kind()
+    conversation = generator.conversation()
+    conversation.close()
+    with pytest.raises(InvalidStateError, match="the conversation is closed"):
+        conversation.generate([1])
+    with pytest.raises(ValueError, match="batch is 0"):
+        generator.conversation(0)
+    async with await create_generator(numpy_env, folder_of("genai"), capacity=32) as other:
+        pass
+    with pytest.raises(InvalidStateError, match="the generator is closed"):
+        generate(other, [1])
+    for capacity in (0, 257):
+        with pytest.raises(ValueError, match=f"capacity is {capacity}; it must be from 1 to 256"):
+            await create_generator(numpy_env, folder_of("genai"), capacity=capacity)
+
+
+async def test_a_loop_that_is_left_leaves_nothing(generator, numpy_env):
+    await ids(generate(generator, [1, 2], max_new_tokens=2))  # makes the graph of prompts
+    before = numpy_env.statistics()
+    async for _ in generate(generator, [1, 2]):
+        break
+    gc.collect()
+    await trio.testing.wait_all_tasks_blocked()
+    await numpy_env.drain()
+    assert numpy_env.statistics().live_bytes == before.live_bytes
+    async with generate(generator, [1, 2]) as generation:
+        assert (await anext(generation)).id >= 0
+    assert await ids(generation) == []
+    assert numpy_env.statistics().live_bytes == before.live_bytes
+
+
+async def test_a_cancelled_token_changes_nothing(generator):
+    wanted = await ids(generate(generator, [1, 2, 3], max_new_tokens=6))
+    async with generator.conversation() as conversation:
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await ids(conversation.generate([1, 2, 3]))
+        assert scope.cancelled_caught
+        assert conversation.tokens == ((),)
+        got = [token.id async for token in conversation.generate([1, 2, 3], max_new_tokens=3)]
+        with trio.CancelScope() as scope:
+            async for _ in conversation.generate([]):
+                scope.cancel()
+        assert scope.cancelled_caught
+        got = list(conversation.tokens[0][3:])
+        got += await ids(conversation.generate([], max_new_tokens=6 - len(got)))
+        assert got == wanted
+
+
+async def test_a_later_call_takes_the_place_of_an_earlier_one(generator):
+    async with generator.conversation() as conversation:
+        first = conversation.generate([1, 2])
+        await anext(first)
+        second = conversation.generate([3])
+        with pytest.raises(InvalidStateError, match="went on by a later generate"):
+            await anext(first)
+        await anext(second)
+    with pytest.raises(InvalidStateError, match="its conversation was closed"):
+        await anext(second)
+
+
+async def test_conversations_take_turns(generator):
+    prompts = [[1], [2, 3], [4, 5, 6]]
+    wanted = [await ids(generate(generator, prompt, max_new_tokens=5)) for prompt in prompts]
+    found = [[] for _ in prompts]
+
+    async def collect(row):
+        found[row] += await ids(generate(generator, prompts[row], max_new_tokens=5))
+
+    async with trio.open_nursery() as nursery:
+        for row in range(len(prompts)):
+            nursery.start_soon(collect, row)
+    assert found == wanted
+
+
+async def test_the_same_seed_draws_the_same_tokens(generator):
+    options = {"max_new_tokens": 8, "temperature": 1.5, "seed": 4}
+    first, again = [await ids(generate(generator, [1], **options)) for _ in range(2)]
+    assert first == again
+    other = await ids(generate(generator, [1], **{**options, "seed": 5}))
+    assert other != first
+    batch = [token async for token in generate(generator, [[1], [2, 2]], **options)]
+    assert [token.id for token in batch if token.sequence == 0] == first
+    assert await ids(generate(generator, [1], top_k=1, max_new_tokens=4)) == await ids(
+        generate(generator, [1], max_new_tokens=4)
+    )
+
+
+async def test_text_ends_at_a_stop_and_at_an_end(generator):
+    whole = [token async for token in generate(generator, "hello world", max_new_tokens=20)]
+    text = "".join(token.text for token in whole)
+    assert whole[-1].finish == "length"
+    stop = text[len(text) // 2 :][:3]
+    found = [token async for token in generate(generator, "hello world", max_new_tokens=20, stop=stop)]
+    assert "".join(token.text for token in found) == text[: text.index(stop)]
+    assert found[-1].finish == "stop"
+    assert (await ids(generate(generator, "hello world", stop=[stop, text[0]])))[0] == whole[0].id
+
+
+async def test_a_penalty_and_the_logits(generator):
+    tokens = [token async for token in generate(generator, [7] * 4, max_new_tokens=6, logits=True)]
+    for token in tokens:
+        assert token.id == int(np.argmax(token.logits))
+    penalized = await ids(generate(generator, [7] * 4, max_new_tokens=12, repetition_penalty=1e6))
+    assert len({*penalized, 7}) == 13
+
+
+async def test_models_that_are_not_supported_are_refused(numpy_env, folder_of, monkeypatch):
+    folder = folder_of("optimum")
+    load = OnnxModel.load
+
+    def without(*names):
+        def loaded(path, **options):
+            model = load(path, **options)
+            model.inputs = {name: info for name, info in model.inputs.items() if name not in names}
+            return model
+
+        return loaded
+
+    monkeypatch.setattr(OnnxModel, "load", without("position_ids"))
+    with pytest.raises(NotSupportedError, match="has no input 'position_ids'; it would take the capacity for"):
+        await create_generator(numpy_env, folder)
+    monkeypatch.setattr(OnnxModel, "load", without("attention_mask"))
+    with pytest.raises(NotSupportedError, match=r"the model lacks \['attention_mask'\]; its inputs are"):
+        await create_generator(numpy_env, folder)
