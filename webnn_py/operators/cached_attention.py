@@ -75,7 +75,7 @@ def group_query_attention(
     capacity: int,
     scale: float = 0.0,
     softcap: float = 0.0,
-    window: int = -1,
+    window: int = 0,
     is_causal: bool = True,
     is_interleaved: bool = False,
     is_smooth: bool = False,
@@ -105,7 +105,7 @@ def group_query_attention(
         capacity: the length of the caches that are returned.
         scale: factor of the scores; 0 for 1 / sqrt(size).
         softcap: limit of the scores, by tanh; 0 for none.
-        window: how many keys up to its own a query sees; -1 for all.
+        window: how many keys up to its own a query sees; 0 for all.
         is_causal: whether a query sees no later keys.
         is_interleaved: whether neighbours turn as a pair; else one half with the other.
         is_smooth: whether a score of 0 takes a share of the probability.
@@ -194,7 +194,7 @@ def by_positions(
     capacity: int,
     scale: float = 0.0,
     softcap: float = 0.0,
-    window: int = -1,
+    window: int = 0,
     is_causal: bool = True,
     is_interleaved: bool = False,
     is_smooth: bool = False,
@@ -212,7 +212,6 @@ def by_positions(
     ends = builder.add(last_positions, number(builder, 1, last_positions))
     is_first = builder.equal(total_length, number(builder, new, total_length))
     begins = builder.where(is_first, number(builder, 0, ends), builder.sub(ends, number(builder, new, ends)))
-    ends = builder.max(ends, builder.add(begins, number(builder, new, ends)))
     if cosines is not None and sines is not None:
         places = _counted(builder, builder.reshape(begins, [batch, 1]), new)
         if positions is not None:
@@ -221,13 +220,13 @@ def by_positions(
         cos, sin = (builder.gather(item, places, axis=0) for item in (cosines, sines))
         q, k = (rotated(builder, item, cos, sin, interleaved=is_interleaved) for item in (q, k))
     presents = [written(builder, past, item, begins, capacity) for past, item in ((past_key, k), (past_value, v))]
-    hidden = _hidden(builder, begins, ends, new, capacity, max(0, window), is_causal=is_causal)
+    hidden = _hidden(builder, begins, ends, new, capacity, window, is_causal=is_causal)
     if sink is None and is_smooth:
         sink = filled(builder, 0, q.data_type, [num_heads])
     factor = number(builder, scale or 1 / math.sqrt(size), q)
     attended = _attended(builder, builder.mul(q, factor), presents, hidden, bias, softcap, sink)
     joined = builder.reshape(builder.transpose(attended, permutation=[0, 2, 1, 3]), [batch, new, num_heads * size])
-    longest = builder.max(ends, total_length)
+    longest = builder.max(builder.max(ends, builder.add(begins, number(builder, new, begins))), total_length)
     wrong = builder.logical_or(
         builder.lesser(begins, number(builder, 0, begins)), builder.greater(longest, number(builder, capacity, longest))
     )

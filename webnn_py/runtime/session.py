@@ -114,6 +114,17 @@ class InferenceSession(Handle):
         return tuple(self.output_descriptors)
 
     @property
+    def in_place(self) -> Mapping[str, str]:
+        """The outputs that a run may write into the tensor of an input, by name: that input.
+
+        They are caches to which rows are added: with one tensor for both, only the new rows are written. A session has
+        them, on devices that can do that, from when its graph is made: at once where the model says all shapes,
+        otherwise at the first run. Of several graphs, those of all.
+        """
+        of_graphs = [plan.graph.in_place.items() for plan in self._plans.values()]
+        return MappingProxyType(dict(set.intersection(*map(set, of_graphs)) if of_graphs else ()))
+
+    @property
     def released(self) -> bool:
         """Return whether it was released."""
         return self._released
@@ -130,7 +141,8 @@ class InferenceSession(Handle):
         Args:
             feeds: for each input, by name, a numpy array or a tensor.
             fetches: None for all outputs; a list of names for some; or a mapping of names to where they go, an array
-                or a tensor of the output's data type and shape, or None. With a mapping all outputs are returned.
+                or a tensor of the output's data type and shape, or None. With a mapping all outputs are returned. An
+                output that is :attr:`in_place` may have the tensor of its input.
 
         Returns:
             The outputs by name: the tensors that were given, others where ``preferred_output_location`` says. Those

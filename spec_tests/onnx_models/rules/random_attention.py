@@ -72,8 +72,11 @@ def group_query(rng, kind=None, batch=None, capacity=None, **given):
         "softcap": one_of(rng, 0.0, 0.0, 1.5),
         "smooth_softmax": one_of(rng, -1, 0, 1),
         "local_window_size": one_of(rng, -1, -1, 1, 2, 5),
+        "causal": int(rng.random() < 0.8),
         **given,
     }
+    if not attributes["causal"]:
+        attributes["local_window_size"] = -1
     half = one_of(rng, 8, size // 2)
     angles = (floats(rng, capacity, half), floats(rng, capacity, half)) if attributes["do_rotary"] else (None, None)
     positions = maybe(rng, rng.integers(0, int(total), (batch, new)), 0.2) if attributes["do_rotary"] else None

@@ -303,7 +303,7 @@ def group_query_attention(
         "capacity": _capacity(context.known(total_sequence_length), pasts[0], query.shape[1]),
         "scale": scale,
         "softcap": softcap,
-        "window": local_window_size,
+        "window": max(0, local_window_size),
         "is_causal": causal,
         "is_interleaved": rotary_interleaved,
         "is_smooth": smooth_softmax > 0,

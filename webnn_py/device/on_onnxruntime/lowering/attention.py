@@ -47,7 +47,7 @@ def whole(body: Body, node: Node, operands: Mapping[str, Any]) -> list[OnnxTenso
         "causal": int(options["is_causal"]),
         "do_rotary": int("cosines" in operands),
         "kv_num_heads": options["kv_num_heads"],
-        "local_window_size": options["window"],
+        "local_window_size": options["window"] or -1,
         "num_heads": options["num_heads"],
         "rotary_interleaved": int(options["is_interleaved"]),
         "scale": options["scale"],
