@@ -212,6 +212,19 @@ class InferenceSession(Handle):
             plan = self._plans[key] = Plan(graph)
         return plan
 
+    async def _in_place_for(self, shapes: Mapping[str, tuple[int, ...]]) -> Mapping[str, str]:
+        """Return what a run may write into the tensor of an input; its graph is made if there is none.
+
+        Args:
+            shapes: the shapes of the inputs that the model leaves open, in their order.
+        """
+        self._check_usable("run")
+        key = tuple(shapes.values())
+        if key not in self._plans:
+            async with self._line:
+                await self._plan(key, shapes)
+        return self._plans[key].graph.in_place
+
     async def _gathered(self, enqueued: Enqueued) -> dict[str, Tensor]:
         if not enqueued.reads:
             await trio.lowlevel.checkpoint()

@@ -101,10 +101,11 @@ class StepResult:
 
 @final
 class Cache:
-    """The keys and values of a batch on the device, twice: a step reads one of them and writes the other.
+    """The keys and values of a batch on the device.
 
-    What lies beyond a sequence's length is of no meaning, so a step that fails, or that nobody waits for, changes
-    nothing.
+    A step writes new ones in the place of what it reads, on devices that can do that. Otherwise there are two sets of
+    tensors, of which each step reads one and writes the other. What lies beyond a sequence's length is of no meaning,
+    so a step that fails, or that nobody waits for, changes nothing.
 
     Args:
         engine: has the session.
@@ -135,24 +136,33 @@ class Cache:
             UnsupportedModelError, NotSupportedError, OperationError: no graph can be made for so many tokens.
         """
         async with self._step:
-            logits = await self._made()
-            now, later = self._sides
+            step = step_of(sequences, known, self._engine.capacity)
             names = self._engine.source.caches
-            feeds = {STEP: step_of(sequences, known, self._engine.capacity), **now}
+            in_place = await self._engine.session._in_place_for(self._shapes(step.shape))
+            is_in_place = all(in_place.get(present) == past for past, present in names.items())
+            logits = await self._made(1 if is_in_place else 2)
+            now, later = self._sides[0], self._sides[0 if is_in_place else 1]
+            feeds = {STEP: step, **now}
             targets = {names[name]: tensor for name, tensor in later.items()}
             fetches = {LOGITS: None if wants_logits else logits, TOKEN: None, **targets}
             results = await self._engine.session.run(feeds, fetches)
             found = await self._engine.greatest(logits, greatest) if greatest else None
-            self._sides.reverse()
+            if not is_in_place:
+                self._sides.reverse()
             return StepResult(results[TOKEN].data, results[LOGITS].data if wants_logits else None, found)
 
-    async def _made(self) -> Tensor:
-        """Make the tensors, if there are none; return that of the logits."""
+    def _shapes(self, step: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the session's inputs."""
+        inputs = self._engine.source.inputs
+        return {STEP: step, **{name: (self._batch, *inputs[name].fixed_shape) for name in self._engine.source.caches}}
+
+    async def _made(self, sides: int) -> Tensor:
+        """Make the tensors that there are not yet; return that of the logits."""
         create = self._engine.environment.create_tensor
         if self._logits is None:
             dims = [self._batch, self._engine.source.vocabulary]
             self._logits = await create(data_type="float32", dims=dims, label="generation: logits")
-        while len(self._sides) < 2:  # one is read, the other written
+        while len(self._sides) < sides:
             side: dict[str, Tensor] = {}
             try:
                 for name in self._engine.source.caches:
