@@ -35,7 +35,7 @@ LAID_OUT: Final = re.compile(r"([\n\t])")
 
 
 @attrs.define
-class Told:
+class GeneratedText:
     """A text that is being generated.
 
     Attributes:
@@ -91,11 +91,11 @@ async def _generated(options: argparse.Namespace, prompt: str) -> None:
             with _refusals(options):
                 generation = generate(generator, prompt, **given)
             device = environment.device
-            told = Told(str(device and device.info), generation.prompt_tokens[0], perf_counter() - since)
+            told = GeneratedText(str(device and device.info), generation.prompt_tokens[0], perf_counter() - since)
             await _printed(generation, told, as_json=options.json)
 
 
-async def _printed(generation: Generation, told: Told, *, as_json: bool) -> None:
+async def _printed(generation: Generation, told: GeneratedText, *, as_json: bool) -> None:
     """Print each token; at the end, be it by Ctrl-C, print how fast they came."""
     since = perf_counter()
     try:
@@ -120,7 +120,7 @@ def _laid_out(text: str) -> str:
     return "".join(part if LAID_OUT.fullmatch(part) else visible(part) for part in LAID_OUT.split(text))
 
 
-def _summary(told: Told) -> Iterator[str]:
+def _summary(told: GeneratedText) -> Iterator[str]:
     speed = "" if told.tokens_per_second is None else f", then {told.tokens_per_second:.4g} tokens/s"
     yield f"device  {told.device}"
     yield (
@@ -129,7 +129,7 @@ def _summary(told: Told) -> Iterator[str]:
     )
 
 
-def _as_json(told: Told) -> dict[str, Any]:
+def _as_json(told: GeneratedText) -> dict[str, Any]:
     return {
         "device": told.device,
         "text": told.text,

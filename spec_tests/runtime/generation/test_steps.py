@@ -7,7 +7,7 @@ import pytest
 
 from spec_tests.support import depth
 from webnn_py.runtime.generation import create_generator, generate
-from webnn_py.runtime.generation.engine import filled_up, step_of
+from webnn_py.runtime.generation.steps import filled_up, step_of
 
 STEPS = 5
 

@@ -4,7 +4,7 @@ From the top::
 
     generator      Generator: a decoder, its tokenizer and its settings; create_generator() and generate()
     conversation   Conversation: sequences that grow; Generation: the tokens of one call
-    engine         a step of a batch, and the cache that it reads and writes
+    steps          a step of a batch, and the cache that it reads and writes
     decoder        the decoder as a session's model, with what makes its inputs and keeps its cache
     tokens         text and tokens
     sampling       choosing the next token

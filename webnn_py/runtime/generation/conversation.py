@@ -15,8 +15,8 @@ from webnn_py.errors import InvalidStateError
 from webnn_py.handle import Handle
 from webnn_py.message_text import shown
 from webnn_py.operators.idl import boolean
-from webnn_py.runtime.generation.engine import Cache, Engine, StepResult
 from webnn_py.runtime.generation.sampling import Sampling
+from webnn_py.runtime.generation.steps import Cache, LoadedDecoder, StepResult
 from webnn_py.runtime.generation.tokens import TextStream, Token
 
 Prompt = str | Sequence[int]
@@ -26,7 +26,7 @@ Finish = Literal["end", "stop", "length"]
 
 
 @attrs.frozen
-class Request:
+class GenerationRequest:
     """The checked arguments of a call of ``generate()``.
 
     Attributes:
@@ -55,7 +55,7 @@ class Conversation(Handle):
 
     _made_by: ClassVar[str] = "Generator.conversation()"
 
-    _engine: Engine
+    _engine: LoadedDecoder
     _open: dict[Conversation, None]
     _cache: Cache
     _tokens: tuple[list[int], ...]
@@ -64,7 +64,7 @@ class Conversation(Handle):
     _closed: bool
 
     @classmethod
-    def _create(cls, engine: Engine, open_conversations: dict[Conversation, None], batch: int) -> Self:
+    def _create(cls, engine: LoadedDecoder, open_conversations: dict[Conversation, None], batch: int) -> Self:
         self = cls.__new__(cls)
         self._engine = engine
         self._open = open_conversations
@@ -140,7 +140,7 @@ class Conversation(Handle):
             raise TypeError("generate(): stop needs a tokenizer, and the generator has none")
         wants_logits = converted("generate(): logits", boolean, logits)
         self._turn += 1
-        return Generation._create(self, Request(prompts, limits, sampling, number, stops, wants_logits))
+        return Generation._create(self, GenerationRequest(prompts, limits, sampling, number, stops, wants_logits))
 
     # --- arguments -------------------------------------------------------------------------------------------
 
@@ -246,7 +246,7 @@ class Generation(Handle):
     _made_by: ClassVar[str] = "generate()"
 
     _conversation: Conversation
-    _request: Request
+    _request: GenerationRequest
     _turn: int
     _ready: deque[Token]
     _active: list[int]
@@ -257,7 +257,7 @@ class Generation(Handle):
     _begun: bool
 
     @classmethod
-    def _create(cls, conversation: Conversation, request: Request) -> Self:
+    def _create(cls, conversation: Conversation, request: GenerationRequest) -> Self:
         self = cls.__new__(cls)
         self._conversation = conversation
         self._request = request

@@ -18,7 +18,7 @@ from webnn_py.runtime.environment import Environment
 from webnn_py.runtime.generation.configuration import DecoderConfiguration, read_configuration
 from webnn_py.runtime.generation.conversation import Conversation, Generation, Prompt, is_tokens
 from webnn_py.runtime.generation.decoder import DecoderSource
-from webnn_py.runtime.generation.engine import Engine
+from webnn_py.runtime.generation.steps import LoadedDecoder
 from webnn_py.runtime.generation.tokens import load_tokenizer
 from webnn_py.runtime.models import Progress
 from webnn_py.runtime.session import InferenceSession, SessionOptions
@@ -42,12 +42,12 @@ class Generator(Handle):
 
     _made_by: ClassVar[str] = "create_generator()"
 
-    _engine: Engine
+    _engine: LoadedDecoder
     _conversations: dict[Conversation, None]
     _closed: bool
 
     @classmethod
-    def _create(cls, engine: Engine) -> Self:
+    def _create(cls, engine: LoadedDecoder) -> Self:
         self = cls.__new__(cls)
         self._engine = engine
         self._conversations = {}
@@ -175,7 +175,7 @@ async def create_generator(  # noqa: PLR0913 - as many options as a decoder's fo
     source = await trio.to_thread.run_sync(_source, configuration, room)
     options = SessionOptions(frozenset(), enable_graph_capture=False, progress=progress)
     session = await environment._open_session("create_generator", source, options)
-    generator = Generator._create(Engine(environment, session, source, configuration, room, loaded))
+    generator = Generator._create(LoadedDecoder(environment, session, source, configuration, room, loaded))
     try:
         await generator.prepare()
     except BaseException:

@@ -27,7 +27,7 @@ SHORTEST_PROMPT: Final = 16
 
 
 @attrs.frozen(eq=False)
-class Engine:
+class LoadedDecoder:
     """What all conversations with a decoder share.
 
     Attributes:
@@ -112,7 +112,7 @@ class Cache:
         batch: how many sequences there are.
     """
 
-    def __init__(self, engine: Engine, batch: int) -> None:
+    def __init__(self, engine: LoadedDecoder, batch: int) -> None:
         self._engine = engine
         self._batch = batch
         self._sides: list[dict[str, Tensor]] = []
