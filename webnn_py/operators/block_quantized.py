@@ -129,3 +129,12 @@ def check_packed(packed: Array, bits: int, rows: int, columns: int) -> None:
         refuse(
             "packed integers", f"{packed.dtype.name} {list(packed.shape)}", f"uint8, {bits} bits for {rows}·{columns}"
         )
+
+
+def packed_in_bytes(elements: Array) -> Array:
+    """Pack integers of four bits, two in a byte, the first in the lower bits."""
+    halves = elements.astype(np.int8).reshape(-1).view(np.uint8) & np.uint8(15)
+    if halves.size % 2:
+        halves = np.append(halves, np.uint8(0))
+    packed: Array = halves[::2] | halves[1::2] << np.uint8(4)
+    return packed

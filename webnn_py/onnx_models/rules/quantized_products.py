@@ -12,10 +12,10 @@ from webnn_py.onnx_models.rule_helpers.axes import check_rank
 from webnn_py.onnx_models.rule_helpers.integer_products import convolution, product, shifted
 from webnn_py.onnx_models.rule_helpers.windows import ConvolutionAttributes
 from webnn_py.onnx_models.rule_table.declaration import rule
-from webnn_py.onnx_models.rules.conversion import packed_in_bytes, quantize
+from webnn_py.onnx_models.rules.conversion import quantize
 from webnn_py.onnx_models.rules.convolution import conv
 from webnn_py.onnx_models.rules.matrix import TransposeAttributes, of_vectors
-from webnn_py.operators.block_quantized import MATMUL_NBITS, check_packed, times_columns, unpacked
+from webnn_py.operators.block_quantized import MATMUL_NBITS, check_packed, packed_in_bytes, times_columns, unpacked
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
