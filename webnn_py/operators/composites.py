@@ -15,6 +15,7 @@ from typing import Any, Final
 import attrs
 
 from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.operators.block_quantized import MATMUL_NBITS, by_dequantizing
 from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION, by_positions
 from webnn_py.operators.classical import LINEAR_MODEL, NORMALIZER, SCORES, by_division, by_product
 from webnn_py.operators.declaration import Operator
@@ -280,6 +281,7 @@ COMPOSITES: Final[Mapping[str, Composite]] = {
         Composite(GROUP_QUERY_ATTENTION, by_positions),
         Composite(LINEAR_MODEL, by_product, frozenset(LINEAR_MODEL.limits) - {"input", *SCORES}),
         Composite(LOOP, unrolled),
+        Composite(MATMUL_NBITS, by_dequantizing, frozenset({"b", "zero_points"})),
         Composite(NORMALIZER, by_division),
         Composite(TREE_ENSEMBLE, by_operators, frozenset(TREE_ENSEMBLE.limits) - {"input", *SCORES}),
     )
