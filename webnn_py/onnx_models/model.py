@@ -18,7 +18,7 @@ from onnx import ModelProto, TypeProto, ValueInfoProto
 
 from webnn_py.message_text import visible
 from webnn_py.onnx_models.conversion.context import StaticValue
-from webnn_py.onnx_models.conversion.model_conversion import ModelConversion
+from webnn_py.onnx_models.conversion.model_conversion import ModelConversion, Replacing
 from webnn_py.onnx_models.conversion.scopes import Steps
 from webnn_py.onnx_models.limits import Expenses, ModelLimits
 from webnn_py.onnx_models.reading.contents import ModelMetadata
@@ -165,7 +165,7 @@ class OnnxModel:
             InvalidModelError: the model is malformed in a way that only converting it shows.
             ValueError: the shapes or values do not fit the model's inputs, or there is no such output.
         """
-        _, steps = self._begin(builder, input_shapes, input_values, input_operands, outputs)
+        _, steps = self._begin(builder, input_shapes, input_values, input_operands, outputs, {})
         converted = _gone_on(steps, math.inf)
         assert converted is not None  # noqa: S101 - for type checkers: it has ended
         return converted
@@ -193,7 +193,23 @@ class OnnxModel:
             progress: is called at each pause and at the end with the number of nodes that are converted, and of all
                 that are known: those of a function, or a branch, when it is come to.
         """
-        conversion, steps = self._begin(builder, input_shapes, input_values, input_operands, outputs)
+        return await self._convert_in_steps(
+            builder, input_shapes, input_values, input_operands, outputs, progress=progress, replacing={}
+        )
+
+    async def _convert_in_steps(  # noqa: PLR0913 - those of convert_in_steps(), and what is replaced
+        self,
+        builder: MLGraphBuilder,
+        input_shapes: Mapping[str, Sequence[int]] | None,
+        input_values: Mapping[str, StaticValue] | None,
+        input_operands: Mapping[str, MLOperand] | None,
+        outputs: Iterable[str] | None,
+        *,
+        progress: Callable[[int, int], None] | None,
+        replacing: Mapping[str, Replacing],
+    ) -> dict[str, MLOperand]:
+        """Convert the model as :meth:`convert_in_steps` does, with other operands in the place of some results."""
+        conversion, steps = self._begin(builder, input_shapes, input_values, input_operands, outputs, replacing)
         while (converted := _gone_on(steps, STEP_SECONDS)) is None:
             if progress is not None:
                 progress(conversion.done, conversion.total)
@@ -237,13 +253,14 @@ class OnnxModel:
             self._digest = made.digest()
         return self._digest
 
-    def _begin(
+    def _begin(  # noqa: PLR0913, PLR0917 - likewise
         self,
         builder: MLGraphBuilder,
         input_shapes: Mapping[str, Sequence[int]] | None,
         input_values: Mapping[str, StaticValue] | None,
         input_operands: Mapping[str, MLOperand] | None,
         outputs: Iterable[str] | None,
+        replacing: Mapping[str, Replacing],
     ) -> tuple[ModelConversion, Steps[dict[str, MLOperand]]]:
         """Return a conversion that has the inputs, and nothing else yet; and its steps."""
         shapes, values, operands = dict(input_shapes or {}), dict(input_values or {}), dict(input_operands or {})
@@ -263,6 +280,7 @@ class OnnxModel:
             Expenses(self._limits, self._size),
             self._weights,
             narrowing=self._narrowing,
+            replacing=replacing,
         )
         used = {
             item.name: item.type.tensor_type.elem_type

@@ -25,6 +25,7 @@ from webnn_py.runtime.records import TensorDescriptor, TensorLocation
 from webnn_py.runtime.runs import Enqueued, Plan, Request, ShapeKey
 from webnn_py.runtime.tensor import Tensor
 from webnn_py.script.buffer import MLBuffer
+from webnn_py.script.graph import MLGraph
 from webnn_py.script.profile import GraphProfile
 
 Feeds = Mapping[str, Any]
@@ -212,18 +213,15 @@ class InferenceSession(Handle):
             plan = self._plans[key] = Plan(graph)
         return plan
 
-    async def _in_place_for(self, shapes: Mapping[str, tuple[int, ...]]) -> Mapping[str, str]:
-        """Return what a run may write into the tensor of an input; its graph is made if there is none.
+    async def _graph_for(self, shapes: Mapping[str, tuple[int, ...]]) -> MLGraph:
+        """Return the graph of runs, which is made if there is none.
 
         Args:
             shapes: the shapes of the inputs that the model leaves open, in their order.
         """
         self._check_usable("run")
-        key = tuple(shapes.values())
-        if key not in self._plans:
-            async with self._line:
-                await self._plan(key, shapes)
-        return self._plans[key].graph.in_place
+        async with self._line:
+            return (await self._plan(tuple(shapes.values()), shapes)).graph
 
     async def _gathered(self, enqueued: Enqueued) -> dict[str, Tensor]:
         if not enqueued.reads:

@@ -6,9 +6,17 @@ import numpy as np
 import pytest
 import trio
 
+from spec_tests.runtime.generation.conftest import FORMS
 from webnn_py import InvalidStateError, NotSupportedError
 from webnn_py.onnx_models import OnnxModel
-from webnn_py.runtime.generation import Conversation, Generation, Generator, create_generator, generate
+from webnn_py.runtime.generation import (
+    Conversation,
+    Generation,
+    Generator,
+    create_generator,
+    decoder,
+    generate,
+)
 
 
 @pytest.fixture
@@ -168,6 +176,16 @@ async def test_a_penalty_and_the_logits(generator):
         assert token.id == int(np.argmax(token.logits))
     penalized = await ids(generate(generator, [7] * 4, max_new_tokens=12, repetition_penalty=1e6))
     assert len({*penalized, 7}) == 13
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_only_the_last_row_of_a_prompt_has_logits(numpy_env, folder_of, monkeypatch, form):
+    shapes = []
+    rows = decoder._rows
+    monkeypatch.setattr(decoder, "_rows", lambda *given: shapes.append(given[-1].shape) or rows(*given))
+    async with await create_generator(numpy_env, folder_of(form), capacity=16) as generator:
+        await ids(generate(generator, [1, 2, 3], max_new_tokens=1))
+    assert shapes == [(1, 1, 256), (1, 1, 384), (1, 16, 256), (1, 1, 384)]  # hidden states, and logits
 
 
 async def test_models_that_are_not_supported_are_refused(numpy_env, folder_of, monkeypatch):

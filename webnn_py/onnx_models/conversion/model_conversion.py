@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -59,6 +59,9 @@ from webnn_py.script.builder import MLGraphBuilder
 LONGEST_PREFIX: Final = 100
 """Of a label, what stands before a node's own name."""
 
+Replacing = Callable[[MLOperand], MLOperand]
+"""Returns what takes the place of a result."""
+
 
 class ModelConversion:
     """One conversion of a model in progress.
@@ -70,6 +73,7 @@ class ModelConversion:
         expenses: what the model has cost so far.
         weights: the initializers of its graph.
         narrowing: which data types others stand for, by their names, where a value is more than known.
+        replacing: functions of results of nodes of the graph, by name: what they return takes the result's place.
 
     Attributes:
         done: how many nodes are converted, those of functions and inner graphs included.
@@ -85,8 +89,10 @@ class ModelConversion:
         weights: Weights,
         *,
         narrowing: Mapping[str, str],
+        replacing: Mapping[str, Replacing],
     ) -> None:
         self._builder = builder
+        self._replacing = replacing
         self._functions = functions
         self._expenses = expenses
         self._problems: list[Problem] = []
@@ -238,7 +244,13 @@ class ModelConversion:
                     "before it gives already"
                 )
             if name:
-                own[name] = result
+                own[name] = self._replaced(name, result) if seen is self._top else result
+
+    def _replaced(self, name: str, result: Converted) -> Converted:
+        """Return what takes the place of a result of the model's own graph."""
+        if name not in self._replacing or not isinstance(result, MLOperand):
+            return result
+        return self._replacing[name](result)
 
     def _convert_repeated(self, node: RepeatedNode, seen: Surroundings, repetition: Repetition) -> Steps[None]:
         """Convert a node of an inner graph as it was before, without its rule, where it was."""

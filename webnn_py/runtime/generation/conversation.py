@@ -55,7 +55,7 @@ class Conversation(Handle):
 
     _made_by: ClassVar[str] = "Generator.conversation()"
 
-    _engine: LoadedDecoder
+    _decoder: LoadedDecoder
     _open: dict[Conversation, None]
     _cache: Cache
     _tokens: tuple[list[int], ...]
@@ -64,11 +64,11 @@ class Conversation(Handle):
     _closed: bool
 
     @classmethod
-    def _create(cls, engine: LoadedDecoder, open_conversations: dict[Conversation, None], batch: int) -> Self:
+    def _create(cls, decoder: LoadedDecoder, open_conversations: dict[Conversation, None], batch: int) -> Self:
         self = cls.__new__(cls)
-        self._engine = engine
+        self._decoder = decoder
         self._open = open_conversations
-        self._cache = Cache(engine, batch)
+        self._cache = Cache(decoder, batch)
         self._tokens = tuple([] for _ in range(batch))
         self._known = [0] * batch
         self._turn = 0
@@ -136,7 +136,7 @@ class Conversation(Handle):
         stops = (stop,) if isinstance(stop, str) else tuple(stop)
         if not all(isinstance(item, str) and item for item in stops):
             raise TypeError(f"generate(): stop is {shown(stop)}; it must be a text, or several, none of them empty")
-        if stops and self._engine.tokenizer is None:
+        if stops and self._decoder.tokenizer is None:
             raise TypeError("generate(): stop needs a tokenizer, and the generator has none")
         wants_logits = converted("generate(): logits", boolean, logits)
         self._turn += 1
@@ -158,13 +158,13 @@ class Conversation(Handle):
 
     def _prompt(self, prompt: object, row: int) -> tuple[int, ...]:
         if isinstance(prompt, str):
-            tokenizer = self._engine.tokenizer
+            tokenizer = self._decoder.tokenizer
             if tokenizer is None:
                 raise TypeError("generate(): prompt is a text, and the generator has no tokenizer; give tokens")
             return tuple(tokenizer.encode(prompt, add_special_tokens=not self._tokens[row]).ids)
         if not is_tokens(prompt):
             raise TypeError(f"generate(): prompt of sequence {row} is {shown(prompt)}; it must be a text or tokens")
-        words = self._engine.source.vocabulary
+        words = self._decoder.source.vocabulary
         for token in prompt:
             if not 0 <= token < words:
                 raise ValueError(f"generate(): prompt has the token {token}; the model's are from 0 to {words - 1}")
@@ -172,7 +172,7 @@ class Conversation(Handle):
 
     def _limits(self, prompts: Sequence[Sequence[int]], most: int | None) -> tuple[int, ...]:
         """Return how many tokens each sequence may get."""
-        capacity = self._engine.capacity
+        capacity = self._decoder.capacity
         asked = None if most is None else converted("generate(): max_new_tokens", unsigned_long, most)
         if asked == 0:
             raise ValueError("generate(): max_new_tokens is 0; it must be at least 1")
@@ -184,9 +184,9 @@ class Conversation(Handle):
                 more = "" if asked is None else f" and gets {asked}"
                 raise ValueError(
                     f"generate(): sequence {row} has {length} tokens{more}; that is beyond the capacity of {capacity}, "
-                    f"which create_generator(capacity=…) makes as large as {self._engine.configuration.context_length}"
+                    f"which create_generator(capacity=…) makes as large as {self._decoder.configuration.context_length}"
                 )
-            longest = self._engine.configuration.search.max_length
+            longest = self._decoder.configuration.search.max_length
             usual = capacity + 1 - length if longest is None else min(capacity + 1, longest) - length
             limits.append(max(1, usual) if asked is None else asked)
         return tuple(limits)
@@ -194,7 +194,7 @@ class Conversation(Handle):
     def _sampling(
         self, temperature: float | None, top_k: int | None, top_p: float | None, penalty: float | None
     ) -> Sampling:
-        usual = self._engine.configuration.search
+        usual = self._decoder.configuration.search
         draws = usual.do_sample or any(item is not None for item in (temperature, top_k, top_p))
         sampling = Sampling(
             (usual.temperature if draws else 0.0) if temperature is None else _number("temperature", temperature),
@@ -232,7 +232,7 @@ class Conversation(Handle):
 
     def _described(self) -> str:
         lengths = ", ".join(str(len(tokens)) for tokens in self._tokens)
-        return f"of {lengths} tokens, at most {self._engine.capacity}{', closed' if self._closed else ''}"
+        return f"of {lengths} tokens, at most {self._decoder.capacity}{', closed' if self._closed else ''}"
 
 
 @final
@@ -270,7 +270,7 @@ class Generation(Handle):
         seeds = np.random.SeedSequence(request.seed).spawn(conversation.batch)
         self._random = [np.random.default_rng(seed) for seed in seeds]
         befores = [[*old, *new] for old, new in zip(conversation._tokens, request.prompts, strict=True)]
-        tokenizer = conversation._engine.tokenizer
+        tokenizer = conversation._decoder.tokenizer
         self._streams = [TextStream(tokenizer, request.stops, before) for before in befores]
         return self
 
@@ -311,24 +311,26 @@ class Generation(Handle):
     async def _advance(self) -> None:
         """Take a step of all sequences that go on."""
         conversation, request = self._conversation, self._request
-        if self._turn != conversation._turn:
-            why = "was closed" if conversation._closed else "went on by a later generate()"
-            raise InvalidStateError(f"generate(): its conversation {why}")
-        engine, sampling = conversation._engine, request.sampling
+        self._check_turn()
+        decoder, sampling = conversation._decoder, request.sampling
         banned = self._banned()
         is_plain = sampling.repetition_penalty == 1 and not any(banned)
-        on_device = is_plain and not sampling.is_greedy and engine.finds_greatest(sampling.top_k)
+        on_device = is_plain and not sampling.is_greedy and decoder.finds_greatest(sampling.top_k)
         on_host = not on_device and not (is_plain and sampling.is_greedy)
         sequences = self._sequences()
-        result = await conversation._cache.step(
-            sequences,
-            conversation._known,
-            wants_logits=on_host or request.wants_logits,
-            greatest=sampling.top_k if on_device else 0,
-        )
-        if self._turn != conversation._turn:
-            raise InvalidStateError("generate(): its conversation was closed, or went on, while a token was pending")
-        chosen = {row: self._chosen(result, row, sequences[row], banned[row], on_host=on_host) for row in self._active}
+        try:
+            result = await conversation._cache.step(
+                sequences,
+                conversation._known,
+                wants_likeliest=not (on_host or on_device),
+                wants_logits=on_host or request.wants_logits,
+                greatest=sampling.top_k if on_device else 0,
+            )
+        except InvalidStateError:
+            self._check_turn(" while a token was pending")
+            raise
+        self._check_turn(" while a token was pending")
+        chosen = {row: self._chosen(result, row, sequences[row], banned[row]) for row in self._active}
         self._begun = True
         for row, tokens in enumerate(sequences):
             conversation._known[row] = len(tokens)
@@ -336,6 +338,11 @@ class Generation(Handle):
         for row, token in chosen.items():
             conversation._tokens[row].append(token)
             self._ready.append(self._token(row, token, result))
+
+    def _check_turn(self, when: str = "") -> None:
+        if self._turn != self._conversation._turn:
+            why = "was closed" if self._conversation._closed else "went on by a later generate()"
+            raise InvalidStateError(f"generate(): its conversation {why}{when}")
 
     def _sequences(self) -> list[list[int]]:
         """Return the tokens of each sequence, at first with its prompt."""
@@ -346,22 +353,21 @@ class Generation(Handle):
 
     def _banned(self) -> list[tuple[int, ...]]:
         """Return the tokens that each sequence may not get yet: those that end it, while it is too short."""
-        configuration = self._conversation._engine.configuration
+        configuration = self._conversation._decoder.configuration
         least = configuration.search.min_length
         if not least:
             return [()] * self._conversation.batch
         return [tuple(configuration.end_tokens) if len(tokens) < least else () for tokens in self._sequences()]
 
-    def _chosen(
-        self, result: StepResult, row: int, earlier: Sequence[int], banned: Iterable[int], *, on_host: bool
-    ) -> int:
+    def _chosen(self, result: StepResult, row: int, earlier: Sequence[int], banned: Iterable[int]) -> int:
         sampling, random = self._request.sampling, self._random[row]
         if result.greatest is not None:
             logits, tokens = result.greatest
             return sampling.drawn(logits[row], tokens[row], random)
-        if on_host and result.logits is not None:
-            return sampling.chosen(sampling.adjusted(result.logits[row], earlier, banned), random)
-        return int(result.likeliest[row])
+        if result.likeliest is not None:
+            return int(result.likeliest[row])
+        assert result.logits is not None  # noqa: S101 - for type checkers: one of them was asked for
+        return sampling.chosen(sampling.adjusted(result.logits[row], earlier, banned), random)
 
     def _token(self, row: int, token: int, result: StepResult) -> Token:
         """Return a token that has come; its sequence may end with it."""
@@ -371,7 +377,7 @@ class Generation(Handle):
         finish: Finish | None = None
         if stream.is_stopped:
             finish = "stop"
-        elif token in self._conversation._engine.configuration.end_tokens:
+        elif token in self._conversation._decoder.configuration.end_tokens:
             finish = "end"
         elif self._counts[row] == self._request.limits[row]:
             finish = "length"
@@ -402,7 +408,7 @@ class Generation(Handle):
 
     def __del__(self) -> None:
         if getattr(self, "_owns", False) and not self._conversation._closed:
-            self._conversation._engine.session._opened.owner.run_soon(self._conversation.close)
+            self._conversation._decoder.session._opened.owner.run_soon(self._conversation.close)
 
     def _described(self) -> str:
         state = f"{len(self._active)} sequences go on" if self._active else "ended"

@@ -8,6 +8,7 @@ serves all lengths.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final, Literal, cast, final
@@ -45,6 +46,10 @@ CacheKind = Literal["shared", "growing"]
 
 WRITING: Final = ("GroupQueryAttention",)
 APPENDING: Final = ("Concat",)
+
+PRODUCTS: Final = ("MatMul", "MatMulNBits")
+ROW_BY_ROW: Final = ("Add", "Cast", "Div", "Identity", "Mul", "Tanh")
+"""Operators that compute each row of logits from one of their operand."""
 
 BRANCH: Final = "use_cache_branch"
 """The input by which optimum's merged decoders choose between their two graphs."""
@@ -86,6 +91,7 @@ class DecoderSource:
         cached = {name: self._cache(name) for name in self.caches}
         self.inputs = {STEP: TensorDescriptor("int32", ("batch", "columns")), **cached}
         self.vocabulary = self._vocabulary()
+        self._hidden = last_hidden(model, self._names.logits)
         self.outputs = {
             LOGITS: TensorDescriptor("float32", ("batch", self.vocabulary)),
             TOKEN: TensorDescriptor("int32", ("batch",)),
@@ -222,11 +228,18 @@ class DecoderSource:
         }
         values = {BRANCH: np.array([True])} if BRANCH in self._model.inputs else {}
         wanted = [self._names.logits, *self.caches.values()]
-        results = await self._model.convert_in_steps(
-            builder, {}, values, input_operands={**fed, **pasts}, outputs=wanted, progress=progress
+        select = partial(_rows, builder, new, builder.slice(step, [0, 1], [batch, 1]))
+        results = await self._model._convert_in_steps(
+            builder,
+            {},
+            values,
+            {**fed, **pasts},
+            wanted,
+            progress=progress,
+            replacing={} if self._hidden is None else {self._hidden: select},
         )
-        row = builder.slice(step, [0, 1], [batch, 1])
-        logits = builder.cast(_rows(builder, results[self._names.logits], row), "float32")
+        rows = builder.reshape(select(results[self._names.logits]), [batch, self.vocabulary])
+        logits = builder.cast(rows, "float32")
         drawn = {LOGITS: logits, TOKEN: builder.arg_max(logits, 1, output_data_type="int32")}
         for name, past in pasts.items():
             output = self.caches[name]
@@ -278,14 +291,47 @@ def _places(builder: MLGraphBuilder, counted: MLOperand, heads: int) -> MLOperan
     return builder.concat([*(builder.constant(item.reshape(shape)) for item in outer), position], 3)
 
 
-def _rows(builder: MLGraphBuilder, logits: MLOperand, row: MLOperand) -> MLOperand:
-    """Return the logits of one new token of each sequence, [batch, tokens]."""
-    batch, new, words = logits.shape
-    flat = builder.reshape(logits, [batch * new, words])
-    if new == 1:
-        return flat
-    starts = builder.constant(np.arange(0, batch * new, new, dtype=np.int32))
-    return builder.gather(flat, builder.add(builder.reshape(row, [batch]), starts))
+def _rows(builder: MLGraphBuilder, new: int, row: MLOperand, states: MLOperand) -> MLOperand:
+    """Return one row of each sequence, [batch, 1, size], of a row for each new token; of anything else the same."""
+    if states.rank != 3 or states.shape[:2] != (row.shape[0], new) or new == 1:
+        return states
+    batch, _, size = states.shape
+    starts = builder.constant(np.arange(0, batch * new, new, dtype=np.int32).reshape(batch, 1))
+    return builder.gather(builder.reshape(states, [batch * new, size]), builder.add(row, starts))
+
+
+def last_hidden(model: OnnxModel, logits: str) -> str | None:
+    """Return the name of the hidden states that the product of the logits alone reads, if there is one.
+
+    Only the rows of the last tokens are then multiplied: the logits of a prompt may take more memory than the model.
+
+    Args:
+        model: the decoder.
+        logits: the name of its output.
+    """
+    graph = model._proto.graph
+    makers = {name: node for node in graph.node for name in node.output}
+    ranks = {item.name: len(item.dims) for item in graph.initializer}
+    reads = Counter(name for node in graph.node for name in node.input)
+    name = logits
+    while (node := makers.get(name)) is not None:
+        others = [item for item in node.input[1:] if item]
+        known = [_rank(item, ranks, makers) for item in others]
+        if node.op_type in PRODUCTS and all(rank is not None for rank in known):
+            return node.input[0] if reads[node.input[0]] == 1 else None
+        if node.op_type not in ROW_BY_ROW or not all(rank is not None and rank <= 1 for rank in known):
+            return None
+        name = node.input[0]
+    return None
+
+
+def _rank(name: str, ranks: Mapping[str, int], makers: Mapping[str, NodeProto]) -> int | None:
+    """Return the rank of a weight, which may be transposed or cast; None of anything else."""
+    node = makers.get(name)
+    while node is not None and node.op_type in {"Cast", "Transpose"}:
+        name = node.input[0]
+        node = makers.get(name)
+    return ranks.get(name)
 
 
 def _cache_names(configuration: DecoderConfiguration) -> Iterator[tuple[str, str]]:

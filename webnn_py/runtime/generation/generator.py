@@ -42,14 +42,14 @@ class Generator(Handle):
 
     _made_by: ClassVar[str] = "create_generator()"
 
-    _engine: LoadedDecoder
+    _decoder: LoadedDecoder
     _conversations: dict[Conversation, None]
     _closed: bool
 
     @classmethod
-    def _create(cls, engine: LoadedDecoder) -> Self:
+    def _create(cls, decoder: LoadedDecoder) -> Self:
         self = cls.__new__(cls)
-        self._engine = engine
+        self._decoder = decoder
         self._conversations = {}
         self._closed = False
         return self
@@ -57,22 +57,22 @@ class Generator(Handle):
     @property
     def configuration(self) -> DecoderConfiguration:
         """What the model's folder says of it."""
-        return self._engine.configuration
+        return self._decoder.configuration
 
     @property
     def capacity(self) -> int:
         """How many tokens a sequence may have."""
-        return self._engine.capacity
+        return self._decoder.capacity
 
     @property
     def tokenizer(self) -> Tokenizer | None:
         """Makes tokens of text; None where there is none."""
-        return self._engine.tokenizer
+        return self._decoder.tokenizer
 
     @property
     def session(self) -> InferenceSession:
         """The session that runs the decoder: for ``profile()`` and ``check_finite()``."""
-        return self._engine.session
+        return self._decoder.session
 
     @property
     def closed(self) -> bool:
@@ -95,7 +95,7 @@ class Generator(Handle):
         count = converted("conversation(): batch", unsigned_long, batch)
         if not 1 <= count <= MOST_SEQUENCES:
             raise ValueError(f"conversation(): batch is {count}; it must be from 1 to {MOST_SEQUENCES}")
-        return Conversation._create(self._engine, self._conversations, count)
+        return Conversation._create(self._decoder, self._conversations, count)
 
     async def prepare(self, prompt_tokens: int = 1) -> None:
         """Compile what a prompt of so many tokens, and the tokens after it, need; otherwise the first call does.
@@ -119,7 +119,7 @@ class Generator(Handle):
         self._closed = True
         for conversation in list(self._conversations):
             conversation.close()
-        await self._engine.release()
+        await self._decoder.release()
 
     async def __aenter__(self) -> Self:
         return self

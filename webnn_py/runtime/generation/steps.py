@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import attrs
 import numpy as np
@@ -11,16 +11,21 @@ import trio
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
+from webnn_py.descriptors import MLOperandDataType
+from webnn_py.errors import InvalidStateError
 from webnn_py.runtime.generation.configuration import DecoderConfiguration
 from webnn_py.runtime.generation.decoder import LEADING, LOGITS, STEP, TOKEN, DecoderSource, typed
 from webnn_py.runtime.generation.sampling import MOST_ON_DEVICE, Logits
+from webnn_py.runtime.session import WHILE_PENDING, InferenceSession
 from webnn_py.runtime.tensor import Tensor
+from webnn_py.script.buffer import MLBuffer
+from webnn_py.script.graph import MLGraph
+from webnn_py.timelines.promise import MLPromise
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from webnn_py.runtime.environment import Environment
-    from webnn_py.runtime.session import InferenceSession
 
 SHORTEST_PROMPT: Final = 16
 """New tokens are filled up to 1, or to a power of two from this one on, each of which has a graph."""
@@ -86,17 +91,36 @@ def _greatest_model(words: int, count: int) -> bytes:
 
 @attrs.frozen(eq=False)
 class StepResult:
-    """What a step gives for each sequence of a batch.
+    """What a step gives for each sequence of a batch, as far as it was asked for.
 
     Attributes:
         likeliest: the token of the greatest logit.
-        logits: all logits, if they were asked for.
-        greatest: the greatest logits and their tokens, if they were asked for.
+        logits: all logits.
+        greatest: the greatest logits and their tokens.
     """
 
-    likeliest: NDArray[np.int32]
+    likeliest: NDArray[np.int32] | None
     logits: Logits | None
     greatest: tuple[Logits, NDArray[np.int64]] | None
+
+
+@attrs.frozen(eq=False)
+class BoundStep:
+    """A step with all its buffers, checked once.
+
+    Attributes:
+        graph: the graph.
+        step: the buffer of the input ``step``.
+        inputs: what it reads.
+        outputs: what it writes.
+        following: the number of the side of the cache that it writes.
+    """
+
+    graph: MLGraph
+    step: MLBuffer
+    inputs: Mapping[str, MLBuffer]
+    outputs: Mapping[str, MLBuffer]
+    following: int
 
 
 @final
@@ -104,90 +128,130 @@ class Cache:
     """The keys and values of a batch on the device.
 
     A step writes new ones in the place of what it reads, on devices that can do that. Otherwise there are two sets of
-    tensors, of which each step reads one and writes the other. What lies beyond a sequence's length is of no meaning,
-    so a step that fails, or that nobody waits for, changes nothing.
+    tensors, *sides*, of which each step reads one and writes the other. What lies beyond a sequence's length is of no
+    meaning, so a step that fails, or that nobody waits for, changes nothing.
 
     Args:
-        engine: has the session.
+        decoder: has the session.
         batch: how many sequences there are.
     """
 
-    def __init__(self, engine: LoadedDecoder, batch: int) -> None:
-        self._engine = engine
+    def __init__(self, decoder: LoadedDecoder, batch: int) -> None:
+        self._decoder = decoder
         self._batch = batch
         self._sides: list[dict[str, Tensor]] = []
-        self._logits: Tensor | None = None
+        self._others: dict[object, Tensor] = {}
+        self._bound: dict[tuple[int, int], BoundStep] = {}
+        self._side = 0
         self._step = trio.Lock()
 
     async def step(
-        self, sequences: Sequence[Sequence[int]], known: Sequence[int], *, wants_logits: bool, greatest: int
+        self,
+        sequences: Sequence[Sequence[int]],
+        known: Sequence[int],
+        *,
+        wants_likeliest: bool,
+        wants_logits: bool,
+        greatest: int,
     ) -> StepResult:
         """Run the decoder on what follows the tokens in the cache.
 
         Args:
             sequences: all tokens of each sequence.
             known: how many of these are in the cache; afterwards all are.
-            wants_logits: whether all logits are to come to the host.
-            greatest: how many of the greatest logits are to come; 0 for none.
+            wants_likeliest: whether the likeliest token is to come to the host.
+            wants_logits: whether all logits are.
+            greatest: how many of the greatest logits are; 0 for none.
 
         Raises:
-            InvalidStateError: the session is released, or the device is lost.
+            InvalidStateError: the session is released, the cache is disposed of, or the device is lost.
             UnknownError: the device failed.
             UnsupportedModelError, NotSupportedError, OperationError: no graph can be made for so many tokens.
         """
         async with self._step:
-            step = step_of(sequences, known, self._engine.capacity)
-            names = self._engine.source.caches
-            in_place = await self._engine.session._in_place_for(self._shapes(step.shape))
-            is_in_place = all(in_place.get(present) == past for past, present in names.items())
-            logits = await self._made(1 if is_in_place else 2)
-            now, later = self._sides[0], self._sides[0 if is_in_place else 1]
-            feeds = {STEP: step, **now}
-            targets = {names[name]: tensor for name, tensor in later.items()}
-            fetches = {LOGITS: None if wants_logits else logits, TOKEN: None, **targets}
-            results = await self._engine.session.run(feeds, fetches)
-            found = await self._engine.greatest(logits, greatest) if greatest else None
-            if not is_in_place:
-                self._sides.reverse()
-            return StepResult(results[TOKEN].data, results[LOGITS].data if wants_logits else None, found)
-
-    def _shapes(self, step: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of the session's inputs."""
-        inputs = self._engine.source.inputs
-        return {STEP: step, **{name: (self._batch, *inputs[name].fixed_shape) for name in self._engine.source.caches}}
-
-    async def _made(self, sides: int) -> Tensor:
-        """Make the tensors that there are not yet; return that of the logits."""
-        create = self._engine.environment.create_tensor
-        if self._logits is None:
-            dims = [self._batch, self._engine.source.vocabulary]
-            self._logits = await create(data_type="float32", dims=dims, label="generation: logits")
-        while len(self._sides) < sides:
-            side: dict[str, Tensor] = {}
+            session = self._decoder.session
+            session._check_usable("generate")
+            step = step_of(sequences, known, self._decoder.capacity)
+            bound = self._bound.get((step.shape[1], self._side))
+            if bound is None:
+                bound = await self._bind(step.shape[1])
+            context = session._opened.context
+            context.write_buffer(bound.step, step)
+            context.dispatch(bound.graph, bound.inputs, bound.outputs)
+            wanted = [*([TOKEN] if wants_likeliest else []), *([LOGITS] if wants_logits else [])]
             try:
-                for name in self._engine.source.caches:
-                    item = self._engine.source.inputs[name]
-                    dims = [self._batch, *item.fixed_shape]
-                    side[name] = await create(data_type=typed(item), dims=dims, label="generation: cache")
-            except BaseException:
-                _dispose(side)
+                reads = await MLPromise.all([context.read_buffer(bound.outputs[name]) for name in wanted])
+                found = await self._decoder.greatest(self._others[LOGITS], greatest) if greatest else None
+            except InvalidStateError:
+                session._check_usable("generate", WHILE_PENDING)
                 raise
-            self._sides.append(side)
-        return self._logits
+            self._side = bound.following
+            results = dict(zip(wanted, reads, strict=True))
+            return StepResult(results.get(TOKEN), results.get(LOGITS), found)
+
+    async def _bind(self, columns: int) -> BoundStep:
+        """Make what steps of so many columns lack: graph and tensors."""
+        source = self._decoder.source
+        shapes = {name: (self._batch, *source.inputs[name].fixed_shape) for name in source.caches}
+        graph = await self._decoder.session._graph_for({STEP: (self._batch, columns), **shapes})
+        is_in_place = all(graph.in_place.get(present) == past for past, present in source.caches.items())
+        while len(self._sides) < (1 if is_in_place else 2):
+            self._sides.append(await self._made_side(shapes))
+        others: dict[object, tuple[MLOperandDataType, list[int]]] = {
+            (STEP, columns): ("int32", [self._batch, columns]),
+            LOGITS: ("float32", [self._batch, source.vocabulary]),
+            TOKEN: ("int32", [self._batch]),
+        }
+        for name, described in others.items():
+            if name not in self._others:
+                self._others[name] = await self._made(*described, "step")
+        self._decoder.session._check_usable("generate", WHILE_PENDING)
+        following = self._side if is_in_place else 1 - self._side
+        now, later = ({name: _buffer(item) for name, item in self._sides[at].items()} for at in (self._side, following))
+        results = {name: _buffer(self._others[name]) for name in (LOGITS, TOKEN)}
+        outputs = {**results, **{source.caches[name]: buffer for name, buffer in later.items()}}
+        step = _buffer(self._others[STEP, columns])
+        bound = BoundStep(graph, step, {STEP: step, **now}, outputs, following)
+        self._bound[columns, self._side] = bound
+        return bound
+
+    async def _made_side(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, Tensor]:
+        side: dict[str, Tensor] = {}
+        try:
+            for name, shape in shapes.items():
+                side[name] = await self._made(typed(self._decoder.source.inputs[name]), shape, "cache")
+        except BaseException:
+            _dispose(side)
+            raise
+        return side
+
+    async def _made(self, data_type: MLOperandDataType, dims: Sequence[int], what: str) -> Tensor:
+        return await self._decoder.environment.create_tensor(
+            data_type=data_type, dims=dims, label=f"generation: {what}"
+        )
 
     def dispose(self) -> None:
         """Let go of the tensors."""
         for side in self._sides:
             _dispose(side)
+        _dispose(self._others)
         self._sides.clear()
-        if self._logits is not None:
-            self._logits.dispose()
-            self._logits = None
+        self._others.clear()
+        self._bound.clear()
 
 
-def _dispose(side: Mapping[str, Tensor]) -> None:
-    for tensor in side.values():
+def _dispose(tensors: Mapping[Any, Tensor]) -> None:
+    for tensor in tensors.values():
         tensor.dispose()
+
+
+def _buffer(tensor: Tensor) -> MLBuffer:
+    """Return the buffer of a tensor on the device.
+
+    Raises:
+        InvalidStateError: it was disposed of, or its device was lost.
+    """
+    return tensor._place("generate")[0]
 
 
 def step_of(sequences: Sequence[Sequence[int]], known: Sequence[int], capacity: int) -> NDArray[np.int32]:
