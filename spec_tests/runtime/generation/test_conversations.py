@@ -87,6 +87,7 @@ async def test_what_is_no_generator_and_what_was_closed_is_refused(generator, nu
 
 async def test_a_loop_that_is_left_leaves_nothing(generator, numpy_env):
     await ids(generate(generator, [1, 2], max_new_tokens=2))  # makes the graph of prompts
+    await numpy_env.drain()
     before = numpy_env.statistics()
     async for _ in generate(generator, [1, 2]):
         break
@@ -99,6 +100,7 @@ async def test_a_loop_that_is_left_leaves_nothing(generator, numpy_env):
     async with generate(generator, [1, 2]) as generation:
         assert (await anext(generation)).id >= 0
     assert await ids(generation) == []
+    await numpy_env.drain()
     assert numpy_env.statistics().live_bytes == before.live_bytes
 
 
