@@ -141,6 +141,7 @@ class OnnxModel:
         input_values: Mapping[str, StaticValue] | None = None,
         *,
         outputs: Iterable[str] | None = None,
+        largest_sizes: Mapping[str, int] | None = None,
     ) -> dict[str, MLOperand]:
         """Convert the model to operands of a builder.
 
@@ -152,6 +153,10 @@ class OnnxModel:
             input_values: inputs to bind to values: they become constants, and no inputs of the graph. Overridable ones
                 have this value in place of their own.
             outputs: the names of those outputs that are wanted; all by default. What only others need is left out.
+            largest_sizes: dimensions that the model names, and their largest sizes: they stay open, as named dimensions
+                of the graph, which is then one for all sizes (docs/proposals/dynamic_shapes.md). ``input_shapes`` may
+                have an :class:`~webnn_py.MLDynamicDimension`, too. Where the model needs a decision about a size, it is
+                refused.
 
         Returns:
             Those outputs by name, ready for :meth:`~webnn_py.MLGraphBuilder.build`.
@@ -162,18 +167,21 @@ class OnnxModel:
             InvalidModelError: the model is malformed in a way that only converting it shows.
             ValueError: the shapes or values do not fit the model's inputs, or there is no such output.
         """
+        if largest_sizes is not None:
+            input_shapes = self._named_shapes(largest_sizes, input_shapes or {})
         _, steps = self._begin(builder, input_shapes, input_values, outputs)
         converted = _gone_on(steps, math.inf)
         assert converted is not None  # noqa: S101 - for type checkers: it has ended
         return converted
 
-    async def convert_in_steps(
+    async def convert_in_steps(  # noqa: PLR0913 - those of convert(), and one
         self,
         builder: MLGraphBuilder,
         input_shapes: Mapping[str, Sequence[int]] | None = None,
         input_values: Mapping[str, StaticValue] | None = None,
         *,
         outputs: Iterable[str] | None = None,
+        largest_sizes: Mapping[str, int] | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> dict[str, MLOperand]:
         """Convert the model as :meth:`convert` does, and let other tasks run every few milliseconds.
@@ -185,9 +193,12 @@ class OnnxModel:
             input_shapes: as for :meth:`convert`.
             input_values: as for :meth:`convert`.
             outputs: as for :meth:`convert`.
+            largest_sizes: as for :meth:`convert`.
             progress: is called at each pause and at the end with the number of nodes that are converted, and of all
                 that are known: those of a function, or a branch, when it is come to.
         """
+        if largest_sizes is not None:
+            input_shapes = self._named_shapes(largest_sizes, input_shapes or {})
         conversion, steps = self._begin(builder, input_shapes, input_values, outputs)
         while (converted := _gone_on(steps, STEP_SECONDS)) is None:
             if progress is not None:
@@ -231,6 +242,28 @@ class OnnxModel:
                 made.update(part)
             self._digest = made.digest()
         return self._digest
+
+    def _named_shapes(
+        self, largest_sizes: Mapping[str, int], input_shapes: Mapping[str, Sequence[int]]
+    ) -> dict[str, Sequence[int]]:
+        """Return the shapes of inputs with named dimensions where the model has names, and those that were given.
+
+        Raises:
+            ValueError: the model has no dimension of a name.
+        """
+        from webnn_py.script.dynamic_shapes import MLDynamicDimension  # noqa: PLC0415 - imported when it is used
+
+        named = {name: MLDynamicDimension(name, size) for name, size in largest_sizes.items()}
+        known = {size for info in self.inputs.values() for size in info.shape or () if isinstance(size, str)}
+        if not named.keys() <= known:
+            unknown = sorted(named.keys() - known)
+            raise ValueError(f"largest_sizes names {unknown}; the model's dimensions are {sorted(known)}")
+        shapes: dict[str, Sequence[Any]] = {}
+        for name, info in self.inputs.items():
+            sizes = [named.get(size, size) if isinstance(size, str) else size for size in info.shape or ()]
+            if info.shape is not None and not any(isinstance(size, str) for size in sizes):
+                shapes[name] = sizes
+        return {**shapes, **input_shapes}
 
     def _begin(
         self,
