@@ -10,6 +10,7 @@ import numpy as np
 from onnx import GraphProto, NodeProto, SparseTensorProto, TensorProto
 
 from webnn_py.graph import Output
+from webnn_py.named_sizes.decisions import UnknownSizeError
 from webnn_py.onnx_models.conversion.context import Constants, ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.conversion.control_flow import CONTROL_FLOW, ControlFlowNode, InnerGraph
 from webnn_py.onnx_models.conversion.freezing_advice import Freezing
@@ -284,6 +285,10 @@ class ModelConversion:
             return (yield from self._converted(filled, label, seen, wanted))
         except Refused as refused:
             self._problems.append(_problem(node, label, seen, str(refused), _way_out(refused)))
+            return [MISSING] * len(node.output)
+        except UnknownSizeError as error:
+            reason = f"a dimension {error}; convert the model for each size"
+            self._problems.append(_problem(node, label, seen, reason, ""))
             return [MISSING] * len(node.output)
         except (InvalidModelError, UnsupportedModelError):
             raise
