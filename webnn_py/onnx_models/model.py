@@ -134,7 +134,7 @@ class OnnxModel:
         self.narrow_float64, self.narrow_int64 = narrow_float64, narrow_int64
         return self
 
-    def convert(
+    def convert(  # noqa: PLR0913 - as many as ways to give inputs
         self,
         builder: MLGraphBuilder,
         input_shapes: Mapping[str, Sequence[int]] | None = None,
