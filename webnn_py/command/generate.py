@@ -14,6 +14,7 @@ import attrs
 import trio
 
 from webnn_py import open_ml
+from webnn_py.command.device_options import device_options
 from webnn_py.command.failures import BadInputError, CommandFailedError, needed
 from webnn_py.command.layout import in_time
 from webnn_py.command.loading import unreadable
@@ -81,7 +82,7 @@ async def _generated(options: argparse.Namespace, prompt: str) -> None:
     from webnn_py.runtime.generation import create_generator, generate  # noqa: PLC0415 - an extra
 
     since = perf_counter()
-    async with open_ml() as ml, Environment(ml, options.backend) as environment:
+    async with open_ml() as ml, Environment(ml, **device_options(options)) as environment:
         with _refusals(options), bar(f"loading {options.folder.name}", "nodes") as advance:
             generator = await create_generator(
                 environment, options.folder, file=options.file, capacity=options.capacity, progress=advance
