@@ -70,6 +70,9 @@ class Form:
         accuracy_level: of MatMulNBits: 4 lets onnxruntime multiply in int8.
         window: how many keys a query sees, -1 for all; of ``genai`` alone.
         softcap: bound of the scores, 0 for none; of ``genai`` alone.
+        data_type: of all floats.
+        attention: the operator that attends; of ``optimum`` alone: drawn operator by operator, or one for as many heads
+            of keys as of queries.
     """
 
     layout: Layout = "genai"
@@ -78,6 +81,8 @@ class Form:
     accuracy_level: int = 0
     window: int = -1
     softcap: float = 0.0
+    data_type: Literal["float32", "float16"] = "float32"
+    attention: Literal["plain", "MultiHeadAttention", "Attention"] = "plain"
 
 
 class Graph:
@@ -95,8 +100,9 @@ class Graph:
         return output
 
     def weight(self, name: str, array: Array) -> str:
-        """Add an initializer."""
-        self.weights[name] = array
+        """Add an initializer; floats are of the form's data type."""
+        with np.errstate(under="ignore"):
+            self.weights[name] = array.astype(self.form.data_type) if array.dtype.kind == "f" else array
         return name
 
     def whole(self, name: str, numbers: Sequence[int]) -> str:
@@ -177,10 +183,10 @@ def _normalized(graph: Graph, state: str, residual: str, name: str, *, is_first:
     if graph.form.layout == "genai":
         options = {"axis": -1, "epsilon": 1e-6, "stash_type": 1}
         return total, graph.node("SimplifiedLayerNormalization", [total, factors], f"{name}/output", **options)
-    two = graph.weight("two", np.float32(2))
+    two = graph.weight("two", np.array(2, np.float32))
     squares = graph.node("Pow", [total, two], f"{name}/squares")
     mean = graph.node("ReduceMean", [squares, graph.whole("last", [-1])], f"{name}/mean", keepdims=1)
-    safe = graph.node("Add", [mean, graph.weight("epsilon", np.float32(1e-6))], f"{name}/safe")
+    safe = graph.node("Add", [mean, graph.weight("epsilon", np.array(1e-6, np.float32))], f"{name}/safe")
     scaled = graph.node("Div", [total, graph.node("Sqrt", [safe], f"{name}/root")], f"{name}/scaled")
     return total, graph.node("Mul", [factors, scaled], f"{name}/output")
 
@@ -253,7 +259,7 @@ def _prepare_genai(graph: Graph) -> dict[str, str]:
 
 def _prepare_optimum(graph: Graph) -> dict[str, str]:
     """Compute the mask of all layers, and the rotations of the positions."""
-    lowest = graph.weight("lowest", np.array(np.finfo(np.float32).min))
+    lowest = graph.weight("lowest", np.array(np.finfo(graph.form.data_type).min))
     zero, one = graph.weight("zero", np.array(0, np.int64)), graph.weight("index", np.array(1, np.int64))
     length = graph.node("Gather", [graph.node("Shape", ["input_ids"], "shape"), one], "length")
     two = graph.weight("third", np.array(2, np.int64))
@@ -265,7 +271,7 @@ def _prepare_optimum(graph: Graph) -> dict[str, str]:
     is_token = graph.node("Cast", ["attention_mask"], "is_token", to=TensorProto.BOOL)
     is_token = graph.node("Unsqueeze", [is_token, graph.whole("middle", [1, 2])], "is_token_row")
     both = graph.node("And", [is_seen, is_token], "is_visible")
-    mask = graph.node("Where", [both, graph.weight("none", np.float32(0)), lowest], "mask")
+    mask = graph.node("Where", [both, graph.weight("none", np.array(0, np.float32)), lowest], "mask")
     for name, table in zip(("cos", "sin"), angles(graph.size), strict=True):
         graph.weight(f"{name}_cache", np.concatenate([table, table], 1))
         gathered = graph.node("Gather", [f"{name}_cache", "position_ids"], f"{name}_gathered")
@@ -283,18 +289,40 @@ def _plain_attention(graph: Graph, projected: dict[str, str], layer: int, prepar
         split[part] = graph.node("Transpose", [rows], f"{name}/{part}", perm=[0, 2, 1, 3])
     for part in "qk":
         split[part] = _turned(graph, split[part], f"{name}/{part}")
+    if graph.form.attention != "plain":
+        return _whole_attention(graph, split, layer, prepared)
     full = {}
     for part, kind in (("k", "key"), ("v", "value")):
         past, present = f"past_key_values.{layer}.{kind}", f"present.{layer}.{kind}"
         full[part] = _repeated(graph, graph.node("Concat", [past, split[part]], present, axis=-2), f"{name}/{part}")
     keys = graph.node("Transpose", [full["k"]], f"{name}/keys", perm=[0, 1, 3, 2])
     scores = graph.node("MatMul", [split["q"], keys], f"{name}/scores")
-    scores = graph.node("Mul", [scores, graph.weight("scale", np.float32(size.head**-0.5))], f"{name}/scaled")
+    scores = graph.node("Mul", [scores, graph.weight("scale", np.array(size.head**-0.5, np.float32))], f"{name}/scaled")
     scores = graph.node("Add", [scores, prepared["mask"]], f"{name}/masked")
     shares = graph.node("Softmax", [scores], f"{name}/shares", axis=-1)
     mixed = graph.node("MatMul", [shares, full["v"]], f"{name}/mixed")
     mixed = graph.node("Transpose", [mixed], f"{name}/mixed_rows", perm=[0, 2, 1, 3])
     return graph.node("Reshape", [mixed, graph.whole("joined", [0, 0, size.heads * size.head])], f"{name}/attended")
+
+
+def _whole_attention(graph: Graph, split: dict[str, str], layer: int, prepared: dict[str, str]) -> str:
+    """Attend by one operator, which appends to its past itself."""
+    size, name = graph.size, f"layers.{layer}.attention"
+    pasts = [f"past_key_values.{layer}.key", f"past_key_values.{layer}.value"]
+    outputs = [f"{name}/mixed", f"present.{layer}.key", f"present.{layer}.value"]
+    if graph.form.attention == "Attention":
+        graph.nodes.append(helper.make_node("Attention", [*split.values(), prepared["mask"], *pasts], outputs, name))
+        rows = graph.node("Transpose", [outputs[0]], f"{name}/mixed_rows", perm=[0, 2, 1, 3])
+        return graph.node("Reshape", [rows, graph.whole("joined", [0, 0, size.heads * size.head])], f"{name}/attended")
+    query = graph.node("Transpose", [split["q"]], f"{name}/q_rows", perm=[0, 2, 1, 3])
+    flat = [graph.node("Reshape", [query, graph.whole("joined", [0, 0, size.heads * size.head])], f"{name}/q_flat")]
+    for part in "kv":
+        rows = graph.node("Transpose", [split[part]], f"{name}/{part}_rows", perm=[0, 2, 1, 3])
+        flat.append(graph.node("Reshape", [rows, "joined"], f"{name}/{part}_flat"))
+    inputs = [*flat, "", "", prepared["mask"], *pasts]
+    options = {"num_heads": size.heads, "scale": size.head**-0.5}
+    graph.nodes.append(helper.make_node("MultiHeadAttention", inputs, outputs, name, domain=MICROSOFT, **options))
+    return outputs[0]
 
 
 def _turned(graph: Graph, x: str, name: str) -> str:
@@ -326,7 +354,7 @@ def _repeated(graph: Graph, x: str, name: str) -> str:
 
 def _assembled(graph: Graph) -> onnx.ModelProto:
     size = graph.size
-    whole, real = TensorProto.INT64, TensorProto.FLOAT
+    whole, real = TensorProto.INT64, helper.np_dtype_to_tensor_dtype(np.dtype(graph.form.data_type))
     inputs = [
         helper.make_tensor_value_info("input_ids", whole, ["batch_size", "sequence_length"]),
         helper.make_tensor_value_info("attention_mask", whole, ["batch_size", "total_sequence_length"]),
@@ -341,7 +369,8 @@ def _assembled(graph: Graph) -> onnx.ModelProto:
             inputs.append(helper.make_tensor_value_info(f"past_key_values.{layer}.{kind}", real, past))
             outputs.append(helper.make_tensor_value_info(f"present.{layer}.{kind}", real, present))
     weights = [numpy_helper.from_array(array, name) for name, array in graph.weights.items()]
-    opsets = [helper.make_opsetid("", 18), helper.make_opsetid(MICROSOFT, 1)]
+    opset = 23 if graph.form.attention == "Attention" else 18
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid(MICROSOFT, 1)]
     made = helper.make_graph(graph.nodes, "decoder", inputs, outputs, weights)
     return helper.make_model(made, opset_imports=opsets, ir_version=10)
 
@@ -440,7 +469,8 @@ if __name__ == "__main__":
     parser.add_argument("--size", choices=SIZES, default="tiny")
     parser.add_argument("--layout", choices=("genai", "optimum"), default="genai")
     parser.add_argument("--bits", type=int, choices=(4, 32), default=4)
+    parser.add_argument("--data-type", choices=("float32", "float16"), default="float32")
     parser.add_argument("--accuracy-level", type=int, choices=range(5), default=0)
     given = parser.parse_args()
-    form = Form(given.layout, given.bits, accuracy_level=given.accuracy_level)
+    form = Form(given.layout, given.bits, accuracy_level=given.accuracy_level, data_type=given.data_type)
     write_folder(given.folder, SIZES[given.size], form)

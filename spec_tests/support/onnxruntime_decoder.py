@@ -3,6 +3,8 @@
 import numpy as np
 import onnxruntime
 
+TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
+
 
 class OnnxruntimeDecoder:
     """The model of a folder of ``spec_tests.models.decoder_models``, token by token."""
@@ -11,13 +13,14 @@ class OnnxruntimeDecoder:
         self._session = onnxruntime.InferenceSession(str(folder / "model.onnx"), **providers)
         self._size = size
         self._names = [item.name for item in self._session.get_outputs()]
-        self._inputs = {item.name for item in self._session.get_inputs()}
+        self._inputs = {item.name: item.type for item in self._session.get_inputs()}
         self.begin()
 
     def begin(self):
         """Forget all tokens."""
-        empty = np.zeros((1, self._size.kv_heads, 0, self._size.head), np.float32)
-        self._past = {name: empty for name in self._inputs if name.startswith("past")}
+        shape = (1, self._size.kv_heads, 0, self._size.head)
+        pasts = {name: kind for name, kind in self._inputs.items() if name.startswith("past")}
+        self._past = {name: np.zeros(shape, TYPES[kind]) for name, kind in pasts.items()}
         self._count = 0
 
     def logits(self, tokens):

@@ -17,7 +17,7 @@ import onnxruntime
 import trio
 
 from spec_tests.models.decoder_models import SIZES, Size
-from spec_tests.support.onnxruntime_decoder import OnnxruntimeDecoder
+from spec_tests.support.onnxruntime_decoder import TYPES, OnnxruntimeDecoder
 from webnn_py import open_ml
 from webnn_py.runtime import Environment
 from webnn_py.runtime.generation import create_generator
@@ -56,10 +56,11 @@ class BoundDecoder:
         self._session = onnxruntime.InferenceSession(str(folder / "model.onnx"), providers=[provider])
         self._binding = self._session.io_binding()
         self._device = DEVICES[provider]
-        self._pasts = [item.name for item in self._session.get_inputs() if item.name.startswith("past")]
+        pasts = [item for item in self._session.get_inputs() if item.name.startswith("past")]
+        self._pasts = [item.name for item in pasts]
         length = capacity if self._device == "cpu" else 0
         shape = (1, size.kv_heads, length, size.head)
-        empty = np.zeros(shape, np.float32)
+        empty = np.zeros(shape, TYPES[pasts[0].type])
         self._caches = [onnxruntime.OrtValue.ortvalue_from_numpy(empty.copy()) for _ in self._pasts]
         self._count = 0
 

@@ -1,5 +1,6 @@
 """Folders of tiny decoders, and onnxruntime's own session of each."""
 
+import attrs
 import pytest
 
 from spec_tests.models.decoder_models import SIZES, Form, write_folder
@@ -7,11 +8,23 @@ from spec_tests.support.onnxruntime_decoder import OnnxruntimeDecoder
 from webnn_py.runtime import Environment
 
 TINY = SIZES["tiny"]
+EVEN = attrs.evolve(TINY, kv_heads=TINY.heads)
 FORMS = {
     "genai": Form("genai"),
     "genai of 4 bits": Form("genai", 4, is_packed=False, window=7, softcap=20.0),
     "optimum": Form("optimum"),
 }
+MORE_FORMS = {
+    "float16": Form("genai", data_type="float16"),
+    "MultiHeadAttention": Form("optimum", attention="MultiHeadAttention"),
+    "Attention": Form("optimum", attention="Attention"),
+}
+"""Forms that need not be looked at on each device."""
+
+
+def size_of(name):
+    """Return the size of a form's decoder."""
+    return EVEN if name in {"MultiHeadAttention", "Attention"} else TINY
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +35,7 @@ def folder_of(tmp_path_factory):
 
     def folder(name):
         if name not in made:
-            made[name] = write_folder(tmp_path_factory.mktemp("decoder"), TINY, FORMS[name])
+            made[name] = write_folder(tmp_path_factory.mktemp("decoder"), size_of(name), (FORMS | MORE_FORMS)[name])
         return made[name]
 
     return folder
@@ -35,7 +48,7 @@ def peer_of(folder_of):
 
     def peer(name):
         if name not in made:
-            made[name] = OnnxruntimeDecoder(folder_of(name), TINY)
+            made[name] = OnnxruntimeDecoder(folder_of(name), size_of(name))
         return made[name]
 
     return peer

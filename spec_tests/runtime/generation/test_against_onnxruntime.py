@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spec_tests.runtime.generation.conftest import FORMS, TINY
+from spec_tests.runtime.generation.conftest import FORMS, MORE_FORMS, TINY
 from spec_tests.support import depth
 from webnn_py.runtime.generation import create_generator, generate
 
@@ -22,7 +22,7 @@ async def check(generator, peer, prompt, count, form):
     found = [token async for token in generation]
     assert [token.id for token in found] == tokens[: len(found)]
     assert len(found) == count or found[-1].finish == "end"
-    tolerance = 1e-3 if FORMS[form].bits == 4 else 1e-4
+    tolerance = 0.1 if form == "float16" else 1e-3 if "4 bits" in form else 1e-4
     np.testing.assert_allclose([token.logits for token in found], logits[: len(found)], rtol=0, atol=tolerance)
 
 
@@ -44,6 +44,12 @@ async def test_many_steps_give_onnxruntimes_logits(pytestconfig, env, folder_of,
     async with await create_generator(env, folder_of(form), capacity=216) as generator:
         await check(generator, peer_of(form), prompt_of(16), count, form)
         await check(generator, peer_of(form), prompt_of(5), count, form)
+
+
+@pytest.mark.parametrize("form", MORE_FORMS)
+async def test_further_forms_give_onnxruntimes_logits(numpy_env, folder_of, peer_of, form):
+    async with await create_generator(numpy_env, folder_of(form), capacity=CAPACITY) as generator:
+        await check(generator, peer_of(form), prompt_of(5), 6, form)
 
 
 @pytest.mark.sampled(4)

@@ -45,7 +45,10 @@ CacheKind = Literal["shared", "growing"]
 """Whether a model writes new keys at their positions into a cache of fixed length, or appends them to it."""
 
 WRITING: Final = ("GroupQueryAttention",)
-APPENDING: Final = ("Concat",)
+"""Operators that write new keys into a cache of fixed length."""
+
+APPENDING: Final[Mapping[str, tuple[int, ...]]] = {"Concat": (), "MultiHeadAttention": (4, 5), "Attention": (3,)}
+"""Operators that append new keys to a cache, with their inputs of masks, one of which must be given."""
 
 PRODUCTS: Final = ("MatMul", "MatMulNBits")
 ROW_BY_ROW: Final = ("Add", "Cast", "Div", "Identity", "Mul", "Tanh")
@@ -120,16 +123,25 @@ class DecoderSource:
 
     def _cache_kind(self) -> CacheKind:
         """Return what the model does with its cache, by the nodes that read it."""
-        readers = {node.op_type for node in _nodes(self._model) if not self.caches.keys().isdisjoint(node.input)}
-        readers -= {"Shape", "If"}
-        if readers and readers <= set(WRITING):
+        readers = [node for node in _nodes(self._model) if not self.caches.keys().isdisjoint(node.input)]
+        readers = [node for node in readers if node.op_type not in {"Shape", "If"}]
+        if readers and all(node.op_type in WRITING for node in readers):
             return "shared"
-        if readers <= set(APPENDING):
-            return "growing"
-        raise NotSupportedError(
-            f"create_generator(): past keys and values are read by {listed(sorted(readers))}; decoders are supported "
-            f"whose caches are read by {listed([*WRITING, *APPENDING])}"
-        )
+        wrong = sorted({node.op_type for node in readers if node.op_type not in APPENDING})
+        if wrong:
+            raise NotSupportedError(
+                f"create_generator(): past keys and values are read by {listed(wrong)}; decoders are supported whose "
+                f"caches are read by {listed([*WRITING, *APPENDING])}"
+            )
+        for node in readers:
+            masks = APPENDING[node.op_type]
+            is_causal = any(attribute.name == "is_causal" and attribute.i for attribute in node.attribute)
+            if is_causal or (masks and not any(node.input[at : at + 1] not in ([], [""]) for at in masks)):
+                raise NotSupportedError(
+                    f"create_generator(): {node.op_type} {shown(node.name)} attends to the whole past, without a mask "
+                    "or by is_causal; a mask that comes from attention_mask must hide what is not in the cache"
+                )
+        return "growing"
 
     def _cache(self, name: str) -> TensorDescriptor:
         info = self._model.inputs[name]
