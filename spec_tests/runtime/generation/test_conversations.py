@@ -3,12 +3,14 @@
 import gc
 
 import numpy as np
+import onnx
 import pytest
 import trio
 
 from spec_tests.runtime.generation.conftest import FORMS
 from webnn_py import InvalidStateError, NotSupportedError
 from webnn_py.onnx_models import OnnxModel
+from webnn_py.runtime import Environment
 from webnn_py.runtime.generation import (
     Conversation,
     Generation,
@@ -172,6 +174,30 @@ async def test_text_ends_at_a_stop_and_at_an_end(generator):
     assert (await ids(generate(generator, "hello world", stop=[stop, text[0]])))[0] == whole[0].id
 
 
+async def test_an_empty_text_begins_with_the_token_that_begins_sequences(generator):
+    options = {"max_new_tokens": 3}
+    assert await ids(generate(generator, "", **options)) == await ids(generate(generator, [382], **options))
+
+
+async def test_a_graph_cache_keeps_decoders(ml, folder_of, tmp_path):
+    converted = []
+
+    async def generated():
+        async with (
+            Environment(ml, "numpy", graph_cache=tmp_path) as env,
+            await create_generator(
+                env, folder_of("genai"), capacity=32, progress=lambda *step: converted.append(step)
+            ) as generator,
+        ):
+            return await ids(generate(generator, [1, 2], max_new_tokens=4))
+
+    first = await generated()
+    assert converted
+    converted.clear()
+    assert await generated() == first
+    assert not converted
+
+
 async def test_a_penalty_and_the_logits(generator):
     tokens = [token async for token in generate(generator, [7] * 4, max_new_tokens=6, logits=True)]
     for token in tokens:
@@ -205,6 +231,15 @@ async def test_models_that_are_not_supported_are_refused(numpy_env, folder_of, m
     monkeypatch.setattr(OnnxModel, "load", without("position_ids"))
     with pytest.raises(NotSupportedError, match="has no input 'position_ids'; it would take the capacity for"):
         await create_generator(numpy_env, folder)
+    monkeypatch.setattr(OnnxModel, "load", load)
+    path = folder_of("MultiHeadAttention") / "model.onnx"
+    proto = onnx.load(path)
+    for node in proto.graph.node:
+        if node.op_type == "MultiHeadAttention":
+            node.input[5] = ""
+    onnx.save(proto, path.with_name("unmasked.onnx"))
+    with pytest.raises(NotSupportedError, match=r"MultiHeadAttention 'layers.\d.attention' attends to the whole past"):
+        await create_generator(numpy_env, path.parent, file="unmasked.onnx")
     monkeypatch.setattr(OnnxModel, "load", without("attention_mask"))
     with pytest.raises(NotSupportedError, match=r"the model lacks \['attention_mask'\]; its inputs are"):
         await create_generator(numpy_env, folder)

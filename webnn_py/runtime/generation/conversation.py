@@ -110,8 +110,8 @@ class Conversation(Handle):
         computed again. A call that takes the place of an earlier one ends that.
 
         Args:
-            prompt: a text, or tokens; of a batch a list of these, one for each sequence. Of a conversation that has
-                begun it may be empty.
+            prompt: a text, or tokens; of a batch a list of these, one for each sequence. An empty text begins with the
+                token that the configuration begins sequences with. In a conversation that has begun both may be empty.
             max_new_tokens: the most tokens that each sequence gets; by default, what the configuration and the capacity
                 leave.
             temperature: what logits are divided by before a token is drawn; 0 takes the likeliest. Where neither this
@@ -161,7 +161,9 @@ class Conversation(Handle):
             tokenizer = self._decoder.tokenizer
             if tokenizer is None:
                 raise TypeError("generate(): prompt is a text, and the generator has no tokenizer; give tokens")
-            return tuple(tokenizer.encode(prompt, add_special_tokens=not self._tokens[row]).ids)
+            tokens = tokenizer.encode(prompt, add_special_tokens=not self._tokens[row]).ids
+            start = self._decoder.configuration.start_token
+            return (start,) if not (tokens or self._tokens[row] or start is None) else tuple(tokens)
         if not is_tokens(prompt):
             raise TypeError(f"generate(): prompt of sequence {row} is {shown(prompt)}; it must be a text or tokens")
         words = self._decoder.source.vocabulary
