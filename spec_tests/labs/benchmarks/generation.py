@@ -79,7 +79,9 @@ class BoundDecoder:
             else:
                 self._binding.bind_output(present, self._device)
         self._session.run_with_iobinding(self._binding)
-        logits, *self._caches = self._binding.get_outputs()
+        logits, *presents = self._binding.get_outputs()
+        if self._device != "cpu":  # where they are in the caches' own arrays, which these do not keep alive
+            self._caches = presents
         return logits.numpy()[0, -1]
 
 

@@ -136,6 +136,32 @@ async def test_a_later_call_takes_the_place_of_an_earlier_one(generator):
         await anext(second)
 
 
+async def test_a_lost_device_ends_what_was_on_it(numpy_env, folder_of):
+    generator = await create_generator(numpy_env, folder_of("genai"), capacity=32)
+    conversation = generator.conversation()
+    generation = conversation.generate([1])
+    await anext(generation)
+    numpy_env.device.context.destroy()
+    for again in (lambda: generation, lambda: conversation.generate([2]), lambda: generate(generator, [1])):
+        with pytest.raises(InvalidStateError, match=r"generate\(\): the device was lost: .*; create the session again"):
+            await anext(again())
+    await generator.close()
+    async with await create_generator(numpy_env, folder_of("genai"), capacity=32) as other:
+        assert len(await ids(generate(other, [1], max_new_tokens=3))) == 3
+
+
+async def test_a_generator_that_closes_ends_conversations(numpy_env, folder_of):
+    generator = await create_generator(numpy_env, folder_of("genai"), capacity=32)
+    generations = [generate(generator, [1]), generator.conversation().generate([2])]
+    for generation in generations:
+        await anext(generation)
+    await generator.close()
+    for generation in generations:
+        with pytest.raises(InvalidStateError, match="its conversation was closed"):
+            await anext(generation)
+    assert numpy_env.statistics().live_buffers == 0
+
+
 async def test_conversations_take_turns(generator):
     prompts = [[1], [2, 3], [4, 5, 6]]
     wanted = [await ids(generate(generator, prompt, max_new_tokens=5)) for prompt in prompts]

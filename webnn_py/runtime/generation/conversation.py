@@ -335,8 +335,8 @@ class Generation(Handle):
         chosen = {row: self._chosen(result, row, sequences[row], banned[row]) for row in self._active}
         self._begun = True
         for row, tokens in enumerate(sequences):
-            conversation._known[row] = len(tokens)
             conversation._tokens[row][:] = tokens
+            conversation._known[row] = len(tokens)  # last: what is not known is computed again
         for row, token in chosen.items():
             conversation._tokens[row].append(token)
             self._ready.append(self._token(row, token, result))
