@@ -219,18 +219,20 @@ def by_positions(
             places = builder.where(is_first, first, positions)
         cos, sin = (builder.gather(item, places, axis=0) for item in (cosines, sines))
         q, k = (rotated(builder, item, cos, sin, interleaved=is_interleaved) for item in (q, k))
-    presents = [written(builder, past, item, begins, capacity) for past, item in ((past_key, k), (past_value, v))]
     hidden = _hidden(builder, begins, ends, new, capacity, window, is_causal=is_causal)
+    longest = builder.max(builder.max(ends, builder.add(begins, number(builder, new, begins))), total_length)
+    is_within = builder.logical_and(
+        builder.greater_or_equal(begins, number(builder, 0, begins)),
+        builder.lesser_or_equal(longest, number(builder, capacity, longest)),
+    )
+    is_within = builder.reshape(is_within, [batch, 1, 1, 1])
+    factor = number(builder, scale or 1 / math.sqrt(size), q)
+    q = builder.mul(q, builder.where(is_within, factor, number(builder, math.nan, q)))
+    presents = [written(builder, past, item, begins, capacity) for past, item in ((past_key, k), (past_value, v))]
     if sink is None and is_smooth:
         sink = filled(builder, 0, q.data_type, [num_heads])
-    factor = number(builder, scale or 1 / math.sqrt(size), q)
-    attended = _attended(builder, builder.mul(q, factor), presents, hidden, bias, softcap, sink)
+    attended = _attended(builder, q, presents, builder.logical_and(hidden, is_within), bias, softcap, sink)
     joined = builder.reshape(builder.transpose(attended, permutation=[0, 2, 1, 3]), [batch, new, num_heads * size])
-    longest = builder.max(builder.max(ends, builder.add(begins, number(builder, new, begins))), total_length)
-    wrong = builder.logical_or(
-        builder.lesser(begins, number(builder, 0, begins)), builder.greater(longest, number(builder, capacity, longest))
-    )
-    joined = builder.where(builder.reshape(wrong, [batch, 1, 1]), number(builder, math.nan, joined), joined)
     return [joined, *presents]
 
 
