@@ -41,7 +41,7 @@ async def test_masks_of_two_layers_are_computed_once(gpu_context):
 
 async def test_floats_are_computed_by_each_reader(gpu_context):
     builder = MLGraphBuilder(gpu_context)
-    x = builder.input("x", data_type="float32", shape=[8])
+    x = builder.input("x", data_type="float32", shape=[32])
     graph = await builder.build({"y": builder.neg(builder.exp(x)), "z": builder.abs(builder.exp(x))})
     assert "equal-nodes: 4 → 4 nodes" in graph.describe(passes=True)
     graph.destroy()

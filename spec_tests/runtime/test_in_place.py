@@ -14,7 +14,7 @@ NAMES = ("query", "past_key", "past_value", "last", "total")
 CACHES = {"present_key": "past_key", "present_value": "past_value"}
 
 
-@pytest.fixture(params=["numpy", "onnxruntime"])
+@pytest.fixture(params=["numpy", "onnxruntime", "wgpu"])
 def in_place_device(request):
     """Return a device that updates caches in their place."""
     return request.param

@@ -19,15 +19,15 @@ EQUAL_NODES: Final = "equal-nodes"
 MOST_ELEMENTS: Final = 2**20
 """The elements up to which a result is kept until its last reader, rather than computed again."""
 
+MOST_FLOATS: Final = 16
+"""The same for floats, which each reader computes for nothing where they are not broadcast."""
+
 MOST_BYTES: Final = 2**14
 """The bytes up to which constants are compared by their contents."""
 
 
 def merge_equal_nodes(graph: Graph, context: PassContext) -> Graph:
-    """Return the graph with one node in place of equal ones that compute integers, or gather floats.
-
-    Floats are left alone: each reader computes element-wise nodes of its own for nothing.
-    """
+    """Return the graph with one node in place of equal ones that compute integers or a few floats, or gather floats."""
     leaders = _leaders(graph)
     followers: dict[Node, list[Node]] = {}
     for node, leader in leaders.items():
@@ -65,10 +65,8 @@ def _leaders(graph: Graph) -> dict[Node, Node]:
 
 
 def _is_merged(node: Node) -> bool:
-    return all(
-        item.element_count <= MOST_ELEMENTS and (item.data_type not in FLOATS or node.operator is indexing.gather)
-        for item in node.outputs
-    )
+    most = MOST_ELEMENTS if node.operator is indexing.gather else MOST_FLOATS
+    return all(item.element_count <= (most if item.data_type in FLOATS else MOST_ELEMENTS) for item in node.outputs)
 
 
 def _key(node: Node, same: dict[Value, Value]) -> Hashable:
