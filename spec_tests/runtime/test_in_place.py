@@ -147,3 +147,18 @@ async def test_an_input_that_something_else_reads_is_not_updated_in_place(ml, in
     graph = await builder.build({**outputs, "other": builder.neg(past)})
     assert graph.in_place == {"present_value": "past_value"}
     graph.destroy()
+
+
+async def test_a_step_allocates_and_compiles_nothing_and_uploads_the_token_alone(ml, in_place_device):
+    async with Environment(ml, in_place_device) as env:
+        tensors, session = await caches_on_device(env), await env.create_session(decoder(1))
+        places = {name: tensors[of] for name, of in CACHES.items()}
+        seen = []
+        for step in range(6):
+            feeds = {"query": Steps().rows[1], "last": np.int32([step]), "total": np.array(step + 1, np.int32)}
+            await session.run({**feeds, **tensors}, {"output": None, **places})
+            found = env.device.context.statistics()
+            seen.append((found.live_buffers, found.live_bytes, found.compiled, found.host_copies - 4 * step))
+        assert len(set(seen[1:])) == 1, "four copies a step: what is fed, and the output"
+        for tensor in tensors.values():
+            tensor.dispose()
