@@ -7,6 +7,8 @@ from onnx import helper
 
 from spec_tests.onnx_models.single_node import OPTIONS
 from spec_tests.support.onnx_programs import make_model
+from webnn_py import MLGraphBuilder, open_ml
+from webnn_py.onnx_models import OnnxModel
 from webnn_py.runtime import Environment, Tensor
 
 CAPACITY, HEADS, KEY_HEADS, SIZE = 8, 4, 2, 16
@@ -14,7 +16,7 @@ NAMES = ("query", "past_key", "past_value", "last", "total")
 CACHES = {"present_key": "past_key", "present_value": "past_value"}
 
 
-@pytest.fixture(params=["numpy", "onnxruntime"])
+@pytest.fixture(params=["numpy", "onnxruntime", "wgpu"])
 def in_place_device(request):
     """Return a device that updates caches in their place."""
     return request.param
@@ -121,5 +123,42 @@ async def test_rows_behind_the_new_ones_stay_in_place(ml, in_place_device):
         after = await tensors["past_key"].get_data()
         assert (after[:, :, [0, 1, *range(3, CAPACITY)]] == 1).all()
         assert (after[:, :, 2] != 1).all()
+        for tensor in tensors.values():
+            tensor.dispose()
+
+
+async def test_saved_graphs_are_in_place_too(tmp_path, in_place_device):
+    async with open_ml(graph_cache=tmp_path) as ml:
+        context = await ml.create_context(backend=in_place_device)
+        builder = MLGraphBuilder(context)
+        graph = await builder.build(OnnxModel.load(decoder(1)).convert(builder))
+        await context.save_graph("decoder", graph)
+        loaded = await context.load_graph("decoder")
+        assert loaded.in_place == graph.in_place == CACHES
+        graph.destroy()
+        loaded.destroy()
+
+
+async def test_an_input_that_something_else_reads_is_not_updated_in_place(ml, in_place_device):
+    context = await ml.create_context(backend=in_place_device)
+    builder = MLGraphBuilder(context)
+    outputs = OnnxModel.load(decoder(1)).convert(builder)
+    past = next(operand for operand, value in builder._values.items() if getattr(value, "name", "") == "past_key")
+    graph = await builder.build({**outputs, "other": builder.neg(past)})
+    assert graph.in_place == {"present_value": "past_value"}
+    graph.destroy()
+
+
+async def test_a_step_allocates_and_compiles_nothing_and_uploads_the_token_alone(ml, in_place_device):
+    async with Environment(ml, in_place_device) as env:
+        tensors, session = await caches_on_device(env), await env.create_session(decoder(1))
+        places = {name: tensors[of] for name, of in CACHES.items()}
+        seen = []
+        for step in range(6):
+            feeds = {"query": Steps().rows[1], "last": np.int32([step]), "total": np.array(step + 1, np.int32)}
+            await session.run({**feeds, **tensors}, {"output": None, **places})
+            found = env.device.context.statistics()
+            seen.append((found.live_buffers, found.live_bytes, found.compiled, found.host_copies - 4 * step))
+        assert len(set(seen[1:])) == 1, "four copies a step: what is fed, and the output"
         for tensor in tensors.values():
             tensor.dispose()

@@ -317,6 +317,7 @@ class Device:
         handle.compiled = compiled
         if self.backend.capabilities.writes_in_place:
             handle.in_place = updates_of(graph)
+        handle.in_place = getattr(compiled, "in_place", handle.in_place)  # of those that find it out themselves
         handle.plan = plan_of(compiled)
         handle.passes = getattr(compiled, "passes", ())  # devices that rewrite graphs report their passes
         self._count_graph(handle, compiled.byte_length)

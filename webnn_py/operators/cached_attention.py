@@ -170,8 +170,8 @@ def _fits(shape: Sequence[int], outer: tuple[int, int], new: int, capacity: int)
 
 GROUP_QUERY_ATTENTION: Final = Operator(group_query_attention, "groupQueryAttention", GROUPED)
 
-Write = Callable[[Builder, MLOperand, MLOperand, MLOperand], MLOperand]
-"""Writes rows into a cache: :func:`written`, or a node that does."""
+Write = Callable[[Builder, MLOperand | None, MLOperand, MLOperand, int], MLOperand]
+"""Writes rows into a cache, with the parameters of :func:`written`."""
 
 
 def by_positions(
@@ -198,8 +198,9 @@ def by_positions(
     is_causal: bool = True,
     is_interleaved: bool = False,
     is_smooth: bool = False,
+    write: Write | None = None,
 ) -> list[MLOperand]:
-    """Draw :func:`group_query_attention`."""
+    """Draw :func:`group_query_attention`; ``write`` writes rows into a cache otherwise than :func:`written`."""
     batch, new, _ = query.shape
     if key is None or value is None:
         size = query.shape[2] // (num_heads + 2 * kv_num_heads)
@@ -219,18 +220,21 @@ def by_positions(
             places = builder.where(is_first, first, positions)
         cos, sin = (builder.gather(item, places, axis=0) for item in (cosines, sines))
         q, k = (rotated(builder, item, cos, sin, interleaved=is_interleaved) for item in (q, k))
-    presents = [written(builder, past, item, begins, capacity) for past, item in ((past_key, k), (past_value, v))]
     hidden = _hidden(builder, begins, ends, new, capacity, window, is_causal=is_causal)
+    longest = builder.max(builder.max(ends, builder.add(begins, number(builder, new, begins))), total_length)
+    is_within = builder.logical_and(
+        builder.greater_or_equal(begins, number(builder, 0, begins)),
+        builder.lesser_or_equal(longest, number(builder, capacity, longest)),
+    )
+    is_within = builder.reshape(is_within, [batch, 1, 1, 1])
+    factor = number(builder, scale or 1 / math.sqrt(size), q)
+    q = builder.mul(q, builder.where(is_within, factor, number(builder, math.nan, q)))
+    write = written if write is None else write
+    presents = [write(builder, past, item, begins, capacity) for past, item in ((past_key, k), (past_value, v))]
     if sink is None and is_smooth:
         sink = filled(builder, 0, q.data_type, [num_heads])
-    factor = number(builder, scale or 1 / math.sqrt(size), q)
-    attended = _attended(builder, builder.mul(q, factor), presents, hidden, bias, softcap, sink)
+    attended = _attended(builder, q, presents, builder.logical_and(hidden, is_within), bias, softcap, sink)
     joined = builder.reshape(builder.transpose(attended, permutation=[0, 2, 1, 3]), [batch, new, num_heads * size])
-    longest = builder.max(builder.max(ends, builder.add(begins, number(builder, new, begins))), total_length)
-    wrong = builder.logical_or(
-        builder.lesser(begins, number(builder, 0, begins)), builder.greater(longest, number(builder, capacity, longest))
-    )
-    joined = builder.where(builder.reshape(wrong, [batch, 1, 1]), number(builder, math.nan, joined), joined)
     return [joined, *presents]
 
 

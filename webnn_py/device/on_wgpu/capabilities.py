@@ -11,6 +11,7 @@ from webnn_py.device.on_wgpu import kernels  # noqa: F401 - enters every kernel 
 from webnn_py.device.on_wgpu.records.buffer import GRAIN
 from webnn_py.device.on_wgpu.records.table import find
 from webnn_py.operators.block_quantized import MATMUL_NBITS
+from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION
 from webnn_py.operators.declaration import Operator
 
 
@@ -32,7 +33,7 @@ def capabilities_of(longest: int, *, shader_int64: bool) -> Capabilities:
         data_types,
         max_byte_length=longest,
         reads_packed=True,
-        composites=(MATMUL_NBITS,),
+        composites=(GROUP_QUERY_ATTENTION, MATMUL_NBITS),
     )
 
 
