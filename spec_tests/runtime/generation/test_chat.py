@@ -1,8 +1,11 @@
 """The example of a chat takes turns, and ends with its input."""
 
+import pytest
+
 from spec_tests.support.examples import EXAMPLES, output
 
 
+@pytest.mark.sampled(3)
 def test_a_chat_takes_turns(folder_of):
     options = ("--backend", "numpy", "--most", 5)
     first, *rest = output(EXAMPLES / "chat.py", folder_of("genai"), *options, typed="hello\nand again\n").split("> ")

@@ -14,7 +14,7 @@ from webnn_py.runtime.generation.tokens import TextStream
 LOGITS = np.log(np.array([0.1, 0.4, 0.05, 0.25, 0.2], np.float32))
 
 
-def shares(sampling, count=4000):
+def shares(sampling, count=1500):
     random = np.random.default_rng(3)
     drawn = [sampling.chosen(LOGITS, random) for _ in range(count)]
     return np.bincount(drawn, minlength=len(LOGITS)) / count
@@ -35,7 +35,7 @@ def shares(sampling, count=4000):
     ],
 )
 def test_tokens_are_drawn_with_their_probabilities(sampling, wanted):
-    np.testing.assert_allclose(shares(sampling), wanted, atol=0.03)
+    np.testing.assert_allclose(shares(sampling), wanted, atol=0.05)
 
 
 def test_a_small_nucleus_has_what_it_has_of_many_tokens():
@@ -44,7 +44,7 @@ def test_a_small_nucleus_has_what_it_has_of_many_tokens():
     order = np.argsort(-logits)
     chances = np.exp(logits[order] - logits.max())
     nucleus = set(order[: int(np.searchsorted(np.cumsum(chances / chances.sum()), 0.5)) + 1].tolist())
-    drawn = {Sampling(1.0, top_p=0.5).chosen(logits, rng) for _ in range(2000)}
+    drawn = {Sampling(1.0, top_p=0.5).chosen(logits, rng) for _ in range(1000)}
     assert drawn <= nucleus
     assert len(drawn) > len(nucleus) // 3
 

@@ -7,7 +7,7 @@ import onnx
 import pytest
 import trio
 
-from spec_tests.runtime.generation.conftest import FORMS
+from spec_tests.support.cells import cells
 from webnn_py import InvalidStateError, NotSupportedError
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.runtime import Environment
@@ -32,7 +32,7 @@ async def ids(generation):
     return [token.id async for token in generation]
 
 
-@pytest.mark.parametrize(
+@cells(
     ("prompt", "options", "error", "words"),
     [
         ([1] * 30, {"max_new_tokens": 4}, ValueError, r"sequence 0 has 30 tokens and gets 4; .* capacity of 32, which"),
@@ -232,7 +232,7 @@ async def test_a_penalty_and_the_logits(generator):
     assert len({*penalized, 7}) == 13
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ["genai of 4 bits", "optimum"])
 async def test_only_the_last_row_of_a_prompt_has_logits(numpy_env, folder_of, monkeypatch, form):
     shapes = []
     rows = decoder._rows
