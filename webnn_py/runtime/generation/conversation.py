@@ -333,10 +333,11 @@ class Generation(Handle):
             raise
         self._check_turn(" while a token was pending")
         chosen = {row: self._chosen(result, row, sequences[row], banned[row]) for row in self._active}
-        self._begun = True
         for row, tokens in enumerate(sequences):
-            conversation._tokens[row][:] = tokens
+            if not self._begun:
+                conversation._tokens[row][:] = tokens
             conversation._known[row] = len(tokens)  # last: what is not known is computed again
+        self._begun = True
         for row, token in chosen.items():
             conversation._tokens[row].append(token)
             self._ready.append(self._token(row, token, result))
@@ -350,7 +351,7 @@ class Generation(Handle):
         """Return the tokens of each sequence, at first with its prompt."""
         old = self._conversation._tokens
         if self._begun:
-            return [list(tokens) for tokens in old]
+            return list(old)
         return [[*tokens, *prompt] for tokens, prompt in zip(old, self._request.prompts, strict=True)]
 
     def _banned(self) -> list[tuple[int, ...]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Final, Literal, cast, final
+from typing import Final, cast, final
 
 import numpy as np
 import trio
@@ -41,9 +41,6 @@ LEADING: Final = 2
 VERSION: Final = 1
 """Of the graphs that this module draws, in the keys of the graph cache."""
 
-CacheKind = Literal["shared", "growing"]
-"""Whether a model writes new keys at their positions into a cache of fixed length, or appends them to it."""
-
 WRITING: Final = ("GroupQueryAttention",)
 """Operators that write new keys into a cache of fixed length."""
 
@@ -72,6 +69,7 @@ class DecoderSource:
         outputs: ``logits``, float32 [batch, tokens]; ``token``, int32 [batch], the likeliest; the new keys and values.
         sizes: the sizes of symbolic dimensions that are known: none.
         caches: the names of inputs of keys and values, each with that of its output.
+        appends: whether the model appends to its cache, instead of writing into one of fixed length.
         vocabulary: how many tokens there are.
 
     Raises:
@@ -84,8 +82,8 @@ class DecoderSource:
         self._capacity = capacity
         self.caches = dict(_cache_names(configuration))
         self._check_names()
-        self._kind = self._cache_kind()
-        if self._kind == "growing" and self._names.positions not in model.inputs:
+        self.appends = self._does_append()
+        if self.appends and self._names.positions not in model.inputs:
             raise NotSupportedError(
                 f"create_generator(): the model appends to its cache and has no input {self._names.positions!r}; it "
                 "would take the capacity for the number of tokens: export it with position_ids"
@@ -121,12 +119,12 @@ class DecoderSource:
                 f"{names.tokens!r}, {names.attention_mask!r}, {names.positions!r} and past keys and values"
             )
 
-    def _cache_kind(self) -> CacheKind:
-        """Return what the model does with its cache, by the nodes that read it."""
+    def _does_append(self) -> bool:
+        """Return whether the model appends to its cache, by the nodes that read it; refuse what does neither."""
         readers = [node for node in _nodes(self._model) if not self.caches.keys().isdisjoint(node.input)]
         readers = [node for node in readers if node.op_type not in {"Shape", "If"}]
         if readers and all(node.op_type in WRITING for node in readers):
-            return "shared"
+            return False
         wrong = sorted({node.op_type for node in readers if node.op_type not in APPENDING})
         if wrong:
             raise NotSupportedError(
@@ -141,7 +139,7 @@ class DecoderSource:
                     f"create_generator(): {node.op_type} {shown(node.name)} attends to the whole past, without a mask "
                     "or by is_causal; a mask that comes from attention_mask must hide what is not in the cache"
                 )
-        return "growing"
+        return True
 
     def _cache(self, name: str) -> TensorDescriptor:
         info = self._model.inputs[name]
@@ -262,7 +260,7 @@ class DecoderSource:
         """Return the attention mask, 1 where there is a token: in the cache, and of what is appended to it."""
         batch = known.shape[0]
         places = builder.constant(np.arange(self._capacity, dtype=np.int32).reshape(1, -1))
-        if self._kind == "shared":
+        if not self.appends:
             return builder.lesser(places, builder.add(known, builder.constant(new, data_type="int32")))
         ones = builder.constant(np.ones([batch, new], np.uint8))
         return builder.concat([builder.lesser(places, known), ones], 1)
@@ -277,13 +275,13 @@ class DecoderSource:
         """
         batch, heads, capacity, size = past.shape
         new = counted.shape[1]
-        length = capacity + (new if self._kind == "growing" else 0)
+        length = capacity + (new if self.appends else 0)
         if present.shape != (batch, heads, length, size) or present.data_type != past.data_type:
             raise NotSupportedError(
                 f"create_generator(): output {name!r} is {present.data_type} {list(present.shape)}; it must be "
                 f"{past.data_type} {[batch, heads, length, size]}, for a cache of {capacity} tokens and {new} new ones"
             )
-        if self._kind == "shared":
+        if not self.appends:
             return present
         fresh = builder.slice(present, [0, 0, capacity, 0], [batch, heads, new, size])
         return builder.scatter_nd(past, _places(builder, counted, heads), fresh)

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, final
 
+import numpy as np
 import trio
+from numpy.typing import NDArray
 
 from webnn_py.descriptors import converted, unsigned_long
-from webnn_py.errors import InvalidStateError
+from webnn_py.errors import InvalidStateError, NotSupportedError
 from webnn_py.handle import Handle
 from webnn_py.message_text import shown
 from webnn_py.onnx_models import OnnxModel
@@ -18,7 +20,7 @@ from webnn_py.runtime.environment import Environment
 from webnn_py.runtime.generation.configuration import DecoderConfiguration, read_configuration
 from webnn_py.runtime.generation.conversation import Conversation, Generation, Prompt, is_tokens
 from webnn_py.runtime.generation.decoder import DecoderSource
-from webnn_py.runtime.generation.steps import LoadedDecoder
+from webnn_py.runtime.generation.steps import Cache, LoadedDecoder
 from webnn_py.runtime.generation.tokens import load_tokenizer
 from webnn_py.runtime.models import Progress
 from webnn_py.runtime.session import InferenceSession, SessionOptions
@@ -31,6 +33,12 @@ USUAL_CAPACITY: Final = 2048
 
 MOST_SEQUENCES: Final = 1024
 """Of a conversation."""
+
+CHECKED_TOKENS: Final = 3
+"""A model that appends to its cache is checked with so many tokens."""
+
+MOST_DIFFERENCE: Final = 0.2
+"""Of their deviation, by which logits may differ that are computed together and one by one, as of quantized models."""
 
 
 @final
@@ -178,10 +186,45 @@ async def create_generator(  # noqa: PLR0913 - as many options as a decoder's fo
     generator = Generator._create(LoadedDecoder(environment, session, source, configuration, room, loaded))
     try:
         await generator.prepare()
+        if source.appends:
+            await _check_hiding(generator._decoder)
     except BaseException:
         session._release()
         raise
     return generator
+
+
+async def _check_hiding(decoder: LoadedDecoder) -> None:
+    """Compare the logits of a prompt with those of its tokens one by one, for a model that appends to its cache.
+
+    The second cache is full of random numbers, which the model must not see.
+
+    Raises:
+        NotSupportedError: they differ, since the model sees what is not in the cache, or does not see what is.
+    """
+    tokens = [token % decoder.source.vocabulary for token in range(1, 1 + min(CHECKED_TOKENS, decoder.capacity))]
+    whole, single = Cache(decoder, 1), Cache(decoder, 1)
+    try:
+        together = await _logits(whole, tokens, 0)
+        await _logits(single, tokens[:1], 0)
+        await single.scramble()
+        for known in range(len(tokens)):
+            apart = await _logits(single, tokens[: known + 1], known)
+    finally:
+        whole.dispose()
+        single.dispose()
+    scale, difference = np.std(together), np.sqrt(np.mean((together - apart) ** 2))
+    if not difference <= MOST_DIFFERENCE * scale:
+        raise NotSupportedError(
+            f"create_generator(): the logits of {len(tokens)} tokens in one run and one by one differ by "
+            f"{difference:.3g} (their deviation is {scale:.3g}): the model does not hide by attention_mask alone what "
+            "is not in its cache, since it has a window, or takes positions from the length of the past"
+        )
+
+
+async def _logits(cache: Cache, tokens: Sequence[int], known: int) -> NDArray[np.float64]:
+    result = await cache.step([tokens], [known], wants_likeliest=False, wants_logits=True, greatest=0)
+    return np.asarray(result.logits, np.float64)
 
 
 def generate(generator: Generator, prompt: Prompt | Sequence[Prompt], **options: Any) -> Generation:

@@ -230,6 +230,14 @@ class Cache:
             data_type=data_type, dims=dims, label=f"generation: {what}"
         )
 
+    async def scramble(self) -> None:
+        """Fill the cache with random numbers, which later steps must not see."""
+        random = np.random.default_rng(0)
+        for side in self._sides:
+            for tensor in side.values():
+                noise = 4 * random.standard_normal(tensor.dims, np.float32)
+                await tensor.copy_from(Tensor(noise.astype(tensor.dtype)))
+
     def dispose(self) -> None:
         """Let go of the tensors."""
         for side in self._sides:
