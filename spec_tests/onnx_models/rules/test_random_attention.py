@@ -10,6 +10,7 @@ from spec_tests.onnx_models.rules.random_attention import attention, group_query
 from spec_tests.onnx_models.single_node import assert_same, expected, run
 from spec_tests.support.backends import BACKENDS, on_each
 from spec_tests.support.depth import amount
+from webnn_py.device.on_numpy import composites
 
 SHARES = {"numpy": 1, "onnxruntime": 0.5, "wgpu": 0.05}
 """How many of the cases each device has."""
@@ -39,6 +40,13 @@ async def test_attention_to_a_cache_is_onnxruntimes(context, seeds):
     for seed in seeds:
         case, counts = group_query(np.random.default_rng(seed))
         assert_near(await run(context, case.model(), case.feeds), expected(case), counts)
+
+
+async def test_queries_may_be_computed_one_by_one(numpy_context, monkeypatch):
+    monkeypatch.setattr(composites, "allowance", lambda _node: 0)
+    for seed in range(12):
+        case, counts = group_query(np.random.default_rng(seed), kind=("prompt", "continued")[seed % 2])
+        assert_near(await run(numpy_context, case.model(), case.feeds), expected(case), counts)
 
 
 async def test_attention_of_float16_to_a_cache(context, seeds):
