@@ -282,10 +282,18 @@ def group_query_attention(
     if do_rotary and (cos_cache is None or sin_cache is None):
         refuse("inputs cos_cache and sin_cache", "absent", "given, where do_rotary is 1")
     lengths = context.operand(seqlens_k)
+    total = context.operand(total_sequence_length)
+    for name, item, types in (
+        ("seqlens_k", lengths, ("int32",)),
+        ("total_sequence_length", total, ("int32",)),
+        ("position_ids", position_ids, ("int64", "int32")),
+    ):
+        if item is not None and item.data_type not in types:
+            refuse(f"the data type of input {name}", item.data_type, " or ".join(types))
     operands = {
         "query": query,
         "last_positions": context.reshape(lengths, [query.shape[0]]) if lengths.rank == 2 else lengths,
-        "total_length": context.operand(total_sequence_length),
+        "total_length": total,
         "key": key,
         "value": value,
         "past_key": pasts[0],
