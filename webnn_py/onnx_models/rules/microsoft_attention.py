@@ -24,7 +24,7 @@ from webnn_py.onnx_models.rule_helpers.scaled_attention import (
 from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.onnx_models.rules.attention import rotary_embedding
 from webnn_py.onnx_models.rules.matrix import matmul
-from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION, lowest
+from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION, GROUPED, lowest
 from webnn_py.operators.cached_attention import group_query_attention as check_group_query_attention
 from webnn_py.operators.decomposing.common import stacked
 from webnn_py.operators.operand import MLOperand
@@ -282,18 +282,10 @@ def group_query_attention(
     if do_rotary and (cos_cache is None or sin_cache is None):
         refuse("inputs cos_cache and sin_cache", "absent", "given, where do_rotary is 1")
     lengths = context.operand(seqlens_k)
-    total = context.operand(total_sequence_length)
-    for name, item, types in (
-        ("seqlens_k", lengths, ("int32",)),
-        ("total_sequence_length", total, ("int32",)),
-        ("position_ids", position_ids, ("int64", "int32")),
-    ):
-        if item is not None and item.data_type not in types:
-            refuse(f"the data type of input {name}", item.data_type, " or ".join(types))
     operands = {
         "query": query,
         "last_positions": context.reshape(lengths, [query.shape[0]]) if lengths.rank == 2 else lengths,
-        "total_length": total,
+        "total_length": context.operand(total_sequence_length),
         "key": key,
         "value": value,
         "past_key": pasts[0],
@@ -316,6 +308,13 @@ def group_query_attention(
         "is_interleaved": rotary_interleaved,
         "is_smooth": smooth_softmax > 0,
     }
+    for name, item in there.items():
+        limits = GROUPED[name]
+        types = limits.data_types if limits.type_of is None else (query.data_type,)
+        if item.data_type not in types:
+            refuse(f"the data type of {name}", item.data_type, " or ".join(types))
+        if item.rank not in limits.ranks:
+            refuse(f"the rank of {name}", item.rank, str(limits.ranks))
     check_group_query_attention(**there, **options)
     return context.composite(GROUP_QUERY_ATTENTION, there, **options)
 
