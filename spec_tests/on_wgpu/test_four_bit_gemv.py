@@ -1,5 +1,6 @@
 """Products of a few rows with weights of four bits: a kernel of their own, which reads the packed weights."""
 
+import attrs
 import numpy as np
 import pytest
 
@@ -94,3 +95,11 @@ async def test_weights_stay_packed_without_being_asked_for(gpu_context):
     bytes_of_constants = graph._handle.compiled.byte_length
     assert bytes_of_constants < 1024 * 256 * 0.7
     graph.destroy()
+
+
+async def test_products_of_float16_are_computed_in_float32(gpu_context, emitted):
+    case = product(2, 96, 70, 32, bias=True)
+    inputs = [item if item is None or item.dtype != np.float32 else item.astype(np.float16) for item in case.inputs]
+    case = attrs.evolve(case, inputs=tuple(inputs))
+    assert_same(await run(gpu_context, case.model(), case.feeds), expected(case), relative=2e-3, absolute=2e-3)
+    assert len(emitted) == 1

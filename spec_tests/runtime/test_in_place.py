@@ -162,3 +162,26 @@ async def test_a_step_allocates_and_compiles_nothing_and_uploads_the_token_alone
         assert len(set(seen[1:])) == 1, "four copies a step: what is fed, and the output"
         for tensor in tensors.values():
             tensor.dispose()
+
+
+async def test_samples_continue_at_places_of_their_own(ml, in_place_device):
+    new, last, rng = 3, np.int32([4, 6]), np.random.default_rng(6)
+    width, shape = (HEADS + 2 * KEY_HEADS) * SIZE, (2, KEY_HEADS, CAPACITY, SIZE)
+    caches = {name: rng.standard_normal(shape).astype(np.float32) for name in CACHES.values()}
+    rows = rng.standard_normal((2, new, width)).astype(np.float32)
+    alone = onnxruntime.InferenceSession(decoder(new), OPTIONS, providers=["CPUExecutionProvider"])
+    async with Environment(ml, in_place_device) as env:
+        tensors = {name: await env.create_tensor(array) for name, array in caches.items()}
+        session = await env.create_session(decoder(new, 2))
+        feeds = {"query": rows, "last": last, "total": np.asarray(last.max() + 1, np.int32), **tensors}
+        results = await session.run(feeds, {"output": None, **{name: tensors[of] for name, of in CACHES.items()}})
+        keys = await tensors["past_key"].get_data()
+        for sample in range(2):
+            own = slice(sample, sample + 1)
+            given = {"query": rows[own], "last": last[own], "total": np.asarray(last[sample] + 1, np.int32)}
+            output, key, _ = alone.run(None, given | {name: array[own] for name, array in caches.items()})
+            np.testing.assert_allclose(results["output"].data[own], output, atol=1e-5)
+            count = last[sample] + 1
+            np.testing.assert_allclose(keys[own, :, :count], key[:, :, :count], atol=1e-6)
+        for tensor in tensors.values():
+            tensor.dispose()

@@ -11,7 +11,7 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.operators.classical import constant
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.decomposing.common import cut
-from webnn_py.operators.limits import MAX_RANK, LimitsRow, limit
+from webnn_py.operators.limits import FLOATS, MAX_RANK, LimitsRow, limit
 from webnn_py.operators.methods import Builder
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import check_shape, output, refuse
@@ -24,12 +24,12 @@ BLOCKS: Final = (16, 32, 64, 128, 256)
 BITS: Final = (4, 8)
 
 MATMUL_NBITS_LIMITS: Final[LimitsRow] = {
-    "a": limit(("float32",), rank=(1, MAX_RANK)),
+    "a": limit(FLOATS, rank=(1, MAX_RANK)),
     "b": limit(("uint8",), rank=3),
-    "scales": limit(("float32",), rank=2, type_of="a"),
+    "scales": limit(FLOATS, rank=2, type_of="a"),
     "zero_points": limit(("uint8",), rank=2),
-    "bias": limit(("float32",), rank=1, type_of="a"),
-    "output0": limit(("float32",), rank=(1, MAX_RANK), type_of="a"),
+    "bias": limit(FLOATS, rank=1, type_of="a"),
+    "output0": limit(FLOATS, rank=(1, MAX_RANK), type_of="a"),
 }
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from webnn_py.device.on_numpy.routines.blas import for_blas, matrix_product
 from webnn_py.device.on_numpy.routines.float16 import float32
-from webnn_py.device.on_numpy.scratch import scratch
+from webnn_py.device.on_numpy.scratch import allowance, scratch
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel
 from webnn_py.graph import Node
 from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION
@@ -28,7 +28,9 @@ def group_query_attention(node: Node) -> Kernel:
     batch, new, _ = node.outputs[0].shape
     names = tuple(node.operands)
     heads, capacity = node.options["num_heads"], node.options["capacity"]
-    memory = scratch((heads * new * capacity,), np.float32)
+    # Of a long prompt some queries at a time: scores are as many as queries by keys.
+    count = max(1, min(new, allowance(node) // (4 * heads * capacity)))
+    memory = scratch((heads * count * capacity,), np.float32)
 
     def run(*arrays: Array) -> None:
         given = dict(zip(names, arrays, strict=False))
@@ -45,12 +47,15 @@ def group_query_attention(node: Node) -> Kernel:
             for name, present, added in (("past_key", presents[0], k), ("past_value", presents[1], v)):
                 _write(given.get(name), present, sample, rows if is_there else slice(0, 0), added)
             target = output[sample].reshape(new, heads, -1).transpose(1, 0, 2)
-            if is_there:
-                last = rows.stop if node.options["is_causal"] else end
-                own = _Sample(sample, q[sample], presents[0][sample], presents[1][sample], begin, last)
-                target[...] = _attended(own, given, node.options, memory)
-            else:
+            if not is_there:
                 target[...] = math.nan
+                continue
+            for first in range(0, new, count):
+                some = slice(first, min(first + count, new))
+                last = begin + some.stop if node.options["is_causal"] else end
+                caches = presents[0][sample], presents[1][sample]
+                own = _Queries(sample, some, q[sample][:, some], *caches, begin + first, last)
+                target[:, some] = _attended(own, given, node.options, memory)
 
     return run
 
@@ -107,19 +112,21 @@ def _rotated(x: Array, cos: Array, sin: Array, half: int, *, is_interleaved: boo
 
 
 @attrs.frozen(eq=False)
-class _Sample:
-    """One sample.
+class _Queries:
+    """Queries of a sample, one behind the other.
 
     Attributes:
-        index: its place in the batch.
-        q: its queries, [heads, new, size].
+        sample: its place in the batch.
+        places: those of the queries among the new ones.
+        q: the queries, [heads, new, size].
         keys: [key heads, capacity, size].
         values: of the same shape.
         begin: the number of keys before the first query.
         end: the number of keys that any query sees.
     """
 
-    index: int
+    sample: int
+    places: slice
     q: Array
     keys: Array
     values: Array
@@ -127,16 +134,16 @@ class _Sample:
     end: int
 
 
-def _attended(sample: _Sample, given: Mapping[str, Array], options: Mapping[str, Any], memory: Array) -> Array:
-    """Return [heads, new, size] of one sample."""
-    heads, new, size = sample.q.shape
-    key_heads = len(sample.keys)
+def _attended(queries: _Queries, given: Mapping[str, Array], options: Mapping[str, Any], memory: Array) -> Array:
+    """Return [heads, new, size]."""
+    heads, new, size = queries.q.shape
+    key_heads = len(queries.keys)
     window: int = options["window"]
-    first = max(0, sample.begin + 1 - window) if window > 0 else 0
-    keys, values = (for_blas(float32(item[:, first : sample.end])) for item in (sample.keys, sample.values))
-    count = sample.end - first
+    first = max(0, queries.begin + 1 - window) if window > 0 else 0
+    keys, values = (for_blas(float32(item[:, first : queries.end])) for item in (queries.keys, queries.values))
+    count = queries.end - first
     factor = np.float32(options["scale"] or 1 / math.sqrt(size))
-    q = np.ascontiguousarray((sample.q * factor).reshape(key_heads, -1, size))
+    q = np.ascontiguousarray((queries.q * factor).reshape(key_heads, -1, size))
     scores = memory[: heads * new * count].reshape(key_heads, -1, count)
     matrix_product(q, keys.transpose(0, 2, 1), scores)
     by_query = scores.reshape(heads, new, count)
@@ -144,11 +151,11 @@ def _attended(sample: _Sample, given: Mapping[str, Array], options: Mapping[str,
         cap = np.float32(options["softcap"])
         np.multiply(np.tanh(np.divide(by_query, cap, out=by_query), out=by_query), cap, out=by_query)
     if "bias" in given:
-        bias = given["bias"][min(sample.index, len(given["bias"]) - 1), :, :, first : sample.end]
+        bias = given["bias"][min(queries.sample, len(given["bias"]) - 1), :, queries.places, first : queries.end]
         by_query[..., : bias.shape[-1]] += bias
     if new > 1 and options["is_causal"]:
-        own = np.arange(sample.begin, sample.begin + new)[:, None]
-        places = np.arange(first, sample.end)
+        own = np.arange(queries.begin, queries.begin + new)[:, None]
+        places = np.arange(first, queries.end)
         hidden = places > own
         if window > 0:
             hidden |= places <= own - window

@@ -189,9 +189,10 @@ class ConversionContext(Builder):
         if array.dtype == np.bool_:
             array = array.astype(np.uint8)
         if array.dtype == object:
-            from webnn_py.onnx_models.folding.named_sizes import as_tensor  # noqa: PLC0415 - which draws with this
+            from webnn_py.onnx_models.folding import named_sizes  # noqa: PLC0415 - which draws with this
 
-            return as_tensor(self, array)
+            if named_sizes.has_names(array):
+                return named_sizes.as_tensor(self, array)
         if array.size == 0:
             raise Refused(f"a value of the shape {list(array.shape)} is needed as a tensor; WebNN has no empty ones")
         name = name_of(array.dtype)

@@ -38,7 +38,9 @@ def whole_numbers(sizes: Sequence[object], shape: Sequence[int] | None = None) -
 
 def has_names(value: object) -> bool:
     """Return whether a value is an array with sizes that only a dispatch knows."""
-    return isinstance(value, np.ndarray) and value.dtype == object
+    if not isinstance(value, np.ndarray) or value.dtype != object:  # as strings are, too
+        return False
+    return any(type(item) is SymbolicSize for item in value.reshape(-1).tolist())
 
 
 def computed(node: NodeProto, values: Sequence[Value | None]) -> list[StaticValue | None] | None:

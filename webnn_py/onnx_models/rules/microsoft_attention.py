@@ -24,7 +24,7 @@ from webnn_py.onnx_models.rule_helpers.scaled_attention import (
 from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.onnx_models.rules.attention import rotary_embedding
 from webnn_py.onnx_models.rules.matrix import matmul
-from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION, lowest
+from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION, GROUPED, lowest
 from webnn_py.operators.cached_attention import group_query_attention as check_group_query_attention
 from webnn_py.operators.decomposing.common import stacked
 from webnn_py.operators.operand import MLOperand
@@ -308,6 +308,13 @@ def group_query_attention(
         "is_interleaved": rotary_interleaved,
         "is_smooth": smooth_softmax > 0,
     }
+    for name, item in there.items():
+        limits = GROUPED[name]
+        types = limits.data_types if limits.type_of is None else (query.data_type,)
+        if item.data_type not in types:
+            refuse(f"the data type of {name}", item.data_type, " or ".join(types))
+        if item.rank not in limits.ranks:
+            refuse(f"the rank of {name}", item.rank, str(limits.ranks))
     check_group_query_attention(**there, **options)
     return context.composite(GROUP_QUERY_ATTENTION, there, **options)
 

@@ -17,9 +17,11 @@ def matmul_nbits(
     zero_points: OnnxTensor | None = None,
     bias: OnnxTensor | None = None,
 ) -> Written:
-    """Write MatMulNBits."""
+    """Write MatMulNBits, in float32."""
     options = node.options
     how = {"K": options["inner"], "N": scales.shape[0]}
     how |= {name: options[name] for name in ("accuracy_level", "bits", "block_size")}
-    inputs = [a, b, scales, zero_points, None, bias]
-    return body.nodes_outputs("MatMulNBits", inputs, ["float32"], domain=MICROSOFT, **how)
+    wide_a, wide_scales = body.cast(a, "float32"), body.cast(scales, "float32")
+    inputs = [wide_a, b, wide_scales, zero_points, None, None if bias is None else body.cast(bias, "float32")]
+    (y,) = body.nodes_outputs("MatMulNBits", inputs, ["float32"], domain=MICROSOFT, **how)
+    return body.cast(y, a.data_type)

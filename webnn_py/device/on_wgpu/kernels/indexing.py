@@ -226,8 +226,7 @@ def group_query_attention(node: Node, builder: RewriteBuilder) -> list[Value]:
     """Draw the masks, and write the new rows of caches by kernels of their own."""
 
     def write(_: Builder, past: MLOperand | None, rows: MLOperand, begins: MLOperand, capacity: int) -> MLOperand:
-        has_whole_vec4s = rows.shape[3] % WIDTH == 0 and rows.data_type == "float32"
-        if past is None or past.shape[2] != capacity or not has_whole_vec4s:
+        if past is None or past.shape[2] != capacity or rows.shape[3] % WIDTH:
             return written(builder, past, rows, begins, capacity)
         cache: MLOperand = builder.write_rows(past, rows, begins)
         return cache
@@ -246,7 +245,7 @@ def write_rows(node: Node, lowering: Lowering) -> None:
     (result,) = node.results
     target, (_, heads, capacity, size) = lowering.target(result), node.outputs[0].shape
     new, vec4s = node.value("rows").descriptor.shape[2], size // WIDTH
-    kind = "vec4<f32>"
+    kind = lowering.element(result).vec4
     starts: Binding = (begins, "begins", "i32")
     writes: list[Binding] = [(target, "o", kind)]
     copy = [

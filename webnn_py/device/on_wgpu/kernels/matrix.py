@@ -53,7 +53,7 @@ TABLES: Final = COMPOSITES[MATMUL_NBITS.name].tables
 
 @composite(MATMUL_NBITS)
 def matmul_nbits(node: Node, builder: RewriteBuilder) -> list[Value]:
-    """Keep weights of four bits packed: the product reads them so; others are unpacked once."""
+    """Keep weights of four bits packed: a product of float32 reads them so; others are unpacked once."""
     options, (columns, blocks) = node.options, node.operand("scales").shape
     constants = {name: item for name, item in node.operands.items() if name in TABLES and isinstance(item, Constant)}
     arrays: dict[str, Any] = {name: item.data for name, item in constants.items()}
@@ -63,6 +63,8 @@ def matmul_nbits(node: Node, builder: RewriteBuilder) -> list[Value]:
     if options["bits"] != HALF_BYTE:
         (y,) = by_dequantizing(builder, **options, **operands, **arrays)
         return [builder.value(y)]
+    is_wide = node.outputs[0].data_type == "float32"
+    wide = operands if is_wide else {name: builder.cast(item, "float32") for name, item in operands.items()}
     points = np.full([columns, blocks], 8, np.uint8)
     if "zero_points" in arrays:
         points = unpacked(arrays["zero_points"], HALF_BYTE, columns, blocks)
@@ -72,8 +74,9 @@ def matmul_nbits(node: Node, builder: RewriteBuilder) -> list[Value]:
 
     weights = of_four_bits(arrays["b"].reshape(-1), blocks * options["block_size"], constants["b"].key)
     zeros = of_four_bits(packed_in_bytes(points), blocks, None)
-    rows = builder.dequantize_linear(weights, operands["scales"], zeros)
-    return [builder.value(times_columns(builder, operands["a"], rows, operands.get("bias"), options["inner"]))]
+    rows = builder.dequantize_linear(weights, wide["scales"], zeros)
+    y = times_columns(builder, wide["a"], rows, wide.get("bias"), options["inner"])
+    return [builder.value(y if is_wide else builder.cast(y, "float16"))]
 
 
 @kernels(matrix.gemm)
