@@ -28,7 +28,6 @@ from webnn_py.onnx_export.body import Write
 from webnn_py.onnx_export.inlined_export import InlinedExport, InlinedModel
 from webnn_py.onnx_export.rules.pooling import LONG_WINDOW
 from webnn_py.rewriting.passes import PassContext, ReadConstant
-from webnn_py.rewriting.reshapes import is_reshape
 
 SECONDS_PER_NODE: Final = 1.5e-4
 """The approximate time to compile one node, more than half of it spent in onnxruntime."""
@@ -133,7 +132,7 @@ class OnnxruntimeGraph:
                     constants.add(value)
                 else:
                     is_constant = False
-            if is_constant and not is_reshape(node):
+            if is_constant and node.reshapes is None:
                 return math.inf
         constant_bytes = sum([value.descriptor.byte_length for value in constants])
         seconds = len(graph.nodes) * SECONDS_PER_NODE + constant_bytes * SECONDS_PER_CONSTANT_BYTE
