@@ -18,6 +18,7 @@ import trio
 
 from webnn_py.device.backend import (
     SHARED_MEMORY_ATTRIBUTE,
+    AdapterMemory,
     Backend,
     CacheStatistics,
     CompiledGraph,
@@ -28,6 +29,7 @@ from webnn_py.device.backend import (
     Lends,
     Memory,
     OnProgress,
+    ReportsMemory,
     SavesCode,
     StagesWrites,
     Storage,
@@ -61,6 +63,7 @@ class DeviceStatistics:
         host_copies: the number of copies of bytes between host and device.
         compiled: the counts of kept compiled code; None on a device that keeps none.
         by_label: buffers, graphs and their bytes, without reads in flight, by label.
+        adapter_memory: the memory of the adapter; None on a device that does not report it.
     """
 
     live_buffers: int
@@ -68,6 +71,7 @@ class DeviceStatistics:
     host_copies: int
     compiled: CacheStatistics | None
     by_label: Mapping[str, Entry]
+    adapter_memory: AdapterMemory | None
 
 
 class Readback:
@@ -137,8 +141,9 @@ class Device:
     def statistics(self) -> DeviceStatistics:
         """Return the counts as they are now."""
         compiled = self.backend.cache_statistics() if isinstance(self.backend, KeepsCode) else None
+        memory = self.backend.adapter_memory() if isinstance(self.backend, ReportsMemory) else None
         return DeviceStatistics(
-            self.live_buffers, self.live_bytes, self.host_copies, compiled, self._by_label.entries()
+            self.live_buffers, self.live_bytes, self.host_copies, compiled, self._by_label.entries(), memory
         )
 
     # --- buffers ---------------------------------------------------------------------------------------------

@@ -237,6 +237,7 @@ class MLContext(Handle):
             timeline.queued_bytes,
             device.host_copies,
             device.compiled,
+            device.adapter_memory,
             device.by_label,
         )
 
