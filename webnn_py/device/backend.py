@@ -8,8 +8,8 @@ import numpy.typing as npt
 import trio
 
 from webnn_py.descriptors import DATA_TYPES, MAX_DIMENSION, MLOperandDataType, MLOperandDescriptor, stored
-from webnn_py.device.failure import Failure
-from webnn_py.device.kernel_nodes import KernelNode
+from webnn_py.device.records.failure import Failure
+from webnn_py.device.records.kernel_nodes import KernelNode
 from webnn_py.graph import Graph
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.limits import MAX_RANK

@@ -36,11 +36,11 @@ from webnn_py.device.backend import (
     begin_compile,
     constant_buffers,
 )
-from webnn_py.device.copying import CopiesThroughHost
-from webnn_py.device.exported_memory import after_return
-from webnn_py.device.failure import Failure
-from webnn_py.device.memory_by_label import Entry, MemoryByLabel
-from webnn_py.device.timed_dispatch import Report, dispatch_timed
+from webnn_py.device.bookkeeping.copying import CopiesThroughHost
+from webnn_py.device.bookkeeping.exported_memory import after_return
+from webnn_py.device.bookkeeping.timed_dispatch import Report, dispatch_timed
+from webnn_py.device.records.failure import Failure
+from webnn_py.device.records.memory_by_label import Entry, MemoryByLabel
 from webnn_py.errors import UnknownError
 from webnn_py.graph import Graph
 from webnn_py.in_flight import like, then
@@ -48,7 +48,7 @@ from webnn_py.message_text import shown
 from webnn_py.unreported_errors import Line
 
 if TYPE_CHECKING:
-    from webnn_py.device.savable_nodes import SavableNodes
+    from webnn_py.device.bookkeeping.savable_nodes import SavableNodes
     from webnn_py.graph_pictures.plan import CompiledPlan
     from webnn_py.rewriting.report import PassReport
 
@@ -291,9 +291,9 @@ class Device:
         Raises:
             NotComputableError: the graph has a node that no device computes.
         """
-        from webnn_py.device.expansion import needs_expansion  # noqa: PLC0415 - imported when it is used
-        from webnn_py.device.four_bits import needs_bytes  # noqa: PLC0415 - imported when it is used
-        from webnn_py.device.graph_validation import validate_graph  # noqa: PLC0415 - imported when it is used
+        from webnn_py.device.compiling.expansion import needs_expansion  # noqa: PLC0415 - imported when it is used
+        from webnn_py.device.compiling.four_bits import needs_bytes  # noqa: PLC0415 - imported when it is used
+        from webnn_py.device.compiling.graph_validation import validate_graph  # noqa: PLC0415 - imported when it is used
 
         validate_graph(graph)
         if needs_bytes(graph, self.backend.capabilities) or needs_expansion(graph, self.backend.capabilities):
@@ -302,7 +302,7 @@ class Device:
         return then(compiled, lambda compiled: self.keep(graph, compiled, handle))
 
     async def _expand_and_compile(self, graph: Graph, handle: GraphHandle, progress: OnProgress | None) -> None:
-        from webnn_py.device.four_bits import prepared  # noqa: PLC0415 - imported when it is used
+        from webnn_py.device.compiling.four_bits import prepared  # noqa: PLC0415 - imported when it is used
 
         expanded = await trio.to_thread.run_sync(prepared, graph, self.backend.capabilities, limiter=self.limiter)
         pending = self.compile(expanded, handle, progress)
@@ -330,7 +330,7 @@ class Device:
             self._hold(memory)
         handle.captured = held
         if self._keeps_nodes:
-            from webnn_py.device.savable_nodes import SavableNodes  # noqa: PLC0415 - imported when it is used
+            from webnn_py.device.bookkeeping.savable_nodes import SavableNodes  # noqa: PLC0415 - imported when it is used
 
             handle.nodes = SavableNodes.of(graph)
 

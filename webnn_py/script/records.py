@@ -6,7 +6,7 @@ from typing import Literal
 import attrs
 
 from webnn_py.device.backend import AdapterMemory, CacheStatistics
-from webnn_py.device.memory_by_label import Entry, LabelledMemory, largest_first
+from webnn_py.device.records.memory_by_label import Entry, LabelledMemory, largest_first
 
 MLPowerPreference = Literal["default", "high-performance", "low-power"]
 

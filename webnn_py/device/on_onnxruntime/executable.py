@@ -17,11 +17,11 @@ import numpy as np
 import onnxruntime
 
 from webnn_py.device.backend import HostArray, Memory, Storage
+from webnn_py.device.compiling.shared_constants import SharedConstants
 from webnn_py.device.on_onnxruntime.engine import EngineOptions
 from webnn_py.device.on_onnxruntime.lowering.guarded_rules import GuardedRules
 from webnn_py.device.on_onnxruntime.passes.pipeline import NODE_PASSES, PASSES
 from webnn_py.device.on_onnxruntime.session import BoundSession
-from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.device.worker_thread import SHORT_SECONDS, computing_time
 from webnn_py.graph import Constant, Graph, Value
 from webnn_py.onnx_export.body import Write
