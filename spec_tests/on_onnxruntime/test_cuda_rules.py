@@ -1,11 +1,14 @@
 """The CUDA provider's rules compute on the CPU, too, what the oracles say: what they avoid differs there only."""
 
 import attrs
+import numpy as np
 import pytest
 
+import webnn_py
 from spec_tests.operators.cases import load_all
 from spec_tests.operators.exceptions import EXCEPTIONS
 from spec_tests.operators.running import Computed
+from spec_tests.support.computing import compute_graph
 from webnn_py.testing.device_cases.drawing import DRAWERS
 
 pytest.importorskip("onnxruntime")
@@ -18,10 +21,18 @@ FILES = [file for file in load_all() if file.operator in OWN | cuda_rules.DECOMP
 KNOWN = {(operator, name) for owner, operator, name in EXCEPTIONS if owner == "onnxruntime"}
 
 
+@pytest.fixture
+def mixed(monkeypatch):
+    """The CPU provider, with the rules of CUDA's."""
+    provider = attrs.evolve(
+        engine.CPU, has_guards=False, rules=cuda_rules.RULES, capabilities=providers.CUDA.capabilities
+    )
+    monkeypatch.setattr(engine, "CPU", provider)
+
+
 @pytest.mark.parametrize("file", [pytest.param(file, id=file.operator) for file in FILES])
-def test_cases_compute_what_their_oracles_say(monkeypatch, file):
-    mixed = attrs.evolve(engine.CPU, has_guards=False, rules=cuda_rules.RULES, capabilities=providers.CUDA.capabilities)
-    monkeypatch.setattr(engine, "CPU", mixed)
+@pytest.mark.usefixtures("mixed")
+def test_cases_compute_what_their_oracles_say(file):
     computed = Computed.of("onnxruntime", file, DRAWERS["as_written"])
     wrong = {
         case.name: words
@@ -33,3 +44,20 @@ def test_cases_compute_what_their_oracles_say(monkeypatch, file):
 
 def test_every_rule_of_its_own_has_cases():
     assert {file.operator for file in FILES} == OWN | cuda_rules.DECOMPOSED.keys()
+
+
+@pytest.mark.usefixtures("mixed")
+@pytest.mark.parametrize("data_type", ["float32", "float16"])
+async def test_a_max_pool_of_what_is_never_minus_infinity_is_one_node(ml, written, data_type):
+    context = await ml.create_context(backend="onnxruntime")
+    for activation, pools in (("relu", {"MaxPool": 1}), ("neg", {"MaxPool": 2, "AveragePool": 1})):
+        written.clear()
+        builder = webnn_py.MLGraphBuilder(context)
+        x = builder.input("x", data_type=data_type, shape=[1, 2, 5, 5])
+        y = builder.max_pool2d(getattr(builder, activation)(x), window_dimensions=[3, 3])
+        graph = await builder.build({"y": y})
+        assert {name: count for name, count in written.items() if name.endswith("Pool")} == pools
+        data = np.arange(50, dtype=data_type).reshape(1, 2, 5, 5)
+        result = await compute_graph(context, graph, {"x": data})
+        furthest = data[:, :, 2:, 2:] if activation == "relu" else -data[:, :, :3, :3]
+        np.testing.assert_array_equal(result["y"], furthest)
