@@ -15,8 +15,7 @@ import webnn_small_device
 from webnn_small_device import SmallBackend
 
 from spec_tests.support.depth import is_full
-from webnn_py.device import backend
-from webnn_py.device import registry
+from webnn_py.device import backend, registry
 from webnn_py.device.backend import Backend
 from webnn_py.device.steps import dynamic_graphs
 
