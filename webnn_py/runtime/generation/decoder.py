@@ -19,7 +19,7 @@ from onnx import NodeProto
 
 from webnn_py.descriptors import MLOperandDataType
 from webnn_py.device.backend import HostArray
-from webnn_py.device.finite_check import NonFinite
+from webnn_py.device.steps.finite_check import NonFinite
 from webnn_py.errors import NotSupportedError
 from webnn_py.message_text import listed, shown
 from webnn_py.onnx_models import OnnxModel, TensorInfo
