@@ -77,7 +77,7 @@ async def test_what_is_no_generator_and_what_was_closed_is_refused(generator, nu
     ):
         with pytest.raises((TypeError, ValueError), match=words):
             await create_generator(numpy_env, given, **options)
-    with pytest.raises(TypeError, match="tokenizer is 5; it must be the path of a tokenizer.json"):
+    with pytest.raises(TypeError, match="tokenizer is 5; it must be the path"):
         await create_generator(numpy_env, folder_of("genai"), tokenizer=5)
     for kind in (Generator, Conversation, Generation):
         with pytest.raises(TypeError, match="no public constructor"):
