@@ -228,6 +228,7 @@ class BlockingSession(_OnLoop[runtime.InferenceSession]):
 
     input_names = _Same[tuple[str, ...]](runtime.InferenceSession.input_names)
     output_names = _Same[tuple[str, ...]](runtime.InferenceSession.output_names)
+    in_place = _Same[Mapping[str, str]](runtime.InferenceSession.in_place)
     released = _Same[bool](runtime.InferenceSession.released)
 
     @property
