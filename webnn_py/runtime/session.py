@@ -12,7 +12,7 @@ import trio
 
 from webnn_py.descriptors import converted
 from webnn_py.device.backend import HostArray
-from webnn_py.device.finite_check import NonFinite
+from webnn_py.device.steps.finite_check import NonFinite
 from webnn_py.errors import InvalidStateError, NotSupportedError
 from webnn_py.handle import Handle
 from webnn_py.message_text import nearest, shown, visible
@@ -25,6 +25,7 @@ from webnn_py.runtime.records import TensorDescriptor, TensorLocation
 from webnn_py.runtime.runs import Enqueued, Plan, Request, ShapeKey
 from webnn_py.runtime.tensor import Tensor
 from webnn_py.script.buffer import MLBuffer
+from webnn_py.script.graph import MLGraph
 from webnn_py.script.profile import GraphProfile
 
 Feeds = Mapping[str, Any]
@@ -211,6 +212,16 @@ class InferenceSession(Handle):
                 self._check_usable(method, WHILE_PENDING)
             plan = self._plans[key] = Plan(graph)
         return plan
+
+    async def _graph_for(self, shapes: Mapping[str, tuple[int, ...]]) -> MLGraph:
+        """Return the graph of runs, which is made if there is none.
+
+        Args:
+            shapes: the shapes of the inputs that the model leaves open, in their order.
+        """
+        self._check_usable("run")
+        async with self._line:
+            return (await self._plan(tuple(shapes.values()), shapes)).graph
 
     async def _gathered(self, enqueued: Enqueued) -> dict[str, Tensor]:
         if not enqueued.reads:
