@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -178,16 +178,25 @@ def _end(program: Program, engine: Engine, reason: str) -> None:
     os._exit(1)
 
 
-async def _run(program: Program, source: str, world: CommandLineWorld) -> int:
+def described(
+    browser: str | None, compatibility: Compatibility, experimental: Collection[str], *, saves_graphs: bool
+) -> tuple[dict[str, Any], Compatibility]:
+    """Return the API that a program is given, and the compatibility mode: the browser's, where it is given one."""
     description = descriptions.of_specification()
-    folder = program.graph_cache
-    if folder is not None:
+    if saves_graphs:
         description = with_graph_cache(description)
-    description = with_proposals(description, program.experimental)
-    compatibility = program.compatibility
-    if program.browser is not None:
-        profile = find(program.browser)
-        description, compatibility = with_members(description, profile), compatibility_of(profile)
+    description = with_proposals(description, experimental)
+    if browser is None:
+        return description, compatibility
+    profile = find(browser)
+    return with_members(description, profile), compatibility_of(profile)
+
+
+async def _run(program: Program, source: str, world: CommandLineWorld) -> int:
+    folder = program.graph_cache
+    description, compatibility = described(
+        program.browser, program.compatibility, program.experimental, saves_graphs=folder is not None
+    )
     opened = open_session(
         program.engine,
         world,

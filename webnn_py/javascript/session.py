@@ -38,6 +38,7 @@ _PLACES = "places.js"
 
 _FILES = (
     "builtins.js",
+    "stacks.js",
     "calls.js",
     "conversions.js",
     "platform.js",
