@@ -151,6 +151,27 @@ def test_statuses_of_commands(capfd, monkeypatch):
     assert out.endswith("a -- b\n")
 
 
+def test_what_libraries_for_browsers_find(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "some.json").write_text('{"a": 1}', encoding="utf-8")
+    (tmp_path / "empty.wasm").write_bytes(b"\0asm\1\0\0\0")
+    ended = run(
+        """
+        const shown = [];
+        shown.push(await (await fetch('some.json')).json());
+        shown.push((await fetch(new URL('some.json', import.meta.url))).headers.get('content-length'));
+        shown.push((await fetch('none.json')).status);
+        const {instance} = await WebAssembly.instantiateStreaming(fetch('empty.wasm'));
+        shown.push(Object.keys(instance.exports), WebAssembly.compile.name);
+        shown.push(await fetch('some.json', {signal: AbortSignal.abort()}).catch((error) => error.name));
+        try { new GPUDevice(); } catch (error) { shown.push(error.message); }
+        console.log(JSON.stringify(shown));
+        """
+    )
+    assert ended.stderr == ""
+    assert json.loads(ended.stdout) == [{"a": 1}, "8", 404, [], "compile", "AbortError", "Illegal constructor"]
+
+
 def start(tmp_path, source):
     path = tmp_path / "program.mjs"
     path.write_text(source, encoding="utf-8")

@@ -140,7 +140,8 @@ class API:
         context.write_buffer(buffer, self._array(source, buffer.data_type))
 
     def _array(self, source: BufferSource, data_type: str) -> Any:
-        return source.array(any_view=self._mode.unsigned_view and (source.view, data_type) == ("Uint32Array", "int32"))
+        unsigned = self._mode.unsigned_view and (source.view, data_type) == ("Uint32Array", "int32")
+        return source.array(any_view=self._mode.any_view or unsigned)
 
     def _dispatch(
         self, context: MLContext, graph: MLGraph, inputs: Mapping[str, MLBuffer], outputs: Mapping[str, MLBuffer]

@@ -13,11 +13,12 @@ const HEADER = 12;
 const ROOM = 2 ** 16;
 const CONNECT_SECONDS = 60;
 const RETRY_MILLISECONDS = 5;
+const FOREVER = 2 ** 31 - 1;
 const HOST_ENDED = 'the process that runs webnn_py has ended';
 
 // As they are now: test runners replace some of them while they run.
 const {closeSync, openSync, readSync, readdirSync, renameSync, writeSync} = fs;
-const {setImmediate} = globalThis;
+const {clearInterval, setImmediate, setInterval} = globalThis;
 
 // --- frames: bytes of text, bytes of payload (-1: none), text, payload -------------------------------------------
 
@@ -202,6 +203,58 @@ function navigatorOf(global) {
   Object.defineProperty(global, 'navigator', {get: () => navigator, configurable: true, enumerable: true});
 }
 
+// What libraries for browsers look at, and Node lacks: the class of WebGPU's devices, which none is of here.
+function webGpuOf(global) {
+  if (global.GPUDevice !== undefined) return;
+  class GPUDevice {
+    constructor() { throw new TypeError('Illegal constructor'); }
+  }
+  Object.defineProperty(global, 'GPUDevice', {value: GPUDevice, writable: true, configurable: true});
+}
+
+// While WebAssembly compiles, Node's loop would end if nothing else were waited for; Node then runs what follows only
+// when its optimizing compiler has ended, too, which for a library of 28 MB takes minutes.
+function webAssemblyOf(global) {
+  for (const name of ['compile', 'compileStreaming', 'instantiate', 'instantiateStreaming']) {
+    const ofNode = global.WebAssembly[name];
+    const {method} = {
+      async method(...values) {
+        const alive = setInterval(() => {}, FOREVER);
+        try {
+          return await ofNode.apply(this, values);
+        } finally {
+          clearInterval(alive);
+        }
+      },
+    };
+    Object.defineProperty(method, 'name', {value: name, configurable: true});
+    Object.defineProperty(global.WebAssembly, name, {value: method, writable: true, configurable: true});
+  }
+}
+
+// fetch() of files, too: `file:` URLs, and relative ones, from the folder in which the program runs.
+function fetchOf(global) {
+  const {fetch: ofNode} = global;
+  const {fileURLToPath, pathToFileURL} = require('node:url');
+  const typeOf = (file) => ({'.wasm': 'application/wasm', '.json': 'application/json'})[path.extname(file)] ?? '';
+  async function fetch(resource, options) {
+    const {signal, method = 'GET'} = options ?? {};
+    if (typeof resource !== 'string' && !(resource instanceof URL)) return ofNode(resource, options);
+    const url = URL.canParse(`${resource}`) ? new URL(resource) : new URL(`${resource}`, pathToFileURL(`${process.cwd()}/`));
+    if (url.protocol !== 'file:' || method !== 'GET') return ofNode(resource, options);
+    signal?.throwIfAborted();
+    const file = fileURLToPath(`file://${url.pathname}`);
+    let blob;
+    try {
+      blob = await fs.openAsBlob(file, {type: typeOf(file)});
+    } catch {
+      return new Response(null, {status: 404, statusText: 'Not Found'});
+    }
+    return new Response(blob, {headers: {'content-length': `${blob.size}`}});
+  }
+  Object.defineProperty(global, 'fetch', {value: fetch, writable: true, enumerable: true, configurable: true});
+}
+
 function install(folder) {
   const {description, files} = JSON.parse(fs.readFileSync(path.join(folder, 'realm.json'), 'utf8'));
   const runtime = {__proto__: null, slots: new WeakMap(), DOMException, description};
@@ -212,6 +265,9 @@ function install(folder) {
   });
   runtime.send = (text, payload) => connection.send(text, payload);
   navigatorOf(globalThis);
+  webGpuOf(globalThis);
+  webAssemblyOf(globalThis);
+  fetchOf(globalThis);
   for (const file of files) {
     const source = fs.readFileSync(path.join(__dirname, file), 'utf8');
     vm.runInThisContext(`(${source}\n)`, {filename: `webnn_py:${file}`})(runtime);
