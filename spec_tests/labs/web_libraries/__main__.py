@@ -1,10 +1,10 @@
 """Real models in onnxruntime-web on ``webnn-py node``, compared with native onnxruntime.
 
 ``python -m spec_tests.labs.web_libraries PROJECT [NAME …]``: PROJECT is a folder in which
-``npm install onnxruntime-web`` was run, of any version; the library is used as it is. Models are those of ``real_models``, whose inputs' sizes are
-written into them, as onnxruntime advises for WebNN. Prints for each model the nodes that WebNN has of all, the largest
-difference relative to an output's largest value, and a count at the end: models that agree, those of them that have no
-node on WebNN, and the rest with the reason.
+``npm install onnxruntime-web`` was run, of any version; the library is used as it is. Models are those of
+``real_models``, whose inputs' sizes are written into them, as onnxruntime advises for WebNN. Prints for each model
+the nodes that WebNN has of all, the largest difference relative to an output's largest value, and a count at the end:
+models that agree, those of them that have no node on WebNN, and the rest with the reason.
 """
 
 import argparse
@@ -41,8 +41,7 @@ def prepare(model, path, job):
             for size in feeds[value.name].shape:
                 dims.add().dim_value = size
     for value in proto.graph.output:  # what the file says of other sizes
-        for dim in value.type.tensor_type.shape.dim:
-            dim.Clear()
+        value.type.tensor_type.ClearField("shape")
     del proto.graph.value_info[:]
     job.mkdir()
     onnx.save(proto, job / "model.onnx")
