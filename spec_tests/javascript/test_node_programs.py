@@ -151,6 +151,15 @@ def test_statuses_of_commands(capfd, monkeypatch):
     assert out.endswith("a -- b\n")
 
 
+def test_what_is_wrong_with_a_program_fails_it(run):
+    source = "await navigator.ml.createContext();\n"
+    ended = run(source, "--check=error")
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[0].endswith(
+        "program.mjs:1: a context made here and never destroyed: call destroy() (not-destroyed)"
+    )
+
+
 def test_what_libraries_for_browsers_find(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "some.json").write_text('{"a": 1}', encoding="utf-8")

@@ -15,6 +15,12 @@ BROWSER_HELP: Final = f"run it as this browser would accept it: {', '.join(BROWS
 
 EXPERIMENTAL_HELP: Final = f"let the program try a proposal: {', '.join(EXPERIMENTS)}"
 
+CHECK_HELP: Final = {
+    "text": "at the end, write to the standard error what the program does in vain or forgets",
+    "json": "the same as JSON",
+    "error": "the same as text, and the status is 1 where something is found",
+}
+
 TRACE_HELP: Final = (
     "write a trace of the timelines: .html is a self-contained page for any browser; .json is "
     "for Perfetto (ui.perfetto.dev) and chrome://tracing"
@@ -99,6 +105,10 @@ def _add_realm_options(parser: argparse.ArgumentParser) -> None:
         help="let the program save graphs there and load them; without it MLContext has no such methods",
     )
     parser.add_argument("--trace", type=trace_file, metavar="FILE", help=TRACE_HELP)
+    # Options of their own, since one whose value may be left out would take the program for it.
+    for form, told in CHECK_HELP.items():
+        spelled = ["--check"] if form == "text" else []
+        parser.add_argument(*spelled, f"--check={form}", dest="check", action="store_const", const=form, help=told)
     browsers = parser.add_mutually_exclusive_group()  # what one refuses would hide the rest from the other
     browsers.add_argument("--browser", choices=BROWSERS, metavar="NAME", help=BROWSER_HELP)
     browsers.add_argument("--portability", action="store_true", help="list what would fail in which browser, and why")

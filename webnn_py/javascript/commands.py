@@ -28,6 +28,7 @@ from webnn_py.javascript.summary import Run, line
 from webnn_py.javascript.words import say
 from webnn_py.javascript.wpt_run import HARNESS_SCRIPT, IDL_FILE, Settings
 from webnn_py.script.ml import open_ml
+from webnn_py.tracing.check import Check
 from webnn_py.tracing.trace_file import TraceFileError
 
 AUTO = "auto"
@@ -71,6 +72,7 @@ def js(options: argparse.Namespace) -> int:
         quiet=options.json,
         limits=Limits(options.time_limit, memory),
         experimental=tuple(options.experimental),
+        checks=None if options.check is None else [],
     )
     status = 1
     try:
@@ -84,6 +86,15 @@ def js(options: argparse.Namespace) -> int:
     if report is not None:
         for line_of_table in [json.dumps(report.as_json(), indent=2)] if options.json else report.lines():
             say(line_of_table)
+    return _checked(program.checks, options.check, status)
+
+
+def _checked(checks: list[Check] | None, form: str, status: int) -> int:
+    """Report what is wrong with a program that has ended, and return the status."""
+    for check in checks or ():
+        say(check.text(form), sys.stderr)
+        if form == "error" and check.findings:
+            status = status or 1
     return status
 
 
@@ -98,6 +109,7 @@ def node(options: argparse.Namespace) -> int:
         portability=report,
         compatibility=MODES[options.compatibility],
         experimental=tuple(options.experimental),
+        checks=None if options.check is None else [],
     )
     status = 1
     try:
@@ -115,7 +127,7 @@ def node(options: argparse.Namespace) -> int:
     if report is not None:
         for line_of_table in report.lines():
             say(line_of_table, sys.stderr)
-    return status
+    return _checked(program.checks, options.check, status)
 
 
 def npm_pack(options: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ import select
 import struct
 import time
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from trio.lowlevel import enable_ki_protection
 from webnn_py.javascript.api import API
 from webnn_py.javascript.compatibility import Compatibility
 from webnn_py.javascript.host import Host
+from webnn_py.script.context import MLContext
 
 FREE: Final = 8
 """So many pipes are kept ready for threads to come; one that finds none waits."""
@@ -49,9 +51,18 @@ class Connection:
         number: the connection's own.
         api: what calls mean.
         compatibility: what the bindings do otherwise than the text.
+        abandon: destroys a context whose thread has ended.
     """
 
-    def __init__(self, folder: Path, number: int, api: API, compatibility: Compatibility) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        number: int,
+        api: API,
+        compatibility: Compatibility,
+        abandon: Callable[[MLContext], None],
+    ) -> None:
+        self._abandon = abandon
         made = folder / f"new-{number}"
         made.mkdir()
         for name in ("calls", "answers", "events"):
@@ -83,7 +94,8 @@ class Connection:
                     await trio.lowlevel.wait_readable(self._calls)
                 nursery.cancel_scope.cancel()
         finally:
-            self._host.destroy_contexts()
+            for context in self._host.contexts:
+                self._abandon(context)
             for file in (self._calls, self._answers, self._events, *self._held):
                 if file >= 0:
                     trio.lowlevel.notify_closing(file)
@@ -183,13 +195,22 @@ def _frame(text: str, data: memoryview | None) -> memoryview:
     return memoryview(head if data is None else b"".join((head, data)))
 
 
-async def serve(folder: Path, api: API, compatibility: Compatibility, task_status: trio.TaskStatus[None]) -> None:
-    """Serve all threads that come, until cancelled; ``task_status`` tells when the first may."""
+async def serve(
+    folder: Path,
+    api: API,
+    compatibility: Compatibility,
+    abandon: Callable[[MLContext], None],
+    task_status: trio.TaskStatus[None],
+) -> None:
+    """Serve all threads that come, until cancelled; ``task_status`` tells when the first may.
+
+    The others are those of :class:`Connection`.
+    """
     async with trio.open_nursery() as nursery:
 
         async def one(number: int) -> None:
             taken = trio.Event()
-            nursery.start_soon(Connection(folder, number, api, compatibility).run, taken)
+            nursery.start_soon(Connection(folder, number, api, compatibility, abandon).run, taken)
             await taken.wait()
             nursery.start_soon(one, number + FREE)
 

@@ -99,11 +99,10 @@ class Host:
         self._meanwhile = None
         return json.dumps(answer), data
 
-    def destroy_contexts(self) -> None:
-        """Destroy the contexts of a realm that is no more."""
-        for thing in self._objects.values():
-            if isinstance(thing, MLContext):
-                thing.destroy()
+    @property
+    def contexts(self) -> list[MLContext]:
+        """The contexts that scripts have."""
+        return [thing for thing in self._objects.values() if isinstance(thing, MLContext)]
 
     def refuse(self, text_bytes: int, payload_bytes: int) -> str | None:
         """Return the answer to a message that is too long to be read; None for one that is to be read."""

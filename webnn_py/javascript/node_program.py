@@ -24,7 +24,9 @@ from webnn_py.javascript.api import API
 from webnn_py.javascript.compatibility import WPT_2026, Compatibility
 from webnn_py.javascript.program import described
 from webnn_py.script.browser_rules import BrowserRules
+from webnn_py.script.context import MLContext
 from webnn_py.script.ml import open_ml
+from webnn_py.tracing.check import Check, checking
 from webnn_py.tracing.trace_file import traced_to
 
 FILES: Final = ("builtins.js", "stacks.js", "calls.js", "conversions.js", "bindings.js")
@@ -54,6 +56,7 @@ class NodeProgram:
         portability: gathers what browsers would refuse; None for nothing of the kind.
         compatibility: what the bindings do otherwise than the text, where it is no browser's.
         experimental: the proposals that it may try.
+        checks: gets what is wrong with it; None for nothing of the kind.
     """
 
     backend: str
@@ -63,6 +66,7 @@ class NodeProgram:
     portability: PortabilityReport | None = None
     compatibility: Compatibility = WPT_2026
     experimental: tuple[str, ...] = ()
+    checks: list[Check] | None = None
 
 
 def require_pipes() -> None:
@@ -83,18 +87,25 @@ async def hosted(program: NodeProgram, folder: Path) -> AsyncIterator[None]:
     description, compatibility = described(
         program.browser, program.compatibility, program.experimental, saves_graphs=program.graph_cache is not None
     )
-    names = [*FILES[:-1], *(["places.js"] if program.trace is not None else []), FILES[-1]]
+    places = ["places.js"] if program.trace is not None or program.checks is not None else []
+    realm = {"description": description, "files": [*FILES[:-1], *places, FILES[-1]], "client": str(CLIENT)}
     opened = open_ml(graph_cache=program.graph_cache, experimental=program.experimental)
     async with opened as ml, traced_to(ml, program.trace), trio.open_nursery() as nursery:
         if program.portability is not None:
             ml._watching = BrowserRules(program.portability)
         api = API(ml, compatibility, program.backend, program.browser)
-        await nursery.start(connections.serve, folder, api, compatibility)
-        realm = {"description": description, "files": names, "client": str(CLIENT)}
-        written = folder / "realm.new"
-        written.write_text(json.dumps(realm), encoding="utf-8")
-        written.rename(folder / "realm.json")  # whoever sees it sees all of it
-        yield
+
+        def abandon(context: MLContext) -> None:
+            for check in program.checks or ():
+                check.abandon(ml._watches[context].context)
+            context.destroy()
+
+        with checking(ml, program.checks):
+            await nursery.start(connections.serve, folder, api, compatibility, abandon)
+            written = folder / "realm.new"
+            written.write_text(json.dumps(realm), encoding="utf-8")
+            written.rename(folder / "realm.json")  # whoever sees it sees all of it
+            yield
         nursery.cancel_scope.cancel()
 
 
@@ -161,7 +172,8 @@ async def _serve(program: NodeProgram, folder: Path) -> None:
         async with hosted(program, folder):
             await trio.to_thread.run_sync(sys.stdin.buffer.read, abandon_on_cancel=True)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if (folder / "realm.json").exists():  # else the program looks there for the reason
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def run_command(program: NodeProgram, command: list[str]) -> int:

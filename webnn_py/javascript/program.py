@@ -26,6 +26,7 @@ from webnn_py.javascript.memory import watched
 from webnn_py.javascript.proposals import with_graph_cache, with_members, with_proposals
 from webnn_py.javascript.session import open_session
 from webnn_py.javascript.words import OutputClosedError, say
+from webnn_py.tracing.check import Check
 
 GRACE_SECONDS: Final = 5.0
 """How long a program may take to end once its time limit is up; a running build or dispatch may keep it from ending."""
@@ -58,6 +59,7 @@ class Program:
         quiet: whether what it says goes to the standard error.
         limits: what it may use up.
         experimental: the proposals that it may try.
+        checks: gets what is wrong with it; None for nothing of the kind.
     """
 
     path: Path
@@ -73,6 +75,7 @@ class Program:
     quiet: bool = False
     limits: Limits = UNLIMITED
     experimental: tuple[str, ...] = ()
+    checks: list[Check] | None = None
 
     @property
     def name(self) -> str:
@@ -209,6 +212,7 @@ async def _run(program: Program, source: str, world: CommandLineWorld) -> int:
         browser=program.browser,
         portability=program.portability,
         experimental=program.experimental,
+        checks=program.checks,
     )
     name, unsettled = program.name, None
     module = program.module or program.path.suffix == ".mjs"

@@ -31,6 +31,7 @@ from webnn_py.script.refused_calls import rejected_promise
 from webnn_py.script.saving import checked_folder
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
+from webnn_py.tracing.check import Check
 from webnn_py.tracing.instruments import ContextWatch, Instruments, ScriptWatch
 from webnn_py.tracing.operation import Present
 from webnn_py.tracing.trace import MOST_EVENTS, Trace
@@ -356,6 +357,14 @@ class ML(Handle):
             raise TypeError(f"trace(): most_events is {shown(most_events)}; it must be an integer from 1")
         return Trace(self, most_events=most_events, kernels=converted("trace(): kernels", boolean, kernels))
 
+    def check(self) -> Check:
+        """Find what a program does in vain, or forgets: ``with ml.check() as check``. Not in the specification.
+
+        ``check.findings`` are tensors made for each call of a loop and kept, tensors left to the garbage collector,
+        bytes that are read and written again, graphs that are built again, and reads in turn.
+        """
+        return Check(self)
+
     def _present(self) -> list[Present]:
         """Return the contexts, each with its buffers, graphs and operations."""
         present = []
@@ -430,6 +439,10 @@ class ML(Handle):
 ENTERING = "enter it by 'async with open_ml() as ml'"
 
 
+on_opened: Final[list[Callable[[ML], None]]] = []
+"""What is called with each ``ML`` that is opened: how the command ``check`` gets at those of a program."""
+
+
 @final
 class open_ml:  # noqa: N801 - used like a function
     """Open the API: ``async with open_ml() as ml``.
@@ -474,6 +487,8 @@ class open_ml:  # noqa: N801 - used like a function
         self._manager = trio.open_nursery()
         nursery = await self._manager.__aenter__()
         self._ml = ML.__new__(ML)._begin(nursery, self._policy, self._graph_folder, self._experimental)
+        for called in on_opened:
+            called(self._ml)
         return self._ml
 
     @enable_ki_protection

@@ -55,6 +55,8 @@ def prepare(model, path, job):
 
 def logged(folder):
     """Return what onnxruntime logged, by job."""
+    if not (folder / "log").exists():  # there was no job
+        return {}
     text = (folder / "log").read_text(encoding="utf-8", errors="replace")
     _, *parts = re.split(r"^job (\d+)\n", text, flags=re.MULTILINE)
     return dict(zip(map(int, parts[::2]), parts[1::2], strict=True))
