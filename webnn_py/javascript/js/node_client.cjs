@@ -30,13 +30,20 @@ function writeAll(file, bytes) {
 
 let outgoing = Buffer.allocUnsafeSlow(ROOM);
 
+// Write a frame, a short one at once: each write may wake the host.
 function writeFrame(file, text, payload) {
-  if (HEADER + 3 * text.length > outgoing.length) outgoing = Buffer.allocUnsafeSlow(HEADER + 3 * text.length);
-  const length = outgoing.write(text, HEADER);
-  outgoing.writeUInt32LE(length, 0);
+  const most = HEADER + 3 * text.length;
+  const isShort = payload !== null && payload.length <= ROOM;
+  if (most + (isShort ? ROOM : 0) > outgoing.length) outgoing = Buffer.allocUnsafeSlow(most + ROOM);
+  let end = HEADER + outgoing.write(text, HEADER);
+  outgoing.writeUInt32LE(end - HEADER, 0);
   outgoing.writeBigInt64LE(BigInt(payload === null ? -1 : payload.length), 4);
-  writeAll(file, outgoing.subarray(0, HEADER + length));
-  if (payload !== null) writeAll(file, payload);
+  if (isShort) {
+    outgoing.set(payload, end);
+    end += payload.length;
+  }
+  writeAll(file, outgoing.subarray(0, end));
+  if (payload !== null && !isShort) writeAll(file, payload);
 }
 
 const incoming = Buffer.allocUnsafeSlow(ROOM);
