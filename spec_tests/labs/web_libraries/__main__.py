@@ -69,7 +69,7 @@ def outcome(job, wanted, log):
     except FileNotFoundError:
         return "the process ended, or took too long", "failed"
     if "error" in result:
-        return f"{' '.join(result['error'].split())[:300]}", "failed"
+        return f"{' '.join(result['error'].split())[:900]}", "failed"
     ours = {
         name: np.frombuffer((job / told["file"]).read_bytes(), told["type"]).reshape(told["dims"])
         for name, told in result["outputs"].items()
