@@ -24,16 +24,19 @@ from webnn_py.device.on_onnxruntime.session import BoundSession  # noqa: E402 - 
 LARGE = 2**15
 """The elements of a buffer that is copied by pinned memory."""
 
+PARALLEL = 2**18 + 3
+"""The elements of a buffer that several threads copy."""
+
 
 @pytest.fixture
 def cuda(monkeypatch):
     """The stand-in; the CPU provider takes the place of CUDA's, and its runs that of work on the stream.
 
     ``elsewhere`` has the operators that the CPU computes for the provider, ``runs`` the number under which each run of
-    a session is captured.
+    a session is captured, ``capture_error`` what such runs raise.
     """
     fake = FakeCuda()
-    fake.elsewhere, fake.runs = [], []
+    fake.elsewhere, fake.runs, fake.capture_error = [], [], None
     monkeypatch.setattr(cuda_memory, "runtime", fake)
     monkeypatch.setattr(cuda_memory, "DEVICE", "cpu")
     provider = attrs.evolve(providers.CUDA, name=engine.CPU.name, options={})
@@ -59,6 +62,9 @@ def cuda(monkeypatch):
 
         def submit(binding, options):
             fake.runs.append(options.get_run_config_entry("gpu_graph_id"))
+            if fake.runs[-1] != "-1" and fake.capture_error is not None:
+                fake.is_capturing = True
+                raise fake.capture_error
             fake.run_queued()  # the session cannot wait: its binding may change
             compute(binding, onnxruntime.RunOptions())
 
@@ -110,6 +116,16 @@ async def test_the_bytes_of_a_write_are_those_at_the_call(context, count):
     assert [set((await read).tolist()) for read in (first, second)] == [{1.0}, {7.0}]
 
 
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("shape", [[PARALLEL], [PARALLEL, 2]])
+async def test_several_threads_copy_large_arrays_whole(context, monkeypatch, threads, shape):
+    monkeypatch.setattr(cuda_memory, "COPYING_THREADS", threads)
+    data = np.arange(np.prod(shape), dtype=np.float32).reshape(shape[::-1]).T
+    x = await zeroed(context, shape)
+    context.write_buffer(x, data)
+    np.testing.assert_array_equal(await context.read_buffer(x), data)
+
+
 @pytest.mark.parametrize("count", [2, LARGE])
 async def test_bytes_are_kept_until_the_gpu_has_read_them(context, count):
     buffers = [await zeroed(context, [count]) for _ in range(8)]
@@ -152,6 +168,20 @@ async def test_runs_on_the_same_buffers_are_captured_and_replayed(context, cuda)
         context.dispatch(graph, {"x": x}, {"y": y})
     await context.drain()
     assert cuda.runs == ["-1", "-1", "1", "1", "1", "-1", "-1", "2", "2"]
+
+
+async def test_a_run_that_cannot_be_captured_is_run_again_and_the_graph_says_why(context, cuda):
+    cuda.capture_error = RuntimeError("Concat supports at most 32 inputs")
+    graph = await build_add_one(context, [2])
+    x, y = await zeroed(context, [2]), await zeroed(context, [2])
+    reads = []
+    for number in range(5):
+        context.write_buffer(x, np.full(2, number, np.float32))
+        context.dispatch(graph, {"x": x}, {"y": y})
+        reads.append(context.read_buffer(y))
+    assert [(await read).tolist() for read in reads] == [[number + 1] * 2 for number in range(5)]
+    assert cuda.runs == ["-1", "-1", "1", "-1", "-1", "-1"]
+    assert "cannot capture it: Concat supports at most 32 inputs" in graph.describe(passes=True)
 
 
 async def test_buffers_of_their_own_for_every_run_are_not_captured(context, cuda):

@@ -17,8 +17,17 @@ LEVELS = {
     "unoptimized": onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
 }
 """By place: how far onnxruntime optimizes a model; the first is its default."""
-PLACES = (*BACKENDS, *LEVELS)
-OPTIONS = {"onnxruntime": {"threads": 1}}
+PROVIDERS = ("CUDAExecutionProvider",)
+"""The execution providers that are places as well, where onnxruntime has them: the device's own is the CPU's."""
+
+PLACES = (*BACKENDS, *(name for name in PROVIDERS if name in onnxruntime.get_available_providers()), *LEVELS)
+
+
+def options_of(place):
+    """Return the options of a context of a place that is none of the levels."""
+    if place in PROVIDERS:
+        return {"backend": "onnxruntime", "execution_provider": place}
+    return {"backend": place} | ({"threads": 1} if place == "onnxruntime" else {})
 
 
 @attrs.frozen
@@ -33,7 +42,7 @@ class Places:
     """Open places.
 
     Attributes:
-        contexts: by backend; numpy's is there always, since drawings need one.
+        contexts: by place; numpy's is there always, since drawings need one.
         names: the places.
     """
 
@@ -70,5 +79,5 @@ async def opened(names=PLACES):
     """Places of these names, open as long as this is."""
     async with open_ml() as ml:
         backends = dict.fromkeys(["numpy", *(name for name in names if name not in LEVELS)])
-        contexts = {name: await ml.create_context(backend=name, **OPTIONS.get(name, {})) for name in backends}
+        contexts = {name: await ml.create_context(**options_of(name)) for name in backends}
         yield Places(contexts, tuple(names))

@@ -79,13 +79,13 @@ class OnnxruntimeGraph:
         self._options = options
         provider = options.provider
         self.expected_seconds = _first_seconds(graph)
-        graph, self.passes = PASSES.run(graph, PassContext(constants.peek, provider.name))
+        graph, passes = PASSES.run(graph, PassContext(constants.peek, provider.name))
         write = provider.write
         self._may_fail = False
         if provider.has_guards:
             write = guarded = GuardedRules(graph, constants.peek, checks_indices=provider.checks_indices)
         model = self._model(graph, constants.contents, write)
-        self.passes += model.passes
+        self.passes = [*passes, *model.passes]
         self._quick = self._session(model, graph)
         if provider.has_guards:
             self._may_fail = guarded.may_fail
