@@ -443,4 +443,4 @@ def test_javascript(tmp_path, capsys, destroys, options, status):
     assert cli.main(["js", "--engine", "quickjs", "--backend", "numpy", *options, str(path)]) == status
     lines = [line.partition(": ")[0] for line in capsys.readouterr().err.splitlines()]
     of_the_end = [] if destroys == "true" else ["program.mjs:3", "program.mjs:5", "program.mjs:6", "program.mjs:7"]
-    assert [line for line in lines if line.startswith("program.mjs")] == ["program.mjs:10", *of_the_end]
+    assert [line for line in lines if line.startswith("program.mjs")] == [*of_the_end, "program.mjs:10"]

@@ -96,8 +96,10 @@ async def hosted(program: NodeProgram, folder: Path) -> AsyncIterator[None]:
         api = API(ml, compatibility, program.backend, program.browser)
 
         def abandon(context: MLContext) -> None:
+            watch = ml._watches.get(context)  # None if it has ended
             for check in program.checks or ():
-                check.abandon(ml._watches[context].context)
+                if watch is not None:
+                    check.abandon(watch.context)
             context.destroy()
 
         with checking(ml, program.checks):

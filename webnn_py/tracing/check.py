@@ -275,7 +275,7 @@ class Check:
         for context in self._contexts.values():
             self._end_turn(context)
         found = [*self._of_lifetimes(), *self._of_bytes(), *self._of_reads()]
-        return tuple(sorted(found, key=lambda one: (_place(one.source), one.kind)))
+        return tuple(sorted(found, key=_order))
 
     def _of_lifetimes(self) -> Iterator[CheckFinding]:
         leaks = {source: count for source, count in self._kept.items() if count >= MOST_KEPT}
@@ -373,6 +373,11 @@ def checking(watched: Checked, checks: list[Check] | None) -> Iterator[None]:
     with Check(watched, at_end=True) as check:
         checks.append(check)
         yield
+
+
+def _order(finding: CheckFinding) -> tuple[str, int, str]:
+    source = finding.source
+    return ("", 0, finding.kind) if source is None else (source.file, source.line, finding.kind)
 
 
 def _place(source: Source | None) -> str:
