@@ -218,6 +218,43 @@ async def test_a_full_gpu_rejects_the_buffer_and_nothing_else(context, cuda):
     np.testing.assert_array_equal(await context.read_buffer(x), np.ones(2))
 
 
+async def test_statistics_have_the_memory_of_the_gpu(context, cuda):
+    before = context.statistics().adapter_memory
+    assert before.total_bytes == cuda.capacity
+    buffer = await zeroed(context, [LARGE])
+    context.write_buffer(buffer, np.ones(LARGE, np.float32))
+    await context.drain()
+    after = context.statistics().adapter_memory
+    assert before.free_bytes - after.free_bytes == 4 * LARGE
+    assert before.pinned_bytes == 0
+    assert after.pinned_bytes == sum(map(len, cuda.pinned.values())) > 0
+    buffer.destroy()
+    await context.drain()
+    assert context.statistics().adapter_memory.free_bytes == before.free_bytes
+    context.destroy()
+    await context.drain()
+    assert context.statistics().adapter_memory is None
+
+
+async def test_the_memory_of_another_gpu_is_asked_for_without_a_change_of_the_thread(context, cuda):
+    cuda.gpus, cuda.device = {0, 3}, 3  # that of other code in this thread
+    assert context.statistics().adapter_memory is not None
+    assert cuda.asked_of == [0]
+    assert cuda.device == 3
+
+
+async def test_devices_without_a_report_have_no_memory_of_an_adapter(ml):
+    context = await ml.create_context(backend="numpy")
+    assert context.statistics().adapter_memory is None
+
+
+async def test_statistics_of_a_broken_gpu_raise_nothing(context, cuda):
+    cuda.error = Error.cudaErrorIllegalAddress
+    assert context.statistics().adapter_memory is None
+    assert "CUDA reports" in (await context.lost).message
+    cuda.error = Error.cudaSuccess
+
+
 async def test_an_error_of_the_gpu_loses_the_context_and_not_the_process(context, cuda):
     x = await zeroed(context, [2])
     cuda.error = Error.cudaErrorIllegalAddress

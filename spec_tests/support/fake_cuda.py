@@ -31,6 +31,9 @@ class FakeCuda(ModuleType):
         memory: the sizes of what is allocated on the GPU, by address.
         pinned: the same of pinned memory of the host.
         capacity: the most bytes of the GPU.
+        gpus: the numbers of the GPUs that are there.
+        device: that of the GPU that the thread uses.
+        asked_of: the GPUs whose memory was asked for.
         is_capturing: whether a capture is under way: nothing can be submitted.
         error: the error that all calls return once it is set: the GPU is lost.
     """
@@ -47,6 +50,8 @@ class FakeCuda(ModuleType):
         self.is_capturing = False
         self.error = Error.cudaSuccess
         self.streams = 0
+        self.gpus, self.device = {0}, 0
+        self.asked_of: list[int] = []
 
     def _done(self, name: str, *values: object) -> tuple[object, ...]:
         self.calls.append(name)
@@ -74,7 +79,18 @@ class FakeCuda(ModuleType):
         return self._done("cudaGraphDestroy")
 
     def cudaSetDevice(self, number: int) -> tuple[object, ...]:  # noqa: N802 - CUDA's name, as all below
-        return (Error.cudaErrorIllegalAddress,) if number else self._done("cudaSetDevice")
+        if number not in self.gpus:
+            return (Error.cudaErrorIllegalAddress,)
+        self.device = number
+        return self._done("cudaSetDevice")
+
+    def cudaGetDevice(self) -> tuple[object, ...]:  # noqa: N802
+        return self._done("cudaGetDevice", self.device)
+
+    def cudaMemGetInfo(self) -> tuple[object, ...]:  # noqa: N802
+        self.asked_of.append(self.device)
+        taken = sum(map(len, self.memory.values()))
+        return self._done("cudaMemGetInfo", self.capacity - taken, self.capacity)
 
     def cudaStreamCreateWithFlags(self, _flags: int) -> tuple[object, ...]:  # noqa: N802
         self.streams += 1

@@ -10,6 +10,7 @@ from spec_tests.labs.real_models.comparison import session_of
 from spec_tests.support.backends import BACKENDS
 from spec_tests.support.random_graphs.program import ROUNDS
 from webnn_py import MLContext, MLGraphBuilder, open_ml
+from webnn_py.device.on_onnxruntime import engine
 from webnn_py.onnx_models import to_model
 
 LEVELS = {
@@ -17,10 +18,10 @@ LEVELS = {
     "unoptimized": onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
 }
 """By place: how far onnxruntime optimizes a model; the first is its default."""
-PROVIDERS = ("CUDAExecutionProvider",)
+PROVIDERS = ("CUDAExecutionProvider", "WebGpuExecutionProvider")
 """The execution providers that are places as well, where onnxruntime has them: the device's own is the CPU's."""
 
-PLACES = (*BACKENDS, *(name for name in PROVIDERS if name in onnxruntime.get_available_providers()), *LEVELS)
+PLACES = (*BACKENDS, *(name for name in PROVIDERS if name in engine.names()), *LEVELS)
 
 
 def options_of(place):

@@ -18,7 +18,7 @@ import numpy as np
 from cuda.bindings import runtime
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.backend import CopyRegion, HostArray
+from webnn_py.device.backend import AdapterMemory, CopyRegion, HostArray
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -62,7 +62,7 @@ class CudaError(RuntimeError):
 
 
 def checked(result: tuple[Any, ...]) -> Any:
-    """Return the value of a call of CUDA's runtime; None where it has none.
+    """Return the value of a call of CUDA's runtime; None where it has none, several as a list.
 
     Raises:
         MemoryError: the GPU has not enough memory.
@@ -70,7 +70,7 @@ def checked(result: tuple[Any, ...]) -> Any:
     """
     error, *values = result
     if error == runtime.cudaError_t.cudaSuccess:
-        return values[0] if values else None
+        return values if len(values) > 1 else values[0] if values else None
     text = runtime.cudaGetErrorString(error)[1].decode()
     runtime.cudaGetLastError()  # which would otherwise be reported to onnxruntime's next call
     if error == runtime.cudaError_t.cudaErrorMemoryAllocation:
@@ -92,11 +92,14 @@ class PinnedMemory:
     """Memory of the host that the GPU reads and writes itself, five times as fast as other memory.
 
     It is in blocks of powers of two; a block is used again when nothing refers to its array any more.
+
+    Attributes:
+        byte_length: the bytes of all blocks.
     """
 
     def __init__(self) -> None:
         self._free: dict[int, list[int]] = {}
-        self._byte_length = 0
+        self.byte_length = 0
         self._is_closed = False
         self._in_use: deque[tuple[Any, list[HostArray]]] = deque()
 
@@ -111,10 +114,10 @@ class PinnedMemory:
         try:
             address = blocks.pop()  # which is atomic; blocks come back in any thread
         except IndexError:
-            if self._byte_length + size > MOST_PINNED:
+            if self.byte_length + size > MOST_PINNED:
                 return np.empty(shape, dtype)
             address = int(checked(runtime.cudaHostAlloc(size, 0)))
-            self._byte_length += size
+            self.byte_length += size
         block: Any = (ctypes.c_char * byte_length).from_address(address)
         finalize(block, self._give_back, address, size).atexit = False
         return np.ndarray(shape, dtype, buffer=block)
@@ -223,6 +226,16 @@ class CudaStream:
     def clear(self, buffer: CudaBuffer) -> None:
         """Set all bytes to zero."""
         checked(runtime.cudaMemsetAsync(buffer.address, 0, buffer.descriptor.byte_length, self._stream))
+
+    def memory(self) -> AdapterMemory:
+        """Return the memory of the GPU as it is now, and the pinned memory of the host."""
+        current = checked(runtime.cudaGetDevice())  # of this thread, whose other code may use another GPU
+        checked(runtime.cudaSetDevice(self.device_id))
+        try:
+            free, total = checked(runtime.cudaMemGetInfo())
+        finally:
+            runtime.cudaSetDevice(current)
+        return AdapterMemory(total, free, self._pinned.byte_length)
 
     def end_capture(self) -> None:
         """Drop what a capture under way has recorded, since nothing else can be submitted before it ends."""

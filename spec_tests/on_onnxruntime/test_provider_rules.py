@@ -1,4 +1,4 @@
-"""The CUDA provider's rules compute on the CPU, too, what the oracles say: what they avoid differs there only."""
+"""Other providers' rules compute on the CPU, too, what the oracles say: what they avoid differs there only."""
 
 import attrs
 import numpy as np
@@ -17,25 +17,43 @@ from webnn_py.testing.device_cases.drawing import DRAWERS
 onnxruntime = pytest.importorskip("onnxruntime")
 
 from webnn_py.device.on_onnxruntime import engine, providers  # noqa: E402 - an extra
-from webnn_py.device.on_onnxruntime.lowering import cuda_rules, rules  # noqa: E402 - an extra
+from webnn_py.device.on_onnxruntime.lowering import cuda_rules, rules, webgpu_rules  # noqa: E402 - an extra
 
-OWN = {name for name, rule in cuda_rules.RULES.items() if rule is not rules.RULES.get(name)}
-FILES = [file for file in load_all() if file.operator in OWN | cuda_rules.DECOMPOSED.keys()]
+OF_PROVIDER = {providers.CUDA: cuda_rules, providers.WEBGPU: webgpu_rules}
+OWN = {
+    provider: {name for name, rule in provider.rules.items() if rule is not rules.RULES.get(name)}
+    | module.DECOMPOSED.keys()
+    for provider, module in OF_PROVIDER.items()
+}
+FILES = [
+    pytest.param(
+        provider,
+        file,
+        id=f"{provider.name}-{file.operator}",
+        marks=[pytest.mark.sampled(3)] if provider is providers.WEBGPU else [],
+    )
+    for provider, own in OWN.items()
+    for file in load_all()
+    if file.operator in own
+]
 KNOWN = {(operator, name) for owner, operator, name in EXCEPTIONS if owner == "onnxruntime"}
+
+
+def use_rules(monkeypatch, provider):
+    """Let the CPU provider have the rules of another one."""
+    mixed = attrs.evolve(engine.CPU, has_guards=False, rules=provider.rules, capabilities=provider.capabilities)
+    monkeypatch.setattr(engine, "CPU", mixed)
 
 
 @pytest.fixture
 def mixed(monkeypatch):
     """The CPU provider, with the rules of CUDA's."""
-    provider = attrs.evolve(
-        engine.CPU, has_guards=False, rules=cuda_rules.RULES, capabilities=providers.CUDA.capabilities
-    )
-    monkeypatch.setattr(engine, "CPU", provider)
+    use_rules(monkeypatch, providers.CUDA)
 
 
-@pytest.mark.parametrize("file", [pytest.param(file, id=file.operator) for file in FILES])
-@pytest.mark.usefixtures("mixed")
-def test_cases_compute_what_their_oracles_say(file):
+@pytest.mark.parametrize(("provider", "file"), FILES)
+def test_cases_compute_what_their_oracles_say(monkeypatch, provider, file):
+    use_rules(monkeypatch, provider)
     computed = Computed.of("onnxruntime", file, DRAWERS["as_written"])
     wrong = {
         case.name: words
@@ -46,7 +64,8 @@ def test_cases_compute_what_their_oracles_say(file):
 
 
 def test_every_rule_of_its_own_has_cases():
-    assert {file.operator for file in FILES} == OWN | cuda_rules.DECOMPOSED.keys()
+    for provider, own in OWN.items():
+        assert {param.values[1].operator for param in FILES if param.values[0] is provider} == own
 
 
 @pytest.mark.usefixtures("mixed")
