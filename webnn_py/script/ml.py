@@ -31,7 +31,6 @@ from webnn_py.script.refused_calls import rejected_promise
 from webnn_py.script.saving import checked_folder
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
-from webnn_py.tracing.check import Check
 from webnn_py.tracing.instruments import ContextWatch, Instruments, ScriptWatch
 from webnn_py.tracing.operation import Present
 from webnn_py.tracing.trace import MOST_EVENTS, Trace
@@ -40,6 +39,7 @@ from webnn_py.unreported_errors import calling_line
 
 if TYPE_CHECKING:
     from webnn_py.saved_graphs.folder import GraphFolder
+    from webnn_py.tracing.check import Check
 
 OWN_OPTIONS: Final = ("power_preference", "accelerated", "backend", "max_queued_bytes", "browser", "label")
 """The options of ``create_context()`` that are no device's."""
@@ -363,6 +363,8 @@ class ML(Handle):
         ``check.findings`` are tensors made for each call of a loop and kept, tensors left to the garbage collector,
         bytes that are read and written again, graphs that are built again, and reads in turn.
         """
+        from webnn_py.tracing.check import Check  # noqa: PLC0415 - imported when it is used
+
         return Check(self)
 
     def _present(self) -> list[Present]:

@@ -5,7 +5,6 @@ that are used are declared in :mod:`webnn_py.tracing.instruments` and :mod:`webn
 :mod:`webnn_py.tracing.page` is the HTML file that shows a trace.
 """
 
-from webnn_py.tracing.check import Check, CheckFinding
 from webnn_py.tracing.events import KernelRecord, RefusedCall, TraceEvent
 from webnn_py.tracing.instruments import Instrument
 from webnn_py.tracing.operation import Operation, TracedContext
@@ -13,8 +12,6 @@ from webnn_py.tracing.source import Source
 from webnn_py.tracing.trace import Trace
 
 __all__ = [
-    "Check",
-    "CheckFinding",
     "Instrument",
     "KernelRecord",
     "Operation",
