@@ -58,6 +58,12 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     convert.add_argument(
         "--js", action="store_true", help="write a folder that runs the model in browsers through navigator.ml"
     )
+    check = commands.add_parser("check", help="run a Python program, and tell what it does in vain or forgets")
+    check.add_argument("--error", action="store_true", help="make the status 1 where something is found")
+    check.add_argument("--json", action="store_true", help="print the report as JSON, on the standard error, too")
+    check.add_argument("--debug", action="store_true", help="show tracebacks of errors")
+    check.add_argument("script", type=Path, metavar="SCRIPT", help="the program, a .py file")
+    check.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="the program's own arguments")
     _add_generate(commands)
     devices = commands.add_parser("devices", help="list the devices that contexts can run on")
     docs = commands.add_parser("docs", help="print the path of the documentation, or of one page")

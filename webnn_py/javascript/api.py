@@ -140,7 +140,8 @@ class API:
         context.write_buffer(buffer, self._array(source, buffer.data_type))
 
     def _array(self, source: BufferSource, data_type: str) -> Any:
-        return source.array(any_view=self._mode.unsigned_view and (source.view, data_type) == ("Uint32Array", "int32"))
+        unsigned = self._mode.unsigned_view and (source.view, data_type) == ("Uint32Array", "int32")
+        return source.array(any_view=unsigned or (self._mode.any_view and not source.is_of(data_type)))
 
     def _dispatch(
         self, context: MLContext, graph: MLGraph, inputs: Mapping[str, MLBuffer], outputs: Mapping[str, MLBuffer]

@@ -39,6 +39,7 @@ from webnn_py.unreported_errors import calling_line
 
 if TYPE_CHECKING:
     from webnn_py.saved_graphs.folder import GraphFolder
+    from webnn_py.tracing.check import Check
 
 OWN_OPTIONS: Final = ("power_preference", "accelerated", "backend", "max_queued_bytes", "browser", "label")
 """The options of ``create_context()`` that are no device's."""
@@ -356,6 +357,16 @@ class ML(Handle):
             raise TypeError(f"trace(): most_events is {shown(most_events)}; it must be an integer from 1")
         return Trace(self, most_events=most_events, kernels=converted("trace(): kernels", boolean, kernels))
 
+    def check(self) -> Check:
+        """Find what a program does in vain, or forgets: ``with ml.check() as check``. Not in the specification.
+
+        ``check.findings`` are tensors made for each call of a loop and kept, tensors left to the garbage collector,
+        bytes that are read and written again, graphs that are built again, and reads in turn.
+        """
+        from webnn_py.tracing.check import Check  # noqa: PLC0415 - imported when it is used
+
+        return Check(self)
+
     def _present(self) -> list[Present]:
         """Return the contexts, each with its buffers, graphs and operations."""
         present = []
@@ -430,6 +441,10 @@ class ML(Handle):
 ENTERING = "enter it by 'async with open_ml() as ml'"
 
 
+on_opened: Final[list[Callable[[ML], None]]] = []
+"""What is called with each ``ML`` that is opened: how the command ``check`` gets at those of a program."""
+
+
 @final
 class open_ml:  # noqa: N801 - used like a function
     """Open the API: ``async with open_ml() as ml``.
@@ -474,6 +489,8 @@ class open_ml:  # noqa: N801 - used like a function
         self._manager = trio.open_nursery()
         nursery = await self._manager.__aenter__()
         self._ml = ML.__new__(ML)._begin(nursery, self._policy, self._graph_folder, self._experimental)
+        for called in on_opened:
+            called(self._ml)
         return self._ml
 
     @enable_ki_protection
