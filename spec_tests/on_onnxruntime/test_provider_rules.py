@@ -3,18 +3,21 @@
 import attrs
 import numpy as np
 import pytest
+from onnx import helper
 
 import webnn_py
 from spec_tests.operators.cases import load_all
 from spec_tests.operators.exceptions import EXCEPTIONS
 from spec_tests.operators.running import Computed
 from spec_tests.support.computing import compute_graph
+from spec_tests.support.onnx_programs import make_model
+from webnn_py.onnx_models import OnnxModel
 from webnn_py.testing.device_cases.drawing import DRAWERS
 
-pytest.importorskip("onnxruntime")
+onnxruntime = pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime import engine, providers
-from webnn_py.device.on_onnxruntime.lowering import cuda_rules, rules, webgpu_rules
+from webnn_py.device.on_onnxruntime import engine, providers  # noqa: E402 - an extra
+from webnn_py.device.on_onnxruntime.lowering import cuda_rules, rules, webgpu_rules  # noqa: E402 - an extra
 
 OF_PROVIDER = {providers.CUDA: cuda_rules, providers.WEBGPU: webgpu_rules}
 OWN = {
@@ -80,3 +83,23 @@ async def test_a_max_pool_of_what_is_never_minus_infinity_is_one_node(ml, writte
         result = await compute_graph(context, graph, {"x": data})
         furthest = data[:, :, 2:, 2:] if activation == "relu" else -data[:, :, :3, :3]
         np.testing.assert_array_equal(result["y"], furthest)
+
+
+@pytest.mark.usefixtures("mixed")
+@pytest.mark.parametrize("operator", ["GRU", "LSTM"])
+async def test_a_network_of_a_model_is_one_node(ml, written, operator):
+    context = await ml.create_context(backend="onnxruntime")
+    rng, gates = np.random.default_rng(1), {"GRU": 3, "LSTM": 4}[operator]
+    shapes = {"x": (5, 1, 6), "w": (1, gates * 2, 6), "r": (1, gates * 2, 2), "b": (1, gates * 4)}
+    values = {name: rng.standard_normal(shape, np.float32) for name, shape in shapes.items()}
+    options = {"hidden_size": 2, **({"linear_before_reset": 1} if operator == "GRU" else {})}
+    node = helper.make_node(operator, [*values], ["y"], **options)
+    weights = {name: values[name] for name in "wrb"}
+    model = make_model([node], values, ["y"], weights, opset=17)
+    builder = webnn_py.MLGraphBuilder(context)
+    graph = await builder.build(OnnxModel.load(model).convert(builder, {"x": [5, 1, 6]}))
+    assert written[operator] == 1
+    assert not written["Split"]
+    result = await compute_graph(context, graph, {"x": values["x"]})
+    (wanted,) = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, {"x": values["x"]})
+    np.testing.assert_allclose(result["y"], wanted, atol=1e-6)
