@@ -70,7 +70,9 @@ class MLGraph(Handle, HasHandle):
         from webnn_py.graph_pictures.description import Sketch  # noqa: PLC0415 - imported when it is used
 
         self = cls._create_empty(context, label)
+        # spec: build 14
         inputs = {name: value.descriptor for name, value in graph.inputs.items()}
+        # spec: build 15
         outputs = {name: value.descriptor for name, value in graph.outputs.items()}
         self._fill(inputs, outputs, len(graph.nodes), Sketch.of(graph))
         return self
@@ -130,9 +132,12 @@ class MLGraph(Handle, HasHandle):
         self._destroy()
 
     def _destroy(self) -> None:
+        # spec: MLGraph.destroy 1
         if not self._destroyed:
+            # spec: MLGraph.destroy 2
             self._destroyed = True
             self._context._graphs.discard(self)
+            # spec: MLGraph.destroy 3
             self._context._releases.release(self._handle)
 
     def compute_shapes(self, input_shapes: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:

@@ -158,9 +158,11 @@ class ML(Handle):
         }
         try:
             opening, of_context = self._checked_options(asked, options)
+            # spec: ML.createContext(options) 3; ML.createContext(gpuDevice) 3
             self._check_allowed("create_context")
             if self._closed:
                 raise InvalidStateError("the open_ml() block has been left")
+            # spec: ML.createContext(options) 5-5.1; ML.createContext(gpuDevice) 5-5.1
             opened = opening()
         except (TypeError, SecurityError, NotSupportedError, InvalidStateError) as error:
             return rejected_promise(self, "create_context", error)
@@ -186,7 +188,9 @@ class ML(Handle):
             NotSupportedError: the device's record cannot be loaded.
         """
         preference = asked.get("power_preference", "default")
+        # spec: create a context 2-2.2, 3, 3.3-3.4
         preference = converted("power_preference", enumeration(get_args(MLPowerPreference)), preference)
+        # spec: create a context 2.3, 3.5-3.6
         accelerated = converted("accelerated", boolean, asked.get("accelerated", True))
         backend, most_bytes, browser = map(asked.get, ("backend", "max_queued_bytes", "browser"))
         of_context: dict[str, Any] = {
@@ -212,6 +216,7 @@ class ML(Handle):
 
     def _create_context_later(self, opening: Awaitable[Backend], options: dict[str, Any]) -> MLPromise[MLContext]:
         """Make a context on a device that takes its time to open: in parallel, as the specification says."""
+        # spec: ML.createContext(options) 4-5; ML.createContext(gpuDevice) 4-5
         promise: MLPromise[MLContext] = MLPromise._create(
             "create_context()", self.script_timeline.trio_run, calling_line(2)
         )
@@ -239,8 +244,10 @@ class ML(Handle):
             with trio.CancelScope(shield=True):
                 backend = await opening
         except Exception as error:  # noqa: BLE001 - a driver may fail in any way; the promise reports it
+            # spec: create a context 4
             refusal = error if isinstance(error, (TypeError, NotSupportedError)) else NotSupportedError(str(error))
             refusal = type(refusal)(f"create_context(): {refusal}")
+            # spec: ML.createContext(options) 5.1; ML.createContext(gpuDevice) 5.1
             self.script_timeline.enqueue(ScriptTask("create_context", partial(promise._reject, refusal)))
             return
         self._create_context(backend, promise, **options)
@@ -250,6 +257,7 @@ class ML(Handle):
     ) -> MLPromise[MLContext]:
         """Make a context on a backend that is there, and fulfil ``promise`` or a new one with it."""
         if promise is None:
+            # spec: ML.createContext(options) 4, 6; ML.createContext(gpuDevice) 4, 6
             promise = MLPromise._create("create_context()", self.script_timeline.trio_run)
         if self._closed:
             backend.close()
@@ -257,11 +265,13 @@ class ML(Handle):
             promise._reject(left, is_reported=True)
             return promise
         browser = options.pop("browser", None)
+        # spec: create a context 1, 5
         context = MLContext._create(self, backend, **options)
         context._browser = browser
         self._contexts[context] = None
         self._watch_context(context)
         self._nursery.start_soon(self._run_context, context)
+        # spec: ML.createContext(options) 5.2; ML.createContext(gpuDevice) 5.2; queue an ML task 0
         self.script_timeline.enqueue(ScriptTask("create_context", partial(promise._resolve, context)))
         return promise
 
