@@ -65,4 +65,9 @@ def summary():
         f"Of the {count} steps with code, tests reach: {numbers}. A step that refuses something counts where it does; "
         "how that is measured: `spec_tests/specification/tracing.py`. Tables name the test of the fewest steps."
     )
-    return [text, ""]
+    explained = steps.reasons("unreached")
+    lines = [f"* {name} {identifier}: {reason}" for (name, identifier), reason in explained.items()]
+    introduction = (
+        "[Proposed tests](../proposed_tests.md) are of steps that web-platform-tests do not reach. Neither reach:"
+    )
+    return [text, "", introduction, "", *lines, ""]

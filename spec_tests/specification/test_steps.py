@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spec_tests.specification import make_pages, references, steps
+from spec_tests.specification import coverage, make_pages, references, steps
 from spec_tests.specification.forms import FORMS
 from spec_tests.specification.make_steps import identified, recorded
 from spec_tests.specification.text import read
@@ -38,6 +38,12 @@ def test_every_step_is_done_somewhere_or_explained():
         if (algorithm.name, step.identifier) not in reasons and not references.places(algorithm, step)
     ]
     assert not missing, "\n".join(missing)
+
+
+def test_every_step_is_reached_by_tests_of_web_platform_tests_form_or_explained():
+    unreached = {kind: {(a.name, step.identifier) for a, step in coverage.unreached(kind)} for kind in coverage.KINDS}
+    assert unreached["wpt"] & unreached["proposed"] == set(steps.reasons("unreached"))
+    assert not unreached["wpt"] & unreached["proposed"] & unreached["ours"] - set(steps.reasons("unreached"))
 
 
 def test_all_steps_of_the_text_are_there():

@@ -72,7 +72,7 @@ LSTM_CELL = of_ranks(
 
 def direction_count(direction: MLRecurrentNetworkDirection) -> int:
     """Return the number of directions that a network processes."""
-    # spec: gru 3; lstm 3
+    # spec: gru 8; lstm 3
     return 2 if direction == "both" else 1
 
 

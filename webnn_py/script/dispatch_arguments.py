@@ -21,7 +21,6 @@ def storages_at_first_sight(
 
     One pass without a call for each buffer: nearly all dispatches are of this kind.
     """
-    # spec: MLContext.dispatch 1-2
     if graph._context is not context or graph._destroyed or graph._dynamic is not None:
         return None
     read: Storages = {}
