@@ -21,6 +21,7 @@ from webnn_py.message_text import listed, plain, shown
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.idl import enumeration
 from webnn_py.operators.registry import BY_SPEC_NAME, OPERATORS
+from webnn_py.script.compute_policy import MLComputePolicy
 from webnn_py.script.limits import limits_of, op_support_limits
 
 DEVICE_TYPES: Final[tuple[MLDeviceType, ...]] = get_args(MLDeviceType)
@@ -31,6 +32,7 @@ Support = Literal["optimized", "fallback"]
 class ContextOptions(registry.DeviceOptions, total=False):
     """Keywords of ``create_context()`` for devices and proposals, for type checkers."""
 
+    compute_policy: MLComputePolicy
     fallback: Sequence[MLDeviceType]
     limits: Mapping[str, Any]
 

@@ -17,6 +17,7 @@ from webnn_py.errors import InvalidStateError
 from webnn_py.graph import Graph
 from webnn_py.handle import Handle
 from webnn_py.message_text import named_by, shortened, shown
+from webnn_py.script.compute_policy import MLComputePolicy, effective
 from webnn_py.script.experiments import check_asked
 from webnn_py.script.interfaces import ContextInterface
 from webnn_py.script.refused_calls import HasHandle, report_refusal
@@ -120,6 +121,18 @@ class MLGraph(Handle, HasHandle):
         otherwise = "context.backend says what computes its graphs"
         check_asked("devices", self._context._experimental, "graph-devices", otherwise)
         return self._context.backend.device_types
+
+    @property
+    def compute_policy(self) -> MLComputePolicy:
+        """The policy by which the graph really runs; "fallback" on a processor. Not in the specification: a proposal.
+
+        Raises:
+            NotSupportedError: the proposal was not asked for.
+        """
+        context = self._context
+        otherwise = "context.backend says what computes its graphs"
+        check_asked("compute_policy", context._experimental, "compute-policy", otherwise)
+        return effective(context._power_preference, context.backend.device_types)
 
     @enable_ki_protection
     def destroy(self) -> None:

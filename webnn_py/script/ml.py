@@ -22,6 +22,7 @@ from webnn_py.operators.idl import boolean, enumeration
 from webnn_py.saved_graphs.record import MOST_BYTES
 from webnn_py.script.argument_checks import label_of
 from webnn_py.script.browser_rules import BrowserRules, browser_profile
+from webnn_py.script.compute_policy import hints_of
 from webnn_py.script.context import MLContext
 from webnn_py.script.device_selection import ContextOptions, Wishes, limits_per_device
 from webnn_py.script.experiments import check_asked, experiments
@@ -192,6 +193,11 @@ class ML(Handle):
         preference = converted("power_preference", enumeration(get_args(MLPowerPreference)), preference)
         # spec: create a context 2.3, 3.5-3.6
         accelerated = converted("accelerated", boolean, asked.get("accelerated", True))
+        options = dict(options)
+        if (policy := options.pop("compute_policy", None)) is not None:
+            otherwise = "power_preference and accelerated are the specification's"
+            check_asked("compute_policy", self._experimental, "compute-policy", otherwise)
+            preference, accelerated = hints_of(policy, asked)
         backend, most_bytes, browser = map(asked.get, ("backend", "max_queued_bytes", "browser"))
         of_context: dict[str, Any] = {
             "power_preference": preference,
@@ -453,8 +459,9 @@ class open_ml:  # noqa: N801 - used like a function
         graph_cache: a folder for :meth:`MLContext.save_graph`, made by the first save; without it there are no saved
             graphs. Whoever can write into it as this user decides what runs. Not in the specification.
         graph_cache_bytes: how many bytes the folder may have: graphs that were used the longest ago go first.
-        experimental: proposals to be tried, by name: ``"device-selection"``, ``"dynamic-shapes"``,
-            ``"graph-devices"`` and ``"int4"``. Not in the specification; see the pages on proposals.
+        experimental: proposals to be tried, by name: ``"compute-policy"``, ``"device-selection"``,
+            ``"dynamic-shapes"``, ``"graph-devices"`` and ``"int4"``. Not in the specification; see the pages on
+            proposals.
 
     Raises:
         TypeError: ``policy`` cannot be called, or another argument has the wrong type.
