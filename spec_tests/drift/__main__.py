@@ -25,8 +25,8 @@ def main(arguments):
     parser.add_argument("--record", metavar="COMMIT", help="take the text as checked")
     parser.add_argument("--record-wpt", metavar="COMMIT", help="take the tests as checked")
     options = parser.parse_args(arguments)
-    if options.report is not None and options.wpt is None:
-        parser.error("--report goes with --wpt")
+    if (options.report is not None or options.record_wpt is not None) and options.wpt is None:
+        parser.error("--report and --record-wpt go with --wpt")
     try:
         source = (options.checkout / "index.bs").read_text(encoding="utf-8")
         changes = of_specification(source)

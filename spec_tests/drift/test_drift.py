@@ -126,6 +126,12 @@ def test_what_cannot_be_read_has_a_status_of_its_own(tmp_path, capsys, text):
     assert capsys.readouterr().err.startswith("python -m spec_tests.drift: ")
 
 
+def test_options_of_tests_need_their_checkout(tmp_path, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        command.main([str(tmp_path), "--record-wpt", "abc"])
+    assert "--report and --record-wpt go with --wpt" in capsys.readouterr().err
+
+
 def test_a_changed_text_has_the_status_1(tmp_path, capsys):
     source = (
         "<details open algorithm>\nThe <dfn method for=MLGraph>destroy()</dfn> steps are:\n    1. Stop.\n</details>\n"

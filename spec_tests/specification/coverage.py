@@ -7,6 +7,8 @@ from spec_tests.specification import steps
 
 FILE = Path(__file__).with_name("coverage.json")
 
+FAULTS = Path(__file__).with_name("faults.json")
+
 KINDS = {"wpt": "web-platform-tests", "proposed": "proposed", "ours": "here"}
 """Kinds of tests → their names in tables."""
 
@@ -70,4 +72,19 @@ def summary():
     introduction = (
         "[Proposed tests](../proposed_tests.md) are of steps that web-platform-tests do not reach. Neither reach:"
     )
-    return [text, "", introduction, "", *lines, ""]
+    return [text, "", introduction, "", *lines, "", *_faults()]
+
+
+def _faults():
+    """Return the lines about deliberate faults; none where there were none."""
+    if not FAULTS.exists():
+        return []
+    outcomes = json.loads(FAULTS.read_text(encoding="utf-8"))
+    explained = steps.reasons("unfound")
+    found = sum(told == "found" for told, _ in outcomes.values())
+    text = (
+        f"`python -m spec_tests.specification.faults` leaves out, one at a time, the {len(outcomes)} statements of "
+        f"steps that can be: tests of these steps fail for {found}. The others:"
+    )
+    lines = [f"* {name} {identifier}: {reason}" for (name, identifier), reason in explained.items()]
+    return [text, "", *lines, ""]

@@ -3,7 +3,8 @@
 A step of the text is a statement of the package (``references``). It is *reached* when the statement begins, and
 *refuses* when an exception leaves it, or, if it is an ``if`` that returns or raises, when its body begins. What many
 operators have in common counts for the operator that is being drawn, what many methods have in common for the method
-that was called.
+that was called. An exception counts for the innermost statement of an algorithm that it leaves: not for a step that
+only calls what does another step of the same algorithm.
 """
 
 import ast
@@ -99,6 +100,8 @@ class Tracer:
         self._statements = Statements()
         self._files = {file for file, _ in self._statements.span}
         self._of_code = {}
+        self._exception = None
+        self._inner = ()
         self.test = None
         self.found = defaultdict(set)
 
@@ -119,7 +122,7 @@ class Tracer:
             self._of_code[code] = any((code.co_filename, line) in self._statements.span for line in lines)
         return self._line if self._of_code[code] and self.test is not None else None
 
-    def _line(self, frame, event, _argument):
+    def _line(self, frame, event, argument):
         at = frame.f_code.co_filename, frame.f_lineno
         if event == "line":
             for number in self._statements.begin.get(at, ()):
@@ -127,20 +130,26 @@ class Tracer:
             if at in self._statements.refusal:
                 self._note(frame, self._statements.refusal[at], refused=True)
         elif event == "exception":
+            if argument[1] is not self._exception:
+                self._exception, self._inner = argument[1], ()
             for number in self._statements.span.get(at, ()):
-                self._note(frame, number, refused=True)
+                self._note(frame, number, refused=True, inner=self._inner)
+            self._inner += tuple(self._statements.span.get(at, ()))
         return self._line
 
-    def _note(self, frame, number, *, refused):
-        self.found[self.test].add((number, _tag(frame), refused))
+    def _note(self, frame, number, *, refused, inner=()):
+        self.found[self.test].add((number, _tag(frame), refused, inner))
 
     def steps(self):
         """Return the tests that reach each step, and of a step that refuses something those where it does."""
         tests = defaultdict(set)
         doing = references.all_places()
         for test, notes in self.found.items():
-            for number, tag, refused in notes:
+            for number, tag, refused, inner in notes:
+                within = {name for one in inner if one != number for name, _ in doing[self._statements.places[one]]}
                 for name, identifier in doing[self._statements.places[number]]:
+                    if name in within:
+                        continue
                     wanted = _tags_of(name)
                     step = steps.ALGORITHMS[name].step(identifier)
                     if step.refuses == refused and (wanted is None or tag is None or tag in wanted):

@@ -86,7 +86,6 @@ def check_descriptor(
         raise TypeError(
             f"data type is {descriptor.data_type}, of which outputs of graphs are; such a buffer must not be writable"
         )
-    # spec: MLOperandDescriptor check dimensions 4
     if descriptor.data_type not in capabilities.data_types + capabilities.packed:
         allowed = ", ".join(capabilities.data_types)
         raise TypeError(f"data type is {descriptor.data_type}; this device has {allowed}")
