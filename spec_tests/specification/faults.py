@@ -24,7 +24,7 @@ from pathlib import Path
 import pytest
 
 from spec_tests.specification import coverage, references, steps
-from spec_tests.specification.test_refusals import REFUSED
+from spec_tests.specification.test_refusals import EFFECTS, REFUSED
 from spec_tests.specification.tracing import _statement
 
 FILE = Path(__file__).with_name("faults.json")
@@ -115,11 +115,10 @@ def tests_of(place, steps_of_place):
     keys = [f"{name} {identifier}" for name, identifier in steps_of_place]
     ours = [test for key in keys for test in coverage.RECORDED["ours"].get(key, [0])[1:]]
     proposed = [test.partition(" > ")[0] for key in keys for test in coverage.RECORDED["proposed"].get(key, [0])[1:]]
-    named = [
-        f"spec_tests/specification/test_refusals.py::test_a_step_refuses_in_its_own_words[{key}]"
-        for key in (key.removeprefix("MLGraphBuilder.") for key in keys)
-        if key in REFUSED
-    ]
+    own = "spec_tests/specification/test_refusals.py::test_a_step_"
+    short = [key.removeprefix("MLGraphBuilder.") for key in keys]
+    named = [f"{own}refuses_in_its_own_words[{key}]" for key in short if key in REFUSED]
+    named += [f"{own}has_its_effect[{key}]" for key in short if key in EFFECTS]
     named += list(dict.fromkeys(f"spec_tests/{test}" for test in ours))[:4]
     for file in dict.fromkeys(proposed):
         named.append(

@@ -95,7 +95,10 @@ async def test_a_step_refuses_in_its_own_words(ml, reference):
 
 
 EFFECTS = {
-    "calculate reduction output sizes 4": (lambda b, x: b.reduce_sum(x([2, 3]), axes=[1], keep_dimensions=True), (2, 1)),
+    "calculate reduction output sizes 4": (
+        lambda b, x: b.reduce_sum(x([2, 3]), axes=[1], keep_dimensions=True),
+        (2, 1),
+    ),
 }
 """Steps that refuse nothing → a call, and the shape that it has because of the step."""
 

@@ -10,7 +10,7 @@ from webnn_py.command.failures import CommandFailedError
 from webnn_py.descriptors import DATA_TYPES, MLOperandDescriptor
 from webnn_py.device import registry
 from webnn_py.device.backend import Capabilities
-from webnn_py.device.expansion import missing_primitives
+from webnn_py.device.compiling.expansion import missing_primitives
 from webnn_py.graph import Graph, Input
 from webnn_py.javascript import descriptions
 from webnn_py.operators.declaration import Operator, Parameter, spec_name_of

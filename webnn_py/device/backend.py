@@ -8,8 +8,8 @@ import numpy.typing as npt
 import trio
 
 from webnn_py.descriptors import DATA_TYPES, MAX_DIMENSION, MLOperandDataType, MLOperandDescriptor, stored
-from webnn_py.device.failure import Failure
-from webnn_py.device.kernel_nodes import KernelNode
+from webnn_py.device.records.failure import Failure
+from webnn_py.device.records.kernel_nodes import KernelNode
 from webnn_py.graph import Graph
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.limits import MAX_RANK
@@ -64,6 +64,22 @@ class CacheStatistics:
     dropped: int
 
 
+@attrs.frozen
+class AdapterMemory:
+    """The memory of an adapter that has its own, as its driver reports it: of all processes together.
+
+    Attributes:
+        total_bytes: the bytes that it has.
+        free_bytes: those that nothing takes. Compiled graphs of a context, and what they compute, take some that the
+            context's own counts leave out.
+        pinned_bytes: the bytes of the host's memory that the context reserves for copies from and to the adapter.
+    """
+
+    total_bytes: int
+    free_bytes: int
+    pinned_bytes: int
+
+
 Claim = tuple[MLOperandDataType, ...] | Mapping[str, tuple[MLOperandDataType, ...]]
 """The data types of all operands and outputs of an operator, or of each row of its limits."""
 
@@ -85,6 +101,7 @@ class Capabilities:
         composites: the ``operators.composites`` that the device runs without expanding them; loops only where it
             ``runs_loop``.
         runs_loop: returns whether the device runs a number of steps faster as a loop of one, given that step.
+        writes_in_place: whether an output may be in the memory of the input that it updates: see ``in_place``.
     """
 
     supports: Callable[[Operator[..., Any]], Claim]
@@ -96,6 +113,7 @@ class Capabilities:
     packed: tuple[MLOperandDataType, ...] = ()
     composites: tuple[Operator[..., Any], ...] = ()
     runs_loop: Callable[[Graph, int], bool] = lambda _step, _steps: False
+    writes_in_place: bool = False
 
 
 class Memory:
@@ -270,6 +288,14 @@ class KeepsCode(Protocol):
 
     def cache_statistics(self) -> CacheStatistics:
         """Return the counts of the code that it keeps."""
+
+
+@runtime_checkable
+class ReportsMemory(Protocol):
+    """A backend whose driver reports the memory of the adapter."""
+
+    def adapter_memory(self) -> AdapterMemory | None:
+        """Return the memory as it is now; None once the device is lost or closed."""
 
 
 @runtime_checkable

@@ -242,6 +242,7 @@ class MLContext(Handle):
             timeline.queued_bytes,
             device.host_copies,
             device.compiled,
+            device.adapter_memory,
             device.by_label,
         )
 
@@ -644,8 +645,8 @@ class MLContext(Handle):
 
         Raises:
             InvalidStateError: the graph is destroyed.
-            TypeError: an object is another context's, a buffer is destroyed, constant or given twice, or the names,
-                data types or shapes are not the graph's.
+            TypeError: an object is another context's, a buffer is destroyed, constant or given twice (but as
+                :attr:`MLGraph.in_place` allows), or the names, data types or shapes are not the graph's.
 
         A failure on the device is reported by the next ``read_buffer()`` of an output.
         """
@@ -684,7 +685,7 @@ class MLContext(Handle):
             is destroyed or the context is lost, ``QuotaExceededError`` when the graph alone is larger than the folder
             may be, ``UnknownError`` when the file cannot be written or the graph cannot be read from the device.
         """
-        from webnn_py.device import saving  # noqa: PLC0415 - imported when it is used
+        from webnn_py.device.steps import saving  # noqa: PLC0415 - imported when it is used
         from webnn_py.graph_pictures.as_json import to_json  # noqa: PLC0415 - imported when it is used
 
         method = "save_graph"
@@ -723,7 +724,7 @@ class MLContext(Handle):
             by another version or for another device; ``OperationError`` when the device refuses it, ``UnknownError``
             when the file cannot be read.
         """
-        from webnn_py.device import saving  # noqa: PLC0415 - imported when it is used
+        from webnn_py.device.steps import saving  # noqa: PLC0415 - imported when it is used
         from webnn_py.graph_pictures.as_json import from_json  # noqa: PLC0415 - imported when it is used
 
         method = "load_graph"
@@ -755,7 +756,7 @@ class MLContext(Handle):
             A promise of the keys, rejected with ``NotSupportedError`` when :func:`open_ml` was given no folder,
             ``InvalidStateError`` when the context is lost, ``UnknownError`` when the folder cannot be read.
         """
-        from webnn_py.device import saving  # noqa: PLC0415 - imported when it is used
+        from webnn_py.device.steps import saving  # noqa: PLC0415 - imported when it is used
 
         method = "list_graphs"
         self._trio_run.check("list_graphs()")
@@ -788,7 +789,7 @@ class MLContext(Handle):
             :func:`open_ml` was given no folder, ``InvalidStateError`` when the context is lost, ``UnknownError`` when
             the file cannot be removed.
         """
-        from webnn_py.device import saving  # noqa: PLC0415 - imported when it is used
+        from webnn_py.device.steps import saving  # noqa: PLC0415 - imported when it is used
 
         method = "delete_graph"
         self._trio_run.check("delete_graph()")

@@ -42,7 +42,7 @@ def plan_is_always_ready(is_ready, plan, request):
 @FAULTS.at(
     "webnn_py.runtime.bindings.check_distinct", f"{RUNTIME}/test_s3_binding.py", f"{RUNTIME}/test_s3_refusals.py"
 )
-def outputs_lie_where_inputs_do(check, feeds, targets):
+def outputs_lie_where_inputs_do(check, feeds, targets, in_place):
     pass
 
 
@@ -162,7 +162,7 @@ def kernels_begin_before_their_operation(placed, kernels, since, until):
         yield kernel, start - since, length
 
 
-@FAULTS.at("webnn_py.device.flops.flops", "spec_tests/device/test_flops.py")
+@FAULTS.at("webnn_py.device.records.flops.flops", "spec_tests/device/test_flops.py")
 def flops_are_counted_twice(flops, node):
     return 2 * flops(node)
 

@@ -23,6 +23,8 @@ TOO_LARGE: Final = 2 << 30
 def filled(context: ConversionContext, shape: Integers, *, value: TensorProto | None = None) -> MLOperand:
     """Return a large tensor that has one value everywhere; a small one is computed while building."""
     element = np.zeros(1, np.float32) if value is None else tensor_array(value)
+    if not all(isinstance(size, int) for size in shape):
+        return context.expand(context.constant(element.reshape([])), shape)
     length = math.prod(shape) * element.itemsize
     if min(shape, default=0) < 1 or element.size != 1 or not LARGE <= length < TOO_LARGE:
         refuse(

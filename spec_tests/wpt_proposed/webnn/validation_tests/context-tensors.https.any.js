@@ -86,6 +86,15 @@ promise_test(async t => {
 
 promise_test(async t => {
   const context = await navigator.ml.createContext(contextOptions);
+  const other = await navigator.ml.createContext(contextOptions);
+  const graph = await makeGraph(other);
+  const input = await context.createTensor(descriptor);
+  const output = await context.createTensor(descriptor);
+  assert_throws_js(TypeError, () => context.dispatch(graph, {input}, {output}));
+}, 'dispatch(): throw if the graph is of another context.');
+
+promise_test(async t => {
+  const context = await navigator.ml.createContext(contextOptions);
   const graph = await makeGraph(context);
   const tensor = await context.createTensor(descriptor);
   assert_throws_js(

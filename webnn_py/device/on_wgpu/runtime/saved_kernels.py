@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import attrs
 
-from webnn_py.device.kernel_nodes import KernelNode
+from webnn_py.device.compiling.shared_constants import Identity
 from webnn_py.device.on_wgpu.passes.arena import BufferRange, DeviceMemory
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.kernel import Kernel
-from webnn_py.device.shared_constants import Identity
+from webnn_py.device.records.kernel_nodes import KernelNode
 from webnn_py.saved_graphs.record import Bytes, SavedCode, UnusableFileError
 
 FORM: Final = "kernels"
@@ -92,6 +92,7 @@ def to_saved(
             ]
             for kernel in kernels
         ],
+        "copies": [index for index, kernel in enumerate(kernels) if kernel.copies],
         "sources": list(sources),
         "buffers": buffers,
         "memory": memory,
@@ -124,8 +125,9 @@ def from_saved(code: SavedCode) -> SavedKernels:
             tuple(buffers[index] for index in writes),
             (x, y, z),
             tuple(KernelNode(operator, text, flops) for operator, text, flops in nodes),
+            copies=index in document["copies"],
         )
-        for label, source, reads, writes, (x, y, z), nodes in document["kernels"]
+        for index, (label, source, reads, writes, (x, y, z), nodes) in enumerate(document["kernels"])
     ]
     memory = [
         MemoryPlan(byte_length, None if identity is None else bytes.fromhex(identity), next(blobs) if filled else None)
