@@ -1,5 +1,6 @@
 """Every step of the specification's algorithms is done somewhere, or is explained; and what names steps, names ones."""
 
+import json
 import os
 from pathlib import Path
 
@@ -129,3 +130,9 @@ def test_the_record_is_that_of_the_text():
         [[step.identifier, step.number, step.digest] for step in algorithm.steps]
         for algorithm in steps.ALGORITHMS.values()
     ]
+
+
+def test_every_deliberate_fault_is_found_or_explained():
+    outcomes = json.loads(coverage.FAULTS.read_text(encoding="utf-8"))
+    lost = {key.partition(": ")[2] for key, (told, _) in outcomes.items() if told != "found"}
+    assert lost == {f"{name} {identifier}" for name, identifier in steps.reasons("unfound")}

@@ -17,7 +17,6 @@ from webnn_py.errors import InvalidStateError
 from webnn_py.graph import Graph
 from webnn_py.handle import Handle
 from webnn_py.message_text import named_by, shortened, shown
-from webnn_py.script.compute_policy import MLComputePolicy, effective
 from webnn_py.script.experiments import check_asked
 from webnn_py.script.interfaces import ContextInterface
 from webnn_py.script.refused_calls import HasHandle, report_refusal
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from webnn_py.graph_pictures.description import GraphDescription, Sketch
     from webnn_py.graph_pictures.picture import GraphPicture
     from webnn_py.graph_pictures.plan import CompiledPlan
+    from webnn_py.script.compute_policy import MLComputePolicy
     from webnn_py.script.dynamic_shapes import DynamicShapes
     from webnn_py.script.profile import GraphProfile
 
@@ -138,6 +138,8 @@ class MLGraph(Handle, HasHandle):
         Raises:
             NotSupportedError: the proposal was not asked for.
         """
+        from webnn_py.script.compute_policy import effective  # noqa: PLC0415 - imported when it is used
+
         context = self._context
         otherwise = "context.backend says what computes its graphs"
         check_asked("compute_policy", context._experimental, "compute-policy", otherwise)

@@ -22,7 +22,6 @@ from webnn_py.operators.idl import boolean, enumeration
 from webnn_py.saved_graphs.record import MOST_BYTES
 from webnn_py.script.argument_checks import label_of
 from webnn_py.script.browser_rules import BrowserRules, browser_profile
-from webnn_py.script.compute_policy import hints_of
 from webnn_py.script.context import MLContext
 from webnn_py.script.device_selection import ContextOptions, Wishes, limits_per_device
 from webnn_py.script.experiments import check_asked, experiments
@@ -195,6 +194,8 @@ class ML(Handle):
         accelerated = converted("accelerated", boolean, asked.get("accelerated", True))
         options = dict(options)
         if (policy := options.pop("compute_policy", None)) is not None:
+            from webnn_py.script.compute_policy import hints_of  # noqa: PLC0415 - imported when it is used
+
             otherwise = "power_preference and accelerated are the specification's"
             check_asked("compute_policy", self._experimental, "compute-policy", otherwise)
             preference, accelerated = hints_of(policy, asked)
