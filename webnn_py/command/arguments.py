@@ -68,7 +68,9 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     devices = commands.add_parser("devices", help="list the devices that contexts can run on")
     docs = commands.add_parser("docs", help="print the path of the documentation, or of one page")
     docs.add_argument("page", nargs="?", metavar="PAGE", help="for example sessions (default: list all pages)")
-    for parser in (info, convert, devices, docs):
+    spec = commands.add_parser("spec", help="print what is known of the operators, as data")
+    spec.add_argument("operators", nargs="*", metavar="OPERATOR", help="for example conv2d (default: all)")
+    for parser in (info, convert, devices, docs, spec):
         add_general(parser)
     shells = commands.add_parser("completion", help="print a shell completion script")
     shells.add_argument("shell", choices=["bash", "zsh", "tcsh"])

@@ -100,6 +100,8 @@ class API:
         wishes = {name: options[name] for name in ("fallback", "limits") if options.get(name) is not None}
         if "limits" in wishes:
             wishes["limits"] = limits_of_script(wishes["limits"])
+        if options.get("computePolicy", "default") != "default":
+            wishes["compute_policy"] = options["computePolicy"]
         backend = None if wishes else self._backend
         return self.ml.create_context(backend=backend, browser=self._browser, **given, **wishes)
 

@@ -167,6 +167,8 @@ class Host:
                     "outputs": _descriptors(value.output_descriptors),
                     "devices": _devices(value),
                 }
+                if "compute-policy" in value._context._experimental:
+                    attributes["computePolicy"] = value.compute_policy
             case MLGraphBuilder():
                 pass
             case _:
