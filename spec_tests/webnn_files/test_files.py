@@ -202,6 +202,33 @@ async def test_what_is_wrong_is_told_with_its_line(tmp_path, builder, text):
     assert WRONG[text] in str(refused.value)
 
 
+@pytest.mark.parametrize("path", ["", "model.safetensors"])
+async def test_paths_that_are_none_of_such_a_file_are_refused(builder, path):
+    operand = builder.relu(builder.input("x", data_type="float32", shape=[2]))
+    with pytest.raises(ValueError, match=f"path is '{path}'; it must be that of a .webnn file"):
+        save_webnn({"y": operand}, path)
+
+
+async def test_arguments_of_other_types_are_refused_by_their_names(tmp_path, builder):
+    operand = builder.relu(builder.input("x", data_type="float32", shape=[2]))
+    with pytest.raises(TypeError, match=r"save_webnn\(\): path is None; it must be a path"):
+        save_webnn({"y": operand}, None)
+    save_webnn({"y": operand}, tmp_path / "m.webnn")
+    with pytest.raises(TypeError, match=r"load_webnn\(\): path is 3; it must be a path"):
+        load_webnn(builder, 3)
+    with pytest.raises(TypeError, match=r"load_webnn\(\): weights is 3; it must be a path"):
+        load_webnn(builder, tmp_path / "m.webnn", weights=3)
+    with pytest.raises(TypeError, match=r"load_webnn\(\): builder is .*; it must be an MLGraphBuilder"):
+        load_webnn(builder._context, tmp_path / "m.webnn")
+
+
+async def test_a_file_of_weights_that_is_not_needed_is_neither_read_nor_removed(tmp_path, builder, another):
+    (tmp_path / "m.safetensors").write_bytes(b"of something else")
+    save_webnn({"y": builder.relu(builder.input("x", data_type="float32", shape=[2]))}, tmp_path / "m.webnn")
+    assert list(load_webnn(another, tmp_path / "m.webnn")) == ["y"]
+    assert (tmp_path / "m.safetensors").read_bytes() == b"of something else"
+
+
 async def test_what_the_builder_refuses_is_a_type_error(tmp_path, builder):
     text = 'webnn_graph "x" v1 { inputs { x: f32[2]; } nodes { y = softmax(x, axis=1); } outputs { y; } }'
     (tmp_path / "wrong.webnn").write_text(text, encoding="utf-8")

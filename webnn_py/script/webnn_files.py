@@ -7,30 +7,39 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
+from webnn_py.message_text import shown
 from webnn_py.operators.operand import MLOperand
 from webnn_py.script.builder import MLGraphBuilder, drawing_of
 
 
 def save_webnn(graph_outputs: Mapping[str, MLOperand], path: str | os.PathLike[str]) -> None:
-    """Write a builder's graph as a ``.webnn`` file, with its longer constants beside it in a ``.safetensors`` file.
+    """Write a builder's graph as a ``.webnn`` file, with its longer constants in a ``.safetensors`` file.
 
     The drawing must not be built yet: ``build()`` takes it from the builder.
 
     Args:
         graph_outputs: the operands to compute, by name, as :meth:`~webnn_py.MLGraphBuilder.build` takes them.
-        path: the file; the weights get its name, ending in ``.safetensors``. Both are overwritten.
+        path: the file; the weights get its name, ending in ``.safetensors``; there are none where all constants
+            are short. What is written replaces what was there.
 
     Raises:
-        TypeError: the outputs are refused, as by ``build()``.
+        TypeError: the outputs are refused, as by ``build()``, or ``path`` is no path.
         InvalidStateError: the builder has built, or the context is lost.
         NotSupportedError: the drawing has named dimensions, or data types of four bits.
         ValueError: a name of an input or output has characters that names in the text have not, an input and an output
-            have one name, an option is infinite, or a constant is a constant buffer. Nothing is written then.
+            have one name, an option is infinite, a constant is a constant buffer, or the path is without a name or
+            that of the weights. Nothing is written then.
         OSError: a file cannot be written.
     """
     from webnn_py.webnn_files.writing import write_files  # noqa: PLC0415 - imported when it is used
 
-    write_files(drawing_of("save_webnn", graph_outputs), Path(path))
+    file = _path("save_webnn(): path", path)
+    if file.name == "" or file.suffix == ".safetensors":
+        raise ValueError(
+            f"save_webnn(): path is {shown(str(path))}; it must be that of a .webnn file; weights go to one of its "
+            "name that ends in .safetensors"
+        )
+    write_files(drawing_of("save_webnn", graph_outputs), file)
 
 
 def load_webnn(
@@ -48,7 +57,7 @@ def load_webnn(
     Raises:
         WebnnFileError: the file is not of the language, names something that is not there, or its weights are missing
             or damaged; the text says where. It is a ``ValueError``.
-        TypeError: the builder refuses an operand or an argument.
+        TypeError: ``builder`` is no builder, a path is none, or the builder refuses an operand or an argument.
         InvalidStateError: the builder has built, or the context is lost.
         OSError: a file cannot be read.
     """
@@ -56,14 +65,22 @@ def load_webnn(
     from webnn_py.webnn_files.text import WebnnFileError, read_text  # noqa: PLC0415 - imported when it is used
     from webnn_py.webnn_files.weights import TensorFile  # noqa: PLC0415 - imported when it is used
 
-    file = Path(path)
+    if not isinstance(builder, MLGraphBuilder):
+        raise TypeError(f"load_webnn(): builder is {shown(builder)}; it must be an MLGraphBuilder")
+    file = _path("load_webnn(): path", path)
     try:
         graph = read_text(file.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
         raise WebnnFileError(f"{file.name} is no text in UTF-8: {error.reason}") from None
-    beside = file.with_suffix(".safetensors") if weights is None else Path(weights)
+    stored = file.with_suffix(".safetensors") if weights is None else _path("load_webnn(): weights", weights)
     with ExitStack() as stack:
         opened = None
-        if weights is not None or beside.exists():
-            opened = TensorFile(stack.enter_context(beside.open("rb")))
+        if weights is not None or (graph.has_stored_tensors and stored.exists()):
+            opened = TensorFile(stack.enter_context(stored.open("rb")))
         return draw(graph, builder, opened)
+
+
+def _path(name: str, value: str | os.PathLike[str]) -> Path:
+    if not isinstance(value, (str, os.PathLike)):
+        raise TypeError(f"{name} is {shown(value)}; it must be a path")
+    return Path(value)

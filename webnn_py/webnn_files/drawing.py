@@ -25,7 +25,7 @@ def draw(graph: GraphText, builder: Any, weights: TensorFile | None) -> dict[str
     """Draw a graph, and return the operands of its outputs by name.
 
     Args:
-        graph: it.
+        graph: the graph of a file.
         builder: an ``MLGraphBuilder``.
         weights: the file of weights, if there is one.
 

@@ -108,6 +108,11 @@ class GraphText:
     calls: tuple[CallText, ...]
     outputs: tuple[str, ...]
 
+    @property
+    def has_stored_tensors(self) -> bool:
+        """Whether constants lie in the file of weights."""
+        return any(isinstance(constant.contents, StoredTensor) for constant in self.constants.values())
+
 
 # --- reading ---------------------------------------------------------------------------------------------------------
 

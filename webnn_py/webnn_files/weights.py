@@ -51,7 +51,7 @@ class TensorFile:
     """A file of weights that is open for reading.
 
     Args:
-        file: it.
+        file: the file, binary.
 
     Raises:
         WebnnFileError: it is no safetensors.

@@ -1,4 +1,4 @@
-"""A builder's graph as a ``.webnn`` file, with its longer constants in a file of weights beside it."""
+"""A builder's graph as a ``.webnn`` file, with its longer constants in a file of weights."""
 
 from __future__ import annotations
 
@@ -29,11 +29,8 @@ def write_files(graph: Graph, path: Path) -> None:
     """
     text = GraphWriter(graph, path.stem)
     lines = "\n".join(written(text.graph)) + "\n"
-    beside = path.with_suffix(".safetensors")
     if text.arrays:
-        weights.write(beside, text.arrays)
-    else:
-        beside.unlink(missing_ok=True)
+        weights.write(path.with_suffix(".safetensors"), text.arrays)
     path.write_text(lines, encoding="utf-8", newline="\n")
 
 
@@ -41,8 +38,8 @@ class GraphWriter:
     """Names the values of a graph, and puts it into records of the text.
 
     Args:
-        graph: it.
-        name: the graph's name.
+        graph: a builder's.
+        name: the name that it gets in the text.
 
     Attributes:
         graph: the records.
