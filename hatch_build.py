@@ -48,6 +48,9 @@ ROOT_PAGES = {
 
 SHIPPED = frozenset({".md", ".png", ".jpg", ".svg"})
 
+OF_CHECKOUTS = ("docs/contributing.md", "docs/drift.md", "docs/proposed_tests.md", "docs/steps/")
+"""Pages that are only of use with the tests and the history, which wheels lack: they are left out."""
+
 
 def documentation(root: Path) -> Iterator[tuple[str, bytes]]:
     """The files of the documentation as wheels have them: paths below ``docs``, and contents.
@@ -55,7 +58,11 @@ def documentation(root: Path) -> Iterator[tuple[str, bytes]]:
     What pages include is in them, links lead to files that are shipped, too, and links to others are text.
     """
     paths = {path.relative_to(root).as_posix(): path for path in sorted((root / "docs").rglob("*"))}
-    paths = {name: path for name, path in paths.items() if path.suffix in SHIPPED and path.is_file()}
+    paths = {
+        name: path
+        for name, path in paths.items()
+        if path.suffix in SHIPPED and path.is_file() and not name.startswith(OF_CHECKOUTS)
+    }
     for name, path in paths.items():
         content = path.read_bytes()
         if path.suffix == ".md":

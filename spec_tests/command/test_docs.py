@@ -67,6 +67,8 @@ def test_a_wheel_has_the_pages_and_the_cases_of_devices(installed, monkeypatch):
         path = Path(page(name))
         assert path.is_relative_to(installed)
         assert "{include}" not in path.read_text(encoding="utf-8")
+    for name in ("contributing.md", "drift.md", "proposed_tests.md", "steps"):  # of use in a checkout only
+        assert not (installed / "webnn_py/docs" / name).exists()
     assert (installed / "webnn_py/testing/device_cases/arithmetic/add.json").is_file()
     for assets in ("html_page/assets/page.html", "graph_pictures/page/assets/picture.html"):
         assert (installed / "webnn_py" / assets).is_file()
