@@ -9,21 +9,24 @@ from spec_tests.idl import specification
 from webnn_py.command import operator_table
 from webnn_py.operators.registry import OPERATORS
 
-TABLE = operator_table.records(operator_table.in_order())
-BY_NAME = {one["name"]: one for one in TABLE["operators"]}
+
+@pytest.fixture(scope="module")
+def by_name():
+    """Return the record of each operator by its name."""
+    return {one["name"]: one for one in operator_table.records(operator_table.in_order())["operators"]}
 
 
-def test_every_operator_is_there_category_by_category():
-    assert set(BY_NAME) == {operator.spec_name for operator in OPERATORS.values()}
-    categories = [one["category"] for one in TABLE["operators"]]
+def test_every_operator_is_there_category_by_category(by_name):
+    assert set(by_name) == {operator.spec_name for operator in OPERATORS.values()}
+    categories = [one["category"] for one in by_name.values()]
     assert len(dict.fromkeys(categories)) == len(
         [a for a, b in zip(categories, [None, *categories], strict=False) if a != b]
     )
 
 
-def test_every_argument_of_the_idl_is_there_with_its_type_and_default():
+def test_every_argument_of_the_idl_is_there_with_its_type_and_default(by_name):
     for name, declared in specification.OPERATORS.items():
-        arguments = {argument["name"]: argument for argument in BY_NAME[name]["arguments"]}
+        arguments = {argument["name"]: argument for argument in by_name[name]["arguments"]}
         assert set(arguments) == set(declared["parameters"])
         for parameter, idl in declared["parameters"].items():
             expected = specification.text_of(idl["type"]).replace("enforced ", "[EnforceRange] ")
@@ -33,8 +36,8 @@ def test_every_argument_of_the_idl_is_there_with_its_type_and_default():
                 assert arguments[parameter]["default"] == idl["default"]
 
 
-def test_one_operator_has_all_parts():
-    conv2d = BY_NAME["conv2d"]
+def test_one_operator_has_all_parts(by_name):
+    conv2d = by_name["conv2d"]
     assert conv2d["section"]["url"] == "https://www.w3.org/TR/webnn/#api-mlgraphbuilder-conv2d"
     arguments = {argument["name"]: argument for argument in conv2d["arguments"]}
     assert arguments["filterLayout"]["values"] == ["oihw", "hwio", "ohwi", "ihwo"]
@@ -60,15 +63,15 @@ def test_one_operator_has_all_parts():
     assert "numpy" in conv2d["devices"][0].lower() or len(conv2d["devices"]) > 1
 
 
-def test_primitives_have_no_decomposition_and_others_end_in_primitives():
-    primitives = {name for name, one in BY_NAME.items() if one["decomposition"] is None}
+def test_primitives_have_no_decomposition_and_others_end_in_primitives(by_name):
+    primitives = {name for name, one in by_name.items() if one["decomposition"] is None}
     assert {"add", "matmul", "gather"} <= primitives
-    for one in BY_NAME.values():
+    for one in by_name.values():
         assert set(one["decomposition"] or ()) <= primitives
 
 
-def test_texts_are_plain():
-    assert not [name for name, one in BY_NAME.items() if ":func:" in json.dumps(one) or "``" in json.dumps(one)]
+def test_texts_are_plain(by_name):
+    assert not [name for name, one in by_name.items() if ":func:" in json.dumps(one) or "``" in json.dumps(one)]
 
 
 def test_the_command_prints_data_and_a_table(command):

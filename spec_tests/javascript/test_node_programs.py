@@ -189,6 +189,7 @@ def start(tmp_path, source):
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
 
 
+@pytest.mark.sampled(2)
 def test_the_host_is_killed(tmp_path):
     host = start(
         tmp_path,
@@ -212,6 +213,7 @@ def test_the_host_is_killed(tmp_path):
     assert out == "webnn-py: the process that runs webnn_py has ended; UnknownError; UnknownError\n"
 
 
+@pytest.mark.sampled(2)
 def test_ctrl_c_ends_both(tmp_path):
     source = "await navigator.ml.createContext(); console.log(process.pid); setInterval(() => {}, 1000);"
     with start(tmp_path, source) as host:
@@ -222,6 +224,7 @@ def test_ctrl_c_ends_both(tmp_path):
         os.kill(program, 0)
 
 
+@pytest.mark.sampled(2)
 def test_the_npm_package(tmp_path, capsys):
     assert cli.main(["npm-pack", str(tmp_path)]) == 0
     package = capsys.readouterr().out.strip()

@@ -30,7 +30,6 @@ FILES = [
         provider,
         file,
         id=f"{provider.name}-{file.operator}",
-        marks=[pytest.mark.sampled(3)] if provider is providers.WEBGPU else [],
     )
     for provider, own in OWN.items()
     for file in load_all()
@@ -51,6 +50,7 @@ def mixed(monkeypatch):
     use_rules(monkeypatch, providers.CUDA)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("provider", "file"), FILES)
 def test_cases_compute_what_their_oracles_say(monkeypatch, provider, file):
     use_rules(monkeypatch, provider)
