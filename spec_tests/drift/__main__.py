@@ -27,6 +27,8 @@ def main(arguments):
     options = parser.parse_args(arguments)
     if (options.report is not None or options.record_wpt is not None) and options.wpt is None:
         parser.error("--report and --record-wpt go with --wpt")
+    if options.record_wpt is not None and options.report is None:
+        parser.error("--record-wpt needs --report, whose sub-tests it records")
     try:
         source = (options.checkout / "index.bs").read_text(encoding="utf-8")
         changes = of_specification(source)
@@ -41,7 +43,8 @@ def main(arguments):
         return 2
     for change in changes:
         print(change)
-    print(f"{len(changes)} changes since {', '.join(recorded.sources())}" if changes else "nothing has changed")
+    count = "1 change" if len(changes) == 1 else f"{len(changes)} changes"
+    print(f"{count} since {', '.join(recorded.sources())}" if changes else "nothing has changed")
     if options.record is not None or options.record_wpt is not None:
         page.write()
         return 0

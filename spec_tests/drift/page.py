@@ -16,7 +16,7 @@ def table():
     (facts,) = specification.REVISIONS
     count = sum(len(one.steps) for one in steps.ALGORITHMS.values())
     rows = [
-        ("algorithms and steps", steps.SOURCE, f"{len(steps.ALGORITHMS)} algorithms, {count} steps"),
+        ("algorithms and steps", steps.SOURCE, f"{len(steps.ALGORITHMS)} algorithms, {count:,} steps"),
         ("members of the IDL, by digest", found["text"], f"{len(found['idl'])} members"),
         ("the IDL, as bindings use it", facts, "`javascript/specification/api.json`"),
         ("limits of operators", facts, f"{sum(map(len, specification.LIMITS.values()))} rows"),

@@ -92,13 +92,13 @@ def sub_tests(report):
             ]
             for file in files
         }
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{report} is no report of webnn-py wpt: {error!r}") from error
 
 
 def record_specification(path, commit):
     """Take a text as checked: its steps keep their identifiers. The IDL and limits have a script of their own."""
-    make_steps.main(path, commit)
+    make_steps.write(path, commit)
     _write(
         idl=idl_members("\n".join(idl_blocks(path.read_text(encoding="utf-8")))),
         text=f"webmachinelearning/webnn {commit}",
@@ -107,10 +107,10 @@ def record_specification(path, commit):
 
 def record_wpt(checkout, report, commit):
     """Take tests as checked."""
-    found = {} if report is None else sub_tests(report)
-    _write(files=test_files(checkout), sub_tests=found, tests=f"web-platform-tests {commit}")
+    _write(files=test_files(checkout), sub_tests=sub_tests(report), tests=f"web-platform-tests {commit}")
 
 
 def sources():
-    """Return what each part was checked against."""
-    return [read().get("text", steps.SOURCE), *sorted(specification.REVISIONS), read().get("tests", "no tests")]
+    """Return the revisions that the parts were checked against."""
+    parts = [read().get("text", steps.SOURCE), *sorted(specification.REVISIONS), read().get("tests", "no tests")]
+    return [*dict.fromkeys(parts)]

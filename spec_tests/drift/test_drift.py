@@ -43,7 +43,7 @@ def test_a_changed_overload_changes_its_member_alone():
 
 
 def of_steps(name, change):
-    """What is told when an algorithm's recorded steps are changed: of lines such as those that are recorded."""
+    """Return the changes that are found when an algorithm's recorded steps are changed."""
     now = [
         {
             "name": algorithm.name,
@@ -56,30 +56,30 @@ def of_steps(name, change):
     return list(comparison._steps(now))
 
 
-def test_a_changed_step_is_told_with_its_code():
-    (told,) = of_steps("MLContext.dispatch", lambda _, algorithm: algorithm["steps"][3].__setitem__(2, "other"))
-    assert told.startswith("step changed: MLContext.dispatch 4: If allTensors contains any duplicate")
-    assert "script/dispatch_arguments.py:" in told
-    assert told.endswith(" storages_of)")
+def test_a_changed_step_is_named_with_its_code():
+    (found,) = of_steps("MLContext.dispatch", lambda _, algorithm: algorithm["steps"][3].__setitem__(2, "other"))
+    assert found.startswith("step changed: MLContext.dispatch 4: If allTensors contains any duplicate")
+    assert "script/dispatch_arguments.py:" in found
+    assert found.endswith(" storages_of)")
 
 
-def test_new_steps_and_those_gone_are_told():
+def test_new_steps_and_those_gone_are_found():
     def change(_, algorithm):
         del algorithm["steps"][1]
         algorithm["steps"].insert(1, ["1a", "2", "digest", "Let a be 1.", "", False])
 
-    assert [told.partition(" (")[0] for told in of_steps("MLGraph.destroy", change)] == [
+    assert [line.partition(" (")[0] for line in of_steps("MLGraph.destroy", change)] == [
         "step gone: MLGraph.destroy 2: Set this.[[isDestroyed]] to true.",
         "step new: MLGraph.destroy 1a: Let a be 1.",
     ]
 
 
-def test_algorithms_new_and_gone_are_told():
+def test_algorithms_new_and_gone_are_found():
     def rename(_, algorithm):
         algorithm["name"] = "MLGraph.end"
 
-    told = of_steps("MLGraph.destroy", rename)
-    assert told == ["algorithm gone: MLGraph.destroy", "algorithm new: MLGraph.end, 3 steps"]
+    found = of_steps("MLGraph.destroy", rename)
+    assert found == ["algorithm gone: MLGraph.destroy", "algorithm new: MLGraph.end, 3 steps"]
 
 
 def checkout(tmp_path, **files):
@@ -91,13 +91,13 @@ def checkout(tmp_path, **files):
 
 
 def report(tmp_path, **files):
-    """A report of files with sub-tests: names that pass."""
+    """Write a report of files with sub-tests that pass, and return its path."""
     path = tmp_path / "report.json"
-    told = [
+    listed = [
         {"id": name, "subtests": [{"name": one, "status": "PASS"} for one in subtests]}
         for name, subtests in files.items()
     ]
-    path.write_text(json.dumps({"files": told}), encoding="utf-8")
+    path.write_text(json.dumps({"files": listed}), encoding="utf-8")
     return path
 
 
@@ -130,6 +130,16 @@ def test_options_of_tests_need_their_checkout(tmp_path, capsys):
     with pytest.raises(SystemExit, match="2"):
         command.main([str(tmp_path), "--record-wpt", "abc"])
     assert "--report and --record-wpt go with --wpt" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        command.main([str(tmp_path), "--wpt", str(tmp_path), "--record-wpt", "abc"])
+    assert "--record-wpt needs --report" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"files": [{"id": 1}]}'])
+def test_a_report_that_is_none_is_named(tmp_path, text):
+    (tmp_path / "report.json").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"report.json is no report of webnn-py wpt"):
+        recorded.sub_tests(tmp_path / "report.json")
 
 
 def test_a_changed_text_has_the_status_1(tmp_path, capsys):
@@ -138,11 +148,11 @@ def test_a_changed_text_has_the_status_1(tmp_path, capsys):
     )
     (tmp_path / "index.bs").write_text(f"{source}<script type=idl>\n{IDL}</script>\n", encoding="utf-8")
     assert command.main([str(tmp_path)]) == 1
-    told = capsys.readouterr().out
-    assert "algorithm gone: MLContext.dispatch\n" in told
-    assert "step changed: MLGraph.destroy" in told or "step gone: MLGraph.destroy" in told
-    assert "operator gone: conv2d\n" in told
-    assert "limits gone: conv2d input\n" in told
+    printed = capsys.readouterr().out
+    assert "algorithm gone: MLContext.dispatch\n" in printed
+    assert "step changed: MLGraph.destroy" in printed or "step gone: MLGraph.destroy" in printed
+    assert "operator gone: conv2d\n" in printed
+    assert "limits gone: conv2d input\n" in printed
 
 
 def test_the_page_says_what_was_checked():

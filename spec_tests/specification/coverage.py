@@ -1,6 +1,7 @@
 """What is recorded of the tests that reach each step (``measure`` writes it): of three kinds of tests."""
 
 import json
+from functools import cache
 from pathlib import Path
 
 from spec_tests.specification import steps
@@ -13,22 +14,20 @@ KINDS = {"wpt": "web-platform-tests", "proposed": "proposed", "ours": "here"}
 """Kinds of tests → their names in tables."""
 
 
-def _read():
+@cache
+def recorded():
+    """Return by kind and by ``ALGORITHM STEP`` the number of tests, and a few of them."""
     return json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {kind: {} for kind in KINDS}
-
-
-RECORDED = _read()
-"""By kind and by ``ALGORITHM STEP``: the number of tests, and a few of them."""
 
 
 def write(kind, found):
     """Replace what is recorded of a kind of tests."""
     order = [f"{one.name} {step.identifier}" for one in steps.ALGORITHMS.values() for step in one.steps]
-    RECORDED[kind] = {key: found[key] for key in order if key in found}
+    recorded()[kind] = {key: found[key] for key in order if key in found}
     parts = []
     for name in KINDS:
         lines = ",\n".join(
-            f" {json.dumps(key)}: {json.dumps(tests, ensure_ascii=False)}" for key, tests in RECORDED[name].items()
+            f" {json.dumps(key)}: {json.dumps(tests, ensure_ascii=False)}" for key, tests in recorded()[name].items()
         )
         parts.append(f"{json.dumps(name)}: {{\n{lines}\n}}")
     FILE.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
@@ -38,7 +37,7 @@ def cell(name, identifier):
     """Return the tests of a step for a table."""
     parts = []
     for kind, title in KINDS.items():
-        if found := RECORDED[kind].get(f"{name} {identifier}"):
+        if found := recorded()[kind].get(f"{name} {identifier}"):
             count, first, *_ = found
             parts.append(f"{title} {count}: {first.replace('|', '/').replace('<', '&lt;')}")
     return "<br>".join(parts)
@@ -52,20 +51,20 @@ def unreached(kind):
         for algorithm in steps.ALGORITHMS.values()
         for step in algorithm.steps
         if (algorithm.name, step.identifier) not in reasons
-        and f"{algorithm.name} {step.identifier}" not in RECORDED[kind]
+        and f"{algorithm.name} {step.identifier}" not in recorded()[kind]
     ]
 
 
 def summary():
     """Return the lines of the overview about tests; none where nothing was measured."""
-    measured = [kind for kind in KINDS if RECORDED[kind]]
+    measured = [kind for kind in KINDS if recorded()[kind]]
     if not measured:
         return []
     count = sum(len(one.steps) for one in steps.ALGORITHMS.values()) - len(steps.reasons())
-    numbers = "; ".join(f"{KINDS[kind]} {count - len(unreached(kind))}" for kind in measured)
+    numbers = "; ".join(f"{KINDS[kind]} {count - len(unreached(kind)):,}" for kind in measured)
     text = (
-        f"Of the {count} steps with code, tests reach: {numbers}. A step that refuses something counts where it does; "
-        "how that is measured: `spec_tests/specification/tracing.py`. Tables name the test of the fewest steps."
+        f"Of the {count:,} steps with code, tests reach: {numbers}. A step that refuses something counts where it "
+        "does; how that is measured: `spec_tests/specification/tracing.py`. Tables name the test of the fewest steps."
     )
     explained = steps.reasons("unreached")
     lines = [f"* {name} {identifier}: {reason}" for (name, identifier), reason in explained.items()]
@@ -81,7 +80,7 @@ def _faults():
         return []
     outcomes = json.loads(FAULTS.read_text(encoding="utf-8"))
     explained = steps.reasons("unfound")
-    found = sum(told == "found" for told, _ in outcomes.values())
+    found = sum(outcome == "found" for outcome, _ in outcomes.values())
     text = (
         f"`python -m spec_tests.specification.faults` leaves out, one at a time, the {len(outcomes)} statements of "
         f"steps that can be: tests of these steps fail for {found}. The others:"

@@ -25,7 +25,7 @@ import pytest
 
 from spec_tests.specification import coverage, references, steps
 from spec_tests.specification.test_refusals import EFFECTS, REFUSED
-from spec_tests.specification.tracing import _statement
+from spec_tests.specification.tracing import statement_at
 
 FILE = Path(__file__).with_name("faults.json")
 SECONDS = 60
@@ -79,7 +79,7 @@ def break_statement(place):
         LookupError: its function is not there.
     """
     path = references.PACKAGE / place.path
-    change = _LeftOut(_statement(str(path), place.line).lineno)
+    change = _LeftOut(statement_at(str(path), place.line).lineno)
     tree = ast.fix_missing_locations(change.visit(ast.parse(path.read_text(encoding="utf-8"))))
     codes = [*_codes(compile(tree, str(path), "exec"))]
     parts = place.function.split(".")
@@ -113,8 +113,8 @@ def _codes(code):
 def tests_of(place, steps_of_place):
     """Return the recorded tests of a place's steps, as arguments of pytest; those of objects' states, too."""
     keys = [f"{name} {identifier}" for name, identifier in steps_of_place]
-    ours = [test for key in keys for test in coverage.RECORDED["ours"].get(key, [0])[1:]]
-    proposed = [test.partition(" > ")[0] for key in keys for test in coverage.RECORDED["proposed"].get(key, [0])[1:]]
+    ours = [test for key in keys for test in coverage.recorded()["ours"].get(key, [0])[1:]]
+    proposed = [test.partition(" > ")[0] for key in keys for test in coverage.recorded()["proposed"].get(key, [0])[1:]]
     own = "spec_tests/specification/test_refusals.py::test_a_step_"
     short = [key.removeprefix("MLGraphBuilder.") for key in keys]
     named = [f"{own}refuses_in_its_own_words[{key}]" for key in short if key in REFUSED]
@@ -169,13 +169,13 @@ def main(arguments):
     for place, done in sorted(references.all_places().items()):
         if place in declarations or (options.paths and place.path not in options.paths):
             continue
-        if not can_be_left_out(_statement(str(references.PACKAGE / place.path), place.line)):
+        if not can_be_left_out(statement_at(str(references.PACKAGE / place.path), place.line)):
             continue
         tests = tests_of(place, done)
-        told = outcome(place, tests) if tests else "no tests"
+        ended = outcome(place, tests) if tests else "no tests"
         names = [f"{name} {identifier}" for name, identifier in done]
-        found[f"{place.path} {place.function}: {names[0]}"] = [told, len(names)]
-        print(f"{told}: {place}: {', '.join(names[:4])}", flush=True)
+        found[f"{place.path} {place.function}: {names[0]}"] = [ended, len(names)]
+        print(f"{ended}: {place}: {', '.join(names[:4])}", flush=True)
     FILE.write_text(json.dumps(found, indent=0, ensure_ascii=False) + "\n", encoding="utf-8")
     return 0
 

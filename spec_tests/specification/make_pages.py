@@ -4,6 +4,7 @@ With ``--check``, write nothing and exit with 1 when a page is not what it shoul
 so that they change when a step moves and not whenever a line does.
 """
 
+import argparse
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -27,7 +28,7 @@ def page_of(algorithm):
     declared = references.declaration(algorithm)
     if declared is not None:
         return Path(declared.path).stem
-    if algorithm.anchor.startswith(("algorithms-",)):
+    if algorithm.anchor.startswith("algorithms-"):
         return "numbers"
     if algorithm.anchor.startswith(("api-mlgraphbuilder", "api-mloperand")):
         return "builder"
@@ -88,7 +89,7 @@ def overview(titles, algorithms, reasons):
     return f"""# The text, step by step
 
 Each step of the specification's algorithms ({steps.SOURCE}: {len(steps.ALGORITHMS)} algorithms, {count:,} steps)
-beside the function that does it here and the tests that reach it. {len(reasons)} steps need no code; the reason is in
+with the function that does it here and the tests that reach it. {len(reasons)} steps need no code; the reason is in
 italics.
 
 In the code a step is found by a comment, for example `# spec: MLContext.dispatch 3-4`, of the statement below it: a
@@ -119,8 +120,11 @@ def outdated():
 
 def main(arguments):
     """Write the pages, or check them."""
+    parser = argparse.ArgumentParser(prog="python -m spec_tests.specification.make_pages", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 when a page is outdated")
+    options = parser.parse_args(arguments)
     wrong = outdated()
-    if "--check" in arguments:
+    if options.check:
         if wrong:
             print(f"not what the code says: {', '.join(wrong)}; run python -m spec_tests.specification.make_pages")
         return int(bool(wrong))

@@ -2,17 +2,22 @@
 
 The file has no text of the specification but the first words of each step, since code and pages are found by them.
 A step keeps its identifier when others are added, removed or changed: identifiers are the numbers that steps had when
-they were first recorded, and a step that is added behind 5.2 is 5.2a, as in laws.
+they were first recorded, and steps that are added behind 5.2 are 5.2a, 5.2b and so on, as in laws.
 """
 
+import argparse
 import json
-import sys
 from difflib import SequenceMatcher
+from itertools import product
 from pathlib import Path
+from string import ascii_lowercase
 
 from spec_tests.specification import steps
 from spec_tests.specification.forms import form_of, refuses
 from spec_tests.specification.text import read
+
+LETTERS = [*ascii_lowercase, *map("".join, product(ascii_lowercase, repeat=2))]
+"""The ends of the identifiers of steps that were added behind another, in their order."""
 
 BUILDS = ("api-mlgraphbuilder-constructor", "api-mlgraphbuilder-input", "api-mlgraphbuilder-build")
 
@@ -42,8 +47,8 @@ def identified(before, algorithm):
     last = "0"
     for index in range(len(new)):
         if index not in identifiers:
-            letters = (f"{last}{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")
-            identifiers[index] = next(name for name in letters if name not in taken)
+            names = (last.rstrip(ascii_lowercase) + letters for letters in LETTERS)
+            identifiers[index] = next(name for name in names if name not in taken)
             taken.add(identifiers[index])
         last = identifiers[index]
     return [identifiers[index] for index in range(len(new))]
@@ -63,10 +68,16 @@ def recorded(source, before=None):
     return found
 
 
-def main(path, revision):
-    """Write the file."""
-    before = steps.ALGORITHMS if steps.FILE.exists() else {}
-    algorithms = recorded(Path(path).read_text(encoding="utf-8"), before)
+def write(path, revision):
+    """Write the file, with the text of a revision.
+
+    Raises:
+        OSError: the text cannot be read.
+        ValueError: it has no algorithms, or one of another form.
+    """
+    algorithms = recorded(path.read_text(encoding="utf-8"), steps.ALGORITHMS)
+    if not algorithms:
+        raise ValueError(f"{path} has no algorithms")
     parts = []
     for algorithm in algorithms:
         head = json.dumps({key: value for key, value in algorithm.items() if key != "steps"}, ensure_ascii=False)
@@ -76,5 +87,17 @@ def main(path, revision):
     steps.FILE.write_text(f'{{"source": {source}, "algorithms": [\n' + ",\n".join(parts) + "\n]}\n", encoding="utf-8")
 
 
+def main():
+    """Write what the command line names."""
+    parser = argparse.ArgumentParser(prog="python -m spec_tests.specification.make_steps", description=__doc__)
+    parser.add_argument("path", type=Path, metavar="index.bs")
+    parser.add_argument("revision", help="for example c515210")
+    options = parser.parse_args()
+    try:
+        write(options.path, options.revision)
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

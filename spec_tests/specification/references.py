@@ -22,7 +22,7 @@ from webnn_py.operators.registry import OPERATORS
 
 PACKAGE = Path(webnn_py.__file__).parent
 _COMMENT = re.compile(r"^\s*# spec: (.+)$")
-_REFERENCE = re.compile(r"^(?P<name>\* .+|.+?)(?: (?P<steps>[\d.]+[a-z]?(?:[-,][ ]?[\d.]+[a-z]?)*))?$")
+_REFERENCE = re.compile(r"^(?P<name>\* .+|.+?)(?: (?P<steps>[\d.]+[a-z]{0,2}(?:[-,][ ]?[\d.]+[a-z]{0,2})*))?$")
 
 SHARED = {
     "argminmax-op": "arg_min",
@@ -57,7 +57,7 @@ class Place:
         return f"{self.path}:{self.line} {self.function}"
 
 
-class ReferenceError(ValueError):  # noqa: A001 - what it is
+class UnknownStepError(ValueError):
     """A comment that names no algorithm, step or form."""
 
 
@@ -105,21 +105,21 @@ def resolved(reference, place):
     """Return the name in a reference, and what it names: forms, or pairs of algorithm and identifier.
 
     Raises:
-        ReferenceError: there is no such thing.
+        UnknownStepError: there is no such thing.
     """
     parts = _REFERENCE.match(reference)
     name = parts["name"]
     if name.startswith("* "):
         if name[2:] not in FORMS:
-            raise ReferenceError(f"{place}: there is no form {name[2:]!r}; there are {', '.join(FORMS)}")
+            raise UnknownStepError(f"{place}: there is no form {name[2:]!r}; there are {', '.join(FORMS)}")
         return name, [name[2:]]
     algorithm = steps.algorithm(name)
     if algorithm is None or parts["steps"] is None:
-        raise ReferenceError(f"{place}: {reference!r} names no algorithm and its steps")
+        raise UnknownStepError(f"{place}: {reference!r} names no algorithm and its steps")
     try:
         return name, [(algorithm.name, step.identifier) for step in steps.selected(algorithm, parts["steps"])]
     except ValueError as error:
-        raise ReferenceError(f"{place}: {error}") from None
+        raise UnknownStepError(f"{place}: {error}") from None
 
 
 @cache

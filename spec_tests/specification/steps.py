@@ -1,4 +1,4 @@
-"""The steps of the specification's algorithms, as they are recorded, and what is said of each."""
+"""The steps of the specification's algorithms, as they are recorded, and the reasons why some need no code or tests."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Every step of the specification's algorithms is done somewhere, or is explained; and what names steps, names ones."""
+"""Every step of the specification's algorithms is done somewhere, or is explained; comments name steps that exist."""
 
 import json
 import os
@@ -69,7 +69,7 @@ def test_every_form_is_written_in_code():
     "reference", ["MLContext.dispatch", "MLContext.dispatch 99", "no such algorithm 1", "* no such form", "build 4.9"]
 )
 def test_comments_that_name_nothing_are_refused(reference):
-    with pytest.raises(references.ReferenceError, match="somewhere"):
+    with pytest.raises(references.UnknownStepError, match="somewhere"):
         references.resolved(reference, "somewhere")
 
 
@@ -105,6 +105,11 @@ def test_identifiers_survive_edits_of_other_steps():
         ("2.1", "3.1"),
         ("3", "4"),
     ]
+    more = recorded_steps(inserted.replace("    1. Switch", "    1. Let |b| be 2.\n    1. Switch"), after)
+    assert [step.identifier for step in more] == ["1", "1a", "1b", "2", "2.1", "3"]
+    many = "".join(f"    1. Let |b| be {number}.\n" for number in range(30))
+    names = [step.identifier for step in recorded_steps(TEXT.replace("    1. Switch", f"{many}    1. Switch"), before)]
+    assert names[24:31] == ["1x", "1y", "1z", "1aa", "1ab", "1ac", "1ad"]
     removed = recorded_steps(
         inserted.replace("    1. If |graph| is [=MLGraph/lost=], then [=exception/throw=] a {{TypeError}}.\n", ""),
         after,
@@ -134,5 +139,5 @@ def test_the_record_is_that_of_the_text():
 
 def test_every_deliberate_fault_is_found_or_explained():
     outcomes = json.loads(coverage.FAULTS.read_text(encoding="utf-8"))
-    lost = {key.partition(": ")[2] for key, (told, _) in outcomes.items() if told != "found"}
+    lost = {key.partition(": ")[2] for key, (ended, _) in outcomes.items() if ended != "found"}
     assert lost == {f"{name} {identifier}" for name, identifier in steps.reasons("unfound")}

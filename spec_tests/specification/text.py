@@ -15,6 +15,7 @@ _STEP = re.compile(r"^( *)1\. +(.*)$")
 _SECTION = re.compile(r"^#+ .*?\{#([\w-]+)\}$", re.MULTILINE)
 _DEFINITION = re.compile(r"<dfn\b([^>]*)>(.*?)</dfn>", re.DOTALL)
 _ASIDE = re.compile(r"^(Note:|NOTE:|Issue\b|Issue:|Advisement:|<p class=\"?note)")
+_EMPHASIS = re.compile(r"\*(\S(?:[^*]*\S)?)\*")
 _WORDS = 7
 
 
@@ -74,7 +75,8 @@ def plain(text):
     text = re.sub(r"\[=/?(?:[^=|\]]*\|)?([^\]]*?)=\]", lambda found: found[1].rpartition("/")[2], text)
     text = re.sub(r"\{\{([^{}|]*?/)*\"?([^{}|/]*?)\"?(\|[^{}]*)?\}\}", r"\2", text)
     text = re.sub(r"<[^>]*>", "", re.sub(r"\|(\w+)\|", r"\1", text))
-    return " ".join(re.sub(r"\]\(#[^)]*\)", "]", text).replace("`", "").replace("*", "").split())
+    text = _EMPHASIS.sub(r"\1", re.sub(r"\]\(#[^)]*\)", "]", text).replace("`", ""))
+    return " ".join(text.split())
 
 
 def read(source):

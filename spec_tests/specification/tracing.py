@@ -67,7 +67,7 @@ class Statements:
         self.refusal = {}
         for number, place in enumerate(sorted(references.all_places())):
             file = str(references.PACKAGE / place.path)
-            node = _statement(file, place.line)
+            node = statement_at(file, place.line)
             self.begin[file, node.lineno].append(number)
             if isinstance(node, ast.If):
                 self.refusal[file, node.body[0].lineno] = number
@@ -85,7 +85,7 @@ def _nodes(file):
     return [node for node in ast.walk(tree) if isinstance(node, ast.stmt | ast.expr)]
 
 
-def _statement(file, line):
+def statement_at(file, line):
     """Return the outermost node that begins on a line; of a declared function the first statement of its body."""
     for node in _nodes(file):
         if getattr(node, "decorator_list", None) and node.decorator_list[0].lineno == line:
