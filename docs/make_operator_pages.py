@@ -156,8 +156,8 @@ tolerances of every data type; devices; the limits of each browser profile.
 Names and types are those of {records["specification"]}.
 
 The tolerance is how far a device may be from an independent oracle in the tests, in units in the last place or as a
-difference. An operator that is no primitive is expanded into others where a device lacks it. ONNX's operators are those
-that a float32 call is written as.
+difference. An operator that is no primitive is expanded into others where a device lacks it. ONNX's operators are the
+shortest of the common forms that float32 calls are written as; some options take more.
 
 | {" | ".join(head)} |
 {"|---" * len(head)}|

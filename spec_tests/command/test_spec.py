@@ -1,6 +1,7 @@
 """``webnn-py spec``: the operators as data: what their declarations, devices, browsers and ONNX say of each."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,17 @@ def test_primitives_have_no_decomposition_and_others_end_in_primitives(by_name):
         assert set(one["decomposition"] or ()) <= primitives
 
 
+def test_the_operators_of_onnx_are_not_those_of_calls_that_do_nothing(by_name):
+    written = {name: one["onnx"]["operators"] for name, one in by_name.items()}
+    assert [name for name, operators in written.items() if operators == ["Identity"]] == ["identity"]
+    assert [written[name] for name in ("reduceSum", "transpose", "slice")] == [["ReduceSum"], ["Transpose"], ["Slice"]]
+
+
+def test_without_onnx_the_command_says_how_it_is_installed(command, monkeypatch):
+    monkeypatch.setitem(sys.modules, "webnn_py.onnx_export.model_export", None)
+    command("spec", "add").assert_refused("what ONNX has for an operator needs more: pip install", 1)
+
+
 def test_texts_are_plain(by_name):
     assert not [name for name, one in by_name.items() if ":func:" in json.dumps(one) or "``" in json.dumps(one)]
 
@@ -78,6 +90,7 @@ def test_the_command_prints_data_and_a_table(command):
     report = command("spec", "--json", "is_nan", "conv2d").report()
     assert [one["name"] for one in report["operators"]] == ["isNaN", "conv2d"]
     assert report["specification"] == "webmachinelearning/webnn c515210"
+    assert len(command("spec", "reduce_sum", "reduceSum", "--json").report()["operators"]) == 1
     lines = command("spec", "gelu").out.splitlines()
     assert lines[0].startswith("operator")
     assert lines[1].startswith("gelu")

@@ -1,12 +1,14 @@
 """What is known of each operator, as data: the specification's part, and what devices, browsers and ONNX make of it."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import count
 from typing import Any, Final
 
 from webnn_py.browser_profiles import NAMES, BrowserProfile, find
-from webnn_py.command.failures import CommandFailedError
+from webnn_py.command.failures import needed
 from webnn_py.descriptors import DATA_TYPES, MLOperandDescriptor
 from webnn_py.device import registry
 from webnn_py.device.backend import Capabilities
@@ -25,6 +27,10 @@ Record = dict[str, Any]
 
 NOTHING_CLAIMED: Final = Capabilities(supports=lambda _operator: ())
 """Of a device that has to expand every operator."""
+
+
+FEWEST_CALLS: Final = 6
+"""One case in so many has a form of ONNX that is called common."""
 
 
 def record(operator: Operator[..., Any]) -> Record:
@@ -194,25 +200,29 @@ def _of_browser(operator: Operator[..., Any], profile: BrowserProfile) -> Record
 
 
 def _onnx(operator: Operator[..., Any], cases: tuple[Case, ...]) -> Record:
-    """Return the operators of ONNX that one call is written as, and whether they form a function of their own."""
-    try:
-        from webnn_py.onnx_export.model_export import model_of  # noqa: PLC0415 - needs the extra onnx
-    except ImportError:
-        raise CommandFailedError("what ONNX has for an operator needs the extra onnx") from None
-    case = next((case for case in cases if "float32" in str(case.inputs)), cases[0])
-    model: Any = model_of(_graph_of(operator, case))
+    """Return the operators of ONNX that calls are written as, and whether they form a function of their own.
+
+    Of the forms that are common among the float32 cases it is the shortest: calls with other options take more.
+    """
+    model_of = needed("webnn_py.onnx_export.model_export", "what ONNX has for an operator").model_of
+    chosen = [case for case in cases if "float32" in str(case.inputs)] or list(cases)
+    forms = Counter(_form(model_of(_graph_of(operator, case))) for case in chosen)
+    common = [form for form, number in forms.items() if number * FEWEST_CALLS >= len(chosen)]
+    names, as_function = min(common, key=lambda form: (form[0] == ("Identity",), len(form[0]), -forms[form]))
+    return {"operators": [*names], "as_function": as_function}
+
+
+def _form(model: Any) -> tuple[tuple[str, ...], bool]:
+    """Return the operators of a model, and whether they form a function."""
     used = {node.op_type: None for node in model.graph.node}
     functions = {function.name: function for function in model.functions}
     inner = {node.op_type: None for name in used if name in functions for node in functions[name].node}
-    return {
-        "operators": [*(name for name in {**used, **inner} if name not in functions)],
-        "as_function": bool(functions),
-    }
+    return tuple(name for name in {**used, **inner} if name not in functions), bool(functions)
 
 
 def _graph_of(operator: Operator[..., Any], case: Case) -> Graph:
     builder = RewriteBuilder()
-    numbers = iter(range(len(str(case.inputs))))
+    numbers = count()
 
     def operand(tensor: Any) -> object:
         descriptor = MLOperandDescriptor(tensor["data_type"], tuple(tensor["shape"]))

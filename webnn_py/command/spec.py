@@ -22,7 +22,8 @@ def spec(options: argparse.Namespace) -> int:
             near = difflib.get_close_matches(name, known, 1)
             hint = f"; there is {near[0]}" if near else "; webnn-py spec lists them"
             raise BadInputError(f"there is no operator {shown(name)}{hint}")
-    found = operator_table.records([known[name] for name in options.operators] or operator_table.in_order())
+    named = list(dict.fromkeys(known[name] for name in options.operators))
+    found = operator_table.records(named or operator_table.in_order())
     if options.json:
         print_json(found)
     else:
