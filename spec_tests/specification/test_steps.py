@@ -27,6 +27,10 @@ TEXT = """
 
         Note: No part of the step.
     1. Return false.
+        <details class=note>
+        <summary>Nor is this.</summary>
+        Note.
+        </details>
 </details>
 """
 
@@ -83,7 +87,8 @@ def test_steps_are_read_with_their_nesting_and_without_notes():
     assert algorithm.name == "MLContext.dispatch"
     assert [step.number for step in algorithm.steps] == ["1", "2", "2.1", "3"]
     assert algorithm.steps[0].summary == "If graph is lost, then throw a"
-    assert "Note" not in algorithm.steps[2].text
+    assert "Note" not in algorithm.text
+    assert algorithm.steps[3].text == "Return false."
 
 
 def test_identifiers_survive_edits_of_other_steps():

@@ -15,6 +15,7 @@ _STEP = re.compile(r"^( *)1\. +(.*)$")
 _SECTION = re.compile(r"^#+ .*?\{#([\w-]+)\}$", re.MULTILINE)
 _DEFINITION = re.compile(r"<dfn\b([^>]*)>(.*?)</dfn>", re.DOTALL)
 _ASIDE = re.compile(r"^(Note:|NOTE:|Issue\b|Issue:|Advisement:|<p class=\"?note)")
+_NOTE = re.compile(r"<details class=\"?note\"?>.*?</details>", re.DOTALL)
 _EMPHASIS = re.compile(r"\*(\S(?:[^*]*\S)?)\*")
 _WORDS = 7
 
@@ -162,7 +163,7 @@ def _steps(lines):
 
 def _text(lines):
     """Return a text without asides and closing tags, with white space as single spaces."""
-    paragraphs = re.split(r"\n\s*\n", "\n".join(lines))
+    paragraphs = re.split(r"\n\s*\n", _NOTE.sub("", "\n".join(lines)))
     kept = [part for part in paragraphs if not _ASIDE.match(part.strip())]
     text = re.sub(r"</?(details|div|p|summary)\b[^>]*>", "", " ".join(kept))
     return " ".join(text.split())
