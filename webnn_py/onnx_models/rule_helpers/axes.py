@@ -16,7 +16,7 @@ def integers(name: str, value: StaticValue) -> tuple[int, ...]:
     """
     if value.ndim > 1 or value.dtype.kind not in "iu":
         refuse(name, f"{value.dtype.name} {list(value.shape)}", "a list of integers")
-    return tuple(int(item) for item in value.reshape(-1))
+    return tuple(value.reshape(-1).tolist())
 
 
 def numbers(name: str, value: StaticValue) -> tuple[float, ...]:
