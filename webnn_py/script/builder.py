@@ -245,9 +245,11 @@ class MLGraphBuilder(OperatorMethods):
         except TypeError as error:
             raise TypeError(f"{name}{in_brackets(kwargs.get('label'))}: {error}") from error.__cause__
         self._check_can_build(operator.name)
-        for _, name_of_operand, operand in arguments.each_operand():
-            if operand not in self._values:
-                raise TypeError(f"{name}{in_brackets(arguments.label)}: {name_of_operand} belongs to another builder")
+        try:
+            values = of_operands(arguments.operands, self._values.__getitem__)
+        except KeyError:
+            foreign = next(place for _, place, item in arguments.each_operand() if item not in self._values)
+            raise TypeError(f"{name}{in_brackets(arguments.label)}: {foreign} belongs to another builder") from None
         rows = limits_of(operator, self._capabilities)
         try:
             check_operands(operator, rows, arguments, self._capabilities)
@@ -257,7 +259,6 @@ class MLGraphBuilder(OperatorMethods):
                 self._check_size(descriptor)
         except Refused as refusal:
             raise TypeError(f"{name}{in_brackets(arguments.label)}: {refusal}") from None
-        values = of_operands(arguments.operands, self._values.__getitem__)
         node = Node(operator, values, arguments.options(), tuple(descriptors), arguments.label, (self._drawn,))
         self._drawn += 1
         if not operator.returns_sequence:
