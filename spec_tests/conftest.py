@@ -38,10 +38,10 @@ from spec_tests.support.workers import (  # noqa: F401 - hooks
 )
 from spec_tests.wpt.option import pytest_addoption as add_wpt_option
 from spec_tests.wpt.option import pytest_ignore_collect, pytest_terminal_summary  # noqa: F401 - hooks
-from webnn_py.device import measuring
 from webnn_py.device.on_wgpu.adapters import choose, request_device
 from webnn_py.device.on_wgpu.records.recently_used import Room
 from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
+from webnn_py.device.steps import measuring
 
 MOST_PIPELINES = Room(count=2000, byte_length=2**30)
 """So many are kept for the next tests: software Vulkan takes about half a megabyte for each."""

@@ -48,8 +48,8 @@ from webnn_py.timelines.timeline import TimelineStatistics
 from webnn_py.version import __version__ as __version__
 
 if typing.TYPE_CHECKING:
-    from webnn_py.device.finite_check import NonFinite, ValueRange
-    from webnn_py.device.measuring import DeviceRates
+    from webnn_py.device.steps.finite_check import NonFinite, ValueRange
+    from webnn_py.device.steps.measuring import DeviceRates
     from webnn_py.graph_pictures.picture import GraphPicture
     from webnn_py.script.dynamic_shapes import MLDynamicDimension
     from webnn_py.script.javascript_export import save_js
@@ -61,14 +61,14 @@ else:
         from importlib import import_module  # noqa: PLC0415 - used here only
 
         modules = {
-            "DeviceRates": "device.measuring",
+            "DeviceRates": "device.steps.measuring",
             "GraphPicture": "graph_pictures.picture",
             "GraphProfile": "script.profile",
             "KernelProfile": "script.profile",
             "MLDynamicDimension": "script.dynamic_shapes",
-            "NonFinite": "device.finite_check",
+            "NonFinite": "device.steps.finite_check",
             "OperatorProfile": "script.profile",
-            "ValueRange": "device.finite_check",
+            "ValueRange": "device.steps.finite_check",
             "save_js": "script.javascript_export",
         }
         if name not in modules:

@@ -40,6 +40,7 @@ WRONG = [
     (["--preprocess", "raw", "--input", "ones"], "--preprocess needs an --input that is a picture"),
     (["--rate", "16000"], "--rate needs an --input that is a .wav file"),
     (["--repeat", "0"], "argument --repeat: '0' must be a whole number from 1"),
+    (["--backend", "numpy", "--execution-provider", "X"], "--execution-provider is onnxruntime's; give --backend onn"),
     (["--backend", "abacus"], "argument --backend: invalid choice: 'abacus'"),
     (["--save-outputs", "outputs.txt"], "it must end in .npz"),
     (["--save-outputs", "missing/outputs.npz"], "missing is no folder"),

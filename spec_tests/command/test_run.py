@@ -28,6 +28,15 @@ def test_a_run_on_each_device_saves_what_the_model_computes(command, doubled, ba
     assert lines[-1].split() == ["y", "float32", "[2,", "3]", "min", "0,", "mean", "5,", "max", "10"]
 
 
+def test_an_execution_provider_is_named(command, doubled):
+    pytest.importorskip("onnxruntime")
+    name = "CPUExecutionProvider"
+    assert name in command("run", doubled, "--shape", "rows=1", "--execution-provider", name).succeeded().out
+    command("run", doubled, "--shape", "rows=1", "--execution-provider", "Abacus").assert_refused(
+        f"execution_provider is 'Abacus'; the installed onnxruntime has {name}"
+    )
+
+
 def test_json_has_all_that_is_printed(command, doubled):
     told = command("run", doubled, "--shape", "rows=2", "--input", "x=ones", "--repeat", "3", "--json").report()
     assert told["inputs"] == {"x": {"data_type": "float32", "shape": [2, 3], "source": "ones"}}

@@ -4,10 +4,9 @@ from xml.etree import ElementTree as ET
 
 from spec_tests.graph_pictures.notation_readers import read_dot, read_mermaid
 from webnn_py.operators.registry import OPERATORS
-from webnn_py.rewriting.reshapes import keeps_one_element
 
 MAY_BE_VIEWS = {"reshape", "transpose", "slice", "expand", "split", "identity", "reverse", "pad", "tile", "concat"}
-MAY_BE_VIEWS |= {name for name, operator in OPERATORS.items() if keeps_one_element(operator)}
+MAY_BE_VIEWS |= {name for name, operator in OPERATORS.items() if operator.keeps_one_element}
 """Operators that some device looks at its operand for, in some cases, instead of running a kernel."""
 
 

@@ -24,16 +24,19 @@ from webnn_py.device.on_onnxruntime.session import BoundSession  # noqa: E402 - 
 LARGE = 2**15
 """The elements of a buffer that is copied by pinned memory."""
 
+PARALLEL = 2**18 + 3
+"""The elements of a buffer that several threads copy."""
+
 
 @pytest.fixture
 def cuda(monkeypatch):
     """The stand-in; the CPU provider takes the place of CUDA's, and its runs that of work on the stream.
 
     ``elsewhere`` has the operators that the CPU computes for the provider, ``runs`` the number under which each run of
-    a session is captured.
+    a session is captured, ``capture_error`` what such runs raise.
     """
     fake = FakeCuda()
-    fake.elsewhere, fake.runs = [], []
+    fake.elsewhere, fake.runs, fake.capture_error = [], [], None
     monkeypatch.setattr(cuda_memory, "runtime", fake)
     monkeypatch.setattr(cuda_memory, "DEVICE", "cpu")
     provider = attrs.evolve(providers.CUDA, name=engine.CPU.name, options={})
@@ -59,6 +62,9 @@ def cuda(monkeypatch):
 
         def submit(binding, options):
             fake.runs.append(options.get_run_config_entry("gpu_graph_id"))
+            if fake.runs[-1] != "-1" and fake.capture_error is not None:
+                fake.is_capturing = True
+                raise fake.capture_error
             fake.run_queued()  # the session cannot wait: its binding may change
             compute(binding, onnxruntime.RunOptions())
 
@@ -110,6 +116,16 @@ async def test_the_bytes_of_a_write_are_those_at_the_call(context, count):
     assert [set((await read).tolist()) for read in (first, second)] == [{1.0}, {7.0}]
 
 
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("shape", [[PARALLEL], [PARALLEL, 2]])
+async def test_several_threads_copy_large_arrays_whole(context, monkeypatch, threads, shape):
+    monkeypatch.setattr(cuda_memory, "COPYING_THREADS", threads)
+    data = np.arange(np.prod(shape), dtype=np.float32).reshape(shape[::-1]).T
+    x = await zeroed(context, shape)
+    context.write_buffer(x, data)
+    np.testing.assert_array_equal(await context.read_buffer(x), data)
+
+
 @pytest.mark.parametrize("count", [2, LARGE])
 async def test_bytes_are_kept_until_the_gpu_has_read_them(context, count):
     buffers = [await zeroed(context, [count]) for _ in range(8)]
@@ -154,6 +170,20 @@ async def test_runs_on_the_same_buffers_are_captured_and_replayed(context, cuda)
     assert cuda.runs == ["-1", "-1", "1", "1", "1", "-1", "-1", "2", "2"]
 
 
+async def test_a_run_that_cannot_be_captured_is_run_again_and_the_graph_says_why(context, cuda):
+    cuda.capture_error = RuntimeError("Concat supports at most 32 inputs")
+    graph = await build_add_one(context, [2])
+    x, y = await zeroed(context, [2]), await zeroed(context, [2])
+    reads = []
+    for number in range(5):
+        context.write_buffer(x, np.full(2, number, np.float32))
+        context.dispatch(graph, {"x": x}, {"y": y})
+        reads.append(context.read_buffer(y))
+    assert [(await read).tolist() for read in reads] == [[number + 1] * 2 for number in range(5)]
+    assert cuda.runs == ["-1", "-1", "1", "-1", "-1", "-1"]
+    assert "cannot capture it: Concat supports at most 32 inputs" in graph.describe(passes=True)
+
+
 async def test_buffers_of_their_own_for_every_run_are_not_captured(context, cuda):
     graph = await build_add_one(context, [2])
     for _ in range(6):
@@ -186,6 +216,43 @@ async def test_a_full_gpu_rejects_the_buffer_and_nothing_else(context, cuda):
     x = await zeroed(context, [2])
     context.write_buffer(x, np.ones(2, np.float32))
     np.testing.assert_array_equal(await context.read_buffer(x), np.ones(2))
+
+
+async def test_statistics_have_the_memory_of_the_gpu(context, cuda):
+    before = context.statistics().adapter_memory
+    assert before.total_bytes == cuda.capacity
+    buffer = await zeroed(context, [LARGE])
+    context.write_buffer(buffer, np.ones(LARGE, np.float32))
+    await context.drain()
+    after = context.statistics().adapter_memory
+    assert before.free_bytes - after.free_bytes == 4 * LARGE
+    assert before.pinned_bytes == 0
+    assert after.pinned_bytes == sum(map(len, cuda.pinned.values())) > 0
+    buffer.destroy()
+    await context.drain()
+    assert context.statistics().adapter_memory.free_bytes == before.free_bytes
+    context.destroy()
+    await context.drain()
+    assert context.statistics().adapter_memory is None
+
+
+async def test_the_memory_of_another_gpu_is_asked_for_without_a_change_of_the_thread(context, cuda):
+    cuda.gpus, cuda.device = {0, 3}, 3  # that of other code in this thread
+    assert context.statistics().adapter_memory is not None
+    assert cuda.asked_of == [0]
+    assert cuda.device == 3
+
+
+async def test_devices_without_a_report_have_no_memory_of_an_adapter(ml):
+    context = await ml.create_context(backend="numpy")
+    assert context.statistics().adapter_memory is None
+
+
+async def test_statistics_of_a_broken_gpu_raise_nothing(context, cuda):
+    cuda.error = Error.cudaErrorIllegalAddress
+    assert context.statistics().adapter_memory is None
+    assert "CUDA reports" in (await context.lost).message
+    cuda.error = Error.cudaSuccess
 
 
 async def test_an_error_of_the_gpu_loses_the_context_and_not_the_process(context, cuda):

@@ -10,7 +10,7 @@ from spec_tests.labs.benchmarks.gpu_variants import QUICK, Model, asked, channel
 from spec_tests.support.computing import compute
 from spec_tests.support.depth import amount, has_turn
 from webnn_py import MLGraphBuilder
-from webnn_py.device import four_bits
+from webnn_py.device.compiling import four_bits
 from webnn_py.device.on_wgpu.codegen.attention import tile
 from webnn_py.device.on_wgpu.codegen.convolution import winograd
 from webnn_py.rewriting.passes import passes_left_out

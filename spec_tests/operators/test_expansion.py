@@ -14,9 +14,9 @@ from spec_tests.support.computing import compute, run_graph
 from spec_tests.support.stand_ins import failing, noted
 from webnn_py import MLGraphBuilder, UnknownError
 from webnn_py.descriptors import DATA_TYPES, MLOperandDescriptor
-from webnn_py.device import expansion
 from webnn_py.device.backend import Capabilities
-from webnn_py.device.expansion import ExpandingBuilder, missing_primitives, support_of
+from webnn_py.device.compiling import expansion
+from webnn_py.device.compiling.expansion import ExpandingBuilder, missing_primitives, support_of
 from webnn_py.graph import Input
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.operators.examples import examples_of

@@ -15,8 +15,9 @@ import webnn_small_device
 from webnn_small_device import SmallBackend
 
 from spec_tests.support.depth import is_full
-from webnn_py.device import backend, dynamic_graphs, registry
+from webnn_py.device import backend, registry
 from webnn_py.device.backend import Backend
+from webnn_py.device.steps import dynamic_graphs
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs/adding_a_device.md").read_text(encoding="utf-8")

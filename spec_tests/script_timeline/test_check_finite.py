@@ -8,7 +8,7 @@ import pytest
 from spec_tests.support.backends import DEVICES
 from spec_tests.support.releases import assert_nothing_lives
 from webnn_py import InvalidStateError, MLGraphBuilder, UnknownError
-from webnn_py.device import finite_check
+from webnn_py.device.steps import finite_check
 
 X = np.array([[1.0, 2.0, 0.0], [4.0, -1.0, 9.0]], np.float32)
 

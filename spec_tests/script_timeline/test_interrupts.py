@@ -125,8 +125,8 @@ def test_a_call_that_is_interrupted_is_made_as_a_whole_and_the_interrupt_comes_n
 @pytest.mark.parametrize(
     "place",
     [
-        "webnn_py.device.saving.save_graph",
-        "webnn_py.device.saving.load_graph",
+        "webnn_py.device.steps.saving.save_graph",
+        "webnn_py.device.steps.saving.load_graph",
         "webnn_py.saved_graphs.folder.GraphFolder.save",
         "webnn_py.saved_graphs.folder.GraphFolder.load",
         "webnn_py.script.graph.MLGraph._fill",

@@ -8,10 +8,10 @@ import pytest
 import trio
 
 from webnn_py import InvalidStateError, MLGraphBuilder, NotSupportedError, UnknownError, open_ml
-from webnn_py.device import measuring
 from webnn_py.device.backend import KernelTiming
-from webnn_py.device.kernel_nodes import KernelNode
-from webnn_py.device.measuring import DeviceRates, MeasuredRun, Measurement
+from webnn_py.device.records.kernel_nodes import KernelNode
+from webnn_py.device.steps import measuring
+from webnn_py.device.steps.measuring import DeviceRates, MeasuredRun, Measurement
 from webnn_py.script.profile import GraphProfile
 
 RATES = DeviceRates("float32", copied_bytes_per_second=2e9, multiplied_flops_per_second=1e12)

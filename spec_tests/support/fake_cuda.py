@@ -16,6 +16,9 @@ Error = enum.IntEnum(
 MemcpyKind = enum.IntEnum(
     "cudaMemcpyKind", ["cudaMemcpyHostToDevice", "cudaMemcpyDeviceToHost", "cudaMemcpyDeviceToDevice"]
 )
+CaptureStatus = enum.IntEnum(
+    "cudaStreamCaptureStatus", {"cudaStreamCaptureStatusNone": 0, "cudaStreamCaptureStatusActive": 1}
+)
 
 
 class FakeCuda(ModuleType):
@@ -28,26 +31,34 @@ class FakeCuda(ModuleType):
         memory: the sizes of what is allocated on the GPU, by address.
         pinned: the same of pinned memory of the host.
         capacity: the most bytes of the GPU.
+        gpus: the numbers of the GPUs that are there.
+        device: that of the GPU that the thread uses.
+        asked_of: the GPUs whose memory was asked for.
+        is_capturing: whether a capture is under way: nothing can be submitted.
         error: the error that all calls return once it is set: the GPU is lost.
     """
 
     def __init__(self) -> None:
         super().__init__("cuda.bindings.runtime")
-        self.cudaError_t, self.cudaMemcpyKind = Error, MemcpyKind
+        self.cudaError_t, self.cudaMemcpyKind, self.cudaStreamCaptureStatus = Error, MemcpyKind, CaptureStatus
         self.queued: list[Callable[[], object]] = []
         self.waits = 0
         self.calls: list[str] = []
         self.memory: dict[int, Any] = {}
         self.pinned: dict[int, Any] = {}
         self.capacity = 2**30
+        self.is_capturing = False
         self.error = Error.cudaSuccess
         self.streams = 0
+        self.gpus, self.device = {0}, 0
+        self.asked_of: list[int] = []
 
     def _done(self, name: str, *values: object) -> tuple[object, ...]:
         self.calls.append(name)
         return (self.error, *values)
 
     def _submit(self, name: str, work: Callable[[], object]) -> tuple[object, ...]:
+        assert not self.is_capturing, f"{name} during a capture"
         self.queued.append(work)
         return self._done(name)
 
@@ -57,8 +68,29 @@ class FakeCuda(ModuleType):
         for work in queued:
             work()
 
+    def cudaStreamIsCapturing(self, _stream: object) -> tuple[object, ...]:  # noqa: N802
+        return self._done("cudaStreamIsCapturing", CaptureStatus(self.is_capturing))
+
+    def cudaStreamEndCapture(self, _stream: object) -> tuple[object, ...]:  # noqa: N802
+        self.is_capturing = False
+        return self._done("cudaStreamEndCapture", "a graph")
+
+    def cudaGraphDestroy(self, _graph: object) -> tuple[object, ...]:  # noqa: N802
+        return self._done("cudaGraphDestroy")
+
     def cudaSetDevice(self, number: int) -> tuple[object, ...]:  # noqa: N802 - CUDA's name, as all below
-        return (Error.cudaErrorIllegalAddress,) if number else self._done("cudaSetDevice")
+        if number not in self.gpus:
+            return (Error.cudaErrorIllegalAddress,)
+        self.device = number
+        return self._done("cudaSetDevice")
+
+    def cudaGetDevice(self) -> tuple[object, ...]:  # noqa: N802
+        return self._done("cudaGetDevice", self.device)
+
+    def cudaMemGetInfo(self) -> tuple[object, ...]:  # noqa: N802
+        self.asked_of.append(self.device)
+        taken = sum(map(len, self.memory.values()))
+        return self._done("cudaMemGetInfo", self.capacity - taken, self.capacity)
 
     def cudaStreamCreateWithFlags(self, _flags: int) -> tuple[object, ...]:  # noqa: N802
         self.streams += 1

@@ -96,6 +96,9 @@ def _add_backend(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backend", choices=registry.names(), help="the device (default: a GPU, or else the fastest available)"
     )
+    parser.add_argument(
+        "--execution-provider", metavar="NAME", help="onnxruntime's execution provider, such as CUDAExecutionProvider"
+    )
 
 
 def _add_parts(parser: argparse.ArgumentParser) -> None:

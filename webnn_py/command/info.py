@@ -12,6 +12,7 @@ import trio
 
 from webnn_py.browser_profiles import NAMES, PortabilityReport, find
 from webnn_py.command.declared import AskedInputs, asked_outputs, declared_inputs, worded_type
+from webnn_py.command.device_options import device_options
 from webnn_py.command.failures import CommandFailedError
 from webnn_py.command.layout import NARROWER, in_bytes
 from webnn_py.command.loading import load_model, narrowed_types, simplified
@@ -137,7 +138,7 @@ async def _tried(
 ) -> Tried:
     """Import the model at sizes that are known or found."""
     names = asked_outputs(model, options.output)
-    async with open_ml() as ml, Environment(ml, options.backend) as environment:
+    async with open_ml() as ml, Environment(ml, **device_options(options)) as environment:
         device = await environment.open_device()
         picture = passes = None
         try:

@@ -24,6 +24,7 @@ from webnn_py.command.comparison import (
     run_onnxruntime,
 )
 from webnn_py.command.declared import Array, AskedInputs, as_webnn, asked_outputs, worded_shape
+from webnn_py.command.device_options import device_options
 from webnn_py.command.failures import FAILED, BadInputError, CommandFailedError
 from webnn_py.command.feeds import GivenInput, make_feeds
 from webnn_py.command.layout import NARROWER, in_bytes, in_time, number
@@ -113,7 +114,7 @@ def run(options: argparse.Namespace) -> int:
     frozen = asked.frozen
 
     def advised() -> str:
-        found = search(model, asked, asked_outputs(model, options.output), options.backend)
+        found = search(model, asked, asked_outputs(model, options.output), device_options(options))
         return advice(found, f"webnn-py run {shlex.quote(str(options.model))}")
 
     given = make_feeds(asked.fed, asked.shapes, options, advised)
@@ -162,7 +163,7 @@ async def _measured(
     from webnn_py.onnx_models import InvalidModelError, UnsupportedModelError  # noqa: PLC0415 - an extra
 
     names = asked_outputs(model, options.output)
-    async with open_ml() as ml, traced_to(ml, options.trace), Environment(ml, options.backend) as environment:
+    async with open_ml() as ml, traced_to(ml, options.trace), Environment(ml, **device_options(options)) as environment:
         async with clock("opening the device"):
             device = await environment.open_device()
         profiler = _profiler(device, environment, ml, options)
@@ -219,7 +220,7 @@ def _profiler(
         return None
     if isinstance(device.context._device.backend, TimesKernels):
         return environment
-    if options.backend is not None:
+    if device_options(options):
         raise BadInputError(
             f"--profile: {device.info} does not time kernels; give --backend numpy, or wgpu where "
             "`webnn-py devices` lists the feature timestamp-query, or no --backend"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import numpy as np
@@ -173,15 +173,15 @@ async def _tried(
     return FoundSizes(shapes, frozen, asked.shapes.said(fed, sizes), said, builder, outputs, refused)
 
 
-def search(model: OnnxModel, asked: AskedInputs, names: Sequence[str], backend: str | None) -> FoundSizes:
-    """Do what :func:`find_sizes` does on a context of its own.
+def search(model: OnnxModel, asked: AskedInputs, names: Sequence[str], device: Mapping[str, Any]) -> FoundSizes:
+    """Do what :func:`find_sizes` does on a context of its own, with the options ``device``.
 
     Raises:
         BadInputError: the model is broken.
     """
 
     async def found() -> FoundSizes:
-        async with open_ml() as ml, Environment(ml, backend) as environment:
+        async with open_ml() as ml, Environment(ml, **device) as environment:
             context = (await environment.open_device()).context
             return await find_sizes(model, asked, names, lambda: MLGraphBuilder(context))
 

@@ -44,7 +44,7 @@ def to_javascript(options: argparse.Namespace) -> int:
     asked = AskedInputs.of(model, options)
     command = f"webnn-py convert --js {shlex.quote(str(options.model))} {shlex.quote(str(out))}"
     fixed = asked.shapes.all_fixed(
-        asked.fed, lambda: advice(search(model, asked, list(model.outputs), "numpy"), command)
+        asked.fed, lambda: advice(search(model, asked, list(model.outputs), {"backend": "numpy"}), command)
     )
     narrow = narrowed_types(model, [])
     trio.run(_save, model, fixed, asked.frozen, options)

@@ -8,8 +8,8 @@ import numpy.typing as npt
 import trio
 
 from webnn_py.descriptors import DATA_TYPES, MAX_DIMENSION, MLOperandDataType, MLOperandDescriptor, stored
-from webnn_py.device.failure import Failure
-from webnn_py.device.kernel_nodes import KernelNode
+from webnn_py.device.records.failure import Failure
+from webnn_py.device.records.kernel_nodes import KernelNode
 from webnn_py.graph import Graph
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.limits import MAX_RANK
@@ -62,6 +62,22 @@ class CacheStatistics:
     kept_bytes: int
     made: int
     dropped: int
+
+
+@attrs.frozen
+class AdapterMemory:
+    """The memory of an adapter that has its own, as its driver reports it: of all processes together.
+
+    Attributes:
+        total_bytes: the bytes that it has.
+        free_bytes: those that nothing takes. Compiled graphs of a context, and what they compute, take some that the
+            context's own counts leave out.
+        pinned_bytes: the bytes of the host's memory that the context reserves for copies from and to the adapter.
+    """
+
+    total_bytes: int
+    free_bytes: int
+    pinned_bytes: int
 
 
 Claim = tuple[MLOperandDataType, ...] | Mapping[str, tuple[MLOperandDataType, ...]]
@@ -270,6 +286,14 @@ class KeepsCode(Protocol):
 
     def cache_statistics(self) -> CacheStatistics:
         """Return the counts of the code that it keeps."""
+
+
+@runtime_checkable
+class ReportsMemory(Protocol):
+    """A backend whose driver reports the memory of the adapter."""
+
+    def adapter_memory(self) -> AdapterMemory | None:
+        """Return the memory as it is now; None once the device is lost or closed."""
 
 
 @runtime_checkable

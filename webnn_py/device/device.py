@@ -18,6 +18,7 @@ import trio
 
 from webnn_py.device.backend import (
     SHARED_MEMORY_ATTRIBUTE,
+    AdapterMemory,
     Backend,
     CacheStatistics,
     CompiledGraph,
@@ -28,17 +29,18 @@ from webnn_py.device.backend import (
     Lends,
     Memory,
     OnProgress,
+    ReportsMemory,
     SavesCode,
     StagesWrites,
     Storage,
     begin_compile,
     constant_buffers,
 )
-from webnn_py.device.copying import CopiesThroughHost
-from webnn_py.device.exported_memory import after_return
-from webnn_py.device.failure import Failure
-from webnn_py.device.memory_by_label import Entry, MemoryByLabel
-from webnn_py.device.timed_dispatch import Report, dispatch_timed
+from webnn_py.device.bookkeeping.copying import CopiesThroughHost
+from webnn_py.device.bookkeeping.exported_memory import after_return
+from webnn_py.device.bookkeeping.timed_dispatch import Report, dispatch_timed
+from webnn_py.device.records.failure import Failure
+from webnn_py.device.records.memory_by_label import Entry, MemoryByLabel
 from webnn_py.errors import UnknownError
 from webnn_py.graph import Graph
 from webnn_py.in_flight import like, then
@@ -46,7 +48,7 @@ from webnn_py.message_text import shown
 from webnn_py.unreported_errors import Line
 
 if TYPE_CHECKING:
-    from webnn_py.device.savable_nodes import SavableNodes
+    from webnn_py.device.bookkeeping.savable_nodes import SavableNodes
     from webnn_py.graph_pictures.plan import CompiledPlan
     from webnn_py.rewriting.report import PassReport
 
@@ -61,6 +63,7 @@ class DeviceStatistics:
         host_copies: the number of copies of bytes between host and device.
         compiled: the counts of kept compiled code; None on a device that keeps none.
         by_label: buffers, graphs and their bytes, without reads in flight, by label.
+        adapter_memory: the memory of the adapter; None on a device that does not report it.
     """
 
     live_buffers: int
@@ -68,6 +71,7 @@ class DeviceStatistics:
     host_copies: int
     compiled: CacheStatistics | None
     by_label: Mapping[str, Entry]
+    adapter_memory: AdapterMemory | None
 
 
 class Readback:
@@ -137,8 +141,9 @@ class Device:
     def statistics(self) -> DeviceStatistics:
         """Return the counts as they are now."""
         compiled = self.backend.cache_statistics() if isinstance(self.backend, KeepsCode) else None
+        memory = self.backend.adapter_memory() if isinstance(self.backend, ReportsMemory) else None
         return DeviceStatistics(
-            self.live_buffers, self.live_bytes, self.host_copies, compiled, self._by_label.entries()
+            self.live_buffers, self.live_bytes, self.host_copies, compiled, self._by_label.entries(), memory
         )
 
     # --- buffers ---------------------------------------------------------------------------------------------
@@ -286,9 +291,9 @@ class Device:
         Raises:
             NotComputableError: the graph has a node that no device computes.
         """
-        from webnn_py.device.expansion import needs_expansion  # noqa: PLC0415 - imported when it is used
-        from webnn_py.device.four_bits import needs_bytes  # noqa: PLC0415 - imported when it is used
-        from webnn_py.device.graph_validation import validate_graph  # noqa: PLC0415 - imported when it is used
+        from webnn_py.device.compiling.expansion import needs_expansion  # noqa: PLC0415 - imported when it is used
+        from webnn_py.device.compiling.four_bits import needs_bytes  # noqa: PLC0415 - imported when it is used
+        from webnn_py.device.compiling.graph_validation import validate_graph  # noqa: PLC0415 - imported when it is used
 
         validate_graph(graph)
         if needs_bytes(graph, self.backend.capabilities) or needs_expansion(graph, self.backend.capabilities):
@@ -297,7 +302,7 @@ class Device:
         return then(compiled, lambda compiled: self.keep(graph, compiled, handle))
 
     async def _expand_and_compile(self, graph: Graph, handle: GraphHandle, progress: OnProgress | None) -> None:
-        from webnn_py.device.four_bits import prepared  # noqa: PLC0415 - imported when it is used
+        from webnn_py.device.compiling.four_bits import prepared  # noqa: PLC0415 - imported when it is used
 
         expanded = await trio.to_thread.run_sync(prepared, graph, self.backend.capabilities, limiter=self.limiter)
         pending = self.compile(expanded, handle, progress)
@@ -325,7 +330,7 @@ class Device:
             self._hold(memory)
         handle.captured = held
         if self._keeps_nodes:
-            from webnn_py.device.savable_nodes import SavableNodes  # noqa: PLC0415 - imported when it is used
+            from webnn_py.device.bookkeeping.savable_nodes import SavableNodes  # noqa: PLC0415 - imported when it is used
 
             handle.nodes = SavableNodes.of(graph)
 

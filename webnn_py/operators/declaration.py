@@ -140,6 +140,7 @@ class Operator(Generic[P, OutputT]):
         is_commutative: whether its two operands may change places.
         is_boolean: whether all elements of the output are 0 or 1.
         is_average: whether elements of the output are between those of the operands; also where they are selected.
+        keeps_one_element: whether it is a reduction that returns a single element unchanged, as maximum and mean do.
         is_no_larger: whether the output is no larger in magnitude than the operands; also of averages.
         result_range: the range of its output's elements, if that is known for all operands.
         function: the declared function; its body is the shape rule.
@@ -163,6 +164,7 @@ class Operator(Generic[P, OutputT]):
         self.is_boolean = facts.get("boolean", False)
         self._selects = facts.get("selects", False)
         self.is_average = facts.get("averages", False) or bool(self._selects)
+        self.keeps_one_element = self.is_average and self.category == "reduction"
         self.is_no_larger = facts.get("no_larger", False) or self.is_average
         self.result_range = (0, 1) if self.is_boolean else facts.get("result_range")
         self._propagates_nan = facts.get("propagates_nan", False)

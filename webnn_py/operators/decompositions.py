@@ -5,7 +5,7 @@ that operator's method would. Numbers take the data type of the input; float16 i
 What they end in are the primitives, which have none: arithmetic, equal, greater, lesser, where, cast, abs, the
 elementary functions, matmul, four reductions, concat, expand, reshape, slice, transpose, gather and scatter_nd.
 
-A device has them run in the place of operators that it does not claim (``device/expansion.py``).
+A device has them run in the place of operators that it does not claim (``device/compiling/expansion.py``).
 """
 
 from collections.abc import Mapping

@@ -1,48 +1,13 @@
-"""Nodes that keep all elements and their order: reshapes, and operators that act as reshapes."""
+"""Reshapes that passes draw, and the axes before and after a reshape."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Any
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.graph import Node, Output, Value
+from webnn_py.graph import Node, Value
 from webnn_py.operators import movement
-from webnn_py.operators.declaration import Operator
-
-
-def is_reshape(node: Node) -> bool:
-    """Return whether a node is a reshape, or a transpose or a reduction that acts as one."""
-    operator = node.operator
-    if operator is movement.reshape:
-        return True
-    if operator is movement.transpose:
-        order = node.options["permutation"]
-        return _keeps_order(node.inputs[0].descriptor.shape, None if order is None else tuple(order))
-    return keeps_one_element(operator) and node.operand("input").element_count == node.outputs[0].element_count
-
-
-def keeps_one_element(operator: Operator[..., Any]) -> bool:
-    """Return whether an operator is a reduction that returns a single element unchanged, as maximum and mean do."""
-    return operator.is_average and operator.category == "reduction"
-
-
-@lru_cache(1024)  # most calls repeat earlier arguments
-def _keeps_order(shape: tuple[int, ...], permutation: tuple[int, ...] | None) -> bool:
-    """Return whether a transpose keeps the order of the axes that are longer than 1."""
-    order = permutation or range(len(shape))[::-1]
-    long = [axis for axis in order if shape[axis] > 1]
-    return long == sorted(long)
-
-
-def origin_of(value: object) -> Value:
-    """Return the value that a chain of reshapes starts from; the value itself where it is no reshape."""
-    assert isinstance(value, Value)  # noqa: S101 - for type checkers
-    while isinstance(value, Output) and is_reshape(value.node):
-        value = value.node.value("input")
-    return value
 
 
 def long(shape: Sequence[int]) -> list[int]:

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar, final
 import trio
 
 from webnn_py.device.backend import Lends
-from webnn_py.device.memory_by_label import Entry, MemoryByLabel
+from webnn_py.device.records.memory_by_label import Entry, MemoryByLabel
 from webnn_py.errors import InvalidStateError
 from webnn_py.message_text import in_brackets
 from webnn_py.runtime.records import EnvironmentDevice, TensorLocation

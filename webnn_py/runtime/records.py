@@ -8,7 +8,7 @@ from typing import Literal
 import attrs
 
 from webnn_py.device.backend import BackendInfo
-from webnn_py.device.memory_by_label import Entry, LabelledMemory, largest_first
+from webnn_py.device.records.memory_by_label import Entry, LabelledMemory, largest_first
 from webnn_py.script.context import MLContext
 
 TensorLocation = Literal["cpu", "gpu-buffer", "ml-tensor"]

@@ -12,7 +12,7 @@ import trio
 
 from webnn_py.descriptors import converted
 from webnn_py.device.backend import HostArray
-from webnn_py.device.finite_check import NonFinite
+from webnn_py.device.steps.finite_check import NonFinite
 from webnn_py.errors import InvalidStateError, NotSupportedError
 from webnn_py.handle import Handle
 from webnn_py.message_text import nearest, shown, visible

@@ -41,7 +41,7 @@ from webnn_py.timelines.device_timeline import Work
 from webnn_py.timelines.promise import MLPromise
 
 if TYPE_CHECKING:
-    from webnn_py.device.finite_check import NonFinite
+    from webnn_py.device.steps.finite_check import NonFinite
     from webnn_py.graph_pictures.picture import GraphPicture
     from webnn_py.script.dynamic_shapes import DimensionNames
     from webnn_py.sized_graphs import DynamicGraph
@@ -343,7 +343,7 @@ class MLGraphBuilder(OperatorMethods):
         self._context._graphs.add(ml_graph)
         work: Work = partial(device.compile, graph, ml_graph._handle, progress)
         if dynamic is not None:
-            from webnn_py.device.dynamic_graphs import compile_dynamic  # noqa: PLC0415 - imported when it is used
+            from webnn_py.device.steps.dynamic_graphs import compile_dynamic  # noqa: PLC0415 - imported when it is used
             from webnn_py.script.dynamic_shapes import DynamicShapes  # noqa: PLC0415 - imported when it is used
 
             ml_graph._dynamic = DynamicShapes(dynamic)

@@ -237,6 +237,7 @@ class MLContext(Handle):
             timeline.queued_bytes,
             device.host_copies,
             device.compiled,
+            device.adapter_memory,
             device.by_label,
         )
 
@@ -654,7 +655,7 @@ class MLContext(Handle):
             is destroyed or the context is lost, ``QuotaExceededError`` when the graph alone is larger than the folder
             may be, ``UnknownError`` when the file cannot be written or the graph cannot be read from the device.
         """
-        from webnn_py.device import saving  # noqa: PLC0415 - imported when it is used
+        from webnn_py.device.steps import saving  # noqa: PLC0415 - imported when it is used
         from webnn_py.graph_pictures.as_json import to_json  # noqa: PLC0415 - imported when it is used
 
         method = "save_graph"
@@ -693,7 +694,7 @@ class MLContext(Handle):
             by another version or for another device; ``OperationError`` when the device refuses it, ``UnknownError``
             when the file cannot be read.
         """
-        from webnn_py.device import saving  # noqa: PLC0415 - imported when it is used
+        from webnn_py.device.steps import saving  # noqa: PLC0415 - imported when it is used
         from webnn_py.graph_pictures.as_json import from_json  # noqa: PLC0415 - imported when it is used
 
         method = "load_graph"
@@ -725,7 +726,7 @@ class MLContext(Handle):
             A promise of the keys, rejected with ``NotSupportedError`` when :func:`open_ml` was given no folder,
             ``InvalidStateError`` when the context is lost, ``UnknownError`` when the folder cannot be read.
         """
-        from webnn_py.device import saving  # noqa: PLC0415 - imported when it is used
+        from webnn_py.device.steps import saving  # noqa: PLC0415 - imported when it is used
 
         method = "list_graphs"
         self._trio_run.check("list_graphs()")
@@ -758,7 +759,7 @@ class MLContext(Handle):
             :func:`open_ml` was given no folder, ``InvalidStateError`` when the context is lost, ``UnknownError`` when
             the file cannot be removed.
         """
-        from webnn_py.device import saving  # noqa: PLC0415 - imported when it is used
+        from webnn_py.device.steps import saving  # noqa: PLC0415 - imported when it is used
 
         method = "delete_graph"
         self._trio_run.check("delete_graph()")

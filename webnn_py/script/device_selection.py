@@ -240,7 +240,7 @@ def runs_itself(
     operator: Operator[..., Any], data_types: Collection[MLOperandDataType], capabilities: Capabilities
 ) -> bool:
     """Return whether the device runs an operator itself in each of these data types that the operator can have."""
-    from webnn_py.device.expansion import claims  # noqa: PLC0415 - imported when it is used
+    from webnn_py.device.compiling.expansion import claims  # noqa: PLC0415 - imported when it is used
 
     own = next(iter(claims(operator, capabilities).values()))
     allowed = next(iter(limits_of(operator, capabilities).values())).data_types

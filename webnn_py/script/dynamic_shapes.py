@@ -23,7 +23,7 @@ from webnn_py.descriptors import (
     size_or_axis,
 )
 from webnn_py.device.backend import Backend
-from webnn_py.device.dynamic_graphs import CompilesDynamic
+from webnn_py.device.steps.dynamic_graphs import CompilesDynamic
 from webnn_py.errors import NotSupportedError
 from webnn_py.graph import Graph
 from webnn_py.message_text import listed, plain, shown

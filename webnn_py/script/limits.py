@@ -50,7 +50,7 @@ class OperandLimits:
 @cache
 def limits_of(operator: Operator[..., Any], capabilities: Capabilities) -> Mapping[str, OperandLimits]:
     """Return the operator's limits, reduced to those that the backend can run, by itself or expanded."""
-    from webnn_py.device.expansion import limits_in  # noqa: PLC0415 - imported when it is used
+    from webnn_py.device.compiling.expansion import limits_in  # noqa: PLC0415 - imported when it is used
 
     rows = limits_in(operator, capabilities)
     return {
@@ -89,7 +89,7 @@ def check_operands(
 
 def _why_not(operator: Operator[..., Any], capabilities: Capabilities) -> str:
     """Word why a device runs no data type of an operator, and which operators it would have to claim."""
-    from webnn_py.device.expansion import missing_primitives  # noqa: PLC0415 - imported when it is used
+    from webnn_py.device.compiling.expansion import missing_primitives  # noqa: PLC0415 - imported when it is used
 
     missing = missing_primitives(operator, capabilities)
     if not missing:

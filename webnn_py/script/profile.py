@@ -10,8 +10,8 @@ import attrs
 import numpy as np
 
 from webnn_py.device.backend import KernelTiming
-from webnn_py.device.kernel_nodes import KernelNode
-from webnn_py.device.measuring import DeviceRates, Measurement
+from webnn_py.device.records.kernel_nodes import KernelNode
+from webnn_py.device.steps.measuring import DeviceRates, Measurement
 from webnn_py.message_text import visible
 from webnn_py.operators.registry import OPERATORS
 

@@ -5,8 +5,8 @@ from typing import TypeVar
 
 from webnn_py.descriptors import MLOperandDescriptor, converted, unsigned_long
 from webnn_py.device.backend import HostArray, TimesKernels
-from webnn_py.device.finite_check import NonFinite, first_non_finite
-from webnn_py.device.measuring import Measurement, measure
+from webnn_py.device.steps.finite_check import NonFinite, first_non_finite
+from webnn_py.device.steps.measuring import Measurement, measure
 from webnn_py.errors import InvalidStateError, NotSupportedError, UnknownError
 from webnn_py.graph import Graph
 from webnn_py.message_text import listed, shown

@@ -5,8 +5,8 @@ from typing import Literal
 
 import attrs
 
-from webnn_py.device.backend import CacheStatistics
-from webnn_py.device.memory_by_label import Entry, LabelledMemory, largest_first
+from webnn_py.device.backend import AdapterMemory, CacheStatistics
+from webnn_py.device.records.memory_by_label import Entry, LabelledMemory, largest_first
 
 MLPowerPreference = Literal["default", "high-performance", "low-power"]
 
@@ -29,6 +29,7 @@ class ContextStatistics:
         queued_bytes: bytes of user data that those hold.
         host_copies: how often bytes were copied between host and device.
         compiled: what the device keeps of compiled code, for all contexts that share it; None where it keeps none.
+        adapter_memory: the memory of the adapter, of all processes together; None where the device does not report it.
     """
 
     live_buffers: int
@@ -37,6 +38,7 @@ class ContextStatistics:
     queued_bytes: int
     host_copies: int
     compiled: CacheStatistics | None
+    adapter_memory: AdapterMemory | None
     _by_label: Mapping[str, Entry] = attrs.field(repr=False, hash=False)
 
     @property

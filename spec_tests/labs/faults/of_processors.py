@@ -68,7 +68,9 @@ def folding_rounds_exact_sums(is_of_whole_numbers, convolution, contents):
     return False
 
 
-@FAULTS.at("webnn_py.device.shared_constants.SharedConstants.find", "spec_tests/device/test_shared_constants.py")
+@FAULTS.at(
+    "webnn_py.device.compiling.shared_constants.SharedConstants.find", "spec_tests/device/test_shared_constants.py"
+)
 def constants_are_shared_after_their_release(find, shared, identity):
     return None if identity is None else shared._memory.get(identity)
 

@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 import trio
 
-from spec_tests.labs.oracles.places import LEVELS
+from spec_tests.labs.oracles.places import LEVELS, options_of
 from spec_tests.labs.real_models.comparison import session_of
 from spec_tests.onnx_models.export.exporting import draw_cases, listed
 from spec_tests.operators.cases import difference
@@ -43,7 +43,8 @@ def wrong_cases(place, file, **options):
     if place in LEVELS:
         yield from _of_model(place, file)
         return
-    computed = Computed.of(place, file, **options)
+    options = options_of(place) | options
+    computed = Computed.of(options.pop("backend"), file, **options)
     for case in file.cases:
         if words := computed.what_is_wrong(case):
             reason = EXCEPTIONS.get((place, file.operator, case.name))

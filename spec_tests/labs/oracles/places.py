@@ -10,6 +10,7 @@ from spec_tests.labs.real_models.comparison import session_of
 from spec_tests.support.backends import BACKENDS
 from spec_tests.support.random_graphs.program import ROUNDS
 from webnn_py import MLContext, MLGraphBuilder, open_ml
+from webnn_py.device.on_onnxruntime import engine
 from webnn_py.onnx_models import to_model
 
 LEVELS = {
@@ -17,8 +18,17 @@ LEVELS = {
     "unoptimized": onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
 }
 """By place: how far onnxruntime optimizes a model; the first is its default."""
-PLACES = (*BACKENDS, *LEVELS)
-OPTIONS = {"onnxruntime": {"threads": 1}}
+PROVIDERS = ("CUDAExecutionProvider", "WebGpuExecutionProvider")
+"""The execution providers that are places as well, where onnxruntime has them: the device's own is the CPU's."""
+
+PLACES = (*BACKENDS, *(name for name in PROVIDERS if name in engine.names()), *LEVELS)
+
+
+def options_of(place):
+    """Return the options of a context of a place that is none of the levels."""
+    if place in PROVIDERS:
+        return {"backend": "onnxruntime", "execution_provider": place}
+    return {"backend": place} | ({"threads": 1} if place == "onnxruntime" else {})
 
 
 @attrs.frozen
@@ -33,7 +43,7 @@ class Places:
     """Open places.
 
     Attributes:
-        contexts: by backend; numpy's is there always, since drawings need one.
+        contexts: by place; numpy's is there always, since drawings need one.
         names: the places.
     """
 
@@ -70,5 +80,5 @@ async def opened(names=PLACES):
     """Places of these names, open as long as this is."""
     async with open_ml() as ml:
         backends = dict.fromkeys(["numpy", *(name for name in names if name not in LEVELS)])
-        contexts = {name: await ml.create_context(backend=name, **OPTIONS.get(name, {})) for name in backends}
+        contexts = {name: await ml.create_context(**options_of(name)) for name in backends}
         yield Places(contexts, tuple(names))

@@ -9,13 +9,13 @@ import numpy as np
 
 from webnn_py.descriptors import BYTES_PER_ELEMENT, MLOperandDataType, MLOperandDescriptor
 from webnn_py.device.backend import BackendInfo, Capabilities, CopyRegion, HostArray, KernelTiming, Storage
+from webnn_py.device.compiling.shared_constants import SharedConstants
 from webnn_py.device.host_processor import processor
 from webnn_py.device.on_numpy import kernels  # noqa: F401 - enters every kernel into the table
 from webnn_py.device.on_numpy.dynamic_executable import DynamicNumpyGraph
 from webnn_py.device.on_numpy.executable import NumpyGraph
 from webnn_py.device.on_numpy.passes.pipeline import rewritten
 from webnn_py.device.on_numpy.table import find
-from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.device.worker_thread import WorkerThread
 from webnn_py.graph import Graph
 from webnn_py.operators.declaration import Operator

@@ -15,10 +15,10 @@ from typing import Final
 import attrs
 
 from webnn_py.device.backend import HostArray, KernelTiming, Storage
+from webnn_py.device.compiling.plan import split_constant
+from webnn_py.device.compiling.shared_constants import SharedConstants
 from webnn_py.device.on_numpy.executable import Call, LateView, NumpyGraph
 from webnn_py.device.on_numpy.table import Array, Kernel, View, entry_of
-from webnn_py.device.plan import split_constant
-from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.graph import Constant, Node, Value
 from webnn_py.named_sizes.decisions import Sizes
 from webnn_py.named_sizes.values import values_of

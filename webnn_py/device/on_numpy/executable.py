@@ -16,7 +16,8 @@ import attrs
 import numpy as np
 
 from webnn_py.device.backend import HostArray, KernelTiming, Memory, Storage
-from webnn_py.device.kernel_nodes import remembered
+from webnn_py.device.compiling.plan import lay_out, lifetimes, split_constant
+from webnn_py.device.compiling.shared_constants import Identities, Identity, SharedConstants
 from webnn_py.device.on_numpy.scratch import ScratchPool
 from webnn_py.device.on_numpy.table import (
     Array,
@@ -30,8 +31,7 @@ from webnn_py.device.on_numpy.table import (
     run_node,
 )
 from webnn_py.device.on_numpy.views import find_views
-from webnn_py.device.plan import lay_out, lifetimes, split_constant
-from webnn_py.device.shared_constants import Identities, Identity, SharedConstants
+from webnn_py.device.records.kernel_nodes import remembered
 from webnn_py.device.worker_thread import SHORT_SECONDS, computing_time
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.graph_pictures.plan import CompiledPlan

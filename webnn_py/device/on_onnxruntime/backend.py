@@ -9,10 +9,10 @@ import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.backend import CopyRegion, HostArray, Storage
+from webnn_py.device.compiling.shared_constants import SharedConstants
 from webnn_py.device.on_onnxruntime.engine import EngineOptions, describe
 from webnn_py.device.on_onnxruntime.executable import OnnxruntimeGraph
 from webnn_py.device.on_onnxruntime.session import HostBuffer, SpareBuffers
-from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.device.worker_thread import WorkerThread
 from webnn_py.graph import Graph
 

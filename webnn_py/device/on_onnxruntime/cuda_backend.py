@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from time import perf_counter
 from typing import Any, Final, TypeVar
@@ -12,7 +12,7 @@ import attrs
 import onnxruntime
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.backend import CopyRegion, HostArray, Storage
+from webnn_py.device.backend import AdapterMemory, CopyRegion, HostArray, Storage
 from webnn_py.device.on_onnxruntime.backend import OnnxruntimeBackend
 from webnn_py.device.on_onnxruntime.cuda_graph import CudaGraph
 from webnn_py.device.on_onnxruntime.cuda_memory import CudaBuffer, CudaError, CudaStream
@@ -159,6 +159,13 @@ class CudaBackend(OnnxruntimeBackend):
         return self._in_thread_unless_alone(
             partial(self._waited_for, self._stream.synchronize), self._submitted.seconds
         )
+
+    def adapter_memory(self) -> AdapterMemory | None:
+        """Return the memory of the GPU."""
+        if not self._is_over:
+            with suppress(CudaError), self._noticing_loss():
+                return self._stream.memory()
+        return None
 
     def close(self) -> None:
         """Destroy the stream."""

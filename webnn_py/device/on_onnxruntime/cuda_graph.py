@@ -14,11 +14,11 @@ import onnxruntime
 from onnxruntime.capi.onnxruntime_pybind11_state import Fail
 
 from webnn_py.device.backend import Storage
+from webnn_py.device.compiling.shared_constants import SharedConstants
 from webnn_py.device.on_onnxruntime.cuda_memory import CudaStream
 from webnn_py.device.on_onnxruntime.engine import EngineOptions
 from webnn_py.device.on_onnxruntime.executable import NOT_MEASURED, OnnxruntimeGraph
 from webnn_py.device.on_onnxruntime.session import Binding, BoundSession, Names
-from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.graph import Graph
 from webnn_py.onnx_export.inlined_export import InlinedModel
 from webnn_py.rewriting.report import PassReport, RefusedRule
@@ -118,24 +118,23 @@ class CudaGraph(OnnxruntimeGraph):
         replay_refusal: the reason why runs are not captured; None if they may be.
     """
 
+    replay_refusal: str | None = None
     _shared_run: SharedRun | None = None
 
     def __init__(self, graph: Graph, options: EngineOptions, shared: SharedConstants, stream: CudaStream) -> None:
         self._stream = stream
         self.device_seconds = NOT_MEASURED
         self._last_device_seconds = NOT_MEASURED
-        self.replay_refusal: str | None = None
         self._replays: dict[Binding, _Replay] = {}
         self._numbers = count(1)
         with _capturing:
             super().__init__(graph, options, shared)
         if self._shared_run is not None:
             self.bind = self._shared_run.bind
-        count_of_nodes = len(graph.nodes)
-        why = self.replay_refusal
-        refused = () if why is None else (RefusedRule("cuda-graph", "a run", why),)
-        report = PassReport(("cuda-graph",), count_of_nodes, count_of_nodes, 0.0, is_changed=False, refused=refused)
-        self.passes = (*self.passes, report)
+        size = len(graph.nodes)
+        self.passes.append(PassReport(("cuda-graph",), size, size, 0.0, is_changed=False))
+        if self.replay_refusal is not None:
+            self._refuse_replay(self.replay_refusal)
 
     def _session(self, model: InlinedModel, graph: Graph) -> BoundSession:
         """Make the session that runs a model, with captures where onnxruntime allows them."""
@@ -175,19 +174,35 @@ class CudaGraph(OnnxruntimeGraph):
         return self._capture(replay)
 
     def _capture(self, replay: _Replay) -> bool:
-        """Run and capture, unless another thread uses CUDA in a way that captures forbid."""
+        """Run and capture, unless another thread uses CUDA in a way that captures forbid.
+
+        Some kernels refuse to be captured. What the run has submitted until then is incomplete, so it is run again.
+        """
         number = next(self._numbers)
         if number > MOST_CAPTURES:
-            self.replay_refusal = f"{MOST_CAPTURES} runs on other buffers are captured already"
+            self._refuse_replay(f"{MOST_CAPTURES} runs on other buffers are captured already")
+        self._run_options = replay.options
         if self.replay_refusal is not None or not _capturing.acquire(blocking=False):
-            self._run_options = replay.options
             return super().run()
         try:
-            replay.options = self._run_options = self._options_of_run(number)
-            replay.is_captured = True
+            self._run_options = self._options_of_run(number)
+            doubtful = super().run()
+        except Exception as error:
+            if self._run_options.terminate:
+                raise
+            self._stream.end_capture()
+            self._refuse_replay(f"onnxruntime cannot capture it: {error}")
+            self._run_options = replay.options
             return super().run()
         finally:
             _capturing.release()
+        replay.options, replay.is_captured = self._run_options, True
+        return doubtful
+
+    def _refuse_replay(self, why: str) -> None:
+        """Note why runs are not captured, in the report of passes as well."""
+        self.replay_refusal = why
+        self.passes[-1] = attrs.evolve(self.passes[-1], refused=(RefusedRule("cuda-graph", "a run", why),))
 
     def _options_of_run(self, number: int) -> onnxruntime.RunOptions:
         """Return the options of runs that are captured under a number; -1 for none."""

@@ -144,7 +144,8 @@ RECORD: Final = DeviceRecord(
         DeviceOption(
             "execution_provider",
             "which of onnxruntime's execution providers runs what it can, by its name there; "
-            "``CPUExecutionProvider``, the default, and ``CUDAExecutionProvider`` are tested",
+            "``CPUExecutionProvider``, the default, ``CUDAExecutionProvider`` and "
+            "``WebGpuExecutionProvider`` are tested",
             convert=_provider_name,
         ),
         DeviceOption(

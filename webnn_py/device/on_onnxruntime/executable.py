@@ -17,18 +17,17 @@ import numpy as np
 import onnxruntime
 
 from webnn_py.device.backend import HostArray, Memory, Storage
+from webnn_py.device.compiling.shared_constants import SharedConstants
 from webnn_py.device.on_onnxruntime.engine import EngineOptions
 from webnn_py.device.on_onnxruntime.lowering.guarded_rules import GuardedRules
 from webnn_py.device.on_onnxruntime.passes.pipeline import NODE_PASSES, PASSES
 from webnn_py.device.on_onnxruntime.session import BoundSession
-from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.device.worker_thread import SHORT_SECONDS, computing_time
 from webnn_py.graph import Constant, Graph, Value
 from webnn_py.onnx_export.body import Write
 from webnn_py.onnx_export.inlined_export import InlinedExport, InlinedModel
 from webnn_py.onnx_export.rules.pooling import LONG_WINDOW
 from webnn_py.rewriting.passes import PassContext, ReadConstant
-from webnn_py.rewriting.reshapes import is_reshape
 
 SECONDS_PER_NODE: Final = 1.5e-4
 """The approximate time to compile one node, more than half of it spent in onnxruntime."""
@@ -79,13 +78,13 @@ class OnnxruntimeGraph:
         self._options = options
         provider = options.provider
         self.expected_seconds = _first_seconds(graph)
-        graph, self.passes = PASSES.run(graph, PassContext(constants.peek, provider.name))
+        graph, passes = PASSES.run(graph, PassContext(constants.peek, provider.name))
         write = provider.write
         self._may_fail = False
         if provider.has_guards:
             write = guarded = GuardedRules(graph, constants.peek, checks_indices=provider.checks_indices)
         model = self._model(graph, constants.contents, write)
-        self.passes += model.passes
+        self.passes = [*passes, *model.passes]
         self._quick = self._session(model, graph)
         if provider.has_guards:
             self._may_fail = guarded.may_fail
@@ -133,7 +132,7 @@ class OnnxruntimeGraph:
                     constants.add(value)
                 else:
                     is_constant = False
-            if is_constant and not is_reshape(node):
+            if is_constant and node.reshapes is None:
                 return math.inf
         constant_bytes = sum([value.descriptor.byte_length for value in constants])
         seconds = len(graph.nodes) * SECONDS_PER_NODE + constant_bytes * SECONDS_PER_CONSTANT_BYTE

@@ -9,7 +9,7 @@ import attrs
 
 from webnn_py.device.backend import Capabilities, MLDeviceType
 from webnn_py.device.on_onnxruntime.claimed_operators import CAPABILITIES, ELSEWHERE, claims_without
-from webnn_py.device.on_onnxruntime.lowering import cuda_rules
+from webnn_py.device.on_onnxruntime.lowering import cuda_rules, webgpu_rules
 from webnn_py.device.on_onnxruntime.lowering.rules import FLOAT16, RULES
 from webnn_py.onnx_export import writing
 from webnn_py.onnx_export.body import Float16Kernels, Write
@@ -71,16 +71,26 @@ CUDA: Final = Provider(
     is_tested=True,
 )
 
+WEBGPU: Final = Provider(
+    "WebGpuExecutionProvider",
+    "gpu",
+    capabilities=Capabilities(claims_without(webgpu_rules.DECOMPOSED), composites=ELSEWHERE),
+    rules=webgpu_rules.RULES,
+    float16=webgpu_rules.FLOAT16,
+    has_guards=False,
+    is_tested=True,
+)
+
 PROVIDERS: Final[Mapping[str, Provider]] = {
     provider.name: provider
     for provider in (
         CPU,
         CUDA,
+        WEBGPU,
         Provider("DmlExecutionProvider", "gpu"),
         Provider("MIGraphXExecutionProvider", "gpu"),
         Provider("QNNExecutionProvider", "npu"),
         Provider("TensorrtExecutionProvider", "gpu"),
-        Provider("WebGpuExecutionProvider", "gpu"),
     )
 }
 """The providers of which something is known, by onnxruntime's names."""

@@ -16,7 +16,7 @@ import wgpu
 
 from webnn_py.descriptors import BYTES_PER_ELEMENT, MLOperandDescriptor
 from webnn_py.device.backend import CacheStatistics, CopyRegion, HostArray, KernelTiming, Memory, OnProgress, Storage
-from webnn_py.device.failure import Failure
+from webnn_py.device.compiling.shared_constants import SharedConstants
 from webnn_py.device.on_wgpu.adapters import describe, features_of, request_device
 from webnn_py.device.on_wgpu.capabilities import capabilities_of, longest_operand
 from webnn_py.device.on_wgpu.passes.arena import DeviceMemory
@@ -43,7 +43,7 @@ from webnn_py.device.on_wgpu.runtime.transfers import (
 )
 from webnn_py.device.on_wgpu.runtime.uploads import StagedBytes, UploadRing
 from webnn_py.device.on_wgpu.runtime.waiting import Waiting, WaitPolicy
-from webnn_py.device.shared_constants import SharedConstants
+from webnn_py.device.records.failure import Failure
 from webnn_py.graph import Graph
 from webnn_py.in_flight import InFlight
 from webnn_py.saved_graphs.record import Bytes, SavedCode

@@ -64,7 +64,8 @@ def _have_elements(slide: Slide, count: int) -> bool:
     return all(map(slide.part, range(beginning_before)))
 
 
-def _pooled(body: Body, node: Node, operator: str, input: OnnxTensor) -> Written:
+def pooled(body: Body, node: Node, operator: str, input: OnnxTensor) -> Written:
+    """Write one of ONNX's pools, in the layout of the node."""
     how = pooling_attributes(node)
     if how is None:
         return body.decomposed(node, {"input": input})
@@ -76,7 +77,7 @@ def _pooled(body: Body, node: Node, operator: str, input: OnnxTensor) -> Written
     return body.cast(output, input.data_type)
 
 
-rules(_pooled, {pooling.average_pool2d: "AveragePool", pooling.l2_pool2d: "LpPool"})
+rules(pooled, {pooling.average_pool2d: "AveragePool", pooling.l2_pool2d: "LpPool"})
 
 
 @rule(pooling.max_pool2d)

@@ -5,7 +5,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from webnn_py.device.four_bits import in_bytes, needs_bytes
+from webnn_py.device.compiling.four_bits import in_bytes, needs_bytes
 from webnn_py.device.on_numpy import kernels  # noqa: F401 - enters every kernel into the table
 from webnn_py.device.on_numpy.backend import CAPABILITIES
 from webnn_py.device.on_numpy.table import entry_of, run_node

@@ -186,7 +186,7 @@ def _drawn(
     **options: Any,
 ) -> list[MLOperand | None]:
     """Draw a network as WebNN's operator."""
-    bias, recurrent_bias = (None, None) if b is None else context.split(b, 2, axis=1)
+    bias, recurrent_bias = (None, None) if b is None else _halves(context, b)
     drawn = draw(
         *operands,
         operands[0].shape[0],
@@ -198,6 +198,14 @@ def _drawn(
         **options,
     )
     return [drawn[-1], *drawn[:-1]] if context.wanted[0] else [None, *drawn]
+
+
+def _halves(context: ConversionContext, b: MLOperand) -> Sequence[MLOperand]:
+    """Return the two halves of the biases: constants of constant ones, since CUDA computes networks with no others."""
+    known = context.known(b)
+    if known is None or not known.shape[1:] or known.shape[1] % 2:
+        return context.split(b, 2, axis=1)  # which refuses the last two
+    return [context.constant(np.ascontiguousarray(half)) for half in np.split(known, 2, axis=1)]
 
 
 def _network(

@@ -8,14 +8,16 @@ import numpy as np
 
 from webnn_py.device.on_onnxruntime.claimed_operators import NOT_CLAIMED
 from webnn_py.device.on_onnxruntime.lowering.rules import RULES as ON_CPU
-from webnn_py.graph import Node
+from webnn_py.graph import Node, Output
 from webnn_py.onnx_export import writing
 from webnn_py.onnx_export.body import BOOL, Array, Body, Float16Kernels, OnnxTensor
 from webnn_py.onnx_export.missing_data_types import ordered, shape, unordered
 from webnn_py.onnx_export.registry import RULES as SAVED
 from webnn_py.onnx_export.rules.indexing import in_range
+from webnn_py.onnx_export.rules.pooling import pooled
 from webnn_py.onnx_export.rules.reduction import of_rows
 from webnn_py.onnx_export.table import Rule, Written
+from webnn_py.operators.limits import FLOATS
 
 DECOMPOSED: Final[Mapping[str, str]] = {
     **NOT_CLAIMED,
@@ -88,6 +90,19 @@ def _without_ones(batch: tuple[int, ...]) -> tuple[int, ...]:
     """Return the sizes of a batch without leading ones."""
     first = next((index for index, size in enumerate(batch) if size > 1), len(batch))
     return batch[first:]
+
+
+def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """Write MaxPool alone where nothing is -Infinity: it propagates NaN, but makes -Infinity the lowest finite number.
+
+    With dilations, another kernel computes it.
+    """
+    read = node.operands["input"]
+    known = read.node.operator.result_range if isinstance(read, Output) else None
+    has_dilations = any(size != 1 for size in node.options["dilations"] or ())
+    if input.data_type in FLOATS and known is not None and known[0] > -math.inf and not has_dilations:
+        return pooled(body, node, "MaxPool", input)
+    return ON_CPU["max_pool2d"](body, node, input=input)
 
 
 def recurrent_network(body: Body, node: Node, **operands: OnnxTensor) -> Written:
@@ -229,6 +244,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "gru": recurrent_network,
     "lstm": recurrent_network,
     "matmul": matmul,
+    "max_pool2d": max_pool2d,
     "reduce_max": reduce_extreme,
     "reduce_min": reduce_extreme,
     "resample2d": resample2d,

@@ -33,7 +33,6 @@ from webnn_py.operators import conversion, indexing, pooling
 from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.windows import image_shape
 from webnn_py.rewriting.passes import ReadConstant
-from webnn_py.rewriting.reshapes import keeps_one_element
 
 LOWEST: Final = np.array(np.finfo(np.float32).min)
 
@@ -274,7 +273,7 @@ def _is_guarded(node: Node) -> bool:
     """Return whether a node with float32 input and output has a guard that NaN in the input triggers."""
     if node.operator is pooling.max_pool2d:
         return pooling_attributes(node) is not None
-    is_reduction = keeps_one_element(node.operator)
+    is_reduction = node.operator.keeps_one_element
     return is_reduction and bool(_places(node, node.operand("input").rank))
 
 

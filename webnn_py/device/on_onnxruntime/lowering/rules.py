@@ -5,7 +5,7 @@ onnxruntime's operator differs from the specification, it is replaced by others 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import attrs
@@ -160,6 +160,18 @@ def integer_matmul(
 
 
 def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """Write MaxPool with NaN propagated; Clip makes 0 of everything but NaN."""
+
+    def zero_or_nan(images: OnnxTensor) -> OnnxTensor:
+        zero = np.zeros((), images.data_type)
+        return body.node("Clip", images, zero, zero)
+
+    return max_pool2d_with(zero_or_nan, body, node, input)
+
+
+def max_pool2d_with(
+    zero_or_nan: Callable[[OnnxTensor], OnnxTensor], body: Body, node: Node, input: OnnxTensor
+) -> Written:
     """Write MaxPool with NaN propagated: a second pool gives NaN for windows that have one, else 0, and is subtracted.
 
     For windows of -Infinity alone MaxPool gives the lowest finite number, so that -Infinity is selected there instead.
@@ -168,12 +180,12 @@ def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
     if how is None or input.data_type not in FLOATS:
         return writing.write(body, node, {"input": input})
     images = body.computed("MaxPool", channels_first(body, input, node.options["layout"]))
-    zero, low = (np.array(number, images.data_type) for number in (0, -math.inf))
-    zero_or_nan = body.node("AveragePool", body.node("Clip", images, zero, zero), **how)
+    low = np.array(-math.inf, images.data_type)
+    nan_of_window = body.node("AveragePool", zero_or_nan(images), **how)
     is_greater = body.cast(body.node("Greater", images, low, data_type=BOOL), images.data_type)
     has_greater = body.cast(body.node("MaxPool", is_greater, **how), BOOL)
     greatest = body.node("Where", has_greater, body.node("MaxPool", images, **how), low, data_type=images.data_type)
-    greatest = body.node("Sub", greatest, zero_or_nan)
+    greatest = body.node("Sub", greatest, nan_of_window)
     return body.cast(laid_out(body, greatest, node.options["layout"]), input.data_type)
 
 

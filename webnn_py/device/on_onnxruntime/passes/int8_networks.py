@@ -26,7 +26,6 @@ from webnn_py.graph import Constant, Graph, Node, Value
 from webnn_py.operators.operand import MLOperand
 from webnn_py.rewriting.builder import RewriteBuilder
 from webnn_py.rewriting.passes import ReadConstant
-from webnn_py.rewriting.reshapes import origin_of
 from webnn_py.rewriting.walk import rewrite
 
 MOST_PIECES: Final = 24
@@ -98,7 +97,7 @@ def _paired(networks: Sequence[Node], contents: ReadConstant) -> Mapping[Node, _
         w, r = (_signed(node, name, contents) for name in "wr")
         units = None if r is None else paired([r])
         if w is not None and r is not None and units is not None:
-            of_inputs[origin_of(node.operands["x"])][node] = w, r, units
+            of_inputs[node.value("x").origin][node] = w, r, units
     found = {}
     for nodes in of_inputs.values():
         # An input that several networks read gets one order for all of them, if there is one.

@@ -7,8 +7,8 @@ from typing import Final, Literal
 import attrs
 
 from webnn_py.device.backend import HostArray, Storage
+from webnn_py.device.compiling.shared_constants import Identity
 from webnn_py.device.on_wgpu.records.layout import Layout
-from webnn_py.device.shared_constants import Identity
 from webnn_py.named_sizes.values import largest
 
 GRAIN: Final = 32

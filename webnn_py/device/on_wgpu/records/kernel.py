@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import attrs
 
-from webnn_py.device.kernel_nodes import KernelNode
 from webnn_py.device.on_wgpu.records.buffer import Buffer
+from webnn_py.device.records.kernel_nodes import KernelNode
 from webnn_py.named_sizes.expressions import SymbolicSize
 
 

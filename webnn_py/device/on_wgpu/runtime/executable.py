@@ -15,6 +15,8 @@ import numpy as np
 import wgpu
 
 from webnn_py.device.backend import Memory, Storage
+from webnn_py.device.compiling.plan import split_constant
+from webnn_py.device.compiling.shared_constants import Identities, Identity, SharedConstants, digest, digest_of_contents
 from webnn_py.device.on_wgpu.codegen.joining.runs import LEAST_STEPS, may_be_joined
 from webnn_py.device.on_wgpu.lowering import KernelSequence, LoweringContext, lowered
 from webnn_py.device.on_wgpu.passes.arena import BufferRange, DeviceMemory, place_blocks
@@ -29,8 +31,6 @@ from webnn_py.device.on_wgpu.runtime.native import Launch, NativeQueue
 from webnn_py.device.on_wgpu.runtime.pipelines import EndedError, Pipelines
 from webnn_py.device.on_wgpu.runtime.saved_kernels import MemoryPlan, SavedKernels, to_saved
 from webnn_py.device.on_wgpu.runtime.timestamps import TimedLaunches
-from webnn_py.device.plan import split_constant
-from webnn_py.device.shared_constants import Identities, Identity, SharedConstants, digest, digest_of_contents
 from webnn_py.graph import Graph, Node, Output, Value
 from webnn_py.graph_pictures.plan import CompiledPlan
 from webnn_py.rewriting.passes import PassContext

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import attrs
 
-from webnn_py.device.kernel_nodes import KernelNode
+from webnn_py.device.compiling.shared_constants import Identity
 from webnn_py.device.on_wgpu.passes.arena import BufferRange, DeviceMemory
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.kernel import Kernel
-from webnn_py.device.shared_constants import Identity
+from webnn_py.device.records.kernel_nodes import KernelNode
 from webnn_py.saved_graphs.record import Bytes, SavedCode, UnusableFileError
 
 FORM: Final = "kernels"

@@ -12,7 +12,7 @@ import trio
 
 from webnn_py.device.backend import HostArray, Storage
 from webnn_py.device.device import Device
-from webnn_py.device.measuring import check_goes_on, compiled, storages
+from webnn_py.device.steps.measuring import check_goes_on, compiled, storages
 from webnn_py.graph import Constant, Graph, Input, Node, Value
 from webnn_py.in_flight import done
 from webnn_py.message_text import in_brackets, visible

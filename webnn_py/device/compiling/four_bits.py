@@ -14,7 +14,7 @@ import numpy as np
 
 from webnn_py.descriptors import FOUR_BITS, INT4, MLOperandDataType, MLOperandDescriptor
 from webnn_py.device.backend import Capabilities, HostArray
-from webnn_py.device.expansion import expand
+from webnn_py.device.compiling.expansion import expand
 from webnn_py.graph import Constant, Graph, Node, Value
 from webnn_py.operators import conversion
 from webnn_py.operators.operand import MLOperand

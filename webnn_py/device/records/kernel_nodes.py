@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from webnn_py.device.flops import flops
+from webnn_py.device.records.flops import flops
 from webnn_py.graph import Node
 from webnn_py.named_sizes.values import largest
 
@@ -18,8 +18,8 @@ class KernelNode:
     Attributes:
         operator: its name in the specification.
         label: the label that the script gave; for nodes that a device creates, that of the replaced node.
-        flops: its arithmetic operations, as :func:`~webnn_py.device.flops.flops` counts them; if several kernels
-            compute the node together, they are counted for the kernel that moves most bytes.
+        flops: its arithmetic operations, as :func:`~webnn_py.device.records.flops.flops` counts them; if several
+            kernels compute the node together, they are counted for the kernel that moves most bytes.
     """
 
     operator: str

@@ -6,8 +6,8 @@ from collections.abc import Awaitable
 from typing import Protocol, runtime_checkable
 
 from webnn_py.device.backend import CompiledGraph
+from webnn_py.device.compiling.graph_validation import validate_graph
 from webnn_py.device.device import Device, GraphHandle
-from webnn_py.device.graph_validation import validate_graph
 from webnn_py.in_flight import then
 from webnn_py.sized_graphs import DynamicGraph
 
