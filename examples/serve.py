@@ -1,13 +1,19 @@
 """Serve an ONNX model over HTTP: batching, back-pressure, timeouts; a part of the Open Inference Protocol.
 
 python examples/serve.py model.onnx [--port 8000]         (pip install '.[serve]')
+python examples/serve.py FOLDER                           (pip install '.[serve,generation]')
 
 The first dimension of every input and output is the batch, and is left open by the model.
 ``POST /v2/models/NAME/infer`` takes one request with any number of rows; those that wait at the same time are run as
 one batch. ``GET /v2/health/ready`` and ``GET /v2/models/NAME`` say what is there. What is too much is answered at once:
 a body that is too long by 413, too many bodies, requests or connections by 503; a body that comes too slowly by 408,
 a request that waits for too long by 504. NaN and the infinities, which JSON lacks, are the strings "NaN", "Infinity"
-and "-Infinity", as in Protocol Buffers' JSON. Ctrl-C ends the server when the requests that have come are answered,
+and "-Infinity", as in Protocol Buffers' JSON.
+
+Of a folder with a language model (docs/generation.md) the text streams: ``POST /v2/models/NAME/generate_stream`` takes
+``{"text_input": "Once", "parameters": {"max_new_tokens": 20, "temperature": 0.7}}``, as Triton's generate extension
+does, and answers with an event for each piece of text; ``/generate`` answers when all of it is there. A client that
+goes ends its text. Ctrl-C ends the server when the requests that have come are answered,
 after some seconds in any case.
 """
 
@@ -18,8 +24,8 @@ import json
 import logging
 import math
 import signal
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from json.decoder import JSONArray  # type: ignore[attr-defined]  # what json.JSONDecoder.parse_array is
 from json.scanner import py_make_scanner  # type: ignore[attr-defined]  # the one that asks the decoder
@@ -38,11 +44,15 @@ from hypercorn.typing import ConnectionState
 from webnn_py import open_ml
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.runtime import Environment, InferenceSession
+from webnn_py.runtime.generation import Generation, Generator, create_generator, generate
 
 DATA_TYPES: Final = {"FP32": "float32", "FP16": "float16", "INT8": "int8", "UINT8": "uint8"} | {
     f"{sign}INT{bits}": f"{sign.lower()}int{bits}" for sign in ("", "U") for bits in (32, 64)
 }
 PROTOCOL_NAMES: Final = {ours: theirs for theirs, ours in DATA_TYPES.items()}
+PARAMETERS: Final = frozenset({"max_new_tokens", "temperature", "top_k", "top_p", "repetition_penalty", "seed", "stop"})
+"""Of a request for text."""
+
 SLICE: Final = 1 << 16
 """Elements, or characters, that are converted in one go: between them other threads get turns."""
 
@@ -69,6 +79,7 @@ class Limits:
         body: bytes of a request.
         bodies: bytes of all requests that are being read or parsed.
         shapes: the model is kept ready for so many sizes of what it leaves open besides the batch.
+        texts: so many texts are generated at the same time.
     """
 
     rows: int = 32
@@ -83,6 +94,7 @@ class Limits:
     body: int = 16 << 20
     bodies: int = 64 << 20
     shapes: int = 8
+    texts: int = 8
 
 
 class Refusal(Exception):  # noqa: N818 - an answer, not a fault
@@ -322,47 +334,44 @@ def _elements(flat: np.ndarray[Any, Any]) -> Iterator[str]:
 # --- the application -------------------------------------------------------------------------------------------------
 
 Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
 Answer = tuple[int, dict[str, str], bytes]
+Post = Callable[["Body", Send], Awaitable[Answer | None]]
+"""Answers a request, or returns an answer."""
 
 
 class Application:
-    """The ASGI application: one model."""
+    """The ASGI application: one model.
 
-    def __init__(self, name: str, session: InferenceSession, batcher: Batcher, limits: Limits) -> None:
+    Args:
+        name: the model's.
+        metadata: what is said of it.
+        posts: what can be asked of it, by the last part of the path.
+        limits: how much is taken.
+    """
+
+    def __init__(self, name: str, metadata: dict[str, Any], posts: Mapping[str, Post], limits: Limits) -> None:
         self._name = name
-        self._session = session
-        self._batcher = batcher
         self._limits = limits
         self.bytes_of_bodies = 0
         self._parsers = trio.CapacityLimiter(1)  # more would take turns, and hold more
         model = f"/v2/models/{name}"
         ready = json.dumps({"ready": True}).encode()
         self._gets = dict.fromkeys(("/v2/health/live", "/v2/health/ready", f"{model}/ready"), ready)
-        self._gets[model] = json.dumps(self._metadata()).encode()
-        self._infer_path = f"{model}/infer"
+        self._gets[model] = json.dumps({"name": name, "platform": "webnn_py", **metadata}).encode()
+        self._posts = {f"{model}/{path}": post for path, post in posts.items()}
 
-    def _metadata(self) -> dict[str, Any]:
-        inputs, outputs = [
-            [
-                {
-                    "name": name,
-                    "datatype": PROTOCOL_NAMES.get(item.data_type, item.data_type),
-                    "shape": [size if isinstance(size, int) else -1 for size in item.shape or ()],
-                }
-                for name, item in descriptors.items()
-            ]
-            for descriptors in (self._session.input_descriptors, self._session.output_descriptors)
-        ]
-        return {"name": self._name, "platform": "webnn_py", "inputs": inputs, "outputs": outputs}
-
-    async def __call__(self, scope: Any, receive: Receive, send: Callable[[Any], Awaitable[None]]) -> None:
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             await send({"type": "websocket.close"})
             return
         reader = Body(scope, receive, self._limits)
         try:
-            status, headers, content = await self._answer(scope["method"], scope["path"], reader)
+            answer = await self._answer(scope["method"], scope["path"], reader, send)
+            if answer is None:
+                return
+            status, headers, content = answer
         except Refusal as refusal:
             status, headers = refusal.status, refusal.headers
             content = json.dumps({"error": str(refusal)}).encode()
@@ -378,22 +387,17 @@ class Application:
         await reader.skip()  # a client that is still sending would not see the answer
         await send({"type": "http.response.body", "body": b""})
 
-    async def _answer(self, method: str, path: str, body: Body) -> Answer:
-        is_inference = path == self._infer_path
-        if path not in self._gets and not is_inference and (method, path) != ("OPTIONS", "*"):
-            raise Refusal(404, f"{path!r:.100}: there is POST {self._infer_path}, and GET of {', '.join(self._gets)}")
-        allowed = "OPTIONS, POST" if is_inference else "GET, HEAD, OPTIONS"
+    async def _answer(self, method: str, path: str, body: Body, send: Send) -> Answer | None:
+        post = self._posts.get(path)
+        if path not in self._gets and post is None and (method, path) != ("OPTIONS", "*"):
+            posts, gets = ", ".join(self._posts), ", ".join(self._gets)
+            raise Refusal(404, f"{path!r:.100}: there is POST {posts}, and GET of {gets}")
+        allowed = "GET, HEAD, OPTIONS" if post is None else "OPTIONS, POST"
         if method == "OPTIONS":
             return 204, {"allow": allowed}, b""
         if method not in allowed:
             raise Refusal(405, f"{method} of {path}; allowed are {allowed}", allow=allowed)
-        if not is_inference:
-            return 200, {}, self._gets[path]
-        with self._counted() as count:
-            arrays = await trio.to_thread.run_sync(arrays_of, await body.read(count), limiter=self._parsers)
-        check(arrays, self._session)
-        outputs = await self._batcher.infer(arrays)
-        return 200, {}, await trio.to_thread.run_sync(encoded, self._name, outputs, limiter=self._parsers)
+        return (200, {}, self._gets[path]) if post is None else await post(body, send)
 
     @contextmanager
     def _counted(self) -> Iterator[Callable[[int], None]]:
@@ -411,6 +415,100 @@ class Application:
             yield count
         finally:
             self.bytes_of_bodies -= held
+
+
+class Inference(Application):
+    """Runs a model on arrays."""
+
+    def __init__(self, name: str, session: InferenceSession, batcher: Batcher, limits: Limits) -> None:
+        self._session = session
+        self._batcher = batcher
+        inputs, outputs = [
+            [
+                {
+                    "name": key,
+                    "datatype": PROTOCOL_NAMES.get(item.data_type, item.data_type),
+                    "shape": [size if isinstance(size, int) else -1 for size in item.shape or ()],
+                }
+                for key, item in descriptors.items()
+            ]
+            for descriptors in (session.input_descriptors, session.output_descriptors)
+        ]
+        super().__init__(name, {"inputs": inputs, "outputs": outputs}, {"infer": self._infer}, limits)
+
+    async def _infer(self, body: Body, send: Send) -> Answer:
+        with self._counted() as count:
+            arrays = await trio.to_thread.run_sync(arrays_of, await body.read(count), limiter=self._parsers)
+        check(arrays, self._session)
+        outputs = await self._batcher.infer(arrays)
+        return 200, {}, await trio.to_thread.run_sync(encoded, self._name, outputs, limiter=self._parsers)
+
+
+class Text(Application):
+    """Continues texts by a language model."""
+
+    def __init__(self, name: str, generator: Generator, limits: Limits) -> None:
+        self._generator = generator
+        self._texts = 0
+        text = [{"name": "text_input", "datatype": "BYTES", "shape": [1]}]
+        posts = {"generate": self._whole, "generate_stream": self._stream}
+        metadata = {"inputs": text, "outputs": [{**text[0], "name": "text_output"}]}
+        super().__init__(name, metadata, posts, limits)
+
+    @asynccontextmanager
+    async def _generation(self, body: Body) -> AsyncIterator[Generation]:
+        """Begin the text that a request asks for; it ends with the block."""
+        with self._counted() as count:
+            content = await body.read(count)
+        if self._texts >= self._limits.texts:
+            raise Refusal(503, f"{self._limits.texts} texts are being generated; try again later")
+        self._texts += 1
+        try:
+            try:
+                generation = generate(self._generator, **text_request(content))
+            except (TypeError, ValueError) as error:
+                raise Refusal(400, str(error)) from error
+            async with generation:
+                yield generation
+        finally:
+            self._texts -= 1
+
+    async def _whole(self, body: Body, send: Send) -> Answer:
+        async with self._generation(body) as generation:
+            text = "".join([token.text async for token in generation])
+        return 200, {}, self._encoded(text)
+
+    async def _stream(self, body: Body, send: Send) -> None:
+        async with self._generation(body) as generation:
+            fields = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
+            await send({"type": "http.response.start", "status": 200, "headers": fields})
+            async for token in generation:
+                if token.text:
+                    event = b"data: " + self._encoded(token.text) + b"\n\n"
+                    await send({"type": "http.response.body", "body": event, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    def _encoded(self, text: str) -> bytes:
+        return json.dumps({"model_name": self._name, "text_output": text}).encode()
+
+
+def text_request(content: bytes) -> dict[str, Any]:
+    """The arguments of ``generate()`` that a body asks for.
+
+    Raises:
+        Refusal: it is no such request.
+    """
+    try:
+        request = json.loads(content)
+        parameters = request.get("parameters", {})
+        unknown = sorted(parameters.keys() - PARAMETERS)
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise Refusal(400, f"no text request: {error}") from error
+    if not isinstance(request.get("text_input"), str) or not request["text_input"]:
+        raise Refusal(400, "text_input must be a text, and not empty")
+    if unknown:
+        raise Refusal(400, f"parameters has {unknown}; there are {sorted(PARAMETERS)}")
+    return {"prompt": request["text_input"], **parameters}
 
 
 class Body:
@@ -517,14 +615,13 @@ class ClientStream:
 
 
 class Server:
-    """One model, over HTTP/1.1 and HTTP/2."""
+    """One model, or the language model of a folder, over HTTP/1.1 and HTTP/2."""
 
-    def __init__(self, name: str, environment: Environment, model: OnnxModel, limits: Limits) -> None:
+    def __init__(self, name: str, environment: Environment, model: OnnxModel | Path, limits: Limits) -> None:
         self._name = name
         self._environment = environment
         self._model = model
         self._limits = limits
-        self.batcher = Batcher(environment, model, limits)
         self._context = WorkerContext(None)
         self._config = Config()
         self._config.keep_alive_timeout = limits.idle
@@ -535,22 +632,31 @@ class Server:
 
     async def serve(self, port: int, *, task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED) -> None:
         """Answer on the loopback interface until :meth:`close`; started, it tells the port."""
-        async with await self._environment.create_session(self._model) as session:
-            self.application = Application(self._name, session, self.batcher, self._limits)
+        async with self._opened() as self.application:
             listeners = await trio.open_tcp_listeners(port, host="127.0.0.1")
-            async with trio.open_nursery() as batches:
-                batches.start_soon(self.batcher.run)
-                async with trio.open_nursery() as clients:
-                    async with trio.open_nursery() as accepting:
-                        self._accepting = accepting.cancel_scope
-                        serve = partial(trio.serve_listeners, handler_nursery=clients)
-                        accepting.start_soon(serve, self._connection, listeners)
-                        task_status.started(listeners[0].socket.getsockname()[1])
-                    await self._context.terminated.set()  # clients that are idle are closed, others after their answers
-                    clients.cancel_scope.deadline = trio.current_time() + self._limits.grace
-                    for write in self._writes:
-                        write.deadline = clients.cancel_scope.deadline
-                batches.cancel_scope.cancel()
+            async with trio.open_nursery() as clients:
+                async with trio.open_nursery() as accepting:
+                    self._accepting = accepting.cancel_scope
+                    serve = partial(trio.serve_listeners, handler_nursery=clients)
+                    accepting.start_soon(serve, self._connection, listeners)
+                    task_status.started(listeners[0].socket.getsockname()[1])
+                await self._context.terminated.set()  # clients that are idle are closed, others after their answers
+                clients.cancel_scope.deadline = trio.current_time() + self._limits.grace
+                for write in self._writes:
+                    write.deadline = clients.cancel_scope.deadline
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[Application]:
+        """Open the application of the model."""
+        if isinstance(self._model, Path):
+            async with await create_generator(self._environment, self._model) as generator:
+                yield Text(self._name, generator, self._limits)
+            return
+        self.batcher = Batcher(self._environment, self._model, self._limits)
+        async with await self._environment.create_session(self._model) as session, trio.open_nursery() as batches:
+            batches.start_soon(self.batcher.run)
+            yield Inference(self._name, session, self.batcher, self._limits)
+            batches.cancel_scope.cancel()
 
     def close(self) -> None:
         """Take no more requests; :meth:`serve` ends when those that have come are answered, or after some seconds."""
@@ -579,7 +685,8 @@ class Server:
 async def main(path: Path, port: int, backend: str | None, limits: Limits) -> None:
     """Serve until Ctrl-C or SIGTERM."""
     async with open_ml() as ml, Environment(ml, backend) as env, trio.open_nursery() as nursery:
-        server = Server(path.stem, env, await trio.to_thread.run_sync(OnnxModel.load, path), limits)
+        model = await trio.to_thread.run_sync(lambda: path if path.is_dir() else OnnxModel.load(path))
+        server = Server(path.stem, env, model, limits)
         port = await nursery.start(server.serve, port)
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             print(f"http://127.0.0.1:{port}/v2/models/{path.stem} on {env.device and env.device.info}", flush=True)
@@ -590,7 +697,7 @@ async def main(path: Path, port: int, backend: str | None, limits: Limits) -> No
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Serve an ONNX model over HTTP.")
-    parser.add_argument("model", type=Path)
+    parser.add_argument("model", type=Path, help="an .onnx file, or the folder of a language model")
     parser.add_argument("--port", type=int, default=8000, help="0 for any that is free")
     parser.add_argument("--backend", help="a device of webnn-py devices (default: the best there is)")
     arguments = parser.parse_args()

@@ -48,7 +48,7 @@ async def test_a_graph_describes_the_passes(gpu):
     found = await passes_of(gpu, layers)
     kernels = [LOWERING, "kernel-joining"]
     groupings = ["elementwise-fusion", "attention-fusion", "gemm-computed-sides"]
-    assert list(found) == ["composites", "horizontal-fusion", *groupings, *kernels]
+    assert list(found) == ["composites", "equal-nodes", "horizontal-fusion", *groupings, *kernels]
     assert found["horizontal-fusion"] == ["6 → 7 nodes", "horizontal-fusion: matmul, matmul"]
 
 
@@ -56,6 +56,7 @@ async def test_a_graph_describes_what_is_fused(gpu, monkeypatch):
     monkeypatch.setattr(tile, "LEAST_PRODUCTS", 0)
     assert await passes_of(gpu, attention) == {
         "composites": ["13 → 13 nodes"],
+        "equal-nodes": ["13 → 13 nodes"],
         "horizontal-fusion": ["13 → 13 nodes"],
         "elementwise-fusion": [
             "13 → 9 groups",

@@ -17,11 +17,12 @@ import onnx
 import pytest
 import trio
 
+from spec_tests.models.decoder_models import SIZES, Form, write_folder
 from spec_tests.support import depth
 from spec_tests.support.examples import EXAMPLES, load_example
 from spec_tests.support.onnx_programs import product
 from webnn_py.onnx_models import OnnxModel
-from webnn_py.runtime import InferenceSession
+from webnn_py.runtime import Environment, InferenceSession
 
 W = np.arange(12, dtype=np.float32).reshape(4, 3)
 CLIENTS = 40
@@ -569,3 +570,63 @@ def test_the_script_serves_until_it_is_interrupted(tmp_path):
         output, errors = process.communicate(timeout=60)
         assert (process.returncode, output, errors) == (0, "", "")
         drips.close()
+
+
+# --- text ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def decoder(tmp_path_factory):
+    pytest.importorskip("tokenizers")
+    return write_folder(tmp_path_factory.mktemp("decoder"), SIZES["tiny"], Form())
+
+
+def text_request(text, **parameters):
+    return json.dumps({"text_input": text, "parameters": parameters}).encode()
+
+
+async def streamed(connection, content):
+    """Return the pieces of text that come, and what is left of the last one."""
+    await connection.stream.send_all(head_of("POST", "/v2/models/model/generate_stream", len(content)) + content)
+    received = b""
+    while not received.endswith(b"\r\n0\r\n\r\n"):
+        received += await connection.stream.receive_some()
+    head, _, body = received.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200")
+    assert b"text/event-stream" in head
+    events = [line for line in body.split(b"\r\n") if line.startswith(b"data: ")]
+    return [json.loads(event[6:])["text_output"] for event in events]
+
+
+async def test_a_text_streams(ml, decoder):
+    async with Environment(ml, "numpy") as env, serving(env, decoder, texts=1) as (_, connect):
+        connection = await connect()
+        pieces = await streamed(connection, text_request("hello", max_new_tokens=12))
+        assert len(pieces) > 3
+        ask = partial(connection.ask, "POST", "/v2/models/model/generate")
+        status, whole = await ask(text_request("hello", max_new_tokens=12))
+        assert (status, whole["text_output"]) == (200, "".join(pieces))
+        for content, words in (
+            (b"[]", "no text request"),
+            (b'{"text_input": 5}', "text_input must be a text"),
+            (text_request("a", beams=3), "parameters has ['beams']"),
+            (text_request("a", temperature=-1), "temperature is -1.0; it must be at least 0"),
+            (text_request("a", max_new_tokens=999), "beyond the capacity of 256"),
+        ):
+            status, told = await ask(content)
+            assert (status, words in told["error"]) == (400, True), told
+
+
+async def test_a_client_that_goes_ends_its_text(ml, decoder):
+    async with Environment(ml, "numpy") as env, serving(env, decoder, texts=1) as (server, connect):
+        leaving, other = await connect(), await connect()
+        content = text_request("hello")
+        await leaving.stream.send_all(head_of("POST", "/v2/models/model/generate_stream", len(content)) + content)
+        await leaving.stream.receive_some()
+        await leaving.stream.aclose()
+        with trio.fail_after(20):
+            status = 503
+            while status == 503:
+                status, _ = await other.ask("POST", "/v2/models/model/generate", text_request("a", max_new_tokens=1))
+        assert status == 200
+        assert server.application._texts == 0

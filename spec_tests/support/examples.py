@@ -18,8 +18,15 @@ def load_example(name: str) -> ModuleType:
     return module
 
 
-def output(*arguments: object) -> str:
-    """Run Python with these arguments, such as the path of an example, and return what it printed."""
-    run = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, check=False)
+def output(*arguments: object, typed: str = "") -> str:
+    """Run Python with these arguments, such as the path of an example, and return what it printed.
+
+    Args:
+        *arguments: of the program.
+        typed: what it reads.
+    """
+    run = subprocess.run(
+        [sys.executable, *map(str, arguments)], input=typed, capture_output=True, text=True, check=False
+    )
     assert run.returncode == 0, run.stderr
     return run.stdout

@@ -58,6 +58,7 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     convert.add_argument(
         "--js", action="store_true", help="write a folder that runs the model in browsers through navigator.ml"
     )
+    _add_generate(commands)
     devices = commands.add_parser("devices", help="list the devices that contexts can run on")
     docs = commands.add_parser("docs", help="print the path of the documentation, or of one page")
     docs.add_argument("page", nargs="?", metavar="PAGE", help="for example sessions (default: list all pages)")
@@ -154,6 +155,29 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     )
     sounds.add_argument("--resample", action="store_true", help="with --rate: convert such files instead")
     add_general(run)
+
+
+def _add_generate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    generate = commands.add_parser("generate", help="continue a text by a language model, token by token")
+    generate.add_argument(
+        "folder", type=Path, metavar="MODEL", help="the folder of a decoder, as onnxruntime-genai or optimum exports it"
+    )
+    generate.add_argument("--prompt", required=True, metavar="TEXT", help="the text to continue; - reads it from stdin")
+    generate.add_argument("--file", metavar="NAME", help="the .onnx file in the folder (default: what the folder says)")
+    _add_backend(generate)
+    generate.add_argument("--max-new-tokens", type=positive, metavar="N", help="(default: what the capacity leaves)")
+    generate.add_argument(
+        "--capacity", type=positive, metavar="N", help="most tokens, with those of the prompt (default: up to 2048)"
+    )
+    generate.add_argument("--temperature", type=amount, metavar="X", help="0 takes the likeliest token each time")
+    generate.add_argument("--top-k", type=positive, metavar="N", help="draw from the N likeliest tokens")
+    generate.add_argument("--top-p", type=amount, metavar="X", help="draw from the likeliest of this probability")
+    generate.add_argument("--repetition-penalty", type=amount, metavar="X", help="make earlier tokens less likely")
+    generate.add_argument("--seed", type=int, metavar="N", help="draw the same tokens each time")
+    generate.add_argument(
+        "--stop", action="append", default=[], metavar="TEXT", help="end at this text; may be repeated"
+    )
+    add_general(generate)
 
 
 def _add_pictures(group: "argparse._ArgumentGroup") -> None:

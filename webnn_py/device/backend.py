@@ -101,6 +101,7 @@ class Capabilities:
         composites: the ``operators.composites`` that the device runs without expanding them; loops only where it
             ``runs_loop``.
         runs_loop: returns whether the device runs a number of steps faster as a loop of one, given that step.
+        writes_in_place: whether an output may be in the memory of the input that it updates: see ``in_place``.
     """
 
     supports: Callable[[Operator[..., Any]], Claim]
@@ -112,6 +113,7 @@ class Capabilities:
     packed: tuple[MLOperandDataType, ...] = ()
     composites: tuple[Operator[..., Any], ...] = ()
     runs_loop: Callable[[Graph, int], bool] = lambda _step, _steps: False
+    writes_in_place: bool = False
 
 
 class Memory:

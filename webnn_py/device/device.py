@@ -95,12 +95,13 @@ class Readback:
 class GraphHandle:
     """A graph on the device: empty until compiled, and again after its release."""
 
-    __slots__ = ("captured", "compiled", "label", "nodes", "number", "passes", "plan")
+    __slots__ = ("captured", "compiled", "in_place", "label", "nodes", "number", "passes", "plan")
 
     def __init__(self, label: str = "") -> None:
         self.label = label
         self.compiled: CompiledGraph | None = None
         self.captured: list[Memory] = []
+        self.in_place: Mapping[str, str] = {}  # the outputs that may be in the memory of an input: that input
         self.nodes: SavableNodes | None = None
         self.plan: CompiledPlan | None = None
         self.passes: Sequence[PassReport] = ()
@@ -315,9 +316,13 @@ class Device:
 
     def keep(self, graph: Graph, compiled: CompiledGraph, handle: GraphHandle) -> None:
         """Put a compiled graph into ``handle``, and hold the memory that it uses."""
+        from webnn_py.device.compiling.in_place import updates_of  # noqa: PLC0415 - imported when it is used
         from webnn_py.graph_pictures.plan import plan_of  # noqa: PLC0415 - imported when it is used
 
         handle.compiled = compiled
+        if self.backend.capabilities.writes_in_place:
+            handle.in_place = updates_of(graph)
+        handle.in_place = getattr(compiled, "in_place", handle.in_place)  # of those that find it out themselves
         handle.plan = plan_of(compiled)
         handle.passes = getattr(compiled, "passes", ())  # devices that rewrite graphs report their passes
         self._count_graph(handle, compiled.byte_length)

@@ -16,8 +16,8 @@ class OutputFailedError(OutputClosedError):
     """It cannot be written although it is open: a disk is full, for one. The message says why."""
 
 
-def say(text: str, stream: TextIO | None = None) -> None:
-    """Print a line; what the stream cannot hold, as lone surrogates, is printed as escapes.
+def say(text: str, stream: TextIO | None = None, *, end: str = "\n") -> None:
+    """Print a line, or with another ``end`` a part of one; what the stream cannot hold is printed as escapes.
 
     Raises:
         OutputClosedError: the stream is closed, at its other end or at this one.
@@ -28,7 +28,7 @@ def say(text: str, stream: TextIO | None = None) -> None:
         raise OutputClosedError("the standard output is closed")
     encoding = stream.encoding or "utf-8"
     try:
-        stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + end)
         stream.flush()
     except (OSError, ValueError) as error:  # ValueError: Python has closed it
         if isinstance(error, OSError) and error.errno not in CLOSED:

@@ -18,7 +18,7 @@ from onnx import ModelProto, TypeProto, ValueInfoProto
 
 from webnn_py.message_text import visible
 from webnn_py.onnx_models.conversion.context import StaticValue
-from webnn_py.onnx_models.conversion.model_conversion import ModelConversion
+from webnn_py.onnx_models.conversion.model_conversion import ModelConversion, Replacing
 from webnn_py.onnx_models.conversion.scopes import Steps
 from webnn_py.onnx_models.limits import Expenses, ModelLimits
 from webnn_py.onnx_models.reading.contents import ModelMetadata
@@ -134,13 +134,15 @@ class OnnxModel:
         self.narrow_float64, self.narrow_int64 = narrow_float64, narrow_int64
         return self
 
-    def convert(
+    def convert(  # noqa: PLR0913 - as many as ways to give inputs
         self,
         builder: MLGraphBuilder,
         input_shapes: Mapping[str, Sequence[int]] | None = None,
         input_values: Mapping[str, StaticValue] | None = None,
         *,
+        input_operands: Mapping[str, MLOperand] | None = None,
         outputs: Iterable[str] | None = None,
+        largest_sizes: Mapping[str, int] | None = None,
     ) -> dict[str, MLOperand]:
         """Convert the model to operands of a builder.
 
@@ -151,7 +153,13 @@ class OnnxModel:
                 elements, does not.
             input_values: inputs to bind to values: they become constants, and no inputs of the graph. Overridable ones
                 have this value in place of their own.
+            input_operands: operands of the builder that take the place of inputs, so that a model can be a part of a
+                graph: what an operator or another model has computed.
             outputs: the names of those outputs that are wanted; all by default. What only others need is left out.
+            largest_sizes: dimensions that the model names, and their largest sizes: they stay open, as named dimensions
+                of the graph, which is then one for all sizes (docs/proposals/dynamic_shapes.md). ``input_shapes`` may
+                have an :class:`~webnn_py.MLDynamicDimension`, too. Where the model needs a decision about a size, it is
+                refused.
 
         Returns:
             Those outputs by name, ready for :meth:`~webnn_py.MLGraphBuilder.build`.
@@ -162,18 +170,22 @@ class OnnxModel:
             InvalidModelError: the model is malformed in a way that only converting it shows.
             ValueError: the shapes or values do not fit the model's inputs, or there is no such output.
         """
-        _, steps = self._begin(builder, input_shapes, input_values, outputs)
+        if largest_sizes is not None:
+            input_shapes = self._named_shapes(largest_sizes, input_shapes or {}, input_operands or {})
+        _, steps = self._begin(builder, input_shapes, input_values, input_operands, outputs, {})
         converted = _gone_on(steps, math.inf)
         assert converted is not None  # noqa: S101 - for type checkers: it has ended
         return converted
 
-    async def convert_in_steps(
+    async def convert_in_steps(  # noqa: PLR0913 - those of convert(), and progress
         self,
         builder: MLGraphBuilder,
         input_shapes: Mapping[str, Sequence[int]] | None = None,
         input_values: Mapping[str, StaticValue] | None = None,
         *,
+        input_operands: Mapping[str, MLOperand] | None = None,
         outputs: Iterable[str] | None = None,
+        largest_sizes: Mapping[str, int] | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> dict[str, MLOperand]:
         """Convert the model as :meth:`convert` does, and let other tasks run every few milliseconds.
@@ -184,11 +196,31 @@ class OnnxModel:
             builder: as for :meth:`convert`, which also has what is returned and raised.
             input_shapes: as for :meth:`convert`.
             input_values: as for :meth:`convert`.
+            input_operands: as for :meth:`convert`.
             outputs: as for :meth:`convert`.
+            largest_sizes: as for :meth:`convert`.
             progress: is called at each pause and at the end with the number of nodes that are converted, and of all
                 that are known: those of a function, or a branch, when it is come to.
         """
-        conversion, steps = self._begin(builder, input_shapes, input_values, outputs)
+        if largest_sizes is not None:
+            input_shapes = self._named_shapes(largest_sizes, input_shapes or {}, input_operands or {})
+        return await self._convert_in_steps(
+            builder, input_shapes, input_values, input_operands, outputs, progress=progress, replacing={}
+        )
+
+    async def _convert_in_steps(  # noqa: PLR0913 - those of convert_in_steps(), and what is replaced
+        self,
+        builder: MLGraphBuilder,
+        input_shapes: Mapping[str, Sequence[int]] | None,
+        input_values: Mapping[str, StaticValue] | None,
+        input_operands: Mapping[str, MLOperand] | None,
+        outputs: Iterable[str] | None,
+        *,
+        progress: Callable[[int, int], None] | None,
+        replacing: Mapping[str, Replacing],
+    ) -> dict[str, MLOperand]:
+        """Convert the model as :meth:`convert_in_steps` does, with other operands in the place of some results."""
+        conversion, steps = self._begin(builder, input_shapes, input_values, input_operands, outputs, replacing)
         while (converted := _gone_on(steps, STEP_SECONDS)) is None:
             if progress is not None:
                 progress(conversion.done, conversion.total)
@@ -232,17 +264,51 @@ class OnnxModel:
             self._digest = made.digest()
         return self._digest
 
-    def _begin(
+    def _named_shapes(
+        self,
+        largest_sizes: Mapping[str, int],
+        input_shapes: Mapping[str, Sequence[int]],
+        input_operands: Mapping[str, MLOperand],
+    ) -> dict[str, Sequence[int]]:
+        """Return the shapes of inputs with named dimensions where the model has names, and those that were given.
+
+        Raises:
+            ValueError: the model has no dimension of a name.
+        """
+        from webnn_py.script.dynamic_shapes import MLDynamicDimension  # noqa: PLC0415 - imported when it is used
+
+        named = {name: MLDynamicDimension(name, size) for name, size in largest_sizes.items()}
+        known = {size for info in self.inputs.values() for size in info.shape or () if isinstance(size, str)}
+        if not named.keys() <= known:
+            unknown = sorted(named.keys() - known)
+            raise ValueError(f"largest_sizes names {unknown}; the model's dimensions are {sorted(known)}")
+        shapes: dict[str, Sequence[Any]] = {}
+        for name, info in self.inputs.items():
+            sizes = [named.get(size, size) if isinstance(size, str) else size for size in info.shape or ()]
+            if (
+                info.shape is not None
+                and name not in input_operands
+                and not any(isinstance(size, str) for size in sizes)
+            ):
+                shapes[name] = sizes
+        return {**shapes, **input_shapes}
+
+    def _begin(  # noqa: PLR0913, PLR0917 - likewise
         self,
         builder: MLGraphBuilder,
         input_shapes: Mapping[str, Sequence[int]] | None,
         input_values: Mapping[str, StaticValue] | None,
+        input_operands: Mapping[str, MLOperand] | None,
         outputs: Iterable[str] | None,
+        replacing: Mapping[str, Replacing],
     ) -> tuple[ModelConversion, Steps[dict[str, MLOperand]]]:
         """Return a conversion that has the inputs, and nothing else yet; and its steps."""
-        shapes, values = dict(input_shapes or {}), dict(input_values or {})
-        self._check_names("input_shapes", shapes)
-        self._check_names("input_values", values)
+        shapes, values, operands = dict(input_shapes or {}), dict(input_values or {}), dict(input_operands or {})
+        for argument, given in (("input_shapes", shapes), ("input_values", values), ("input_operands", operands)):
+            self._check_names(argument, given)
+        twice = sorted(operands.keys() & (shapes.keys() | values.keys()))
+        if twice:
+            raise ValueError(f"input_operands names {twice}, which input_shapes or input_values names as well")
         names, needed = list(self.outputs), self._live
         if outputs is not None:
             names = self._checked_outputs(outputs)
@@ -254,15 +320,20 @@ class OnnxModel:
             Expenses(self._limits, self._size),
             self._weights,
             narrowing=self._narrowing,
+            replacing=replacing,
         )
         used = {
             item.name: item.type.tensor_type.elem_type
             for item in self._proto.graph.input
-            if item.name in needed.names and (item.name in self.inputs or item.name in values or item.name in shapes)
+            if item.name in needed.names and any(item.name in of for of in (self.inputs, shapes, values, operands))
         }
-        if any(name not in values and name not in shapes and self._is_open(name) for name in used):
+        if any(self._is_open(name) for name in used.keys() - values.keys() - shapes.keys() - operands.keys()):
             conversion.check_types({name: kind for name, kind in used.items() if name not in values})
         for name, element_type in used.items():
+            if name in operands:
+                self._check_fits(name, operands[name].shape)
+                conversion.bind_operand(name, element_type, operands[name])
+                continue
             if name in values:
                 conversion.bind(name, self._checked_value(name, values[name], element_type))
                 continue

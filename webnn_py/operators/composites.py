@@ -15,6 +15,8 @@ from typing import Any, Final
 import attrs
 
 from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.operators.block_quantized import MATMUL_NBITS, by_dequantizing
+from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION, by_positions
 from webnn_py.operators.classical import LINEAR_MODEL, NORMALIZER, SCORES, by_division, by_product
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.decomposing.common import Decomposition, cut, number
@@ -276,8 +278,10 @@ COMPOSITES: Final[Mapping[str, Composite]] = {
     for composite in (
         Composite(DYNAMIC_QUANTIZE, dynamically_quantized),
         Composite(DYNAMIC_QUANTIZE_LSTM, step_by_step),
+        Composite(GROUP_QUERY_ATTENTION, by_positions),
         Composite(LINEAR_MODEL, by_product, frozenset(LINEAR_MODEL.limits) - {"input", *SCORES}),
         Composite(LOOP, unrolled),
+        Composite(MATMUL_NBITS, by_dequantizing, frozenset({"b", "zero_points"})),
         Composite(NORMALIZER, by_division),
         Composite(TREE_ENSEMBLE, by_operators, frozenset(TREE_ENSEMBLE.limits) - {"input", *SCORES}),
     )

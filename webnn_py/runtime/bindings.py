@@ -198,8 +198,13 @@ def check_targets(targets: Mapping[str, Feed], descriptors: Mapping[str, MLOpera
             raise _wrong(f"output {name!r}", f"an array that is {flaw}", "writable and C-contiguous")
 
 
-def check_distinct(feeds: Mapping[str, Feed], targets: Mapping[str, Feed]) -> None:
-    """Refuse overlapping memory; only arrays that are read may be given twice.
+def check_distinct(feeds: Mapping[str, Feed], targets: Mapping[str, Feed], in_place: Mapping[str, str]) -> None:
+    """Refuse overlapping memory; only arrays that are read, and what is updated in place, may be given twice.
+
+    Args:
+        feeds: the inputs.
+        targets: where outputs go.
+        in_place: the outputs that may be in the tensor of an input, by name.
 
     Raises:
         TypeError: a tensor is given twice, or an output overlaps something else.
@@ -209,6 +214,8 @@ def check_distinct(feeds: Mapping[str, Feed], targets: Mapping[str, Feed]) -> No
     for kind, places in (("input", feeds), ("output", targets)):
         for name, place in places.items():
             if isinstance(place, Tensor):
+                if kind == "output" and name in in_place and feeds.get(in_place[name]) is place:
+                    continue
                 other = tensors.setdefault(place._identity, f"{kind} {name!r}")
                 if other != f"{kind} {name!r}":
                     raise TypeError(f"run(): {kind} {name!r} is the same tensor as {other}; each needs one of its own")

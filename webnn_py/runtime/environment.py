@@ -14,7 +14,7 @@ from webnn_py.errors import InvalidStateError, NotSupportedError
 from webnn_py.message_text import named_by
 from webnn_py.operators.idl import boolean
 from webnn_py.runtime.contexts import DEFAULT_ID, ContextOwner
-from webnn_py.runtime.models import Progress, load_model
+from webnn_py.runtime.models import Model, Progress, load_model
 from webnn_py.runtime.records import EnvironmentDevice, EnvironmentStatistics, TensorLocation
 from webnn_py.runtime.session import InferenceSession, SessionOptions, check_locations, outputs_on_device
 from webnn_py.runtime.tensor import Tensor
@@ -244,9 +244,12 @@ class Environment:
         refuse_progress("create_session", progress)
         source = await load_model(model, free_dimensions, input_values, output_names)
         on_device = outputs_on_device(source, preferred_output_location)
-        options = SessionOptions(on_device, is_captured, progress)
+        return await self._open_session("create_session", source, SessionOptions(on_device, is_captured, progress))
+
+    async def _open_session(self, method: str, source: Model, options: SessionOptions) -> InferenceSession:
+        """Make a session of a model that is loaded, once more if the device is lost meanwhile."""
         for may_try_again in (True, False):
-            hold = await self._owner.acquire("create_session")
+            hold = await self._owner.acquire(method)
             session = InferenceSession._create(self._sessions, hold, source, options)
             self._sessions[session] = None
             try:

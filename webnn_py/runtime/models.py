@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Protocol, final
 
 import numpy as np
 import trio
@@ -174,8 +174,34 @@ class OnnxSource:
         graph.destroy()
 
 
-Model = BuiltGraph | OnnxSource
-"""A model, ready for a session."""
+class Model(Protocol):
+    """A model, ready for a session.
+
+    Attributes:
+        inputs: its inputs by name; dimensions that are strings are bound by the feeds.
+        outputs: its outputs by name.
+        sizes: the sizes of symbolic dimensions that are known.
+    """
+
+    @property
+    def inputs(self) -> Mapping[str, TensorDescriptor]: ...  # noqa: D102
+    @property
+    def outputs(self) -> Mapping[str, TensorDescriptor]: ...  # noqa: D102
+    @property
+    def sizes(self) -> Mapping[str, int]: ...  # noqa: D102
+
+    async def graph(
+        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
+    ) -> MLGraph:
+        """Return a graph for shapes of the inputs that it leaves open."""
+
+    async def check_finite(
+        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], feeds: Mapping[str, HostArray]
+    ) -> NonFinite | None:
+        """Find the node that makes the first NaN or infinity."""
+
+    def release(self, graph: MLGraph) -> None:
+        """Let go of a graph."""
 
 
 async def load_model(

@@ -99,7 +99,7 @@ class Plan:
         """
         targets = request.fetches.targets
         check_targets(targets, self.graph.output_descriptors)
-        check_distinct(request.feeds, targets)
+        check_distinct(request.feeds, targets, self.graph.in_place)
         check_places("input", request.feeds, opened)
         check_places("output", targets, opened)
 

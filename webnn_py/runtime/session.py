@@ -25,6 +25,7 @@ from webnn_py.runtime.records import TensorDescriptor, TensorLocation
 from webnn_py.runtime.runs import Enqueued, Plan, Request, ShapeKey
 from webnn_py.runtime.tensor import Tensor
 from webnn_py.script.buffer import MLBuffer
+from webnn_py.script.graph import MLGraph
 from webnn_py.script.profile import GraphProfile
 
 Feeds = Mapping[str, Any]
@@ -114,6 +115,17 @@ class InferenceSession(Handle):
         return tuple(self.output_descriptors)
 
     @property
+    def in_place(self) -> Mapping[str, str]:
+        """The outputs that a run may write into the tensor of an input, by name: that input.
+
+        They are caches to which rows are added: with one tensor for both, only the new rows are written. A session has
+        them, on devices that can do that, from when its graph is made: at once where the model says all shapes,
+        otherwise at the first run. Of several graphs, those of all.
+        """
+        of_graphs = [plan.graph.in_place.items() for plan in self._plans.values()]
+        return MappingProxyType(dict(set.intersection(*map(set, of_graphs)) if of_graphs else ()))
+
+    @property
     def released(self) -> bool:
         """Return whether it was released."""
         return self._released
@@ -130,7 +142,8 @@ class InferenceSession(Handle):
         Args:
             feeds: for each input, by name, a numpy array or a tensor.
             fetches: None for all outputs; a list of names for some; or a mapping of names to where they go, an array
-                or a tensor of the output's data type and shape, or None. With a mapping all outputs are returned.
+                or a tensor of the output's data type and shape, or None. With a mapping all outputs are returned. An
+                output that is :attr:`in_place` may have the tensor of its input.
 
         Returns:
             The outputs by name: the tensors that were given, others where ``preferred_output_location`` says. Those
@@ -199,6 +212,16 @@ class InferenceSession(Handle):
                 self._check_usable(method, WHILE_PENDING)
             plan = self._plans[key] = Plan(graph)
         return plan
+
+    async def _graph_for(self, shapes: Mapping[str, tuple[int, ...]]) -> MLGraph:
+        """Return the graph of runs, which is made if there is none.
+
+        Args:
+            shapes: the shapes of the inputs that the model leaves open, in their order.
+        """
+        self._check_usable("run")
+        async with self._line:
+            return (await self._plan(tuple(shapes.values()), shapes)).graph
 
     async def _gathered(self, enqueued: Enqueued) -> dict[str, Tensor]:
         if not enqueued.reads:

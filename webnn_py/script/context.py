@@ -616,8 +616,8 @@ class MLContext(Handle):
 
         Raises:
             InvalidStateError: the graph is destroyed.
-            TypeError: an object is another context's, a buffer is destroyed, constant or given twice, or the names,
-                data types or shapes are not the graph's.
+            TypeError: an object is another context's, a buffer is destroyed, constant or given twice (but as
+                :attr:`MLGraph.in_place` allows), or the names, data types or shapes are not the graph's.
 
         A failure on the device is reported by the next ``read_buffer()`` of an output.
         """

@@ -41,7 +41,13 @@ def storages_at_first_sight(
                 return None
             found[name] = buffer._storage
     is_each_one_distinct = len({*read.values(), *written.values()}) == len(read) + len(written)
-    return (read, written) if is_each_one_distinct else None
+    return (read, written) if is_each_one_distinct or _are_apart(graph, read, written) else None
+
+
+def _are_apart(graph: MLGraph, inputs: Mapping[str, object], outputs: Mapping[str, object]) -> bool:
+    """Return whether nothing is given twice, but for the inputs that the graph updates in their place."""
+    shared = sum(name in outputs and outputs[name] is inputs.get(of) for name, of in graph.in_place.items())
+    return len({*inputs.values(), *outputs.values()}) + shared == len(inputs) + len(outputs)
 
 
 def storages_of(
@@ -61,7 +67,7 @@ def storages_of(
     if graph._destroyed:
         why = "destroy() was called on it" if context._lost_message is None else context._loss_text
         raise InvalidStateError(f"dispatch(): the graph is destroyed: {why}")
-    if len({*named_inputs.values(), *named_outputs.values()}) != len(named_inputs) + len(named_outputs):
+    if not _are_apart(graph, named_inputs, named_outputs):
         raise TypeError("dispatch(): a buffer is given twice; each name needs a buffer of its own")
     for buffer in (*named_inputs.values(), *named_outputs.values()):
         check_buffer(context, "dispatch", buffer)

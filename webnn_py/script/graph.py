@@ -105,6 +105,15 @@ class MLGraph(Handle, HasHandle):
         return self._handle.label
 
     @property
+    def in_place(self) -> Mapping[str, str]:
+        """The outputs that a dispatch may write into the buffer of an input, by name: that input.
+
+        Not in the specification. They are caches to which rows are added, as imported models have them: with one buffer
+        for both, only the new rows are written. There are none on devices that cannot do that.
+        """
+        return MappingProxyType(self._handle.in_place)
+
+    @property
     def _device_handle(self) -> GraphHandle:
         return self._handle
 

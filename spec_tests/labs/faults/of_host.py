@@ -42,7 +42,7 @@ def plan_is_always_ready(is_ready, plan, request):
 @FAULTS.at(
     "webnn_py.runtime.bindings.check_distinct", f"{RUNTIME}/test_s3_binding.py", f"{RUNTIME}/test_s3_refusals.py"
 )
-def outputs_lie_where_inputs_do(check, feeds, targets):
+def outputs_lie_where_inputs_do(check, feeds, targets, in_place):
     pass
 
 

@@ -96,6 +96,8 @@ UNLIKE = {
     ("Resize", "coordinate_transformation_mode"): "onnxruntime takes tf_half_pixel_for_nn otherwise",
     ("Resize", "keep_aspect_ratio_policy"): "onnxruntime looks at other axes than those that are given",
     ("Resize", "roi"): "a region that ends before it begins means nothing",
+    ("com.microsoft.GroupQueryAttention", "seqlens_k"): "rows behind a sample's end are of what was in memory",
+    ("com.microsoft.GroupQueryAttention", "total_sequence_length"): "a cache does not grow while the graph runs",
     ("com.microsoft.QLinearSoftmax", "y_scale"): "onnxruntime computes with few bits, which other scales show",
 }
 """Inputs and attributes of which other values are no fair comparison, with the reason."""

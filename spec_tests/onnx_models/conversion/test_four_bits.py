@@ -10,7 +10,7 @@ from spec_tests.support.backends import BACKENDS
 from webnn_py import MLGraphBuilder
 from webnn_py.graph import Constant
 from webnn_py.onnx_models import OnnxModel
-from webnn_py.onnx_models.rules.conversion import packed_in_bytes
+from webnn_py.operators.block_quantized import packed_in_bytes
 
 random = Random(11, 0.1, 1)
 

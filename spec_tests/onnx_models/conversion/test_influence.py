@@ -181,6 +181,24 @@ async def test_each_input_and_attribute_counts_or_is_refused(ml, operator, versi
     assert not wrong, wrong
 
 
+def lacking():
+    """Yield each rule without all inputs of its operator: the operator, its version, and the indices of the others."""
+    for operator, version in first_versions():
+        rule, count = RULES[operator][version], len(declared(operator, version).inputs)
+        if rule.variadic is None and len(rule.inputs) < count:
+            yield operator, version, range(len(rule.inputs), count)
+
+
+async def test_inputs_that_a_rule_lacks_are_refused(ml):
+    assert {operator for operator, _, _ in lacking()} >= {"com.microsoft.GroupQueryAttention"}
+    for operator, version, indices in lacking():
+        case = cases_of_rules()[operator, RULES[operator][version].function][0]
+        for index in indices:
+            inputs = [*case.inputs, *[None] * (index + 1 - len(case.inputs))]
+            inputs[index] = np.ones(1, np.float32)
+            assert await here(ml, attrs.evolve(case, inputs=tuple(inputs))) is None, (operator, index)
+
+
 @pytest.mark.parametrize(("operator", "name"), ALWAYS_REFUSED)
 async def test_unsupported_inputs_and_attributes_are_refused(ml, operator, name):
     value = ALWAYS_REFUSED[operator, name]

@@ -90,6 +90,7 @@ async def test_packed_inputs_are_split(context, ml, options):
 NEW = floats(1, 3, 64), floats(1, 3, 32), floats(1, 3, 32)
 BEFORE, NOTHING, BUFFER = ((floats(1, 2, length, 16), floats(1, 2, length, 16)) for length in (4, 0, 9))
 COS, SIN = floats(12, 8), floats(12, 8)
+LONG = floats(2, 2, 4, 16), floats(2, 2, 4, 16)
 TOTAL, FIRST = (np.int32([6]), np.int32(7)), (np.int32([2]), np.int32(3))
 
 
@@ -99,15 +100,17 @@ def grouped(past, total, *more, new=NEW, known=(5, 6), **options):
     return microsoft("GroupQueryAttention", *new, *past, *total, *more, known=known, outputs=3, **heads, **options)
 
 
-LONG = floats(2, 2, 4, 16), floats(2, 2, 4, 16)
-
-
 test_attention_to_a_past = compared(
     grouped((None, None), FIRST),
     grouped(NOTHING, FIRST, known=(3, 4, 5, 6)),
     grouped(BEFORE, TOTAL, COS, SIN, np.array([[5, 0, 2]]), wanted=(0,), do_rotary=1),
     grouped(BEFORE, TOTAL),
-    grouped(BUFFER, TOTAL, wanted=(0,)),
+    grouped(BUFFER, TOTAL),
+    grouped(BUFFER, TOTAL, known=()),
+    grouped(BUFFER, TOTAL, known=(), causal=0),
+    grouped(
+        LONG, (np.int32([2, 3]), np.int32(4)), new=(floats(2, 1, 64), floats(2, 1, 32), floats(2, 1, 32)), known=()
+    ),
     grouped(BEFORE, TOTAL, COS, SIN, wanted=(0, 1), do_rotary=1, softcap=0.8),
     grouped(BEFORE, TOTAL, COS, SIN, None, floats(1, 1, 3, 7), do_rotary=1, rotary_interleaved=1),
     grouped(BEFORE, TOTAL, local_window_size=2),
@@ -135,16 +138,11 @@ OTHER_KEYS = several_heads(floats(2, 3, 8), floats(2, 5, 8), floats(2, 5, 8), un
 
 test_unsupported_masks_and_lengths_are_refused = refused(
     (OTHER_KEYS, "with unidirectional, the number of new keys is 5; it must be that of queries, 3"),
-    # The total length says how much is in the buffer, but not how much of it belongs to a sample.
     (
-        grouped(BUFFER, TOTAL, known=(6,)),
-        "input seqlens_k is computed when the graph runs; it must be known while building; freeze",
+        grouped(BUFFER, (TOTAL[0], np.int32(10))),
+        "input total_sequence_length is 10; it must be 12, with what is new, or ",
     ),
-    (
-        grouped(BUFFER, TOTAL, known=(5,)),
-        "input total_sequence_length is computed when the graph runs; it must be known while bui",
-    ),
-    (grouped(BUFFER, (np.int32([4]), TOTAL[1])), "input seqlens_k is [4]; it must be 6 everywhere, the total"),
+    (grouped(BUFFER, TOTAL, causal=0, local_window_size=2), "attribute local_window_size is 2; it must be -1, where"),
     (grouped(BUFFER, TOTAL, local_window_size=0), "attribute local_window_size is 0; it must be -1 for all keys, or"),
     (grouped(BUFFER, TOTAL, kv_cache_bit_width=8), "attribute kv_cache_bit_width is 8; it must be 0"),
     (

@@ -9,6 +9,7 @@ from spec_tests.onnx_models.single_node import (
     assert_same,
     check_steps,
     compared,
+    expected,
     make_model,
     microsoft,
     node,
@@ -173,3 +174,14 @@ def test_parts_of_sums_are_exact_and_complete(length):
     assert parts[-1][1] == length
     assert all((end - begin) * 255 * 255 <= EXACT for begin, end in parts)
     assert bounds(length, 255 * 255, lambda _: EXACT) == [(0, length)]
+
+
+@pytest.mark.parametrize("level", [0, 4])
+@pytest.mark.parametrize("bits", [4, 8])
+async def test_onnxruntime_multiplies_weights_of_a_few_bits_itself(ml, bits, level):
+    x, known = floats(3, 64), {"known": (1, 2, 3), "bits": bits, "block_size": 32, "accuracy_level": level}
+    weights, points = of_type("uint8", 5, 2, 4 * bits), of_type("uint8", 5, bits // 4)
+    (case,) = few_bits(x, weights, floats(5, 2), points, **known)
+    context = await ml.create_context(backend="onnxruntime")
+    (ours,), (theirs,) = await run(context, case.model(), case.feeds), expected(case)
+    np.testing.assert_array_equal(ours, theirs)

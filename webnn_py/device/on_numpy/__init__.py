@@ -6,6 +6,7 @@ From the top; each part uses only parts below it:
 * ``executable``: compiles a graph, and runs it.
 * ``passes``: rewrites of a whole graph: widened constants, fused operators.
 * ``kernels``: the kernels of operators, one module for each category of operators.
+* ``composites``: those of composites.
 * ``routines``: routines that kernels of several categories share.
 * ``scratch``: memory for the intermediates of kernels.
 * ``table``: the table of kernels by operator.

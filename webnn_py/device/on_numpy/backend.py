@@ -11,13 +11,14 @@ from webnn_py.descriptors import BYTES_PER_ELEMENT, MLOperandDataType, MLOperand
 from webnn_py.device.backend import BackendInfo, Capabilities, CopyRegion, HostArray, KernelTiming, Storage
 from webnn_py.device.compiling.shared_constants import SharedConstants
 from webnn_py.device.host_processor import processor
-from webnn_py.device.on_numpy import kernels  # noqa: F401 - enters every kernel into the table
+from webnn_py.device.on_numpy import composites, kernels  # noqa: F401 - both enter kernels into the table
 from webnn_py.device.on_numpy.dynamic_executable import DynamicNumpyGraph
 from webnn_py.device.on_numpy.executable import NumpyGraph
 from webnn_py.device.on_numpy.passes.pipeline import rewritten
 from webnn_py.device.on_numpy.table import find
 from webnn_py.device.worker_thread import WorkerThread
 from webnn_py.graph import Graph
+from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION
 from webnn_py.operators.declaration import Operator
 from webnn_py.sized_graphs import DynamicGraph
 
@@ -34,7 +35,7 @@ def _supports(operator: Operator[..., Any]) -> tuple[MLOperandDataType, ...]:
     return tuple(BYTES_PER_ELEMENT) if find(operator) is not None else ()
 
 
-CAPABILITIES = Capabilities(_supports)
+CAPABILITIES = Capabilities(_supports, composites=(GROUP_QUERY_ATTENTION,), writes_in_place=True)
 
 
 class NumpyBackend:

@@ -54,7 +54,13 @@ class Provider:
         return writing.by(self.rules)
 
 
-CPU: Final = Provider("CPUExecutionProvider", checks_indices=True, copies_inputs=False, is_tested=True)
+CPU: Final = Provider(
+    "CPUExecutionProvider",
+    capabilities=attrs.evolve(CAPABILITIES, writes_in_place=True),
+    checks_indices=True,
+    copies_inputs=False,
+    is_tested=True,
+)
 """The provider that contexts use by default, and the fallback for operators that another provider lacks."""
 
 CUDA: Final = Provider(

@@ -10,6 +10,8 @@ from webnn_py.device.backend import Capabilities
 from webnn_py.device.on_wgpu import kernels  # noqa: F401 - enters every kernel into the table
 from webnn_py.device.on_wgpu.records.buffer import GRAIN
 from webnn_py.device.on_wgpu.records.table import find
+from webnn_py.operators.block_quantized import MATMUL_NBITS
+from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION
 from webnn_py.operators.declaration import Operator
 
 
@@ -26,7 +28,13 @@ def capabilities_of(longest: int, *, shader_int64: bool) -> Capabilities:
     """One object for all devices that can do the same: limits are kept for each."""
     long_types = ("int64", "uint64")
     data_types = tuple(item for item in DATA_TYPES if shader_int64 or item not in long_types)
-    return Capabilities(partial(_supports, data_types), data_types, max_byte_length=longest, reads_packed=True)
+    return Capabilities(
+        partial(_supports, data_types),
+        data_types,
+        max_byte_length=longest,
+        reads_packed=True,
+        composites=(GROUP_QUERY_ATTENTION, MATMUL_NBITS),
+    )
 
 
 def _supports(data_types: tuple[MLOperandDataType, ...], operator: Operator[..., Any]) -> tuple[MLOperandDataType, ...]:

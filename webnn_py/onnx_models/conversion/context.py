@@ -188,6 +188,11 @@ class ConversionContext(Builder):
         array = np.frombuffer(value, data_type).reshape(shape or ()) if isinstance(value, bytes) else np.asarray(value)
         if array.dtype == np.bool_:
             array = array.astype(np.uint8)
+        if array.dtype == object:
+            from webnn_py.onnx_models.folding import named_sizes  # noqa: PLC0415 - which draws with this
+
+            if named_sizes.has_names(array):
+                return named_sizes.as_tensor(self, array)
         if array.size == 0:
             raise Refused(f"a value of the shape {list(array.shape)} is needed as a tensor; WebNN has no empty ones")
         name = name_of(array.dtype)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 from onnx import GraphProto, NodeProto, SparseTensorProto, TensorProto
 
 from webnn_py.graph import Output
+from webnn_py.named_sizes.decisions import UnknownSizeError
 from webnn_py.onnx_models.conversion.context import Constants, ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.conversion.control_flow import CONTROL_FLOW, ControlFlowNode, InnerGraph
 from webnn_py.onnx_models.conversion.freezing_advice import Freezing
@@ -62,6 +63,9 @@ TENSORS: Final = frozenset({MLOperand, np.ndarray, type(None)})
 LONGEST_PREFIX: Final = 100
 """Of a label, what stands before a node's own name."""
 
+Replacing = Callable[[MLOperand], MLOperand]
+"""Returns what takes the place of a result."""
+
 
 class ModelConversion:
     """One conversion of a model in progress.
@@ -73,6 +77,7 @@ class ModelConversion:
         expenses: what the model has cost so far.
         weights: the initializers of its graph.
         narrowing: which data types others stand for, by their names, where a value is more than known.
+        replacing: functions of results of nodes of the graph, by name: what they return takes the result's place.
 
     Attributes:
         done: how many nodes are converted, those of functions and inner graphs included.
@@ -88,8 +93,10 @@ class ModelConversion:
         weights: Weights,
         *,
         narrowing: Mapping[str, str],
+        replacing: Mapping[str, Replacing],
     ) -> None:
         self._builder = builder
+        self._replacing = replacing
         self._functions = functions
         self._expenses = expenses
         self._problems: list[Problem] = []
@@ -107,6 +114,26 @@ class ModelConversion:
     def bind(self, name: str, value: StaticValue) -> None:
         """Give an input of the model a value."""
         self._scope[name] = value
+
+    def bind_operand(self, name: str, element_type: int, operand: MLOperand) -> None:
+        """Give an input of the model an operand of the builder.
+
+        Raises:
+            ValueError: it is another builder's, or of another data type than the input.
+        """
+        try:
+            data_type = self._context(name, [True]).data_type("the data type", element_type)
+        except Refused as error:
+            self._add_problem("input", name, error)
+            self._scope[name] = MISSING
+            return
+        if operand not in self._builder._values or operand.data_type != data_type:
+            raise ValueError(
+                f"input_operands[{name!r}] is {operand!r}; it must be an operand of the builder, of {data_type}"
+            )
+        self._scope[name] = operand
+        if element_type == TensorProto.BOOL:
+            self._constants.boolean_inputs.add(self._builder._values[operand])
 
     def check_types(self, inputs: Mapping[str, int]) -> None:
         """Refuse inputs of element types that WebNN lacks.
@@ -223,7 +250,13 @@ class ModelConversion:
                     "before it gives already"
                 )
             if name:
-                own[name] = result
+                own[name] = self._replaced(name, result) if seen is self._top else result
+
+    def _replaced(self, name: str, result: Converted) -> Converted:
+        """Return what takes the place of a result of the model's own graph."""
+        if name not in self._replacing or not isinstance(result, MLOperand):
+            return result
+        return self._replacing[name](result)
 
     def _convert_repeated(self, node: RepeatedNode, seen: Surroundings, repetition: Repetition) -> Steps[None]:
         """Convert a node of an inner graph as it was before, without its rule, where it was."""
@@ -257,6 +290,10 @@ class ModelConversion:
             return (yield from self._converted(filled, label, seen, wanted))
         except Refused as refused:
             self._problems.append(_problem(node, label, seen, str(refused), _way_out(refused)))
+            return [MISSING] * len(node.output)
+        except UnknownSizeError as error:
+            reason = f"a dimension {error}; convert the model for each size"
+            self._problems.append(_problem(node, label, seen, reason, ""))
             return [MISSING] * len(node.output)
         except (InvalidModelError, UnsupportedModelError):
             raise

@@ -12,6 +12,7 @@ import attrs
 from onnx import NodeProto, defs
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
+from webnn_py.onnx_models.folding import named_sizes
 from webnn_py.onnx_models.folding.empty_tensors import empty_results
 from webnn_py.onnx_models.folding.evaluation import FOLDED, NotComputed, fold
 from webnn_py.onnx_models.problems import RefusedWithWayOut
@@ -99,13 +100,16 @@ def results_of(
     """
     kind = kind_of(node, opsets)
     check_form(kind.form, node)
+    sized = named_sizes.computed(node, values)
+    if sized is not None:
+        return sized
     empty = empty_results(node, values, opsets, context.expenses)
     if empty is not None:
         return empty
     if kind.rule is None:
         return _computed(node, values, kind, opsets, context)
     known = [value for value in values if not isinstance(value, MLOperand)]
-    if not kind.is_folded or len(known) < len(values):
+    if not kind.is_folded or len(known) < len(values) or any(map(named_sizes.has_names, known)):
         return call(kind.rule, kind.form, node, values, context)
     drawn = partial(call, kind.rule, kind.form, node, values, context)
     computed = partial(fold, node, known, opsets, context.expenses)
@@ -122,6 +126,8 @@ def _computed(
     context: ConversionContext,
 ) -> Results:
     """Return the results of a node without a rule, whose inputs must be known."""
+    if node.op_type == "Range" and any(map(named_sizes.has_names, values)):
+        return [named_sizes.drawn_range(context, values)]
     if kind.is_folded:
         known = [context.known(value) for value in values]
         if all(item is not None or value is None for item, value in zip(known, values, strict=True)):

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable
 
 from webnn_py.onnx_models.conversion.context import StaticValue
+from webnn_py.onnx_models.folding.named_sizes import has_names
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
@@ -14,7 +15,7 @@ def integers(name: str, value: StaticValue) -> tuple[int, ...]:
     Raises:
         Refused: it is something else.
     """
-    if value.ndim > 1 or value.dtype.kind not in "iu":
+    if value.ndim > 1 or (value.dtype.kind not in "iu" and not has_names(value)):
         refuse(name, f"{value.dtype.name} {list(value.shape)}", "a list of integers")
     return tuple(value.reshape(-1).tolist())
 

@@ -1,32 +1,18 @@
-"""Attention in WebNN's operators: heads, biases, softmax; and rotary embedding."""
+"""Attention in WebNN's operators: heads, biases, softmax."""
 
 import math
 from collections.abc import Sequence
 from functools import reduce
-from typing import Final
 
 import attrs
 import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.rule_helpers.axes import check_rank
+from webnn_py.operators.cached_attention import lowest, repeated
 from webnn_py.operators.decomposing.common import cut
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
-
-_LOWEST: Final = {"float32": float(np.finfo(np.float32).min), "float16": float(np.finfo(np.float16).min)}
-"""The bias that hides a key: softmax gives 0 there, and no NaN where all keys are hidden."""
-
-
-def lowest(operand: MLOperand) -> float:
-    """Return the lowest finite number of a float type.
-
-    Raises:
-        Refused: the operand is of another type.
-    """
-    if operand.data_type not in _LOWEST:
-        refuse("the data type of queries", operand.data_type, " or ".join(_LOWEST))
-    return _LOWEST[operand.data_type]
 
 
 @attrs.frozen
@@ -81,7 +67,7 @@ def attend(  # noqa: PLR0913 - as many as attention has
     groups = q.shape[1] // k.shape[1]
     if groups * k.shape[1] != q.shape[1]:
         refuse("the number of heads", q.shape[1], f"a multiple of {k.shape[1]}, that of the keys")
-    k, v = _repeated(context, k, groups), _repeated(context, v, groups)
+    k, v = repeated(context, k, groups), repeated(context, v, groups)
     factor = context.number(1 / math.sqrt(q.shape[3]) if scale is None else scale, q)
     scores = context.matmul(context.mul(q, factor), context.transpose(k, permutation=[0, 1, 3, 2]))
     capped = scores
@@ -100,15 +86,6 @@ def attend(  # noqa: PLR0913 - as many as attention has
         dead = context.equal(highest, context.number(-math.inf, q))
         probabilities = context.where(dead, context.number(0, q), probabilities)
     return Attended(context.matmul(probabilities, v), scores, capped, biased, probabilities)
-
-
-def _repeated(context: ConversionContext, x: MLOperand, groups: int) -> MLOperand:
-    """Repeat each head, copies side by side."""
-    if groups == 1:
-        return x
-    batch, heads, length, size = x.shape
-    expanded = context.expand(context.reshape(x, [batch, heads, 1, length, size]), [batch, heads, groups, length, size])
-    return context.reshape(expanded, [batch, heads * groups, length, size])
 
 
 def split_heads(context: ConversionContext, x: MLOperand, heads: int) -> MLOperand:
@@ -204,42 +181,3 @@ def keys_before(context: ConversionContext, ends: MLOperand, keys: int) -> MLOpe
     check_rank("the lengths", ends, 1)
     positions = context.constant(np.arange(keys, dtype=ends.data_type))
     return context.lesser(positions, context.reshape(ends, [ends.shape[0], 1, 1, 1]))
-
-
-def rotated(
-    context: ConversionContext, x: MLOperand, cos: MLOperand, sin: MLOperand, *, interleaved: bool
-) -> MLOperand:
-    """Rotary embedding: pairs of elements of each head turn by angles.
-
-    Args:
-        context: what to build with.
-        x: [batch, heads, length, size].
-        cos: of the angles, [batch or 1, length, half of what turns].
-        sin: of the angles, of the same shape.
-        interleaved: whether neighbours are pairs; else one half with the other.
-    """
-    check_rank("what turns", x, 4)
-    check_rank("the cosines", cos, 3)
-    batch, heads, length, size = x.shape
-    half = cos.shape[2]
-    if cos.shape != sin.shape or 2 * half > size:
-        refuse("the shape of the cosines", cos.shape, f"that of the sines, and at most {size // 2} long")
-    cos, sin = (context.reshape(item, [item.shape[0], 1, *item.shape[1:]]) for item in (cos, sin))
-    turning = cut(context, x, 3, 0, 2 * half)
-    if interleaved:
-        pairs = context.reshape(turning, [batch, heads, length, half, 2])
-        real, imaginary = (
-            context.reshape(item, [batch, heads, length, half]) for item in context.split(pairs, 2, axis=4)
-        )
-    else:
-        real, imaginary = context.split(turning, 2, axis=3)
-    turned_real = context.sub(context.mul(real, cos), context.mul(imaginary, sin))
-    turned_imaginary = context.add(context.mul(real, sin), context.mul(imaginary, cos))
-    if interleaved:
-        apart = [context.reshape(item, [batch, heads, length, half, 1]) for item in (turned_real, turned_imaginary)]
-        turned = context.reshape(context.concat(apart, 4), [batch, heads, length, 2 * half])
-    else:
-        turned = context.concat([turned_real, turned_imaginary], 3)
-    if 2 * half == size:
-        return turned
-    return context.concat([turned, cut(context, x, 3, 2 * half, size)], 3)

@@ -16,11 +16,11 @@ from webnn_py.onnx_models.rule_helpers.scaled_attention import (
     keys_before,
     mask_bias,
     past_of,
-    rotated,
     split_heads,
     window_bias,
 )
 from webnn_py.onnx_models.rule_table.declaration import rule
+from webnn_py.operators.cached_attention import rotated
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
@@ -120,5 +120,11 @@ def rotary_embedding(
         cos_cache, sin_cache = (context.gather(item, position_ids, axis=0) for item in (cos_cache, sin_cache))
     if rotary_embedding_dim and cos_cache.shape[-1] * 2 != rotary_embedding_dim:
         refuse("attribute rotary_embedding_dim", rotary_embedding_dim, f"{cos_cache.shape[-1] * 2}, as the caches say")
+    check_rank("what turns", by_head, 4)
+    check_rank("the cosines", cos_cache, 3)
+    if cos_cache.shape != sin_cache.shape or 2 * cos_cache.shape[2] > by_head.shape[3]:
+        refuse(
+            "the shape of the cosines", cos_cache.shape, f"that of the sines, and at most {by_head.shape[3] // 2} long"
+        )
     turned = rotated(context, by_head, cos_cache, sin_cache, interleaved=interleaved)
     return joined_heads(context, turned) if x.rank == 3 else turned

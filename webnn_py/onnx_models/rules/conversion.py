@@ -12,6 +12,7 @@ from webnn_py.onnx_models.conversion.context import ConversionContext, StaticVal
 from webnn_py.onnx_models.reading.element_types import type_name
 from webnn_py.onnx_models.rule_helpers.axes import counted
 from webnn_py.onnx_models.rule_table.declaration import rule
+from webnn_py.operators.block_quantized import packed_in_bytes
 from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
@@ -86,14 +87,6 @@ def _dequantized(
 
 def _is_packable(value: Value) -> TypeGuard[StaticValue]:
     return isinstance(value, np.ndarray) and value.dtype.name in FOUR_BITS and value.size > 0
-
-
-def packed_in_bytes(elements: StaticValue) -> StaticValue:
-    """Pack integers of four bits, two in a byte, the first in the lower bits."""
-    halves = elements.astype(np.int8).reshape(-1).view(np.uint8) & np.uint8(15)
-    if halves.size % 2:
-        halves = np.append(halves, np.uint8(0))
-    return halves[::2] | halves[1::2] << np.uint8(4)
 
 
 def _widened(context: ConversionContext, value: Value) -> MLOperand:

@@ -1,13 +1,13 @@
 """Attention and rotary embedding of onnxruntime's domain."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import attrs
 import numpy as np
 
-from webnn_py.onnx_models.conversion.context import ConversionContext, Value
-from webnn_py.onnx_models.rule_helpers.axes import check_rank
+from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
+from webnn_py.onnx_models.rule_helpers.axes import check_rank, integer
 from webnn_py.onnx_models.rule_helpers.integer_products import product, shifted
 from webnn_py.onnx_models.rule_helpers.scaled_attention import (
     Attended,
@@ -16,17 +16,17 @@ from webnn_py.onnx_models.rule_helpers.scaled_attention import (
     attend,
     joined_heads,
     keys_before,
-    lowest,
     mask_bias,
     past_of,
-    rotated,
     split_heads,
     window_bias,
 )
-from webnn_py.onnx_models.rule_table.declaration import Integer, rule
+from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.onnx_models.rules.attention import rotary_embedding
 from webnn_py.onnx_models.rules.matrix import matmul
-from webnn_py.operators.decomposing.common import cut, stacked
+from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION, GROUPED, lowest
+from webnn_py.operators.cached_attention import group_query_attention as check_group_query_attention
+from webnn_py.operators.decomposing.common import stacked
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
@@ -240,7 +240,7 @@ def group_query_attention(
     past_key: Value | None,
     past_value: Value | None,
     seqlens_k: Value,
-    total_sequence_length: Integer,
+    total_sequence_length: Value,
     cos_cache: MLOperand | None = None,
     sin_cache: MLOperand | None = None,
     position_ids: MLOperand | None = None,
@@ -265,67 +265,70 @@ def group_query_attention(
     softcap: float = 0.0,
     v_quant_type: Literal["NONE"] = "NONE",
 ) -> list[MLOperand]:
-    """Attend to a cache and new keys, with more heads of queries than of keys."""
+    """Attend to a cache and new keys, with more heads of queries than of keys.
+
+    A total length that is known when the graph runs alone is within the past, which is then a buffer of that capacity.
+    """
     if local_window_size == 0 or local_window_size < -1:
         refuse("attribute local_window_size", local_window_size, "-1 for all keys, or at least 1")
+    if not causal and local_window_size != -1:
+        refuse("attribute local_window_size", local_window_size, "-1, where causal is 0")
     check_rank("input query", query, 3)
     if num_heads < 1 or kv_num_heads < 1:
         refuse("attributes num_heads and kv_num_heads", f"{num_heads} and {kv_num_heads}", "at least 1")
-    if key is None or value is None:
-        size = query.shape[2] // (num_heads + 2 * kv_num_heads)
-        sizes = [num_heads * size, kv_num_heads * size, kv_num_heads * size]
-        query, key, value = context.split(query, sizes, axis=2)
-    total, new = total_sequence_length, query.shape[1]
     pasts = [past_of(context, past) for past in (past_key, past_value)]
     for past in filter(None, pasts):
         check_rank("the past", past, 4)
-    lengths = context.required("input seqlens_k", seqlens_k)
-    if np.any(lengths != total - 1):
-        refuse("input seqlens_k", lengths.tolist(), f"{total - 1} everywhere, the total length less 1")
-    q, k, v = (
-        split_heads(context, item, heads)
-        for item, heads in ((query, num_heads), (key, kv_num_heads), (value, kv_num_heads))
-    )
-    if do_rotary:
-        if cos_cache is None or sin_cache is None:
-            refuse("inputs cos_cache and sin_cache", "absent", "given, where do_rotary is 1")
-        cos, sin = (_of_positions(context, item, position_ids, total - new, new) for item in (cos_cache, sin_cache))
-        q, k = (rotated(context, item, cos, sin, interleaved=rotary_interleaved) for item in (q, k))
-    present = [_into_buffer(context, past, item, total) for past, item in zip(pasts, (k, v), strict=True)]
-    seen = [cut(context, item, 2, 0, total) for item in present]
-    window = Window(lowest(q), local_window_size - 1 if local_window_size > 0 else -1, 0 if causal else -1)
-    biases = [window_bias(context, q, total, total - new, window)]
-    if attention_bias is not None:
-        biases.append(attention_bias)
-    sink = None if head_sink is None else context.reshape(head_sink, [1, num_heads, 1, 1])
-    if sink is None and smooth_softmax > 0:
-        sink = context.constant(np.zeros([1, 1, 1, 1], q.data_type))
-    attended = attend(context, q, *seen, scale=scale or None, biases=biases, softcap=softcap, sink=sink)
-    return [joined_heads(context, attended.output), *present]
+    if do_rotary and (cos_cache is None or sin_cache is None):
+        refuse("inputs cos_cache and sin_cache", "absent", "given, where do_rotary is 1")
+    lengths = context.operand(seqlens_k)
+    operands = {
+        "query": query,
+        "last_positions": context.reshape(lengths, [query.shape[0]]) if lengths.rank == 2 else lengths,
+        "total_length": context.operand(total_sequence_length),
+        "key": key,
+        "value": value,
+        "past_key": pasts[0],
+        "past_value": pasts[1],
+        "cosines": cos_cache if do_rotary else None,
+        "sines": sin_cache if do_rotary else None,
+        "positions": position_ids if do_rotary else None,
+        "bias": attention_bias,
+        "sink": head_sink,
+    }
+    there: dict[str, Any] = {name: item for name, item in operands.items() if item is not None}
+    options: dict[str, Any] = {
+        "num_heads": num_heads,
+        "kv_num_heads": kv_num_heads,
+        "capacity": _capacity(context.known(total_sequence_length), pasts[0], query.shape[1]),
+        "scale": scale,
+        "softcap": softcap,
+        "window": max(0, local_window_size),
+        "is_causal": causal,
+        "is_interleaved": rotary_interleaved,
+        "is_smooth": smooth_softmax > 0,
+    }
+    for name, item in there.items():
+        limits = GROUPED[name]
+        types = limits.data_types if limits.type_of is None else (query.data_type,)
+        if item.data_type not in types:
+            refuse(f"the data type of {name}", item.data_type, " or ".join(types))
+        if item.rank not in limits.ranks:
+            refuse(f"the rank of {name}", item.rank, str(limits.ranks))
+    check_group_query_attention(**there, **options)
+    return context.composite(GROUP_QUERY_ATTENTION, there, **options)
 
 
-def _of_positions(
-    context: ConversionContext, cache: MLOperand, positions: MLOperand | None, start: int, count: int
-) -> MLOperand:
-    """Return the cosines or sines of positions, [batch or 1, length, half]."""
-    check_rank("a cache", cache, 2)
-    if positions is not None:
-        return context.gather(cache, positions, axis=0)
-    return context.reshape(context.slice(cache, [start, 0], [count, cache.shape[1]]), [1, count, cache.shape[1]])
-
-
-def _into_buffer(context: ConversionContext, past: MLOperand | None, x: MLOperand, total: int) -> MLOperand:
-    """Return the past with new elements at the end of ``total``; a longer past keeps its length."""
-    before = total - x.shape[2]
+def _capacity(total: StaticValue | None, past: MLOperand | None, new: int) -> int:
+    """Return the length of the caches after the run: of the past, unless this grows by what is new."""
     length = 0 if past is None else past.shape[2]
-    if not 0 <= before <= length:
-        refuse("the length of the past", length, f"at least {before}, the total length less what is new")
-    parts = [x]
-    if past is not None and before:
-        parts.insert(0, cut(context, past, 2, 0, before))
-    if past is not None and length > total:
-        parts.append(cut(context, past, 2, total, length))
-    return context.concat(parts, 2) if len(parts) > 1 else x
+    if total is None:
+        return length or new
+    needed = integer("input total_sequence_length", total)
+    if needed == length + new or new <= needed <= length:
+        return max(needed, length)
+    allowed = f"{length + new}, with what is new, or from {new} to {length}, within the past"
+    return refuse("input total_sequence_length", needed, allowed)
 
 
 @rule("com.microsoft.RotaryEmbedding", 1)

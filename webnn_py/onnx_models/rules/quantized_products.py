@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -12,13 +12,19 @@ from webnn_py.onnx_models.rule_helpers.axes import check_rank
 from webnn_py.onnx_models.rule_helpers.integer_products import convolution, product, shifted
 from webnn_py.onnx_models.rule_helpers.windows import ConvolutionAttributes
 from webnn_py.onnx_models.rule_table.declaration import rule
-from webnn_py.onnx_models.rules.conversion import packed_in_bytes, quantize
+from webnn_py.onnx_models.rules.conversion import quantize
 from webnn_py.onnx_models.rules.convolution import conv
-from webnn_py.onnx_models.rules.matrix import TransposeAttributes, matmul, of_vectors
+from webnn_py.onnx_models.rules.matrix import TransposeAttributes, of_vectors
+from webnn_py.operators.block_quantized import MATMUL_NBITS, check_packed, packed_in_bytes, times_columns, unpacked
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE
-from webnn_py.operators.decomposing.common import cut
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
+
+HALF: Final = 4
+"""Bits of an integer of which two share a byte."""
+
+INT8_LEVEL: Final = 4
+"""The level of accuracy of products of int8."""
 
 
 @rule("DynamicQuantizeLinear", 11)
@@ -238,7 +244,7 @@ def matmul_nbits(
 ) -> MLOperand:
     """Return a product with a matrix of weights of a few bits, with a scale for each block of a column.
 
-    ``accuracy_level`` allows coarser arithmetic, which is not made use of.
+    ``accuracy_level`` 4 allows onnxruntime's products of int8 on its device; no other device makes use of it.
     """
     if g_idx is not None:
         refuse("input g_idx", "given", "absent: weights in an order of their own are not supported")
@@ -248,21 +254,25 @@ def matmul_nbits(
     context.reserve(N * blocks * block_size)
     by_block = context.reshape(scales, [N, blocks])
     known = zero_points if isinstance(zero_points, np.ndarray) and zero_points.dtype == np.uint8 else None
-    if context.has_four_bits and bits == 4 and block_size % 2 == 0 and (zero_points is None or known is not None):
-        return _times_columns(context, a, _of_four_bits(context, b, by_block, known, block_size), bias, K)
-    weights = context.constant(_unpacked(b, bits, N, blocks * block_size))
     if zero_points is not None and known is None:
         if isinstance(zero_points, MLOperand) and zero_points.data_type == "uint8":
             refuse("input zero_points", "computed when the graph runs", "known while building")
+        weights = context.constant(unpacked(b, bits, N, blocks * block_size))
         matrix = _with_float_points(context, weights, by_block, context.operand(zero_points))
-        return _times_columns(context, a, matrix, bias, K)
-    if known is None:
-        context.reserve(N * blocks)
-        points = np.full([N, blocks], 1 << (bits - 1), np.uint8)
-    else:
-        points = _unpacked(known, bits, N, blocks)
-    matrix = context.dequantize_linear(weights, by_block, context.constant(points))
-    return _times_columns(context, a, matrix, bias, K)
+        return times_columns(context, a, matrix, bias, K)
+    check_packed(b, bits, N, blocks * block_size)
+    if known is not None:
+        check_packed(known, bits, N, blocks)
+    if context.has_four_bits and bits == HALF and block_size % 2 == 0:
+        return times_columns(context, a, _of_four_bits(context, b, by_block, known, block_size), bias, K)
+    b = b.reshape(N, blocks, -1)
+    known = None if known is None else known.reshape(N, -1)
+    operands = {"a": a, "b": b, "scales": by_block, "zero_points": known, "bias": bias}
+    given: dict[str, Any] = {name: item for name, item in operands.items() if item is not None}
+    level = accuracy_level if accuracy_level == INT8_LEVEL else 0
+    options: dict[str, Any] = {"inner": K, "bits": bits, "block_size": block_size, "accuracy_level": level}
+    (y,) = context.composite(MATMUL_NBITS, given, **options)
+    return y
 
 
 def _of_four_bits(
@@ -270,27 +280,10 @@ def _of_four_bits(
 ) -> MLOperand:
     """Return the matrix of which the device keeps four bits an element: their order is WebNN's."""
     rows, blocks = scales.shape
-    points = np.full([rows, blocks], 8, np.uint8) if zero_points is None else _unpacked(zero_points, 4, rows, blocks)
-    _check_packed(b, 4, rows, blocks * block_size)
+    points = np.full([rows, blocks], 8, np.uint8) if zero_points is None else unpacked(zero_points, 4, rows, blocks)
     weights = context.four_bits(b.reshape(-1), "uint4", [rows, blocks * block_size])
     zeros = context.four_bits(packed_in_bytes(points), "uint4", [rows, blocks])
     return context.dequantize_linear(weights, scales, zeros)
-
-
-def _unpacked(packed: StaticValue, bits: int, rows: int, columns: int) -> StaticValue:
-    """Unpack rows of integers of a few bits, the first in the lowest bits of a byte; each row starts a byte."""
-    _check_packed(packed, bits, rows, columns)
-    flat = packed.reshape(rows, -1)
-    shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    unpacked = (flat[:, :, None] >> shifts) & np.uint8((1 << bits) - 1)
-    return np.ascontiguousarray(unpacked.reshape(rows, -1)[:, :columns])
-
-
-def _check_packed(packed: StaticValue, bits: int, rows: int, columns: int) -> None:
-    if packed.dtype != np.uint8 or packed.size != rows * -(-columns * bits // 8):
-        refuse(
-            "packed integers", f"{packed.dtype.name} {list(packed.shape)}", f"uint8, {bits} bits for {rows}·{columns}"
-        )
 
 
 def _with_float_points(
@@ -301,11 +294,3 @@ def _with_float_points(
     in_blocks = context.reshape(context.cast(weights, scales.data_type), [rows, blocks, weights.shape[1] // blocks])
     centred = context.sub(in_blocks, context.reshape(points, [rows, blocks, 1]))
     return context.reshape(context.mul(centred, context.reshape(scales, [rows, blocks, 1])), weights.shape)
-
-
-def _times_columns(
-    context: ConversionContext, a: MLOperand, matrix: MLOperand, bias: MLOperand | None, length: int
-) -> MLOperand:
-    """Multiply A by a transposed matrix, of which each row may have padding at its end."""
-    y = matmul(context, a, context.transpose(cut(context, matrix, 1, 0, length)))
-    return y if bias is None else context.add(y, bias)

@@ -19,7 +19,7 @@ from webnn_py.device.on_onnxruntime.analyses.unneeded_guards import (
     nodes_with_indices_in_range,
     value_ranges,
 )
-from webnn_py.device.on_onnxruntime.lowering import rules
+from webnn_py.device.on_onnxruntime.lowering import attention, rules
 from webnn_py.graph import Graph, Node
 from webnn_py.onnx_export import writing
 from webnn_py.onnx_export.body import Array, Body, OnnxTensor, Operands
@@ -30,6 +30,7 @@ from webnn_py.onnx_export.nodes import MICROSOFT
 from webnn_py.onnx_export.rules.pooling import pooling_attributes
 from webnn_py.onnx_export.table import Rule, Written
 from webnn_py.operators import conversion, indexing, pooling
+from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION
 from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.windows import image_shape
 from webnn_py.rewriting.passes import ReadConstant
@@ -313,7 +314,7 @@ class GuardedRules:
         checks_indices: whether a Gather with an index out of range makes a run fail.
 
     Attributes:
-        may_fail: whether runs may fail because indices are out of range: then the exact rules are needed.
+        may_fail: whether runs may fail because indices or lengths are out of range: then the exact rules are needed.
     """
 
     def __init__(self, graph: Graph, contents: ReadConstant, *, checks_indices: bool) -> None:
@@ -343,7 +344,10 @@ class GuardedRules:
             self._guard_sizes(body, node, operands)
         guards = len(body.guards)
         is_in_range = node in self._in_range
-        if is_in_range or (self._checks_indices and _has_unknown_indices(body, node, operands)):
+        if self._checks_indices and node.operator is GROUP_QUERY_ATTENTION and attention.has_kernel(node):
+            self.may_fail = True
+            outputs = attention.whole(body, node, operands)
+        elif is_in_range or (self._checks_indices and _has_unknown_indices(body, node, operands)):
             self.may_fail |= not is_in_range
             outputs = [_gathered(body, node, operands)]
         else:

@@ -11,6 +11,8 @@ from typing import Final
 import attrs
 import numpy as np
 
+from webnn_py.device.on_onnxruntime.lowering.attention import group_query_attention
+from webnn_py.device.on_onnxruntime.lowering.block_quantized import matmul_nbits
 from webnn_py.device.on_onnxruntime.lowering.classical import linear_model, normalizer
 from webnn_py.device.on_onnxruntime.lowering.scan import loop
 from webnn_py.device.on_onnxruntime.lowering.trees import tree_ensemble
@@ -344,10 +346,12 @@ RULES: Final[Mapping[str, Rule]] = {**SAVED} | {
         dynamic_quantize,
         gelu,
         gemm,
+        group_query_attention,
         hard_swish,
         integer_matmul,
         linear_model,
         loop,
+        matmul_nbits,
         max_pool2d,
         normalizer,
         prelu,

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
+from typing import Any, Final
 
+import numpy as np
+
+from webnn_py.descriptors import UINT4, MLOperandDescriptor
 from webnn_py.device.on_wgpu.codegen.epilogue import OWN_BUFFERS, Epilogue
 from webnn_py.device.on_wgpu.codegen.gemm.computed_loader import ComputedLoader
 from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
@@ -12,10 +17,14 @@ from webnn_py.device.on_wgpu.codegen.gemm.selection import emit_gemm
 from webnn_py.device.on_wgpu.records.element import WIDTH, literal
 from webnn_py.device.on_wgpu.records.layout import Layout, is_gemm_readable
 from webnn_py.device.on_wgpu.records.lowering import Lowering
-from webnn_py.device.on_wgpu.records.table import kernels
-from webnn_py.graph import Node, Value
+from webnn_py.device.on_wgpu.records.table import composite, kernels
+from webnn_py.graph import Constant, Node, Value
 from webnn_py.operators import matrix
+from webnn_py.operators.block_quantized import MATMUL_NBITS, by_dequantizing, packed_in_bytes, times_columns, unpacked
 from webnn_py.operators.casting import cast_number
+from webnn_py.operators.composites import COMPOSITES
+from webnn_py.operators.operand import MLOperand
+from webnn_py.rewriting.builder import RewriteBuilder
 
 
 @kernels(matrix.matmul)
@@ -34,6 +43,40 @@ def matmul(node: Node, lowering: Lowering) -> None:
             )
     epilogue = Epilogue(lowering, node, own_buffers=own_buffers(lowering, a, b))
     emit_matrices(lowering, epilogue, (a, left), (b, right), (tuple(batch), rows, columns))
+
+
+HALF_BYTE: Final = 4
+"""The bits of elements of which two share a byte."""
+
+TABLES: Final = COMPOSITES[MATMUL_NBITS.name].tables
+
+
+@composite(MATMUL_NBITS)
+def matmul_nbits(node: Node, builder: RewriteBuilder) -> list[Value]:
+    """Keep weights of four bits packed: a product of float32 reads them so; others are unpacked once."""
+    options, (columns, blocks) = node.options, node.operand("scales").shape
+    constants = {name: item for name, item in node.operands.items() if name in TABLES and isinstance(item, Constant)}
+    arrays: dict[str, Any] = {name: item.data for name, item in constants.items()}
+    operands: dict[str, Any] = {
+        name: builder.operand(node.value(name)) for name in ("a", "scales", "bias") if name in node.operands
+    }
+    if options["bits"] != HALF_BYTE:
+        (y,) = by_dequantizing(builder, **options, **operands, **arrays)
+        return [builder.value(y)]
+    is_wide = node.outputs[0].data_type == "float32"
+    wide = operands if is_wide else {name: builder.cast(item, "float32") for name, item in operands.items()}
+    points = np.full([columns, blocks], 8, np.uint8)
+    if "zero_points" in arrays:
+        points = unpacked(arrays["zero_points"], HALF_BYTE, columns, blocks)
+
+    def of_four_bits(packed: Any, length: int, key: Hashable | None) -> MLOperand:
+        return builder.operand(Constant(MLOperandDescriptor(UINT4, (columns, length)), packed, key))
+
+    weights = of_four_bits(arrays["b"].reshape(-1), blocks * options["block_size"], constants["b"].key)
+    zeros = of_four_bits(packed_in_bytes(points), blocks, None)
+    rows = builder.dequantize_linear(weights, wide["scales"], zeros)
+    y = times_columns(builder, wide["a"], rows, wide.get("bias"), options["inner"])
+    return [builder.value(y if is_wide else builder.cast(y, "float16"))]
 
 
 @kernels(matrix.gemm)

@@ -25,6 +25,7 @@ class Kernel:
         nodes: those that it computes, alone or with other kernels; none when it only copies.
         drawn: the places in the drawing of the operators that it has a part in.
         sizes: what is known at dispatch only, and is read from a uniform buffer, the last binding.
+        copies: whether it only makes an output of an input, which is not needed where both are in one buffer.
     """
 
     label: str
@@ -35,6 +36,7 @@ class Kernel:
     nodes: tuple[KernelNode, ...] = ()
     drawn: tuple[int, ...] = ()
     sizes: tuple[SymbolicSize, ...] = ()
+    copies: bool = False
 
     @property
     def bytes_moved(self) -> int:

@@ -17,6 +17,7 @@ class KernelVariant(StrEnum):
 
     # Matrix products
     GEMV = "gemv"  # one side has few vectors
+    GEMV_FOUR_BITS = "gemv-four-bits"  # the matrix has four bits an element, in blocks along its rows
     GEMV_LARGE_WORKGROUPS = "gemv-large-workgroups"  # up to 1,024 invocations, and loads that are unrolled
     GEMM_PIXELS = "gemm-pixels"  # pointwise convolutions of several images are one product
     GEMM_SHARED_LOADS = "gemm-shared-loads"  # some invocations fetch one side, the others the other

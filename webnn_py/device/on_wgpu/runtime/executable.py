@@ -6,6 +6,7 @@ made when these buffers come for the first time, and kept.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, ClassVar, Final, Self
@@ -224,15 +225,28 @@ class WgpuGraph:
         storages = (*inputs.values(), *outputs.values())
         bound = (*inputs, *outputs, *[storage.data for storage in storages])
         if bound != self._bound:
-            self._bound, self._launches = bound, [step.launch(inputs, outputs) for step in self._steps]
+            steps = self._needed(inputs, outputs)
+            self._bound, self._launches = bound, [step.launch(inputs, outputs) for step in steps]
             # What is a user's may be destroyed at any time, and has to be looked at when it is encoded.
             self.ahead.forget(None if any(storage.is_borrowed for storage in storages) else self._launches)
         self._queue.launch(self._launches, self.ahead)
 
     def timed(self, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> TimedLaunches:
         """Submit all kernels by themselves and now, each with a look at the GPU's clock before and after it."""
-        launches = [step.launch(inputs, outputs) for step in self._steps]
-        return TimedLaunches(self._device, self._queue, [step.kernel for step in self._steps], launches)
+        steps = self._needed(inputs, outputs)
+        launches = [step.launch(inputs, outputs) for step in steps]
+        return TimedLaunches(self._device, self._queue, [step.kernel for step in steps], launches)
+
+    @property
+    def in_place(self) -> dict[str, str]:
+        """The outputs that may be in the buffer of an input, by name: that input, which one kernel alone reads."""
+        read = Counter(buffer for step in self._steps for buffer in {*step.kernel.reads})
+        pairs = [(step.kernel.reads[0], step.kernel.writes[0]) for step in self._steps if step.kernel.copies]
+        return {output.name: past.name for past, output in pairs if read[past] == 1}
+
+    def _needed(self, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> list[KernelLaunch]:
+        """Return the launches without the copies of inputs that are in the buffer of their output."""
+        return [step for step in self._steps if not (step.kernel.copies and step.is_in_place(inputs, outputs))]
 
     def run_now(self, outputs: Mapping[str, Storage]) -> None:
         """Run a graph without inputs now, by itself, from any thread."""
@@ -403,6 +417,10 @@ class KernelLaunch:
             group = graph.bind_own(kernel, [*own, *graph.size_ranges(kernel)])
             self._groups[()] = group
             self._fixed = (pipeline._internal, group._internal, *kernel.workgroups, group)
+
+    def is_in_place(self, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> bool:
+        """Return whether the input that a copy reads is in the buffer of the output that it writes."""
+        return inputs[self.kernel.reads[0].name] is outputs[self.kernel.writes[0].name]
 
     def launch(self, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> Launch:
         """Raw handles for :meth:`.NativeQueue.launch`."""

@@ -92,6 +92,7 @@ def to_saved(
             ]
             for kernel in kernels
         ],
+        "copies": [index for index, kernel in enumerate(kernels) if kernel.copies],
         "sources": list(sources),
         "buffers": buffers,
         "memory": memory,
@@ -124,8 +125,9 @@ def from_saved(code: SavedCode) -> SavedKernels:
             tuple(buffers[index] for index in writes),
             (x, y, z),
             tuple(KernelNode(operator, text, flops) for operator, text, flops in nodes),
+            copies=index in document["copies"],
         )
-        for label, source, reads, writes, (x, y, z), nodes in document["kernels"]
+        for index, (label, source, reads, writes, (x, y, z), nodes) in enumerate(document["kernels"])
     ]
     memory = [
         MemoryPlan(byte_length, None if identity is None else bytes.fromhex(identity), next(blobs) if filled else None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue
 from webnn_py.device.on_wgpu.codegen.gemm.gemv import emit_gemv
+from webnn_py.device.on_wgpu.codegen.gemm.gemv_four_bits import FourBitPlan, emit_four_bit_gemv
 from webnn_py.device.on_wgpu.codegen.gemm.gemv_plan import MOST_VECTORS
 from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
@@ -22,4 +23,8 @@ def is_gemv(product: GemmProblem) -> bool:
 def emit_gemm(lowering: Lowering, product: GemmProblem, epilogue: Epilogue) -> None:
     """Emit the kernels of a product."""
     product = product.upright()
+    plan = FourBitPlan.of(lowering, product, epilogue)
+    if plan is not None:
+        emit_four_bit_gemv(lowering, plan, epilogue)
+        return
     (emit_gemv if is_gemv(product) else emit_tiled_gemm)(lowering, product, epilogue)

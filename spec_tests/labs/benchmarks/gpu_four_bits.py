@@ -1,0 +1,137 @@
+"""Products of a few rows with weights of four bits, float16 and float32 of the same shapes, by the GPU's clock.
+
+``python -m spec_tests.labs.benchmarks.gpu_four_bits [WORD…] [--rows 1 2 4 8] [--megabytes 160]``
+
+Each graph is a chain of products through matrices of K × N and N × K, so many that caches hold no weight until it is
+read again. The table has the time of a product, the rate at which its weights are read (with the scales of blocks of
+32), and how many times as long float16 and float32 take. WORDs choose shapes.
+"""
+
+import argparse
+import math
+import platform
+from collections.abc import Iterator
+
+import attrs
+import numpy as np
+import trio
+from onnx import helper
+
+import webnn_py
+from spec_tests.labs.benchmarks.measure import WORDS, as_text, head, is_wanted, parser, row
+from spec_tests.support.onnx_programs import make_model
+from webnn_py import MLContext, MLGraphBuilder
+from webnn_py.onnx_models import OnnxModel
+
+BLOCK = 32
+
+SHAPES = {
+    "0.5 B, up and down": (896, 4864),
+    "0.5 B, queries and output": (896, 896),
+    "7 B, queries and output": (4096, 4096),
+    "7 B, up and down": (4096, 14336),
+    "words": (896, 151936),
+}
+
+TYPES = ("int4", "float16", "float32")
+
+
+@attrs.frozen
+class Chain:
+    """Products one behind the other.
+
+    Attributes:
+        data_type: of the weights.
+        sides: K and N.
+        rows: the rows of the first factor.
+        megabytes: the least bytes of all weights, in MB.
+    """
+
+    data_type: str
+    sides: tuple[int, int]
+    rows: int
+    megabytes: float
+
+    @property
+    def bytes_of_one(self) -> int:
+        """The bytes of one matrix, with its scales."""
+        count = math.prod(self.sides)
+        return {"int4": count // 2 + 4 * count // BLOCK, "float16": 2 * count, "float32": 4 * count}[self.data_type]
+
+    @property
+    def count(self) -> int:
+        """How many products there are; an even number."""
+        return 2 * max(1, math.ceil(self.megabytes * 1e6 / self.bytes_of_one / 2))
+
+    @property
+    def float_type(self) -> type[np.floating]:
+        """The type of what is multiplied."""
+        return np.float16 if self.data_type == "float16" else np.float32
+
+    def steps(self) -> Iterator[tuple[int, int]]:
+        """Yield the inner length and the columns of each product."""
+        for index in range(self.count):
+            yield self.sides[index % 2], self.sides[1 - index % 2]
+
+    def model(self) -> bytes:
+        """Return the chain as an ONNX model with random weights."""
+        rng = np.random.default_rng(3)
+        nodes, weights = [], {}
+        for index, (inner, columns) in enumerate(self.steps()):
+            names = [f"y{index - 1}" if index else "x", f"w{index}"]
+            if self.data_type == "int4":
+                blocks = inner // BLOCK
+                weights[f"w{index}"] = rng.integers(0, 256, (columns, blocks, BLOCK // 2), np.uint8)
+                weights[f"s{index}"] = np.full((columns, blocks), 0.2 / inner**0.5, np.float32)
+                how = {"K": inner, "N": columns, "bits": 4, "block_size": BLOCK, "domain": "com.microsoft"}
+                nodes.append(helper.make_node("MatMulNBits", [*names, f"s{index}"], [f"y{index}"], **how))
+                continue
+            matrix = rng.random((inner, columns), np.float32) - 0.5
+            weights[f"w{index}"] = (matrix * (3.4 / inner**0.5)).astype(self.float_type)
+            nodes.append(helper.make_node("MatMul", names, [f"y{index}"]))
+        return make_model(nodes, {"x": self.feed, **weights}, [f"y{self.count - 1}"], weights, opset=21)
+
+    @property
+    def feed(self) -> np.ndarray:
+        """The first factor."""
+        return np.random.default_rng(4).standard_normal((self.rows, self.sides[0])).astype(self.float_type)
+
+
+async def seconds_of(context: MLContext, chain: Chain) -> float:
+    """Return the seconds of one product, by the kernels' clock: the mean over the chain."""
+    builder = MLGraphBuilder(context)
+    graph = await builder.build(OnnxModel.load(chain.model()).convert(builder))
+    profile = await graph.profile({"x": chain.feed}, repeat=20)
+    graph.destroy()
+    return sum(kernel.seconds for kernel in profile.kernels) / chain.count
+
+
+async def measure(options: argparse.Namespace) -> None:
+    async with webnn_py.open_ml() as ml:
+        context = await ml.create_context(backend="wgpu")
+        print(f"{context.backend.adapter}, Python {platform.python_version()}\n")
+        print(head("weights", "K × N", "rows", *TYPES, "int4 reads", "float16 / int4", "float32 / int4"))
+        for name, sides in SHAPES.items():
+            if not is_wanted(name, options.words):
+                continue
+            for rows in options.rows:
+                chains = {kind: Chain(kind, sides, rows, options.megabytes) for kind in TYPES}
+                seconds = {kind: await seconds_of(context, chain) for kind, chain in chains.items()}
+                ours = seconds["int4"]
+                times = [as_text(seconds[kind]) for kind in TYPES]
+                rate = f"{chains['int4'].bytes_of_one / ours / 1e9:.0f} GB/s"
+                ratios = [f"{seconds[kind] / ours:.2f}" for kind in TYPES[1:]]
+                print(row(name, f"{sides[0]} × {sides[1]}", rows, *times, rate, *ratios), flush=True)
+        context.destroy()
+
+
+def main() -> None:
+    arguments = parser("gpu_four_bits", __doc__)
+    arguments.add_argument("words", **WORDS)
+    arguments.add_argument("--rows", type=int, nargs="+", default=[1, 2, 4, 8], help="rows of the first factor")
+    arguments.add_argument("--megabytes", type=float, default=160, help="least size of a graph's weights")
+    trio.run(measure, arguments.parse_args())
+
+
+if __name__ == "__main__":
+    main()

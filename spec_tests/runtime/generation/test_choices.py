@@ -1,0 +1,140 @@
+"""Tokens are drawn with their probabilities; text comes when it is certain; folders are read or refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from spec_tests.models.decoder_models import SIZES, Form, genai_config, make_tokenizer, optimum_configs
+from webnn_py import OperationError
+from webnn_py.runtime.generation.configuration import SearchDefaults, read_configuration
+from webnn_py.runtime.generation.sampling import Sampling
+from webnn_py.runtime.generation.tokens import TextStream
+
+LOGITS = np.log(np.array([0.1, 0.4, 0.05, 0.25, 0.2], np.float32))
+
+
+def shares(sampling, count=1500):
+    random = np.random.default_rng(3)
+    drawn = [sampling.chosen(LOGITS, random) for _ in range(count)]
+    return np.bincount(drawn, minlength=len(LOGITS)) / count
+
+
+@pytest.mark.parametrize(
+    ("sampling", "wanted"),
+    [
+        (Sampling(1.0), [0.1, 0.4, 0.05, 0.25, 0.2]),
+        (Sampling(1.0, top_k=2), [0, 0.4 / 0.65, 0, 0.25 / 0.65, 0]),
+        (Sampling(1.0, top_p=0.6), [0, 0.4 / 0.65, 0, 0.25 / 0.65, 0]),
+        (Sampling(1.0, top_p=0.7), [0, 0.4 / 0.85, 0, 0.25 / 0.85, 0.2 / 0.85]),
+        (Sampling(1.0, top_k=3, top_p=0.4), [0, 1, 0, 0, 0]),
+        (Sampling(0.0), [0, 1, 0, 0, 0]),
+        (Sampling(0.01), [0, 1, 0, 0, 0]),
+        (Sampling(5.0, top_k=1), [0, 1, 0, 0, 0]),
+        (Sampling(1.0, top_k=99), [0.1, 0.4, 0.05, 0.25, 0.2]),
+    ],
+)
+def test_tokens_are_drawn_with_their_probabilities(sampling, wanted):
+    np.testing.assert_allclose(shares(sampling), wanted, atol=0.05)
+
+
+def test_a_small_nucleus_has_what_it_has_of_many_tokens():
+    rng = np.random.default_rng(0)
+    logits = rng.standard_normal(5000).astype(np.float32) * 3
+    order = np.argsort(-logits)
+    chances = np.exp(logits[order] - logits.max())
+    nucleus = set(order[: int(np.searchsorted(np.cumsum(chances / chances.sum()), 0.5)) + 1].tolist())
+    drawn = {Sampling(1.0, top_p=0.5).chosen(logits, rng) for _ in range(1000)}
+    assert drawn <= nucleus
+    assert len(drawn) > len(nucleus) // 3
+
+
+def test_penalties_and_bans_change_a_copy():
+    logits = np.array([2, -2, 1], np.float32)
+    np.testing.assert_array_equal(
+        Sampling(repetition_penalty=2.0).adjusted(logits, [0, 1, 1], [2]), np.array([1, -4, -np.inf], np.float32)
+    )
+    np.testing.assert_array_equal(logits, [2, -2, 1])
+
+
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(1.0), Sampling(1.0, top_k=2), Sampling(1.0, top_p=0.5)])
+def test_logits_that_are_no_numbers_are_refused(sampling):
+    with pytest.raises(OperationError, match="greatest logit is nan"), np.errstate(invalid="ignore"):
+        sampling.chosen(np.array([1, np.nan, 2], np.float32), np.random.default_rng(0))
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    pytest.importorskip("tokenizers")
+    return make_tokenizer(384)
+
+
+def test_characters_come_whole(tokenizer):
+    text = "Grüße, 世界 🙂!"
+    tokens = tokenizer.encode(text).ids
+    stream = TextStream(tokenizer, (), [])
+    pieces = [stream.push(token) for token in tokens]
+    assert "".join(pieces) + stream.rest() == text
+    assert not any("\ufffd" in piece for piece in pieces)
+
+
+def test_a_stop_across_tokens_is_held_back(tokenizer):
+    stream = TextStream(tokenizer, ("###",), [])
+    pieces = [stream.push(token) for token in tokenizer.encode("a#b##c###d").ids]
+    assert "".join(pieces).startswith("a#b##c")
+    assert stream.is_stopped
+    kept = TextStream(tokenizer, ("###",), [])
+    assert "".join(kept.push(token) for token in tokenizer.encode("a##").ids) == "a"
+    assert kept.rest() == "##"
+
+
+def written(folder, **files):
+    for name, content in files.items():
+        path = folder / f"{name}.json"
+        path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return folder
+
+
+def test_genai_folders_are_read(tmp_path):
+    config = genai_config(SIZES["tiny"], Form(), "model.onnx")
+    config["search"] |= {"do_sample": True, "top_k": 7, "min_length": 3}
+    found = read_configuration(written(tmp_path, genai_config=config), None)
+    assert (found.layout, found.file, found.layers) == ("onnxruntime-genai", tmp_path / "model.onnx", 2)
+    assert (found.context_length, found.end_tokens, found.start_token) == (256, {383}, 382)
+    assert found.search == SearchDefaults(True, 1.0, 7, 1.0, 1.0, 3, 256)
+    assert found.names.past == ("past_key_values.%d.key", "past_key_values.%d.value")
+    assert read_configuration(tmp_path, "other.onnx").file == tmp_path / "other.onnx"
+
+
+def test_optimums_folders_are_read(tmp_path):
+    configs = {name.removesuffix(".json"): config for name, config in optimum_configs(SIZES["tiny"]).items()}
+    written(tmp_path, **configs)
+    with pytest.raises(ValueError, match=r"has none of model.onnx, decoder_model_merged.onnx"):
+        read_configuration(tmp_path, None)
+    (tmp_path / "onnx").mkdir()
+    (tmp_path / "onnx/decoder_model_merged.onnx").touch()
+    found = read_configuration(tmp_path, None)
+    assert (found.layout, found.file.name, found.end_tokens) == ("optimum", "decoder_model_merged.onnx", {383})
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({}, "has neither genai_config.json nor config.json"),
+        ({"genai_config": "{"}, "is no JSON"),
+        ({"genai_config": "[]"}, "must be a JSON object"),
+        ({"genai_config": {}}, "model must be dict; it lacks it"),
+        ({"genai_config": {"model": {"decoder": {"filename": 5}}}}, "filename must be str; it has 5"),
+        ({"config": {"num_hidden_layers": 0}}, "none of|num_hidden_layers must be an integer from 1"),
+    ],
+)
+def test_broken_folders_are_refused(tmp_path, files, words):
+    with pytest.raises(ValueError, match=words):
+        read_configuration(written(tmp_path, **files), None)
+
+
+def test_settings_of_the_search_that_are_not_supported_are_refused(tmp_path):
+    config = genai_config(SIZES["tiny"], Form(), "model.onnx")
+    config["search"]["num_beams"] = 4
+    with pytest.raises(ValueError, match="num_beams is 4; only 1, which switches it off, is supported"):
+        read_configuration(written(tmp_path, genai_config=config), None)

@@ -1,0 +1,279 @@
+"""Calls are checked before anything runs, may be left at any time, and leave nothing behind."""
+
+import gc
+
+import numpy as np
+import onnx
+import pytest
+import trio
+
+from spec_tests.support.cells import cells
+from webnn_py import InvalidStateError, NotSupportedError
+from webnn_py.onnx_models import OnnxModel
+from webnn_py.runtime import Environment
+from webnn_py.runtime.generation import (
+    Conversation,
+    Generation,
+    Generator,
+    create_generator,
+    decoder,
+    generate,
+)
+
+
+@pytest.fixture
+async def generator(numpy_env, folder_of):
+    async with await create_generator(numpy_env, folder_of("genai"), capacity=32) as made:
+        yield made
+    assert numpy_env.statistics().live_buffers == 0
+
+
+async def ids(generation):
+    return [token.id async for token in generation]
+
+
+@cells(
+    ("prompt", "options", "error", "words"),
+    [
+        ([1] * 30, {"max_new_tokens": 4}, ValueError, r"sequence 0 has 30 tokens and gets 4; .* capacity of 32, which"),
+        ([1] * 33, {}, ValueError, "sequence 0 has 33 tokens; that is beyond the capacity"),
+        ([], {}, ValueError, "prompt of sequence 0 is empty"),
+        ([[1], []], {}, ValueError, "prompt of sequence 1 is empty"),
+        ([384], {}, ValueError, "the token 384; the model's are from 0 to 383"),
+        ([-1], {}, ValueError, "the token -1"),
+        (b"a", {}, TypeError, "prompt has|prompt is"),
+        (5, {}, TypeError, "prompt is 5; it must be a text, tokens, or a list"),
+        ([1.5], {}, TypeError, r"prompt of sequence 0 is 1.5; it must be a text or tokens"),
+        ([1], {"max_new_tokens": 0}, ValueError, "max_new_tokens is 0"),
+        ([1], {"max_new_tokens": 1.5}, TypeError, "max_new_tokens is 1.5"),
+        ([1], {"temperature": -1}, ValueError, "temperature is -1.0; it must be at least 0"),
+        ([1], {"temperature": "hot"}, TypeError, "temperature is 'hot'; it must be a finite number"),
+        ([1], {"temperature": float("nan")}, TypeError, "temperature is nan"),
+        ([1], {"top_p": 0}, ValueError, "top_p is 0.0; it must be above 0"),
+        ([1], {"top_k": -1}, TypeError, "top_k is -1"),
+        ([1], {"repetition_penalty": 0}, ValueError, "repetition_penalty is 0.0; it must be above 0"),
+        ([1], {"seed": "x"}, TypeError, "seed is 'x'"),
+        ([1], {"stop": ["a", ""]}, TypeError, "stop is .*; it must be a text, or several, none of them empty"),
+        ([1], {"logits": 1}, TypeError, "logits is 1"),
+    ],
+)
+async def test_wrong_arguments_are_refused_before_anything_runs(generator, prompt, options, error, words):
+    before = generator.session._opened.context.statistics()
+    with pytest.raises(error, match=words):
+        generate(generator, prompt, **options)
+    assert generator.session._opened.context.statistics() == before
+
+
+async def test_what_is_no_generator_and_what_was_closed_is_refused(generator, numpy_env, folder_of):
+    with pytest.raises(TypeError, match="generator is 5; it must be what create_generator"):
+        generate(5, [1])
+    with pytest.raises(TypeError, match="environment is 5"):
+        await create_generator(5, folder_of("genai"))
+    for kind in (Generator, Conversation, Generation):
+        with pytest.raises(TypeError, match="no public constructor"):
+            kind()
+    conversation = generator.conversation()
+    conversation.close()
+    with pytest.raises(InvalidStateError, match="the conversation is closed"):
+        conversation.generate([1])
+    with pytest.raises(ValueError, match="batch is 0"):
+        generator.conversation(0)
+    async with await create_generator(numpy_env, folder_of("genai"), capacity=32) as other:
+        pass
+    with pytest.raises(InvalidStateError, match="the generator is closed"):
+        generate(other, [1])
+    for capacity in (0, 257):
+        with pytest.raises(ValueError, match=f"capacity is {capacity}; it must be from 1 to 256"):
+            await create_generator(numpy_env, folder_of("genai"), capacity=capacity)
+
+
+async def test_a_loop_that_is_left_leaves_nothing(generator, numpy_env):
+    await ids(generate(generator, [1, 2], max_new_tokens=2))  # makes the graph of prompts
+    await numpy_env.drain()
+    before = numpy_env.statistics()
+    async for _ in generate(generator, [1, 2]):
+        break
+    gc.collect()
+    let_go = trio.Event()
+    trio.lowlevel.current_trio_token().run_sync_soon(let_go.set)  # after what was asked for in the same way
+    await let_go.wait()
+    await numpy_env.drain()
+    assert numpy_env.statistics().live_bytes == before.live_bytes
+    async with generate(generator, [1, 2]) as generation:
+        assert (await anext(generation)).id >= 0
+    assert await ids(generation) == []
+    await numpy_env.drain()
+    assert numpy_env.statistics().live_bytes == before.live_bytes
+
+
+async def test_a_cancelled_token_changes_nothing(generator):
+    wanted = await ids(generate(generator, [1, 2, 3], max_new_tokens=6))
+    async with generator.conversation() as conversation:
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await ids(conversation.generate([1, 2, 3]))
+        assert scope.cancelled_caught
+        assert conversation.tokens == ((),)
+        got = [token.id async for token in conversation.generate([1, 2, 3], max_new_tokens=3)]
+        with trio.CancelScope() as scope:
+            async for _ in conversation.generate([]):
+                scope.cancel()
+        assert scope.cancelled_caught
+        got = list(conversation.tokens[0][3:])
+        got += await ids(conversation.generate([], max_new_tokens=6 - len(got)))
+        assert got == wanted
+
+
+async def test_a_later_call_takes_the_place_of_an_earlier_one(generator):
+    async with generator.conversation() as conversation:
+        first = conversation.generate([1, 2])
+        await anext(first)
+        second = conversation.generate([3])
+        with pytest.raises(InvalidStateError, match="went on by a later generate"):
+            await anext(first)
+        await anext(second)
+    with pytest.raises(InvalidStateError, match="its conversation was closed"):
+        await anext(second)
+
+
+async def test_a_lost_device_ends_what_was_on_it(numpy_env, folder_of):
+    generator = await create_generator(numpy_env, folder_of("genai"), capacity=32)
+    conversation = generator.conversation()
+    generation = conversation.generate([1])
+    await anext(generation)
+    numpy_env.device.context.destroy()
+    for again in (lambda: generation, lambda: conversation.generate([2]), lambda: generate(generator, [1])):
+        with pytest.raises(InvalidStateError, match=r"generate\(\): the device was lost: .*; create the session again"):
+            await anext(again())
+    await generator.close()
+    async with await create_generator(numpy_env, folder_of("genai"), capacity=32) as other:
+        assert len(await ids(generate(other, [1], max_new_tokens=3))) == 3
+
+
+async def test_a_generator_that_closes_ends_conversations(numpy_env, folder_of):
+    generator = await create_generator(numpy_env, folder_of("genai"), capacity=32)
+    generations = [generate(generator, [1]), generator.conversation().generate([2])]
+    for generation in generations:
+        await anext(generation)
+    await generator.close()
+    for generation in generations:
+        with pytest.raises(InvalidStateError, match="its conversation was closed"):
+            await anext(generation)
+    assert numpy_env.statistics().live_buffers == 0
+
+
+async def test_conversations_take_turns(generator):
+    prompts = [[1], [2, 3], [4, 5, 6]]
+    wanted = [await ids(generate(generator, prompt, max_new_tokens=5)) for prompt in prompts]
+    found = [[] for _ in prompts]
+
+    async def collect(row):
+        found[row] += await ids(generate(generator, prompts[row], max_new_tokens=5))
+
+    async with trio.open_nursery() as nursery:
+        for row in range(len(prompts)):
+            nursery.start_soon(collect, row)
+    assert found == wanted
+
+
+async def test_the_same_seed_draws_the_same_tokens(generator):
+    options = {"max_new_tokens": 8, "temperature": 1.5, "seed": 4}
+    first, again = [await ids(generate(generator, [1], **options)) for _ in range(2)]
+    assert first == again
+    other = await ids(generate(generator, [1], **{**options, "seed": 5}))
+    assert other != first
+    batch = [token async for token in generate(generator, [[1], [2, 2]], **options)]
+    assert [token.id for token in batch if token.sequence == 0] == first
+    assert await ids(generate(generator, [1], top_k=1, max_new_tokens=4)) == await ids(
+        generate(generator, [1], max_new_tokens=4)
+    )
+
+
+async def test_text_ends_at_a_stop_and_at_an_end(generator):
+    whole = [token async for token in generate(generator, "hello world", max_new_tokens=20)]
+    text = "".join(token.text for token in whole)
+    assert whole[-1].finish == "length"
+    stop = text[len(text) // 2 :][:3]
+    found = [token async for token in generate(generator, "hello world", max_new_tokens=20, stop=stop)]
+    assert "".join(token.text for token in found) == text[: text.index(stop)]
+    assert found[-1].finish == "stop"
+    assert (await ids(generate(generator, "hello world", stop=[stop, text[0]])))[0] == whole[0].id
+
+
+async def test_an_empty_text_begins_with_the_token_that_begins_sequences(generator):
+    options = {"max_new_tokens": 3}
+    assert await ids(generate(generator, "", **options)) == await ids(generate(generator, [382], **options))
+
+
+async def test_a_graph_cache_keeps_decoders(ml, folder_of, tmp_path):
+    converted = []
+
+    async def generated():
+        async with (
+            Environment(ml, "numpy", graph_cache=tmp_path) as env,
+            await create_generator(
+                env, folder_of("genai"), capacity=32, progress=lambda *step: converted.append(step)
+            ) as generator,
+        ):
+            return await ids(generate(generator, [1, 2], max_new_tokens=4))
+
+    first = await generated()
+    assert converted
+    converted.clear()
+    assert await generated() == first
+    assert not converted
+
+
+async def test_a_penalty_and_the_logits(generator):
+    tokens = [token async for token in generate(generator, [7] * 4, max_new_tokens=6, logits=True)]
+    for token in tokens:
+        assert token.id == int(np.argmax(token.logits))
+    penalized = await ids(generate(generator, [7] * 4, max_new_tokens=12, repetition_penalty=1e6))
+    assert len({*penalized, 7}) == 13
+
+
+@pytest.mark.parametrize("form", ["genai of 4 bits", "optimum"])
+async def test_only_the_last_row_of_a_prompt_has_logits(numpy_env, folder_of, monkeypatch, form):
+    shapes = []
+    rows = decoder._rows
+    monkeypatch.setattr(decoder, "_rows", lambda *given: shapes.append(given[-1].shape) or rows(*given))
+    async with await create_generator(numpy_env, folder_of(form), capacity=16) as generator:
+        await ids(generate(generator, [1, 2, 3], max_new_tokens=1))
+    assert shapes == [(1, 1, 256), (1, 1, 384), (1, 16, 256), (1, 1, 384)]  # hidden states, and logits
+
+
+async def test_models_that_are_not_supported_are_refused(numpy_env, folder_of, monkeypatch):
+    folder = folder_of("optimum")
+    load = OnnxModel.load
+
+    def without(*names):
+        def loaded(path, **options):
+            model = load(path, **options)
+            model.inputs = {name: info for name, info in model.inputs.items() if name not in names}
+            return model
+
+        return loaded
+
+    monkeypatch.setattr(OnnxModel, "load", without("position_ids"))
+    with pytest.raises(NotSupportedError, match="has no input 'position_ids'; it would take the capacity for"):
+        await create_generator(numpy_env, folder)
+    monkeypatch.setattr(OnnxModel, "load", load)
+    path = folder_of("MultiHeadAttention") / "model.onnx"
+    proto = onnx.load(path)
+    for node in proto.graph.node:
+        if node.op_type == "MultiHeadAttention":
+            node.input[5] = ""
+    onnx.save(proto, path.with_name("unmasked.onnx"))
+    with pytest.raises(NotSupportedError, match=r"MultiHeadAttention 'layers.\d.attention' attends to the whole past"):
+        await create_generator(numpy_env, path.parent, file="unmasked.onnx")
+    proto = onnx.load(folder / "model.onnx")
+    (visible,) = (node for node in proto.graph.node if node.name == "is_visible")
+    visible.input[1] = "is_seen"
+    onnx.save(proto, folder / "blind.onnx")
+    with pytest.raises(NotSupportedError, match="the logits of 3 tokens in one run and one by one differ by"):
+        await create_generator(numpy_env, folder, file="blind.onnx")
+    await numpy_env.drain()
+    assert numpy_env.statistics().live_buffers == 0
+    monkeypatch.setattr(OnnxModel, "load", without("attention_mask"))
+    with pytest.raises(NotSupportedError, match=r"the model lacks \['attention_mask'\]; its inputs are"):
+        await create_generator(numpy_env, folder)

@@ -1,0 +1,162 @@
+"""``webnn-py generate``: a text that a language model continues, printed as it comes."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+import trio
+
+from webnn_py import open_ml
+from webnn_py.command.device_options import device_options
+from webnn_py.command.failures import BadInputError, CommandFailedError, needed
+from webnn_py.command.layout import in_time
+from webnn_py.command.loading import unreadable
+from webnn_py.command.printing import print_json, print_lines
+from webnn_py.command.progress import bar
+from webnn_py.distribution import install_command
+from webnn_py.javascript.words import say
+from webnn_py.message_text import visible
+from webnn_py.runtime import Environment
+
+if TYPE_CHECKING:
+    from webnn_py.runtime.generation import Generation
+
+OPTIONS: Final = ("max_new_tokens", "temperature", "top_k", "top_p", "repetition_penalty", "seed", "stop")
+"""The options of the command that ``generate()`` has by the same names."""
+
+LAID_OUT: Final = re.compile(r"([\n\t])")
+"""The control characters that are printed as they are."""
+
+
+@attrs.define
+class GeneratedText:
+    """A text that is being generated.
+
+    Attributes:
+        device: where it is.
+        prompt_tokens: how many tokens the prompt has.
+        load: seconds until the model was ready.
+        text: the text so far.
+        tokens: the tokens so far.
+        finish: why it has ended.
+        times: when each token came, in seconds from the begin of the call.
+    """
+
+    device: str
+    prompt_tokens: int
+    load: float
+    text: str = ""
+    tokens: list[int] = attrs.field(factory=list)
+    finish: str | None = None
+    times: list[float] = attrs.field(factory=list)
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Return how fast tokens came behind the first one; None where there are too few."""
+        seconds = self.times[-1] - self.times[0] if self.times else 0.0
+        return (len(self.times) - 1) / seconds if seconds > 0 else None
+
+
+def generate(options: argparse.Namespace) -> int:
+    """Continue a text, and print it as it comes.
+
+    Raises:
+        BadInputError: the folder or an option cannot be used.
+        CommandFailedError: the model cannot be run, or an extra is not installed.
+    """
+    needed("onnx", "reading ONNX models")
+    needed("tokenizers", "making tokens of text", install_command("generation"))
+    prompt = sys.stdin.read() if options.prompt == "-" and sys.stdin is not None else options.prompt
+    trio.run(_generated, options, prompt)
+    return 0
+
+
+async def _generated(options: argparse.Namespace, prompt: str) -> None:
+    from webnn_py.runtime.generation import create_generator, generate  # noqa: PLC0415 - an extra
+
+    since = perf_counter()
+    async with open_ml() as ml, Environment(ml, **device_options(options)) as environment:
+        with _refusals(options), bar(f"loading {options.folder.name}", "nodes") as advance:
+            generator = await create_generator(
+                environment, options.folder, file=options.file, capacity=options.capacity, progress=advance
+            )
+        async with generator:
+            given = {name: value for name in OPTIONS if (value := getattr(options, name)) is not None}
+            with _refusals(options):
+                generation = generate(generator, prompt, **given)
+            device = environment.device
+            told = GeneratedText(str(device and device.info), generation.prompt_tokens[0], perf_counter() - since)
+            await _printed(generation, told, as_json=options.json)
+
+
+async def _printed(generation: Generation, told: GeneratedText, *, as_json: bool) -> None:
+    """Print each token; at the end, be it by Ctrl-C, print how fast they came."""
+    since = perf_counter()
+    try:
+        async for token in generation:
+            told.times.append(perf_counter() - since)
+            told.tokens.append(token.id)
+            told.text += token.text
+            told.finish = token.finish
+            if not as_json:
+                say(_laid_out(token.text), end="")
+    finally:
+        await generation.aclose()
+        if not as_json and told.tokens:
+            say("")
+            print_lines(_summary(told), sys.stderr)
+    if as_json:
+        print_json(_as_json(told))
+
+
+def _laid_out(text: str) -> str:
+    """Return a text in which control characters are codes, but for ends of lines and tabulators."""
+    return "".join(part if LAID_OUT.fullmatch(part) else visible(part) for part in LAID_OUT.split(text))
+
+
+def _summary(told: GeneratedText) -> Iterator[str]:
+    speed = "" if told.tokens_per_second is None else f", then {told.tokens_per_second:.4g} tokens/s"
+    yield f"device  {told.device}"
+    yield (
+        f"times   load {in_time(told.load)}, prompt of {told.prompt_tokens} tokens {in_time(told.times[0])}{speed}; "
+        f"{len(told.tokens)} tokens"
+    )
+
+
+def _as_json(told: GeneratedText) -> dict[str, Any]:
+    return {
+        "device": told.device,
+        "text": told.text,
+        "tokens": told.tokens,
+        "finish": told.finish,
+        "prompt_tokens": told.prompt_tokens,
+        "times": {
+            "load_ms": 1e3 * told.load,
+            "prompt_ms": 1e3 * told.times[0] if told.times else None,
+            "tokens_per_second": told.tokens_per_second,
+        },
+    }
+
+
+@contextmanager
+def _refusals(options: argparse.Namespace) -> Iterator[None]:
+    """Make what the folder's files and the options are refused for the command's own errors."""
+    from webnn_py.onnx_models import InvalidModelError, UnsupportedModelError  # noqa: PLC0415 - an extra
+
+    try:
+        yield
+    except UnsupportedModelError as error:
+        raise CommandFailedError(f"{options.folder}: {'; '.join(map(str, error.problems))}") from error
+    except InvalidModelError as error:
+        raise BadInputError(f"{options.folder}: {error}") from error
+    except OSError as error:
+        raise BadInputError(unreadable(options.folder if error.filename is None else error.filename, error)) from error
+    except (TypeError, ValueError) as error:
+        raise BadInputError(re.sub(r"^(create_generator|generate)\(\): ", "", str(error))) from error

@@ -1,0 +1,32 @@
+"""Which outputs of a graph may be written in the place of an input: caches to which a few rows are added."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from webnn_py.graph import Graph, Input
+from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION
+from webnn_py.operators.declaration import Operator
+
+UPDATED: Final[Mapping[Operator[..., Any], Mapping[int, str]]] = {
+    GROUP_QUERY_ATTENTION: {1: "past_key", 2: "past_value"},
+}
+"""The outputs of operators that are an operand with new rows, by index: the operand."""
+
+
+def updates_of(graph: Graph) -> dict[str, str]:
+    """Return the outputs that are an input with new rows, by name: the input, which nothing else reads."""
+    outputs: dict[object, list[str]] = {}
+    for name, value in graph.outputs.items():
+        outputs.setdefault(value, []).append(name)
+    found: dict[str, str] = {}
+    for node in graph.nodes:
+        for index, operand in UPDATED.get(node.operator, {}).items():
+            past, names = node.operands.get(operand), outputs.get(node.results[index], ())
+            if not isinstance(past, Input) or len(names) != 1 or past in outputs:
+                continue
+            is_read_once = sum(value is past for reader in graph.nodes for value in reader.inputs) == 1
+            if is_read_once and past.descriptor == node.outputs[index]:
+                found[names[0]] = past.name
+    return found

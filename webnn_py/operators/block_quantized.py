@@ -1,0 +1,140 @@
+"""Products with matrices of a few bits an element, with a scale for each block of a row: onnxruntime's MatMulNBits."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.operators.classical import constant
+from webnn_py.operators.declaration import Operator
+from webnn_py.operators.decomposing.common import cut
+from webnn_py.operators.limits import FLOATS, MAX_RANK, LimitsRow, limit
+from webnn_py.operators.methods import Builder
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import check_shape, output, refuse
+
+Array = npt.NDArray[Any]
+
+BLOCKS: Final = (16, 32, 64, 128, 256)
+"""The sizes of blocks for which onnxruntime has kernels."""
+
+BITS: Final = (4, 8)
+
+MATMUL_NBITS_LIMITS: Final[LimitsRow] = {
+    "a": limit(FLOATS, rank=(1, MAX_RANK)),
+    "b": limit(("uint8",), rank=3),
+    "scales": limit(FLOATS, rank=2, type_of="a"),
+    "zero_points": limit(("uint8",), rank=2),
+    "bias": limit(FLOATS, rank=1, type_of="a"),
+    "output0": limit(FLOATS, rank=(1, MAX_RANK), type_of="a"),
+}
+
+
+def matmul_nbits(
+    a: MLOperand,
+    b: MLOperand,
+    scales: MLOperand,
+    *,
+    zero_points: MLOperand | None = None,
+    bias: MLOperand | None = None,
+    inner: int,
+    bits: int,
+    block_size: int,
+    accuracy_level: int = 0,
+    label: str = "",
+) -> list[MLOperandDescriptor]:
+    """Multiply by the transposition of a matrix whose elements have a few bits.
+
+    Args:
+        a: [..., inner].
+        b: a constant, [columns, blocks, bytes of a block]; the first element is in the lowest bits of a byte.
+        scales: the factor of each block, [columns, blocks].
+        zero_points: a constant, the number of each block that stands for 0, [columns, bytes of a column's]; half of
+            the range when absent.
+        bias: what is added, [columns].
+        inner: the elements of a row; others fill up its last block.
+        bits: how many an element has.
+        block_size: the elements of a block.
+        accuracy_level: 4 where the model allows that ``a`` is quantized to int8 on the way, which is faster; else 0.
+        label: the name of the node.
+
+    Returns:
+        [..., columns].
+    """
+    columns, blocks = scales.shape
+    if bits not in BITS or block_size not in BLOCKS:
+        refuse("the block", f"{block_size} of {bits} bits", f"one of {BLOCKS}, of {BITS} bits")
+    if a.shape[-1] != inner or blocks != -(-inner // block_size):
+        refuse("the last dimension", a.shape[-1], f"{inner}, of {blocks} blocks")
+    check_shape("b", b, [columns, blocks, block_size * bits // 8])
+    check_shape("zero_points", zero_points, [columns, -(-blocks * bits // 8)])
+    check_shape("bias", bias, [columns])
+    return [output(a.data_type, (*a.shape[:-1], columns))]
+
+
+MATMUL_NBITS: Final = Operator(matmul_nbits, "matmulNBits", MATMUL_NBITS_LIMITS)
+
+
+def by_dequantizing(
+    builder: Builder,
+    a: MLOperand,
+    scales: MLOperand,
+    *,
+    b: Array,
+    zero_points: Array | None = None,
+    bias: MLOperand | None = None,
+    inner: int,
+    bits: int,
+    block_size: int,
+    accuracy_level: int = 0,
+) -> list[MLOperand]:
+    """Draw :func:`matmul_nbits`, whose ``b`` and ``zero_points`` are given as arrays, exactly at each level."""
+    columns, blocks = scales.shape
+    weights = constant(builder, unpacked(b, bits, columns, blocks * block_size))
+    if zero_points is None:
+        points = np.full([columns, blocks], 1 << (bits - 1), np.uint8)
+    else:
+        points = unpacked(zero_points, bits, columns, blocks)
+    matrix = builder.dequantize_linear(weights, scales, constant(builder, points))
+    return [times_columns(builder, a, matrix, bias, inner)]
+
+
+def times_columns(builder: Builder, a: MLOperand, matrix: MLOperand, bias: MLOperand | None, inner: int) -> MLOperand:
+    """Multiply by a transposed matrix, of which each row may have padding at its end."""
+    rows = builder.reshape(a, [1, inner]) if a.rank == 1 else a
+    y = builder.matmul(rows, builder.transpose(cut(builder, matrix, 1, 0, inner)))
+    y = builder.reshape(y, [*a.shape[:-1], matrix.shape[0]]) if a.rank == 1 else y
+    return y if bias is None else builder.add(y, bias)
+
+
+def unpacked(packed: Array, bits: int, rows: int, columns: int) -> Array:
+    """Unpack rows of integers of a few bits, the first in the lowest bits of a byte; each row starts a byte.
+
+    Raises:
+        Refused: it is not of bytes, or of another length.
+    """
+    check_packed(packed, bits, rows, columns)
+    flat = packed.reshape(rows, -1)
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    integers = (flat[:, :, None] >> shifts) & np.uint8((1 << bits) - 1)
+    return np.ascontiguousarray(integers.reshape(rows, -1)[:, :columns])
+
+
+def check_packed(packed: Array, bits: int, rows: int, columns: int) -> None:
+    """Refuse what are not rows of integers of a few bits in bytes."""
+    if packed.dtype != np.uint8 or packed.size != rows * -(-columns * bits // 8):
+        refuse(
+            "packed integers", f"{packed.dtype.name} {list(packed.shape)}", f"uint8, {bits} bits for {rows}·{columns}"
+        )
+
+
+def packed_in_bytes(elements: Array) -> Array:
+    """Pack integers of four bits, two in a byte, the first in the lower bits."""
+    halves = elements.astype(np.int8).reshape(-1).view(np.uint8) & np.uint8(15)
+    if halves.size % 2:
+        halves = np.append(halves, np.uint8(0))
+    packed: Array = halves[::2] | halves[1::2] << np.uint8(4)
+    return packed

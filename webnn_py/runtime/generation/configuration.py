@@ -1,0 +1,211 @@
+"""What a folder says about its decoder: ``genai_config.json`` of onnxruntime-genai, or optimum's ``config.json``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, cast
+
+import attrs
+
+from webnn_py.message_text import listed, shown
+
+Layout = Literal["onnxruntime-genai", "optimum"]
+
+GENAI_FILE: Final = "genai_config.json"
+
+OPTIMUM_MODELS: Final = ("model.onnx", "decoder_model_merged.onnx", "decoder_with_past_model.onnx")
+"""The files of a decoder with a cache, in optimum's exports, the best one first."""
+
+REFUSED_SEARCH: Final[Mapping[str, float]] = {
+    "num_beams": 1,
+    "no_repeat_ngram_size": 0,
+    "num_return_sequences": 1,
+    "min_p": 0,
+    "typical_p": 1,
+    "penalty_alpha": 0,
+}
+"""Settings of the search that are not supported, with the values that switch them off."""
+
+
+@attrs.frozen
+class SearchDefaults:
+    """How tokens are chosen where a call does not say otherwise.
+
+    Attributes:
+        do_sample: whether tokens are drawn at random; else the likeliest is taken.
+        temperature: what logits are divided by before they become probabilities.
+        top_k: so many of the likeliest tokens are drawn from; 0 for all.
+        top_p: those of the likeliest tokens are drawn from that together have this probability, the nucleus.
+        repetition_penalty: positive logits of earlier tokens are divided by it, negative ones multiplied.
+        min_length: no sequence ends with fewer tokens, those of the prompt included.
+        max_length: a sequence has at most so many tokens, those of the prompt included; None for the capacity.
+    """
+
+    do_sample: bool = False
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    repetition_penalty: float = 1.0
+    min_length: int = 0
+    max_length: int | None = None
+
+
+@attrs.frozen
+class DecoderNames:
+    """The names of a decoder's inputs and outputs.
+
+    Attributes:
+        tokens: the input of the new tokens, [batch, new].
+        attention_mask: the input that is 1 for each token that there is, [batch, old and new].
+        positions: the input of the new tokens' positions, [batch, new]; a model may lack it.
+        past: the inputs of keys and values of each layer, with ``%d`` for its number.
+        logits: the output of a score for each token, [batch, new, tokens].
+        present: the outputs that become the next step's ``past``.
+    """
+
+    tokens: str = "input_ids"
+    attention_mask: str = "attention_mask"
+    positions: str = "position_ids"
+    past: tuple[str, str] = ("past_key_values.%d.key", "past_key_values.%d.value")
+    logits: str = "logits"
+    present: tuple[str, str] = ("present.%d.key", "present.%d.value")
+
+
+@attrs.frozen
+class DecoderConfiguration:
+    """What a folder says about its decoder.
+
+    Attributes:
+        layout: whose layout the folder has.
+        file: the ONNX model.
+        layers: how many layers have a cache.
+        context_length: the most tokens that a sequence may have.
+        end_tokens: the tokens that end a sequence.
+        start_token: the token that begins a sequence, if there is one.
+        names: of inputs and outputs.
+        search: how tokens are chosen by default.
+    """
+
+    layout: Layout
+    file: Path
+    layers: int
+    context_length: int
+    end_tokens: frozenset[int]
+    start_token: int | None
+    names: DecoderNames
+    search: SearchDefaults
+
+
+def read_configuration(folder: Path, file: str | None) -> DecoderConfiguration:
+    """Read the configuration of a decoder.
+
+    Args:
+        folder: has ``genai_config.json``, or ``config.json`` and maybe ``generation_config.json``.
+        file: the model's file in the folder; by default the configuration, or optimum's usual names, say it.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: there is no configuration, or it lacks something, or asks for what is not supported.
+    """
+    if (folder / GENAI_FILE).is_file():
+        return _genai(folder, _json(folder / GENAI_FILE), file)
+    if (folder / "config.json").is_file():
+        return _optimum(folder, _json(folder / "config.json"), file)
+    raise ValueError(f"{folder} has neither {GENAI_FILE} nor config.json; it must be the folder of a decoder's export")
+
+
+def _genai(folder: Path, config: Mapping[str, Any], file: str | None) -> DecoderConfiguration:
+    path = folder / GENAI_FILE
+    model = _given(path, config, "model", dict)
+    decoder = _given(path, model, "decoder", dict)
+    inputs, outputs = decoder.get("inputs", {}), decoder.get("outputs", {})
+    usual = DecoderNames()
+    names = DecoderNames(
+        inputs.get("input_ids", usual.tokens),
+        inputs.get("attention_mask", usual.attention_mask),
+        inputs.get("position_ids", usual.positions),
+        (inputs.get("past_key_names", usual.past[0]), inputs.get("past_value_names", usual.past[1])),
+        outputs.get("logits", usual.logits),
+        (outputs.get("present_key_names", usual.present[0]), outputs.get("present_value_names", usual.present[1])),
+    )
+    return DecoderConfiguration(
+        "onnxruntime-genai",
+        folder / (_given(path, decoder, "filename", str) if file is None else file),
+        _given(path, decoder, "num_hidden_layers", int),
+        _given(path, model, "context_length", int),
+        _tokens(path, model.get("eos_token_id")),
+        model.get("bos_token_id"),
+        names,
+        _search(path, config.get("search", {})),
+    )
+
+
+def _optimum(folder: Path, config: Mapping[str, Any], file: str | None) -> DecoderConfiguration:
+    path = folder / "config.json"
+    text = config.get("text_config", config)
+    more_path = folder / "generation_config.json"
+    more = _json(more_path) if more_path.is_file() else {}
+    ends = more.get("eos_token_id", config.get("eos_token_id", text.get("eos_token_id")))
+    return DecoderConfiguration(
+        "optimum",
+        _optimum_model(folder, file),
+        _given(path, text, "num_hidden_layers", int),
+        _given(path, text, "max_position_embeddings", int),
+        _tokens(path, ends),
+        more.get("bos_token_id", text.get("bos_token_id")),
+        DecoderNames(),
+        _search(more_path, more),
+    )
+
+
+def _optimum_model(folder: Path, file: str | None) -> Path:
+    if file is not None:
+        return folder / file
+    for name in OPTIMUM_MODELS:
+        for path in (folder / name, folder / "onnx" / name):
+            if path.is_file():
+                return path
+    raise ValueError(f"{folder} has none of {', '.join(OPTIMUM_MODELS)}; name its model's file by file=")
+
+
+def _json(path: Path) -> Mapping[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} is no JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} is {shown(found)}; it must be a JSON object")  # noqa: TRY004 - a file, no argument
+    return found
+
+
+def _given(path: Path, config: Mapping[str, Any], name: str, kind: type) -> Any:
+    value: Any = config.get(name)
+    if not isinstance(value, kind) or isinstance(value, bool) or (kind is int and cast("int", value) < 1):
+        there = "lacks it" if value is None else f"has {shown(value)}"
+        raise ValueError(
+            f"{path}: {name} must be {kind.__name__ if kind is not int else 'an integer from 1'}; it {there}"
+        )
+    return value
+
+
+def _tokens(path: Path, value: object) -> frozenset[int]:
+    """Return the tokens of a setting that has one, several or none."""
+    several: list[Any] = value if isinstance(value, list) else [] if value is None else [value]
+    if not all(isinstance(item, int) for item in several):
+        raise ValueError(f"{path}: eos_token_id is {shown(value)}; it must be a token's number, or a list of them")
+    return frozenset(several)
+
+
+def _search(path: Path, config: Mapping[str, Any]) -> SearchDefaults:
+    for name, off in REFUSED_SEARCH.items():
+        if config.get(name) not in (None, off):
+            raise ValueError(
+                f"{path}: {name} is {shown(config[name])}; only {off}, which switches it off, is supported"
+            )
+    known = {item.name: config[item.name] for item in attrs.fields(SearchDefaults) if config.get(item.name) is not None}
+    wrong = [name for name, value in known.items() if not isinstance(value, bool | int | float)]
+    if wrong:
+        raise ValueError(f"{path}: {listed(wrong)} must be numbers")
+    return SearchDefaults(**known)

@@ -1,0 +1,361 @@
+"""A decoder as a session's model: around the ONNX model, what makes its inputs of a few integers, and keeps its cache.
+
+A graph takes ``step``, int32 [batch, 2 + new]: of each sequence how many tokens are in the cache, which of the new
+tokens the logits are wanted of, and the new tokens. The attention mask, the positions, and the new cache are computed
+on the device. The cache has room for ``capacity`` tokens; the mask hides what is beyond a sequence, so that one graph
+serves all lengths.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Final, cast, final
+
+import numpy as np
+import trio
+from onnx import NodeProto
+
+from webnn_py.descriptors import MLOperandDataType
+from webnn_py.device.backend import HostArray
+from webnn_py.device.steps.finite_check import NonFinite
+from webnn_py.errors import NotSupportedError
+from webnn_py.message_text import listed, shown
+from webnn_py.onnx_models import OnnxModel, TensorInfo
+from webnn_py.operators.operand import MLOperand
+from webnn_py.runtime.contexts import OpenContext, received
+from webnn_py.runtime.generation.configuration import DecoderConfiguration
+from webnn_py.runtime.graph_cache import graph_key, keeps_graphs, loaded_or_built
+from webnn_py.runtime.models import Progress
+from webnn_py.runtime.records import TensorDescriptor
+from webnn_py.script.builder import MLGraphBuilder
+from webnn_py.script.graph import MLGraph
+
+STEP: Final = "step"
+LOGITS: Final = "logits"
+TOKEN: Final = "token"  # noqa: S105 - no password
+LEADING: Final = 2
+"""Columns of ``step`` before the tokens."""
+
+VERSION: Final = 1
+"""Of the graphs that this module draws, in the keys of the graph cache."""
+
+WRITING: Final = ("GroupQueryAttention",)
+"""Operators that write new keys into a cache of fixed length."""
+
+APPENDING: Final[Mapping[str, tuple[int, ...]]] = {"Concat": (), "MultiHeadAttention": (4, 5), "Attention": (3,)}
+"""Operators that append new keys to a cache, with their inputs of masks, one of which must be given."""
+
+PRODUCTS: Final = ("MatMul", "MatMulNBits")
+ROW_BY_ROW: Final = ("Add", "Cast", "Div", "Identity", "Mul", "Tanh")
+"""Operators that compute each row of logits from one of their operand."""
+
+BRANCH: Final = "use_cache_branch"
+"""The input by which optimum's merged decoders choose between their two graphs."""
+
+
+@final
+class DecoderSource:
+    """A decoder with its cache, as a model for a session.
+
+    Args:
+        model: the ONNX model.
+        configuration: what its folder says of it.
+        capacity: how many tokens its cache has room for.
+
+    Attributes:
+        inputs: ``step``, and the keys and values of each layer.
+        outputs: ``logits``, float32 [batch, tokens]; ``token``, int32 [batch], the likeliest; the new keys and values.
+        sizes: the sizes of symbolic dimensions that are known: none.
+        caches: the names of inputs of keys and values, each with that of its output.
+        appends: whether the model appends to its cache, instead of writing into one of fixed length.
+        vocabulary: how many tokens there are.
+
+    Raises:
+        NotSupportedError: the model has other inputs or outputs than decoders that are supported.
+    """
+
+    def __init__(self, model: OnnxModel, configuration: DecoderConfiguration, capacity: int) -> None:
+        self._model = model
+        self._names = configuration.names
+        self._capacity = capacity
+        self.caches = dict(_cache_names(configuration))
+        self._check_names()
+        self.appends = self._does_append()
+        if self.appends and self._names.positions not in model.inputs:
+            raise NotSupportedError(
+                f"create_generator(): the model appends to its cache and has no input {self._names.positions!r}; it "
+                "would take the capacity for the number of tokens: export it with position_ids"
+            )
+        self.sizes: Mapping[str, int] = {}
+        cached = {name: self._cache(name) for name in self.caches}
+        self.inputs = {STEP: TensorDescriptor("int32", ("batch", "columns")), **cached}
+        self.vocabulary = self._vocabulary()
+        self._hidden = last_hidden(model, self._names.logits)
+        self.outputs = {
+            LOGITS: TensorDescriptor("float32", ("batch", self.vocabulary)),
+            TOKEN: TensorDescriptor("int32", ("batch",)),
+            **{self.caches[name]: item for name, item in cached.items()},
+        }
+
+    # --- the model's inputs and outputs ----------------------------------------------------------------------
+
+    def _check_names(self) -> None:
+        """Refuse a model that lacks what a decoder needs, or asks for more."""
+        names, model = self._names, self._model
+        needed = [names.tokens, names.attention_mask, *self.caches]
+        missing = [name for name in needed if name not in model.inputs]
+        missing += [name for name in (names.logits, *self.caches.values()) if name not in model.outputs]
+        if missing:
+            raise NotSupportedError(
+                f"create_generator(): the model lacks {listed(missing)}; its inputs are {list(model.inputs)}, its "
+                f"outputs {list(model.outputs)}"
+            )
+        more = [name for name in model.inputs if name not in {*needed, names.positions, BRANCH}]
+        if more:
+            raise NotSupportedError(
+                f"create_generator(): the model has the input {listed(more)}, which is not supported; a decoder has "
+                f"{names.tokens!r}, {names.attention_mask!r}, {names.positions!r} and past keys and values"
+            )
+
+    def _does_append(self) -> bool:
+        """Return whether the model appends to its cache, by the nodes that read it; refuse what does neither."""
+        readers = [node for node in _nodes(self._model) if not self.caches.keys().isdisjoint(node.input)]
+        readers = [node for node in readers if node.op_type not in {"Shape", "If"}]
+        if readers and all(node.op_type in WRITING for node in readers):
+            return False
+        wrong = sorted({node.op_type for node in readers if node.op_type not in APPENDING})
+        if wrong:
+            raise NotSupportedError(
+                f"create_generator(): past keys and values are read by {listed(wrong)}; decoders are supported whose "
+                f"caches are read by {listed([*WRITING, *APPENDING])}"
+            )
+        for node in readers:
+            masks = APPENDING[node.op_type]
+            is_causal = any(attribute.name == "is_causal" and attribute.i for attribute in node.attribute)
+            if is_causal or (masks and not any(node.input[at : at + 1] not in ([], [""]) for at in masks)):
+                raise NotSupportedError(
+                    f"create_generator(): {node.op_type} {shown(node.name)} attends to the whole past, without a mask "
+                    "or by is_causal; a mask that comes from attention_mask must hide what is not in the cache"
+                )
+        return True
+
+    def _cache(self, name: str) -> TensorDescriptor:
+        info = self._model.inputs[name]
+        match info.shape:
+            case (_, int(heads), _, int(size)):
+                return TensorDescriptor(info.data_type, ("batch", heads, self._capacity, size))
+        raise NotSupportedError(
+            f"create_generator(): input {name!r} is {info}; it must be [batch, heads, length, size], with heads and "
+            "size known"
+        )
+
+    def _vocabulary(self) -> int:
+        shape = self._model.outputs[self._names.logits].shape
+        if shape is None or len(shape) != 3 or not isinstance(shape[2], int):
+            raise NotSupportedError(
+                f"create_generator(): output {self._names.logits!r} is of shape {shown(shape)}; it must be [batch, "
+                "new, tokens], with the number of tokens known"
+            )
+        return shape[2]
+
+    # --- what a session asks for -----------------------------------------------------------------------------
+
+    async def graph(
+        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
+    ) -> MLGraph:
+        """Load the graph from the context's graph cache, or convert, compile and save it.
+
+        Raises:
+            UnsupportedModelError: WebNN, or the importer, cannot do something that the model asks for.
+            NotSupportedError: the model's cache has another shape than expected.
+            OperationError: the device cannot compile it.
+            InvalidStateError: the context is lost.
+        """
+        build = partial(self._built, opened, shapes, progress)
+        if not keeps_graphs(opened.context):
+            return await build()
+        outputs = tuple(self.outputs)
+        key = await trio.to_thread.run_sync(
+            graph_key, self._model, shapes, {}, outputs, opened.context._ml._experimental
+        )
+        return await loaded_or_built(opened.context, f"decoder {VERSION} {key}", build)
+
+    async def _built(
+        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
+    ) -> MLGraph:
+        builder = MLGraphBuilder(opened.context)
+        try:
+            return await received(builder.build(await self._drawn(builder, shapes, progress)))
+        finally:
+            builder.destroy()
+
+    async def check_finite(
+        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], feeds: Mapping[str, HostArray]
+    ) -> NonFinite | None:
+        """Draw the graph again, and compute its nodes one after the other.
+
+        Raises:
+            UnsupportedModelError, NotSupportedError: as :meth:`graph`.
+            InvalidStateError: the context is lost.
+            UnknownError: the device failed.
+        """
+        builder = MLGraphBuilder(opened.context)
+        try:
+            return await builder.check_finite(await self._drawn(builder, shapes, None), feeds)
+        finally:
+            builder.destroy()
+
+    def release(self, graph: MLGraph) -> None:
+        """Destroy it."""
+        graph.destroy()
+
+    # --- the graph -------------------------------------------------------------------------------------------
+
+    async def _drawn(
+        self, builder: MLGraphBuilder, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
+    ) -> dict[str, MLOperand]:
+        batch, columns = shapes[STEP]
+        new = columns - LEADING
+        step = builder.input(STEP, data_type="int32", shape=[batch, columns])
+        known = builder.slice(step, [0, 0], [batch, 1])
+        counted = builder.add(known, builder.constant(np.arange(new, dtype=np.int32).reshape(1, new)))
+        pasts = {
+            name: builder.input(name, data_type=typed(item), shape=shapes[name])
+            for name, item in self.inputs.items()
+            if name != STEP
+        }
+        given = {
+            self._names.tokens: builder.slice(step, [0, LEADING], [batch, new]),
+            self._names.attention_mask: self._mask(builder, known, new),
+            self._names.positions: counted,
+        }
+        fed = {
+            name: builder.cast(item, typed(self._model.inputs[name]))
+            for name, item in given.items()
+            if name in self._model.inputs
+        }
+        values = {BRANCH: np.array([True])} if BRANCH in self._model.inputs else {}
+        wanted = [self._names.logits, *self.caches.values()]
+        select = partial(_rows, builder, new, builder.slice(step, [0, 1], [batch, 1]))
+        results = await self._model._convert_in_steps(
+            builder,
+            {},
+            values,
+            {**fed, **pasts},
+            wanted,
+            progress=progress,
+            replacing={} if self._hidden is None else {self._hidden: select},
+        )
+        rows = builder.reshape(select(results[self._names.logits]), [batch, self.vocabulary])
+        logits = builder.cast(rows, "float32")
+        drawn = {LOGITS: logits, TOKEN: builder.arg_max(logits, 1, output_data_type="int32")}
+        for name, past in pasts.items():
+            output = self.caches[name]
+            drawn[output] = self._kept(builder, output, past, results[output], counted)
+        return drawn
+
+    def _mask(self, builder: MLGraphBuilder, known: MLOperand, new: int) -> MLOperand:
+        """Return the attention mask, 1 where there is a token: in the cache, and of what is appended to it."""
+        batch = known.shape[0]
+        places = builder.constant(np.arange(self._capacity, dtype=np.int32).reshape(1, -1))
+        if not self.appends:
+            return builder.lesser(places, builder.add(known, builder.constant(new, data_type="int32")))
+        ones = builder.constant(np.ones([batch, new], np.uint8))
+        return builder.concat([builder.lesser(places, known), ones], 1)
+
+    def _kept(
+        self, builder: MLGraphBuilder, name: str, past: MLOperand, present: MLOperand, counted: MLOperand
+    ) -> MLOperand:
+        """Return the new cache, of what the model makes of the old one.
+
+        Raises:
+            NotSupportedError: that has another shape than expected.
+        """
+        batch, heads, capacity, size = past.shape
+        new = counted.shape[1]
+        length = capacity + (new if self.appends else 0)
+        if present.shape != (batch, heads, length, size) or present.data_type != past.data_type:
+            raise NotSupportedError(
+                f"create_generator(): output {name!r} is {present.data_type} {list(present.shape)}; it must be "
+                f"{past.data_type} {[batch, heads, length, size]}, for a cache of {capacity} tokens and {new} new ones"
+            )
+        if not self.appends:
+            return present
+        fresh = builder.slice(present, [0, 0, capacity, 0], [batch, heads, new, size])
+        return builder.scatter_nd(past, _places(builder, counted, heads), fresh)
+
+
+def typed(item: TensorDescriptor | TensorInfo) -> MLOperandDataType:
+    """Return the data type of an input that becomes an operand, which refuses one that WebNN lacks."""
+    return cast("MLOperandDataType", item.data_type)
+
+
+def _places(builder: MLGraphBuilder, counted: MLOperand, heads: int) -> MLOperand:
+    """Return the indices of new keys in a cache, [batch, heads, new, 3]: sequence, head and position."""
+    batch, new = counted.shape
+    shape = [batch, heads, new, 1]
+    outer = np.indices([batch, heads, new], np.int32)[:2]
+    position = builder.expand(builder.reshape(counted, [batch, 1, new, 1]), shape)
+    return builder.concat([*(builder.constant(item.reshape(shape)) for item in outer), position], 3)
+
+
+def _rows(builder: MLGraphBuilder, new: int, row: MLOperand, states: MLOperand) -> MLOperand:
+    """Return one row of each sequence, [batch, 1, size], of a row for each new token; of anything else the same."""
+    if states.rank != 3 or states.shape[:2] != (row.shape[0], new) or new == 1:
+        return states
+    batch, _, size = states.shape
+    starts = builder.constant(np.arange(0, batch * new, new, dtype=np.int32).reshape(batch, 1))
+    return builder.gather(builder.reshape(states, [batch * new, size]), builder.add(row, starts))
+
+
+def last_hidden(model: OnnxModel, logits: str) -> str | None:
+    """Return the name of the hidden states that the product of the logits alone reads, if there is one.
+
+    Only the rows of the last tokens are then multiplied: the logits of a prompt may take more memory than the model.
+
+    Args:
+        model: the decoder.
+        logits: the name of its output.
+    """
+    graph = model._proto.graph
+    makers = {name: node for node in graph.node for name in node.output}
+    ranks = {item.name: len(item.dims) for item in graph.initializer}
+    reads = Counter(name for node in graph.node for name in node.input)
+    name = logits
+    while (node := makers.get(name)) is not None:
+        others = [item for item in node.input[1:] if item]
+        known = [_rank(item, ranks, makers) for item in others]
+        if node.op_type in PRODUCTS and all(rank is not None for rank in known):
+            return node.input[0] if reads[node.input[0]] == 1 else None
+        if node.op_type not in ROW_BY_ROW or not all(rank is not None and rank <= 1 for rank in known):
+            return None
+        name = node.input[0]
+    return None
+
+
+def _rank(name: str, ranks: Mapping[str, int], makers: Mapping[str, NodeProto]) -> int | None:
+    """Return the rank of a weight, which may be transposed or cast; None of anything else."""
+    node = makers.get(name)
+    while node is not None and node.op_type in {"Cast", "Transpose"}:
+        name = node.input[0]
+        node = makers.get(name)
+    return ranks.get(name)
+
+
+def _cache_names(configuration: DecoderConfiguration) -> Iterator[tuple[str, str]]:
+    names = configuration.names
+    for layer in range(configuration.layers):
+        for past, present in zip(names.past, names.present, strict=True):
+            yield past.replace("%d", str(layer)), present.replace("%d", str(layer))
+
+
+def _nodes(model: OnnxModel) -> Iterator[NodeProto]:
+    """Yield the nodes of a model, and of the graphs within them."""
+    pending = [*model._proto.graph.node]
+    while pending:
+        node = pending.pop()
+        yield node
+        for attribute in node.attribute:
+            pending.extend(attribute.g.node)

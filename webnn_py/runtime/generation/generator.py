@@ -1,0 +1,293 @@
+"""``Generator``: a decoder, its tokenizer and its settings, ready for conversations."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, final
+
+import numpy as np
+import trio
+from numpy.typing import NDArray
+
+from webnn_py.descriptors import converted, unsigned_long
+from webnn_py.errors import InvalidStateError, NotSupportedError
+from webnn_py.handle import Handle
+from webnn_py.message_text import shown
+from webnn_py.onnx_models import OnnxModel
+from webnn_py.runtime.environment import Environment
+from webnn_py.runtime.generation.configuration import DecoderConfiguration, read_configuration
+from webnn_py.runtime.generation.conversation import Conversation, Generation, Prompt, is_tokens
+from webnn_py.runtime.generation.decoder import DecoderSource
+from webnn_py.runtime.generation.steps import Cache, LoadedDecoder
+from webnn_py.runtime.generation.tokens import load_tokenizer
+from webnn_py.runtime.models import Progress
+from webnn_py.runtime.session import InferenceSession, SessionOptions
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+USUAL_CAPACITY: Final = 2048
+"""The capacity where none is given, if the model knows so many positions."""
+
+MOST_SEQUENCES: Final = 1024
+"""Of a conversation."""
+
+CHECKED_TOKENS: Final = 3
+"""A model that appends to its cache is checked with so many tokens."""
+
+MOST_DIFFERENCE: Final = 0.2
+"""Of their deviation, by which logits may differ that are computed together and one by one, as of quantized models."""
+
+
+@final
+class Generator(Handle):
+    """A decoder, its tokenizer and its settings; made by :func:`create_generator`.
+
+    ``async with generator:`` closes it at the end.
+    """
+
+    _made_by: ClassVar[str] = "create_generator()"
+
+    _decoder: LoadedDecoder
+    _conversations: dict[Conversation, None]
+    _closed: bool
+
+    @classmethod
+    def _create(cls, decoder: LoadedDecoder) -> Self:
+        self = cls.__new__(cls)
+        self._decoder = decoder
+        self._conversations = {}
+        self._closed = False
+        return self
+
+    @property
+    def configuration(self) -> DecoderConfiguration:
+        """What the model's folder says of it."""
+        return self._decoder.configuration
+
+    @property
+    def capacity(self) -> int:
+        """How many tokens a sequence may have."""
+        return self._decoder.capacity
+
+    @property
+    def tokenizer(self) -> Tokenizer | None:
+        """Makes tokens of text; None where there is none."""
+        return self._decoder.tokenizer
+
+    @property
+    def session(self) -> InferenceSession:
+        """The session that runs the decoder: for ``profile()`` and ``check_finite()``."""
+        return self._decoder.session
+
+    @property
+    def closed(self) -> bool:
+        """Return whether it was closed."""
+        return self._closed
+
+    def conversation(self, batch: int = 1) -> Conversation:
+        """Begin sequences that keep what was computed on the device until the conversation is closed.
+
+        Args:
+            batch: how many sequences are computed together.
+
+        Raises:
+            TypeError: ``batch`` is no integer.
+            ValueError: it is out of range.
+            InvalidStateError: the generator is closed.
+        """
+        if self._closed:
+            raise InvalidStateError("conversation(): the generator is closed")
+        count = converted("conversation(): batch", unsigned_long, batch)
+        if not 1 <= count <= MOST_SEQUENCES:
+            raise ValueError(f"conversation(): batch is {count}; it must be from 1 to {MOST_SEQUENCES}")
+        return Conversation._create(self._decoder, self._conversations, count)
+
+    async def prepare(self, prompt_tokens: int = 1) -> None:
+        """Compile what a prompt of so many tokens, and the tokens after it, need; otherwise the first call does.
+
+        Raises:
+            TypeError: ``prompt_tokens`` is no integer.
+            ValueError: it is out of range.
+            InvalidStateError: the generator is closed, or the device is lost.
+            UnsupportedModelError, NotSupportedError, OperationError: the model cannot be converted or compiled.
+        """
+        count = converted("prepare(): prompt_tokens", unsigned_long, prompt_tokens)
+        if not 1 <= count <= self.capacity:
+            raise ValueError(f"prepare(): prompt_tokens is {count}; it must be from 1 to {self.capacity}, the capacity")
+        async with self.conversation() as conversation:
+            most = min(2, self.capacity + 1 - count)
+            async for _ in conversation.generate([0] * count, max_new_tokens=most, temperature=0):
+                pass
+
+    async def close(self) -> None:
+        """Close the conversations and release the session; waits for the device. Raises nothing."""
+        self._closed = True
+        for conversation in list(self._conversations):
+            conversation.close()
+        await self._decoder.release()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.close()
+
+    def _described(self) -> str:
+        state = ", closed" if self._closed else ""
+        return (
+            f"{self.configuration.file.name}, {self.capacity} tokens, {len(self._conversations)} conversations{state}"
+        )
+
+
+async def create_generator(  # noqa: PLR0913 - as many options as a decoder's folder leaves open
+    environment: Environment,
+    folder: str | os.PathLike[str],
+    *,
+    file: str | None = None,
+    capacity: int | None = None,
+    tokenizer: str | os.PathLike[str] | Tokenizer | None = "tokenizer.json",
+    progress: Progress | None = None,
+) -> Generator:
+    """Load a decoder with its configuration and its tokenizer, and compile the step of one token.
+
+    Args:
+        environment: has the device.
+        folder: has the model as onnxruntime-genai or Hugging Face's optimum exports it.
+        file: the model's file in the folder, where the configuration does not say it.
+        capacity: how many tokens a sequence may have, its prompt included, at most as many as the model knows; 2048 by
+            default, or what the model knows if that is less.
+        tokenizer: a ``tokenizers.Tokenizer``; or the path of its file, in the folder if it is relative; or None for
+            prompts of tokens alone.
+        progress: is called now and then with the number of nodes that are converted, and of all.
+
+    Raises:
+        TypeError: an argument is of the wrong type.
+        ValueError: the folder's files are malformed, or ``capacity`` is out of range.
+        OSError: a file cannot be read.
+        ImportError: the extra ``onnx``, or for a tokenizer ``generation``, is not installed.
+        NotSupportedError: the model has other inputs, outputs or caches than decoders that are supported; or there is
+            no such device.
+        UnsupportedModelError: WebNN, or the importer, cannot do something that the model asks for.
+        OperationError: the device cannot compile it.
+        InvalidStateError: the environment is closed.
+    """
+    if not isinstance(environment, Environment):
+        raise TypeError(f"create_generator(): environment is {shown(environment)}; it must be an Environment")
+    path = Path(folder)
+    configuration = await trio.to_thread.run_sync(read_configuration, path, file)
+    room = _capacity(capacity, configuration)
+    loaded = await _tokenizer(path, tokenizer)
+    source = await trio.to_thread.run_sync(_source, configuration, room)
+    options = SessionOptions(frozenset(), enable_graph_capture=False, progress=progress)
+    session = await environment._open_session("create_generator", source, options)
+    generator = Generator._create(LoadedDecoder(environment, session, source, configuration, room, loaded))
+    try:
+        await generator.prepare()
+        if source.appends:
+            await _check_hiding(generator._decoder)
+    except BaseException:
+        session._release()
+        raise
+    return generator
+
+
+async def _check_hiding(decoder: LoadedDecoder) -> None:
+    """Compare the logits of a prompt with those of its tokens one by one, for a model that appends to its cache.
+
+    The second cache is full of random numbers, which the model must not see.
+
+    Raises:
+        NotSupportedError: they differ, since the model sees what is not in the cache, or does not see what is.
+    """
+    tokens = [token % decoder.source.vocabulary for token in range(1, 1 + min(CHECKED_TOKENS, decoder.capacity))]
+    whole, single = Cache(decoder, 1), Cache(decoder, 1)
+    try:
+        together = await _logits(whole, tokens, 0)
+        await _logits(single, tokens[:1], 0)
+        await single.scramble()
+        for known in range(len(tokens)):
+            apart = await _logits(single, tokens[: known + 1], known)
+    finally:
+        whole.dispose()
+        single.dispose()
+    scale, difference = np.std(together), np.sqrt(np.mean((together - apart) ** 2))
+    if not difference <= MOST_DIFFERENCE * scale:
+        raise NotSupportedError(
+            f"create_generator(): the logits of {len(tokens)} tokens in one run and one by one differ by "
+            f"{difference:.3g} (their deviation is {scale:.3g}): the model does not hide by attention_mask alone what "
+            "is not in its cache, since it has a window, or takes positions from the length of the past"
+        )
+
+
+async def _logits(cache: Cache, tokens: Sequence[int], known: int) -> NDArray[np.float64]:
+    result = await cache.step([tokens], [known], wants_likeliest=False, wants_logits=True, greatest=0)
+    return np.asarray(result.logits, np.float64)
+
+
+def generate(generator: Generator, prompt: Prompt | Sequence[Prompt], **options: Any) -> Generation:
+    """Generate tokens by one prompt, or by several that are computed together.
+
+    ``async for token in generate(generator, "Once upon a time"): print(token.text, end="")``
+
+    Args:
+        generator: the decoder.
+        prompt: a text, or tokens; or a list of these, which are computed together.
+        **options: as for :meth:`Conversation.generate`.
+
+    Returns:
+        The tokens, as they come. What is on the device goes with the last one, with an exception, or with
+        :meth:`Generation.aclose`.
+
+    Raises:
+        TypeError, ValueError: as for :meth:`Conversation.generate`.
+        InvalidStateError: the generator is closed.
+    """
+    if not isinstance(generator, Generator):
+        raise TypeError(f"generate(): generator is {shown(generator)}; it must be what create_generator() gives")
+    several = [prompt] if isinstance(prompt, str) or is_tokens(prompt) else prompt
+    if not isinstance(several, Sequence) or not several:
+        raise TypeError(f"generate(): prompt is {shown(prompt)}; it must be a text, tokens, or a list of these")
+    conversation = generator.conversation(len(several))
+    try:
+        generation = conversation.generate(several, **options)
+    except BaseException:
+        conversation.close()
+        raise
+    generation._owns = True
+    return generation
+
+
+def _capacity(given: int | None, configuration: DecoderConfiguration) -> int:
+    most = configuration.context_length
+    if given is None:
+        return min(most, USUAL_CAPACITY)
+    capacity = converted("create_generator(): capacity", unsigned_long, given)
+    if not 1 <= capacity <= most:
+        raise ValueError(
+            f"create_generator(): capacity is {capacity}; it must be from 1 to {most}, what the model knows"
+        )
+    return capacity
+
+
+async def _tokenizer(folder: Path, given: str | os.PathLike[str] | Tokenizer | None) -> Tokenizer | None:
+    if given is None:
+        return None
+    if isinstance(given, str | os.PathLike):
+        return await trio.to_thread.run_sync(load_tokenizer, folder / given)
+    if not (hasattr(given, "encode") and hasattr(given, "decode")):
+        raise TypeError(
+            f"create_generator(): tokenizer is {shown(given)}; it must be the path of a tokenizer.json, a "
+            "tokenizers.Tokenizer or None"
+        )
+    return given
+
+
+def _source(configuration: DecoderConfiguration, capacity: int) -> DecoderSource:
+    """Load the model; runs in a worker thread."""
+    model = OnnxModel.load(configuration.file, narrow_int64=True)  # so that GPUs without int64 compute it, too
+    source = DecoderSource(model, configuration, capacity)
+    model.read_weights()
+    return source
