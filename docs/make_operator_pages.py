@@ -10,6 +10,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+from webnn_py.command import operator_table
 from webnn_py.descriptors import MLOperandDataTypeLike
 from webnn_py.device import registry
 from webnn_py.javascript import descriptions
@@ -94,8 +95,8 @@ def description(said: Documentation) -> str:
 
 
 def shape_rule(operator: Operator) -> str:
-    """The body of the declared function, which is the shape rule."""
-    source = textwrap.dedent(inspect.getsource(operator.function))
+    """The body of the declared function, which is the shape rule, without the comments that name steps of the text."""
+    source = re.sub(r"^ *# spec: .*\n", "", textwrap.dedent(inspect.getsource(operator.function)), flags=re.MULTILINE)
     function = ast.parse(source).body[0]
     assert isinstance(function, ast.FunctionDef)
     first = function.body[1] if ast.get_docstring(function) is not None else function.body[0]
@@ -141,6 +142,29 @@ def section(operator: Operator) -> str:
     )
 
 
+def table() -> str:
+    """The page that has all operators in one table."""
+    records = operator_table.records(operator_table.in_order())
+    head, *rows = operator_table.rows(records)
+    newline = "\n"
+    lines = [" | ".join(cell.replace("|", "\\|") or " " for cell in row) for row in rows]
+    return f"""# All operators in one table
+
+What `webnn-py spec` prints. `webnn-py spec --json` has all of it, `webnn-py spec --json conv2d` that of one
+operator: arguments with their types, defaults and meanings; data types and ranks that are allowed and required; errors;
+tolerances of every data type; devices; the limits of each browser profile.
+Names and types are those of {records["specification"]}.
+
+The tolerance is how far a device may be from an independent oracle in the tests, in units in the last place or as a
+difference. An operator that is no primitive is expanded into others where a device lacks it. ONNX's operators are those
+that a float32 call is written as.
+
+| {" | ".join(head)} |
+{"|---" * len(head)}|
+{newline.join(f"| {line} |" for line in lines)}
+"""
+
+
 def pages() -> dict[str, str]:
     """Every page by its file name."""
     found = {}
@@ -152,9 +176,13 @@ def pages() -> dict[str, str]:
         found[f"{category}.md"] = "\n".join(head) + "\n" + "\n\n".join(map(section, operators)) + "\n"
         names = ", ".join(f"[{operator.name}]({category}.md#{operator.name})" for operator in operators)
         links.append(f"| [{category}]({category}.md) | {names} |")
+    found["table.md"] = table()
     found["README.md"] = "\n".join(
         [
             "# Operators",
+            "",
+            "[All in one table](table.md), with what they are expanded into, and what ONNX and browsers make of them;",
+            "as data with every operand, option, default and limit: `webnn-py spec --json`.",
             "",
             f"All {len(OPERATORS)} operators, by category, from their declarations (`docs/make_operator_pages.py`).",
             "",

@@ -42,6 +42,7 @@ async function main() {
   context.dispatch(graph, {image}, {scores, chances});
   console.log('scores ', bits(await context.readTensor(scores)));
   console.log('chances', bits(await context.readTensor(chances)));
+  context.destroy();
 }
 
 main().catch(reportError);

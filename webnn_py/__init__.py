@@ -54,6 +54,8 @@ if typing.TYPE_CHECKING:
     from webnn_py.script.dynamic_shapes import MLDynamicDimension
     from webnn_py.script.javascript_export import save_js
     from webnn_py.script.profile import GraphProfile, KernelProfile, OperatorProfile
+    from webnn_py.script.webnn_files import load_webnn, save_webnn
+    from webnn_py.webnn_files.text import WebnnFileError
 else:
 
     def __getattr__(name: str) -> object:
@@ -69,7 +71,10 @@ else:
             "NonFinite": "device.steps.finite_check",
             "OperatorProfile": "script.profile",
             "ValueRange": "device.steps.finite_check",
+            "WebnnFileError": "webnn_files.text",
+            "load_webnn": "script.webnn_files",
             "save_js": "script.javascript_export",
+            "save_webnn": "script.webnn_files",
         }
         if name not in modules:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -114,8 +119,11 @@ __all__ = [
     "TimelineStatistics",
     "UnknownError",
     "ValueRange",
+    "WebnnFileError",
+    "load_webnn",
     "open_ml",
     "save_js",
+    "save_webnn",
 ]
 
 

@@ -79,11 +79,13 @@ class MLOperandDescriptor:
     @property
     def element_count(self) -> int:
         """The product of the dimensions; 1 for a scalar."""
+        # spec: MLOperandDescriptor element count 1-3
         return math.prod(self.shape)
 
     @property
     def byte_length(self) -> int:
         """The number of bytes that the elements take, without padding."""
+        # spec: MLOperandDescriptor byte length 1-4
         bytes_each = BYTES_PER_ELEMENT.get(self.data_type)
         return -(-math.prod(self.shape) // 2) if bytes_each is None else math.prod(self.shape) * bytes_each
 
@@ -272,15 +274,20 @@ def operand_descriptor(
 
 def check_dimensions(descriptor: MLOperandDescriptor, *, max_rank: int, max_byte_length: int) -> str | None:
     """Return the spec's "check dimensions": what is wrong with ``descriptor``, or None."""
+    # spec: MLOperandDescriptor check dimensions 2
     if descriptor.rank > max_rank:
         return f"rank is {descriptor.rank}; it must be at most {max_rank}"
     shape = descriptor.shape
     for axis, size in enumerate(shape):
+        # spec: MLOperandDescriptor check dimensions 1
         if not 1 <= size <= MAX_DIMENSION:
             return f"shape is {listed(shape)}; dimension {axis} must be from 1 to {MAX_DIMENSION}"
     count = descriptor.element_count
+    # spec: MLOperandDescriptor check dimensions 3
     if count > MAX_DIMENSION:
         return f"shape {listed(shape)} has {count} elements; it must have at most {MAX_DIMENSION}"
+    # spec: MLOperandDescriptor check dimensions 4
     if descriptor.byte_length > max_byte_length:
         return f"{descriptor} takes {descriptor.byte_length} bytes; it must take at most {max_byte_length}"
+    # spec: MLOperandDescriptor check dimensions 5
     return None

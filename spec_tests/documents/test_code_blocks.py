@@ -18,7 +18,7 @@ PYTHON = {
 }
 JAVASCRIPT = [block for block in ALL if block.language == "js" and block.not_run is None]
 COMMANDS = [block for block in ALL if block.language in {"sh", "console"}]
-NOTHING_TO_RUN = {"text", "toml", "json", "html", "mermaid", "dot"}
+NOTHING_TO_RUN = {"text", "toml", "json", "html", "mermaid", "dot", "dockerfile", "yaml"}
 
 
 @pytest.fixture

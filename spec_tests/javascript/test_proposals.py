@@ -104,3 +104,35 @@ def test_a_browser_has_its_own_devices(run):
     program = DEVICES.partition("const builder")[2].replace("plain", "context")
     program = f"const context = await navigator.ml.createContext();\nconst builder{program}"
     assert run("quickjs", program, "--browser", "chromium-153-litert") == ["cpu true"]
+
+
+POLICY = """
+console.log('accelerated' in MLContext.prototype, 'computePolicy' in MLGraph.prototype);
+for (const computePolicy of ['default', 'high-performance', 'fallback', undefined]) {
+  const context = await navigator.ml.createContext({computePolicy, accelerated: 'is no member any more'});
+  const builder = new MLGraphBuilder(context);
+  const graph = await builder.build({y: builder.neg(builder.input('x', {dataType: 'float32', shape: [2]}))});
+  console.log(context.accelerated, ['fallback', 'default', 'high-performance'].includes(graph.computePolicy));
+  if (computePolicy === 'fallback') console.log(graph.computePolicy);
+}
+await navigator.ml.createContext({computePolicy: 'fast'}).catch(({name, message}) => {
+  console.log(name);
+  console.log(message);
+});
+"""
+
+POLICY_SAID = """
+false true
+undefined true
+undefined true
+undefined true
+fallback
+undefined true
+TypeError
+createContext(): options.computePolicy is "fast"; it must be one of default, high-performance, low-power, fallback
+"""
+
+
+@both_engines
+def test_a_script_gives_a_compute_policy_and_sees_the_effective_one(run, engine):
+    assert run(engine, POLICY, "--experimental", "compute-policy") == POLICY_SAID.strip().splitlines()

@@ -339,14 +339,25 @@ async def test_packages_with_execution_providers_are_registered_and_broken_ones_
         "onnxruntime_ep_bad": failing(FileNotFoundError("no library")),
     }
     monkeypatch.setattr(engine, "iter_modules", lambda: [SimpleNamespace(name=name) for name in (*packages, "numpy")])
-    monkeypatch.setattr(engine, "import_module", lambda name: SimpleNamespace(get_library_path=packages[name]))
+    monkeypatch.setattr(
+        engine,
+        "import_module",
+        lambda name: SimpleNamespace(get_library_path=packages[name], get_ep_name=lambda: f"{name}Provider"),
+    )
     registered = []
     monkeypatch.setattr(
         engine.onnxruntime, "register_execution_provider_library", lambda *given: registered.append(given)
     )
     with pytest.warns(RuntimeWarning, match="onnxruntime_ep_bad cannot be used: no library"):
-        engine.register_installed.__wrapped__()
+        of_providers = engine.register_installed.__wrapped__()
     assert registered == [("onnxruntime_ep_good", "good.so")]
+    assert of_providers == {"onnxruntime_ep_goodProvider": "onnxruntime_ep_good"}
+
+
+async def test_a_provider_of_an_installed_package_without_a_device_is_told(ml, monkeypatch):
+    monkeypatch.setattr(engine, "register_installed", lambda: {"AbacusExecutionProvider": "onnxruntime_ep_abacus"})
+    with pytest.raises(NotSupportedError, match="onnxruntime_ep_abacus has it, but finds no device for it here"):
+        await ml.create_context(execution_provider="AbacusExecutionProvider")
 
 
 async def test_two_packages_of_onnxruntime_are_named_where_a_provider_is_missing(ml, monkeypatch):

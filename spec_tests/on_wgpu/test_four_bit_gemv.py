@@ -19,9 +19,11 @@ SHAPES = [  # rows, inner, columns, block size
     (3, 1024, 41, 128),
     (5, 128, 2100, 32),
     (8, 64, 1030, 32),
+    (1, 80, 70, 32),
+    (2, 96, 70, 16),
 ]
-OTHERS = [(1, 80, 70, 32), (1, 96, 70, 16)]
-"""Rows that end within a block, and blocks of fewer than 32 elements: the general kernels."""
+OTHERS = [(1, 84, 70, 32), (1, 20, 70, 16)]
+"""Rows that end within a word: the general kernels."""
 
 
 def product(rows, inner, columns, size, *, points=True, bias=False):

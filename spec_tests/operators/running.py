@@ -14,20 +14,14 @@ from spec_tests.operators.cases import Case, CaseFile, decode, difference, flush
 from spec_tests.operators.exceptions import FLUSHED
 from spec_tests.support.adapter_arithmetic import (
     SMALLEST_NORMAL,
-    lacks_long_integers,
+    missing_data_types,
     takes_subnormals_for_zero,
     with_subnormals_as_zero,
 )
 from webnn_py.testing.device_cases.drawing import Drawer, run
 
-LONG_INTEGERS = ("int64", "uint64")
-
 Results = dict[str, list[np.ndarray] | Exception]
 """What the cases of a file compute, by name."""
-
-
-LACKS_FLOAT16 = "requires f16 but the device does not support it"
-"""What onnxruntime's WebGPU provider reports of float16 where the GPU has none, as SwiftShader."""
 
 
 @attrs.frozen
@@ -38,13 +32,13 @@ class Computed:
         results: by the names of the cases.
         with_zeros: if the adapter may take subnormal float32 numbers for zero: of the cases that have such numbers,
             what the numpy device computes when they are zero.
-        lacks_long_integers: whether the adapter has no 64-bit integers, which it then has to refuse.
+        missing: the data types that the adapter lacks, which it then has to refuse.
         may_flush: whether zero is as good as a subnormal result.
     """
 
     results: Results
     with_zeros: Results | None = None
-    lacks_long_integers: bool = False
+    missing: tuple[str, ...] = ()
     may_flush: bool = False
 
     @classmethod
@@ -58,21 +52,19 @@ class Computed:
             some = attrs.evolve(file, cases=tuple(filter(has_subnormals, file.cases)))
             with_zeros = trio.run(run_cases, "numpy", some, drawer, with_subnormals_as_zero)
         run = partial(run_cases, backend, file, drawer, **options)
-        return cls(trio.run(run), with_zeros, lacks_long_integers(backend), (backend, file.operator) in FLUSHED)
+        return cls(trio.run(run), with_zeros, missing_data_types(backend), (backend, file.operator) in FLUSHED)
 
     def must_refuse(self, case: Case) -> bool:
         """Return whether a case has numbers that the adapter lacks."""
-        return self.lacks_long_integers and any(name in json.dumps(case.raw) for name in LONG_INTEGERS)
+        return any(name in json.dumps(case.raw) for name in self.missing)
 
     def what_is_wrong(self, case: Case, expected: list[np.ndarray] | None = None) -> str:
         """In words, what is wrong with the result of a case; empty when nothing is."""
         result = self.results[case.name]
         if self.must_refuse(case):
-            is_refused = isinstance(result, TypeError) and any(name in str(result) for name in LONG_INTEGERS)
-            return "" if is_refused else f"{result}, where 64-bit integers should be refused"
+            is_refused = isinstance(result, TypeError) and any(name in str(result) for name in self.missing)
+            return "" if is_refused else f"{result}, where {' and '.join(self.missing)} should be refused"
         if isinstance(result, Exception):
-            if LACKS_FLOAT16 in str(result):
-                return ""
             return f"{type(result).__name__}: {result}"
         expected = case.expected if expected is None else expected
         if len(result) != len(expected):

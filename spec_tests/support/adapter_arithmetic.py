@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 import wgpu
 
+from webnn_py.descriptors import DATA_TYPES
 from webnn_py.device.on_onnxruntime import device_record
 from webnn_py.device.on_wgpu import adapters
 
@@ -39,9 +40,17 @@ def takes_subnormals_for_zero(backend: str) -> bool:
 
 
 @cache
-def lacks_long_integers(backend: str) -> bool:
-    """Return whether a backend's adapter has no 64-bit integers."""
-    return backend == "wgpu" and "shader-int64" not in adapters.choose("default", software=True).features
+def missing_data_types(backend: str) -> tuple[str, ...]:
+    """Return the data types that a backend's adapter lacks: 64-bit integers, or float16 with onnxruntime's provider."""
+    if backend == "wgpu":
+        has_long = "shader-int64" in adapters.choose("default", software=True).features
+        return () if has_long else ("int64", "uint64")
+    if backend != "onnxruntime" or device_record.DEFAULT_PROVIDER != WEBGPU_PROVIDER:
+        return ()
+    from webnn_py.device.on_onnxruntime import engine, webgpu_adapter  # noqa: PLC0415 - an extra
+
+    there = webgpu_adapter.capabilities_on(engine.EngineOptions(provider=engine.find(WEBGPU_PROVIDER))).data_types
+    return tuple(name for name in DATA_TYPES if name not in there)
 
 
 def _multiplied(numbers: np.ndarray, factors: np.ndarray) -> np.ndarray:

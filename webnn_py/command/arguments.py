@@ -58,11 +58,19 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     convert.add_argument(
         "--js", action="store_true", help="write a folder that runs the model in browsers through navigator.ml"
     )
+    check = commands.add_parser("check", help="run a Python program, and tell what it does in vain or forgets")
+    check.add_argument("--error", action="store_true", help="make the status 1 where something is found")
+    check.add_argument("--json", action="store_true", help="print the report as JSON, on the standard error, too")
+    check.add_argument("--debug", action="store_true", help="show tracebacks of errors")
+    check.add_argument("script", type=Path, metavar="SCRIPT", help="the program, a .py file")
+    check.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="the program's own arguments")
     _add_generate(commands)
     devices = commands.add_parser("devices", help="list the devices that contexts can run on")
     docs = commands.add_parser("docs", help="print the path of the documentation, or of one page")
     docs.add_argument("page", nargs="?", metavar="PAGE", help="for example sessions (default: list all pages)")
-    for parser in (info, convert, devices, docs):
+    spec = commands.add_parser("spec", help="print what is known of the operators, as data")
+    spec.add_argument("operators", nargs="*", metavar="OPERATOR", help="for example conv2d (default: all)")
+    for parser in (info, convert, devices, docs, spec):
         add_general(parser)
     shells = commands.add_parser("completion", help="print a shell completion script")
     shells.add_argument("shell", choices=["bash", "zsh", "tcsh"])

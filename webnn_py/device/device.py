@@ -154,6 +154,7 @@ class Device:
         return then(self.backend.allocate(storage.descriptor), partial(self._enter, storage))
 
     def _enter(self, storage: Storage, data: Any) -> None:
+        # spec: MLContext.createTensor 6.1.1; MLContext.createConstantTensor 10.1.1
         storage.memory = Memory(data, storage.descriptor.byte_length, label=storage.label)
         self._count_buffer(storage)
         self._hold(storage.memory)
@@ -163,6 +164,7 @@ class Device:
 
         def write(_allocated: None) -> Awaitable[None] | None:
             self.host_copies += 1
+            # spec: MLContext.createConstantTensor 10.1.3
             return self.backend.write(storage, data)
 
         return then(self.allocate(storage), write)
@@ -173,6 +175,7 @@ class Device:
             return after_return([storage], lambda: self.write(storage, data, line))
         self.host_copies += 1
         try:  # inlined _write(), with fewer calls, since each run passes here
+            # spec: MLContext.writeTensor 7.1.1
             pending = self.backend.write(storage, data)
         except Exception as error:  # noqa: BLE001 - a later read reports it
             self._fail([storage], "write_buffer()", error, line)
@@ -195,6 +198,7 @@ class Device:
             raise UnknownError(f"read_buffer(): the buffer holds no data, because {storage.failure}")
         self.host_copies += 1
         try:
+            # spec: MLContext.readTensor(tensor) 8.1.1; MLContext.readTensor(tensor, outputData) 9.1.1
             data = self.backend.read(storage)
         except Exception:
             if storage.failure is not None:  # of a step that was submitted together with the read
@@ -319,6 +323,7 @@ class Device:
         from webnn_py.device.compiling.in_place import updates_of  # noqa: PLC0415 - imported when it is used
         from webnn_py.graph_pictures.plan import plan_of  # noqa: PLC0415 - imported when it is used
 
+        # spec: build 18.1.3
         handle.compiled = compiled
         if self.backend.capabilities.writes_in_place:
             handle.in_place = updates_of(graph)
@@ -360,6 +365,7 @@ class Device:
         if self.watch_kernels is not None:
             run = partial(dispatch_timed, self.backend, self.watch_kernels())
         try:  # as in write()
+            # spec: MLContext.dispatch 8.1.1
             pending = run(handle.compiled, inputs, outputs)
         except Exception as error:  # noqa: BLE001 - a later read reports it
             self._fail(outputs.values(), "dispatch()", error, line)

@@ -100,6 +100,8 @@ class API:
         wishes = {name: options[name] for name in ("fallback", "limits") if options.get(name) is not None}
         if "limits" in wishes:
             wishes["limits"] = limits_of_script(wishes["limits"])
+        if options.get("computePolicy", "default") != "default":
+            wishes["compute_policy"] = options["computePolicy"]
         backend = None if wishes else self._backend
         return self.ml.create_context(backend=backend, browser=self._browser, **given, **wishes)
 
@@ -140,7 +142,8 @@ class API:
         context.write_buffer(buffer, self._array(source, buffer.data_type))
 
     def _array(self, source: BufferSource, data_type: str) -> Any:
-        return source.array(any_view=self._mode.unsigned_view and (source.view, data_type) == ("Uint32Array", "int32"))
+        unsigned = self._mode.unsigned_view and (source.view, data_type) == ("Uint32Array", "int32")
+        return source.array(any_view=unsigned or (self._mode.any_view and not source.is_of(data_type)))
 
     def _dispatch(
         self, context: MLContext, graph: MLGraph, inputs: Mapping[str, MLBuffer], outputs: Mapping[str, MLBuffer]

@@ -1,4 +1,4 @@
-"""The command lines of ``webnn-py wpt`` and ``webnn-py js``; nothing heavy is imported for them."""
+"""The command lines of the commands that run JavaScript; nothing heavy is imported for them."""
 
 import argparse
 import math
@@ -15,6 +15,12 @@ BROWSER_HELP: Final = f"run it as this browser would accept it: {', '.join(BROWS
 
 EXPERIMENTAL_HELP: Final = f"let the program try a proposal: {', '.join(EXPERIMENTS)}"
 
+CHECK_HELP: Final = {
+    "text": "at the end, write to the standard error what the program does in vain or forgets",
+    "json": "the same as JSON",
+    "error": "the same as text, and the status is 1 where something is found",
+}
+
 TRACE_HELP: Final = (
     "write a trace of the timelines: .html is a self-contained page for any browser; .json is "
     "for Perfetto (ui.perfetto.dev) and chrome://tracing"
@@ -22,7 +28,7 @@ TRACE_HELP: Final = (
 
 
 def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the two commands."""
+    """Add the commands."""
     wpt = commands.add_parser("wpt", help="run web-platform-tests from a checkout")
     wpt.add_argument("checkout", type=Path, metavar="CHECKOUT", help="a checkout of web-platform-tests")
     wpt.add_argument("files", metavar="FILE", nargs="*", help="test files or folders (default: all of webnn/)")
@@ -62,22 +68,6 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "--files", type=_folder, metavar="FOLDER", help="let fetch() and import read files below this folder"
     )
     js.add_argument(
-        "--graph-cache",
-        type=Path,
-        metavar="FOLDER",
-        help="let the program save graphs there and load them; without it MLContext has no such methods",
-    )
-    js.add_argument("--trace", type=trace_file, metavar="FILE", help=TRACE_HELP)
-    browsers = js.add_mutually_exclusive_group()  # what one refuses would hide the rest from the other
-    browsers.add_argument("--browser", choices=BROWSERS, metavar="NAME", help=BROWSER_HELP)
-    browsers.add_argument("--portability", action="store_true", help="list what would fail in which browser, and why")
-    js.add_argument(
-        "--compatibility",
-        choices=["none", "wpt-2026"],
-        default="wpt-2026",
-        help="follow web-platform-tests and browsers, or the specification alone: none (default: %(default)s)",
-    )
-    js.add_argument(
         "--json", action="store_true", help="with --portability: print JSON; the program's output goes to stderr"
     )
     js.add_argument(
@@ -89,12 +79,45 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         metavar="MIB",
         help="limit the engine's memory, and the memory that the program makes this process hold",
     )
+    node = commands.add_parser("node", help="run a Node program that has navigator.ml")
+    node.add_argument(
+        "program", nargs="*", metavar="COMMAND", help="the command and its arguments, after --: -- node app.mjs"
+    )
+    pack = commands.add_parser("npm-pack", help="write an npm package by which Node programs import webnn_py")
+    pack.add_argument("folder", type=_folder, metavar="FOLDER", help="the folder for the package, a .tgz file")
+    for parser in (js, node):
+        _add_realm_options(parser)
     for parser, engine in ((wpt, "quickjs"), (js, "node")):
         parser.add_argument("--engine", choices=["quickjs", "node"], default=engine, help="default: %(default)s")
+    for parser in (wpt, js, node):
         parser.add_argument(
             "--experimental", choices=EXPERIMENTS, action="append", default=[], metavar="NAME", help=EXPERIMENTAL_HELP
         )
         parser.add_argument("--backend", choices=registry.names(), default=registry.names()[0])
+
+
+def _add_realm_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of programs, whatever runs them."""
+    parser.add_argument(
+        "--graph-cache",
+        type=Path,
+        metavar="FOLDER",
+        help="let the program save graphs there and load them; without it MLContext has no such methods",
+    )
+    parser.add_argument("--trace", type=trace_file, metavar="FILE", help=TRACE_HELP)
+    # Options of their own, since one whose value may be left out would take the program for it.
+    for form, told in CHECK_HELP.items():
+        spelled = ["--check"] if form == "text" else []
+        parser.add_argument(*spelled, f"--check={form}", dest="check", action="store_const", const=form, help=told)
+    browsers = parser.add_mutually_exclusive_group()  # what one refuses would hide the rest from the other
+    browsers.add_argument("--browser", choices=BROWSERS, metavar="NAME", help=BROWSER_HELP)
+    browsers.add_argument("--portability", action="store_true", help="list what would fail in which browser, and why")
+    parser.add_argument(
+        "--compatibility",
+        choices=["none", "wpt-2026"],
+        default="wpt-2026",
+        help="follow web-platform-tests and browsers, or the specification alone: none (default: %(default)s)",
+    )
 
 
 def trace_file(text: str) -> Path:

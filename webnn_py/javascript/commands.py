@@ -1,7 +1,8 @@
-"""The commands ``webnn-py wpt`` and ``webnn-py js``."""
+"""The commands ``webnn-py wpt``, ``js``, ``node`` and ``npm-pack``."""
 
 import argparse
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -14,10 +15,11 @@ import trio
 import webnn_py
 from webnn_py.browser_profiles import NAMES, PortabilityReport, find
 from webnn_py.errors import NotSupportedError, leaves
-from webnn_py.javascript import checkout, descriptions, expectations, reports, worker
+from webnn_py.javascript import checkout, descriptions, expectations, npm_package, reports, worker
 from webnn_py.javascript.compatibility import MODES, WPT_2025_03, WPT_2026, Compatibility
 from webnn_py.javascript.engine import LimitError, require
 from webnn_py.javascript.engine_commands import Limits
+from webnn_py.javascript.node_program import SERVED, NodeProgram, run_command, serve_parent
 from webnn_py.javascript.program import Program, UnreadableProgramError, run_program
 from webnn_py.javascript.progress import Progress
 from webnn_py.javascript.proposals import with_proposals
@@ -26,24 +28,28 @@ from webnn_py.javascript.summary import Run, line
 from webnn_py.javascript.words import say
 from webnn_py.javascript.wpt_run import HARNESS_SCRIPT, IDL_FILE, Settings
 from webnn_py.script.ml import open_ml
+from webnn_py.tracing.check import Check
 from webnn_py.tracing.trace_file import TraceFileError
 
 AUTO = "auto"
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run one of the two commands; see :mod:`arguments` for their command lines."""
+    """Run one of the commands; see :mod:`arguments` for their command lines."""
 
     async def require_backend() -> None:
         async with open_ml() as ml:
             await ml.create_context(backend=options.backend)
 
+    if options.command == "npm-pack":
+        return npm_pack(options)
     try:
-        require(options.engine)
+        if options.command != "node":
+            require(options.engine)
         trio.run(require_backend)
     except NotSupportedError as error:
         return _refuse(options.command, error)
-    return js(options) if options.command == "js" else wpt(options)
+    return {"js": js, "node": node, "wpt": wpt}[options.command](options)
 
 
 def js(options: argparse.Namespace) -> int:
@@ -66,6 +72,7 @@ def js(options: argparse.Namespace) -> int:
         quiet=options.json,
         limits=Limits(options.time_limit, memory),
         experimental=tuple(options.experimental),
+        checks=None if options.check is None else [],
     )
     status = 1
     try:
@@ -79,7 +86,54 @@ def js(options: argparse.Namespace) -> int:
     if report is not None:
         for line_of_table in [json.dumps(report.as_json(), indent=2)] if options.json else report.lines():
             say(line_of_table)
+    return _checked(program.checks, options.check, status)
+
+
+def _checked(checks: list[Check] | None, form: str, status: int) -> int:
+    """Report what is wrong with a program that has ended, and return the status."""
+    for check in checks or ():
+        say(check.text(form), sys.stderr)
+        if form == "error" and check.findings:
+            status = status or 1
     return status
+
+
+def node(options: argparse.Namespace) -> int:
+    """Run a Node program and return its status, or serve the one that has started this process."""
+    report = PortabilityReport(map(find, NAMES)) if options.portability else None
+    program = NodeProgram(
+        options.backend,
+        graph_cache=options.graph_cache,
+        trace=options.trace,
+        browser=options.browser,
+        portability=report,
+        compatibility=MODES[options.compatibility],
+        experimental=tuple(options.experimental),
+        checks=None if options.check is None else [],
+    )
+    status = 1
+    try:
+        if options.program:
+            status = run_command(program, options.program)
+        elif (folder := os.environ.get(SERVED)) is not None:
+            serve_parent(program, Path(folder))
+            status = 0
+        else:
+            status = _refuse("node", ValueError("give a command after --: webnn-py node -- node app.mjs"))
+    except* (FileNotFoundError, NotSupportedError) as errors:
+        status = _refuse("node", next(leaves(errors)))
+    except* TraceFileError as errors:
+        say(f"webnn-py node: {next(leaves(errors))}", sys.stderr)
+    if report is not None:
+        for line_of_table in report.lines():
+            say(line_of_table, sys.stderr)
+    return _checked(program.checks, options.check, status)
+
+
+def npm_pack(options: argparse.Namespace) -> int:
+    """Write the npm package, and print its path."""
+    say(str(npm_package.write(options.folder)))
+    return 0
 
 
 def wpt(options: argparse.Namespace) -> int:

@@ -20,6 +20,7 @@ class Compatibility:
         destroyed_is_invalid_state: a destroyed tensor is an ``InvalidStateError``, not a ``TypeError``.
         larger_output: ``readTensor()`` accepts an output buffer longer than the tensor and leaves its rest alone.
         unsigned_view: ``readTensor()`` and ``writeTensor()`` accept a Uint32Array for int32.
+        any_view: they accept a view of any type, or of none (``DataView``), of the right length in bytes.
         repeated_input_names: inputs of one builder may share a name.
         scale_of_lower_rank: ``scale`` and ``zeroPoint`` of the (de)quantization may have a lower rank than the input,
             whose last dimensions they are meant for.
@@ -35,6 +36,7 @@ class Compatibility:
     destroyed_is_invalid_state: bool = False
     larger_output: bool = False
     unsigned_view: bool = False
+    any_view: bool = False
     repeated_input_names: bool = False
     scale_of_lower_rank: bool = False
     softmax_without_axis: bool = False
@@ -68,10 +70,12 @@ class Compatibility:
 
 NONE = Compatibility()
 
-WPT_2025_03 = Compatibility("wpt-2025-03", *[True] * (len(attrs.fields(Compatibility)) - 1))
+WPT_2025_03 = attrs.evolve(
+    Compatibility("wpt-2025-03", *[True] * (len(attrs.fields(Compatibility)) - 1)), any_view=False
+)
 """For web-platform-tests of March 2025. Renames come with that snapshot's IDL and need no switch."""
 
-WPT_2026 = Compatibility("wpt-2026", destroyed_is_invalid_state=True)
+WPT_2026 = Compatibility("wpt-2026", destroyed_is_invalid_state=True, any_view=True)
 """Where the text of June 2026 says one thing, and web-platform-tests and browsers another: as these have it."""
 
 MODES = {mode.name: mode for mode in (NONE, WPT_2025_03, WPT_2026)}

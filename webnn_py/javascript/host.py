@@ -5,6 +5,8 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, cast
+from urllib.parse import unquote
+from weakref import WeakKeyDictionary
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.errors import DestroyedBufferError, DOMException, QuotaExceededError
@@ -24,6 +26,8 @@ from webnn_py.tracing.source import Source
 
 _NAMELESS = ("<anonymous>", "<eval>")
 
+_FILE_URL = "file://"
+
 Settle = Callable[[dict[str, Any], "memoryview | None"], None]
 
 
@@ -39,18 +43,21 @@ class Host:
         serve: answers other messages.
         settle: called when a promise is settled, to notify the realm outside of a call.
         memory_limit: bytes that the script may make this process hold; None for any number.
+        settles_within_calls: whether what a call settles goes with its answer, and not by ``settle``.
 
     Attributes:
         memory: what it makes this process hold.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - two have defaults
         self,
         api: API,
         compatibility: Compatibility,
         serve: Serve,
         settle: Settle,
         memory_limit: int | None = None,
+        *,
+        settles_within_calls: bool = True,
     ) -> None:
         self._api = api
         self.memory = MemoryAccount(api.ml, memory_limit, lambda: len(self._objects) + len(self._promises))
@@ -60,6 +67,8 @@ class Host:
         self._objects: dict[int, object] = {0: None}
         self._last = 0
         self._promises: dict[int, bool] = {}
+        self._losses: WeakKeyDictionary[MLContext, int] = WeakKeyDictionary()
+        self._settles_within_calls = settles_within_calls
         self._meanwhile: list[dict[str, Any]] | None = None
 
     @property
@@ -72,7 +81,7 @@ class Host:
         message = json.loads(text)
         for handle in message.get("collected", ()):
             self._objects.pop(handle, None)
-        self._meanwhile = []
+        self._meanwhile = [] if self._settles_within_calls else None
         answer: dict[str, Any] = {}
         data = None
         try:
@@ -89,6 +98,11 @@ class Host:
             answer["settled"] = self._meanwhile
         self._meanwhile = None
         return json.dumps(answer), data
+
+    @property
+    def contexts(self) -> list[MLContext]:
+        """The contexts that scripts have."""
+        return [thing for thing in self._objects.values() if isinstance(thing, MLContext)]
 
     def refuse(self, text_bytes: int, payload_bytes: int) -> str | None:
         """Return the answer to a message that is too long to be read; None for one that is to be read."""
@@ -108,6 +122,8 @@ class Host:
         called = message["interface"], message["call"], this, arguments
         at = message.get("at")
         count = self.memory.admit_call(message["call"], this, arguments, text_bytes)
+        loss = self._losses.get(this) if isinstance(this, MLContext) and message["call"] == "destroy" else None
+        expected = {"expected": loss} if loss in self._promises else {}
         result = self._api.call(*called) if at is None else self._api.call_from(_source(at), *called)
         told = result.told if isinstance(result, Told) else None
         result = result.promise if isinstance(result, Told) else result
@@ -115,7 +131,7 @@ class Host:
         if isinstance(result, MLPromise):
             return {"promise": self._promise(result, told)}, None
         value, data = self._encode(result)
-        return {"value": value}, data
+        return {"value": value, **expected}, data
 
     # --- objects -----------------------------------------------------------------------------------------------
 
@@ -139,7 +155,7 @@ class Host:
                 if isinstance(value, MLBuffer):
                     attributes |= {name: getattr(value, name) for name in ("readable", "writable", "constant")}
             case MLContext():
-                lost = self._promise(value.lost, counted=False)
+                self._losses[value] = lost = self._promise(value.lost, counted=False)
                 attributes = {"accelerated": value.accelerated, "lost": lost}
                 if "device-selection" in value._ml._experimental:
                     attributes["cpuFallbackActive"] = value.cpu_fallback_active
@@ -151,6 +167,8 @@ class Host:
                     "outputs": _descriptors(value.output_descriptors),
                     "devices": _devices(value),
                 }
+                if "compute-policy" in value._context._experimental:
+                    attributes["computePolicy"] = value.compute_policy
             case MLGraphBuilder():
                 pass
             case _:
@@ -202,8 +220,10 @@ class Host:
 
 def _source(at: Mapping[str, str]) -> Source:
     """Return a place in a script, as ``js/places.js`` gives it; functions without a name are left out."""
-    function = at.get("function", "")
-    return Source(at["file"], int(at["line"]), "" if function in _NAMELESS else function)
+    function, file = at.get("function", ""), at["file"]
+    if file.startswith(_FILE_URL):  # as Node calls modules
+        file = unquote(file.removeprefix(_FILE_URL))
+    return Source(file, int(at["line"]), "" if function in _NAMELESS else function)
 
 
 def _devices(graph: MLGraph) -> tuple[str, ...] | None:

@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,7 @@ from webnn_py.javascript.memory import watched
 from webnn_py.javascript.proposals import with_graph_cache, with_members, with_proposals
 from webnn_py.javascript.session import open_session
 from webnn_py.javascript.words import OutputClosedError, say
+from webnn_py.tracing.check import Check
 
 GRACE_SECONDS: Final = 5.0
 """How long a program may take to end once its time limit is up; a running build or dispatch may keep it from ending."""
@@ -58,6 +59,7 @@ class Program:
         quiet: whether what it says goes to the standard error.
         limits: what it may use up.
         experimental: the proposals that it may try.
+        checks: gets what is wrong with it; None for nothing of the kind.
     """
 
     path: Path
@@ -73,6 +75,7 @@ class Program:
     quiet: bool = False
     limits: Limits = UNLIMITED
     experimental: tuple[str, ...] = ()
+    checks: list[Check] | None = None
 
     @property
     def name(self) -> str:
@@ -178,16 +181,25 @@ def _end(program: Program, engine: Engine, reason: str) -> None:
     os._exit(1)
 
 
-async def _run(program: Program, source: str, world: CommandLineWorld) -> int:
+def described(
+    browser: str | None, compatibility: Compatibility, experimental: Collection[str], *, saves_graphs: bool
+) -> tuple[dict[str, Any], Compatibility]:
+    """Return the API that a program is given, and the compatibility mode: the browser's, where it is given one."""
     description = descriptions.of_specification()
-    folder = program.graph_cache
-    if folder is not None:
+    if saves_graphs:
         description = with_graph_cache(description)
-    description = with_proposals(description, program.experimental)
-    compatibility = program.compatibility
-    if program.browser is not None:
-        profile = find(program.browser)
-        description, compatibility = with_members(description, profile), compatibility_of(profile)
+    description = with_proposals(description, experimental)
+    if browser is None:
+        return description, compatibility
+    profile = find(browser)
+    return with_members(description, profile), compatibility_of(profile)
+
+
+async def _run(program: Program, source: str, world: CommandLineWorld) -> int:
+    folder = program.graph_cache
+    description, compatibility = described(
+        program.browser, program.compatibility, program.experimental, saves_graphs=folder is not None
+    )
     opened = open_session(
         program.engine,
         world,
@@ -200,6 +212,7 @@ async def _run(program: Program, source: str, world: CommandLineWorld) -> int:
         browser=program.browser,
         portability=program.portability,
         experimental=program.experimental,
+        checks=program.checks,
     )
     name, unsettled = program.name, None
     module = program.module or program.path.suffix == ".mjs"

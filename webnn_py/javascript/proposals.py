@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from webnn_py.browser_profiles import BrowserProfile
 from webnn_py.descriptors import FOUR_BITS
+from webnn_py.script.compute_policy import POLICIES
 
 Json = dict[str, Any]
 
@@ -52,6 +53,20 @@ def _add_devices(description: Json) -> None:
     attributes = description["interfaces"]["MLGraph"]["attributes"]
     if _DEVICES not in attributes:
         attributes.append(_DEVICES)
+
+
+def _add_compute_policy(description: Json) -> None:
+    """Replace two options of contexts by one, and add what a graph really runs by."""
+    enums, interfaces = description["enums"], description["interfaces"]
+    enums["MLComputePolicy"] = [*POLICIES]
+    enums.pop("MLPowerPreference", None)
+    options = description["dictionaries"]["MLContextOptions"]
+    replaced = {"powerPreference", "accelerated"}
+    options["members"] = [member for member in options["members"] if member["name"] not in replaced]
+    options["members"].append(_member("computePolicy", _named("enum", "MLComputePolicy"), default="default"))
+    context = interfaces["MLContext"]
+    context["attributes"] = [one for one in context["attributes"] if one["name"] != "accelerated"]
+    interfaces["MLGraph"]["attributes"].append({"name": "computePolicy", "type": _named("enum", "MLComputePolicy")})
 
 
 def _add_device_selection(description: Json) -> None:
@@ -108,6 +123,7 @@ def _add_int4(description: Json) -> None:
 
 
 _ADDITIONS: Final[Mapping[str, Callable[[Json], None]]] = {
+    "compute-policy": _add_compute_policy,
     "device-selection": _add_device_selection,
     "dynamic-shapes": _add_dynamic_shapes,
     "graph-devices": _add_devices,

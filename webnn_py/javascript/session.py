@@ -31,6 +31,7 @@ from webnn_py.javascript.words import OutputClosedError
 from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.ml import open_ml
 from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
+from webnn_py.tracing.check import Check, checking
 from webnn_py.tracing.trace_file import traced_to
 
 _PLACES = "places.js"
@@ -38,6 +39,7 @@ _PLACES = "places.js"
 
 _FILES = (
     "builtins.js",
+    "stacks.js",
     "calls.js",
     "conversions.js",
     "platform.js",
@@ -282,11 +284,13 @@ async def open_session(  # noqa: PLR0913 - each but three has a default
     browser: str | None = None,
     portability: PortabilityReport | None = None,
     experimental: Collection[str] = (),
+    checks: list[Check] | None = None,
 ) -> AsyncIterator[Session]:
     """Open the API and a realm that has it as ``navigator.ml``.
 
     ``trace`` is a file for a trace of it, ``browser`` the browser profile of its contexts; ``portability`` gathers what
-    other browsers would refuse, and ``experimental`` are the proposals that it may try.
+    other browsers would refuse, ``experimental`` are the proposals that it may try, and ``checks`` gets what is wrong
+    with it.
     """
     async with open_ml(graph_cache=graph_cache, experimental=experimental) as ml, traced_to(ml, trace):
         if portability is not None:
@@ -300,9 +304,10 @@ async def open_session(  # noqa: PLR0913 - each but three has a default
                     f"(runtime) => {{ runtime.description = {json.dumps(description)}; }}", "description"
                 )
                 for name in _FILES:
-                    if name != _PLACES or trace is not None:
+                    if name != _PLACES or trace is not None or checks is not None:
                         session.load(name)
-                yield session
+                with checking(ml, checks):
+                    yield session
                 nursery.cancel_scope.cancel()
         finally:
             session.close()

@@ -36,6 +36,10 @@ class BufferSource:
     byte_length: int
     payload: memoryview | None
 
+    def is_of(self, data_type: str) -> bool:
+        """Return whether it is a view of the data type's own numbers."""
+        return getattr(_DTYPES.get(self.view), "__name__", "") == data_type
+
     def array(self, *, any_view: bool = False) -> HostArray:
         """Return the bytes as a flat array of the view's type, or an array of the same length to be checked only.
 

@@ -25,6 +25,7 @@ def clamp_bounds(
     data_type: MLOperandDataType, min_value: float | None, max_value: float | None
 ) -> tuple[int | float, int | float]:
     """Return the bounds of ``clamp`` as numbers of the data type: a bound that is absent, or NaN, bounds nothing."""
+    # spec: clamp 3-6
     lowest = -math.inf if min_value is None or min_value != min_value else min_value  # noqa: PLR0124 - NaN
     highest = math.inf if max_value is None or max_value != max_value else max_value  # noqa: PLR0124 - NaN
     return cast_number(lowest, data_type), cast_number(highest, data_type)
@@ -51,6 +52,7 @@ def clamp(
         max_value: the upper bound; none when absent or NaN. At least ``min_value``, both cast to the data type.
     """
     lowest, highest = clamp_bounds(input.data_type, min_value, max_value)
+    # spec: clamp 7
     if lowest > highest:
         refuse(f"min_value, as {input.data_type},", lowest, f"at most max_value, {highest}")
     return same(input)
@@ -110,6 +112,7 @@ def prelu(input: MLOperand, slope: MLOperand, *, label: str = "") -> MLOperandDe
         input: x, the elements to compute with.
         slope: the slopes for negative elements; the two shapes broadcast to each other.
     """
+    # spec: prelu 4-5
     return output(input.data_type, broadcast(input.shape, slope.shape, ("input", "slope")))
 
 
@@ -121,6 +124,7 @@ def softmax(input: MLOperand, axis: int, *, label: str = "") -> MLOperandDescrip
         input: the tensor to normalize.
         axis: the dimension along which the outputs add up to 1.
     """
+    # spec: softmax 4
     check_axis(axis, input)
     return same(input)
 

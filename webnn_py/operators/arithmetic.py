@@ -14,6 +14,7 @@ BINARY = of_ranks(ANY, required=COMMON, a=EVERY_RANK, b=EVERY_RANK, output=EVERY
 
 @family(elementwise=True, propagates_nan=True)
 def _binary(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
+    # spec: element-wise-binary-op 5-6
     return output(a.data_type, broadcast(a.shape, b.shape))
 
 

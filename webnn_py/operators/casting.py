@@ -32,13 +32,17 @@ def cast_number(value: float, data_type: MLOperandDataType) -> int | float:
         For an integer data type an int: values beyond its range saturate, NaN is 0. For a float data type a float:
         values beyond its range are infinite, and what rounds to zero keeps its sign.
     """
+    # spec: cast 1; ConvertToFloat 2
     if data_type == "float32":
         return _nearest_float(value, precision=24, lowest_unit=-149, end=128)
     if data_type == "float16":
         return _nearest_float(value, precision=11, lowest_unit=-24, end=16)
     if isinstance(value, float) and math.isnan(value):
+        # spec: ConvertToInt 4
         return 0
+    # spec: ConvertToInt 1-2
     lowest, highest = INTEGER_RANGES[data_type]
+    # spec: ConvertToInt 3, 5-7
     return round(min(max(value, lowest), highest))
 
 
@@ -52,6 +56,7 @@ def _nearest_float(value: float, *, precision: int, lowest_unit: int, end: int) 
         end: the exponent of the lowest power of two beyond its range.
     """
     if value == 0 or (isinstance(value, float) and not math.isfinite(value)):
+        # spec: ConvertToFloat 1
         return float(value)
     return _rounded(value, precision, lowest_unit, end)
 
@@ -60,11 +65,14 @@ def _nearest_float(value: float, *, precision: int, lowest_unit: int, end: int) 
 def _rounded(value: float, precision: int, lowest_unit: int, end: int) -> float:
     """Return a finite number that is not 0: few numbers are options of most operators, and fractions take long."""
     exponent = value.bit_length() if isinstance(value, int) else math.frexp(value)[1]
+    # spec: ConvertToFloat 6
     sign = -1.0 if value < 0 else 1.0
     if exponent > end:
         return sign * math.inf
     unit = max(exponent - precision, lowest_unit)
     from fractions import Fraction  # noqa: PLC0415 - slow to import
 
+    # spec: ConvertToFloat 3
     units = round(abs(Fraction(value)) / Fraction(2) ** unit)
+    # spec: ConvertToFloat 4-5, 7
     return sign * (math.ldexp(units, unit) if units < 2 ** (end - unit) else math.inf)

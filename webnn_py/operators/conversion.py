@@ -86,7 +86,9 @@ def dequantize_linear(
 
 def _check_blocks(input: MLOperand, scale: MLOperand, zero_point: MLOperand) -> None:
     """Refuse a scale that is not "blockwise broadcastable" to the input, and a zero point of another shape."""
+    # spec: dequantizeLinear 8; quantizeLinear 8
     check_shape("zero_point", zero_point, scale.shape)
+    # spec: dequantizeLinear 9-10; quantizeLinear 9-10; blockwise broadcasting 1-3; blockwise broadcastable 0
     if any(size % blocks for size, blocks in zip(input.shape, scale.shape, strict=True)):
         refuse("the shape of scale", scale.shape, f"such that its dimensions divide those of {list(input.shape)}")
 

@@ -70,21 +70,32 @@ def conv2d(
         The images, [batch, output channels, height, width] in the order of ``input_layout``. A size is (size +
         padding - (window - 1) · dilation - 1) / stride + 1, rounded down.
     """
+    # spec: conv2d 7-8
     check_length("padding", padding, PER_SIDE)
+    # spec: conv2d 9-11
     check_steps("strides", strides)
+    # spec: conv2d 12-14
     check_steps("dilations", dilations)
     check_groups(groups)
+    # spec: conv2d 16.1-16.2
     batch, input_channels, *sizes = image_shape(input.shape, input_layout)
+    # spec: conv2d 16.3-16.4
     output_channels, group_channels, *window = filter_shape(filter.shape, filter_layout)
+    # spec: conv2d 16.5
     if input_channels % groups:
         refuse("the number of groups", groups, f"a divisor of the number of input channels, {input_channels}")
+    # spec: conv2d 16.6
     if input_channels // groups != group_channels:
         allowed = f"the input's {input_channels} / {groups} groups = {input_channels // groups}"
         refuse("the number of input channels of the filter", group_channels, allowed)
+    # spec: conv2d 16.7
     if output_channels % groups:
         refuse("the number of groups", groups, f"a divisor of the number of output channels, {output_channels}")
+    # spec: conv2d 16.8.1
     check_shape("bias", bias, (output_channels,))
+    # spec: conv2d 16.9
     rows, columns = slides(sizes, window, padding, strides, dilations)
+    # spec: conv2d 16.10-16.12
     height = floor_or_refuse("the output's height", rows.output_size)
     width = floor_or_refuse("the output's width", columns.output_size)
     return output(input.data_type, laid_out(batch, output_channels, height, width, input_layout))
@@ -131,19 +142,27 @@ def conv_transpose2d(
         The images, [batch, output channels, height, width] in the order of ``input_layout``. A size is (size - 1) ·
         stride + (window - 1) · dilation + 1 - padding, plus ``output_padding``, or that of ``output_sizes``.
     """
+    # spec: convTranspose2d 7-8
     check_length("padding", padding, PER_SIDE)
+    # spec: convTranspose2d 9-11
     check_steps("strides", strides)
+    # spec: convTranspose2d 12-14
     check_steps("dilations", dilations)
+    # spec: convTranspose2d 15-16
     check_length("output_padding", output_padding, PER_AXIS)
+    # spec: convTranspose2d 17.1
     check_length("output_sizes", output_sizes, PER_AXIS)
     if output_sizes is None and output_padding is not None:
         check_below_strides(output_padding, strides or (1, 1))
     check_groups(groups)
     batch, input_channels, *sizes = image_shape(input.shape, input_layout)
     group_channels, filter_channels, *window = filter_shape(filter.shape, filter_layout)
+    # spec: convTranspose2d 20.5
     if input_channels != filter_channels:
         refuse("the number of input channels of the filter", filter_channels, f"the input's, {input_channels}")
+    # spec: convTranspose2d 20.6
     output_channels = group_channels * groups
+    # spec: convTranspose2d 20.8.1
     check_shape("bias", bias, (output_channels,))
     windows = slides(sizes, window, padding, strides, dilations)
     height, width = transposed_sizes(windows, output_padding, output_sizes)
@@ -152,12 +171,14 @@ def conv_transpose2d(
 
 def check_groups(groups: int) -> None:
     """Refuse no groups."""
+    # spec: conv2d 15; convTranspose2d 19
     if groups == 0:
         refuse("the number of groups", groups, "at least 1")
 
 
 def check_below_strides(output_padding: Sequence[int], strides: Sequence[int]) -> None:
     """Refuse output padding that another window would fill."""
+    # spec: convTranspose2d 18.1
     if any(padding >= stride for padding, stride in zip(output_padding, strides, strict=True)):
         refuse("output_padding", tuple(output_padding), f"less than the strides {list(strides)}")
 
@@ -167,10 +188,13 @@ def transposed_sizes(
 ) -> tuple[int, int]:
     """Return the height and width of the output of a transposed convolution: as given, else with what is appended."""
     least = [slide.transposed_size for slide in windows]
+    # spec: convTranspose2d 20.11.1, 20.12
     height, width = output_sizes or map(add, least, output_padding or (0, 0))
     for name, size, wanted, slide in zip(("height", "width"), least, (height, width), windows, strict=True):
+        # spec: convTranspose2d 20.11.2-20.11.3
         if output_sizes and not size <= wanted < size + slide.stride:
             refuse(f"the {name} in output_sizes", wanted, f"from {size} to {size + slide.stride - 1}")
+        # spec: convTranspose2d 20.13
         if wanted < 1:
             refuse(f"the output's {name}", wanted, "at least 1")
     return height, width

@@ -51,7 +51,9 @@ def gather(input: MLOperand, indices: MLOperand, *, axis: int = 0, label: str = 
     Returns:
         The slices: the shape of ``input`` with that of ``indices`` in the place of ``axis``.
     """
+    # spec: gather 7
     check_axis(axis, input)
+    # spec: gather 8-18
     return output(input.data_type, (*input.shape[:axis], *indices.shape, *input.shape[axis + 1 :]))
 
 
@@ -73,8 +75,11 @@ def gather_elements(input: MLOperand, indices: MLOperand, *, axis: int = 0, labe
 
 def _check_element_indices(input: MLOperand, indices: MLOperand, axis: int) -> None:
     """Refuse indices whose shape is not the input's, but for the size of ``axis``."""
+    # spec: gatherElements 6; scatterElements 7
     check_axis(axis, input)
+    # spec: gatherElements 7-8; scatterElements 8-9
     before, after = input.shape[:axis], input.shape[axis + 1 :]
+    # spec: gatherElements 9; scatterElements 10
     check_shape("indices", indices, (*before, indices.shape[axis], *after))
 
 
@@ -96,10 +101,12 @@ def gather_nd(input: MLOperand, indices: MLOperand, *, label: str = "") -> MLOpe
 def _slices_shape(input: MLOperand, indices: MLOperand) -> tuple[int, ...]:
     """Return the shape of the slices that coordinates select, arranged as the coordinates are."""
     length = indices.shape[-1]
+    # spec: gatherND 10; scatterND 10
     if length > input.rank:
         refuse(
             f"the last dimension of indices {list(indices.shape)}", length, f"at most the input's rank, {input.rank}"
         )
+    # spec: gatherND 11-13; scatterND 11-13
     return (*indices.shape[:-1], *input.shape[length:])
 
 
@@ -121,6 +128,7 @@ def scatter_elements(
         The changed copy, of the shape of ``input``.
     """
     _check_element_indices(input, indices, axis)
+    # spec: scatterElements 11
     check_shape("updates", updates, indices.shape)
     return same(input)
 
@@ -139,5 +147,6 @@ def scatter_nd(input: MLOperand, indices: MLOperand, updates: MLOperand, *, labe
     Returns:
         The changed copy, of the shape of ``input``.
     """
+    # spec: scatterND 14
     check_shape("updates", updates, _slices_shape(input, indices))
     return same(input)

@@ -27,11 +27,13 @@ WHERE: LimitsRow = {
 
 @family(elementwise=True, boolean=True)
 def _unary(a: MLOperand, *, label: str = "") -> MLOperandDescriptor:
+    # spec: element-wise-logical-op 7-8
     return output("uint8", a.shape)
 
 
 @family(elementwise=True, boolean=True)
 def _binary(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
+    # spec: element-wise-logical-op 6.3
     return output("uint8", broadcast(a.shape, b.shape))
 
 
@@ -69,5 +71,7 @@ def where(
         true_value: the elements where the condition holds.
         false_value: the elements where it does not, of the same data type.
     """
+    # spec: where 4-4.1
     values = broadcast(true_value.shape, false_value.shape, ("true_value", "false_value"))
+    # spec: where 5-5.1
     return output(true_value.data_type, broadcast(condition.shape, values, ("condition", "the two values together")))

@@ -38,10 +38,12 @@ def gemm(
     Returns:
         The matrix, [M, N].
     """
+    # spec: gemm 7-10
     rows, inner = reversed(a.shape) if a_transpose else a.shape
     inner_b, columns = reversed(b.shape) if b_transpose else b.shape
     check_inner(inner, inner_b)
     if c is not None:
+        # spec: gemm 12.1
         check_broadcast_to("c", c.shape, (rows, columns))
     return output(a.data_type, (rows, columns))
 
@@ -60,11 +62,13 @@ def matmul(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescripto
         The matrices, [..., M, N].
     """
     check_inner(a.shape[-1], b.shape[-2])
+    # spec: matmul 4.11-4.13
     batch = broadcast(a.shape[:-2], b.shape[:-2], ("the batch of a", "the batch of b"))
     return output(a.data_type, (*batch, a.shape[-2], b.shape[-1]))
 
 
 def check_inner(columns: int, rows: int) -> None:
     """Refuse two matrices that cannot be multiplied."""
+    # spec: gemm 11; matmul 4.10
     if columns != rows:
         refuse("the number of rows of b", rows, f"that of columns of a, {columns}")

@@ -56,13 +56,17 @@ def concat(inputs: Sequence[MLOperand], axis: int, *, label: str = "") -> MLOper
     Returns:
         The joined tensor: the shape of the inputs, but along ``axis`` the sum of their sizes.
     """
+    # spec: concat 3
     _check_tensor_count("the number of inputs", len(inputs))
     first = inputs[0]
+    # spec: concat 5
     check_axis(axis, first)
     size = first.shape[axis]
     for index, item in enumerate(inputs[1:], start=1):
         _check_joins(first, item, axis, f"inputs[{index}]")
+        # spec: concat 8.4.2.1
         size += item.shape[axis]
+        # spec: concat 8.4.2.2
         if size > MAX_DIMENSION:
             refuse(f"the size of axis {axis} up to inputs[{index}]", size, f"at most {MAX_DIMENSION}")
     return output(first.data_type, (*first.shape[:axis], size, *first.shape[axis + 1 :]))
@@ -70,11 +74,14 @@ def concat(inputs: Sequence[MLOperand], axis: int, *, label: str = "") -> MLOper
 
 def _check_joins(first: MLOperand, item: MLOperand, axis: int, name: str) -> None:
     """Refuse an operand that cannot be joined to ``first`` along ``axis``."""
+    # spec: concat 8.2
     if item.data_type != first.data_type:
         refuse(f"the data type of {name}", item.data_type, f"that of inputs[0], {first.data_type}")
+    # spec: concat 8.3
     if item.rank != first.rank:
         refuse(f"the rank of {name}", item.rank, f"that of inputs[0], {first.rank}")
     for dimension, (size, wanted) in enumerate(zip(item.shape, first.shape, strict=True)):
+        # spec: concat 8.4.1
         if dimension != axis and size != wanted:
             shapes = f"{list(first.shape)} everywhere but at axis {axis}, as inputs[0] is"
             refuse(f"the shape of {name}", item.shape, shapes)
@@ -96,7 +103,9 @@ def expand(input: MLOperand, new_shape: Sequence[int], *, label: str = "") -> ML
     Returns:
         The repeated tensor, of the shape ``new_shape``.
     """
+    # spec: expand 3-3.1
     check_broadcast_to("input", input.shape, new_shape)
+    # spec: expand 4
     _check_output_rank("new_shape", new_shape)
     return output(input.data_type, new_shape)
 
@@ -129,13 +138,16 @@ def pad(
     Returns:
         The padded tensor: along each axis the size of ``input`` plus both paddings.
     """
+    # spec: pad 3
     check_length("beginning_padding", beginning_padding, input.rank)
     check_length("ending_padding", ending_padding, input.rank)
     if mode == "reflection":
         _check_reflection("beginning_padding", beginning_padding, input.shape)
         _check_reflection("ending_padding", ending_padding, input.shape)
     sizes = zip(beginning_padding, input.shape, ending_padding, strict=True)
+    # spec: pad 6.2-6.3
     shape = tuple(begin + size + end for begin, size, end in sizes)
+    # spec: pad 7
     if any(size > MAX_DIMENSION for size in shape):
         refuse("the padded shape", shape, f"at most {MAX_DIMENSION} everywhere")
     return output(input.data_type, shape)
@@ -143,6 +155,7 @@ def pad(
 
 def _check_reflection(name: str, padding: Sequence[int], shape: Sequence[int]) -> None:
     """Refuse to mirror more elements than there are beyond the outermost."""
+    # spec: pad 6.1.1-6.1.2
     if any(count >= size for count, size in zip(padding, shape, strict=True)):
         refuse(name, tuple(padding), f"less than the shape {list(shape)} everywhere, to be a reflection")
 
@@ -158,11 +171,14 @@ def reshape(input: MLOperand, new_shape: Sequence[int], *, label: str = "") -> M
     Returns:
         The same elements, in the shape ``new_shape``.
     """
+    # spec: reshape 3
     _check_output_rank("new_shape", new_shape)
+    # spec: reshape 6
     if any(not 1 <= size <= MAX_DIMENSION for size in new_shape):
         refuse("new_shape", tuple(new_shape), f"from 1 to {MAX_DIMENSION} everywhere")
     reshaped = output(input.data_type, new_shape)
     count = same(input).element_count
+    # spec: reshape 8
     if reshaped.element_count != count:
         shapes = f"as many as the input {list(input.shape)} has, {count}"
         refuse(f"the number of elements of new_shape {listed(new_shape)}", reshaped.element_count, shapes)
@@ -178,6 +194,7 @@ def reverse(input: MLOperand, *, axes: Sequence[int] | None = None, label: str =
         axes: the axes, each at most once; absent: all of them, empty: none.
     """
     if axes is not None:
+        # spec: reverse 6
         check_axes(axes, input)
     return same(input)
 
@@ -202,17 +219,23 @@ def slice_(
     Returns:
         The window: along each axis ``sizes`` divided by ``strides``, rounded up.
     """
+    # spec: slice 3, 9.4
     check_positive("sizes", sizes)
+    # spec: slice 4
     check_length("starts", starts, input.rank)
     check_length("sizes", sizes, input.rank)
     if strides is None:
         strides = (1,) * input.rank
+    # spec: slice 6.2
     check_length("strides", strides, input.rank)
+    # spec: slice 9.5
     check_positive("strides", strides)
     for axis, (start, size, available) in enumerate(zip(starts, sizes, input.shape, strict=True)):
+        # spec: slice 9.6-9.7
         if start + size > available:
             subject = f"the end of the window, starts[{axis}] + sizes[{axis}]"
             refuse(subject, start + size, f"at most {available}, the input's dimension")
+    # spec: slice 9.8-9.10
     return output(input.data_type, (-(-size // stride) for size, stride in zip(sizes, strides, strict=True)))
 
 
@@ -230,16 +253,22 @@ def split(
     Returns:
         A list of the pieces in order: the shape of ``input``, but along ``axis`` the size of the piece.
     """
+    # spec: split 4
     check_axis(axis, input)
     size = input.shape[axis]
     if isinstance(splits, int):
+        # spec: split 5.1
         _check_tensor_count("splits", splits)
+        # spec: split 5.2
         if size % splits:
             refuse("splits", splits, f"a divisor of {size}, the size of axis {axis}")
         splits = (size // splits,) * splits
     else:
+        # spec: split 6.1
         _check_tensor_count("the number of splits", len(splits))
+        # spec: split 6.2
         check_positive("splits", splits)
+        # spec: split 6.3
         if sum(splits) != size:
             refuse(f"the sum of splits {listed(splits)}", sum(splits), f"{size}, the size of axis {axis}")
     before, after = input.shape[:axis], input.shape[axis + 1 :]
@@ -257,7 +286,9 @@ def tile(input: MLOperand, repetitions: Sequence[int], *, label: str = "") -> ML
     Returns:
         The copies: along each axis the size of ``input`` times the number of copies.
     """
+    # spec: tile 3
     check_length("repetitions", repetitions, input.rank)
+    # spec: tile 4
     check_positive("repetitions", repetitions)
     return output(input.data_type, (size * count for size, count in zip(input.shape, repetitions, strict=True)))
 
@@ -273,9 +304,12 @@ def transpose(input: MLOperand, *, permutation: Sequence[int] | None = None, lab
     Returns:
         The reordered tensor: its axis i has the size of axis ``permutation[i]`` of ``input``.
     """
+    # spec: transpose 3
     if permutation is None:
         return output(input.data_type, reversed(input.shape))
+    # spec: transpose 4.1
     check_length("permutation", permutation, input.rank)
+    # spec: transpose 4.2-4.3
     check_axes(permutation, input, "permutation")
     return output(input.data_type, (input.shape[axis] for axis in permutation))
 

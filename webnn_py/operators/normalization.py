@@ -30,6 +30,7 @@ LAYER: LimitsRow = {
 
 def layer_axes(axes: Sequence[int] | None, rank: int) -> tuple[int, ...]:
     """Return the axes that layer normalization reduces: all but the first when not given."""
+    # spec: layerNormalization 4
     return tuple(range(1, rank)) if axes is None else tuple(axes)
 
 
@@ -59,11 +60,16 @@ def batch_normalization(
     Returns:
         The normalized elements, of the shape of ``input``.
     """
+    # spec: batchNormalization 4
     check_axis(axis, input)
     features = [input.shape[axis]]
+    # spec: batchNormalization 6
     check_shape("mean", mean, features)
+    # spec: batchNormalization 8
     check_shape("variance", variance, features)
+    # spec: batchNormalization 10.2
     check_shape("scale", scale, features)
+    # spec: batchNormalization 11.2
     check_shape("bias", bias, features)
     return same(input)
 
@@ -93,7 +99,9 @@ def instance_normalization(
         The normalized elements, of the shape of ``input``.
     """
     _, channels, _, _ = image_shape(input.shape, layout)
+    # spec: instanceNormalization 7.2
     check_shape("scale", scale, [channels])
+    # spec: instanceNormalization 8.2
     check_shape("bias", bias, [channels])
     return same(input)
 
@@ -124,15 +132,18 @@ def layer_normalization(
         The normalized elements, of the shape of ``input``.
     """
     if axes is not None:
+        # spec: layerNormalization 5, 9.2
         check_axes(axes, input)
     reduced = layer_axes(axes, input.rank)
     parameters = {"scale": scale, "bias": bias}
     given = {name: operand for name, operand in parameters.items() if operand is not None}
     for name, operand in given.items():
+        # spec: layerNormalization 7.2, 8.2
         if operand.rank != len(reduced):
             refuse(f"the rank of {name}", operand.rank, f"the number of axes, {len(reduced)}")
     for index, axis in enumerate(reduced):
         for name, operand in given.items():
+            # spec: layerNormalization 9.4.1, 9.5.1
             if operand.shape[index] != input.shape[axis]:
                 refuse(
                     f"dimension {index} of {name}",

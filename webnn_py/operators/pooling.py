@@ -58,12 +58,19 @@ def _pooling(
         The images, [batch, channels, height, width] in the order of ``layout``. A size is (size + padding - (window -
         1) · dilation - 1) / stride + 1, rounded as asked for.
     """
+    # spec: pooling-op 6
     batch, channels, *sizes = image_shape(input.shape, layout)
+    # spec: pooling-op 8-9
     check_steps("window_dimensions", window_dimensions)
+    # spec: pooling-op 11
     check_length("padding", padding, PER_SIDE)
+    # spec: pooling-op 12-14
     check_steps("strides", strides)
+    # spec: pooling-op 15.1
     check_length("output_sizes", output_sizes, PER_AXIS)
+    # spec: pooling-op 16-18
     check_steps("dilations", dilations)
+    # spec: pooling-op 7, 20.1-20.2
     height, width = pooled_sizes(
         slides(sizes, window_dimensions or sizes, padding, strides, dilations), output_shape_rounding, output_sizes
     )
@@ -100,9 +107,12 @@ def pooled_sizes(windows: tuple[Slide, Slide], rounding: RoundingType, wanted: S
     """Return the output's height and width."""
     floor = tuple(math.floor(slide.output_size) for slide in windows)
     ceil = tuple(math.ceil(slide.output_size) for slide in windows)
+    # spec: pooling-op 20.3.2
     if wanted is not None and tuple(wanted) not in (floor, ceil):
         refuse("output_sizes", tuple(wanted), f"{list(floor)} or {list(ceil)}")
+    # spec: pooling-op 20.4
     height, width = wanted or (floor if rounding == "floor" else ceil)
+    # spec: pooling-op 20.5
     if height < 1 or width < 1:
         refuse("the output's height and width", (height, width), "at least 1")
     return height, width

@@ -72,6 +72,7 @@ LSTM_CELL = of_ranks(
 
 def direction_count(direction: MLRecurrentNetworkDirection) -> int:
     """Return the number of directions that a network processes."""
+    # spec: gru 8; lstm 3
     return 2 if direction == "both" else 1
 
 
@@ -120,13 +121,19 @@ def gru(
     directions = direction_count(direction)
     batch, features = _check_sequence(input, steps)
     gates = 3 * hidden_size
+    # spec: gru 9
     check_shape("weight", weight, [directions, gates, features])
+    # spec: gru 10
     check_shape("recurrent_weight", recurrent_weight, [directions, gates, hidden_size])
     _check_both_biases(gates)
     state = [directions, batch, hidden_size]
+    # spec: gru 12.2
     check_shape("bias", bias, [directions, gates])
+    # spec: gru 13.2
     check_shape("recurrent_bias", recurrent_bias, [directions, gates])
+    # spec: gru 14.2
     check_shape("initial_hidden_state", initial_hidden_state, state)
+    # spec: gru 15.1
     check_length("activations", activations, 2)
     outputs = [output(input.data_type, state)]
     return [*outputs, output(input.data_type, [steps, *state])] if return_sequence else outputs
@@ -172,12 +179,18 @@ def gru_cell(
     """
     batch, features = input.shape
     gates = 3 * hidden_size
+    # spec: gruCell 7
     check_shape("weight", weight, [gates, features])
+    # spec: gruCell 8
     check_shape("recurrent_weight", recurrent_weight, [gates, hidden_size])
+    # spec: gruCell 9
     check_shape("hidden_state", hidden_state, [batch, hidden_size])
     _check_both_biases(gates)
+    # spec: gruCell 11.2
     check_shape("bias", bias, [gates])
+    # spec: gruCell 12.2
     check_shape("recurrent_bias", recurrent_bias, [gates])
+    # spec: gruCell 13.1
     check_length("activations", activations, 2)
     return output(input.data_type, [batch, hidden_size])
 
@@ -231,15 +244,23 @@ def lstm(
     directions = direction_count(direction)
     batch, features = _check_sequence(input, steps)
     gates = 4 * hidden_size
+    # spec: lstm 10
     check_shape("weight", weight, [directions, gates, features])
+    # spec: lstm 11
     check_shape("recurrent_weight", recurrent_weight, [directions, gates, hidden_size])
     _check_both_biases(gates)
     state = [directions, batch, hidden_size]
+    # spec: lstm 13.2
     check_shape("bias", bias, [directions, gates])
+    # spec: lstm 14.2
     check_shape("recurrent_bias", recurrent_bias, [directions, gates])
+    # spec: lstm 15.2
     check_shape("peephole_weight", peephole_weight, [directions, 3 * hidden_size])
+    # spec: lstm 16.2
     check_shape("initial_hidden_state", initial_hidden_state, state)
+    # spec: lstm 17.2
     check_shape("initial_cell_state", initial_cell_state, state)
+    # spec: lstm 18.1
     check_length("activations", activations, 3)
     outputs = [output(input.data_type, state), output(input.data_type, state)]
     return [*outputs, output(input.data_type, [steps, *state])] if return_sequence else outputs
@@ -289,23 +310,33 @@ def lstm_cell(
     """
     batch, features = input.shape
     gates = 4 * hidden_size
+    # spec: lstmCell 7
     check_shape("weight", weight, [gates, features])
+    # spec: lstmCell 8
     check_shape("recurrent_weight", recurrent_weight, [gates, hidden_size])
+    # spec: lstmCell 9
     check_shape("hidden_state", hidden_state, [batch, hidden_size])
+    # spec: lstmCell 10
     check_shape("cell_state", cell_state, [batch, hidden_size])
     _check_both_biases(gates)
+    # spec: lstmCell 12.2
     check_shape("bias", bias, [gates])
+    # spec: lstmCell 13.2
     check_shape("recurrent_bias", recurrent_bias, [gates])
+    # spec: lstmCell 14.2
     check_shape("peephole_weight", peephole_weight, [3 * hidden_size])
+    # spec: lstmCell 15.1
     check_length("activations", activations, 3)
     return [output(input.data_type, [batch, hidden_size]) for _ in range(2)]
 
 
 def _check_sequence(input: MLOperand, steps: int) -> tuple[int, int]:
     """Check the number of time steps; the batch size and the input size."""
+    # spec: lstm 6
     if steps == 0:
         refuse("steps", steps, "at least 1")
     length, batch, features = input.shape
+    # spec: gru 5; lstm 7
     if length != steps:
         refuse("steps", steps, f"the first dimension of the input, {length}")
     return batch, features
@@ -313,5 +344,6 @@ def _check_sequence(input: MLOperand, steps: int) -> tuple[int, int]:
 
 def _check_both_biases(gates: int) -> None:
     """Platforms may lay bias and recurrent bias one behind the other: that, too, must be a valid dimension."""
+    # spec: gru 11; gruCell 10; lstm 12; lstmCell 11
     if not 1 <= 2 * gates <= MAX_DIMENSION:
         refuse("the size of both biases together", 2 * gates, f"from 1 to {MAX_DIMENSION}")

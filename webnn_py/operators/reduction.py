@@ -56,9 +56,12 @@ def _arg(
         The indices: the shape of ``input`` without ``axis``, or with size 1 there to keep dimensions.
     """
     assert isinstance(output_data_type, str)  # noqa: S101 - for type checkers: it is converted by now
+    # spec: argminmax-op 4
     check_axis(axis, input)
+    # spec: argminmax-op 5
     if output_data_type not in INDEX_OUTPUTS:
         refuse("output_data_type", output_data_type, " or ".join(INDEX_OUTPUTS))
+    # spec: argminmax-op 7-8
     return output(output_data_type, reduced_shape(input, (axis,), keep_dimensions=keep_dimensions))
 
 
@@ -86,6 +89,7 @@ def cumulative_sum(
         exclusive: whether the element itself is left out: [1, 2, 3] gives [0, 1, 3] instead of [1, 3, 6].
         reversed: whether to sum from the last element down to it: [1, 2, 3] gives [6, 5, 3].
     """
+    # spec: cumulativeSum 4
     check_axis(axis, input)
     return same(input)
 
@@ -104,6 +108,7 @@ def _reduction(
     Returns:
         The results: the shape of ``input`` without ``axes``, or with size 1 there to keep dimensions.
     """
+    # spec: create reduction operation 5-6
     return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))
 
 

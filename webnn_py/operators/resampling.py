@@ -43,19 +43,25 @@ def resample2d(
     Returns:
         The resampled tensor: the shape of ``input``, but along ``axes`` the new sizes.
     """
+    # spec: resample2d 5-6
     if scales is not None:
         check_length("scales", scales, 2)
         if any(scale <= 0 for scale in scales):
             refuse("scales", tuple(scales), "greater than 0")
+    # spec: resample2d 7
     if sizes is not None:
         check_length("sizes", sizes, 2)
         check_positive("sizes", sizes)
+    # spec: resample2d 8
     axes = (2, 3) if axes is None else axes
     check_length("axes", axes, 2)
+    # spec: resample2d 9
     check_axes(axes, input)
     shape = list(input.shape)
     for axis, scale, size in zip(axes, scales or (1.0, 1.0), sizes or (None, None), strict=True):
+        # spec: resample2d 10.3
         shape[axis] = math.floor(shape[axis] * scale) if size is None else size
+        # spec: resample2d 10.3.3
         if shape[axis] < 1:
             refuse(f"the new size of axis {axis}", shape[axis], "at least 1")
     return output(input.data_type, shape)

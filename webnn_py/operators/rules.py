@@ -21,11 +21,13 @@ def refuse(subject: str, given: object, allowed: str) -> NoReturn:
 
 def same(operand: MLOperand) -> MLOperandDescriptor:
     """Return an output of the operand's own data type and shape."""
+    # spec: copy an MLOperand 1-5, 7
     return MLOperandDescriptor(operand.data_type, operand.shape)
 
 
 def output(data_type: MLOperandDataType, shape: Iterable[int]) -> MLOperandDescriptor:
     """Return an output of the given data type and shape."""
+    # spec: create an MLOperandDescriptor 1-4
     return MLOperandDescriptor(data_type, tuple(shape))
 
 
@@ -64,14 +66,17 @@ def check_positive(name: str, values: Sequence[int]) -> None:
 
 def broadcast(a: Sequence[int], b: Sequence[int], names: tuple[str, str] = ("a", "b")) -> tuple[int, ...]:
     """Bidirectional broadcast of two shapes."""
+    # spec: bidirectionally broadcasting 1-7
     rank = max(len(a), len(b))
     left = (1,) * (rank - len(a)) + tuple(a)
     right = (1,) * (rank - len(b)) + tuple(b)
+    # spec: bidirectionally broadcasting 9-9.3; bidirectionally broadcastable 0
     if not all(map(_broadcasts, left, right)):
         raise Refused(
             f"the shapes of {names[0]} and {names[1]} are {listed(a)} and {listed(b)}; "
             "they must broadcast: each pair of dimensions equal, or one of them 1"
         )
+    # spec: bidirectionally broadcasting 8, 9.4, 10
     return tuple(x if _is_one(y) or x == y else y if x == 1 else x for x, y in zip(left, right, strict=True))
 
 
@@ -87,19 +92,25 @@ def _broadcasts(x: int, y: int) -> bool:
 
 def check_broadcast_to(name: str, shape: Sequence[int], target: Sequence[int]) -> None:
     """Refuse a shape that does not broadcast, unidirectionally, to ``target``."""
+    # spec: unidirectionally broadcasting 1-2, 4-5
     padded = (1,) * (len(target) - len(shape)) + tuple(shape)
     fits = (_is_one(size) or size in (wanted, 1) for size, wanted in zip(padded, target, strict=False))
+    # spec: unidirectionally broadcasting 3, 7-7.3; unidirectionally broadcastable 0
     if len(shape) > len(target) or not all(fits):
         refuse(f"the shape of {name}", tuple(shape), f"broadcastable to {listed(target)}")
 
 
 def reduced_shape(operand: MLOperand, axes: Sequence[int] | None, *, keep_dimensions: bool) -> tuple[int, ...]:
     """Return the spec's "calculate reduction output shape"."""
+    # spec: calculate reduction output sizes 1-2
     if axes is None:
         axes = range(operand.rank)
+    # spec: calculate reduction output sizes 3
     check_axes(axes, operand)
+    # spec: calculate reduction output sizes 4
     if keep_dimensions:
         return tuple(1 if axis in axes else size for axis, size in enumerate(operand.shape))
+    # spec: calculate reduction output sizes 5-6
     return tuple(size for axis, size in enumerate(operand.shape) if axis not in axes)
 
 

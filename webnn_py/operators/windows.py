@@ -39,16 +39,19 @@ class Slide:
     @property
     def reach(self) -> int:
         """The extent of a window."""
+        # spec: calculate conv output size 1; calculate convtranspose output size 1
         return (self.window - 1) * self.dilation + 1
 
     @property
     def output_size(self) -> float:
         """The number of windows, not yet rounded: the spec's "calculate conv output size"."""
+        # spec: calculate conv output size 2-3
         return (self.size - self.reach + self.begin + self.end) / self.stride + 1
 
     @property
     def transposed_size(self) -> int:
         """The length of the axis when every element spreads over a window."""
+        # spec: calculate convtranspose output size 2-3
         return (self.size - 1) * self.stride + self.reach - self.begin - self.end
 
     def needed_end(self, count: int) -> int:
@@ -74,6 +77,7 @@ def slides(
     begin_height, end_height, begin_width, end_width = padding or (0,) * PER_SIDE
     strides = strides or (1,) * PER_AXIS
     dilations = dilations or (1,) * PER_AXIS
+    # spec: calculate conv2d output sizes 1-3
     return (
         Slide(sizes[0], window[0], begin_height, end_height, strides[0], dilations[0]),
         Slide(sizes[1], window[1], begin_width, end_width, strides[1], dilations[1]),

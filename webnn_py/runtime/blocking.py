@@ -40,6 +40,7 @@ from webnn_py.runtime.environment import EnvironmentOptions
 from webnn_py.runtime.loop_thread import LoopThread
 from webnn_py.runtime.records import EnvironmentDevice, EnvironmentStatistics, TensorDescriptor, TensorLocation
 from webnn_py.saved_graphs.record import MOST_BYTES
+from webnn_py.tracing.check import Check
 from webnn_py.tracing.trace import MOST_EVENTS, Trace
 
 __all__ = ["Environment", "InferenceSession", "Tensor"]
@@ -228,6 +229,7 @@ class BlockingSession(_OnLoop[runtime.InferenceSession]):
 
     input_names = _Same[tuple[str, ...]](runtime.InferenceSession.input_names)
     output_names = _Same[tuple[str, ...]](runtime.InferenceSession.output_names)
+    in_place = _Same[Mapping[str, str]](runtime.InferenceSession.in_place)
     released = _Same[bool](runtime.InferenceSession.released)
 
     @property
@@ -368,6 +370,19 @@ class BlockingEnvironment(_OnLoop[runtime.Environment]):
                 loop.run_sync(trace.__exit__, None, None, None)
             except InvalidStateError:  # the loop has ended with the last environment: nothing happens there any more
                 trace.__exit__(None, None, None)
+
+    @contextmanager
+    def check(self) -> Iterator[Check]:
+        """Find what programs do in vain, or forget, with any blocking environment; see :meth:`webnn_py.ML.check`."""
+        loop = self._loop
+        check = loop.run_sync(lambda: loop.ml.check().__enter__())
+        try:
+            yield check
+        finally:
+            try:
+                loop.run_sync(check.__exit__, None, None, None)
+            except InvalidStateError:  # as in trace()
+                check.__exit__(None, None, None)
 
     # --- sessions and tensors --------------------------------------------------------------------------------
 

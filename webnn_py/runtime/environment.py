@@ -27,6 +27,7 @@ from webnn_py.script.graph import MLGraph
 from webnn_py.script.ml import ML
 from webnn_py.script.records import MLPowerPreference
 from webnn_py.script.saving import checked_folder
+from webnn_py.tracing.check import Check
 from webnn_py.tracing.trace import MOST_EVENTS, Trace
 
 if TYPE_CHECKING:
@@ -196,6 +197,10 @@ class Environment:
             TypeError: an argument has the wrong type.
         """
         return self._ml.trace(kernels=kernels, most_events=most_events)
+
+    def check(self) -> Check:
+        """Find what a program does in vain, or forgets, with any environment: see :meth:`webnn_py.ML.check`."""
+        return self._ml.check()
 
     # --- sessions --------------------------------------------------------------------------------------------
 

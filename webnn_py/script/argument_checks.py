@@ -29,6 +29,8 @@ def unknown(method: str, error: Exception) -> UnknownError:
     """Return the ``UnknownError`` that says that ``method`` failed on the device, and why."""
     if isinstance(error, UnknownError):
         return error
+    # spec: MLContext.createTensor 6.1.2; MLContext.createConstantTensor 10.1.2, 10.1.4
+    # spec: MLContext.readTensor(tensor) 8.1.2; MLContext.readTensor(tensor, outputData) 9.1.2
     unknown = UnknownError(f"{method}() failed on the device: {str(error) or type(error).__name__}")
     unknown.__cause__ = error
     return unknown
@@ -123,8 +125,12 @@ def check_buffer(context: ContextInterface, method: str, buffer: MLBuffer) -> No
     """
     if type(buffer) is not MLBuffer:
         raise TypeError(f"{method}(): {shown(buffer)} given; it must be an MLBuffer{forgotten_await(buffer)}")
+    # spec: MLContext.dispatch 5.1; MLContext.readTensor(tensor) 3; MLContext.readTensor(tensor, outputData) 3
+    # spec: MLContext.writeTensor 1
     if buffer._context is not context:
         raise TypeError(f"{method}(): {buffer!r} belongs to another context{in_brackets(buffer._context._label)}")
+    # spec: MLContext.dispatch 5.2; MLContext.readTensor(tensor) 4; MLContext.readTensor(tensor, outputData) 4
+    # spec: MLContext.writeTensor 2
     buffer._check_alive(method, repr(buffer))
 
 
@@ -132,20 +138,25 @@ def storages(
     what: str, buffers: Mapping[str, MLBuffer], descriptors: Mapping[str, MLOperandDescriptor]
 ) -> dict[str, Storage]:
     """Return the spec's "validate tensors with descriptors"."""
+    # spec: validate tensors with descriptors 1, 2.2
     if buffers.keys() != descriptors.keys():
         raise TypeError(
             f"dispatch(): {what} are {listed(sorted(buffers))}; the graph's are {listed(sorted(descriptors))}"
         )
     storages = {}
+    # spec: validate tensors with descriptors 2
     for name, buffer in buffers.items():
         given, wanted = buffer._descriptor, descriptors[name]
+        # spec: validate tensors with descriptors 2.1
         if given.constant:
             constant = f"constant buffer{in_brackets(buffer.label)}"
             raise TypeError(f"dispatch(): {what}[{shown(name)}] is a {constant}; it must not be constant")
+        # spec: validate tensors with descriptors 2.3; MLOperandDescriptor equal 0
         if given.data_type != wanted.data_type or given.shape != wanted.shape:
             raise TypeError(
                 f"dispatch(): {what}[{shown(name)}] is {named_by(buffer.label)}{given.data_type} {list(given.shape)}; "
                 f"it must be {wanted}"
             )
         storages[name] = buffer._storage
+    # spec: validate tensors with descriptors 3
     return storages

@@ -38,6 +38,7 @@ class MLBuffer(NoArray, Handle, HasHandle):
     @classmethod
     def _create(cls, context: ContextInterface, descriptor: MLBufferDescriptor, label: str = "") -> Self:
         self = cls.__new__(cls)
+        # spec: create an MLTensor 1-7; create a constant MLTensor 1-12
         self._context = context
         self._descriptor = descriptor
         self._storage = Storage(descriptor, label)
@@ -93,13 +94,16 @@ class MLBuffer(NoArray, Handle, HasHandle):
     def _destroy(self) -> None:
         if self._destroyed:
             return
+        # spec: MLTensor.destroy 1
         self._destroyed = True
         self._context._buffers.discard(self)
         pending, self._pending_reads = self._pending_reads, {}
         if pending:
             error = InvalidStateError(f"read_buffer(): {self._why_destroyed()} while the read was pending")
+            # spec: MLTensor.destroy 2
             for promise in pending:
                 promise._reject(error, is_reported=True)
+        # spec: MLTensor.destroy 3
         self._context._releases.release(self._storage)
 
     def _check_alive(self, method: str, name: str) -> None:

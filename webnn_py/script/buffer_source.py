@@ -171,8 +171,10 @@ def _of_buffer(source: object, what: str, must: str) -> np.ndarray[Any, Any]:
 def _check(array: np.ndarray[Any, Any], descriptor: MLOperandDescriptor) -> None:
     name = array.dtype.newbyteorder("=").name if array.dtype.kind in "iuf" else array.dtype.name
     generic = name == "uint8" or (name == "uint16" and descriptor.data_type == "float16")
+    # spec: validate buffer with descriptor 2
     if name != descriptor.data_type and not generic:
         raise TypeError(f"data are {name}; they must be {descriptor.data_type}, or bytes (uint8)")
+    # spec: validate buffer with descriptor 1
     if array.nbytes != descriptor.byte_length:
         raise TypeError(
             f"data of {array.nbytes} bytes given for {descriptor}; they must be exactly {descriptor.byte_length} bytes"

@@ -64,6 +64,7 @@ class MLGraphBuilder(OperatorMethods):
     """
 
     def __init__(self, context: MLContext) -> None:
+        # spec: MLGraphBuilder.MLGraphBuilder 4
         self._has_built = False
         self._destroyed = False
         self._values: dict[MLOperand, Value] = {}
@@ -72,11 +73,14 @@ class MLGraphBuilder(OperatorMethods):
                 f"MLGraphBuilder(): context is {shown(context)}; it must be an MLContext{forgotten_await(context)}"
             )
         try:
+            # spec: MLGraphBuilder.MLGraphBuilder 1
             context._ml._check_allowed("MLGraphBuilder")
+            # spec: MLGraphBuilder.MLGraphBuilder 2
             context._check_not_lost("MLGraphBuilder")
         except Exception as error:
             report_refusal(context, "MLGraphBuilder", error)
             raise
+        # spec: MLGraphBuilder.MLGraphBuilder 3
         self._context = context
         self._capabilities = context._capabilities
         self._browser = context._browser
@@ -112,12 +116,17 @@ class MLGraphBuilder(OperatorMethods):
     def _input(self, name: str, data_type: object, shape: Any) -> MLOperand:
         text = converted("input(): name", usv_string, name)
         descriptor = self._descriptor("input", data_type, shape)
+        # spec: input 1
         self._check_can_build("input")
+        # spec: input 2
         if not text:
             raise TypeError("input(): name is empty; it must not be")
+        # spec: input 3
         if text in self._input_names:
             raise TypeError(f"input(): name is {shown(text)}; another input of this builder has it")
+        # spec: input 4
         self._check_dimensions("input", descriptor)
+        # spec: input 5-6
         operand = self._operand(Input(descriptor, text), "input", text)
         self._input_names.add(text)
         return operand
@@ -178,12 +187,16 @@ class MLGraphBuilder(OperatorMethods):
 
     def _constant_of_bytes(self, value: object, data_type: object, shape: Any) -> MLOperand:
         descriptor = self._descriptor("constant", data_type, shape)
+        # spec: constant(descriptor, buffer) 1
         self._check_can_build("constant")
+        # spec: constant(descriptor, buffer) 2
         self._check_dimensions("constant", descriptor)
         try:
+            # spec: constant(descriptor, buffer) 3, 4.2
             copied = host_copy(value, descriptor)
         except (TypeError, UnknownError) as error:
             raise type(error)(f"constant(): {error}") from error.__cause__
+        # spec: constant(descriptor, buffer) 4-5
         return self._operand(Constant(descriptor, copied), "constant")
 
     def _constant_shared(self, array: HostArray, key: Hashable | None) -> MLOperand:
@@ -207,23 +220,32 @@ class MLGraphBuilder(OperatorMethods):
     def _constant_of_number(self, value: object, data_type: object) -> MLOperand:
         number = converted("constant(): the value", ml_number, value)
         checked = converted("constant(): data_type", operand_data_type, data_type)
+        # spec: constant(dataType, value) 1
         self._check_can_build("constant")
         self._check_data_type("constant", checked)
+        # spec: constant(dataType, value) 2
         data = np.array(cast_number(number, checked), checked)
+        # spec: constant(dataType, value) 3-5
         return self._operand(Constant(MLOperandDescriptor(checked, ()), data), "constant")
 
     def _constant_of_buffer(self, buffer: MLBuffer, data_type: object, shape: Any) -> MLOperand:
         if data_type is not None or shape is not None:
             raise TypeError("constant(): a constant buffer has its own data type and shape; give neither")
+        # spec: constant(tensor) 1
         if buffer._context is not self._context:
             raise TypeError(f"constant(): {buffer!r} belongs to another context{in_brackets(buffer._context._label)}")
+        # spec: constant(tensor) 2
         buffer._check_alive("constant", repr(buffer))
+        # spec: constant(tensor) 3
         if not buffer.constant:
             raise TypeError(f"constant(): {buffer!r} is not constant; create_constant_buffer() makes constant ones")
+        # spec: constant(tensor) 4
         self._check_can_build("constant")
         descriptor = MLOperandDescriptor(buffer.data_type, buffer.shape)
+        # spec: constant(tensor) 5.2-5.3
         value = Constant(descriptor, buffer._storage)
         self._constant_buffers[value] = buffer
+        # spec: constant(tensor) 5-5.1, 6
         return self._operand(value, "constant")
 
     # --- operators -------------------------------------------------------------------------------------------
@@ -231,9 +253,11 @@ class MLGraphBuilder(OperatorMethods):
     def _append(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         """Add one operator: convert, check in the spec's order, infer, and return the new operands."""
         try:
+            # spec: * method
             return self._draw(operator, args, kwargs)
         except Exception as error:
             report_refusal(self._context, operator.name, error, label=_text(kwargs.get("label")))
+            # spec: * rethrow
             raise
 
     def _draw(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
@@ -244,23 +268,28 @@ class MLGraphBuilder(OperatorMethods):
             arguments = operator.bind(args, kwargs)
         except TypeError as error:
             raise TypeError(f"{name}{in_brackets(kwargs.get('label'))}: {error}") from error.__cause__
+        # spec: * can build
         self._check_can_build(operator.name)
-        try:
-            values = of_operands(arguments.operands, self._values.__getitem__)
-        except KeyError:
-            foreign = next(place for _, place, item in arguments.each_operand() if item not in self._values)
-            raise TypeError(f"{name}{in_brackets(arguments.label)}: {foreign} belongs to another builder") from None
+        for _, name_of_operand, operand in arguments.each_operand():
+            # spec: * operand; validate operand 0
+            if operand not in self._values:
+                raise TypeError(f"{name}{in_brackets(arguments.label)}: {name_of_operand} belongs to another builder")
         rows = limits_of(operator, self._capabilities)
         try:
             check_operands(operator, rows, arguments, self._capabilities)
             descriptors = operator.infer(arguments) if self._names is None else self._names.infer(operator, arguments)
+            # spec: * output limits
             check_outputs(operator, rows, descriptors)
             for descriptor in descriptors:
+                # spec: convTranspose2d 20.7
                 self._check_size(descriptor)
         except Refused as refusal:
             raise TypeError(f"{name}{in_brackets(arguments.label)}: {refusal}") from None
+        values = of_operands(arguments.operands, self._values.__getitem__)
+        # spec: * node
         node = Node(operator, values, arguments.options(), tuple(descriptors), arguments.label, (self._drawn,))
         self._drawn += 1
+        # spec: * result
         if not operator.returns_sequence:
             return self._operand(node.results[0], operator.name, arguments.label)
         return [self._operand(v, f"{operator.name}[{v.index}]", arguments.label) for v in node.results]
@@ -332,6 +361,7 @@ class MLGraphBuilder(OperatorMethods):
             self._check_constant_buffers(graph, "build")
         except (TypeError, InvalidStateError) as error:
             return rejected_promise(self._context, "build", error)
+        # spec: build 16
         self._has_built = True
         self._forget()
         try:
@@ -339,8 +369,10 @@ class MLGraphBuilder(OperatorMethods):
             dynamic = self._dynamic_graph(graph)
         except (TypeError, InvalidStateError, NotSupportedError, UnknownError) as error:
             return rejected_promise(self._context, "build", error)
+        # spec: build 11-13
         ml_graph, device = MLGraph._create(self._context, graph, name), self._context._device
         self._context._graphs.add(ml_graph)
+        # spec: build 18.1.1
         work: Work = partial(device.compile, graph, ml_graph._handle, progress)
         if dynamic is not None:
             from webnn_py.device.steps.dynamic_graphs import compile_dynamic  # noqa: PLC0415 - imported when it is used
@@ -348,6 +380,7 @@ class MLGraphBuilder(OperatorMethods):
 
             ml_graph._dynamic = DynamicShapes(dynamic)
             work = partial(compile_dynamic, dynamic, ml_graph._handle, device)
+        # spec: build 17-19
         return self._context._enqueue(
             "build", work, lambda: ml_graph, failed=_cannot_compile, otherwise=ml_graph.destroy
         )
@@ -402,23 +435,31 @@ class MLGraphBuilder(OperatorMethods):
     def _reached(self, method: str, outputs: object) -> Graph:
         """Check outputs, and return the graph that computes them."""
         checked = named(f"{method}(): outputs", MLOperand, "operands", outputs)
+        # spec: build 2
         self._check_can_build(method)
+        # spec: build 3
         if not checked:
             raise TypeError(f"{method}(): outputs is empty; a graph needs at least one")
+        # spec: build 4
         for name, operand in checked.items():
+            # spec: build 4.1
             if not name:
                 raise TypeError(f"{method}(): an output's name is empty; it must not be")
+            # spec: build 4.2
             if operand not in self._values:
                 raise TypeError(f"{method}(): outputs[{shown(name)}] belongs to another builder")
+            # spec: build 4.3
             if not isinstance(self._values[operand], Output):
                 kind = "an input" if isinstance(self._values[operand], Input) else "a constant"
                 raise TypeError(f"{method}(): outputs[{shown(name)}] is {kind}; use identity() of it instead")
+        # spec: build 5-9
         return Graph.reaching({name: self._values[operand] for name, operand in checked.items()})
 
     def _check_constant_buffers(self, graph: Graph, method: str) -> None:
         nodes = graph.nodes if self._constant_buffers else ()
         values = (value for node in nodes for value in node.inputs if value in self._constant_buffers)
         for buffer in map(self._constant_buffers.__getitem__, values):
+            # spec: build 4.4
             buffer._check_alive(method, repr(buffer))
 
     @enable_ki_protection
@@ -467,6 +508,7 @@ class MLGraphBuilder(OperatorMethods):
     def _operand(self, value: Value, origin: str, name: str = "") -> MLOperand:
         if self._browser is not None and (refusal := self._browser.value(value)) is not None:
             raise refusal
+        # spec: create an MLOperand 1-5
         operand = MLOperand._create(value.descriptor, origin, name)
         operand._builder = self._reference
         if self._names is not None:
@@ -507,6 +549,7 @@ class MLGraphBuilder(OperatorMethods):
             from webnn_py.sized_graphs import at_largest  # noqa: PLC0415 - imported when it is used
 
             descriptor = at_largest(descriptor)
+        # spec: MLOperandDescriptor check dimensions 1-5
         problem = check_dimensions(
             descriptor,
             max_rank=self._capabilities.max_rank,
@@ -552,6 +595,7 @@ def _names_for(context: MLContext) -> DimensionNames | None:
 
 
 def _cannot_compile(_method: str, error: Exception) -> OperationError:
+    # spec: build 18.1.2
     refusal = OperationError(f"build(): the graph cannot be compiled: {str(error) or type(error).__name__}")
     refusal.__cause__ = error
     return refusal

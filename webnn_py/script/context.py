@@ -122,10 +122,13 @@ class MLContext(Handle):
         self._files = trio.CapacityLimiter(1)
         self._timeline = DeviceTimeline(ml.script_timeline, overlapping=backend.overlapping, rest=backend.flush)
         self._run_by_readers = None if backend.overlapping else self._timeline  # a device that overlaps gains nothing
+        # spec: create a context 3.5
         self._accelerated, self._browser = accelerated, None
+        # spec: create a context 3.3
         self._power_preference = power_preference
         self._max_queued_bytes = max_queued_bytes
         self._trio_run = ml.script_timeline.trio_run
+        # spec: create a context 3.2
         self._lost = MLPromise._create("lost", self._trio_run)
         self._lost_message = None
         self._buffers, self._graphs = OrderedWeakSet(), OrderedWeakSet()
@@ -153,6 +156,7 @@ class MLContext(Handle):
         """
         if "device-selection" in self._experimental:
             return self._device.backend.info.device_types[0] != "cpu"
+        # spec: MLContext.accelerated 0
         return self._accelerated
 
     @property
@@ -213,6 +217,7 @@ class MLContext(Handle):
     @property
     def lost(self) -> MLPromise[MLContextLostInfo]:
         """A promise, always the same, fulfilled when the context is lost or destroyed; never rejected."""
+        # spec: MLContext.lost 0
         return self._lost
 
     @property
@@ -294,13 +299,17 @@ class MLContext(Handle):
                 data_type, shape, self._capabilities.packed, readable=readable, writable=writable
             )
             name = label_of(label)
+            # spec: MLContext.createTensor 3
             self._check_not_lost("create_buffer")
             self._check_descriptor(descriptor)
         except (TypeError, InvalidStateError) as error:
             return rejected_promise(self, "create_buffer", error)
+        # spec: MLContext.createTensor 4
         buffer = MLBuffer._create(self, descriptor, name)
+        # spec: MLContext.createTensor 6.1.1
         work = partial(self._device.allocate, buffer._storage)
         self._buffers.add(buffer)
+        # spec: MLContext.createTensor 5-7
         return self._enqueue("create_buffer", work, lambda: buffer, otherwise=buffer.destroy)
 
     @enable_ki_protection
@@ -326,14 +335,20 @@ class MLContext(Handle):
             operand = operand_descriptor(data_type, shape)
             name = label_of(label)
             descriptor = MLBufferDescriptor(operand.data_type, operand.shape, constant=True)
+            # spec: MLContext.createConstantTensor 3
             self._check_not_lost("create_constant_buffer")
+            # spec: MLContext.createConstantTensor 4
             self._check_descriptor(descriptor, constant=True)
+            # spec: MLContext.createConstantTensor 5-7
             copied = host_copy(data, descriptor)
         except (TypeError, InvalidStateError, NotSupportedError, UnknownError) as error:
             return rejected_promise(self, "create_constant_buffer", error)
+        # spec: MLContext.createConstantTensor 8
         buffer = MLBuffer._create(self, descriptor, name)
+        # spec: MLContext.createConstantTensor 10.1.1-10.1.4
         work = partial(self._device.allocate_constant, buffer._storage, copied)
         self._buffers.add(buffer)
+        # spec: MLContext.createConstantTensor 9-11
         return self._enqueue(
             "create_constant_buffer", work, lambda: buffer, otherwise=buffer.destroy, held_bytes=copied.nbytes
         )
@@ -357,9 +372,11 @@ class MLContext(Handle):
         try:
             if type(buffer) is not MLBuffer or buffer._context is not self or buffer._destroyed:
                 check_buffer(self, "write_buffer", buffer)
+            # spec: MLContext.writeTensor 3
             if not buffer._descriptor.writable:
                 raise TypeError(f"write_buffer(): {buffer!r} is not writable")
             try:
+                # spec: MLContext.writeTensor 4-6
                 copied = host_copy(data, buffer._descriptor, self._device.host_copy)
             except (TypeError, UnknownError) as error:
                 raise type(error)(f"write_buffer(): {named_by(buffer.label)}{error}") from error.__cause__
@@ -368,6 +385,7 @@ class MLContext(Handle):
             raise
         caller = _getframe(1)  # as calling_line() does, without a call, as all that is on the way of each run
         work = partial(self._device.write, buffer._storage, copied, (caller.f_code, caller.f_lasti))
+        # spec: MLContext.writeTensor 7
         self._timeline.enqueue(DeviceOperation("write_buffer", work, held_bytes=copied.nbytes))
 
     @overload
@@ -394,17 +412,22 @@ class MLContext(Handle):
             if type(buffer) is not MLBuffer or buffer._context is not self or buffer._destroyed:
                 check_buffer(self, "read_buffer", buffer)
             descriptor = buffer._descriptor
+            # spec: MLContext.readTensor(tensor) 5; MLContext.readTensor(tensor, outputData) 5
             if not descriptor.readable:
                 raise TypeError(f"{buffer!r} is not readable")
             if out is not None:
+                # spec: MLContext.readTensor(tensor, outputData) 6
                 check_target(out, descriptor)
         except TypeError as error:
             return rejected_promise(self, "read_buffer", error, buffer)
         caller = _getframe(1)
         line = caller.f_code, caller.f_lasti
+        # spec: MLContext.readTensor(tensor) 6; MLContext.readTensor(tensor, outputData) 7
         promise: MLPromise[Any] = MLPromise._create("read_buffer()", self._trio_run, line, self._run_by_readers)
+        # spec: MLContext.readTensor(tensor) 7; MLContext.readTensor(tensor, outputData) 8
         buffer._pending_reads[promise] = None
         readback = Readback(self._device)
+        # spec: MLContext.readTensor(tensor) 8-9; MLContext.readTensor(tensor, outputData) 9-10
         self._timeline.enqueue(
             DeviceOperation(
                 "read_buffer",
@@ -421,18 +444,24 @@ class MLContext(Handle):
         data = readback.take()
         if promise._state != "pending":
             return  # destroy() was faster; out must not be written
+        # spec: MLContext.readTensor(tensor) 8.1.2.1, 8.1.3.1
+        # spec: MLContext.readTensor(tensor, outputData) 9.1.2.1, 9.1.3.1
         del buffer._pending_reads[promise]
         if error is not None:
+            # spec: MLContext.readTensor(tensor) 8.1.2.2; MLContext.readTensor(tensor, outputData) 9.1.2.2
             promise._reject(unknown("read_buffer", error), is_reported=self._device.is_lost)  # by the loss
         elif out is None:
+            # spec: MLContext.readTensor(tensor) 8.1.3.2-8.1.3.3
             promise._settle("fulfilled", data)
         else:
             try:
                 target = check_target(out, buffer._descriptor)
             except TypeError as gone:
+                # spec: MLContext.readTensor(tensor, outputData) 9.1.3.2
                 refusal = TypeError(f"read_buffer(): out changed while the read was pending: {gone}")
                 promise._reject(refusal)
                 return
+            # spec: MLContext.readTensor(tensor, outputData) 9.1.3.3-9.1.3.4
             target[...] = data
             promise._resolve(None)
 
@@ -632,6 +661,7 @@ class MLContext(Handle):
         read, written = given
         caller = _getframe(1)
         work = partial(self._device.dispatch, graph._handle, read, written, (caller.f_code, caller.f_lasti))
+        # spec: MLContext.dispatch 8
         self._timeline.enqueue(DeviceOperation("dispatch", work))
 
     # --- saved graphs ------------------------------------------------------------------------------------------
@@ -815,6 +845,7 @@ class MLContext(Handle):
 
         def settled(error: Exception | None) -> None:
             if error is None:
+                # spec: MLContext.createTensor 6.1.3; MLContext.createConstantTensor 10.1.5; build 18.1.4
                 promise._resolve(result())
             else:
                 otherwise()
@@ -836,6 +867,7 @@ class MLContext(Handle):
         ``RuntimeError``, outside the run of ``open_ml()`` (section "destroy()").
         """
         self._trio_run.check("destroy()")
+        # spec: MLContext.destroy 2
         self._lose(CONTEXT_DESTROYED)
 
     def _hear_of_loss(self, message: str) -> None:
@@ -843,16 +875,22 @@ class MLContext(Handle):
         for buffer in self._buffers:
             if buffer._storage.failure is not None:
                 buffer._storage.failure.mark_reported()  # the loss explains why other steps have failed
+        # spec: context lost 2
         self._ml.script_timeline.enqueue(ScriptTask("lose", partial(self._lose, message)))
 
     @enable_ki_protection
     def _lose(self, message: str) -> None:
+        # spec: MLContext.destroy 1
         if self._lost_message is not None:
             return
+        # spec: MLContext lose 1-2
         self._lost_message = message
+        # spec: MLContext lose 3
         self._lost._resolve(MLContextLostInfo(message))
+        # spec: MLContext lose 4
         for graph in self._graphs:
             graph._destroy()
+        # spec: MLContext lose 5
         for buffer in self._buffers:
             buffer._destroy()
         self._releases.release_collected()
@@ -868,6 +906,8 @@ class MLContext(Handle):
         self._device.backend.close()
 
     def _abort(self, promise: MLPromise[Any], method: str) -> None:
+        # spec: MLContext.createTensor 6.2; MLContext.createConstantTensor 10.2
+        # spec: MLContext.readTensor(tensor) 8.2; MLContext.readTensor(tensor, outputData) 9.2; build 18.2
         promise._reject(self._lost_error(method), is_reported=True)
 
     # --- checks ----------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ for it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import attrs
 import trio
@@ -23,6 +23,9 @@ from webnn_py.operators.idl import enumeration
 from webnn_py.operators.registry import BY_SPEC_NAME, OPERATORS
 from webnn_py.script.limits import limits_of, op_support_limits
 
+if TYPE_CHECKING:
+    from webnn_py.script.compute_policy import MLComputePolicy
+
 DEVICE_TYPES: Final[tuple[MLDeviceType, ...]] = get_args(MLDeviceType)
 
 Support = Literal["optimized", "fallback"]
@@ -31,6 +34,7 @@ Support = Literal["optimized", "fallback"]
 class ContextOptions(registry.DeviceOptions, total=False):
     """Keywords of ``create_context()`` for devices and proposals, for type checkers."""
 
+    compute_policy: MLComputePolicy
     fallback: Sequence[MLDeviceType]
     limits: Mapping[str, Any]
 

@@ -62,15 +62,21 @@ def storages_of(
     """
     named_inputs = named("dispatch(): inputs", MLBuffer, "buffers", inputs)
     named_outputs = named("dispatch(): outputs", MLBuffer, "buffers", outputs)
+    # spec: MLContext.dispatch 1
     if graph._context is not context:
         raise TypeError(f"dispatch(): the graph belongs to another context{in_brackets(graph._context._label)}")
+    # spec: MLContext.dispatch 2
     if graph._destroyed:
         why = "destroy() was called on it" if context._lost_message is None else context._loss_text
         raise InvalidStateError(f"dispatch(): the graph is destroyed: {why}")
+    # spec: MLContext.dispatch 3-4
     if not _are_apart(graph, named_inputs, named_outputs):
         raise TypeError("dispatch(): a buffer is given twice; each name needs a buffer of its own")
+    # spec: MLContext.dispatch 5
     for buffer in (*named_inputs.values(), *named_outputs.values()):
         check_buffer(context, "dispatch", buffer)
     wanted = graph if graph._dynamic is None else graph._dynamic.at(named_inputs)
+    # spec: MLContext.dispatch 6
     read = storages("inputs", named_inputs, wanted.input_descriptors)
+    # spec: MLContext.dispatch 7
     return read, storages("outputs", named_outputs, wanted.output_descriptors)

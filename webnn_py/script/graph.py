@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from webnn_py.graph_pictures.description import GraphDescription, Sketch
     from webnn_py.graph_pictures.picture import GraphPicture
     from webnn_py.graph_pictures.plan import CompiledPlan
+    from webnn_py.script.compute_policy import MLComputePolicy
     from webnn_py.script.dynamic_shapes import DynamicShapes
     from webnn_py.script.profile import GraphProfile
 
@@ -70,7 +71,9 @@ class MLGraph(Handle, HasHandle):
         from webnn_py.graph_pictures.description import Sketch  # noqa: PLC0415 - imported when it is used
 
         self = cls._create_empty(context, label)
+        # spec: build 14
         inputs = {name: value.descriptor for name, value in graph.inputs.items()}
+        # spec: build 15
         outputs = {name: value.descriptor for name, value in graph.outputs.items()}
         self._fill(inputs, outputs, len(graph.nodes), Sketch.of(graph))
         return self
@@ -128,6 +131,20 @@ class MLGraph(Handle, HasHandle):
         check_asked("devices", self._context._experimental, "graph-devices", otherwise)
         return self._context.backend.device_types
 
+    @property
+    def compute_policy(self) -> MLComputePolicy:
+        """The policy by which the graph really runs; "fallback" on a processor. Not in the specification: a proposal.
+
+        Raises:
+            NotSupportedError: the proposal was not asked for.
+        """
+        from webnn_py.script.compute_policy import effective  # noqa: PLC0415 - imported when it is used
+
+        context = self._context
+        otherwise = "context.backend says what computes its graphs"
+        check_asked("compute_policy", context._experimental, "compute-policy", otherwise)
+        return effective(context._power_preference, context.backend.device_types)
+
     @enable_ki_protection
     def destroy(self) -> None:
         """Enqueue the release of the graph's memory (section "destroy()"); dispatches in flight finish first.
@@ -139,9 +156,12 @@ class MLGraph(Handle, HasHandle):
         self._destroy()
 
     def _destroy(self) -> None:
+        # spec: MLGraph.destroy 1
         if not self._destroyed:
+            # spec: MLGraph.destroy 2
             self._destroyed = True
             self._context._graphs.discard(self)
+            # spec: MLGraph.destroy 3
             self._context._releases.release(self._handle)
 
     def compute_shapes(self, input_shapes: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:

@@ -12,6 +12,7 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.backend import BackendInfo
 from webnn_py.device.device import Device, GraphHandle
 from webnn_py.script.browser_rules import BrowserRules
+from webnn_py.script.records import MLPowerPreference
 from webnn_py.script.release_queue import ReleaseQueue
 from webnn_py.script.weak_set import OrderedWeakSet
 from webnn_py.timelines.device_timeline import Work
@@ -57,6 +58,7 @@ class ContextInterface(CallReceiver, Protocol):
         """The backend, adapter and driver that the context runs on."""
 
     _label: str
+    _power_preference: MLPowerPreference
     _ml: MLInterface
     _experimental: frozenset[str]
     _device: Device

@@ -100,16 +100,20 @@ def _why_not(operator: Operator[..., Any], capabilities: Capabilities) -> str:
 
 
 def _check_operand(shown: str, operand: MLOperand, row: OperandLimits, arguments: Arguments) -> None:
+    # spec: * data type
     if operand.data_type not in row.data_types:
         refuse(f"the data type of {shown}", operand.data_type, " or ".join(row.data_types) or "unused: not supported")
+    # spec: * rank
     if operand.rank not in row.ranks:
         refuse(f"the rank of {shown} {list(operand.shape)}", operand.rank, str(row.ranks))
     if row.type_of is not None:
         other = arguments.operand(row.type_of)
+        # spec: * data type
         if operand.data_type != other.data_type:
             refuse(f"the data type of {shown}", operand.data_type, f"{other.data_type}, that of {row.type_of}")
     if row.rank_of is not None:
         other = arguments.operand(row.rank_of)
+        # spec: * rank
         if operand.rank != other.rank:
             refuse(f"the rank of {shown} {list(operand.shape)}", operand.rank, f"{other.rank}, that of {row.rank_of}")
 

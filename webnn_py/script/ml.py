@@ -39,6 +39,7 @@ from webnn_py.unreported_errors import calling_line
 
 if TYPE_CHECKING:
     from webnn_py.saved_graphs.folder import GraphFolder
+    from webnn_py.tracing.check import Check
 
 OWN_OPTIONS: Final = ("power_preference", "accelerated", "backend", "max_queued_bytes", "browser", "label")
 """The options of ``create_context()`` that are no device's."""
@@ -158,9 +159,11 @@ class ML(Handle):
         }
         try:
             opening, of_context = self._checked_options(asked, options)
+            # spec: ML.createContext(options) 3; ML.createContext(gpuDevice) 3
             self._check_allowed("create_context")
             if self._closed:
                 raise InvalidStateError("the open_ml() block has been left")
+            # spec: ML.createContext(options) 5-5.1; ML.createContext(gpuDevice) 5-5.1
             opened = opening()
         except (TypeError, SecurityError, NotSupportedError, InvalidStateError) as error:
             return rejected_promise(self, "create_context", error)
@@ -186,8 +189,17 @@ class ML(Handle):
             NotSupportedError: the device's record cannot be loaded.
         """
         preference = asked.get("power_preference", "default")
+        # spec: create a context 2-2.2, 3, 3.3-3.4
         preference = converted("power_preference", enumeration(get_args(MLPowerPreference)), preference)
+        # spec: create a context 2.3, 3.5-3.6
         accelerated = converted("accelerated", boolean, asked.get("accelerated", True))
+        options = dict(options)
+        if (policy := options.pop("compute_policy", None)) is not None:
+            from webnn_py.script.compute_policy import hints_of  # noqa: PLC0415 - imported when it is used
+
+            otherwise = "power_preference and accelerated are the specification's"
+            check_asked("compute_policy", self._experimental, "compute-policy", otherwise)
+            preference, accelerated = hints_of(policy, asked)
         backend, most_bytes, browser = map(asked.get, ("backend", "max_queued_bytes", "browser"))
         of_context: dict[str, Any] = {
             "power_preference": preference,
@@ -212,6 +224,7 @@ class ML(Handle):
 
     def _create_context_later(self, opening: Awaitable[Backend], options: dict[str, Any]) -> MLPromise[MLContext]:
         """Make a context on a device that takes its time to open: in parallel, as the specification says."""
+        # spec: ML.createContext(options) 4-5; ML.createContext(gpuDevice) 4-5
         promise: MLPromise[MLContext] = MLPromise._create(
             "create_context()", self.script_timeline.trio_run, calling_line(2)
         )
@@ -239,8 +252,10 @@ class ML(Handle):
             with trio.CancelScope(shield=True):
                 backend = await opening
         except Exception as error:  # noqa: BLE001 - a driver may fail in any way; the promise reports it
+            # spec: create a context 4
             refusal = error if isinstance(error, (TypeError, NotSupportedError)) else NotSupportedError(str(error))
             refusal = type(refusal)(f"create_context(): {refusal}")
+            # spec: ML.createContext(options) 5.1; ML.createContext(gpuDevice) 5.1
             self.script_timeline.enqueue(ScriptTask("create_context", partial(promise._reject, refusal)))
             return
         self._create_context(backend, promise, **options)
@@ -250,6 +265,7 @@ class ML(Handle):
     ) -> MLPromise[MLContext]:
         """Make a context on a backend that is there, and fulfil ``promise`` or a new one with it."""
         if promise is None:
+            # spec: ML.createContext(options) 4, 6; ML.createContext(gpuDevice) 4, 6
             promise = MLPromise._create("create_context()", self.script_timeline.trio_run)
         if self._closed:
             backend.close()
@@ -257,11 +273,13 @@ class ML(Handle):
             promise._reject(left, is_reported=True)
             return promise
         browser = options.pop("browser", None)
+        # spec: create a context 1, 5
         context = MLContext._create(self, backend, **options)
         context._browser = browser
         self._contexts[context] = None
         self._watch_context(context)
         self._nursery.start_soon(self._run_context, context)
+        # spec: ML.createContext(options) 5.2; ML.createContext(gpuDevice) 5.2; queue an ML task 0
         self.script_timeline.enqueue(ScriptTask("create_context", partial(promise._resolve, context)))
         return promise
 
@@ -356,6 +374,16 @@ class ML(Handle):
             raise TypeError(f"trace(): most_events is {shown(most_events)}; it must be an integer from 1")
         return Trace(self, most_events=most_events, kernels=converted("trace(): kernels", boolean, kernels))
 
+    def check(self) -> Check:
+        """Find what a program does in vain, or forgets: ``with ml.check() as check``. Not in the specification.
+
+        ``check.findings`` are tensors made for each call of a loop and kept, tensors left to the garbage collector,
+        bytes that are read and written again, graphs that are built again, and reads in turn.
+        """
+        from webnn_py.tracing.check import Check  # noqa: PLC0415 - imported when it is used
+
+        return Check(self)
+
     def _present(self) -> list[Present]:
         """Return the contexts, each with its buffers, graphs and operations."""
         present = []
@@ -430,6 +458,10 @@ class ML(Handle):
 ENTERING = "enter it by 'async with open_ml() as ml'"
 
 
+on_opened: Final[list[Callable[[ML], None]]] = []
+"""What is called with each ``ML`` that is opened: how the command ``check`` gets at those of a program."""
+
+
 @final
 class open_ml:  # noqa: N801 - used like a function
     """Open the API: ``async with open_ml() as ml``.
@@ -443,8 +475,9 @@ class open_ml:  # noqa: N801 - used like a function
         graph_cache: a folder for :meth:`MLContext.save_graph`, made by the first save; without it there are no saved
             graphs. Whoever can write into it as this user decides what runs. Not in the specification.
         graph_cache_bytes: how many bytes the folder may have: graphs that were used the longest ago go first.
-        experimental: proposals to be tried, by name: ``"device-selection"``, ``"dynamic-shapes"``,
-            ``"graph-devices"`` and ``"int4"``. Not in the specification; see the pages on proposals.
+        experimental: proposals to be tried, by name: ``"compute-policy"``, ``"device-selection"``,
+            ``"dynamic-shapes"``, ``"graph-devices"`` and ``"int4"``. Not in the specification; see the pages on
+            proposals.
 
     Raises:
         TypeError: ``policy`` cannot be called, or another argument has the wrong type.
@@ -474,6 +507,8 @@ class open_ml:  # noqa: N801 - used like a function
         self._manager = trio.open_nursery()
         nursery = await self._manager.__aenter__()
         self._ml = ML.__new__(ML)._begin(nursery, self._policy, self._graph_folder, self._experimental)
+        for called in on_opened:
+            called(self._ml)
         return self._ml
 
     @enable_ki_protection

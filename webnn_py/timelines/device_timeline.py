@@ -87,6 +87,9 @@ class DeviceTimeline(Timeline[DeviceOperation]):
         What the script timeline was asked to settle before is settled by it.
         """
         self._lost = True
+        # spec: MLContext.createTensor 6.1; MLContext.createConstantTensor 10.1
+        # spec: MLContext.readTensor(tensor) 8.1; MLContext.readTensor(tensor, outputData) 9.1
+        # spec: MLContext.writeTensor 7.1; MLContext.dispatch 8.1; build 18.1
         for entry in self.entries():
             aborted = entry.aborted
             if entry.abortable and aborted is not None and aborted.args[0].state == "pending":

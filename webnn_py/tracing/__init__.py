@@ -11,4 +11,13 @@ from webnn_py.tracing.operation import Operation, TracedContext
 from webnn_py.tracing.source import Source
 from webnn_py.tracing.trace import Trace
 
-__all__ = ["Instrument", "KernelRecord", "Operation", "RefusedCall", "Source", "Trace", "TraceEvent", "TracedContext"]
+__all__ = [
+    "Instrument",
+    "KernelRecord",
+    "Operation",
+    "RefusedCall",
+    "Source",
+    "Trace",
+    "TraceEvent",
+    "TracedContext",
+]

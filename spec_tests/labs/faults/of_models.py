@@ -121,3 +121,36 @@ def exported_functions_are_changed_unnoticed(digest_of, function):
 @FAULTS.at(f"{EXPORTER}.model_export.constant_key", EXPORT, only="constant or shared or weights or function")
 def exported_constants_of_one_shape_are_one(constant_key, key, array):
     return str(array.dtype), array.shape
+
+
+# --- generation ---------------------------------------------------------------------------------------------------
+
+GENERATION = "spec_tests/runtime/generation"
+ON_NUMPY = "numpy or conversations or choices"
+
+
+@FAULTS.at("webnn_py.runtime.generation.steps.step_of", f"{GENERATION}/test_against_onnxruntime.py", only=ON_NUMPY)
+def a_prompt_has_the_logits_of_what_fills_it_up(step_of, sequences, known, capacity):
+    step = step_of(sequences, known, capacity)
+    step[:, 1] = step.shape[1] - 3
+    return step
+
+
+@FAULTS.at(
+    "webnn_py.runtime.generation.decoder.DecoderSource._mask",
+    f"{GENERATION}/test_against_onnxruntime.py",
+    f"{GENERATION}/test_conversations.py",
+    only=ON_NUMPY,
+)
+def all_of_the_cache_is_seen(mask, source, builder, known, new):
+    return builder.greater_or_equal(mask(source, builder, known, new), builder.constant(0, data_type="uint8"))
+
+
+@FAULTS.at("webnn_py.runtime.generation.tokens.TextStream._overlap", f"{GENERATION}/test_choices.py")
+def stops_within_a_token_alone_end_a_text(overlap, stream, stop):
+    return 0
+
+
+@FAULTS.at("webnn_py.runtime.generation.sampling.Sampling.adjusted", GENERATION, only="penalt")
+def penalties_are_forgotten(adjusted, sampling, logits, earlier, banned):
+    return logits

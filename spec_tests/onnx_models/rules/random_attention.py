@@ -79,7 +79,7 @@ def group_query(rng, kind=None, batch=None, capacity=None, **given):
         attributes["local_window_size"] = -1
     half = one_of(rng, 8, size // 2)
     angles = (floats(rng, capacity, half), floats(rng, capacity, half)) if attributes["do_rotary"] else (None, None)
-    positions = maybe(rng, rng.integers(0, int(total), (batch, new)), 0.2) if attributes["do_rotary"] else None
+    positions = maybe(rng, rng.integers(0, capacity - new + 1, (batch, new)), 0.2) if attributes["do_rotary"] else None
     bias_shape = one_of(rng, 1, batch), one_of(rng, 1, heads * groups), new, int(total)
     bias = maybe(rng, floats(rng, *bias_shape), 0.3)
     sink = maybe(rng, floats(rng, heads * groups), 0.3)

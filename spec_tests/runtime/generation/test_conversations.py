@@ -54,6 +54,7 @@ async def ids(generation):
         ([1], {"repetition_penalty": 0}, ValueError, "repetition_penalty is 0.0; it must be above 0"),
         ([1], {"seed": "x"}, TypeError, "seed is 'x'"),
         ([1], {"stop": ["a", ""]}, TypeError, "stop is .*; it must be a text, or several, none of them empty"),
+        ([1], {"stop": 5}, TypeError, "stop is 5"),
         ([1], {"logits": 1}, TypeError, "logits is 1"),
     ],
 )
@@ -69,6 +70,15 @@ async def test_what_is_no_generator_and_what_was_closed_is_refused(generator, nu
         generate(5, [1])
     with pytest.raises(TypeError, match="environment is 5"):
         await create_generator(5, folder_of("genai"))
+    for given, options, words in (
+        (5, {}, "folder is 5"),
+        ("", {"file": 5}, "file is 5"),
+        ("", {"capacity": "a"}, "has neither"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=words):
+            await create_generator(numpy_env, given, **options)
+    with pytest.raises(TypeError, match="tokenizer is 5; it must be the path"):
+        await create_generator(numpy_env, folder_of("genai"), tokenizer=5)
     for kind in (Generator, Conversation, Generation):
         with pytest.raises(TypeError, match="no public constructor"):
             kind()

@@ -13,6 +13,7 @@ from webnn_py.device.compiling.shared_constants import SharedConstants
 from webnn_py.device.on_onnxruntime.engine import EngineOptions, describe
 from webnn_py.device.on_onnxruntime.executable import OnnxruntimeGraph
 from webnn_py.device.on_onnxruntime.session import HostBuffer, SpareBuffers
+from webnn_py.device.on_onnxruntime.webgpu_adapter import capabilities_on
 from webnn_py.device.worker_thread import WorkerThread
 from webnn_py.graph import Graph
 
@@ -37,7 +38,8 @@ class OnnxruntimeBackend:
 
     def __init__(self, options: EngineOptions) -> None:
         self.info = describe(options.provider)
-        self.capabilities = options.provider.capabilities
+        is_known = not options.provider.may_lack_float16
+        self.capabilities = options.provider.capabilities if is_known else capabilities_on(options)
         self.lost: Callable[[str], None] = lambda _message: None
         self._thread = WorkerThread()
         self._options = options

@@ -44,8 +44,8 @@ WITHOUT_TIMING: Final = 2
 LEAST_PINNED: Final = 2**16
 """The bytes from which on arrays are in pinned memory, and are kept each by itself until the GPU has read them."""
 
-PARALLEL_BYTES: Final = 2**20
-"""The bytes from which on several threads copy an array: a processor copies 10 GB/s, the GPU reads 50 GB/s."""
+PARALLEL_BYTES: Final = 2**22
+"""The bytes from which on several threads copy an array: one copies 10 GB/s, and to wake the others takes 0.1 ms."""
 
 COPYING_THREADS: Final = min(4, os.cpu_count() or 1)
 """How many threads copy a large array, the calling one among them."""

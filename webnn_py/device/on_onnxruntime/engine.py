@@ -58,15 +58,23 @@ def usable_cores() -> int:
 
 
 @cache
-def register_installed() -> None:
-    """Register the execution providers of installed packages, such as onnxruntime-ep-webgpu."""
+def register_installed() -> Mapping[str, str]:
+    """Register the execution providers of installed packages, such as onnxruntime-ep-webgpu.
+
+    Returns:
+        The package of each provider, by the provider's name, for packages that say which one they have.
+    """
+    packages = {}
     for module in iter_modules():
         if module.name.startswith(PLUGINS):
             package = import_module(module.name)
             try:
                 onnxruntime.register_execution_provider_library(module.name, package.get_library_path())
+                if hasattr(package, "get_ep_name"):
+                    packages[package.get_ep_name()] = module.name
             except (Fail, InvalidArgument, OSError, RuntimeError) as error:
                 warn(f"{module.name} cannot be used: {error}", RuntimeWarning, stacklevel=2)
+    return packages
 
 
 def names() -> Sequence[str]:
@@ -86,6 +94,11 @@ def find(name: str) -> Provider:
     if name == CPU.name:
         return CPU
     there = names()
+    package = register_installed().get(name)
+    if name not in there and package is not None:
+        raise NotSupportedError(
+            f"execution_provider is {shown(name)}; the package {package} has it, but finds no device for it here"
+        )
     if name not in there:
         raise NotSupportedError(
             f"execution_provider is {shown(name)}; the installed onnxruntime has {', '.join(there)}"

@@ -31,6 +31,7 @@ class Provider:
         has_guards: whether graphs are run first by fast rules with guards, see ``lowering.guarded_rules``.
         checks_indices: whether a Gather with an index out of range makes a run fail.
         memory: where buffers are: in the host's memory, or in that of a GPU.
+        may_lack_float16: whether it depends on the GPU that there is float16.
         copies_inputs: whether sessions read copies of inputs, which onnxruntime makes when an input is bound.
         is_tested: whether this package's tests run on it.
     """
@@ -45,6 +46,7 @@ class Provider:
     has_guards: bool = True
     checks_indices: bool = False
     memory: Literal["host", "cuda"] = "host"
+    may_lack_float16: bool = False
     copies_inputs: bool = True
     is_tested: bool = False
     write: Write = attrs.field(init=False)
@@ -84,6 +86,7 @@ WEBGPU: Final = Provider(
     rules=webgpu_rules.RULES,
     float16=webgpu_rules.FLOAT16,
     has_guards=False,
+    may_lack_float16=True,
     is_tested=True,
 )
 

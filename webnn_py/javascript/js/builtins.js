@@ -109,8 +109,11 @@
   own.json = (value) => {
     if (typeof value === 'string') return own.stringify(value);
     if (typeof value !== 'object' || value === null) return `${value}`;
-    if (own.isArray(value)) return `[${own.join(own.map(value, own.json), ',')}]`;
     let text = '';
+    if (own.isArray(value)) {
+      for (let index = 0; index < value.length; index += 1) text += `${index > 0 ? ',' : ''}${own.json(value[index])}`;
+      return `[${text}]`;
+    }
     const keys = own.keys(value);
     for (let index = 0; index < keys.length; index += 1) {
       const item = value[keys[index]];

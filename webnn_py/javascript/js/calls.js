@@ -109,10 +109,22 @@
     resolve(undefined);
   }
 
+  // Settle all that is pending when there is no host any more: contexts are lost, anything else is rejected.
+  function abandon(message) {
+    const pending = own.list();
+    own.mapForEach(capabilities, (entry, id) => { pending[pending.length] = {__proto__: null, id, entry}; });
+    for (let index = 0; index < pending.length; index += 1) {
+      const {id, entry} = pending[index];
+      if (entry.type === undefined) continue;
+      const loss = entry.type.kind === 'dictionary' && entry.type.name === 'MLContextLostInfo';
+      settle({__proto__: null, promise: id, ...(loss ? {value: {message}} : {error: {name: 'UnknownError', message}})}, null);
+    }
+  }
+
   const registry = new own.FinalizationRegistry((handle) => { collected[collected.length] = handle; });
 
   Object.assign(runtime, {
-    ask, settle, capability,
+    ask, settle, capability, abandon,
     // Have the host let go of what a handle stands for when the object is gone.
     keepFor: (object, handle) => own.register(registry, object, handle),
   });

@@ -51,41 +51,6 @@
     }
   }
 
-  // --- stacks: a caller's frames, and none of this package's or of what runs it ----------------------------------
-
-  const isInside = (line) => own.includes(own.map(['webnn_py:', 'node:', '[eval'],
-                                                  (mark) => own.indexOf(line, mark) >= 0), true);
-  const isNative = (line) => own.indexOf(line, '(native)') >= 0;
-
-  function trimmed(stack) {
-    const lines = own.list();
-    for (let at = 0; at < stack.length;) {
-      const end = own.indexOf(stack, '\n', at);
-      lines[lines.length] = own.slice(stack, at, end < 0 ? stack.length : end);
-      at = end < 0 ? stack.length : end + 1;
-    }
-    let text = '';
-    for (let index = 0; index < lines.length; index += 1) {
-      const line = lines[index];
-      const next = index + 1 < lines.length ? lines[index + 1] : '';
-      if (line === '' || isInside(line) || (isNative(line) && isInside(next))) continue;
-      text += `${text === '' ? '' : '\n'}${line}`;
-    }
-    return text;
-  }
-
-  const defineStack = (error, stack) => own.define(error, 'stack', {
-    __proto__: null, value: stack, writable: true, configurable: true});
-
-  runtime.trimStack = function (error) {
-    const stack = own.stackOf(error);
-    if (typeof stack === 'string') defineStack(error, trimmed(stack));
-  };
-  runtime.cutStack = function (error, entry) {
-    own.captureStackTrace(error, entry);
-    runtime.trimStack(error);
-  };
-
   // V8's stacks begin with the message, others do not.
   function withStack(message, error) {
     let stack;
@@ -95,7 +60,7 @@
       stack = undefined;
     }
     if (typeof stack !== 'string' || stack === '') return message;
-    const cut = trimmed(stack);
+    const cut = runtime.trimmed(stack);
     return own.startsWith(cut, message) ? cut : `${message}\n${cut}`;
   }
 
@@ -178,7 +143,7 @@
     const at = own.indexOf(message, ': ');
     const error = new own.Error(at < 0 ? message : own.slice(message, at + 2));
     if (at >= 0) own.define(error, 'name', {__proto__: null, value: own.slice(message, 0, at), writable: true});
-    defineStack(error, stack);
+    runtime.defineStack(error, stack);
     runtime.reportError(error);
   };
 
@@ -250,7 +215,7 @@
   install('isSecureContext', true);
 
   Object.assign(runtime, {
-    DOMException, Event, EventTarget, install, textOf, isError, guarded, now, setTimer, trimmed,
+    DOMException, Event, EventTarget, install, textOf, isError, guarded, now, setTimer,
     isPlatformObject: (value) => own.weakGet(slots, value) !== undefined,
     dispatch: (target, type, properties) => dispatch(target, event(type, properties)),
   });

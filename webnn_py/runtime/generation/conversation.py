@@ -133,7 +133,7 @@ class Conversation(Handle):
         limits = self._limits(prompts, max_new_tokens)
         sampling = self._sampling(temperature, top_k, top_p, repetition_penalty)
         number = None if seed is None else converted("generate(): seed", unsigned_long, seed)
-        stops = (stop,) if isinstance(stop, str) else tuple(stop)
+        stops = (stop,) if isinstance(stop, str) or not isinstance(stop, Iterable) else tuple(stop)
         if not all(isinstance(item, str) and item for item in stops):
             raise TypeError(f"generate(): stop is {shown(stop)}; it must be a text, or several, none of them empty")
         if stops and self._decoder.tokenizer is None:

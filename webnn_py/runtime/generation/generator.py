@@ -176,6 +176,9 @@ async def create_generator(  # noqa: PLR0913 - as many options as a decoder's fo
     """
     if not isinstance(environment, Environment):
         raise TypeError(f"create_generator(): environment is {shown(environment)}; it must be an Environment")
+    for name, value in (("folder", folder), *([] if file is None else [("file", file)])):
+        if not isinstance(value, str | os.PathLike):
+            raise TypeError(f"create_generator(): {name} is {shown(value)}; it must be a path")
     path = Path(folder)
     configuration = await trio.to_thread.run_sync(read_configuration, path, file)
     room = _capacity(capacity, configuration)

@@ -36,6 +36,7 @@ LOWEST = scalar(float(np.finfo(np.float32).min), "float32")
 
 def option(node: Node, name: str) -> Array:
     """Return a numeric option, cast to the operand's data type, for computing in float32."""
+    # spec: * option
     return scalar(cast_number(node.options[name], node.outputs[0].data_type), "float32")
 
 

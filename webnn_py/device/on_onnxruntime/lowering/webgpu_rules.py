@@ -77,6 +77,13 @@ def expand(body: Body, node: Node, input: OnnxTensor) -> Written:
     return ON_CPU["expand"](body, node, input=input)
 
 
+def gemm(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor, c: OnnxTensor | None = None) -> Written:
+    """Write Gemm with a summand that has an axis; of a scalar, some sizes end the process."""
+    if c is not None and not c.rank:
+        c = body.node("Reshape", c, shape(1))
+    return ON_CPU["gemm"](body, node, a=a, b=b, c=c)
+
+
 def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
     """Write MaxPool with NaN propagated; Clip, by which the CPU does so, loses it."""
 
@@ -110,6 +117,7 @@ RULES: Final[Mapping[str, Rule]] = {
     **{name: keeping_nan(name) for name in ("clamp", "exp", "hard_sigmoid", "relu", "softplus")},
     **{name: in_float64(name) for name in OF_FLOAT64},
     "expand": expand,
+    "gemm": gemm,
     "max_pool2d": max_pool2d,
     "reduce_max": reduce_extreme,
     "reduce_min": reduce_extreme,

@@ -1,9 +1,12 @@
 """GEMV of a matrix of four bits: a few vectors times rows whose blocks have a scale and a zero point.
 
-Lanes share a row. Each loads 32 elements of several rows at once, 16 bytes of each, and multiplies them with the same
-elements of the vectors. A number of four bits becomes a float where it is in its word: its bits are or-ed into those of
-2²³, which is subtracted again, exactly, together with the zero point. The power of 16 by which the number's place in
-the word then multiplies it is divided out of the vectors, exactly but for numbers below 2⁻¹¹⁴.
+Lanes share a row. Each loads a word of several rows, 8 elements of each, and multiplies them with the same elements of
+the vectors. Neighbouring lanes read neighbouring words, and neighbouring elements of the vectors, so that a load of all
+lanes takes few transactions.
+
+A number of four bits becomes a float where it is in its word: its bits are or-ed into those of 2²³, which is subtracted
+again, exactly, together with the zero point. The power of 16 by which the number's place in the word then multiplies it
+is divided out of the vectors, exactly but for numbers below 2⁻¹¹⁴.
 """
 
 from __future__ import annotations
@@ -22,15 +25,15 @@ from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import bound
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.tile_tables import table_of
 from webnn_py.device.on_wgpu.codegen.module import Binding
-from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH
+from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.graph import Value
 from webnn_py.operators import conversion
 
-UNIT: Final = 32
-"""The elements of a row that a lane loads at once: a vec4 of words."""
+UNIT: Final = 8
+"""The elements of a row that a lane loads at once: a word."""
 
 MOST_LANES: Final = 32
 
@@ -120,7 +123,7 @@ def emit_four_bit_gemv(lowering: Lowering, plan: FourBitPlan, epilogue: Epilogue
 def _kernel(lowering: Lowering, plan: FourBitPlan, end: EpilogueCode, label: str) -> Kernel:
     tiles = -(-plan.matrix.outer // plan.per_group)
     reads, functions = bound({"vectors": plan.vectors}, "f32")
-    kinds = ("vec4<u32>", "f32", "u32")
+    kinds = ("u32", "f32", "u32")
     names = ("elements", "scales", "points")
     own: list[Binding] = [
         (lowering.place(value).buffer, name, kind) for value, name, kind in zip(plan.places, names, kinds, strict=True)
@@ -158,29 +161,24 @@ def _multiply(plan: FourBitPlan) -> list[str]:
     ]
     for row in rows:
         lines += [
-            f"  let w{row} = elements[o{row} * {row_units}u + unit]{_of_four(sign)};",
+            f"  let w{row} = elements[o{row} * {row_units}u + unit]{sign};",
             f"  let at{row} = o{row} * {matrix.outer_stride // size}u + unit / {size // UNIT}u;",
             f"  let point{row} = f32(((points[at{row} >> 3u]{sign}) >> ((at{row} & 7u) << 2u)) & 15u);",
             f"  let base{row} = vec4<f32>(8388608.0) + point{row} * vec4<f32>(1.0, 16.0, 256.0, 4096.0);",
             *(f"  var p{row}_{count} = 0.0;" for count in counts),
         ]
     for four in range(UNIT // WIDTH):
-        component, shift = COMPONENTS[four // 2], " >> 16u" if four % 2 else ""
         for count in counts:
             base = f"vectors_base + {count * vectors.outer_stride // WIDTH}u"
             value = f"vectors_at({base} + {vectors.along(f'unit * {UNIT}u + {four * WIDTH}u')})"
             lines.append(f"  let v{four}_{count} = {value} * vec4<f32>(1.0, 0.0625, 0.00390625, 0.000244140625);")
         for row in rows:
-            lines.append(f"  let m{four}_{row} = as_floats(w{row}.{component}{shift}, base{row});")
+            lines.append(f"  let m{four}_{row} = as_floats(w{row}{' >> 16u' * four}, base{row});")
             lines += [f"  p{row}_{count} += dot(m{four}_{row}, v{four}_{count});" for count in counts]
     for row in rows:
         lines.append(f"  let scale{row} = scales[at{row}];")
         lines += [f"  c{row}_{count} = fma(p{row}_{count}, scale{row}, c{row}_{count});" for count in counts]
     return [*lines, "}"]
-
-
-def _of_four(sign: str) -> str:
-    return sign and " ^ vec4<u32>(0x88888888u)"
 
 
 def _add_up(plan: FourBitPlan) -> list[str]:

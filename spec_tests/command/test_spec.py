@@ -1,0 +1,91 @@
+"""``webnn-py spec``: the operators as data: what their declarations, devices, browsers and ONNX say of each."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from spec_tests.idl import specification
+from webnn_py.command import operator_table
+from webnn_py.operators.registry import OPERATORS
+
+TABLE = operator_table.records(operator_table.in_order())
+BY_NAME = {one["name"]: one for one in TABLE["operators"]}
+
+
+def test_every_operator_is_there_category_by_category():
+    assert set(BY_NAME) == {operator.spec_name for operator in OPERATORS.values()}
+    categories = [one["category"] for one in TABLE["operators"]]
+    assert len(dict.fromkeys(categories)) == len(
+        [a for a, b in zip(categories, [None, *categories], strict=False) if a != b]
+    )
+
+
+def test_every_argument_of_the_idl_is_there_with_its_type_and_default():
+    for name, declared in specification.OPERATORS.items():
+        arguments = {argument["name"]: argument for argument in BY_NAME[name]["arguments"]}
+        assert set(arguments) == set(declared["parameters"])
+        for parameter, idl in declared["parameters"].items():
+            expected = specification.text_of(idl["type"]).replace("enforced ", "[EnforceRange] ")
+            assert arguments[parameter]["type"] == expected
+            assert arguments[parameter]["required"] == bool(idl["required"])
+            if idl.get("default") is not None:
+                assert arguments[parameter]["default"] == idl["default"]
+
+
+def test_one_operator_has_all_parts():
+    conv2d = BY_NAME["conv2d"]
+    assert conv2d["section"]["url"] == "https://www.w3.org/TR/webnn/#api-mlgraphbuilder-conv2d"
+    arguments = {argument["name"]: argument for argument in conv2d["arguments"]}
+    assert arguments["filterLayout"]["values"] == ["oihw", "hwio", "ohwi", "ihwo"]
+    assert arguments["filterLayout"]["default"] == "oihw"
+    assert [name for name, argument in arguments.items() if argument["kind"] == "operand"] == [
+        "input",
+        "filter",
+        "bias",
+    ]
+    assert conv2d["limits"]["bias"] == {
+        "output": False,
+        "data_types": ["float32", "float16"],
+        "required_data_types": ["float32", "float16"],
+        "ranks": {"min": 1, "max": 1},
+        "required_ranks": {"min": 1, "max": 1},
+        "data_type_of": "input",
+    }
+    assert conv2d["limits"]["output"]["output"]
+    assert set(conv2d["errors"]) == {"TypeError", "InvalidStateError"}
+    assert "matmul" in conv2d["decomposition"]
+    assert conv2d["onnx"] == {"operators": ["Conv"], "as_function": False}
+    assert conv2d["browsers"]["chromium-153-litert"]["refuses"]
+    assert "numpy" in conv2d["devices"][0].lower() or len(conv2d["devices"]) > 1
+
+
+def test_primitives_have_no_decomposition_and_others_end_in_primitives():
+    primitives = {name for name, one in BY_NAME.items() if one["decomposition"] is None}
+    assert {"add", "matmul", "gather"} <= primitives
+    for one in BY_NAME.values():
+        assert set(one["decomposition"] or ()) <= primitives
+
+
+def test_texts_are_plain():
+    assert not [name for name, one in BY_NAME.items() if ":func:" in json.dumps(one) or "``" in json.dumps(one)]
+
+
+def test_the_command_prints_data_and_a_table(command):
+    report = command("spec", "--json", "is_nan", "conv2d").report()
+    assert [one["name"] for one in report["operators"]] == ["isNaN", "conv2d"]
+    assert report["specification"] == "webmachinelearning/webnn c515210"
+    lines = command("spec", "gelu").out.splitlines()
+    assert lines[0].startswith("operator")
+    assert lines[1].startswith("gelu")
+
+
+@pytest.mark.parametrize(("name", "words"), [("conv3d", "there is conv2d"), ("", "webnn-py spec lists them")])
+def test_an_operator_that_is_not_there_is_refused(command, name, words):
+    command("spec", name).assert_refused(f"there is no operator {name!r}; {words}")
+
+
+def test_the_page_is_what_the_command_says():
+    page = Path(__file__).parents[2] / "docs" / "operators" / "table.md"
+    lines = page.read_text(encoding="utf-8").splitlines()
+    assert len([line for line in lines if line.startswith("| ")]) == len(OPERATORS) + 1

@@ -1,0 +1,253 @@
+"""Programs of the user's own Node: ``webnn-py node``, and ``import 'webnn-py/register'``."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+
+import pytest
+
+from spec_tests.javascript.conftest import Ended
+from webnn_py import cli
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("node") is None or not hasattr(os, "mkfifo"), reason="needs Node on the PATH, and named pipes"
+)
+
+ADD = """
+const d = {dataType: 'float32', shape: [2]};
+async function add(context, ...given) {
+  const builder = new MLGraphBuilder(context);
+  const x = builder.input('x', d);
+  const graph = await builder.build({y: builder.add(x, builder.constant(d, new Float32Array([10, 20])))});
+  const a = await context.createTensor({...d, writable: true});
+  const y = await context.createTensor({...d, readable: true});
+  context.writeTensor(a, new Float32Array(given));
+  context.dispatch(graph, {x: a}, {y});
+  return [...new Float32Array(await context.readTensor(y))];
+}
+"""
+
+
+@pytest.fixture
+def run(tmp_path, capfd):
+    """Run a module in Node within this process, and return its end."""
+
+    def in_this_process(source, *options, name="program.mjs", arguments=()):
+        path = tmp_path / name
+        path.write_text(source, encoding="utf-8")
+        status = cli.main(["node", "--backend", "numpy", *options, "--", "node", str(path), *arguments])
+        return Ended(status, *capfd.readouterr())
+
+    return in_this_process
+
+
+def test_threads_and_children_have_the_api(run):
+    ended = run(
+        ADD
+        + """
+        import {spawnSync} from 'node:child_process';
+        import {Worker, isMainThread, parentPort} from 'node:worker_threads';
+        const sum = await add(await navigator.ml.createContext(), 1, 2);
+        if (!isMainThread) parentPort.postMessage(sum);
+        else if (process.argv[2] === 'child') console.log(JSON.stringify(sum));
+        else {
+          const worker = new Worker(new URL(import.meta.url));
+          const ofWorker = await new Promise((resolve) => { worker.once('message', resolve); });
+          const child = spawnSync(process.execPath, [process.argv[1], 'child'], {encoding: 'utf8'});
+          console.log(JSON.stringify([sum, ofWorker, JSON.parse(child.stdout)]));
+          process.exitCode = 7;
+        }
+        """
+    )
+    assert (ended.returncode, ended.stderr) == (7, "")
+    assert json.loads(ended.stdout) == [[11, 22]] * 3
+
+
+def test_large_tensors_errors_and_the_order_of_settlements(run):
+    ended = run(
+        ADD
+        + """
+        const context = await navigator.ml.createContext();
+        const shown = [];
+        const big = {dataType: 'int32', shape: [3_000_000], readable: true, writable: true};
+        const tensor = await context.createTensor(big);
+        const data = Int32Array.from({length: 3_000_000}, (_, index) => index);
+        context.writeTensor(tensor, data);
+        const read = new Int32Array(await context.readTensor(tensor));
+        shown.push(read.every((value, index) => value === index));
+        const target = new Int32Array(3_000_000);
+        shown.push(await context.readTensor(tensor, target), target[2_999_999]);
+        const order = [];
+        await Promise.all([0, 1, 2, 3].map(async (index) => {
+          await context.createTensor(d);
+          order.push(index);
+          await null;
+          order.push(index);
+        }));
+        shown.push(order);
+        const builder = new MLGraphBuilder(context);
+        try { builder.relu(1); } catch (error) {
+          shown.push(error.name, error.stack.split('\\n')[1].match(/program.mjs:\\d+/)[0]);
+        }
+        await builder.build({}).catch((error) => shown.push(error.name));
+        await context.readTensor(1).catch((error) => shown.push(error.name));
+        try { MLContext(); } catch (error) { shown.push(error.name); }
+        context.destroy();
+        shown.push((await context.lost).message !== '');
+        try { new MLGraphBuilder(context); } catch (error) {
+          shown.push(error.name, error instanceof DOMException);
+        }
+        console.log(JSON.stringify(shown, (_, value) => value === undefined ? null : value));
+        """
+    )
+    assert ended.stderr == ""
+    order = [0, 0, 1, 1, 2, 2, 3, 3]
+    place, *rest = json.loads(ended.stdout)[5:]
+    assert json.loads(ended.stdout)[:5] == [True, None, 2_999_999, order, "TypeError"]
+    assert place == "program.mjs:33"
+    assert rest == ["TypeError", "TypeError", "TypeError", True, "InvalidStateError", True]
+
+
+def test_options_reach_the_program(run, tmp_path):
+    trace = tmp_path / "trace.json"
+    ended = run(
+        ADD
+        + """
+        const context = await navigator.ml.createContext();
+        await add(context, 1, 2);
+        console.log(typeof context.saveGraph, context.opSupportLimits().add.a.rankRange.max);
+        """,
+        *["--trace", str(trace), "--graph-cache", str(tmp_path / "cache"), "--browser", "chromium-153-litert"],
+    )
+    assert ended.stdout == "function 6\n"
+    sources = {
+        event["args"]["source"]
+        for event in json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]
+        if event["name"] == "dispatch()" and "source" in event.get("args", {})
+    }
+    assert sources == {f"{tmp_path / 'program.mjs'}:10 in add"}
+
+
+def test_statuses_of_commands(capfd, monkeypatch):
+    def status_of(*command):
+        return cli.main(["node", "--backend", "numpy", *command])
+
+    assert status_of("--", "sh", "-c", "exit 3") == 3
+    assert status_of("--", "sh", "-c", "kill -9 $$") == 128 + signal.SIGKILL
+    assert status_of("--", "no_such_command") == 2
+    assert status_of() == 2
+    assert capfd.readouterr().err.splitlines() == [
+        "webnn-py node: there is no command no_such_command",
+        "webnn-py node: give a command after --: webnn-py node -- node app.mjs",
+    ]
+    monkeypatch.setenv("NODE_OPTIONS", "--no-warnings")
+    assert status_of("--", "sh", "-c", 'echo "$NODE_OPTIONS" "$@"', "sh", "a", "--", "b") == 0
+    out = capfd.readouterr().out
+    assert out.startswith('--no-warnings --require="')
+    assert out.endswith("a -- b\n")
+
+
+def test_what_is_wrong_with_a_program_fails_it(run):
+    source = "await navigator.ml.createContext();\n"
+    ended = run(source, "--check=error")
+    assert ended.returncode == 1
+    assert "program.mjs:1: a context made here and never destroyed: call destroy() (not-destroyed)" in ended.stderr
+    source = "const context = await navigator.ml.createContext(); context.destroy(); await context.lost;"
+    ended = run(source, "--check=error")
+    assert (ended.returncode, ended.stderr) == (0, "no findings\n")
+
+
+def test_what_libraries_for_browsers_find(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "some.json").write_text('{"a": 1}', encoding="utf-8")
+    (tmp_path / "empty.wasm").write_bytes(b"\0asm\1\0\0\0")
+    ended = run(
+        """
+        const shown = [];
+        shown.push(await (await fetch('some.json')).json());
+        shown.push((await fetch(new URL('some.json', import.meta.url))).headers.get('content-length'));
+        shown.push((await fetch('none.json')).status);
+        const {instance} = await WebAssembly.instantiateStreaming(fetch('empty.wasm'));
+        shown.push(Object.keys(instance.exports), WebAssembly.compile.name);
+        shown.push(await fetch('some.json', {signal: AbortSignal.abort()}).catch((error) => error.name));
+        try { new GPUDevice(); } catch (error) { shown.push(error.message); }
+        console.log(JSON.stringify(shown));
+        """
+    )
+    assert ended.stderr == ""
+    assert json.loads(ended.stdout) == [{"a": 1}, "8", 404, [], "compile", "AbortError", "Illegal constructor"]
+
+
+def start(tmp_path, source):
+    path = tmp_path / "program.mjs"
+    path.write_text(source, encoding="utf-8")
+    command = [sys.executable, "-m", "webnn_py", "node", "--backend", "numpy", "--", "node", str(path)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def test_the_host_is_killed(tmp_path):
+    host = start(
+        tmp_path,
+        ADD
+        + """
+        const context = await navigator.ml.createContext();
+        const pending = context.createTensor({dataType: 'float32', shape: [20_000_000]});
+        process.kill(process.ppid, 'SIGKILL');
+        const shown = [];
+        const alive = setInterval(() => {}, 1000);
+        await pending.then(() => context.lost, (error) => shown.push(error.name));
+        shown.push((await context.lost).message);
+        try { new MLGraphBuilder(context); } catch (error) { shown.push(error.name); }
+        await context.createTensor(d).catch((error) => shown.push(error.name));
+        console.log(shown.slice(-3).join('; '));
+        clearInterval(alive);
+        """,
+    )
+    out, _ = host.communicate(timeout=60)  # the end of the output is the program's
+    assert host.returncode == -signal.SIGKILL
+    assert out == "webnn-py: the process that runs webnn_py has ended; UnknownError; UnknownError\n"
+
+
+def test_ctrl_c_ends_both(tmp_path):
+    source = "await navigator.ml.createContext(); console.log(process.pid); setInterval(() => {}, 1000);"
+    with start(tmp_path, source) as host:
+        program = int(host.stdout.readline())
+        host.send_signal(signal.SIGINT)
+        assert host.wait(60) == 130
+    with pytest.raises(ProcessLookupError):
+        os.kill(program, 0)
+
+
+def test_the_npm_package(tmp_path, capsys):
+    assert cli.main(["npm-pack", str(tmp_path)]) == 0
+    package = capsys.readouterr().out.strip()
+    with tarfile.open(package) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (tmp_path / "node_modules").mkdir()
+    (tmp_path / "package").rename(tmp_path / "node_modules" / "webnn-py")
+    path = tmp_path / "program.mjs"
+    path.write_text(
+        "import 'webnn-py/register';" + ADD + "console.log(...await add(await navigator.ml.createContext(), 1, 2));",
+        encoding="utf-8",
+    )
+
+    def end(**variables):
+        environment = {"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+        return subprocess.run(
+            [shutil.which("node"), str(path)],
+            env=environment | variables,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    command = f"{sys.executable} -m webnn_py"
+    worked = end(WEBNN_PY_COMMAND=command, WEBNN_PY_OPTIONS="--backend numpy")
+    assert (worked.stdout, worked.stderr) == ("11 22\n", "")
+    refused = end(WEBNN_PY_COMMAND=command, WEBNN_PY_OPTIONS="--browser mosaic")
+    assert "webnn-py/register: webnn-py node: argument --browser: invalid choice: 'mosaic'" in refused.stderr

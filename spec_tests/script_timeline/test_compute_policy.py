@@ -1,0 +1,73 @@
+"""The proposal "compute policy": one option that chooses a device, and the policy by which a graph really runs."""
+
+import pytest
+
+import webnn_py
+from spec_tests.script_timeline.test_device_selection import negation, with_gpu  # noqa: F401 - a fixture
+from spec_tests.support.backends import BACKENDS
+from webnn_py import NotSupportedError
+
+
+@pytest.fixture
+async def ml():
+    async with webnn_py.open_ml(experimental={"compute-policy"}) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("policy", "kind", "runs_by"),
+    [
+        ("default", "gpu", "default"),
+        ("high-performance", "gpu", "high-performance"),
+        ("low-power", "gpu", "low-power"),
+        ("fallback", "cpu", "fallback"),
+        (None, "gpu", "default"),
+    ],
+)
+@pytest.mark.usefixtures("with_gpu")
+async def test_a_policy_chooses_a_device(ml, policy, kind, runs_by):
+    context = await ml.create_context(compute_policy=policy)
+    assert context.backend.device_types[0] == kind
+    assert (await negation(context)).compute_policy == runs_by
+
+
+@pytest.mark.parametrize("policy", ["default", "high-performance", "low-power"])
+async def test_on_a_processor_a_graph_runs_by_fallback_whatever_was_asked_for(ml, policy):
+    context = await ml.create_context(backend="numpy", compute_policy=policy)
+    graph = await negation(context)
+    assert graph.compute_policy == "fallback"
+    graph.destroy()
+    context.destroy()
+    assert graph.compute_policy == "fallback"
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+async def test_every_device_says_by_which_policy_it_runs(ml, backend):
+    context = await ml.create_context(backend=backend, compute_policy="low-power")
+    expected = "fallback" if context.backend.device_types[0] == "cpu" else "low-power"
+    assert (await negation(context)).compute_policy == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"compute_policy": "fast"}, "compute_policy is 'fast'; it must be one of default, high-performance"),
+        ({"compute_policy": 1}, "compute_policy is 1"),
+        ({"compute_policy": "fallback", "accelerated": False}, "replaces power_preference and accelerated"),
+        ({"compute_policy": "default", "power_preference": "low-power"}, "give one or the others"),
+    ],
+)
+async def test_what_is_no_policy_or_contradicts_one_is_refused(ml, options, words):
+    with pytest.raises(TypeError, match=words):
+        await ml.create_context(**options)
+
+
+async def test_nothing_of_it_is_there_unless_it_is_asked_for():
+    async with webnn_py.open_ml() as ml:
+        with pytest.raises(
+            NotSupportedError, match=r'compute_policy: this is of a proposal that .*\{"compute-policy"\}'
+        ):
+            await ml.create_context(compute_policy="fallback")
+        graph = await negation(await ml.create_context(backend="numpy"))
+        with pytest.raises(NotSupportedError, match=r"compute_policy: this is of .*context\.backend says"):
+            graph.compute_policy  # noqa: B018 - it refuses

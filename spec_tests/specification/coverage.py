@@ -1,0 +1,90 @@
+"""What is recorded of the tests that reach each step (``measure`` writes it): of three kinds of tests."""
+
+import json
+from pathlib import Path
+
+from spec_tests.specification import steps
+
+FILE = Path(__file__).with_name("coverage.json")
+
+FAULTS = Path(__file__).with_name("faults.json")
+
+KINDS = {"wpt": "web-platform-tests", "proposed": "proposed", "ours": "here"}
+"""Kinds of tests → their names in tables."""
+
+
+def _read():
+    return json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {kind: {} for kind in KINDS}
+
+
+RECORDED = _read()
+"""By kind and by ``ALGORITHM STEP``: the number of tests, and a few of them."""
+
+
+def write(kind, found):
+    """Replace what is recorded of a kind of tests."""
+    order = [f"{one.name} {step.identifier}" for one in steps.ALGORITHMS.values() for step in one.steps]
+    RECORDED[kind] = {key: found[key] for key in order if key in found}
+    parts = []
+    for name in KINDS:
+        lines = ",\n".join(
+            f" {json.dumps(key)}: {json.dumps(tests, ensure_ascii=False)}" for key, tests in RECORDED[name].items()
+        )
+        parts.append(f"{json.dumps(name)}: {{\n{lines}\n}}")
+    FILE.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
+
+
+def cell(name, identifier):
+    """Return the tests of a step for a table."""
+    parts = []
+    for kind, title in KINDS.items():
+        if found := RECORDED[kind].get(f"{name} {identifier}"):
+            count, first, *_ = found
+            parts.append(f"{title} {count}: {first.replace('|', '/').replace('<', '&lt;')}")
+    return "<br>".join(parts)
+
+
+def unreached(kind):
+    """Return the steps that no test of a kind reaches, as (algorithm, step); those without code left out."""
+    reasons = steps.reasons()
+    return [
+        (algorithm, step)
+        for algorithm in steps.ALGORITHMS.values()
+        for step in algorithm.steps
+        if (algorithm.name, step.identifier) not in reasons
+        and f"{algorithm.name} {step.identifier}" not in RECORDED[kind]
+    ]
+
+
+def summary():
+    """Return the lines of the overview about tests; none where nothing was measured."""
+    measured = [kind for kind in KINDS if RECORDED[kind]]
+    if not measured:
+        return []
+    count = sum(len(one.steps) for one in steps.ALGORITHMS.values()) - len(steps.reasons())
+    numbers = "; ".join(f"{KINDS[kind]} {count - len(unreached(kind))}" for kind in measured)
+    text = (
+        f"Of the {count} steps with code, tests reach: {numbers}. A step that refuses something counts where it does; "
+        "how that is measured: `spec_tests/specification/tracing.py`. Tables name the test of the fewest steps."
+    )
+    explained = steps.reasons("unreached")
+    lines = [f"* {name} {identifier}: {reason}" for (name, identifier), reason in explained.items()]
+    introduction = (
+        "[Proposed tests](../proposed_tests.md) are of steps that web-platform-tests do not reach. Neither reach:"
+    )
+    return [text, "", introduction, "", *lines, "", *_faults()]
+
+
+def _faults():
+    """Return the lines about deliberate faults; none where there were none."""
+    if not FAULTS.exists():
+        return []
+    outcomes = json.loads(FAULTS.read_text(encoding="utf-8"))
+    explained = steps.reasons("unfound")
+    found = sum(told == "found" for told, _ in outcomes.values())
+    text = (
+        f"`python -m spec_tests.specification.faults` leaves out, one at a time, the {len(outcomes)} statements of "
+        f"steps that can be: tests of these steps fail for {found}. The others:"
+    )
+    lines = [f"* {name} {identifier}: {reason}" for (name, identifier), reason in explained.items()]
+    return [text, "", *lines, ""]

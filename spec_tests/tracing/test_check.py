@@ -1,0 +1,446 @@
+"""What a check finds in programs with one fault each, and that it finds nothing in programs without one."""
+
+import gc
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+import webnn_py
+from spec_tests.support.onnx_programs import program
+from webnn_py import MLGraphBuilder, MLPromise, cli
+from webnn_py.runtime import Environment, blocking
+from webnn_py.tracing.check import checking
+
+D = {"data_type": "float32", "shape": [8]}
+ROWS = [np.arange(8, dtype=np.float32) + index for index in range(12)]
+
+
+async def relu(context, *, times=1.0):
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", **D)
+    factor = builder.constant(np.full(8, times, np.float32), **D)
+    return await builder.build({"y": builder.mul(builder.relu(x), factor), "z": builder.neg(x)})
+
+
+async def buffer(context):
+    return await context.create_buffer(**D, readable=True, writable=True)
+
+
+class Setting:
+    """A context, a graph, and buffers for it."""
+
+    def __init__(self, ml):
+        self.ml = ml
+
+    async def open(self):
+        self.context = await self.ml.create_context(backend="numpy")
+        self.graph = await relu(self.context)
+        self.x, self.y, self.z = [await buffer(self.context) for _ in range(3)]
+        return self
+
+    def run(self, row, x=None, y=None):
+        x, y = x or self.x, y or self.y
+        self.context.write_buffer(x, row)
+        self.context.dispatch(self.graph, {"x": x}, {"y": y, "z": self.z})
+
+
+# --- faults --------------------------------------------------------------------------------------------------------
+
+
+async def input_for_each_call(s):
+    kept = []
+    for row in ROWS:
+        kept.append(await buffer(s.context))
+        s.run(row, kept[-1])
+    s.context.destroy()
+
+
+async def output_for_each_call(s):
+    kept = []
+    for row in ROWS:
+        kept.append(await buffer(s.context))
+        s.run(row, y=kept[-1])
+    s.context.destroy()
+
+
+async def cache_that_forgets_half(s):
+    cache = []
+    for index, row in enumerate(ROWS * 2):
+        cache.append(await buffer(s.context))
+        s.run(row, cache[-1])
+        if index % 2:
+            cache.pop().destroy()
+    s.context.destroy()
+
+
+async def constants_for_each_call(s):
+    kept = []
+    for row in ROWS:
+        kept.append(await s.context.create_constant_buffer(row, **D))
+        s.run(row)
+    s.context.destroy()
+
+
+async def tensors_left_to_the_collector(s):
+    for row in ROWS[:3]:
+        made = await buffer(s.context)
+        s.run(row, made)
+        await s.context.drain()
+        del made
+        gc.collect()
+    await s.context.drain()
+    s.context.destroy()
+
+
+async def tensor_never_destroyed(s):
+    s.context.dispatch(s.graph, {"x": s.x}, {"y": s.y, "z": s.z})
+    s.graph.destroy()
+
+
+async def graph_never_destroyed(s):
+    for one in (s.x, s.y, s.z):
+        one.destroy()
+
+
+async def context_never_destroyed(s):
+    s.graph.destroy()
+    for one in (s.x, s.y, s.z):
+        one.destroy()
+
+
+async def written_back_at_once(s):
+    s.run(ROWS[1])
+    s.context.write_buffer(s.z, await s.context.read_buffer(s.z))
+    s.context.destroy()
+
+
+async def written_back_in_a_loop(s):
+    for row in ROWS:
+        s.run(row)
+        state = await s.context.read_buffer(s.z)
+        s.context.write_buffer(s.z, state)
+    s.context.destroy()
+
+
+async def written_back_as_a_copy(s):
+    s.run(ROWS[1])
+    state = (await s.context.read_buffer(s.z)).copy()
+    s.context.write_buffer(s.z, state)
+    s.context.destroy()
+
+
+async def written_back_after_reading_into_an_array(s):
+    into = np.empty(8, np.float32)
+    s.run(ROWS[1])
+    await s.context.read_buffer(s.z, out=into)
+    s.context.write_buffer(s.z, into)
+    s.context.destroy()
+
+
+async def output_through_the_host(s):
+    s.run(ROWS[1])
+    s.run(await s.context.read_buffer(s.z))
+    s.context.destroy()
+
+
+async def recurrent_state_through_the_host(s):
+    state = ROWS[1]
+    for _ in range(3):
+        s.run(state)
+        state = await s.context.read_buffer(s.z)
+    s.context.destroy()
+
+
+async def output_to_another_graph_through_the_host(s):
+    other = await relu(s.context, times=2.0)
+    s.run(ROWS[1])
+    value = await s.context.read_buffer(s.z)
+    s.context.write_buffer(s.y, value)
+    s.context.dispatch(other, {"x": s.y}, {"y": s.x, "z": s.z})
+    s.context.destroy()
+
+
+async def graph_for_each_call(s):
+    for row in ROWS[:3]:
+        s.graph = await relu(s.context)
+        s.run(row)
+    s.context.destroy()
+
+
+async def graph_again_on_another_line(s):
+    await s.context.drain()
+    again = await relu(s.context)
+    again.destroy()
+    s.context.destroy()
+
+
+async def reads_in_a_loop(s):
+    s.run(ROWS[1])
+    for one in (s.x, s.y, s.z):
+        await s.context.read_buffer(one)
+    s.context.destroy()
+
+
+async def two_reads_after_each_run(s):
+    for row in ROWS[:4]:
+        s.run(row)
+        await s.context.read_buffer(s.y)
+        await s.context.read_buffer(s.z)
+    s.context.destroy()
+
+
+async def reads_line_by_line(s):
+    s.run(ROWS[1])
+    await s.context.read_buffer(s.x)
+    await s.context.read_buffer(s.y)
+    await s.context.read_buffer(s.z)
+    s.context.destroy()
+
+
+FAULTS = {
+    input_for_each_call: "tensor-per-call",
+    output_for_each_call: "tensor-per-call",
+    cache_that_forgets_half: "tensor-per-call",
+    constants_for_each_call: "tensor-per-call",
+    tensors_left_to_the_collector: "not-destroyed",
+    tensor_never_destroyed: "not-destroyed",
+    graph_never_destroyed: "not-destroyed",
+    context_never_destroyed: "not-destroyed",
+    written_back_at_once: "written-back",
+    written_back_in_a_loop: "written-back",
+    written_back_as_a_copy: "written-back",
+    written_back_after_reading_into_an_array: "written-back",
+    output_through_the_host: "through-host",
+    recurrent_state_through_the_host: "through-host",
+    output_to_another_graph_through_the_host: "through-host",
+    graph_for_each_call: "built-again",
+    graph_again_on_another_line: "built-again",
+    reads_in_a_loop: "reads-in-turn",
+    two_reads_after_each_run: "reads-in-turn",
+    reads_line_by_line: "reads-in-turn",
+}
+
+
+# --- no faults -----------------------------------------------------------------------------------------------------
+
+
+async def one_run(s):
+    s.run(ROWS[1])
+    await s.context.read_buffer(s.y)
+
+
+async def many_runs_with_the_same_buffers(s):
+    for row in ROWS:
+        s.run(row)
+        await s.context.read_buffer(s.y)
+
+
+async def reads_together(s):
+    for row in ROWS:
+        s.run(row)
+        await MLPromise.all([s.context.read_buffer(one) for one in (s.x, s.y, s.z)])
+
+
+async def two_reads_at_the_end(s):
+    s.run(ROWS[1])
+    await s.context.read_buffer(s.y)
+    await s.context.read_buffer(s.z)
+
+
+async def a_tensor_for_each_call_that_is_destroyed(s):
+    for row in ROWS:
+        made = await buffer(s.context)
+        s.run(row, made)
+        made.destroy()
+
+
+async def all_tensors_before_the_loop(s):
+    made = [await buffer(s.context) for _ in ROWS]
+    for row, one in zip(ROWS, made, strict=True):
+        s.run(row, one)
+    for one in made:
+        one.destroy()
+
+
+async def outputs_that_stay(s):
+    x, y = s.x, s.z
+    s.context.write_buffer(x, ROWS[1])
+    for _ in range(4):
+        s.context.dispatch(s.graph, {"x": x}, {"y": s.y, "z": y})
+        x, y = y, x
+    await s.context.read_buffer(x)
+
+
+async def what_was_read_is_changed_and_written(s):
+    s.run(ROWS[1])
+    s.run(await s.context.read_buffer(s.z) + 1)
+
+
+async def the_same_input_again_after_it_was_read(s):
+    for _ in range(3):
+        s.run(ROWS[1])
+        await s.context.read_buffer(s.x)
+
+
+async def graphs_of_other_constants(s):
+    for times in (2.0, 3.0):
+        (await relu(s.context, times=times)).destroy()
+
+
+async def the_same_graph_on_two_contexts(s):
+    other = await Setting(s.ml).open()
+    other.run(ROWS[1])
+    s.run(ROWS[2])
+    other.context.destroy()
+
+
+async def from_one_context_to_another(s):
+    other = await Setting(s.ml).open()
+    s.run(ROWS[1])
+    other.run(await s.context.read_buffer(s.z))
+    other.context.destroy()
+
+
+FAULTLESS = [
+    one_run,
+    many_runs_with_the_same_buffers,
+    reads_together,
+    two_reads_at_the_end,
+    a_tensor_for_each_call_that_is_destroyed,
+    all_tensors_before_the_loop,
+    outputs_that_stay,
+    what_was_read_is_changed_and_written,
+    the_same_input_again_after_it_was_read,
+    graphs_of_other_constants,
+    the_same_graph_on_two_contexts,
+    from_one_context_to_another,
+]
+
+
+async def checked(body, *, ends=False):
+    checks = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        async with webnn_py.open_ml() as ml:
+            with checking(ml, checks):
+                setting = await Setting(ml).open()
+                await body(setting)
+                await setting.context.drain()
+                if ends:
+                    setting.context.destroy()
+    return checks[0]
+
+
+@pytest.mark.parametrize(("body", "kind"), FAULTS.items(), ids=lambda one: getattr(one, "__name__", None))
+async def test_each_fault_is_found_with_its_line(body, kind):
+    check = await checked(body)
+    found = [one for one in check.findings if one.kind == kind]
+    assert found
+    assert all(one.source.file == __file__ for one in found)
+    assert {one.kind for one in check.findings} == {kind}
+
+
+@pytest.mark.parametrize("body", FAULTLESS, ids=lambda one: one.__name__)
+async def test_nothing_is_found_where_there_is_no_fault(body):
+    assert (await checked(body, ends=True)).findings == ()
+
+
+async def test_numbers_lines_and_json():
+    check = await checked(two_reads_after_each_run)
+    (finding,) = check.findings
+    assert finding.count == 8
+    assert finding.source.function == "two_reads_after_each_run"
+    told = json.loads(check.text("json"))
+    assert told["findings"][0]["kind"] == "reads-in-turn"
+    assert told["peak"]["bytes"] == 3 * 32
+    assert sum(told["peak"]["held"].values()) == 3 * 32
+    assert len(told["waits"]) == 2
+    assert check.lines()[1] == "1 finding"
+
+
+DOUBLED = program([("Add", ["x", "x"], ["y"], {})], {"x": ("float32", [8])}, {"y": ("float32", [8])})
+
+
+async def test_a_session_whose_state_goes_through_the_host(ml):
+    async with Environment(ml, backend="numpy") as environment:
+        session = await environment.create_session(DOUBLED)
+        with environment.check() as check:
+            state = ROWS[1]
+            for _ in range(3):
+                state = (await session.run({"x": state}))["y"]
+    assert [(one.kind, one.count, one.source.file) for one in check.findings] == [("through-host", 2, __file__)]
+
+
+def test_a_blocking_session():
+    with blocking.Environment(backend="numpy") as environment:
+        session = environment.create_session(DOUBLED)
+        with environment.check() as check:
+            for row in ROWS:
+                session.run({"x": row})
+        assert check.findings == ()
+
+
+PROGRAM = """
+import sys
+import numpy as np
+import trio
+import webnn_py
+
+async def main():
+    async with webnn_py.open_ml() as ml:
+        context = await ml.create_context(backend="numpy")
+        "NAME"  # programs of the same code are one to what looks lines up
+        made = [await context.create_buffer(data_type="float32", shape=[8], readable=True) for _ in range(3)]
+        for one in made:
+            await context.read_buffer(one)
+
+trio.run(main)
+print(sys.argv[1:])
+sys.exit(int(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize(("options", "given", "status"), [((), "0", 0), (("--error",), "0", 1), (("--json",), "3", 3)])
+def test_the_command(tmp_path, capsys, options, given, status):
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM.replace('"NAME"', f"made = {given!r}, {options!r}"), encoding="utf-8")
+    assert cli.main(["check", *options, str(path), given, "--x"]) == status
+    ended = capsys.readouterr()
+    assert ended.out == f"['{given}', '--x']\n"
+    assert f"{path}:13 in main" in ended.err
+    if "--json" in options:
+        assert json.loads(ended.err)["findings"][0]["count"] == 3
+
+
+def test_programs_that_are_none(tmp_path, capsys):
+    assert cli.main(["check", str(tmp_path / "none.py")]) == 2
+    path = tmp_path / "program.py"
+    path.write_text("raise ValueError('no')", encoding="utf-8")
+    assert cli.main(["check", str(path)]) == 1
+    assert capsys.readouterr().err.endswith("ValueError: no\n")
+
+
+SCRIPT = """
+const d = {dataType: 'float32', shape: [8]};
+const context = await navigator.ml.createContext();
+const builder = new MLGraphBuilder(context);
+const graph = await builder.build({y: builder.neg(builder.input('x', d))});
+const x = await context.createTensor({...d, readable: true, writable: true});
+const y = await context.createTensor({...d, readable: true, writable: true});
+context.writeTensor(x, new Float32Array([1, 2, 3, 4, 5, 6, 7, 8]));
+context.dispatch(graph, {x}, {y});
+context.writeTensor(x, await context.readTensor(y));
+if (DESTROY) context.destroy();
+"""
+
+
+@pytest.mark.parametrize(("destroys", "options", "status"), [("true", ["--check"], 0), ("false", ["--check=error"], 1)])
+def test_javascript(tmp_path, capsys, destroys, options, status):
+    path = tmp_path / "program.mjs"
+    path.write_text(SCRIPT.replace("DESTROY", destroys), encoding="utf-8")
+    assert cli.main(["js", "--engine", "quickjs", "--backend", "numpy", *options, str(path)]) == status
+    lines = [line.partition(": ")[0] for line in capsys.readouterr().err.splitlines()]
+    of_the_end = [] if destroys == "true" else ["program.mjs:3", "program.mjs:5", "program.mjs:6", "program.mjs:7"]
+    assert [line for line in lines if line.startswith("program.mjs")] == [*of_the_end, "program.mjs:10"]

@@ -1,0 +1,54 @@
+"""The proposed tests pass here, in both engines and in the text's own mode, and what is said of them is true."""
+
+import re
+
+import pytest
+
+from spec_tests.specification import coverage
+from spec_tests.support.scripts import both_engines, settings
+from spec_tests.wpt_proposed import verdicts
+from webnn_py.javascript import checkout
+from webnn_py.javascript.compatibility import NONE, WPT_2026
+from webnn_py.javascript.wpt_run import run_file
+
+TESTS = checkout.find(verdicts.FOLDER, [], "cpu")
+
+
+async def results(path, engine, mode):
+    """The sub-tests of a file."""
+    (test,) = [test for test in TESTS if test.path == path]
+    return await run_file(settings(engine, newer=verdicts.FOLDER, compatibility=mode), test)
+
+
+@both_engines
+@pytest.mark.parametrize("path", verdicts.paths())
+async def test_every_sub_test_passes(path, engine):
+    result = await results(path, engine, WPT_2026)
+    assert result.harness == "OK", result.message
+    assert {test.name: test.message for test in result.subtests if test.status != "PASS"} == {}
+    _, recorded = verdicts.read()
+    assert {test.name for test in result.subtests} == set(recorded[path])
+
+
+@pytest.mark.parametrize("path", verdicts.paths())
+async def test_every_sub_test_passes_in_the_mode_of_the_text(path):
+    result = await results(path, "quickjs", NONE)
+    assert {test.name: test.message for test in result.subtests if test.status != "PASS"} == {}
+
+
+def test_each_is_in_the_form_of_web_platform_tests():
+    for path in verdicts.paths():
+        text = (verdicts.FOLDER / path).read_text(encoding="utf-8")
+        assert re.match(r"// META: title=.+\n// META: global=window,worker\n// META: variant=\?cpu\n", text)
+        assert "'use strict';" in text
+        assert "script=" not in text
+
+
+def test_the_page_says_what_is_recorded():
+    assert verdicts.PAGE.read_text(encoding="utf-8") == verdicts.page()
+    assert sum(map(len, verdicts.read()[1].values())) >= 50
+
+
+def test_they_reach_steps_that_web_platform_tests_do_not():
+    reached = set(coverage.RECORDED["proposed"]) - set(coverage.RECORDED["wpt"])
+    assert len(reached) >= 50

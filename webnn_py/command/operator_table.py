@@ -1,0 +1,244 @@
+"""What is known of each operator, as data: the specification's part, and what devices, browsers and ONNX make of it."""
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, Final
+
+from webnn_py.browser_profiles import NAMES, BrowserProfile, find
+from webnn_py.command.failures import CommandFailedError
+from webnn_py.descriptors import DATA_TYPES, MLOperandDescriptor
+from webnn_py.device import registry
+from webnn_py.device.backend import Capabilities
+from webnn_py.device.compiling.expansion import missing_primitives
+from webnn_py.graph import Graph, Input
+from webnn_py.javascript import descriptions
+from webnn_py.operators.declaration import Operator, Parameter, spec_name_of
+from webnn_py.operators.decompositions import DECOMPOSITIONS
+from webnn_py.operators.documentation import documentation
+from webnn_py.operators.limits import MAX_RANK, RankRange
+from webnn_py.operators.registry import CATEGORIES, OPERATORS
+from webnn_py.rewriting.builder import RewriteBuilder
+from webnn_py.testing.device_cases.files import FOLDER, Case, load
+
+Record = dict[str, Any]
+
+NOTHING_CLAIMED: Final = Capabilities(supports=lambda _operator: ())
+"""Of a device that has to expand every operator."""
+
+
+def record(operator: Operator[..., Any]) -> Record:
+    """Return what is known of an operator, as JSON."""
+    about = documentation(operator)
+    cases = load(FOLDER / operator.category / f"{operator.name}.json").cases
+    return {
+        "name": operator.spec_name,
+        "python_name": operator.name,
+        "category": operator.category,
+        "in_specification": operator.spec_name in _of_builder(),
+        "section": {"title": about.section.title, "url": about.section.url},
+        "computes": _plain(about.summary),
+        "arguments": [
+            _argument(operator, parameter, about.arguments[name]) for name, parameter in operator.parameters.items()
+        ],
+        "returns": {"sequence": operator.returns_sequence, "meaning": _plain(about.returns)},
+        "limits": {spec_name_of(name): _limits(operator, name) for name in operator.limits},
+        "errors": {error: _plain(reason) for error, reason in about.raises.items()},
+        "decomposition": _decomposition(operator),
+        "tolerance": tolerances(cases),
+        "devices": [one.title for one in registry.built_in() if one.capabilities().supports(operator)],
+        "browsers": {name: _of_browser(operator, find(name)) for name in NAMES},
+        "onnx": _onnx(operator, cases),
+    }
+
+
+def records(operators: list[Operator[..., Any]]) -> Record:
+    """Return what is known of some operators, and of which revision of the specification."""
+    return {
+        "specification": descriptions.of_specification()["source"],
+        "operators": [record(operator) for operator in operators],
+    }
+
+
+def in_order() -> list[Operator[..., Any]]:
+    """Return all operators, category by category."""
+    return sorted(OPERATORS.values(), key=lambda operator: CATEGORIES.index(operator.category))
+
+
+def by_any_name() -> dict[str, Operator[..., Any]]:
+    """Return all operators by both of their names."""
+    return {**OPERATORS, **{operator.spec_name: operator for operator in OPERATORS.values()}}
+
+
+def _of_builder() -> set[str]:
+    interfaces = descriptions.of_specification()["interfaces"]
+    return {operation["name"] for operation in interfaces["MLGraphBuilder"]["operations"]}
+
+
+def _argument(operator: Operator[..., Any], parameter: Parameter, meaning: str) -> Record:
+    declared = operator.signature.parameters[parameter.name]
+    is_option = declared.kind is declared.KEYWORD_ONLY
+    found: Record = {
+        "name": parameter.spec_name,
+        "python_name": parameter.name,
+        "kind": "operand" if parameter.is_operand else "option" if is_option else "argument",
+        **_idl_type(operator.spec_name, parameter.spec_name),
+        "required": parameter.required,
+        "meaning": _plain(meaning),
+    }
+    if not parameter.required:
+        found["default"] = parameter.default
+    return found
+
+
+@cache
+def _idl_types(operator: str) -> dict[str, Record]:
+    """Return the types of the IDL, by the names of parameters and members of options; none of what it lacks."""
+    api = descriptions.of_specification()
+    operations = {operation["name"]: operation for operation in api["interfaces"]["MLGraphBuilder"]["operations"]}
+    found: dict[str, Record] = {}
+    for overload in operations.get(operator, {"overloads": []})["overloads"]:
+        for argument in overload["arguments"]:
+            found[argument["name"]] = argument["type"]
+            options = argument["type"]["name"] if argument["type"]["kind"] == "dictionary" else None
+            while options is not None:
+                dictionary = api["dictionaries"][options]
+                found.update({member["name"]: member["type"] for member in dictionary["members"]})
+                options = dictionary["parent"]
+    return found
+
+
+def _idl_type(operator: str, name: str) -> Record:
+    """Return the type of a parameter, with the values of an enumeration."""
+    declared = _idl_types(operator).get(name)
+    if declared is None:
+        return {}
+    item = declared["of"] if declared["kind"] == "sequence" else declared
+    values = descriptions.of_specification()["enums"].get(item.get("name")) if item["kind"] == "enum" else None
+    return {"type": _type_text(declared)} | ({} if values is None else {"values": values})
+
+
+def _type_text(declared: Record) -> str:
+    match declared:
+        case {"kind": "sequence", "of": item}:
+            return f"sequence<{_type_text(item)}>"
+        case {"kind": "union", "of": items}:
+            return f"({' or '.join(map(_type_text, items))})"
+    text = str(declared.get("name", declared["kind"]))
+    return f"[EnforceRange] {text}" if "enforceRange" in declared else text
+
+
+def _plain(text: str) -> str:
+    """Return a docstring's text on one line without references."""
+    return " ".join(re.sub(r":\w+:`~?([\w.]+)`", r"\1()", text).replace("``", "").split())
+
+
+def _limits(operator: Operator[..., Any], name: str) -> Record:
+    row = operator.limits[name]
+    found: Record = {
+        "output": name not in operator.parameters,
+        "data_types": list(row.data_types),
+        "required_data_types": list(row.required),
+        "ranks": _ranks(row.ranks),
+        "required_ranks": _ranks(row.required_ranks),
+    }
+    if row.type_of is not None:
+        found["data_type_of"] = spec_name_of(row.type_of)
+    if row.rank_of is not None:
+        found["rank_of"] = spec_name_of(row.rank_of)
+    return found
+
+
+def _ranks(ranks: RankRange) -> Record:
+    return {"min": ranks.min, "max": None if ranks.max == MAX_RANK else ranks.max}
+
+
+def _decomposition(operator: Operator[..., Any]) -> list[str] | None:
+    """Return the operators that an operator ends in when all are expanded; None for one that is not expanded."""
+    if operator.name not in DECOMPOSITIONS:
+        return None
+    return [OPERATORS[name].spec_name for name in missing_primitives(operator, NOTHING_CLAIMED)]
+
+
+def tolerances(cases: tuple[Case, ...]) -> dict[str, str]:
+    """Return how far a result may be from the oracle's in the tests of devices, at most, by the output's data type."""
+    most: dict[str, dict[str, float]] = {}
+    for case in cases:
+        for expected in case.raw["expected"]:
+            ((kind, value),) = case.tolerance.items()
+            kinds = most.setdefault(expected["data_type"], {})
+            kinds[kind] = max(kinds.get(kind, 0), value)
+    return {data_type: _tolerance(most[data_type]) for data_type in DATA_TYPES if data_type in most}
+
+
+def _tolerance(kinds: dict[str, float]) -> str:
+    parts = [f"{kinds['ulp']:g} ulp"] if kinds.get("ulp") else []
+    parts += [f"{kinds['absolute']:g}"] if kinds.get("absolute") else []
+    return " or ".join(parts) or "exact"
+
+
+def _of_browser(operator: Operator[..., Any], profile: BrowserProfile) -> Record | None:
+    rows = profile.operators.get(operator.name)
+    if rows is None:
+        return None
+    return {
+        "limits": {
+            spec_name_of(name): {
+                "data_types": list(row.data_types),
+                "ranks": {"min": row.ranks.min, "max": row.ranks.max},
+            }
+            for name, row in rows.items()
+        },
+        "refuses": [rule.reason for rule in profile.rules.get(operator.name, ())],
+    }
+
+
+def _onnx(operator: Operator[..., Any], cases: tuple[Case, ...]) -> Record:
+    """Return the operators of ONNX that one call is written as, and whether they form a function of their own."""
+    try:
+        from webnn_py.onnx_export.model_export import model_of  # noqa: PLC0415 - needs the extra onnx
+    except ImportError:
+        raise CommandFailedError("what ONNX has for an operator needs the extra onnx") from None
+    case = next((case for case in cases if "float32" in str(case.inputs)), cases[0])
+    model: Any = model_of(_graph_of(operator, case))
+    used = {node.op_type: None for node in model.graph.node}
+    functions = {function.name: function for function in model.functions}
+    inner = {node.op_type: None for name in used if name in functions for node in functions[name].node}
+    return {
+        "operators": [*(name for name in {**used, **inner} if name not in functions)],
+        "as_function": bool(functions),
+    }
+
+
+def _graph_of(operator: Operator[..., Any], case: Case) -> Graph:
+    builder = RewriteBuilder()
+    numbers = iter(range(len(str(case.inputs))))
+
+    def operand(tensor: Any) -> object:
+        descriptor = MLOperandDescriptor(tensor["data_type"], tuple(tensor["shape"]))
+        return builder.operand(Input(descriptor, f"input{next(numbers)}"))
+
+    operands = {name: list(map(operand, t)) if isinstance(t, list) else operand(t) for name, t in case.inputs.items()}
+    draw: Callable[..., Any] = getattr(builder, operator.name)
+    drawn = draw(**operands, **case.options)
+    results = drawn if isinstance(drawn, list) else [drawn]
+    return Graph.reaching({f"output{index}": builder.value(result) for index, result in enumerate(results)})
+
+
+def rows(found: Record) -> Iterator[tuple[str, ...]]:
+    """Yield what a table for eyes has of some operators, its head first."""
+    yield "operator", "operands", "tolerance in float32", "expanded into", "ONNX", "refused in browsers"
+    for one in found["operators"]:
+        operands = [argument["name"] for argument in one["arguments"] if argument["kind"] == "operand"]
+        decomposition = one["decomposition"]
+        onnx = ", ".join(one["onnx"]["operators"])
+        refused = [reason for browser in one["browsers"].values() if browser for reason in browser["refuses"]]
+        missing = [name for name, browser in one["browsers"].items() if browser is None]
+        yield (
+            one["name"],
+            ", ".join(operands),
+            one["tolerance"].get("float32", "no floats"),
+            "a primitive" if decomposition is None else ", ".join(decomposition),
+            f"function of {onnx}" if one["onnx"]["as_function"] else onnx,
+            "; ".join([*refused, *(f"not in {name}" for name in missing)]),
+        )

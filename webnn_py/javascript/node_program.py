@@ -1,0 +1,200 @@
+"""Runs a Node program of the user's, in whose threads and child processes ``navigator.ml`` is this library."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import warnings
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+import attrs
+import trio
+
+from webnn_py.browser_profiles import PortabilityReport
+from webnn_py.distribution import install_command
+from webnn_py.errors import NotSupportedError
+from webnn_py.javascript import engine_commands
+from webnn_py.javascript.api import API
+from webnn_py.javascript.compatibility import WPT_2026, Compatibility
+from webnn_py.javascript.program import described
+from webnn_py.script.browser_rules import BrowserRules
+from webnn_py.script.context import MLContext
+from webnn_py.script.ml import open_ml
+from webnn_py.tracing.check import Check, checking
+from webnn_py.tracing.trace_file import traced_to
+
+FILES: Final = ("builtins.js", "stacks.js", "calls.js", "conversions.js", "bindings.js")
+"""The package's own files that a Node program loads, in order; where it is traced, ``places.js`` before the last."""
+
+CLIENT: Final = Path(str(files("webnn_py.javascript") / "js" / "node_client.cjs"))
+
+ADDRESS: Final = "WEBNN_PY_HOST"
+"""The environment variable that names the host's folder."""
+
+SERVED: Final = "WEBNN_PY_SERVE"
+"""The environment variable by which ``js/node_register.cjs`` names the folder to serve it in."""
+
+SIGNALLED: Final = 128
+"""What is added to the number of the signal that ended a command, for the status; as shells do."""
+
+
+@attrs.frozen
+class NodeProgram:
+    """What a program's threads share.
+
+    Attributes:
+        backend: the device of its contexts.
+        graph_cache: the folder of saved graphs; None for none.
+        trace: the file for a trace; None for none.
+        browser: the browser profile of its contexts; None for none.
+        portability: gathers what browsers would refuse; None for nothing of the kind.
+        compatibility: what the bindings do otherwise than the text, where it is no browser's.
+        experimental: the proposals that it may try.
+        checks: gets what is wrong with it; None for nothing of the kind.
+    """
+
+    backend: str
+    graph_cache: Path | None = None
+    trace: Path | None = None
+    browser: str | None = None
+    portability: PortabilityReport | None = None
+    compatibility: Compatibility = WPT_2026
+    experimental: tuple[str, ...] = ()
+    checks: list[Check] | None = None
+
+
+def require_pipes() -> None:
+    """See that the operating system has what the host and Node talk by.
+
+    Raises:
+        NotSupportedError: it has no named pipes in folders.
+    """
+    if not hasattr(os, "mkfifo"):
+        raise NotSupportedError("webnn-py node needs named pipes in folders, which Linux and macOS have")
+
+
+@asynccontextmanager
+async def hosted(program: NodeProgram, folder: Path) -> AsyncIterator[None]:
+    """Within, serve all threads that find the host's folder."""
+    from webnn_py.javascript import connections  # noqa: PLC0415 - not everywhere
+
+    description, compatibility = described(
+        program.browser, program.compatibility, program.experimental, saves_graphs=program.graph_cache is not None
+    )
+    places = ["places.js"] if program.trace is not None or program.checks is not None else []
+    realm = {"description": description, "files": [*FILES[:-1], *places, FILES[-1]], "client": str(CLIENT)}
+    opened = open_ml(graph_cache=program.graph_cache, experimental=program.experimental)
+    async with opened as ml, traced_to(ml, program.trace), trio.open_nursery() as nursery:
+        if program.portability is not None:
+            ml._watching = BrowserRules(program.portability)
+        api = API(ml, compatibility, program.backend, program.browser)
+
+        def abandon(context: MLContext) -> None:
+            watch = ml._watches.get(context)  # None if it has ended
+            for check in program.checks or ():
+                if watch is not None:
+                    check.abandon(watch.context)
+            context.destroy()
+
+        with checking(ml, program.checks):
+            await nursery.start(connections.serve, folder, api, compatibility, abandon)
+            written = folder / "realm.new"
+            written.write_text(json.dumps(realm), encoding="utf-8")
+            written.rename(folder / "realm.json")  # whoever sees it sees all of it
+            yield
+        nursery.cancel_scope.cancel()
+
+
+def environment_for(folder: Path) -> dict[str, str]:
+    """Return the environment of a program: this process's, with what Node loads first, and a Node where there is none.
+
+    Raises:
+        NotSupportedError: there is no Node.
+    """
+    environment = dict(os.environ)
+    if shutil.which("node") is None:
+        try:
+            ours = Path(engine_commands.node(engine_commands.UNLIMITED).arguments[0]).parent
+        except NotSupportedError:
+            wanted = f"install Node 20 or later, or that of the package: {install_command('javascript')}"
+            raise NotSupportedError(f"there is no Node on the PATH; {wanted}") from None
+        environment["PATH"] = os.pathsep.join(filter(None, [environment.get("PATH"), str(ours)]))
+    quoted = str(CLIENT).replace("\\", "\\\\").replace('"', '\\"')
+    options = environment.get("NODE_OPTIONS", "")
+    return environment | {ADDRESS: str(folder), "NODE_OPTIONS": f'{options} --require="{quoted}"'.lstrip()}
+
+
+def _shares_terminal() -> bool:
+    """Whether a terminal sends Ctrl-C to the command, too."""
+    try:
+        return os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:
+        return False
+
+
+async def _pass_on(signals: AsyncIterator[int], process: trio.Process) -> None:
+    """Give the command the signals that are to end it, unless it has got them."""
+    async for number in signals:
+        if number != signal.SIGINT or not _shares_terminal():
+            with suppress(ProcessLookupError):
+                process.send_signal(number)
+
+
+async def _run(program: NodeProgram, command: list[str]) -> int:
+    folder = Path(tempfile.mkdtemp(prefix="webnn_py-"))
+    try:
+        environment = environment_for(folder)
+        executable = shutil.which(command[0], path=environment.get("PATH"))
+        if executable is None:
+            raise FileNotFoundError(f"there is no command {command[0]}")
+        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async with hosted(program, folder), trio.open_nursery() as nursery:
+                process = await trio.lowlevel.open_process([executable, *command[1:]], env=environment)
+                try:
+                    nursery.start_soon(_pass_on, signals, process)
+                    status = await process.wait()
+                finally:
+                    if process.returncode is None:
+                        process.kill()
+                nursery.cancel_scope.cancel()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return status if status >= 0 else SIGNALLED - status
+
+
+async def _serve(program: NodeProgram, folder: Path) -> None:
+    """Serve a program that has started this process, until it has ended: until the standard input has."""
+    try:
+        async with hosted(program, folder):
+            await trio.to_thread.run_sync(sys.stdin.buffer.read, abandon_on_cancel=True)
+    finally:
+        if (folder / "realm.json").exists():  # else the program looks there for the reason
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def run_command(program: NodeProgram, command: list[str]) -> int:
+    """Run a command until it ends, and return its status: for one that a signal ended, 128 and the signal's number.
+
+    SIGINT and SIGTERM are passed on to it.
+
+    Raises:
+        FileNotFoundError: there is no such command.
+        NotSupportedError: there is no Node, or the operating system has no named pipes.
+    """
+    require_pipes()
+    warnings.simplefilter("ignore", ResourceWarning)  # scripts leave buffers to the garbage collector, as they may
+    return trio.run(_run, program, command)
+
+
+def serve_parent(program: NodeProgram, folder: Path) -> None:
+    """Serve the program that has started this process for it, and that has made the folder."""
+    require_pipes()
+    warnings.simplefilter("ignore", ResourceWarning)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the program's own affair
+    trio.run(_serve, program, folder)

@@ -1,0 +1,427 @@
+"""``Check``: an instrument that finds what a program does in vain, or forgets."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from hashlib import blake2b
+from sys import _getframe
+from time import perf_counter_ns
+from typing import Any, Final, Literal, Protocol, Self, final
+
+import attrs
+import numpy as np
+from trio.lowlevel import enable_ki_protection
+
+from webnn_py.graph import Constant, ContentKey, Graph, Output, Value
+from webnn_py.tracing.instruments import Instruments
+from webnn_py.tracing.lifetimes import MAKES_BUFFER
+from webnn_py.tracing.operation import Operation, TracedContext
+from webnn_py.tracing.source import Source, source_of, user_line
+from webnn_py.tracing.trace import Watched
+
+
+class Checked(Watched, Protocol):
+    """What is checked: ``ML``."""
+
+    @property
+    def _instruments(self) -> Instruments:
+        """Its instruments."""
+
+
+FindingKind = Literal[
+    "not-destroyed",
+    "tensor-per-call",
+    "written-back",
+    "through-host",
+    "built-again",
+    "reads-in-turn",
+]
+
+MOST_KEPT: Final = 8
+"""So many tensors of one line that live at once, each made after another dispatch, are one for each call of a loop."""
+
+_WORDS: Final = {
+    "written-back": ("writes back unchanged what {} has read", "the tensor has it already"),
+    "through-host": ("writes what {} has read", "dispatch() with the tensor that has it"),
+    "built-again": ("builds the graph that {} has built", "keep that one"),
+}
+
+LEAST_BYTES: Final = 16
+"""Fewer bytes may be the same by chance."""
+
+READS_IN_TURN: Final = 3
+"""So many reads of which each waits for the one before could have been together; fewer may be the end of a program."""
+
+_SHOWN: Final = 5
+"""So many lines are named for the peak of memory, and for waits."""
+
+
+@attrs.frozen
+class CheckFinding:
+    """Something that a program does in vain, or forgets.
+
+    Attributes:
+        kind: what.
+        source: the user's line; None where it is not known.
+        count: how often, or how many.
+        message: what it is and what to do, without the line.
+    """
+
+    kind: FindingKind
+    source: Source | None
+    count: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{_place(self.source)}: {self.message} ({self.kind})"
+
+
+@attrs.define(eq=False)
+class _Made:
+    """A buffer or a graph: who made it, and whether it is gone."""
+
+    what: Literal["tensor", "graph"]
+    source: Source | None
+    context: int
+    byte_length: int
+    dispatches: int
+    is_gone: bool = False
+
+
+@attrs.define(eq=False)
+class _Context:
+    """What is known of a context; ``is_abandoned`` is one whose program has ended."""
+
+    source: Source | None
+    dispatches: int = 0
+    is_gone: bool = False
+    is_abandoned: bool = False
+    last: Operation | None = None
+    in_turn: list[Source | None] = attrs.field(factory=list)
+    builds: dict[bytes, Source | None] = attrs.field(factory=dict)
+    given: set[bytes] = attrs.field(factory=set)
+    read: dict[bytes, tuple[int, Source | None]] = attrs.field(factory=dict)
+
+
+@final
+class Check:
+    """What a program does in vain, or forgets, while it is open; made by :meth:`webnn_py.ML.check`.
+
+    It is a block, ``with ml.check() as check``, that can be entered once. It is an instrument, as a trace is, and looks
+    at the bytes that are written and read, too.
+
+    Args:
+        watched: the ``ML``.
+        at_end: whether what is not destroyed when the block is left never will be.
+    """
+
+    def __init__(self, watched: Checked, *, at_end: bool = False) -> None:
+        self._watched = watched
+        self._at_end = at_end
+        self._contexts: dict[int, _Context] = defaultdict(lambda: _Context(None))
+        self._made: dict[int, _Made] = {}
+        self._collected: Counter[Source | None] = Counter()
+        self._kept: dict[Source | None, int] = {}
+        self._alive: dict[Source | None, dict[int, int]] = defaultdict(dict)
+        self._memory: list[tuple[int, Source | None]] = []
+        self._found: Counter[tuple[FindingKind, Source | None, Source | None]] = Counter()
+        self._in_turn: Counter[tuple[Source | None, ...]] = Counter()
+        self._waits: Counter[Source | None] = Counter()
+        self._targets: dict[int, Any] = {}
+        self._reading: dict[int, int] = {}
+        self._has_ended = False
+
+    @enable_ki_protection
+    def __enter__(self) -> Self:
+        self._watched.add_instrument(self)
+        return self
+
+    @enable_ki_protection
+    def __exit__(self, *_error: object) -> None:
+        self._watched.remove_instrument(self)
+        self._has_ended = True
+
+    def abandon(self, context: TracedContext) -> None:
+        """Note that the program which made a context has ended: what it has then was never destroyed."""
+        self._contexts[context.number].is_abandoned = True
+
+    # --- hooks of an instrument --------------------------------------------------------------------------------
+
+    def opened(self, context: TracedContext) -> None:
+        """A context was opened."""
+        caller: Source | None = self._watched._instruments.caller
+        if caller is None:
+            code, instruction = user_line(_getframe(1))
+            caller = None if code is None else source_of(code, instruction)
+        self._contexts[context.number] = _Context(caller)
+
+    def lost(self, context: TracedContext, _why: str) -> None:
+        """A context is lost, and what it has with it."""
+        known = self._contexts[context.number]
+        if known.is_abandoned:
+            return
+        known.is_gone = True
+        for number, made in self._made.items():
+            if made.context == context.number and not made.is_gone:
+                self._end(number, made)
+
+    def enqueued(self, operation: Operation) -> None:
+        """A call has asked for something."""
+        context = self._contexts[operation.context.number]
+        if operation.kind != "read_buffer" and operation.kind != "release":
+            self._end_turn(context)
+        hook: Callable[[Operation, _Context], None] | None = getattr(self, f"_{operation.kind}", None)
+        if hook is not None:
+            hook(operation, context)
+        elif operation.kind in MAKES_BUFFER:
+            self._make(operation, context)
+        if operation.kind != "release":
+            context.last = operation
+
+    def settled(self, operation: Operation) -> None:
+        """A promise is fulfilled; of a read, its bytes are there."""
+        if operation.kind != "read_buffer":
+            return
+        self._waits[operation.source] += perf_counter_ns() - (operation.began_ns or perf_counter_ns())
+        read = self._targets.pop(operation.number, None)
+        if read is None:
+            return
+        promise, out = read
+        digest = _digest(promise._outcome if out is None else out)
+        context = self._contexts[operation.context.number]
+        if digest is not None and digest not in context.given:
+            context.read[digest] = self._reading.pop(operation.number), operation.source
+
+    # --- what calls ask for ------------------------------------------------------------------------------------
+
+    def _make(self, operation: Operation, context: _Context) -> None:
+        for number in operation.writes:
+            source = operation.source
+            self._made[number] = _Made(
+                "tensor", source, operation.context.number, operation.byte_length, context.dispatches
+            )
+            self._memory.append((operation.byte_length, source))
+            alive = self._alive[source]
+            alive[number] = context.dispatches
+            if len(alive) >= MOST_KEPT:
+                self._kept[source] = max(self._kept.get(source, 0), len(set(alive.values())))
+
+    def _build(self, operation: Operation, context: _Context) -> None:
+        graph = operation.work.args[0]  # type: ignore[attr-defined]  # a partial, as operation_accesses has it
+        number = operation.graph
+        if number is not None:
+            self._made[number] = _Made("graph", operation.source, operation.context.number, 0, context.dispatches)
+        if isinstance(graph, Graph):
+            signature = _signature(graph)
+            if signature in context.builds:
+                self._found["built-again", operation.source, context.builds[signature]] += 1
+            else:
+                context.builds[signature] = operation.source
+
+    def _dispatch(self, _operation: Operation, context: _Context) -> None:
+        context.dispatches += 1
+
+    def _write_buffer(self, operation: Operation, context: _Context) -> None:
+        digest = _digest(operation.work.args[1])  # type: ignore[attr-defined]
+        if digest is None:
+            return
+        if digest in context.read:
+            number, source = context.read[digest]
+            kind: FindingKind = "written-back" if number in operation.writes else "through-host"
+            self._found[kind, operation.source, source] += 1
+        else:
+            context.given.add(digest)
+
+    def _read_buffer(self, operation: Operation, context: _Context) -> None:
+        settled = operation.settled
+        promise = operation.aborted.args[0] if operation.aborted is not None else None
+        if promise is not None and settled is not None:
+            self._targets[operation.number] = promise, settled.args[3]  # type: ignore[attr-defined]
+            self._reading[operation.number] = operation.reads[0]
+        last = context.last
+        if last is None or last.kind != "read_buffer" or last.number in self._targets:  # it is still pending
+            self._end_turn(context)
+        context.in_turn.append(operation.source)
+
+    def _end_turn(self, context: _Context) -> None:
+        if len(context.in_turn) > 1:
+            self._in_turn[tuple(context.in_turn)] += 1
+        context.in_turn = []
+
+    def _release(self, operation: Operation, context: _Context) -> None:
+        if context.is_abandoned:
+            return
+        for number in (*operation.writes, *(() if operation.graph is None else (operation.graph,))):
+            made = self._made.get(number)
+            if made is None or made.is_gone:
+                continue
+            if operation.was_collected and made.what == "tensor":
+                self._collected[made.source] += 1
+            self._end(number, made)
+
+    def _end(self, number: int, made: _Made) -> None:
+        made.is_gone = True
+        self._memory.append((-made.byte_length, made.source))
+        self._alive[made.source].pop(number, None)
+
+    # --- what comes of it --------------------------------------------------------------------------------------
+
+    @property
+    def findings(self) -> tuple[CheckFinding, ...]:
+        """What was found so far, in the order of the lines."""
+        for context in self._contexts.values():
+            self._end_turn(context)
+        found = [*self._of_lifetimes(), *self._of_bytes(), *self._of_reads()]
+        return tuple(sorted(found, key=_order))
+
+    def _of_lifetimes(self) -> Iterator[CheckFinding]:
+        leaks = {source: count for source, count in self._kept.items() if count >= MOST_KEPT}
+        for source, count in leaks.items():
+            text = f"{count} tensors made here lived at once, one for each of as many dispatches"
+            yield CheckFinding("tensor-per-call", source, count, f"{text}: make one before the loop, or destroy() each")
+        forgotten = Counter(self._collected)
+        if self._at_end:
+            forgotten.update(made.source for made in self._made.values() if not made.is_gone and made.what == "tensor")
+            yield from self._of_the_end()
+        for source, count in forgotten.items():
+            if source not in leaks:
+                text = f"{_times(count, 'tensor')} made here and never destroyed"
+                yield CheckFinding("not-destroyed", source, count, f"{text}: call destroy(), or that of the context")
+
+    def _of_the_end(self) -> Iterator[CheckFinding]:
+        graphs = Counter(made.source for made in self._made.values() if not made.is_gone and made.what == "graph")
+        for source, count in graphs.items():
+            text = f"{_times(count, 'graph')} built here and never destroyed"
+            yield CheckFinding("not-destroyed", source, count, f"{text}: call destroy(), or that of the context")
+        contexts = Counter(context.source for context in self._contexts.values() if not context.is_gone)
+        for source, count in contexts.items():
+            text = f"{_times(count, 'context')} made here and never destroyed"
+            yield CheckFinding("not-destroyed", source, count, f"{text}: call destroy()")
+
+    def _of_bytes(self) -> Iterator[CheckFinding]:
+        for (kind, source, other), count in self._found.items():
+            does, what_to_do = _WORDS[kind]
+            yield CheckFinding(kind, source, count, f"{_often(count)} {does.format(_place(other))}: {what_to_do}")
+
+    def _of_reads(self) -> Iterator[CheckFinding]:
+        pairs: Counter[Source | None] = Counter()
+        for sources, count in self._in_turn.items():
+            if len(sources) >= READS_IN_TURN:
+                pairs[sources[1]] += len(sources) * count
+            elif count >= READS_IN_TURN:
+                pairs[sources[-1]] += len(sources) * count
+        for source, count in pairs.items():
+            text = f"{count} reads of which each waited for the one before"
+            yield CheckFinding("reads-in-turn", source, count, f"{text}: start them all, then wait for them together")
+
+    def peak(self) -> tuple[int, dict[Source | None, int]]:
+        """Return the most bytes of tensors that lived at once, and how many of each line they were."""
+        now = most = 0
+        by_line: Counter[Source | None] = Counter()
+        held: dict[Source | None, int] = {}
+        at = 0
+        for index, (change, _) in enumerate(self._memory):
+            now += change
+            if now > most:
+                most, at = now, index + 1
+        for change, source in self._memory[:at]:
+            by_line[source] += change
+        held = {source: count for source, count in by_line.most_common() if count > 0}
+        return most, held
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what was found as data for JSON, with the peak of memory and the waits for reads by line."""
+        most, held = self.peak()
+        return {
+            "findings": [
+                {"kind": one.kind, "line": _place(one.source), "count": one.count, "message": one.message}
+                for one in self.findings
+            ],
+            "peak": {"bytes": most, "held": {_place(source): count for source, count in held.items()}},
+            "waits": {_place(source): round(nanoseconds / 1e6, 3) for source, nanoseconds in self._waits.most_common()},
+        }
+
+    def lines(self) -> list[str]:
+        """Return the report as lines of text: each finding, then the peak of memory and the longest waits."""
+        found = self.as_json()
+        lines = [str(one) for one in self.findings]
+        lines.append(f"{len(lines) or 'no'} finding{'s' if len(lines) != 1 else ''}")
+        if found["peak"]["bytes"]:
+            held = ", ".join(f"{count} of {line}" for line, count in [*found["peak"]["held"].items()][:_SHOWN])
+            lines.append(f"at most {found['peak']['bytes']} bytes in tensors: {held}")
+        if found["waits"]:
+            waits = ", ".join(
+                f"{milliseconds} ms at {line}" for line, milliseconds in [*found["waits"].items()][:_SHOWN]
+            )
+            lines.append(f"waits for reads: {waits}")
+        return lines
+
+    def text(self, form: str) -> str:
+        """Return the report as text, or as JSON for the form ``"json"``."""
+        return json.dumps(self.as_json(), indent=2) if form == "json" else "\n".join(self.lines())
+
+
+@contextmanager
+def checking(watched: Checked, checks: list[Check] | None) -> Iterator[None]:
+    """Check what is done within, after which nothing is destroyed any more, and add it to ``checks``, unless None."""
+    if checks is None:
+        yield
+        return
+    with Check(watched, at_end=True) as check:
+        checks.append(check)
+        yield
+
+
+def _order(finding: CheckFinding) -> tuple[str, int, str]:
+    source = finding.source
+    return ("", 0, finding.kind) if source is None else (source.file, source.line, finding.kind)
+
+
+def _place(source: Source | None) -> str:
+    return "an unknown line" if source is None else str(source)
+
+
+def _times(count: int, what: str) -> str:
+    return f"{count} {what}s" if count > 1 else f"a {what}"
+
+
+def _often(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _digest(data: object) -> bytes | None:
+    """Return a digest of an array's bytes; None for what many arrays have in common: few bytes, or all the same."""
+    if not isinstance(data, np.ndarray) or data.nbytes < LEAST_BYTES:
+        return None
+    bytes_ = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+    if (bytes_ == bytes_[0]).all():
+        return None
+    return blake2b(bytes_.data, digest_size=16).digest()
+
+
+def _signature(graph: Graph) -> bytes:
+    """Return a digest that graphs share which compute the same from the same inputs, drawn in the same order."""
+    numbers: dict[Value, int] = {}
+
+    def number_of(value: Value) -> Hashable:
+        if isinstance(value, Output):
+            return numbers[value.node.results[0]], value.index
+        if isinstance(value, Constant):
+            data = value.data
+            return str(value.descriptor), ContentKey(data).digest if isinstance(data, np.ndarray) else id(data)
+        return next(name for name, given in graph.inputs.items() if given is value)
+
+    made = blake2b(digest_size=16)
+    for name, given in sorted(graph.inputs.items()):
+        made.update(repr((name, str(given.descriptor))).encode())
+    for index, node in enumerate(graph.nodes):
+        for result in node.results:
+            numbers[result] = index
+        operands = [number_of(value) for value in node.inputs]
+        made.update(repr((node.operator.spec_name, operands, [*node.operands], dict(node.options))).encode())
+    for name, value in sorted(graph.outputs.items()):
+        made.update(repr((name, number_of(value))).encode())
+    return made.digest()

@@ -1,0 +1,378 @@
+"""The text of a ``.webnn`` file and its parts.
+
+::
+
+    webnn_graph "name" v1 {
+      inputs { x: f32[1, 3]; }
+      consts { k: f32[3] @bytes([0, 0, 128, 63, …]);  w: f32[3, 9] @weights("w");  half: f32[] @scalar(0.5); }
+      nodes { t = matmul(x, w);  [a, b] = split(t, splits=2, axis=1); }
+      outputs { a; b; }
+    }
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NoReturn
+
+import attrs
+
+from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.message_text import shown
+
+TYPES: Final[Mapping[str, MLOperandDataType]] = {
+    "f32": "float32",
+    "f16": "float16",
+    "i32": "int32",
+    "u32": "uint32",
+    "i64": "int64",
+    "u64": "uint64",
+    "i8": "int8",
+    "u8": "uint8",
+}
+"""The names of data types in the text → the specification's."""
+
+NAMES: Final[Mapping[str, str]] = {data_type: name for name, data_type in TYPES.items()}
+
+IDENTIFIER: Final = re.compile(r"[A-Za-z_/$][A-Za-z0-9_./]*")
+
+DEEPEST: Final = 4
+"""How deep lists may be nested."""
+
+_TOKEN: Final = re.compile(
+    r"(?P<space>[ \t\r\n]+|#[^\n]*)"
+    r"|(?P<string>\"(?:\\.|[^\"\\])*\")"
+    r"|(?P<number>-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
+    r"|(?P<annotation>@[a-z]+)"
+    rf"|(?P<name>{IDENTIFIER.pattern})"
+    r"|(?P<mark>[][{}():;,=])"
+)
+
+
+class WebnnFileError(ValueError):
+    """A ``.webnn`` file that cannot be read: where, and what is wrong."""
+
+    __module__ = "webnn_py"  # where it is public
+
+
+@attrs.frozen
+class Name:
+    """A name within an argument: of a value, or of an enumeration's member."""
+
+    text: str
+
+
+@attrs.frozen
+class StoredTensor:
+    """Constants' bytes that lie in the file of weights, by the name that they have there."""
+
+    name: str
+
+
+@attrs.frozen
+class ConstantText:
+    """A constant: its descriptor, and its bytes, one number for all of its elements, or where the bytes are."""
+
+    descriptor: MLOperandDescriptor
+    contents: bytes | int | float | StoredTensor
+
+
+@attrs.frozen
+class CallText:
+    """A use of an operator.
+
+    Attributes:
+        outputs: the names of its results.
+        operator: the specification's name.
+        positional: arguments without names.
+        named: arguments by the specification's names.
+        line: where it is.
+    """
+
+    outputs: tuple[str, ...]
+    operator: str
+    positional: tuple[Any, ...]
+    named: Mapping[str, Any]
+    line: int = 0
+
+
+@attrs.frozen
+class GraphText:
+    """A graph as a file has it."""
+
+    name: str
+    inputs: Mapping[str, MLOperandDescriptor]
+    constants: Mapping[str, ConstantText]
+    calls: tuple[CallText, ...]
+    outputs: tuple[str, ...]
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+class _Reader:
+    """Reads the tokens of a text, one after the other."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens = self._scan(text)
+        self.line = 1
+        self.kind, self.text = "", ""
+        self.take()
+
+    def _scan(self, text: str) -> Iterator[tuple[str, str, int]]:
+        at, line = 0, 1
+        while at < len(text):
+            found = _TOKEN.match(text, at)
+            if found is None:
+                self.line = line
+                self.refuse(f"{shown(text[at : at + 20])} is no part of the language")
+            kind, token = str(found.lastgroup), found[0]
+            if kind != "space":
+                yield kind, token, line
+            line += token.count("\n")
+            at = found.end()
+        yield "end", "", line
+
+    def refuse(self, what: str) -> NoReturn:
+        """Refuse the text at this line."""
+        raise WebnnFileError(f"line {self.line}: {what}")
+
+    def take(self) -> str:
+        """Return the token that was met, and go on to the next."""
+        taken = self.text
+        self.kind, self.text, self.line = next(self._tokens)
+        return taken
+
+    def expect(self, *wanted: str) -> str:
+        """Take a token that must be one of those."""
+        if self.text not in wanted:
+            self.refuse(f"{shown(self.text) if self.text else 'the end'} where {' or '.join(wanted)} must be")
+        return self.take()
+
+    def found(self, mark: str) -> bool:
+        """Take a token if it is this one."""
+        if self.text == mark and self.kind != "string":
+            self.take()
+            return True
+        return False
+
+    def name(self) -> str:
+        """Take a name."""
+        if self.kind != "name":
+            self.refuse(f"{shown(self.text) if self.text else 'the end'} where a name must be")
+        return self.take()
+
+    def string(self) -> str:
+        """Take a string."""
+        if self.kind != "string":
+            self.refuse(f"{shown(self.text) if self.text else 'the end'} where a string must be")
+        return re.sub(r"\\(.)", r"\1", self.take()[1:-1], flags=re.DOTALL)
+
+    def number(self) -> int | float:
+        """Take a number."""
+        if self.kind != "number":
+            self.refuse(f"{shown(self.text) if self.text else 'the end'} where a number must be")
+        if len(self.text) > 400:
+            self.refuse("a number has more than 400 digits")
+        text = self.take()
+        return int(text) if re.fullmatch(r"-?[0-9]+", text) else float(text)
+
+    def natural(self) -> int:
+        """Take an integer that is not negative."""
+        number = self.number()
+        if type(number) is not int or number < 0:
+            self.refuse(f"{number} where a number of elements must be")
+        return number
+
+    def value(self, depth: int = 0) -> Any:
+        """Take the value of an argument."""
+        if self.kind == "string":
+            return self.string()
+        if self.kind == "number":
+            return self.number()
+        if self.found("["):
+            if depth == DEEPEST:
+                self.refuse(f"lists are nested more than {DEEPEST} deep")
+            items = []
+            while not self.found("]"):
+                items.append(self.value(depth + 1))
+                if self.text != "]":
+                    self.expect(",")
+            return items
+        word = self.name()
+        return {"true": True, "false": False, "null": None}.get(word, Name(word))
+
+
+def read_text(text: str) -> GraphText:
+    """Read the text of a file.
+
+    Raises:
+        WebnnFileError: it is not of the language.
+    """
+    reader = _Reader(text)
+    reader.expect("webnn_graph")
+    name = reader.string()
+    if reader.name() not in ("v1", "v2"):
+        reader.refuse("the version must be v1 or v2")
+    reader.found("@quantized")
+    reader.expect("{")
+    inputs: dict[str, MLOperandDescriptor] = {}
+    constants: dict[str, ConstantText] = {}
+    calls: list[CallText] = []
+    outputs: list[str] = []
+    while not reader.found("}"):
+        block = reader.expect("inputs", "consts", "nodes", "outputs")
+        reader.expect("{")
+        while not reader.found("}"):
+            if block == "inputs":
+                _read_input(reader, inputs)
+            elif block == "consts":
+                _read_constant(reader, constants)
+            elif block == "nodes":
+                calls.append(_read_call(reader))
+            else:
+                outputs.append(reader.name())
+                while reader.found(",") or reader.found(";"):
+                    pass
+    if reader.kind != "end":
+        reader.refuse(f"{shown(reader.text)} behind the graph")
+    return GraphText(name, inputs, constants, tuple(calls), tuple(outputs))
+
+
+def _read_input(reader: _Reader, inputs: dict[str, MLOperandDescriptor]) -> None:
+    name = reader.name()
+    if name in inputs:
+        reader.refuse(f"the input {name} is declared twice")
+    reader.expect(":")
+    inputs[name] = _read_type(reader)
+    reader.expect(";")
+
+
+def _read_type(reader: _Reader) -> MLOperandDescriptor:
+    word = reader.name()
+    if word not in TYPES:
+        reader.refuse(f"the data type is {shown(word)}; it must be one of {', '.join(TYPES)}")
+    reader.expect("[")
+    shape: list[int] = []
+    while not reader.found("]"):
+        if reader.text == "dyn":
+            reader.refuse("a dimension is dynamic; only fixed sizes are read")
+        shape.append(reader.natural())
+        if reader.text != "]":
+            reader.expect(",")
+    return MLOperandDescriptor(TYPES[word], tuple(shape))
+
+
+def _read_constant(reader: _Reader, constants: dict[str, ConstantText]) -> None:
+    name = reader.name()
+    if name in constants:
+        reader.refuse(f"the constant {name} is declared twice")
+    reader.expect(":")
+    descriptor = _read_type(reader)
+    contents: bytes | int | float | StoredTensor = StoredTensor(name)
+    if reader.kind == "annotation":
+        kind = reader.expect("@weights", "@scalar", "@bytes")
+        reader.expect("(")
+        if kind == "@weights":
+            contents = StoredTensor(reader.string())
+        elif kind == "@scalar":
+            contents = reader.number()
+        else:
+            items = reader.value()
+            if not isinstance(items, list) or not all(type(item) is int and 0 <= item < 256 for item in items):
+                reader.refuse("@bytes takes a list of numbers from 0 to 255")
+            contents = bytes(items)
+        reader.expect(")")
+    reader.expect(";")
+    constants[name] = ConstantText(descriptor, contents)
+
+
+def _read_call(reader: _Reader) -> CallText:
+    line = reader.line
+    if reader.found("["):
+        outputs = [reader.name()]
+        while not reader.found("]"):
+            reader.expect(",")
+            outputs.append(reader.name())
+    else:
+        outputs = [reader.name()]
+    reader.expect("=")
+    operator = reader.name()
+    reader.expect("(")
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    while not reader.found(")"):
+        value = reader.value()
+        if isinstance(value, Name) and reader.found("="):
+            if value.text in named:
+                reader.refuse(f"the argument {value.text} is given twice")
+            named[value.text] = reader.value()
+        else:
+            positional.append(value)
+        if reader.text != ")":
+            reader.expect(",")
+    reader.expect(";")
+    return CallText(tuple(outputs), operator, tuple(positional), named, line)
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
+def written(graph: GraphText) -> Iterator[str]:
+    """Yield the lines of a graph's text."""
+    yield f"webnn_graph {_quoted(graph.name)} v1 {{"
+    if graph.inputs:
+        yield "  inputs {"
+        yield from (f"    {name}: {_type(descriptor)};" for name, descriptor in graph.inputs.items())
+        yield "  }"
+    if graph.constants:
+        yield "  consts {"
+        for name, constant in graph.constants.items():
+            yield f"    {name}: {_type(constant.descriptor)} {_contents(constant.contents)};"
+        yield "  }"
+    yield "  nodes {"
+    for call in graph.calls:
+        outputs = call.outputs[0] if len(call.outputs) == 1 else f"[{', '.join(call.outputs)}]"
+        arguments = [_value(value) for value in call.positional]
+        arguments += [f"{name}={_value(value)}" for name, value in call.named.items()]
+        yield f"    {outputs} = {call.operator}({', '.join(arguments)});"
+    yield "  }"
+    yield f"  outputs {{ {' '.join(f'{name};' for name in graph.outputs)} }}"
+    yield "}"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _type(descriptor: MLOperandDescriptor) -> str:
+    return f"{NAMES[descriptor.data_type]}[{', '.join(map(str, descriptor.shape))}]"
+
+
+def _contents(contents: bytes | float | StoredTensor) -> str:
+    match contents:
+        case StoredTensor(name):
+            return f"@weights({_quoted(name)})"
+        case bytes():
+            return f"@bytes([{', '.join(map(str, contents))}])"
+    return f"@scalar({_value(contents)})"
+
+
+def _value(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case Name(text):
+            return text
+        case str():
+            return _quoted(value)
+        case list() | tuple():
+            return f"[{', '.join(map(_value, value))}]"
+        case float() if not math.isfinite(value):
+            raise ValueError(f"an option is {value}, which .webnn files have no number for")
+    return repr(value)

@@ -1,0 +1,94 @@
+"""Constants' bytes in a file of their own: safetensors, which RustNN reads, too."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+
+from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.message_text import shown
+from webnn_py.webnn_files.text import WebnnFileError
+
+Array = np.ndarray[Any, Any]
+
+TYPES: Final[Mapping[MLOperandDataType, str]] = {
+    "float32": "F32",
+    "float16": "F16",
+    "int32": "I32",
+    "uint32": "U32",
+    "int64": "I64",
+    "uint64": "U64",
+    "int8": "I8",
+    "uint8": "U8",
+}
+
+LONGEST_HEADER: Final = 100 * 2**20
+"""Bytes of a header, as in safetensors' own library."""
+
+
+def write(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Write arrays by name."""
+    header: dict[str, Any] = {}
+    end = 0
+    for name, array in arrays.items():
+        data_type = TYPES[np.dtype(array.dtype).newbyteorder("=").name]  # type: ignore[index]  # of the eight
+        header[name] = {"dtype": data_type, "shape": list(array.shape), "data_offsets": [end, end + array.nbytes]}
+        end += array.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little"))
+        file.write(text)
+        for array in arrays.values():
+            little = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
+            file.write(little.reshape(-1).view(np.uint8).data)
+
+
+class TensorFile:
+    """A file of weights that is open for reading.
+
+    Args:
+        file: it.
+
+    Raises:
+        WebnnFileError: it is no safetensors.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        size = os.fstat(file.fileno()).st_size
+        length = int.from_bytes(file.read(8), "little")
+        if size < 8 or length > min(size - 8, LONGEST_HEADER):
+            raise WebnnFileError("the file of weights is no safetensors: its header is longer than the file")
+        try:
+            header = json.loads(file.read(length))
+        except (ValueError, RecursionError) as error:
+            raise WebnnFileError(f"the file of weights has a header that is no JSON: {error}") from None
+        if not isinstance(header, dict):
+            raise WebnnFileError("the file of weights has a header that is no object")
+        self._entries = header
+        self._begin = 8 + length
+        self._end = size
+
+    def read(self, name: str, descriptor: MLOperandDescriptor) -> bytes:
+        """Return the bytes of a tensor, which must have this data type and shape.
+
+        Raises:
+            WebnnFileError: there is none of the name, it is another, or it lies outside of the file.
+        """
+        match self._entries.get(name):
+            case {"dtype": data_type, "shape": shape, "data_offsets": [int(first), int(last)]}:
+                pass
+            case _:
+                raise WebnnFileError(f"the file of weights has no tensor {shown(name)}")
+        if data_type != TYPES[descriptor.data_type] or shape != list(descriptor.shape):
+            raise WebnnFileError(
+                f"the weights {shown(name)} are {shown(data_type)} {shown(shape)}; they must be {descriptor}"
+            )
+        if last - first != descriptor.byte_length or not 0 <= first <= last <= self._end - self._begin:
+            raise WebnnFileError(f"the weights {shown(name)} lie at {first} to {last}, which is not their length")
+        self._file.seek(self._begin + first)
+        return self._file.read(last - first)
