@@ -150,7 +150,7 @@ def table() -> str:
     lines = [" | ".join(cell.replace("|", "\\|") or " " for cell in row) for row in rows]
     return f"""# All operators in one table
 
-What `webnn-py spec` prints. `webnn-py spec --json` has all of it, `webnn-py spec --json conv2d` that of one
+The output of `webnn-py spec`. `webnn-py spec --json` has all of it, `webnn-py spec --json conv2d` that of one
 operator: arguments with their types, defaults and meanings; data types and ranks that are allowed and required; errors;
 tolerances of every data type; devices; the limits of each browser profile.
 Names and types are those of {records["specification"]}.

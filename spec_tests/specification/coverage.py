@@ -69,7 +69,8 @@ def summary():
     explained = steps.reasons("unreached")
     lines = [f"* {name} {identifier}: {reason}" for (name, identifier), reason in explained.items()]
     introduction = (
-        "[Proposed tests](../proposed_tests.md) are of steps that web-platform-tests do not reach. Neither reach:"
+        "[Proposed tests](../proposed_tests.md) are for steps that web-platform-tests do not reach. "
+        "Neither of the two reaches:"
     )
     return [text, "", introduction, "", *lines, "", *_faults()]
 

@@ -93,8 +93,8 @@ with the function that does it here and the tests that reach it. {len(reasons)} 
 italics.
 
 In the code a step is found by a comment, for example `# spec: MLContext.dispatch 3-4`, of the statement below it: a
-search for the algorithm's name finds its steps (`MLGraphBuilder.` is left out). A comment is of the steps below its
-own, too. `# spec: * operand` is of a step that all operators have. What an operator's algorithm says of shapes is the
+search for the algorithm's name finds its steps (`MLGraphBuilder.` is left out). A comment also covers the steps
+below its own. `# spec: * operand` is a step that all operators have. The shape rule of an operator's algorithm is the
 body of its declaration in `webnn_py/operators`.
 
 Steps are numbered as when they were first recorded; a step that came later has a letter. The text itself is W3C's:

@@ -69,6 +69,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("make", OTHERS.values(), ids=OTHERS)
 async def test_other_attention_is_onnxruntimes(context, seeds, make):
     for seed in seeds[::4]:
@@ -76,6 +77,7 @@ async def test_other_attention_is_onnxruntimes(context, seeds, make):
         assert_same(await run(context, case.model(), case.feeds), expected(case), relative=MOST, absolute=MOST)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("change", [{"seqlens_k": 9}, {"total_sequence_length": 9}, {"seqlens_k": -1}])
 async def test_a_length_beyond_the_cache_gives_nan(context, change):
     random = np.random.default_rng(7)
