@@ -117,10 +117,15 @@ class Generator(Handle):
         count = converted("prepare(): prompt_tokens", unsigned_long, prompt_tokens)
         if not 1 <= count <= self.capacity:
             raise ValueError(f"prepare(): prompt_tokens is {count}; it must be from 1 to {self.capacity}, the capacity")
-        async with self.conversation() as conversation:
-            most = min(2, self.capacity + 1 - count)
-            async for _ in conversation.generate([0] * count, max_new_tokens=most, temperature=0):
-                pass
+        if self._closed:
+            raise InvalidStateError("prepare(): the generator is closed")
+        cache = Cache(self._decoder, 1)
+        try:
+            for known, length in ((0, count), (count, count + 1)):
+                if length <= self.capacity:
+                    await cache.step([[0] * length], [known], wants_likeliest=True, wants_logits=False, greatest=0)
+        finally:
+            cache.dispose()
 
     async def close(self) -> None:
         """Close the conversations and release the session; waits for the device. Raises nothing."""

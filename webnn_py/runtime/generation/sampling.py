@@ -80,7 +80,7 @@ class Sampling:
             OperationError: no logit is a number.
         """
         greatest = _greatest(logits)
-        with np.errstate(under="ignore"):
+        with np.errstate(under="ignore", over="ignore"):  # of a temperature near 0
             shares = np.exp((logits.astype(np.float64) - greatest) / self.temperature)
         total = np.cumsum(shares)
         if self.top_p < 1:
@@ -92,5 +92,10 @@ class Sampling:
 def _greatest(logits: Logits) -> np.float32:
     greatest: np.float32 = np.max(logits)
     if not np.isfinite(greatest):
-        raise OperationError(f"the model's greatest logit is {greatest}; check_finite() of its session says why")
+        raise no_finite_logits(greatest)
     return greatest
+
+
+def no_finite_logits(greatest: object) -> OperationError:
+    """Return the exception for logits of which no token can be chosen."""
+    return OperationError(f"the model's greatest logit is {greatest}; check_finite() of its session says why")
