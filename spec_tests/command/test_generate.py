@@ -59,6 +59,7 @@ def test_control_characters_of_a_text_are_codes():
     assert _laid_out("a\n\tb\x1b[2J\u202e\r") == "a\n\tb\\u001b[2J\\u202e\\u000d"
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals for one process")
 def test_ctrl_c_ends_it_between_tokens(tmp_path):
     pytest.importorskip("tokenizers")
