@@ -19,6 +19,7 @@ from webnn_py.runtime.generation import (
     decoder,
     generate,
 )
+from webnn_py.runtime.generation.steps import LoadedDecoder
 
 
 @pytest.fixture
@@ -183,6 +184,28 @@ async def test_a_conversation_that_closes_while_its_buffers_are_made_keeps_none(
         conversation.close()
     await numpy_env.drain()
     assert numpy_env.statistics().live_bytes == before.live_bytes
+
+
+async def test_conversations_share_what_finds_the_greatest_logits_and_a_cancelled_close_releases_it(
+    numpy_env, folder_of, monkeypatch
+):
+    monkeypatch.setattr(LoadedDecoder, "finds_greatest", lambda _, count: count > 0)
+    generator = await create_generator(numpy_env, folder_of("genai"), capacity=16)
+    found = []
+
+    async def collect():
+        found.append(await ids(generate(generator, [1], top_k=4, seed=1, max_new_tokens=3)))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(2):
+            nursery.start_soon(collect)
+    assert found[0] == found[1]
+    assert numpy_env.statistics().sessions == 2
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await generator.close()
+    assert scope.cancelled_caught
+    assert numpy_env.statistics().sessions == 0
 
 
 async def test_greedy_choices_of_logits_that_are_no_numbers_are_refused(numpy_env, folder_of):

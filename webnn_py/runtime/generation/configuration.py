@@ -1,4 +1,4 @@
-"""What a folder says about its decoder: ``genai_config.json`` of onnxruntime-genai, or optimum's ``config.json``."""
+"""The configuration of a decoder: ``genai_config.json`` of onnxruntime-genai, or optimum's ``config.json``."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class SearchDefaults:
 
     Attributes:
         do_sample: whether tokens are drawn at random; else the likeliest is taken.
-        temperature: what logits are divided by before they become probabilities.
-        top_k: so many of the likeliest tokens are drawn from; 0 for all.
+        temperature: the divisor of logits before they become probabilities.
+        top_k: the number of likeliest tokens of which one is drawn; 0 for all.
         top_p: those of the likeliest tokens are drawn from that together have this probability, the nucleus.
         repetition_penalty: positive logits of earlier tokens are divided by it, negative ones multiplied.
         min_length: no sequence ends with fewer tokens, those of the prompt included.
-        max_length: a sequence has at most so many tokens, those of the prompt included; None for the capacity.
+        max_length: the most tokens of a sequence, those of the prompt included; None for the capacity.
     """
 
     do_sample: bool = False
@@ -78,7 +78,7 @@ class DecoderNames:
 
 @attrs.frozen
 class DecoderConfiguration:
-    """What a folder says about its decoder.
+    """The configuration of a decoder, read from its folder.
 
     Attributes:
         layout: whose layout the folder has.

@@ -114,9 +114,9 @@ class Conversation(Handle):
                 token that the configuration begins sequences with. In a conversation that has begun both may be empty.
             max_new_tokens: the most tokens that each sequence gets; by default, what the configuration and the capacity
                 leave.
-            temperature: what logits are divided by before a token is drawn; 0 takes the likeliest. Where neither this
+            temperature: the divisor of logits before a token is drawn; 0 takes the likeliest. Where neither this
                 nor ``top_k`` nor ``top_p`` is given, the configuration says whether tokens are drawn.
-            top_k: draw from so many of the likeliest tokens; 0 for all.
+            top_k: the number of likeliest tokens of which one is drawn; 0 for all.
             top_p: draw from those of the likeliest tokens that together have this probability.
             repetition_penalty: positive logits of earlier tokens are divided by it, negative ones multiplied.
             seed: makes the random numbers the same each time; each sequence of a batch has its own.

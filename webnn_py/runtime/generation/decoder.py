@@ -61,7 +61,7 @@ class DecoderSource:
 
     Args:
         model: the ONNX model.
-        configuration: what its folder says of it.
+        configuration: its configuration.
         capacity: how many tokens its cache has room for.
 
     Attributes:

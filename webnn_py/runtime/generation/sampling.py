@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from webnn_py.errors import OperationError
 
 MOST_ON_DEVICE: Final = 64
-"""A GPU finds up to so many of the greatest logits itself: it compares each with each of a block."""
+"""The most of the greatest logits that a GPU finds itself: it compares each with each of a block."""
 
 Logits = NDArray[np.float32]
 
@@ -22,8 +22,8 @@ class Sampling:
     """How a token is chosen.
 
     Attributes:
-        temperature: what logits are divided by; 0 takes the likeliest token.
-        top_k: so many of the likeliest tokens are drawn from; 0 for all.
+        temperature: the divisor of logits; 0 takes the likeliest token.
+        top_k: the number of likeliest tokens of which one is drawn; 0 for all.
         top_p: those of the likeliest tokens are drawn from that together have this probability.
         repetition_penalty: positive logits of earlier tokens are divided by it, negative ones multiplied.
     """

@@ -33,13 +33,13 @@ SHORTEST_PROMPT: Final = 16
 
 @attrs.frozen(eq=False)
 class LoadedDecoder:
-    """What all conversations with a decoder share.
+    """A decoder and its settings, shared by all conversations.
 
     Attributes:
         environment: has the device.
         session: runs the decoder.
         source: the decoder.
-        configuration: what its folder says of it.
+        configuration: read from its folder.
         capacity: how many tokens a sequence may have.
         tokenizer: makes tokens of text; None where there is none.
         choosers: sessions that find the greatest logits, by how many.
@@ -56,7 +56,7 @@ class LoadedDecoder:
     line: trio.Lock = attrs.field(factory=trio.Lock)
 
     def finds_greatest(self, count: int) -> bool:
-        """Return whether the device is a GPU that finds so many of the greatest logits itself."""
+        """Return whether the device is a GPU that finds ``count`` of the greatest logits itself."""
         on_gpu = self.session._opened.location == "gpu-buffer"
         return on_gpu and 0 < count <= min(MOST_ON_DEVICE, self.source.vocabulary)
 
@@ -104,7 +104,7 @@ def _greatest_model(words: int, count: int) -> bytes:
 
 @attrs.frozen(eq=False)
 class StepResult:
-    """What a step gives for each sequence of a batch, as far as it was asked for.
+    """The results of a step for each sequence of a batch, as far as they were asked for.
 
     Attributes:
         likeliest: the token of the greatest logit; -1 where that is no finite number.
@@ -180,7 +180,7 @@ class Cache:
         Raises:
             InvalidStateError: the session is released, the cache is disposed of, or the device is lost.
             UnknownError: the device failed.
-            UnsupportedModelError, NotSupportedError, OperationError: no graph can be made for so many tokens.
+            UnsupportedModelError, NotSupportedError, OperationError: no graph can be made for this number of tokens.
         """
         async with self._step:
             session = self._decoder.session
@@ -205,7 +205,7 @@ class Cache:
             return StepResult(results.get(TOKEN), results.get(LOGITS), found)
 
     async def _bind(self, columns: int) -> BoundStep:
-        """Make what steps of so many columns lack: graph and tensors.
+        """Make the graph and the tensors of steps with ``columns`` columns, as far as they are missing.
 
         Raises:
             InvalidStateError: the cache is disposed of meanwhile; with it goes what was made.
