@@ -9,7 +9,7 @@ with caches that grow on the host, and with caches that are bound to its device;
 import argparse
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -106,7 +106,7 @@ def decoded(step: Callable[[list[int]], np.ndarray], prompt: list[int], count: i
 
 
 async def measured(
-    given: argparse.Namespace, size: Size, peers: dict[str, Callable[[list[int]], np.ndarray]]
+    given: argparse.Namespace, size: Size, peers: Mapping[str, Callable[[list[int]], np.ndarray]]
 ) -> tuple[int, list[Times]]:
     """Take each step here and by each peer; return the first token, and the times of all, ours first."""
     prompt = [int(token) for token in np.random.default_rng(1).integers(0, size.words, given.prompt)]
