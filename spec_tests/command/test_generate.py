@@ -22,13 +22,13 @@ def folder(tmp_path_factory):
 def test_a_text_is_continued(command, folder, monkeypatch):
     arguments = ("generate", folder, "--backend", "numpy", "--max-new-tokens", "5", "--prompt")
     ended = command(*arguments, "hello world").succeeded()
-    told = command(*arguments, "hello world", "--json").report()
-    assert ended.out == _laid_out(told["text"]) + "\n"
+    report = command(*arguments, "hello world", "--json").report()
+    assert ended.out == _laid_out(report["text"]) + "\n"
     assert ended.err.splitlines()[0].startswith("device  numpy (")
     assert ended.err.endswith(" tokens/s; 5 tokens\n")
-    assert (len(told["tokens"]), told["finish"], told["prompt_tokens"]) == (5, "length", 9)
+    assert (len(report["tokens"]), report["finish"], report["prompt_tokens"]) == (5, "length", 9)
     monkeypatch.setattr(sys, "stdin", io.StringIO("hello world"))
-    assert command(*arguments, "-", "--json").report()["tokens"] == told["tokens"]
+    assert command(*arguments, "-", "--json").report()["tokens"] == report["tokens"]
     drawn = [command(*arguments, "a", "--temperature", "2", "--seed", seed, "--json").report() for seed in "112"]
     assert drawn[0]["tokens"] == drawn[1]["tokens"] != drawn[2]["tokens"]
 
@@ -59,7 +59,7 @@ def test_control_characters_of_a_text_are_codes():
     assert _laid_out("a\n\tb\x1b[2J\u202e\r") == "a\n\tb\\u001b[2J\\u202e\\u000d"
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals for one process")
 def test_ctrl_c_ends_it_between_tokens(tmp_path):
     pytest.importorskip("tokenizers")

@@ -1,4 +1,4 @@
-"""onnxruntime's own session as a decoder, with a cache that grows on the host: what generation is compared with."""
+"""onnxruntime's own session as a decoder, with a cache that grows on the host, for comparisons with generation."""
 
 import numpy as np
 import onnxruntime

@@ -92,28 +92,28 @@ async def _generated(options: argparse.Namespace, prompt: str) -> None:
             with _refusals(options):
                 generation = generate(generator, prompt, **given)
             device = environment.device
-            told = GeneratedText(str(device and device.info), generation.prompt_tokens[0], perf_counter() - since)
-            await _printed(generation, told, as_json=options.json)
+            result = GeneratedText(str(device and device.info), generation.prompt_tokens[0], perf_counter() - since)
+            await _printed(generation, result, as_json=options.json)
 
 
-async def _printed(generation: Generation, told: GeneratedText, *, as_json: bool) -> None:
+async def _printed(generation: Generation, result: GeneratedText, *, as_json: bool) -> None:
     """Print each token; at the end, be it by Ctrl-C, print how fast they came."""
     since = perf_counter()
     try:
         async for token in generation:
-            told.times.append(perf_counter() - since)
-            told.tokens.append(token.id)
-            told.text += token.text
-            told.finish = token.finish
+            result.times.append(perf_counter() - since)
+            result.tokens.append(token.id)
+            result.text += token.text
+            result.finish = token.finish
             if not as_json:
                 say(_laid_out(token.text), end="")
     finally:
         await generation.aclose()
-        if not as_json and told.tokens:
+        if not as_json and result.tokens:
             say("")
-            print_lines(_summary(told), sys.stderr)
+            print_lines(_summary(result), sys.stderr)
     if as_json:
-        print_json(_as_json(told))
+        print_json(_as_json(result))
 
 
 def _laid_out(text: str) -> str:
@@ -121,26 +121,26 @@ def _laid_out(text: str) -> str:
     return "".join(part if LAID_OUT.fullmatch(part) else visible(part) for part in LAID_OUT.split(text))
 
 
-def _summary(told: GeneratedText) -> Iterator[str]:
-    speed = "" if told.tokens_per_second is None else f", then {told.tokens_per_second:.4g} tokens/s"
-    yield f"device  {told.device}"
+def _summary(result: GeneratedText) -> Iterator[str]:
+    speed = "" if result.tokens_per_second is None else f", then {result.tokens_per_second:.4g} tokens/s"
+    yield f"device  {result.device}"
     yield (
-        f"times   load {in_time(told.load)}, prompt of {told.prompt_tokens} tokens {in_time(told.times[0])}{speed}; "
-        f"{len(told.tokens)} tokens"
+        f"times   load {in_time(result.load)}, prompt of {result.prompt_tokens} tokens "
+        f"{in_time(result.times[0])}{speed}; {len(result.tokens)} tokens"
     )
 
 
-def _as_json(told: GeneratedText) -> dict[str, Any]:
+def _as_json(result: GeneratedText) -> dict[str, Any]:
     return {
-        "device": told.device,
-        "text": told.text,
-        "tokens": told.tokens,
-        "finish": told.finish,
-        "prompt_tokens": told.prompt_tokens,
+        "device": result.device,
+        "text": result.text,
+        "tokens": result.tokens,
+        "finish": result.finish,
+        "prompt_tokens": result.prompt_tokens,
         "times": {
-            "load_ms": 1e3 * told.load,
-            "prompt_ms": 1e3 * told.times[0] if told.times else None,
-            "tokens_per_second": told.tokens_per_second,
+            "load_ms": 1e3 * result.load,
+            "prompt_ms": 1e3 * result.times[0] if result.times else None,
+            "tokens_per_second": result.tokens_per_second,
         },
     }
 

@@ -305,7 +305,7 @@ def written(builder: Builder, past: MLOperand | None, rows: MLOperand, begins: M
     """Write rows into a cache, from an index of each sample on; behind them is 0.
 
     Args:
-        builder: what to draw with.
+        builder: draws the operators.
         past: [batch, heads, length, size], of which a length below ``capacity`` is filled up with zeros; None for
             a cache of zeros.
         rows: [batch, heads, new, size].
@@ -342,7 +342,7 @@ def rotated(builder: Builder, x: MLOperand, cos: MLOperand, sin: MLOperand, *, i
     """Rotary embedding: pairs of elements of each head turn by angles.
 
     Args:
-        builder: what to draw with.
+        builder: draws the operators.
         x: [batch, heads, length, size].
         cos: of the angles, [batch or 1, length, half of what turns].
         sin: of the angles, of the same shape.

@@ -9,7 +9,8 @@ with caches that grow on the host, and with caches that are bound to its device;
 import argparse
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +54,8 @@ class BoundDecoder:
     """
 
     def __init__(self, folder: Path, size: Size, capacity: int, provider: str) -> None:
-        self._session = onnxruntime.InferenceSession(str(folder / "model.onnx"), providers=[provider])
+        path = str(folder / "model.onnx")
+        self._session = onnxruntime.InferenceSession(path, providers=[provider], enable_fallback=False)
         self._binding = self._session.io_binding()
         self._device = DEVICES[provider]
         pasts = [item for item in self._session.get_inputs() if item.name.startswith("past")]
@@ -67,12 +69,14 @@ class BoundDecoder:
     def logits(self, tokens: list[int]) -> np.ndarray:
         self._count += len(tokens)
         self._binding.clear_binding_inputs()
-        self._binding.clear_binding_outputs()
         self._binding.bind_cpu_input("input_ids", np.array([tokens]))
         self._binding.bind_cpu_input("attention_mask", np.ones((1, self._count), np.int64))
-        self._binding.bind_output("logits", "cpu")
         for name, cache in zip(self._pasts, self._caches, strict=True):
             self._binding.bind_ortvalue_input(name, cache)
+        # Only now: caches that get_outputs() gave are places within the list of outputs, which this clears.
+        self._binding.clear_binding_outputs()
+        self._binding.bind_output("logits", "cpu")
+        for name, cache in zip(self._pasts, self._caches, strict=True):
             present = name.replace("past_key_values", "present")
             if self._device == "cpu":
                 self._binding.bind_ortvalue_output(present, cache)
@@ -83,6 +87,12 @@ class BoundDecoder:
         if self._device != "cpu":  # where they are in the caches' own arrays, which these do not keep alive
             self._caches = presents
         return logits.numpy()[0, -1]
+
+    def close(self) -> None:
+        """Release the caches before the session, whose allocators they need."""
+        self._caches.clear()
+        del self._binding
+        del self._session
 
 
 def decoded(step: Callable[[list[int]], np.ndarray], prompt: list[int], count: int, times: Times) -> Iterator[None]:
@@ -95,18 +105,13 @@ def decoded(step: Callable[[list[int]], np.ndarray], prompt: list[int], count: i
         yield
 
 
-async def main(given: argparse.Namespace) -> None:
-    """Take each step three times: here, and twice in onnxruntime alone."""
-    size = SIZES[given.size]
+async def measured(
+    given: argparse.Namespace, size: Size, peers: Mapping[str, Callable[[list[int]], np.ndarray]]
+) -> tuple[int, list[Times]]:
+    """Take each step here and by each peer; return the first token, and the times of all, ours first."""
     prompt = [int(token) for token in np.random.default_rng(1).integers(0, size.words, given.prompt)]
-    peers = {
-        "onnxruntime, caches on host": OnnxruntimeDecoder(given.folder, size, providers=[given.provider]).logits,
-        "onnxruntime, bound caches": BoundDecoder(given.folder, size, given.capacity, given.provider).logits,
-    }
-    runs, rows = [], [Times("webnn_py")]
-    for name, step in peers.items():
-        rows.append(Times(name))
-        runs.append(decoded(step, prompt, given.steps, rows[-1]))
+    ours, *rows = [Times(name) for name in ("webnn_py", *peers)]
+    runs = [decoded(step, prompt, given.steps, row) for step, row in zip(peers.values(), rows, strict=True)]
     async with (
         open_ml() as ml,
         Environment(ml, given.backend) as env,
@@ -117,12 +122,24 @@ async def main(given: argparse.Namespace) -> None:
         print(f"a prompt of {given.prompt}, {given.steps} steps, a capacity of {given.capacity}")
         first, *_ = [token async for token in conversation.generate(prompt, max_new_tokens=1)]
         generation = conversation.generate([], max_new_tokens=given.steps)
-        for _ in range(given.steps):
+        for left in reversed(range(given.steps)):
             for run in runs:
                 next(run)
             began, ran = time.perf_counter(), time.process_time()
             token = await anext(generation)
-            rows[0].add(time.perf_counter() - began, time.process_time() - ran, token.id)
+            ours.add(time.perf_counter() - began, time.process_time() - ran, token.id)
+            if token.finish == "end" and left:  # where the peers go on
+                generation = conversation.generate([], max_new_tokens=left)
+    return first.id, [ours, *rows]
+
+
+async def main(given: argparse.Namespace) -> None:
+    """Take each step three times: here, and twice in onnxruntime alone."""
+    size, provider = SIZES[given.size], given.provider
+    host = OnnxruntimeDecoder(given.folder, size, providers=[provider], enable_fallback=False)
+    with closing(BoundDecoder(given.folder, size, given.capacity, provider)) as bound:
+        peers = {"onnxruntime, caches on host": host.logits, "onnxruntime, bound caches": bound.logits}
+        first, rows = await measured(given, size, peers)
     for row in rows:
         print(row)
     ours = statistics.median(rows[0].wall), statistics.median(rows[0].processor)
@@ -130,7 +147,7 @@ async def main(given: argparse.Namespace) -> None:
         theirs = statistics.median(row.wall), statistics.median(row.processor)
         print(f"of {row.name}: {ours[0] / theirs[0]:.3f} of the time, {ours[1] / theirs[1]:.3f} of the processors'")
     same = sum(ours == theirs for ours, theirs in zip(rows[0].tokens, rows[1].tokens, strict=True))
-    print(f"the first token is {first.id}; {same} of {given.steps} tokens are the same")
+    print(f"the first token is {first}; {same} of {given.steps} tokens are the same")
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ async def check(generator, peer, prompt, count, form):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(36)
 async def test_prompts_up_to_the_capacity_give_onnxruntimes_logits(env, folder_of, peer_of, form):
     async with await create_generator(env, folder_of(form), capacity=CAPACITY) as generator:
         for length in LENGTHS:
@@ -38,21 +38,23 @@ async def test_prompts_up_to_the_capacity_give_onnxruntimes_logits(env, folder_o
 
 
 @pytest.mark.parametrize("form", ["genai", "genai of 4 bits", "optimum"])
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(36)
 async def test_many_steps_give_onnxruntimes_logits(pytestconfig, env, folder_of, peer_of, form):
-    count = depth.amount(pytestconfig, quick=24, full=200, thorough=200)
+    count = depth.amount(pytestconfig, quick=12, full=200, thorough=200)
     async with await create_generator(env, folder_of(form), capacity=216) as generator:
         await check(generator, peer_of(form), prompt_of(16), count, form)
-        await check(generator, peer_of(form), prompt_of(5), count, form)
+        if depth.is_full(pytestconfig):
+            await check(generator, peer_of(form), prompt_of(5), count, form)
 
 
 @pytest.mark.parametrize("form", MORE_FORMS)
+@pytest.mark.sampled(3)
 async def test_further_forms_give_onnxruntimes_logits(numpy_env, folder_of, peer_of, form):
     async with await create_generator(numpy_env, folder_of(form), capacity=CAPACITY) as generator:
         await check(generator, peer_of(form), prompt_of(5), 6, form)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 async def test_sequences_of_a_batch_and_turns_of_a_conversation_do_not_see_each_other(env, folder_of, peer_of):
     peer = peer_of("genai")
     async with await create_generator(env, folder_of("genai"), capacity=CAPACITY) as generator:

@@ -5,7 +5,7 @@ import pytest
 from spec_tests.support.examples import EXAMPLES, output
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(8)
 def test_a_chat_takes_turns(folder_of):
     options = ("--backend", "numpy", "--most", 5)
     first, *rest = output(EXAMPLES / "chat.py", folder_of("genai"), *options, typed="hello\nand again\n").split("> ")

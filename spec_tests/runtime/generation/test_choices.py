@@ -117,6 +117,17 @@ def test_optimums_folders_are_read(tmp_path):
     assert (found.layout, found.file.name, found.end_tokens) == ("optimum", "decoder_model_merged.onnx", {383})
 
 
+def changed(**settings):
+    """Return a configuration with other settings, at any depth."""
+
+    def merged(old, new):
+        if not isinstance(old, dict) or not isinstance(new, dict):
+            return new
+        return old | {name: merged(old.get(name), value) for name, value in new.items()}
+
+    return merged(genai_config(SIZES["tiny"], Form(), "model.onnx"), settings)
+
+
 @pytest.mark.parametrize(
     ("files", "words"),
     [
@@ -125,6 +136,12 @@ def test_optimums_folders_are_read(tmp_path):
         ({"genai_config": "[]"}, "must be a JSON object"),
         ({"genai_config": {}}, "model must be dict; it lacks it"),
         ({"genai_config": {"model": {"decoder": {"filename": 5}}}}, "filename must be str; it has 5"),
+        ({"genai_config": changed(model={"decoder": {"inputs": []}})}, "inputs must be dict; it has"),
+        ({"genai_config": changed(model={"decoder": {"inputs": {"past_key_names": 5}}})}, "past_key_names must be str"),
+        ({"genai_config": changed(model={"bos_token_id": "a"})}, "bos_token_id is 'a'; it must be a token's number"),
+        ({"genai_config": changed(search=[])}, "search must be dict"),
+        ({"genai_config": changed(search={"top_k": 1.5})}, "top_k is 1.5; it must be an integer from 0"),
+        ({"config": {"text_config": 5}}, "text_config must be dict"),
         ({"config": {"num_hidden_layers": 0}}, "none of|num_hidden_layers must be an integer from 1"),
     ],
 )

@@ -33,7 +33,7 @@ def gpu_calls(monkeypatch, backend, request):
 
 
 @pytest.mark.parametrize("form", ["genai", "optimum"])
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 async def test_a_step_is_one_upload_one_dispatch_and_one_read(env, folder_of, gpu_calls, form):
     async with (
         await create_generator(env, folder_of(form), capacity=32, tokenizer=None) as generator,

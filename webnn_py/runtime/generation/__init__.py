@@ -5,10 +5,10 @@ From the top::
     generator      Generator: a decoder, its tokenizer and its settings; create_generator() and generate()
     conversation   Conversation: sequences that grow; Generation: the tokens of one call
     steps          a step of a batch, and the cache that it reads and writes
-    decoder        the decoder as a session's model, with what makes its inputs and keeps its cache
+    decoder        the decoder as a session's model, which makes its inputs and keeps its cache
     tokens         text and tokens
     sampling       choosing the next token
-    configuration  what a folder says about its decoder
+    configuration  the configuration of a decoder, read from its folder
 
 It stands on sessions. Needs the extra ``generation``.
 """

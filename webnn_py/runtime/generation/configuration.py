@@ -1,4 +1,4 @@
-"""What a folder says about its decoder: ``genai_config.json`` of onnxruntime-genai, or optimum's ``config.json``."""
+"""The configuration of a decoder: ``genai_config.json`` of onnxruntime-genai, or optimum's ``config.json``."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ REFUSED_SEARCH: Final[Mapping[str, float]] = {
 }
 """Settings of the search that are not supported, with the values that switch them off."""
 
+WHOLE_SEARCH: Final = frozenset({"top_k", "min_length", "max_length"})
+"""Settings of the search that are integers."""
+
 
 @attrs.frozen
 class SearchDefaults:
@@ -35,12 +38,12 @@ class SearchDefaults:
 
     Attributes:
         do_sample: whether tokens are drawn at random; else the likeliest is taken.
-        temperature: what logits are divided by before they become probabilities.
-        top_k: so many of the likeliest tokens are drawn from; 0 for all.
+        temperature: the divisor of logits before they become probabilities.
+        top_k: the number of likeliest tokens of which one is drawn; 0 for all.
         top_p: those of the likeliest tokens are drawn from that together have this probability, the nucleus.
         repetition_penalty: positive logits of earlier tokens are divided by it, negative ones multiplied.
         min_length: no sequence ends with fewer tokens, those of the prompt included.
-        max_length: a sequence has at most so many tokens, those of the prompt included; None for the capacity.
+        max_length: the most tokens of a sequence, those of the prompt included; None for the capacity.
     """
 
     do_sample: bool = False
@@ -75,7 +78,7 @@ class DecoderNames:
 
 @attrs.frozen
 class DecoderConfiguration:
-    """What a folder says about its decoder.
+    """The configuration of a decoder, read from its folder.
 
     Attributes:
         layout: whose layout the folder has.
@@ -120,15 +123,21 @@ def _genai(folder: Path, config: Mapping[str, Any], file: str | None) -> Decoder
     path = folder / GENAI_FILE
     model = _given(path, config, "model", dict)
     decoder = _given(path, model, "decoder", dict)
-    inputs, outputs = decoder.get("inputs", {}), decoder.get("outputs", {})
+    inputs, outputs = (_given(path, decoder, name, dict, {}) for name in ("inputs", "outputs"))
     usual = DecoderNames()
     names = DecoderNames(
-        inputs.get("input_ids", usual.tokens),
-        inputs.get("attention_mask", usual.attention_mask),
-        inputs.get("position_ids", usual.positions),
-        (inputs.get("past_key_names", usual.past[0]), inputs.get("past_value_names", usual.past[1])),
-        outputs.get("logits", usual.logits),
-        (outputs.get("present_key_names", usual.present[0]), outputs.get("present_value_names", usual.present[1])),
+        _given(path, inputs, "input_ids", str, usual.tokens),
+        _given(path, inputs, "attention_mask", str, usual.attention_mask),
+        _given(path, inputs, "position_ids", str, usual.positions),
+        (
+            _given(path, inputs, "past_key_names", str, usual.past[0]),
+            _given(path, inputs, "past_value_names", str, usual.past[1]),
+        ),
+        _given(path, outputs, "logits", str, usual.logits),
+        (
+            _given(path, outputs, "present_key_names", str, usual.present[0]),
+            _given(path, outputs, "present_value_names", str, usual.present[1]),
+        ),
     )
     return DecoderConfiguration(
         "onnxruntime-genai",
@@ -136,15 +145,15 @@ def _genai(folder: Path, config: Mapping[str, Any], file: str | None) -> Decoder
         _given(path, decoder, "num_hidden_layers", int),
         _given(path, model, "context_length", int),
         _tokens(path, model.get("eos_token_id")),
-        model.get("bos_token_id"),
+        _start(path, model.get("bos_token_id")),
         names,
-        _search(path, config.get("search", {})),
+        _search(path, _given(path, config, "search", dict, {})),
     )
 
 
 def _optimum(folder: Path, config: Mapping[str, Any], file: str | None) -> DecoderConfiguration:
     path = folder / "config.json"
-    text = config.get("text_config", config)
+    text = _given(path, config, "text_config", dict, config)
     more_path = folder / "generation_config.json"
     more = _json(more_path) if more_path.is_file() else {}
     ends = more.get("eos_token_id", config.get("eos_token_id", text.get("eos_token_id")))
@@ -154,7 +163,7 @@ def _optimum(folder: Path, config: Mapping[str, Any], file: str | None) -> Decod
         _given(path, text, "num_hidden_layers", int),
         _given(path, text, "max_position_embeddings", int),
         _tokens(path, ends),
-        more.get("bos_token_id", text.get("bos_token_id")),
+        _start(path, more.get("bos_token_id", text.get("bos_token_id"))),
         DecoderNames(),
         _search(more_path, more),
     )
@@ -180,8 +189,11 @@ def _json(path: Path) -> Mapping[str, Any]:
     return found
 
 
-def _given(path: Path, config: Mapping[str, Any], name: str, kind: type) -> Any:
+def _given(path: Path, config: Mapping[str, Any], name: str, kind: type, default: Any = None) -> Any:
+    """Return a setting of a type; ``default``, unless that is None, where it is absent or null."""
     value: Any = config.get(name)
+    if value is None and default is not None:
+        return default
     if not isinstance(value, kind) or isinstance(value, bool) or (kind is int and cast("int", value) < 1):
         there = "lacks it" if value is None else f"has {shown(value)}"
         raise ValueError(
@@ -198,6 +210,12 @@ def _tokens(path: Path, value: object) -> frozenset[int]:
     return frozenset(several)
 
 
+def _start(path: Path, value: object) -> int | None:
+    if value is not None and not isinstance(value, int):
+        raise ValueError(f"{path}: bos_token_id is {shown(value)}; it must be a token's number")
+    return value
+
+
 def _search(path: Path, config: Mapping[str, Any]) -> SearchDefaults:
     for name, off in REFUSED_SEARCH.items():
         if config.get(name) not in (None, off):
@@ -205,7 +223,10 @@ def _search(path: Path, config: Mapping[str, Any]) -> SearchDefaults:
                 f"{path}: {name} is {shown(config[name])}; only {off}, which switches it off, is supported"
             )
     known = {item.name: config[item.name] for item in attrs.fields(SearchDefaults) if config.get(item.name) is not None}
-    wrong = [name for name, value in known.items() if not isinstance(value, bool | int | float)]
+    wrong = [name for name, value in known.items() if not isinstance(value, int | float)]
     if wrong:
         raise ValueError(f"{path}: {listed(wrong)} must be numbers")
+    for name in WHOLE_SEARCH & known.keys():
+        if not isinstance(known[name], int) or known[name] < 0:
+            raise ValueError(f"{path}: {name} is {shown(known[name])}; it must be an integer from 0")
     return SearchDefaults(**known)

@@ -15,7 +15,7 @@ from webnn_py.errors import InvalidStateError
 from webnn_py.handle import Handle
 from webnn_py.message_text import shown
 from webnn_py.operators.idl import boolean
-from webnn_py.runtime.generation.sampling import Sampling
+from webnn_py.runtime.generation.sampling import Sampling, no_finite_logits
 from webnn_py.runtime.generation.steps import Cache, LoadedDecoder, StepResult
 from webnn_py.runtime.generation.tokens import TextStream, Token
 
@@ -114,9 +114,9 @@ class Conversation(Handle):
                 token that the configuration begins sequences with. In a conversation that has begun both may be empty.
             max_new_tokens: the most tokens that each sequence gets; by default, what the configuration and the capacity
                 leave.
-            temperature: what logits are divided by before a token is drawn; 0 takes the likeliest. Where neither this
+            temperature: the divisor of logits before a token is drawn; 0 takes the likeliest. Where neither this
                 nor ``top_k`` nor ``top_p`` is given, the configuration says whether tokens are drawn.
-            top_k: draw from so many of the likeliest tokens; 0 for all.
+            top_k: the number of likeliest tokens of which one is drawn; 0 for all.
             top_p: draw from those of the likeliest tokens that together have this probability.
             repetition_penalty: positive logits of earlier tokens are divided by it, negative ones multiplied.
             seed: makes the random numbers the same each time; each sequence of a batch has its own.
@@ -163,7 +163,7 @@ class Conversation(Handle):
                 raise TypeError("generate(): prompt is a text, and the generator has no tokenizer; give tokens")
             tokens = tokenizer.encode(prompt, add_special_tokens=not self._tokens[row]).ids
             start = self._decoder.configuration.start_token
-            return (start,) if not (tokens or self._tokens[row] or start is None) else tuple(tokens)
+            prompt = tokens if tokens or self._tokens[row] or start is None else [start]
         if not is_tokens(prompt):
             raise TypeError(f"generate(): prompt of sequence {row} is {shown(prompt)}; it must be a text or tokens")
         words = self._decoder.source.vocabulary
@@ -257,6 +257,7 @@ class Generation(Handle):
     _random: list[np.random.Generator]
     _owns: bool
     _begun: bool
+    _is_awaited: bool
 
     @classmethod
     def _create(cls, conversation: Conversation, request: GenerationRequest) -> Self:
@@ -269,6 +270,7 @@ class Generation(Handle):
         self._counts = [0] * conversation.batch
         self._owns = False
         self._begun = False
+        self._is_awaited = False
         seeds = np.random.SeedSequence(request.seed).spawn(conversation.batch)
         self._random = [np.random.default_rng(seed) for seed in seeds]
         befores = [[*old, *new] for old, new in zip(conversation._tokens, request.prompts, strict=True)]
@@ -293,25 +295,31 @@ class Generation(Handle):
                 closed, or the device is lost.
             OperationError: the model's logits are no numbers.
             UnknownError: the device failed.
+            RuntimeError: another task waits for a token of this generation.
         """
-        if not self._ready:
-            if not self._active:
-                await self.aclose()
-                raise StopAsyncIteration
-            try:
+        if self._is_awaited:
+            raise RuntimeError("generate(): another task waits for the next token of this generation")
+        self._is_awaited = True
+        try:
+            if self._active and not self._ready:
                 await self._advance()
-            except BaseException:
-                self._end()
-                raise
-        else:
-            await trio.lowlevel.checkpoint()
+            else:
+                await trio.lowlevel.checkpoint()
+        except BaseException:
+            self._end()
+            raise
+        finally:
+            self._is_awaited = False
+        if not self._ready:  # it had ended, or another task has closed it meanwhile
+            self._end()
+            raise StopAsyncIteration
         token = self._ready.popleft()
         if not self._ready and not self._active:
             self._end()
         return token
 
     async def _advance(self) -> None:
-        """Take a step of all sequences that go on."""
+        """Take a step of all sequences that go on; nothing comes of it if :meth:`aclose` is called meanwhile."""
         conversation, request = self._conversation, self._request
         self._check_turn()
         decoder, sampling = conversation._decoder, request.sampling
@@ -329,8 +337,12 @@ class Generation(Handle):
                 greatest=sampling.top_k if on_device else 0,
             )
         except InvalidStateError:
+            if not self._active:
+                return
             self._check_turn(" while a token was pending")
             raise
+        if not self._active:
+            return
         self._check_turn(" while a token was pending")
         chosen = {row: self._chosen(result, row, sequences[row], banned[row]) for row in self._active}
         for row, tokens in enumerate(sequences):
@@ -360,7 +372,9 @@ class Generation(Handle):
         least = configuration.search.min_length
         if not least:
             return [()] * self._conversation.batch
-        return [tuple(configuration.end_tokens) if len(tokens) < least else () for tokens in self._sequences()]
+        words = self._conversation._decoder.source.vocabulary
+        ends = tuple(token for token in configuration.end_tokens if 0 <= token < words)
+        return [ends if len(tokens) < least else () for tokens in self._sequences()]
 
     def _chosen(self, result: StepResult, row: int, earlier: Sequence[int], banned: Iterable[int]) -> int:
         sampling, random = self._request.sampling, self._random[row]
@@ -368,7 +382,10 @@ class Generation(Handle):
             logits, tokens = result.greatest
             return sampling.drawn(logits[row], tokens[row], random)
         if result.likeliest is not None:
-            return int(result.likeliest[row])
+            token = int(result.likeliest[row])
+            if token < 0:
+                raise no_finite_logits("NaN or infinite")
+            return token
         assert result.logits is not None  # noqa: S101 - for type checkers: one of them was asked for
         return sampling.chosen(sampling.adjusted(result.logits[row], earlier, banned), random)
 

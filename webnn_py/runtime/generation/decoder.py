@@ -38,7 +38,7 @@ TOKEN: Final = "token"  # noqa: S105 - no password
 LEADING: Final = 2
 """Columns of ``step`` before the tokens."""
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of the graphs that this module draws, in the keys of the graph cache."""
 
 WRITING: Final = ("GroupQueryAttention",)
@@ -61,12 +61,13 @@ class DecoderSource:
 
     Args:
         model: the ONNX model.
-        configuration: what its folder says of it.
+        configuration: its configuration.
         capacity: how many tokens its cache has room for.
 
     Attributes:
         inputs: ``step``, and the keys and values of each layer.
-        outputs: ``logits``, float32 [batch, tokens]; ``token``, int32 [batch], the likeliest; the new keys and values.
+        outputs: ``logits``, float32 [batch, tokens]; ``token``, int32 [batch], the likeliest, or -1 where its
+            logit is no finite number; the new keys and values.
         sizes: the sizes of symbolic dimensions that are known: none.
         caches: the names of inputs of keys and values, each with that of its output.
         appends: whether the model appends to its cache, instead of writing into one of fixed length.
@@ -250,7 +251,7 @@ class DecoderSource:
         )
         rows = builder.reshape(select(results[self._names.logits]), [batch, self.vocabulary])
         logits = builder.cast(rows, "float32")
-        drawn = {LOGITS: logits, TOKEN: builder.arg_max(logits, 1, output_data_type="int32")}
+        drawn = {LOGITS: logits, TOKEN: _likeliest(builder, logits)}
         for name, past in pasts.items():
             output = self.caches[name]
             drawn[output] = self._kept(builder, output, past, results[output], counted)
@@ -308,6 +309,15 @@ def _rows(builder: MLGraphBuilder, new: int, row: MLOperand, states: MLOperand) 
     batch, _, size = states.shape
     starts = builder.constant(np.arange(0, batch * new, new, dtype=np.int32).reshape(batch, 1))
     return builder.gather(builder.reshape(states, [batch * new, size]), builder.add(row, starts))
+
+
+def _likeliest(builder: MLGraphBuilder, logits: MLOperand) -> MLOperand:
+    """Return the token of the greatest logit of each sequence, [batch], or -1 where that is NaN or infinite."""
+    tokens = builder.arg_max(logits, 1, keep_dimensions=True, output_data_type="int32")
+    greatest = builder.gather_elements(logits, tokens, axis=1)
+    is_wrong = builder.logical_or(builder.is_nan(greatest), builder.is_infinite(greatest))
+    chosen = builder.where(is_wrong, builder.constant(-1, data_type="int32"), tokens)
+    return builder.reshape(chosen, [logits.shape[0]])
 
 
 def last_hidden(model: OnnxModel, logits: str) -> str | None:

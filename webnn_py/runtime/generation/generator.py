@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 USUAL_CAPACITY: Final = 2048
-"""The capacity where none is given, if the model knows so many positions."""
+"""The capacity where none is given, unless the model knows fewer positions."""
 
 MOST_SEQUENCES: Final = 1024
 """Of a conversation."""
 
 CHECKED_TOKENS: Final = 3
-"""A model that appends to its cache is checked with so many tokens."""
+"""The number of tokens by which a model that appends to its cache is checked."""
 
 MOST_DIFFERENCE: Final = 0.2
 """Of their deviation, by which logits may differ that are computed together and one by one, as of quantized models."""
@@ -64,7 +64,7 @@ class Generator(Handle):
 
     @property
     def configuration(self) -> DecoderConfiguration:
-        """What the model's folder says of it."""
+        """The configuration, read from the model's folder."""
         return self._decoder.configuration
 
     @property
@@ -106,7 +106,10 @@ class Generator(Handle):
         return Conversation._create(self._decoder, self._conversations, count)
 
     async def prepare(self, prompt_tokens: int = 1) -> None:
-        """Compile what a prompt of so many tokens, and the tokens after it, need; otherwise the first call does.
+        """Compile the graphs of a prompt and of the tokens after it; otherwise the first call does.
+
+        Args:
+            prompt_tokens: the number of tokens of the prompt.
 
         Raises:
             TypeError: ``prompt_tokens`` is no integer.
@@ -117,10 +120,15 @@ class Generator(Handle):
         count = converted("prepare(): prompt_tokens", unsigned_long, prompt_tokens)
         if not 1 <= count <= self.capacity:
             raise ValueError(f"prepare(): prompt_tokens is {count}; it must be from 1 to {self.capacity}, the capacity")
-        async with self.conversation() as conversation:
-            most = min(2, self.capacity + 1 - count)
-            async for _ in conversation.generate([0] * count, max_new_tokens=most, temperature=0):
-                pass
+        if self._closed:
+            raise InvalidStateError("prepare(): the generator is closed")
+        cache = Cache(self._decoder, 1)
+        try:
+            for known, length in ((0, count), (count, count + 1)):
+                if length <= self.capacity:
+                    await cache.step([[0] * length], [known], wants_likeliest=True, wants_logits=False, greatest=0)
+        finally:
+            cache.dispose()
 
     async def close(self) -> None:
         """Close the conversations and release the session; waits for the device. Raises nothing."""

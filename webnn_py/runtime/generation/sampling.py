@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from webnn_py.errors import OperationError
 
 MOST_ON_DEVICE: Final = 64
-"""A GPU finds up to so many of the greatest logits itself: it compares each with each of a block."""
+"""The most of the greatest logits that a GPU finds itself: it compares each with each of a block."""
 
 Logits = NDArray[np.float32]
 
@@ -22,8 +22,8 @@ class Sampling:
     """How a token is chosen.
 
     Attributes:
-        temperature: what logits are divided by; 0 takes the likeliest token.
-        top_k: so many of the likeliest tokens are drawn from; 0 for all.
+        temperature: the divisor of logits; 0 takes the likeliest token.
+        top_k: the number of likeliest tokens of which one is drawn; 0 for all.
         top_p: those of the likeliest tokens are drawn from that together have this probability.
         repetition_penalty: positive logits of earlier tokens are divided by it, negative ones multiplied.
     """
@@ -80,7 +80,7 @@ class Sampling:
             OperationError: no logit is a number.
         """
         greatest = _greatest(logits)
-        with np.errstate(under="ignore"):
+        with np.errstate(under="ignore", over="ignore"):  # of a temperature near 0
             shares = np.exp((logits.astype(np.float64) - greatest) / self.temperature)
         total = np.cumsum(shares)
         if self.top_p < 1:
@@ -92,5 +92,10 @@ class Sampling:
 def _greatest(logits: Logits) -> np.float32:
     greatest: np.float32 = np.max(logits)
     if not np.isfinite(greatest):
-        raise OperationError(f"the model's greatest logit is {greatest}; check_finite() of its session says why")
+        raise no_finite_logits(greatest)
     return greatest
+
+
+def no_finite_logits(greatest: object) -> OperationError:
+    """Return the exception for logits of which no token can be chosen."""
+    return OperationError(f"the model's greatest logit is {greatest}; check_finite() of its session says why")

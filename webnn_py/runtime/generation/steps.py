@@ -33,16 +33,17 @@ SHORTEST_PROMPT: Final = 16
 
 @attrs.frozen(eq=False)
 class LoadedDecoder:
-    """What all conversations with a decoder share.
+    """A decoder and its settings, shared by all conversations.
 
     Attributes:
         environment: has the device.
         session: runs the decoder.
         source: the decoder.
-        configuration: what its folder says of it.
+        configuration: read from its folder.
         capacity: how many tokens a sequence may have.
         tokenizer: makes tokens of text; None where there is none.
         choosers: sessions that find the greatest logits, by how many.
+        line: is held while one of these is made.
     """
 
     environment: Environment
@@ -52,9 +53,10 @@ class LoadedDecoder:
     capacity: int
     tokenizer: Tokenizer | None
     choosers: dict[int, InferenceSession] = attrs.field(factory=dict)
+    line: trio.Lock = attrs.field(factory=trio.Lock)
 
     def finds_greatest(self, count: int) -> bool:
-        """Return whether the device is a GPU that finds so many of the greatest logits itself."""
+        """Return whether the device is a GPU that finds ``count`` of the greatest logits itself."""
         on_gpu = self.session._opened.location == "gpu-buffer"
         return on_gpu and 0 < count <= min(MOST_ON_DEVICE, self.source.vocabulary)
 
@@ -62,15 +64,26 @@ class LoadedDecoder:
         """Return the greatest logits of each sequence and their tokens, in falling order."""
         session = self.choosers.get(count)
         if session is None:
-            made = await self.environment.create_session(_greatest_model(self.source.vocabulary, count))
-            session = self.choosers.setdefault(count, made)
+            async with self.line:
+                session = self.choosers.get(count)
+                if session is None:
+                    session = await self._made_chooser(count)
         found = await session.run({LOGITS: logits})
         return found["values"].data, found["places"].data
 
+    async def _made_chooser(self, count: int) -> InferenceSession:
+        made = await self.environment.create_session(_greatest_model(self.source.vocabulary, count))
+        if self.session.released:
+            made._release()
+            self.session._check_usable("generate", WHILE_PENDING)
+        self.choosers[count] = made
+        return made
+
     async def release(self) -> None:
-        """Release the sessions."""
-        for session in (*self.choosers.values(), self.session):
-            await session.release()
+        """Release the sessions, all before it waits for the device, which may be cancelled."""
+        for session in self.choosers.values():
+            session._release()
+        await self.session.release()
 
 
 def _greatest_model(words: int, count: int) -> bytes:
@@ -91,10 +104,10 @@ def _greatest_model(words: int, count: int) -> bytes:
 
 @attrs.frozen(eq=False)
 class StepResult:
-    """What a step gives for each sequence of a batch, as far as it was asked for.
+    """The results of a step for each sequence of a batch, as far as they were asked for.
 
     Attributes:
-        likeliest: the token of the greatest logit.
+        likeliest: the token of the greatest logit; -1 where that is no finite number.
         logits: all logits.
         greatest: the greatest logits and their tokens.
     """
@@ -144,6 +157,7 @@ class Cache:
         self._bound: dict[tuple[int, int], BoundStep] = {}
         self._side = 0
         self._step = trio.Lock()
+        self._is_disposed = False
 
     async def step(
         self,
@@ -166,22 +180,23 @@ class Cache:
         Raises:
             InvalidStateError: the session is released, the cache is disposed of, or the device is lost.
             UnknownError: the device failed.
-            UnsupportedModelError, NotSupportedError, OperationError: no graph can be made for so many tokens.
+            UnsupportedModelError, NotSupportedError, OperationError: no graph can be made for this number of tokens.
         """
         async with self._step:
             session = self._decoder.session
             session._check_usable("generate")
+            self._check_there()
             step = step_of(sequences, known, self._decoder.capacity)
             bound = self._bound.get((step.shape[1], self._side))
             if bound is None:
                 bound = await self._bind(step.shape[1])
-            context = session._opened.context
+            context, logits = session._opened.context, self._others[LOGITS]
             context.write_buffer(bound.step, step)
             context.dispatch(bound.graph, bound.inputs, bound.outputs)
             wanted = [*([TOKEN] if wants_likeliest else []), *([LOGITS] if wants_logits else [])]
             try:
                 reads = await MLPromise.all([context.read_buffer(bound.outputs[name]) for name in wanted])
-                found = await self._decoder.greatest(self._others[LOGITS], greatest) if greatest else None
+                found = await self._decoder.greatest(logits, greatest) if greatest else None
             except InvalidStateError:
                 session._check_usable("generate", WHILE_PENDING)
                 raise
@@ -190,7 +205,18 @@ class Cache:
             return StepResult(results.get(TOKEN), results.get(LOGITS), found)
 
     async def _bind(self, columns: int) -> BoundStep:
-        """Make what steps of so many columns lack: graph and tensors."""
+        """Make the graph and the tensors of steps with ``columns`` columns, as far as they are missing.
+
+        Raises:
+            InvalidStateError: the cache is disposed of meanwhile; with it goes what was made.
+        """
+        try:
+            return await self._made_step(columns)
+        finally:
+            if self._is_disposed:
+                self.dispose()
+
+    async def _made_step(self, columns: int) -> BoundStep:
         source = self._decoder.source
         shapes = {name: (self._batch, *source.inputs[name].fixed_shape) for name in source.caches}
         graph = await self._decoder.session._graph_for({STEP: (self._batch, columns), **shapes})
@@ -206,6 +232,7 @@ class Cache:
             if name not in self._others:
                 self._others[name] = await self._made(*described, "step")
         self._decoder.session._check_usable("generate", WHILE_PENDING)
+        self._check_there()
         following = self._side if is_in_place else 1 - self._side
         now, later = ({name: _buffer(item) for name, item in self._sides[at].items()} for at in (self._side, following))
         results = {name: _buffer(self._others[name]) for name in (LOGITS, TOKEN)}
@@ -238,8 +265,13 @@ class Cache:
                 noise = 4 * random.standard_normal(tensor.dims, np.float32)
                 await tensor.copy_from(Tensor(noise.astype(tensor.dtype)))
 
+    def _check_there(self) -> None:
+        if self._is_disposed:
+            raise InvalidStateError("generate(): the cache was disposed of")
+
     def dispose(self) -> None:
-        """Let go of the tensors."""
+        """Let go of the tensors, and of those that a step is about to make."""
+        self._is_disposed = True
         for side in self._sides:
             _dispose(side)
         _dispose(self._others)

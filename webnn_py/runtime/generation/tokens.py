@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 UNFINISHED: Final = "\ufffd"
-"""What stands at the end of a text whose last character has not all of its bytes yet."""
+"""The end of a text whose last character lacks bytes."""
 
 LONGEST_CHARACTER: Final = 4
-"""The most bytes of a character: what is unfinished after so many tokens stays so."""
+"""The most bytes of a character, and so the most tokens that one may wait for its end."""
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
@@ -56,7 +56,7 @@ class TextStream:
     """
 
     CONTEXT: Final = 8
-    """So many tokens before a new one are decoded with it: some tokenizers look back to where a word begins."""
+    """The tokens before a new one that are decoded with it: some tokenizers look back to where a word begins."""
 
     def __init__(self, tokenizer: Tokenizer | None, stops: Sequence[str], before: Sequence[int]) -> None:
         self._tokenizer = tokenizer
