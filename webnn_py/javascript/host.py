@@ -28,6 +28,9 @@ _NAMELESS = ("<anonymous>", "<eval>")
 
 _FILE_URL = "file://"
 
+NOTHING = '{"value": null}'
+"""The answer to a call that returns nothing."""
+
 Settle = Callable[[dict[str, Any], "memoryview | None"], None]
 
 
@@ -47,6 +50,7 @@ class Host:
 
     Attributes:
         memory: what it makes this process hold.
+        latest: the promise of the latest call that returned one.
     """
 
     def __init__(  # noqa: PLR0913 - two have defaults
@@ -67,6 +71,7 @@ class Host:
         self._objects: dict[int, object] = {0: None}
         self._last = 0
         self._promises: dict[int, bool] = {}
+        self.latest: MLPromise[Any] | None = None
         self._losses: WeakKeyDictionary[MLContext, int] = WeakKeyDictionary()
         self._settles_within_calls = settles_within_calls
         self._meanwhile: list[dict[str, Any]] | None = None
@@ -77,7 +82,11 @@ class Host:
         return sum(self._promises.values())
 
     def handle(self, text: str, payload: memoryview | None) -> tuple[str, memoryview | None]:
-        """Answer one message; raises only what ends the script."""
+        """Answer one message; raises only what ends the script.
+
+        A call whose promise the realm has numbered itself, below 0, gets an empty answer: whatever becomes of it is
+        that promise's settlement.
+        """
         message = json.loads(text)
         for handle in message.get("collected", ()):
             self._objects.pop(handle, None)
@@ -94,10 +103,14 @@ class Host:
             raise
         except Exception as error:  # noqa: BLE001 - becomes the script's exception
             answer = {"error": self._error(error)}
+        if "promise" in message:
+            if "error" in answer:
+                self._settle({"promise": message["promise"], **answer}, None)
+            return "", None
         if self._meanwhile:
             answer["settled"] = self._meanwhile
         self._meanwhile = None
-        return json.dumps(answer), data
+        return NOTHING if answer == {"value": None} else json.dumps(answer), data
 
     @property
     def contexts(self) -> list[MLContext]:
@@ -129,7 +142,8 @@ class Host:
         result = result.promise if isinstance(result, Told) else result
         self.memory.hold(count, this, result)
         if isinstance(result, MLPromise):
-            return {"promise": self._promise(result, told)}, None
+            self.latest = result
+            return {"promise": self._promise(result, told, message.get("promise"))}, None
         value, data = self._encode(result)
         return {"value": value, **expected}, data
 
@@ -180,10 +194,16 @@ class Host:
     # --- promises ----------------------------------------------------------------------------------------------
 
     def _promise(
-        self, promise: MLPromise[Any], told: Callable[[Any], Any] | None = None, *, counted: bool = True
+        self,
+        promise: MLPromise[Any],
+        told: Callable[[Any], Any] | None = None,
+        number: int | None = None,
+        *,
+        counted: bool = True,
     ) -> int:
-        self._last += 1
-        number = self._last
+        if number is None:
+            self._last += 1
+            number = self._last
         self._promises[number] = counted
         promise._on_settled(lambda: self._settled(number, promise, told))
         return number

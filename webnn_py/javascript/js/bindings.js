@@ -68,6 +68,7 @@
       slot.limits ??= own.json(fromHost(ask(message).answer.value, returns));
       return own.parse(slot.limits);
     }
+    if (returns.kind === 'promise' && runtime.promiseNumber !== undefined) message.promise = runtime.promiseNumber();
     // The one buffer of a call that returns a promise of nothing is to be filled, any other is to be read.
     const fills = buffer !== null && returns.kind === 'promise' && returns.of.kind === 'undefined';
     const asked = ask(message, buffer === null || fills ? null : bytesOf(buffer));
