@@ -1,8 +1,9 @@
 """Connections of Node's threads to their host: two named pipes and a socket each, which a thread takes for itself.
 
-Calls and answers are synchronous, as they are in a script, and go through the pipes. Events, the settlements of promises,
-come by Node's event loop through the socket: at the end of a worker thread Node closes the file descriptors that it has
-opened by number, and a pipe that its event loop reads twice, of which the second can be another thread's. ``js/node_client.cjs`` is the other end.
+Calls and answers are synchronous, as they are in a script, and go through the pipes. Events, the settlements of
+promises, come by Node's event loop, through the socket. A pipe would not do: when a worker thread ends, Node closes
+both what its event loop reads and all file numbers that the thread has opened. It would close the number of a pipe
+twice, the second time perhaps as another thread's. ``js/node_client.cjs`` is the other end.
 """
 
 import contextlib
@@ -110,10 +111,10 @@ class Connection:
                     trio.lowlevel.notify_closing(file)
                     os.close(file)
             self._listener.close()
-            events, self._events = self._events, None
-            if events is not None:
-                trio.lowlevel.notify_closing(events)
-                events.close()
+            if self._events is not None:
+                trio.lowlevel.notify_closing(self._events)
+                self._events.close()
+                self._events = None
 
     def _connect(self) -> socket.socket:
         self._answers = os.open(self._folder / "answers", os.O_WRONLY)
@@ -147,11 +148,9 @@ class Connection:
                     self._answer(*frame)
             except BrokenPipeError:
                 return False
+            waits = self._waits()
             now = time.perf_counter_ns()
-            if not self._settle_latest() or now - begun > _TURN_NANOSECONDS:
-                until = begun
-            else:
-                until = time.perf_counter_ns() + _NEXT_CALL_NANOSECONDS
+            until = begun if waits or now - begun > _TURN_NANOSECONDS else now + _NEXT_CALL_NANOSECONDS
 
     def _take(self) -> tuple[str, memoryview | None] | None:
         if len(self._received) < _HEADER.size:
@@ -171,17 +170,14 @@ class Connection:
         while frame:
             frame = frame[os.write(self._answers, frame) :]
 
-    def _settle_latest(self) -> bool:
-        """Run what the thread waits for, where nothing has to be awaited; return whether it waits for nothing else."""
+    def _waits(self) -> bool:
+        """Settle the latest call's promise where the device answers at once; return whether it needs turns of trio."""
         promise = self._host.latest
         if promise is None:
-            return True
+            return False
         if promise._timeline is not None:
             promise._timeline.run_waiting()
-        if promise.state == "pending":
-            return False
-        self._host.latest = None
-        return True
+        return promise.state == "pending"
 
     # --- events ------------------------------------------------------------------------------------------------
 

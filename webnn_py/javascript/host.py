@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.errors import DestroyedBufferError, DOMException, QuotaExceededError
-from webnn_py.javascript.api import API, Told
+from webnn_py.javascript.api import API, Converted
 from webnn_py.javascript.compatibility import Compatibility
 from webnn_py.javascript.memory import SMALL_BYTES, TEXT_FACTOR, MemoryAccount
 from webnn_py.javascript.values import data_of, decode, shape_for_scripts
@@ -50,7 +50,7 @@ class Host:
 
     Attributes:
         memory: what it makes this process hold.
-        latest: the promise of the latest call that returned one.
+        latest: the promise that the latest call has returned; None if it has returned none.
     """
 
     def __init__(  # noqa: PLR0913 - two have defaults
@@ -88,6 +88,7 @@ class Host:
         that promise's settlement.
         """
         message = json.loads(text)
+        self.latest = None
         for handle in message.get("collected", ()):
             self._objects.pop(handle, None)
         self._meanwhile = [] if self._settles_within_calls else None
@@ -138,12 +139,12 @@ class Host:
         loss = self._losses.get(this) if isinstance(this, MLContext) and message["call"] == "destroy" else None
         expected = {"expected": loss} if loss in self._promises else {}
         result = self._api.call(*called) if at is None else self._api.call_from(_source(at), *called)
-        told = result.told if isinstance(result, Told) else None
-        result = result.promise if isinstance(result, Told) else result
+        convert = result.convert if isinstance(result, Converted) else None
+        result = result.promise if isinstance(result, Converted) else result
         self.memory.hold(count, this, result)
         if isinstance(result, MLPromise):
             self.latest = result
-            return {"promise": self._promise(result, told, message.get("promise"))}, None
+            return {"promise": self._promise(result, convert, message.get("promise"))}, None
         value, data = self._encode(result)
         return {"value": value, **expected}, data
 
@@ -196,7 +197,7 @@ class Host:
     def _promise(
         self,
         promise: MLPromise[Any],
-        told: Callable[[Any], Any] | None = None,
+        convert: Callable[[Any], Any] | None = None,
         number: int | None = None,
         *,
         counted: bool = True,
@@ -205,10 +206,10 @@ class Host:
             self._last += 1
             number = self._last
         self._promises[number] = counted
-        promise._on_settled(lambda: self._settled(number, promise, told))
+        promise._on_settled(lambda: self._settled(number, promise, convert))
         return number
 
-    def _settled(self, number: int, promise: MLPromise[Any], told: Callable[[Any], Any] | None) -> None:
+    def _settled(self, number: int, promise: MLPromise[Any], convert: Callable[[Any], Any] | None) -> None:
         del self._promises[number]
         settlement: dict[str, Any] = {"promise": number}
         data = None
@@ -216,7 +217,7 @@ class Host:
             settlement["error"] = self._error(cast("Exception", promise._outcome))
         else:
             value: Any = promise._outcome
-            settlement["value"], data = self._encode(value if told is None else told(value))
+            settlement["value"], data = self._encode(value if convert is None else convert(value))
         if self._meanwhile is None:
             self._settle(settlement, data)
         elif data is None:

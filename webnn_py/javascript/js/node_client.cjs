@@ -134,20 +134,20 @@ class Connection {
 
   // Send a call, and return its answer.
   send(text, payload) {
-    return this.#try(text, payload, () => readAnswer(this.#pipes.answers));
+    return this.#exchange(text, payload, () => readAnswer(this.#pipes.answers));
   }
 
   // Send a call that gets no answer.
   post(text, payload) {
-    this.#try(text, payload, () => {});
+    this.#exchange(text, payload, () => {});
   }
 
-  #try(text, payload, then) {
+  #exchange(text, payload, read) {
     if (this.#lost !== null) throw this.#refusal(this.#lost);
     try {
       if (this.#pipes === null) this.#connect();
       writeFrame(this.#pipes.calls, text, payload);
-      return then();
+      return read();
     } catch (error) {
       this.#end(error instanceof Lost || error.code !== undefined ? HOST_ENDED : error.message);
       throw this.#refusal(this.#lost);
@@ -286,7 +286,7 @@ function fetchOf(global) {
 
 function install(folder) {
   const {description, files} = JSON.parse(fs.readFileSync(path.join(folder, 'realm.json'), 'utf8'));
-  const runtime = {__proto__: null, slots: new WeakMap(), DOMException, description};
+  const runtime = {__proto__: null, slots: new WeakMap(), DOMException, description, folder: __dirname};
   const connection = new Connection(folder, {
     receive: (settlement, bytes) => runtime.settle(settlement, bytes),
     abandon: (message) => runtime.abandon(message),
@@ -294,7 +294,7 @@ function install(folder) {
   });
   runtime.send = (text, payload) => connection.send(text, payload);
   runtime.post = (text, payload) => connection.post(text, payload);
-  let numbered = 0;
+  let numbered = 0;  // downwards: the host's own numbers go upwards
   runtime.promiseNumber = () => {
     numbered -= 1;
     return numbered;
