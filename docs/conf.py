@@ -26,7 +26,11 @@ version = release = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.intersphinx", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build"]
 nitpicky = True
-nitpick_ignore = [("py:class", "webnn_py.timelines.promise.T")]  # a type variable has no page
+nitpick_ignore = [
+    ("py:class", "webnn_py.timelines.promise.T"),  # a type variable has no page
+    # Annotations of classes whose public module is another one than theirs are texts, with names of their own module.
+    *(("py:class", name) for name in ("Layout", "NDArray", "Path", "Tokenizer", "np.float32")),
+]
 highlight_language = "text"
 myst_heading_anchors = 3
 myst_links_external_new_tab = False
@@ -38,6 +42,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_type_aliases = {
     "ExportsArray": "webnn_py.script.buffer_source.ExportsArray",
+    "MLComputePolicy": "webnn_py.script.compute_policy.MLComputePolicy",
     "MLNumber": "webnn_py.MLNumber",
     "MLOperandDataType": "webnn_py.MLOperandDataType",
     "MLOperandDataTypeLike": "webnn_py.MLOperandDataTypeLike",

@@ -4,7 +4,7 @@ import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
-from typing import Final, Literal, TypeVar, cast, get_args
+from typing import Any, Final, Literal, TypeVar, cast, get_args
 
 import attrs
 import numpy as np
@@ -248,7 +248,7 @@ def _plain_integers(values: object) -> tuple[int, ...]:
     """Return the items of a list or tuple of nothing but integers in range, as nearly all are; else none."""
     if type(values) not in (list, tuple):
         return ()
-    given = cast("list[int] | tuple[int, ...]", values)
+    given: Any = values
     if not 0 < len(given) <= MAX_ITEMS or not _INTEGERS.issuperset(map(type, given)):
         return ()
     return tuple(given) if min(given) >= 0 and max(given) <= MAX_UNSIGNED_LONG else ()

@@ -164,11 +164,13 @@ class Node:
             if result is not None:
                 return (result,)
         with _MAKING:
-            if not self._results:
-                made = tuple([Output(descriptor, self, index) for index, descriptor in enumerate(self.outputs)])
-                object.__setattr__(self, "_results", tuple([ref(output) for output in made]))
-                return made
-            held = [result() for result in self._results]
+            if len(self.outputs) == 1:
+                result = self._results[0]() if self._results else None
+                if result is None:
+                    result = Output(self.outputs[0], self, 0)
+                    object.__setattr__(self, "_results", (ref(result),))
+                return (result,)
+            held = [result() for result in self._results] or [None] * len(self.outputs)
             results = tuple(
                 [
                     Output(descriptor, self, index) if result is None else result

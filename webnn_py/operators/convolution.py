@@ -31,8 +31,8 @@ CONV = of_ranks(FLOATS, input=4, filter=4, bias=1, output=4)
 
 def filter_shape(shape: Sequence[int], layout: str) -> tuple[int, int, int, int]:
     """Return a filter's output channels, input channels, height and width."""
-    o, i, h, w = (shape[layout.index(axis)] for axis in "oihw")
-    return o, i, h, w
+    size = dict(zip(layout, shape, strict=True))
+    return size["o"], size["i"], size["h"], size["w"]
 
 
 @operator("conv2d", CONV, propagates_nan=True)

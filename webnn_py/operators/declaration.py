@@ -22,6 +22,7 @@ from typing import Any, Final, Generic, ParamSpec, Protocol, TypedDict, TypeVar,
 import attrs
 
 from webnn_py.descriptors import MLOperandDescriptor, converted
+from webnn_py.frozen import frozen
 from webnn_py.message_text import LONGEST, shortened, visible
 from webnn_py.operators.idl import Converter, converter
 from webnn_py.operators.limits import LimitsRow
@@ -60,7 +61,7 @@ NO_OPTIONS: Final[Mapping[str, object]] = {}
 """Those of most operators of graphs: one object, which need not be found in memory each time."""
 
 
-@attrs.frozen
+@frozen
 class Arguments:
     """The converted arguments of one call.
 
@@ -239,19 +240,19 @@ class Operator(Generic[P, OutputT]):
             TypeError: an argument is missing, unknown, or of the wrong type; the text does not name the operator.
         """
         given = self._gather(args, kwargs)
-        values: dict[str, object] = {}
+        values: dict[str, Any] = {}
         operands: dict[str, MLOperand | tuple[MLOperand, ...]] = {}
         for name, parameter in self.parameters.items():
             if name not in given:
                 values[name] = parameter.default
                 continue
-            value = given[name]
+            value: Any = given[name]
             if value is not None or not parameter.optional:
                 value = converted(name, parameter.convert, value)
                 if parameter.is_operand:
-                    operands[name] = cast("MLOperand | tuple[MLOperand, ...]", value)
+                    operands[name] = value
             values[name] = value
-        label = cast("str", values.pop("label"))
+        label = values.pop("label")
         return Arguments(values, operands, label)
 
     def _gather(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Mapping[str, object]:
@@ -272,7 +273,7 @@ class Operator(Generic[P, OutputT]):
         Raises:
             Refused: the arguments do not fit together.
         """
-        function = cast("Callable[..., MLOperandDescriptor | list[MLOperandDescriptor]]", self.function)
+        function: Callable[..., Any] = self.function
         result = function(**arguments.values)
         return result if isinstance(result, list) else [result]
 

@@ -74,6 +74,8 @@ def _nearest_double(value: Any) -> float:
 
 def ml_number(value: object) -> int | float:
     """``MLNumber``: an integer of any size, or a float that may be NaN or infinite."""
+    if type(value) is int or type(value) is float:  # as nearly all are
+        return value
     if isinstance(value, bool):
         raise TypeError(f"is {value!r}; it must be a number, not a bool")
     if isinstance(value, numbers.Integral):

@@ -6,8 +6,7 @@ A Slide says how a window moves along one spatial axis; shape rules and devices 
 from collections.abc import Sequence
 from typing import Final, Literal
 
-import attrs
-
+from webnn_py.frozen import frozen
 from webnn_py.operators.rules import check_length, check_positive
 
 InputLayout = Literal["nchw", "nhwc"]
@@ -17,7 +16,7 @@ PER_SIDE: Final = 4
 PER_AXIS: Final = 2
 
 
-@attrs.frozen
+@frozen
 class Slide:
     """The sliding of a window along one spatial axis.
 
@@ -92,7 +91,10 @@ def image_axes(layout: InputLayout) -> tuple[int, int, int, int]:
 
 def image_shape(shape: Sequence[int], layout: InputLayout) -> tuple[int, int, int, int]:
     """Return the batch, channels, height and width of a 4-D shape."""
-    batch, channels, height, width = (shape[axis] for axis in image_axes(layout))
+    if layout == "nchw":
+        batch, channels, height, width = shape
+    else:
+        batch, height, width, channels = shape
     return batch, channels, height, width
 
 

@@ -21,6 +21,8 @@ from webnn_py.rewriting.walk import rewrite
 Doubles = NDArray[np.float64]
 Floats = NDArray[np.float32]
 
+Operands = Mapping[str, Value | tuple[Value, ...]]
+
 Contents = Callable[[Constant], NDArray[Any]]
 """Returns the array of a constant."""
 
@@ -173,7 +175,7 @@ def _as_one(convolution: Node, node: Node, affine: _Affine, contents: Contents) 
         of_each[...] = floats
         operands["bias"] = _constant(of_each)
     drawn = (*convolution.drawn, *node.drawn)
-    return attrs.evolve(convolution, operands=operands, label=node.label or convolution.label, drawn=drawn)
+    return _with(convolution, operands, node.label or convolution.label, drawn)
 
 
 def _scaled_before(convolution: Node, contents: Contents) -> Node | None:
@@ -199,7 +201,12 @@ def _scaled_before(convolution: Node, contents: Contents) -> Node | None:
         return None
     operands = {**convolution.operands, "input": images, "filter": filters}
     drawn = (*scaling.drawn, *convolution.drawn)
-    return attrs.evolve(convolution, operands=operands, drawn=drawn)
+    return _with(convolution, operands, convolution.label, drawn)
+
+
+def _with(convolution: Node, operands: Operands, label: str, drawn: tuple[int, ...]) -> Node:
+    """Return a convolution of other operands."""
+    return Node(convolution.operator, operands, convolution.options, convolution.outputs, label, drawn)
 
 
 def _scaled(convolution: Node, axis: str, factor: Doubles, contents: Contents) -> Constant | None:

@@ -13,6 +13,7 @@ from webnn_py.operators.idl import enumeration
 from webnn_py.script.records import MLPowerPreference
 
 MLComputePolicy = Literal["default", "high-performance", "low-power", "fallback"]
+"""What a context is asked for by the proposal "compute-policy", and what a graph then runs by."""
 
 POLICIES: Final[tuple[MLComputePolicy, ...]] = get_args(MLComputePolicy)
 

@@ -4,6 +4,7 @@ Devices count places in images in 32 bits, and ONNX Runtime checks only at run t
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from typing import Any, Final
 
 from webnn_py.descriptors import MAX_DIMENSION
@@ -11,6 +12,9 @@ from webnn_py.graph import Graph, Node
 from webnn_py.named_sizes.values import largest
 from webnn_py.operators.convolution import filter_shape
 from webnn_py.operators.windows import Slide, image_shape, slides
+
+SMALL: Final = 2**14
+"""Nothing spans more than ``MAX_DIMENSION`` elements if sizes, paddings, strides and dilations are less than this."""
 
 
 class NotComputableError(Exception):
@@ -32,6 +36,8 @@ def validate_graph(graph: Graph) -> None:
 
 
 def _of_convolution(node: Node) -> Iterator[str]:
+    if _is_small(node):
+        return
     options: Any = node.options
     _, _, *window = filter_shape(node.operand("filter").shape, options["filter_layout"])
     yield from _of_windows(_slides(node, options["input_layout"], window), _output_sizes(node, options["input_layout"]))
@@ -43,6 +49,8 @@ def _of_transposed_convolution(node: Node) -> Iterator[str]:
     groups = options["groups"]
     if largest(channels) % groups:
         yield f"the number of groups is {groups}; it must be a divisor of the number of input channels, {channels}"
+    if _is_small(node):
+        return
     for name, slide in _slides(node, options["input_layout"], window).items():
         spread = (slide.size - 1) * slide.stride + slide.reach
         if spread > MAX_DIMENSION:
@@ -50,10 +58,19 @@ def _of_transposed_convolution(node: Node) -> Iterator[str]:
 
 
 def _of_pooling(node: Node) -> Iterator[str]:
+    if _is_small(node):
+        return
     options: Any = node.options
     layout = options["layout"]
     window = options["window_dimensions"] or image_shape(node.operand("input").shape, layout)[2:]
     yield from _of_windows(_slides(node, layout, window), _output_sizes(node, layout))
+
+
+def _is_small(node: Node) -> bool:
+    """Return whether all numbers are so small that nothing can span too much; most nodes need no other check."""
+    shapes = [*[value.descriptor.shape for value in node.inputs], *[output.shape for output in node.outputs]]
+    given = [node.options.get(name) or () for name in ("padding", "strides", "dilations", "window_dimensions")]
+    return max(map(largest, chain(*shapes, *given))) < SMALL
 
 
 def _of_windows(along: Mapping[str, Slide], counts: tuple[int, int]) -> Iterator[str]:

@@ -200,10 +200,11 @@ class EngineOptions:
     def _chosen(self, options: onnxruntime.SessionOptions, more: Mapping[str, str]) -> dict[str, Any]:
         """Choose the provider: of a registered library by its devices, otherwise by its name."""
         given = {**self.provider.options, **self.provider_options, **more}
-        devices = [device for device in onnxruntime.get_ep_devices() if device.ep_name == self.provider.name]
-        if devices and self.provider is not CPU:
-            options.add_provider_for_devices(devices[:1], given)
-            return {}
+        if self.provider is not CPU:
+            devices = [device for device in onnxruntime.get_ep_devices() if device.ep_name == self.provider.name]
+            if devices:
+                options.add_provider_for_devices(devices[:1], given)
+                return {}
         names = dict.fromkeys((self.provider.name, CPU.name))
         return {"providers": [(name, given) if given and name == self.provider.name else name for name in names]}
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from onnx import helper
 
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
-from webnn_py.graph import Constant, Node, Output
+from webnn_py.graph import Constant, Node
 from webnn_py.graph import Value as GraphValue
 from webnn_py.onnx_export.body import name_of
 from webnn_py.onnx_models.conversion.booleans import is_boolean
@@ -132,8 +132,8 @@ class ConversionContext(Builder):
             made = self._builder._append(operator, args, {**kwargs, "label": self.label})
         except TypeError as error:
             raise Refused(str(error)) from error
-        value = self._builder._values[made[0] if isinstance(made, list) else made]
-        self.drawn.append(cast("Output", value).node)
+        value: Any = self._builder._values[made[0] if isinstance(made, list) else made]
+        self.drawn.append(value.node)
         return made
 
     def apply(self, operator: Operator[..., MLOperandDescriptor], *args: object, **options: object) -> MLOperand:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from onnx import GraphProto, NodeProto, SparseTensorProto, TensorProto
@@ -56,6 +56,9 @@ from webnn_py.onnx_models.rule_table.arguments import check_form
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
 from webnn_py.script.builder import MLGraphBuilder
+
+TENSORS: Final = frozenset({MLOperand, np.ndarray, type(None)})
+"""The types of nearly all values, and of absent ones."""
 
 LONGEST_PREFIX: Final = 100
 """Of a label, what stands before a node's own name."""
@@ -182,9 +185,11 @@ class ModelConversion:
         Raises:
             UnsupportedModelError: with all that cannot be converted.
         """
-        for item in graph.initializer:
-            if item.name in needed.names and item.name not in self._scope:  # an input that is given goes before it
-                self._scope[item.name] = self._weights.value(item)
+        own = self._scope.maps[0]
+        for item in graph.initializer[:]:
+            name = item.name
+            if name in needed.names and name not in own:  # an input that is given goes before it
+                own[name] = self._weights.value(item)
         for sparse in graph.sparse_initializer:
             if sparse.values.name in needed.names:
                 self._scope[sparse.values.name] = self._sparse(sparse)
@@ -230,7 +235,7 @@ class ModelConversion:
             return
         for node in needed.nodes:
             yield
-            outputs = tuple(node.output)
+            outputs = node.output[:]
             wanted = [bool(name) and name in needed.names for name in outputs]
             self._keep(node, outputs, (yield from self._results(node, seen, wanted)), seen)
 
@@ -301,14 +306,15 @@ class ModelConversion:
     def _converted(
         self, node: NodeProto, label: str, seen: Surroundings, wanted: Sequence[bool]
     ) -> Steps[Sequence[Converted]]:
-        values = [looked_up(seen.scope, name, "node", label) if name else None for name in node.input]
+        values = [looked_up(seen.scope, name, "node", label) if name else None for name in node.input[:]]
         operator, is_own = node.op_type, node.domain in OWN_DOMAINS
         if self._functions and called_name(node) in self._functions:
             return (yield from self._function_results(node, values, label, seen, wanted))
         if operator in CONTROL_FLOW and is_own:
             return (yield from self._control_flow_results(node, values, label, seen, wanted))
         is_of_sequences = operator in SEQUENCE_OPERATORS and is_own
-        if any(value is MISSING for value in values):
+        kinds = {*map(type, values)}
+        if type(MISSING) in kinds:
             if not is_of_sequences:
                 check_operator(node, seen.opsets)
             return [MISSING] * len(node.output)
@@ -321,7 +327,9 @@ class ModelConversion:
         else:
             results = short_results(node, values, seen.opsets, context)
             if results is None:
-                tensors = [None if value is None else tensor_of(value) for value in values]
+                tensors: Any = values
+                if not kinds <= TENSORS:
+                    tensors = [None if value is None else tensor_of(value) for value in values]
                 results = self._tensor_results(node, tensors, seen, context)
             return [MISSING if result is None else result for result in results]
         return [result, *[MISSING] * (len(node.output) - 1)]

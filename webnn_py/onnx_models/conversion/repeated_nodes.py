@@ -47,9 +47,9 @@ class RepeatedNode:
     @classmethod
     def of(cls, node: NodeProto, needed: Container[str]) -> Self:
         """Read a node, of which outputs of these names are needed."""
-        outputs = tuple(node.output)
+        outputs = tuple(node.output[:])
         wanted = tuple([bool(name) and name in needed for name in outputs])
-        return cls(node, node_name(node), tuple(node.input), outputs, wanted)
+        return cls(node, node_name(node), tuple(node.input[:]), outputs, wanted)
 
 
 @attrs.frozen(eq=False)

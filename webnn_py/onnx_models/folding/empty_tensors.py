@@ -28,7 +28,7 @@ def empty_results(
     Returns:
         None if there is no empty input, or something else comes out.
     """
-    has_empty = any(isinstance(value, np.ndarray) and value.size == 0 for value in values)
+    has_empty = 0 in [value.size for value in values if isinstance(value, np.ndarray)]
     if not has_empty or node.op_type in KEEP_ELEMENTS or operator_name(node) not in FOLDED:
         return None
     stand_ins = [

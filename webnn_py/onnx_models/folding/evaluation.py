@@ -20,7 +20,7 @@ CONSTANT: Final = "Constant"
 FOLDED: Final = frozenset({CONSTANT, *COSTS})
 """The operators that are computed while building, when all their inputs are known."""
 
-NOT_NUMBERS: Final = "OSTU"
+NOT_NUMBERS: Final = frozenset("OSTU")
 """Numpy's kinds of data types that are texts or objects: a sum of texts is as long as both."""
 
 MOST_KEPT: Final = 1024
@@ -47,7 +47,7 @@ def fold(
         Refused: it costs more than is left, or is of something other than numbers.
     """
     known = [value for value in inputs if value is not None]
-    if any(value.dtype.kind in NOT_NUMBERS for value in known):
+    if not NOT_NUMBERS.isdisjoint([value.dtype.kind for value in known]):
         raise Refused("one of its inputs is of strings, which are not supported")
     operator = node.op_type
     kept = None
@@ -88,11 +88,12 @@ def _outputs(
 ) -> tuple[list[StaticValue | None], int]:
     """Return the outputs of a node, None for those without a name, and how many bytes are not those of its inputs."""
     arrays = [np.asarray(result) for result in results if isinstance(result, (np.ndarray, np.generic))]
-    if len(arrays) < len(results) or any(array.dtype.kind in NOT_NUMBERS for array in arrays):
+    if len(arrays) < len(results) or not NOT_NUMBERS.isdisjoint([array.dtype.kind for array in arrays]):
         raise Refused("it gives something other than tensors of numbers, which is not supported")
-    names = list(node.output)
-    given = dict(zip(filter(None, names), arrays, strict=False))
-    if given.keys() < set(filter(None, names)):
+    names = node.output[:]
+    named = [name for name in names if name]
+    given = dict(zip(named, arrays, strict=False))
+    if len(given) < len({*named}):
         raise Refused(f"it gives {len(arrays)} outputs; {len(names)} are named")
     spent = sum([item.nbytes for item in arrays if not any(np.may_share_memory(item, x) for x in known)])
     return [given[name] if name else None for name in names], spent
@@ -100,17 +101,17 @@ def _outputs(
 
 def _constant(node: NodeProto) -> StaticValue:
     """Return the value of a Constant, which has one attribute."""
-    if len(node.attribute) != 1:
-        raise Refused(f"it has {len(node.attribute)} attributes; it must have one, its value")
-    (attribute,) = node.attribute
-    value = helper.get_attribute_value(attribute)
+    attributes = node.attribute[:]
+    if len(attributes) != 1:
+        raise Refused(f"it has {len(attributes)} attributes; it must have one, its value")
+    (attribute,) = attributes
     match attribute.name:
         case "value" if attribute.HasField("t"):
             return tensor_array(attribute.t)
         case "value_int" | "value_ints":
-            return np.array(value, np.int64)
+            return np.array(helper.get_attribute_value(attribute), np.int64)
         case "value_float" | "value_floats":
-            return np.array(value, np.float32)
+            return np.array(helper.get_attribute_value(attribute), np.float32)
     raise Refused(f"its attribute {attribute.name} is not supported")
 
 

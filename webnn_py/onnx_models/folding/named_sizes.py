@@ -38,7 +38,7 @@ def whole_numbers(sizes: Sequence[object], shape: Sequence[int] | None = None) -
 
 def has_names(value: object) -> bool:
     """Return whether a value is an array with sizes that only a dispatch knows."""
-    if not isinstance(value, np.ndarray) or value.dtype != object:  # as strings are, too
+    if not isinstance(value, np.ndarray) or value.dtype.kind != "O":  # strings are objects, too
         return False
     return any(type(item) is SymbolicSize for item in value.reshape(-1).tolist())
 

@@ -1,6 +1,7 @@
 """The model's own functions: what is called, how often, how deep; and a body's node with the call's attributes."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto
@@ -129,10 +130,10 @@ def all_nodes(nodes: Iterable[NodeProto], level: int = 1) -> Iterator[tuple[Node
 
 def inner_graphs(node: NodeProto) -> Iterator[GraphProto]:
     """Yield the graphs that a node has as attributes."""
-    for attribute in node.attribute:
+    for attribute in node.attribute[:]:
         if attribute.HasField("g"):
             yield attribute.g
-        yield from attribute.graphs
+        yield from attribute.graphs[:]
 
 
 def _problem(node: NodeProto, reason: str) -> Problem:
@@ -149,13 +150,16 @@ def call_attributes(function: FunctionProto, node: NodeProto) -> dict[str, Attri
     return {item.name: item for item in (*function.attribute_proto, *node.attribute) if item.name in declared}
 
 
+_REFERENCE: Final = attrgetter("ref_attr_name")
+
+
 def with_attributes(node: NodeProto, attributes: Mapping[str, AttributeProto], expenses: Expenses) -> NodeProto:
     """Return a node of a function's body, with what its attributes refer to; those that the call has not are absent.
 
     Raises:
         Refused: the copies take more bytes than are left.
     """
-    if not any(item.ref_attr_name for item in node.attribute):
+    if not any(map(_REFERENCE, node.attribute[:])):
         return node
     bound = NodeProto()
     bound.CopyFrom(node)

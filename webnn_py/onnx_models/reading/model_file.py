@@ -158,7 +158,9 @@ def _messages(message: Message) -> Iterator[Any]:
     while pending:
         current = pending.pop()
         yield current
-        pending += reversed(_INNER.get(type(current), _inner)(current))
+        inner = _INNER.get(type(current), _inner)(current)
+        inner.reverse()
+        pending += inner
 
 
 def _inner(message: Message) -> list[Message]:
@@ -175,15 +177,17 @@ def _inner(message: Message) -> list[Message]:
     return inner
 
 
-# The messages that most of a model consists of, field by field: to list the fields of one takes twice as long.
+# The messages that most of a model consists of, field by field: to list the fields of one takes twice as long. A slice
+# copies a repeated field in a third of the time that iterating takes, which ends by an exception.
 
 
 def _inner_of_node(node: NodeProto) -> list[Message]:
     if not _are_texts(
-        [node.name, node.op_type, node.domain, node.overload, node.doc_string, *node.input, *node.output]
+        [node.name, node.op_type, node.domain, node.overload, node.doc_string, *node.input[:], *node.output[:]]
     ):
         return _inner(node)
-    return [*node.attribute, *node.metadata_props, *node.device_configurations]
+    inner: list[Message] = node.attribute[:] + node.metadata_props[:] + node.device_configurations[:]
+    return inner
 
 
 def _inner_of_value_info(info: ValueInfoProto) -> list[Message]:
@@ -199,7 +203,8 @@ def _inner_of_value_info(info: ValueInfoProto) -> list[Message]:
 
 def _inner_of_tensor(tensor: TensorProto) -> list[Message]:
     _check_text(tensor, "name", tensor.name)
-    return list(tensor.external_data)  # its data are not to be copied for a look
+    entries: list[Message] = tensor.external_data[:]
+    return entries  # its data are not to be copied for a look
 
 
 def _inner_of_entry(entry: StringStringEntryProto) -> list[Message]:
@@ -214,9 +219,12 @@ _INNER: Final[Mapping[type[Any], Callable[[Any], list[Message]]]] = {
 }
 
 
+_TEXTS: Final = frozenset({str})
+
+
 def _are_texts(values: list[Any]) -> bool:
     """Return whether all are strings, without a step of Python for each."""
-    return {*map(type, values)} == {str}
+    return _TEXTS.issuperset(map(type, values))
 
 
 @cache

@@ -35,20 +35,23 @@ def live(nodes: Sequence[NodeProto], outputs: Iterable[str]) -> Live:
     Raises:
         InvalidModelError: nodes need each other's outputs.
     """
-    uses = [frozenset(filter(None, used_by(node))) for node in nodes]
+    given = nodes[:]  # a slice copies a repeated field in a third of the time that iterating takes
+    uses = [frozenset(filter(None, used_by(node))) for node in given]
+    makes = [node.output[:] for node in given]
     wanted = tuple(outputs)
     used = set(wanted)
     needed: list[NodeProto] = []
-    for index in reversed(_order(nodes, uses)):
-        if not used.isdisjoint(nodes[index].output):
+    order = range(len(given)) if _is_order(uses, makes) else _order(given, uses, makes)
+    for index in reversed(order):
+        if not used.isdisjoint(makes[index]):
             used.update(uses[index])
-            needed.append(nodes[index])
+            needed.append(given[index])
     return Live(needed[::-1], used, wanted)
 
 
 def used_by(node: NodeProto) -> list[str]:
     """Return the names that a node uses, also those that its inner graphs take from outside."""
-    names = list(node.input)
+    names: list[str] = node.input[:]
     for graph in inner_graphs(node):
         names += _taken_from_outside(graph)
     return names
@@ -56,7 +59,7 @@ def used_by(node: NodeProto) -> list[str]:
 
 def _taken_from_outside(graph: GraphProto) -> set[str]:
     used = {item.name for item in graph.output}
-    own = {item.name for item in (*graph.input, *graph.initializer)}
+    own = {item.name for item in graph.input[:] + graph.initializer[:]}
     own.update(item.values.name for item in graph.sparse_initializer)
     for node in graph.node:
         used.update(used_by(node))
@@ -64,16 +67,23 @@ def _taken_from_outside(graph: GraphProto) -> set[str]:
     return used - own
 
 
-def _order(nodes: Sequence[NodeProto], uses: Sequence[frozenset[str]]) -> list[int]:
-    """Return the places of nodes in an order that works: their own if it does, else the nearest to it."""
+def _is_order(uses: Sequence[frozenset[str]], makes: Sequence[Sequence[str]]) -> bool:
+    """Return whether no node uses a name that itself or a later one makes."""
+    later: set[str] = set()
+    for used, made in zip(reversed(uses), reversed(makes), strict=True):
+        later.update(made)
+        if not later.isdisjoint(used):
+            return False
+    return True
+
+
+def _order(nodes: Sequence[NodeProto], uses: Sequence[frozenset[str]], makes: Sequence[Sequence[str]]) -> list[int]:
+    """Return the places of nodes in the order that works and is nearest to their own."""
     makers: dict[str, int] = {}
-    for index, node in enumerate(nodes):
-        for name in filter(None, node.output):
+    for index, made in enumerate(makes):
+        for name in filter(None, made):
             makers.setdefault(name, index)
-    needs = [{makers[name] for name in names if name in makers} for names in uses]
-    if all(max(needed, default=-1) < index for index, needed in enumerate(needs)):
-        return list(range(len(nodes)))
-    waiting = {index: set(needed) for index, needed in enumerate(needs)}
+    waiting = {index: {makers[name] for name in names if name in makers} for index, names in enumerate(uses)}
     users: dict[int, list[int]] = {}
     for index, needed in waiting.items():
         for maker in needed:

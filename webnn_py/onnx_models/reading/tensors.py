@@ -27,6 +27,14 @@ PLAIN: Final[Mapping[int, np.dtype[Any]]] = {
 }
 """The element types whose raw data are numpy's elements; most tensors are of these."""
 
+OWN_FIELDS: Final[Mapping[int, str]] = {
+    TensorProto.FLOAT: "float_data",
+    TensorProto.DOUBLE: "double_data",
+    TensorProto.INT32: "int32_data",
+    TensorProto.INT64: "int64_data",
+}
+"""The fields of those element types whose elements have a field of their type."""
+
 MOST_DIMENSIONS: Final = 64
 """As numpy has it; operands have fewer, which the builder checks."""
 
@@ -37,7 +45,7 @@ def element_count(tensor: TensorProto) -> int:
     Raises:
         InvalidModelError: it is no shape.
     """
-    sizes = list(tensor.dims)
+    sizes = tensor.dims[:]
     if len(sizes) > MOST_DIMENSIONS:
         raise InvalidModelError(f"{_named(tensor)} has {len(sizes)} dimensions; at most {MOST_DIMENSIONS} can be")
     if min(sizes, default=0) < 0:
@@ -67,12 +75,12 @@ def check_tensor(tensor: TensorProto) -> bytes | None:
         raise InvalidModelError(f"{_named(tensor)} is one segment of several; that is not supported")
     count = element_count(tensor)
     raw = tensor.raw_data if tensor.HasField("raw_data") else None
+    dtype = PLAIN.get(tensor.data_type)
     if raw is not None:
-        dtype = PLAIN.get(tensor.data_type)
         needed = data_length(tensor) if dtype is None else count * dtype.itemsize
         given, unit = len(raw), "bytes"
     else:
-        needed, unit = _stored_count(tensor, count), "elements"
+        needed, unit = _stored_count(tensor, count) if dtype is None else count, "elements"
         given = len(getattr(tensor, helper.tensor_dtype_to_field(tensor.data_type)))
     if given != needed:
         raise InvalidModelError(
@@ -94,7 +102,10 @@ def tensor_array(tensor: TensorProto, raw: bytes | None = None) -> StaticValue:
     try:
         dtype = PLAIN.get(tensor.data_type)
         if dtype is not None and tensor.HasField("raw_data"):
-            return np.frombuffer(tensor.raw_data if raw is None else raw, dtype).reshape(tensor.dims)
+            return np.frombuffer(tensor.raw_data if raw is None else raw, dtype).reshape(tensor.dims[:])
+        field = OWN_FIELDS.get(tensor.data_type)
+        if field is not None:
+            return np.array(getattr(tensor, field), dtype).reshape(tensor.dims[:])
         return numpy_helper.to_array(tensor)
     except (TypeError, ValueError) as error:
         raise InvalidModelError(f"{_named(tensor)} cannot be read: {error}") from error

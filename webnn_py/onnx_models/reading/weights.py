@@ -13,6 +13,7 @@ from onnx import GraphProto, TensorProto
 
 from webnn_py.descriptors import DATA_TYPES
 from webnn_py.graph import ContentKey
+from webnn_py.onnx_export.body import name_of
 from webnn_py.onnx_models.conversion.context import StaticValue, read_only
 from webnn_py.onnx_models.reading.tensors import tensor_array
 
@@ -51,7 +52,7 @@ class Weights:
         if known is not None:
             return known
         value = self._values[tensor.name] = read_only(tensor_array(tensor, self._raw_data.pop(tensor.name, None)))
-        if value.nbytes > LARGEST_UNSHARED and value.dtype.name in DATA_TYPES:
+        if value.nbytes > LARGEST_UNSHARED and name_of(value.dtype) in DATA_TYPES:
             self._keys[id(value)] = (value, ContentKey(value))
             tensor.ClearField("raw_data")
         return value
@@ -68,6 +69,6 @@ class Weights:
         known = self._keys.get(id(value))
         if known is not None:
             return known[1]
-        if value.nbytes <= LARGEST_UNSHARED or value.dtype.name not in DATA_TYPES:
+        if value.nbytes <= LARGEST_UNSHARED or name_of(value.dtype) not in DATA_TYPES:
             return None
         return ContentKey(read_only(value))

@@ -5,12 +5,13 @@ and more, the rules take apart what the operator does.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from webnn_py.frozen import frozen
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
@@ -25,7 +26,7 @@ MAX_TAKEN_APART = 3
 AutoPad = Literal["NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class WindowAttributes:
     """Attributes of nodes whose windows slide over the spatial axes.
 
@@ -40,7 +41,7 @@ class WindowAttributes:
     strides: Sequence[int] | None = None
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PoolingAttributes(WindowAttributes):
     """Attributes of pooling.
 
@@ -51,7 +52,7 @@ class PoolingAttributes(WindowAttributes):
     auto_pad: AutoPad = "NOTSET"
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ConvolutionAttributes(PoolingAttributes):
     """Attributes of convolutions.
 
@@ -129,6 +130,9 @@ def over_padded(slid: Iterable[Slide], padded: Iterable[Slide]) -> list[Slide]:
     ]
 
 
+_HEIGHT_OF_ONE: Final = Slide(1, 1, 0, 0, 1, 1)
+
+
 def window(slid: Sequence[Slide]) -> tuple[int, ...]:
     """Return the window's height and width."""
     return tuple([item.window for item in _images(slid)])
@@ -146,7 +150,7 @@ def sliding(slid: Sequence[Slide]) -> dict[str, Any]:
 
 def _images(slid: Sequence[Slide]) -> Sequence[Slide]:
     """Return windows over two axes: of a single one, with a height of 1 before it."""
-    return [Slide(1, 1, 0, 0, 1, 1), *slid][-MAX_SPATIAL_AXES:]
+    return [_HEIGHT_OF_ONE, *slid][-MAX_SPATIAL_AXES:]
 
 
 def given_padding(auto_pad: AutoPad, pads: Sequence[int] | None, axes: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

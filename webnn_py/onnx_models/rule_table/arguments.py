@@ -17,6 +17,10 @@ from webnn_py.operators.rules import Refused
 IGNORED: Final = "consumed_inputs"
 """An attribute of opset 1: a hint which inputs the outputs may overwrite."""
 
+INT: Final = AttributeProto.INT
+INTS: Final = AttributeProto.INTS
+"""The types of most attributes; protobuf looks a name up at each access."""
+
 
 @attrs.frozen(eq=False)
 class Form:
@@ -26,21 +30,21 @@ class Form:
         inputs: the names of its inputs.
         fewest_inputs: how many a node has at least.
         most_inputs: how many it has at most.
-        types: the number and the name of each attribute's type.
+        types: the number of each attribute's type.
         defaults: the values of those that have one.
     """
 
     inputs: tuple[str, ...]
     fewest_inputs: int
     most_inputs: int
-    types: Mapping[str, tuple[int, str]]
+    types: Mapping[str, int]
     defaults: Mapping[str, object]
 
 
 def form_of(schema: defs.OpSchema) -> Form:
     """Return what a schema says of nodes."""
     attributes: Mapping[str, Any] = schema.attributes
-    types = {name: (attribute.type.value, attribute.type.name) for name, attribute in attributes.items()}
+    types = {name: attribute.type.value for name, attribute in attributes.items()}
     given = {name: attribute.default_value for name, attribute in attributes.items()}
     defaults = {name: _attribute_value(item) for name, item in given.items() if item.type != AttributeProto.UNDEFINED}
     names = tuple([formal.name for formal in schema.inputs])
@@ -69,7 +73,7 @@ def call(
     Raises:
         Refused: the rule refuses, or the node has what the rule does not name.
     """
-    found = {item.name: _attribute_value(item) for item in node.attribute}
+    found = {item.name: _attribute_value(item) for item in node.attribute[:]}
     inputs = _inputs(rule, form, values, found, context)
     attributes = _attributes(rule, form, found)
     result = rule.function(context, *inputs, **attributes)
@@ -139,13 +143,17 @@ def check_form(form: Form, node: NodeProto) -> None:
     """
     if form.fewest_inputs and not node.input:
         raise Refused(f"it has no inputs; it must have at least {form.fewest_inputs}")
+    attributes = node.attribute[:]
+    types = {item.name: item.type for item in attributes}
+    if len(types) == len(attributes) and types.items() <= form.types.items():  # as of nearly all nodes
+        return
     seen: set[str] = set()
-    for item in node.attribute:
+    for item in attributes:
         name = item.name
         declared = form.types.get(name)
-        if declared is not None and item.type != declared[0]:
-            given = AttributeProto.AttributeType.Name(item.type)
-            raise Refused(f"attribute {name} is of the type {given}; it must be of the type {declared[1]}")
+        if declared is not None and item.type != declared:
+            given, allowed = map(AttributeProto.AttributeType.Name, (item.type, declared))
+            raise Refused(f"attribute {name} is of the type {given}; it must be of the type {allowed}")
         if name in seen:
             raise Refused(f"attribute {worded(name)} is given twice")
         seen.add(name)
@@ -159,14 +167,15 @@ def _attributes(rule: Rule, form: Form, given: Mapping[str, object]) -> dict[str
     """
     if not given and not rule.attributes:
         return {}
+    taken, own_defaults = _taken(rule, form)
     defaults = form.defaults
-    for name, value in given.items():
+    for name, value in () if given.keys() <= taken else given.items():
         if name not in form.types:
             raise Refused(f"attribute {shortened(name)} is {worded(value)}; the operator has no such attribute")
         if name not in rule.parameters and (name not in defaults or value != defaults[name]) and name != IGNORED:
             only = f"only its default, {defaults[name]!r}, is" if name in defaults else "it is not"
             raise Refused(f"attribute {name} is {worded(value)}; {only} supported")
-    arguments = {name: given.get(name, default) for name, default in _own_defaults(rule, form).items()}
+    arguments = {name: given.get(name, default) for name, default in own_defaults.items()}
     missing = [name for name, value in arguments.items() if value is REQUIRED]
     if missing:
         raise Refused(f"attribute {missing[0]} is missing; it is needed")
@@ -179,21 +188,27 @@ def _attributes(rule: Rule, form: Form, given: Mapping[str, object]) -> dict[str
 
 
 @lru_cache(1024)
-def _own_defaults(rule: Rule, form: Form) -> Mapping[str, object]:
-    """Return the attributes that a rule takes, with the operator's defaults, or else its own."""
-    return {name: form.defaults.get(name, value) for name, value in rule.attributes.items()}
+def _taken(rule: Rule, form: Form) -> tuple[frozenset[str], Mapping[str, object]]:
+    """Return the operator's attributes that a rule takes; and the defaults of all that it takes."""
+    defaults = {name: form.defaults.get(name, value) for name, value in rule.attributes.items()}
+    return rule.parameters & form.types.keys(), defaults
 
 
 def _attribute_value(attribute: AttributeProto) -> object:
     if attribute.ref_attr_name:
         raise Refused(f"attribute {attribute.name} refers to an attribute of a function, which is not supported here")
+    kind = attribute.type
+    if kind == INT:
+        return attribute.i
+    if kind == INTS:
+        return tuple(attribute.ints[:])
     value = helper.get_attribute_value(attribute)
     if isinstance(value, bytes):
         return _text(attribute, value)
-    if attribute.type == AttributeProto.STRINGS:
+    if kind == AttributeProto.STRINGS:
         texts = {item: _text(attribute, item) for item in {*value}}
         return tuple([texts[item] for item in value])
-    return tuple(value) if attribute.type in (AttributeProto.INTS, AttributeProto.FLOATS) else value
+    return tuple(value) if kind == AttributeProto.FLOATS else value
 
 
 def _text(attribute: AttributeProto, value: bytes) -> str:
