@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import tempfile
 
 import pytest
 
@@ -55,8 +56,9 @@ def test_threads_and_children_have_the_api(run):
         if (!isMainThread) parentPort.postMessage(sum);
         else if (process.argv[2] === 'child') console.log(JSON.stringify(sum));
         else {
-          const worker = new Worker(new URL(import.meta.url));
-          const ofWorker = await new Promise((resolve) => { worker.once('message', resolve); });
+          const ofWorker = await new Promise((resolve) => {
+            new Worker(new URL(import.meta.url)).once('message', resolve);
+          });
           const child = spawnSync(process.execPath, [process.argv[1], 'child'], {encoding: 'utf8'});
           console.log(JSON.stringify([sum, ofWorker, JSON.parse(child.stdout)]));
           process.exitCode = 7;
@@ -112,6 +114,53 @@ def test_large_tensors_errors_and_the_order_of_settlements(run):
     assert rest == ["TypeError", "TypeError", "TypeError", True, "InvalidStateError", True]
 
 
+def test_threads_end_while_others_start(run):
+    ended = run(
+        ADD
+        + """
+        import {Worker, isMainThread} from 'node:worker_threads';
+        if (isMainThread) {
+          const rounds = async () => {
+            for (let round = 0; round < 6; round += 1) {
+              await new Promise((resolve, reject) => {
+                new Worker(new URL(import.meta.url)).once('exit', resolve).once('error', reject);
+              });
+            }
+          };
+          await Promise.all([rounds(), rounds(), rounds()]);
+          console.log('done');
+        } else await add(await navigator.ml.createContext(), 1, 2);
+        """
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")
+
+
+def test_many_calls_at_once_and_the_lines_of_errors(run):
+    ended = run(
+        ADD
+        + """
+        const shown = [];
+        const context = await navigator.ml.createContext();
+        await context.createConstantTensor(d, new Uint8ClampedArray(8)).catch((error) => shown.push(error.stack));
+        const tensor = await context.createTensor({...d, readable: true, writable: true});
+        const reads = Array.from({length: 1000}, (_, index) => {
+          context.writeTensor(tensor, new Float32Array([index, 0]));
+          return context.readTensor(tensor);
+        });
+        shown.push((await Promise.all(reads)).every((bytes, index) => new Float32Array(bytes)[0] === index));
+        tensor.destroy();
+        await context.readTensor(tensor).catch((error) => shown.push(error.stack));
+        console.log(JSON.stringify(shown));
+        """
+    )
+    clamped, in_order, destroyed = json.loads(ended.stdout)
+    assert clamped.startswith("TypeError: data are a Uint8ClampedArray")
+    assert clamped.splitlines()[-1].endswith("program.mjs:16:23")
+    assert in_order
+    assert destroyed.startswith("InvalidStateError: ")
+    assert "node_client" not in clamped + destroyed
+
+
 def test_options_reach_the_program(run, tmp_path):
     trace = tmp_path / "trace.json"
     ended = run(
@@ -132,16 +181,24 @@ def test_options_reach_the_program(run, tmp_path):
     assert sources == {f"{tmp_path / 'program.mjs'}:10 in add"}
 
 
-def test_statuses_of_commands(capfd, monkeypatch):
+def test_statuses_of_commands(tmp_path, capfd, monkeypatch):
+    program = tmp_path / "program.mjs"
+    program.write_text("1;\n", encoding="utf-8")
+
     def status_of(*command):
         return cli.main(["node", "--backend", "numpy", *command])
 
     assert status_of("--", "sh", "-c", "exit 3") == 3
     assert status_of("--", "sh", "-c", "kill -9 $$") == 128 + signal.SIGKILL
     assert status_of("--", "no_such_command") == 2
+    assert status_of("--", str(program)) == 2
+    program.chmod(0o755)
+    assert status_of("--", str(program)) == 2
     assert status_of() == 2
     assert capfd.readouterr().err.splitlines() == [
         "webnn-py node: there is no command no_such_command",
+        f"webnn-py node: there is no command {program}; a program is run by node {program}",
+        f"webnn-py node: {program} cannot be run: Exec format error",
         "webnn-py node: give a command after --: webnn-py node -- node app.mjs",
     ]
     monkeypatch.setenv("NODE_OPTIONS", "--no-warnings")
@@ -149,6 +206,15 @@ def test_statuses_of_commands(capfd, monkeypatch):
     out = capfd.readouterr().out
     assert out.startswith('--no-warnings --require="')
     assert out.endswith("a -- b\n")
+
+
+def test_a_folder_whose_path_is_too_long_for_sockets(tmp_path, capfd, monkeypatch):
+    folder = tmp_path / ("long" * 25)
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    assert cli.main(["node", "--backend", "numpy", "--", "true"]) == 2
+    assert "name a folder for temporary files with a shorter path in TMPDIR" in capfd.readouterr().err
+    assert not list(folder.iterdir())
 
 
 def test_what_is_wrong_with_a_program_fails_it(run):

@@ -35,11 +35,11 @@ Names = dict[str, str]
 
 
 @attrs.frozen
-class Told:
-    """A promise, and how scripts receive its value."""
+class Converted:
+    """A promise, and the function that converts its value for scripts."""
 
     promise: MLPromise[Any]
-    told: Callable[[Any], Any]
+    convert: Callable[[Any], Any]
 
 
 class API:
@@ -105,11 +105,11 @@ class API:
         backend = None if wishes else self._backend
         return self.ml.create_context(backend=backend, browser=self._browser, **given, **wishes)
 
-    def _limits_per_device(self, ml: ML) -> Told:
-        def told(limits: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
+    def _limits_per_device(self, ml: ML) -> Converted:
+        def convert(limits: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
             return [(name, self._limits_for_script(of_device)) for name, of_device in limits.items()]
 
-        return Told(self.ml.op_support_limits_per_device(), told)
+        return Converted(self.ml.op_support_limits_per_device(), convert)
 
     def _create_tensor(self, context: MLContext, descriptor: Mapping[str, Any]) -> MLPromise[MLBuffer]:
         return context.create_buffer(
@@ -136,7 +136,7 @@ class API:
         length = buffer._descriptor.byte_length
         if self._mode.larger_output and out.nbytes > length:
             out = out.view(np.uint8)[:length]
-        return Told(context.read_buffer(buffer, out=out), lambda _none: out)
+        return Converted(context.read_buffer(buffer, out=out), lambda _none: out)
 
     def _write_tensor(self, context: MLContext, buffer: MLBuffer, source: BufferSource) -> None:
         context.write_buffer(buffer, self._array(source, buffer.data_type))

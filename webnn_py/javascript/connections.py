@@ -1,14 +1,16 @@
-"""Connections of Node's threads to their host: three named pipes each, which a thread takes for itself.
+"""Connections of Node's threads to their host: two named pipes and a socket each, which a thread takes for itself.
 
-Calls and answers are synchronous, as they are in a script; events, the settlements of promises, come by Node's event
-loop. ``js/node_client.cjs`` is the other end.
+Calls and answers are synchronous, as they are in a script, and go through the pipes. Events, the settlements of
+promises, come by Node's event loop, through the socket. A pipe would not do: when a worker thread ends, Node closes
+both what its event loop reads and all file numbers that the thread has opened. It would close the number of a pipe
+twice, the second time perhaps as another thread's. ``js/node_client.cjs`` is the other end.
 """
 
 import contextlib
 import fcntl
 import json
 import os
-import select
+import socket
 import struct
 import time
 from collections import deque
@@ -19,13 +21,17 @@ from typing import Any, Final
 import trio
 from trio.lowlevel import enable_ki_protection
 
+from webnn_py.errors import NotSupportedError
 from webnn_py.javascript.api import API
 from webnn_py.javascript.compatibility import Compatibility
 from webnn_py.javascript.host import Host
 from webnn_py.script.context import MLContext
 
 FREE: Final = 8
-"""So many pipes are kept ready for threads to come; one that finds none waits."""
+"""So many connections are kept ready for threads to come; one that finds none waits."""
+
+MOST_FOLDER_BYTES: Final = 80
+"""The longest path of a host's folder: a socket's path has 103 bytes at most on macOS, 107 on Linux."""
 
 _HEADER: Final = struct.Struct("<Iq")
 """Bytes of text, bytes of payload (-1: none)."""
@@ -33,7 +39,7 @@ _HEADER: Final = struct.Struct("<Iq")
 _READ_BYTES: Final = 2**20
 
 _NEXT_CALL_NANOSECONDS: Final = 60_000
-"""How long the next call is awaited before trio's other tasks get their turn: scripts make several in a row."""
+"""How long the next call is looked for before trio's other tasks get their turn: scripts make several in a row."""
 
 _TURN_NANOSECONDS: Final = 2_000_000
 """How long calls are answered before trio's other tasks get their turn in any case."""
@@ -44,10 +50,10 @@ def _serve(message: dict[str, Any], _payload: memoryview | None) -> tuple[Any, m
 
 
 class Connection:
-    """One thread of a Node program, or pipes that wait for one.
+    """One thread of a Node program, or what waits for one.
 
     Args:
-        folder: where the pipes are made, in a folder of their own.
+        folder: where the pipes and the socket are made, in a folder of their own.
         number: the connection's own.
         api: what calls mean.
         compatibility: what the bindings do otherwise than the text.
@@ -65,17 +71,21 @@ class Connection:
         self._abandon = abandon
         made = folder / f"new-{number}"
         made.mkdir()
-        for name in ("calls", "answers", "events"):
+        for name in ("calls", "answers"):
             os.mkfifo(made / name, 0o600)
         self._calls = os.open(made / "calls", os.O_RDONLY | os.O_NONBLOCK)
         # Held open until the thread has its ends: else it would wait, and its absence would be the end of the file.
         self._held = [
             os.open(made / "calls", os.O_WRONLY | os.O_NONBLOCK),
             os.open(made / "answers", os.O_RDWR),
-            os.open(made / "events", os.O_RDWR),
         ]
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.setblocking(False)
+        self._listener.bind(str(made / "events"))
+        self._listener.listen(1)
         self._folder = made.rename(folder / f"free-{number}").with_name(f"used-{number}")
-        self._answers = self._events = -1
+        self._answers = -1
+        self._events: socket.socket | None = None
         self._received = bytearray()
         self._unsent: deque[memoryview] = deque()
         self._has_unsent = trio.Event()
@@ -86,54 +96,59 @@ class Connection:
         """Answer the thread's calls until it has ended, and destroy its contexts then; set ``taken`` when it comes."""
         try:
             await trio.lowlevel.wait_readable(self._calls)
-            self._connect()
+            events = self._connect()
             taken.set()
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._send_rest)
+                nursery.start_soon(self._send_rest, events)
                 while self._answer_calls():
                     await trio.lowlevel.wait_readable(self._calls)
                 nursery.cancel_scope.cancel()
         finally:
             for context in self._host.contexts:
                 self._abandon(context)
-            for file in (self._calls, self._answers, self._events, *self._held):
+            for file in (self._calls, self._answers, *self._held):
                 if file >= 0:
                     trio.lowlevel.notify_closing(file)
                     os.close(file)
-            self._answers = self._events = -1
+            self._listener.close()
+            if self._events is not None:
+                trio.lowlevel.notify_closing(self._events)
+                self._events.close()
+                self._events = None
 
-    def _connect(self) -> None:
+    def _connect(self) -> socket.socket:
         self._answers = os.open(self._folder / "answers", os.O_WRONLY)
-        self._events = os.open(self._folder / "events", os.O_WRONLY | os.O_NONBLOCK)
-        for file in (self._calls, self._events):
-            with contextlib.suppress(AttributeError, OSError):  # Linux's alone, and bounded for each user
-                fcntl.fcntl(file, fcntl.F_SETPIPE_SZ, _READ_BYTES)
+        self._events, _ = self._listener.accept()  # the thread connects before its first call
+        self._events.setblocking(False)
+        self._events.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _READ_BYTES)
+        with contextlib.suppress(AttributeError, OSError):  # Linux's alone, and bounded for each user
+            fcntl.fcntl(self._calls, fcntl.F_SETPIPE_SZ, _READ_BYTES)
         while self._held:
             os.close(self._held.pop())
+        return self._events
 
     # --- calls -------------------------------------------------------------------------------------------------
 
     def _answer_calls(self) -> bool:
         """Answer what has come and what follows at once; return whether the thread is still there."""
-        begun = time.perf_counter_ns()
-        until = begun
+        begun = until = time.perf_counter_ns()
         while True:
             try:
                 data = os.read(self._calls, _READ_BYTES)
             except BlockingIOError:
-                rest = (until - time.perf_counter_ns()) / 1e9
-                if rest <= 0 or not select.select([self._calls], [], [], rest)[0]:
+                if time.perf_counter_ns() >= until:
                     return True
+                os.sched_yield()
                 continue
             if not data:
                 return False
             self._received += data
-            waits = True  # a script waits for promises by leaving its turn
-            while (frame := self._take()) is not None:
-                try:
-                    waits = self._answer(*frame)
-                except BrokenPipeError:
-                    return False
+            try:
+                while (frame := self._take()) is not None:
+                    self._answer(*frame)
+            except BrokenPipeError:
+                return False
+            waits = self._waits()
             now = time.perf_counter_ns()
             until = begun if waits or now - begun > _TURN_NANOSECONDS else now + _NEXT_CALL_NANOSECONDS
 
@@ -144,32 +159,40 @@ class Connection:
         text_end = _HEADER.size + text_length
         if len(self._received) < text_end + max(length, 0):
             return None
-        received, self._received = self._received, bytearray()  # a thread waits for its answer: nothing follows
+        end = text_end + max(length, 0)
+        received, self._received = self._received, self._received[end:]  # the payload may be kept: it is not copied
         view = memoryview(received)
-        return str(view[_HEADER.size : text_end], "utf-8"), None if length < 0 else view[text_end:]
+        return str(view[_HEADER.size : text_end], "utf-8"), None if length < 0 else view[text_end:end]
 
-    def _answer(self, text: str, payload: memoryview | None) -> bool:
-        """Answer a call, and return whether its result is a promise."""
+    def _answer(self, text: str, payload: memoryview | None) -> None:
         answer, data = self._host.handle(text, payload)
-        frame = _frame(answer, data)
+        frame = _frame(answer, data) if answer else memoryview(b"")
         while frame:
             frame = frame[os.write(self._answers, frame) :]
-        return answer.startswith('{"promise"')
+
+    def _waits(self) -> bool:
+        """Settle the latest call's promise where the device answers at once; return whether it needs turns of trio."""
+        promise = self._host.latest
+        if promise is None:
+            return False
+        if promise._timeline is not None:
+            promise._timeline.run_waiting()
+        return promise.state == "pending"
 
     # --- events ------------------------------------------------------------------------------------------------
 
     def _settle(self, settlement: dict[str, Any], data: memoryview | None) -> None:
-        if self._events < 0:  # the thread has ended
+        if self._events is None:  # the thread has ended
             return
         self._unsent.append(_frame(json.dumps(settlement), data))
-        if len(self._unsent) == 1 and not self._send():
+        if len(self._unsent) == 1 and not self._send(self._events):
             self._has_unsent.set()
 
-    def _send(self) -> bool:
-        """Send what the pipe has room for, and return whether that was all."""
+    def _send(self, events: socket.socket) -> bool:
+        """Send what the socket has room for, and return whether that was all."""
         try:
             while self._unsent:
-                sent = os.write(self._events, self._unsent[0])
+                sent = events.send(self._unsent[0])
                 rest = self._unsent[0][sent:]
                 if rest:
                     self._unsent[0] = rest
@@ -177,16 +200,16 @@ class Connection:
                     self._unsent.popleft()
         except BlockingIOError:
             return False
-        except BrokenPipeError:  # the thread has ended
+        except ConnectionError:  # the thread has ended
             self._unsent.clear()
         return True
 
-    async def _send_rest(self) -> None:
+    async def _send_rest(self, events: socket.socket) -> None:
         while True:
             await self._has_unsent.wait()
             self._has_unsent = trio.Event()
-            while not self._send():
-                await trio.lowlevel.wait_writable(self._events)
+            while not self._send(events):
+                await trio.lowlevel.wait_writable(events)
 
 
 def _frame(text: str, data: memoryview | None) -> memoryview:
@@ -205,7 +228,15 @@ async def serve(
     """Serve all threads that come, until cancelled; ``task_status`` tells when the first may.
 
     The others are those of :class:`Connection`.
+
+    Raises:
+        NotSupportedError: the folder's path is too long.
     """
+    if (length := len(os.fsencode(folder))) > MOST_FOLDER_BYTES:
+        raise NotSupportedError(
+            f"the path {folder} has {length} bytes, and sockets there can have {MOST_FOLDER_BYTES}; "
+            "name a folder for temporary files with a shorter path in TMPDIR"
+        )
     async with trio.open_nursery() as nursery:
 
         async def one(number: int) -> None:

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.errors import DestroyedBufferError, DOMException, QuotaExceededError
-from webnn_py.javascript.api import API, Told
+from webnn_py.javascript.api import API, Converted
 from webnn_py.javascript.compatibility import Compatibility
 from webnn_py.javascript.memory import SMALL_BYTES, TEXT_FACTOR, MemoryAccount
 from webnn_py.javascript.values import data_of, decode, shape_for_scripts
@@ -27,6 +27,9 @@ from webnn_py.tracing.source import Source
 _NAMELESS = ("<anonymous>", "<eval>")
 
 _FILE_URL = "file://"
+
+NOTHING = '{"value": null}'
+"""The answer to a call that returns nothing."""
 
 Settle = Callable[[dict[str, Any], "memoryview | None"], None]
 
@@ -47,6 +50,7 @@ class Host:
 
     Attributes:
         memory: what it makes this process hold.
+        latest: the promise that the latest call has returned; None if it has returned none.
     """
 
     def __init__(  # noqa: PLR0913 - two have defaults
@@ -67,6 +71,7 @@ class Host:
         self._objects: dict[int, object] = {0: None}
         self._last = 0
         self._promises: dict[int, bool] = {}
+        self.latest: MLPromise[Any] | None = None
         self._losses: WeakKeyDictionary[MLContext, int] = WeakKeyDictionary()
         self._settles_within_calls = settles_within_calls
         self._meanwhile: list[dict[str, Any]] | None = None
@@ -77,8 +82,13 @@ class Host:
         return sum(self._promises.values())
 
     def handle(self, text: str, payload: memoryview | None) -> tuple[str, memoryview | None]:
-        """Answer one message; raises only what ends the script."""
+        """Answer one message; raises only what ends the script.
+
+        A call whose promise the realm has numbered itself, below 0, gets an empty answer: whatever becomes of it is
+        that promise's settlement.
+        """
         message = json.loads(text)
+        self.latest = None
         for handle in message.get("collected", ()):
             self._objects.pop(handle, None)
         self._meanwhile = [] if self._settles_within_calls else None
@@ -94,10 +104,14 @@ class Host:
             raise
         except Exception as error:  # noqa: BLE001 - becomes the script's exception
             answer = {"error": self._error(error)}
+        if "promise" in message:
+            if "error" in answer:
+                self._settle({"promise": message["promise"], **answer}, None)
+            return "", None
         if self._meanwhile:
             answer["settled"] = self._meanwhile
         self._meanwhile = None
-        return json.dumps(answer), data
+        return NOTHING if answer == {"value": None} else json.dumps(answer), data
 
     @property
     def contexts(self) -> list[MLContext]:
@@ -125,11 +139,12 @@ class Host:
         loss = self._losses.get(this) if isinstance(this, MLContext) and message["call"] == "destroy" else None
         expected = {"expected": loss} if loss in self._promises else {}
         result = self._api.call(*called) if at is None else self._api.call_from(_source(at), *called)
-        told = result.told if isinstance(result, Told) else None
-        result = result.promise if isinstance(result, Told) else result
+        convert = result.convert if isinstance(result, Converted) else None
+        result = result.promise if isinstance(result, Converted) else result
         self.memory.hold(count, this, result)
         if isinstance(result, MLPromise):
-            return {"promise": self._promise(result, told)}, None
+            self.latest = result
+            return {"promise": self._promise(result, convert, message.get("promise"))}, None
         value, data = self._encode(result)
         return {"value": value, **expected}, data
 
@@ -180,15 +195,21 @@ class Host:
     # --- promises ----------------------------------------------------------------------------------------------
 
     def _promise(
-        self, promise: MLPromise[Any], told: Callable[[Any], Any] | None = None, *, counted: bool = True
+        self,
+        promise: MLPromise[Any],
+        convert: Callable[[Any], Any] | None = None,
+        number: int | None = None,
+        *,
+        counted: bool = True,
     ) -> int:
-        self._last += 1
-        number = self._last
+        if number is None:
+            self._last += 1
+            number = self._last
         self._promises[number] = counted
-        promise._on_settled(lambda: self._settled(number, promise, told))
+        promise._on_settled(lambda: self._settled(number, promise, convert))
         return number
 
-    def _settled(self, number: int, promise: MLPromise[Any], told: Callable[[Any], Any] | None) -> None:
+    def _settled(self, number: int, promise: MLPromise[Any], convert: Callable[[Any], Any] | None) -> None:
         del self._promises[number]
         settlement: dict[str, Any] = {"promise": number}
         data = None
@@ -196,7 +217,7 @@ class Host:
             settlement["error"] = self._error(cast("Exception", promise._outcome))
         else:
             value: Any = promise._outcome
-            settlement["value"], data = self._encode(value if told is None else told(value))
+            settlement["value"], data = self._encode(value if convert is None else convert(value))
         if self._meanwhile is None:
             self._settle(settlement, data)
         elif data is None:

@@ -46,17 +46,17 @@ SIGNALLED: Final = 128
 
 @attrs.frozen
 class NodeProgram:
-    """What a program's threads share.
+    """The options of a Node program, which all its threads and child processes share.
 
     Attributes:
         backend: the device of its contexts.
         graph_cache: the folder of saved graphs; None for none.
         trace: the file for a trace; None for none.
         browser: the browser profile of its contexts; None for none.
-        portability: gathers what browsers would refuse; None for nothing of the kind.
-        compatibility: what the bindings do otherwise than the text, where it is no browser's.
+        portability: collects the calls that browsers would refuse; None for no report.
+        compatibility: the deviations of the bindings from the specification, where no browser profile has its own.
         experimental: the proposals that it may try.
-        checks: gets what is wrong with it; None for nothing of the kind.
+        checks: gets the finished checks of the program; None for no check.
     """
 
     backend: str
@@ -70,10 +70,10 @@ class NodeProgram:
 
 
 def require_pipes() -> None:
-    """See that the operating system has what the host and Node talk by.
+    """Check that the operating system has named pipes in folders, by which Node's threads and the host communicate.
 
     Raises:
-        NotSupportedError: it has no named pipes in folders.
+        NotSupportedError: it has none.
     """
     if not hasattr(os, "mkfifo"):
         raise NotSupportedError("webnn-py node needs named pipes in folders, which Linux and macOS have")
@@ -81,7 +81,11 @@ def require_pipes() -> None:
 
 @asynccontextmanager
 async def hosted(program: NodeProgram, folder: Path) -> AsyncIterator[None]:
-    """Within, serve all threads that find the host's folder."""
+    """Serve, within the block, all threads that find the host's folder.
+
+    Raises:
+        NotSupportedError: the folder's path is too long.
+    """
     from webnn_py.javascript import connections  # noqa: PLC0415 - not everywhere
 
     description, compatibility = described(
@@ -131,31 +135,44 @@ def environment_for(folder: Path) -> dict[str, str]:
 
 
 def _shares_terminal() -> bool:
-    """Whether a terminal sends Ctrl-C to the command, too."""
+    """Return whether the terminal sends Ctrl-C to the command, too, whatever the standard input is."""
     try:
-        return os.tcgetpgrp(0) == os.getpgrp()
-    except OSError:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:  # there is none
         return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    finally:
+        os.close(terminal)
 
 
 async def _pass_on(signals: AsyncIterator[int], process: trio.Process) -> None:
-    """Give the command the signals that are to end it, unless it has got them."""
+    """Send the command the signals that are to end it, except those that the terminal has sent it."""
     async for number in signals:
         if number != signal.SIGINT or not _shares_terminal():
             with suppress(ProcessLookupError):
                 process.send_signal(number)
 
 
+def _executable(command: str, path: str | None) -> str:
+    executable = shutil.which(command, path=path)
+    if executable is None:
+        hint = f"; a program is run by node {command}" if Path(command).is_file() else ""
+        raise FileNotFoundError(f"there is no command {command}{hint}")
+    return executable
+
+
 async def _run(program: NodeProgram, command: list[str]) -> int:
     folder = Path(tempfile.mkdtemp(prefix="webnn_py-"))
     try:
         environment = environment_for(folder)
-        executable = shutil.which(command[0], path=environment.get("PATH"))
-        if executable is None:
-            raise FileNotFoundError(f"there is no command {command[0]}")
+        executable = _executable(command[0], environment.get("PATH"))
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             async with hosted(program, folder), trio.open_nursery() as nursery:
-                process = await trio.lowlevel.open_process([executable, *command[1:]], env=environment)
+                try:
+                    process = await trio.lowlevel.open_process([executable, *command[1:]], env=environment)
+                except OSError as error:
+                    raise FileNotFoundError(f"{executable} cannot be run: {error.strerror}") from error
                 try:
                     nursery.start_soon(_pass_on, signals, process)
                     status = await process.wait()
@@ -169,7 +186,7 @@ async def _run(program: NodeProgram, command: list[str]) -> int:
 
 
 async def _serve(program: NodeProgram, folder: Path) -> None:
-    """Serve a program that has started this process, until it has ended: until the standard input has."""
+    """Serve the program that has started this process, until its end closes the standard input."""
     try:
         async with hosted(program, folder):
             await trio.to_thread.run_sync(sys.stdin.buffer.read, abandon_on_cancel=True)
@@ -184,8 +201,9 @@ def run_command(program: NodeProgram, command: list[str]) -> int:
     SIGINT and SIGTERM are passed on to it.
 
     Raises:
-        FileNotFoundError: there is no such command.
-        NotSupportedError: there is no Node, or the operating system has no named pipes.
+        FileNotFoundError: there is no such command, or it cannot be run.
+        NotSupportedError: there is no Node, the operating system has no named pipes, or the path of the folder for
+            temporary files is too long.
     """
     require_pipes()
     warnings.simplefilter("ignore", ResourceWarning)  # scripts leave buffers to the garbage collector, as they may
@@ -193,7 +211,11 @@ def run_command(program: NodeProgram, command: list[str]) -> int:
 
 
 def serve_parent(program: NodeProgram, folder: Path) -> None:
-    """Serve the program that has started this process for it, and that has made the folder."""
+    """Serve the program that has made the folder and started this process, until it ends.
+
+    Raises:
+        NotSupportedError: the operating system has no named pipes, or the folder's path is too long.
+    """
     require_pipes()
     warnings.simplefilter("ignore", ResourceWarning)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the program's own affair

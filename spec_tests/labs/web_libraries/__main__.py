@@ -71,8 +71,8 @@ def outcome(job, wanted, log):
     if "error" in result:
         return f"{' '.join(result['error'].split())[:900]}", "failed"
     ours = {
-        name: np.frombuffer((job / told["file"]).read_bytes(), told["type"]).reshape(told["dims"])
-        for name, told in result["outputs"].items()
+        name: np.frombuffer((job / output["file"]).read_bytes(), output["type"]).reshape(output["dims"])
+        for name, output in result["outputs"].items()
     }
     apart = farthest(ours, wanted)
     (counted,) = NODES.findall(log)[:1] or [(0, 0)]

@@ -70,7 +70,10 @@
     }
     // The one buffer of a call that returns a promise of nothing is to be filled, any other is to be read.
     const fills = buffer !== null && returns.kind === 'promise' && returns.of.kind === 'undefined';
-    const asked = ask(message, buffer === null || fills ? null : bytesOf(buffer));
+    const reads = buffer !== null && !fills;
+    // What is wrong with bytes is the answer to the call, and has the caller's line.
+    if (returns.kind === 'promise' && !reads && runtime.promiseNumber !== undefined) message.promise = runtime.promiseNumber();
+    const asked = ask(message, reads ? bytesOf(buffer) : null);
     if (returns.kind !== 'promise') return fromHost(asked.answer.value, returns, asked.bytes);
     const entry = capability(asked.answer.promise);
     if (fills) entry.target = buffer;

@@ -33,28 +33,34 @@
     }
   };
 
-  // Let a message tell which objects are gone; of many, as many as keep it short.
-  function giveBack(message) {
+  // Take what is to be let go of: of many objects, as many as keep a message short.
+  function takeCollected() {
+    const taken = own.list();
     const rest = own.list();
-    message.collected = own.list();
     for (let index = 0; index < collected.length; index += 1) {
-      const list = index < MOST_COLLECTED ? message.collected : rest;
+      const list = index < MOST_COLLECTED ? taken : rest;
       list[list.length] = collected[index];
     }
     collected = rest;
+    return taken;
   }
 
-  // Send a message; what the host settled meanwhile is settled before the answer is looked at.
+  // Send a message; what the host settled meanwhile is settled before the answer is looked at. A call that has numbered its
+  // promise itself is not waited for.
   function ask(message, bytes = null) {
-    const given = {__proto__: null, ...message};
-    if (collected.length > 0) giveBack(given);
-    const sent = runtime.send(own.json(given), bytes);
+    const gone = collected.length > 0 ? takeCollected() : null;
+    const text = own.json(gone === null ? message : {__proto__: null, ...message, collected: gone});
+    if (own.hasOwn(message, 'promise')) {
+      runtime.post(text, bytes);
+      return {__proto__: null, answer: {__proto__: null, promise: message.promise}, bytes: null};
+    }
+    const sent = runtime.send(text, bytes);
     const answer = own.bare(own.parse(sent[0]));
     if (answer.settled !== undefined) {
       for (let index = 0; index < answer.settled.length; index += 1) settle(answer.settled[index], null);
     }
-    if (answer.unread && given.collected !== undefined) {
-      for (let index = 0; index < given.collected.length; index += 1) collected[collected.length] = given.collected[index];
+    if (answer.unread && gone !== null) {
+      for (let index = 0; index < gone.length; index += 1) collected[collected.length] = gone[index];
     }
     if (answer.error !== undefined) throw makeError(answer.error);
     return {__proto__: null, answer, bytes: sent[1]};

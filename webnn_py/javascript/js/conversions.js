@@ -18,8 +18,9 @@
     }
   };
   // By what they are, not by their prototypes, which a script may change.
-  const isShared = (value) => isObject(value) && succeeds(own.sharedBytes, value);
   const isPlainBuffer = (value) => isObject(value) && succeeds(own.bufferBytes, value);
+  // In this order: a getter that fails makes an error, which takes microseconds, and most buffers are plain.
+  const isShared = (value) => isObject(value) && !isPlainBuffer(value) && succeeds(own.sharedBytes, value);
   const isBuffer = (value) => isPlainBuffer(value) || isShared(value);
   const isBufferSource = (value) => own.isView(value) || isBuffer(value);
 

@@ -1,7 +1,7 @@
 // The API in a Node program that `webnn-py node` has started, in each of its threads and processes: a preloaded module.
 //
-// The host is another process. WEBNN_PY_HOST names its folder, in which each thread takes three named pipes for itself:
-// calls and answers, which are synchronous, and events, the settlements of promises, which come by Node's event loop.
+// The host is another process. WEBNN_PY_HOST names its folder, in which each thread takes for itself two named pipes, for
+// calls and their synchronous answers, and a socket for events, the settlements of promises, which come by Node's event loop.
 'use strict';
 
 const fs = require('node:fs');
@@ -57,20 +57,24 @@ function readAnswer(file) {
     if (count === 0) throw new Lost(HOST_ENDED);
     have += count;
     if (have < HEADER) continue;
-    total = HEADER + room.readUInt32LE(0) + Math.max(0, Number(room.readBigInt64LE(4)));
+    total = lengthOfFrame(room, 0);
     if (total > room.length) {
       const larger = Buffer.allocUnsafeSlow(total);
       room.copy(larger, 0, 0, have);
       room = larger;
     }
   }
-  return frameIn(room);
+  return frameIn(room, 0);
 }
 
-function frameIn(room) {
-  const textEnd = HEADER + room.readUInt32LE(0);
-  const length = Number(room.readBigInt64LE(4));
-  const text = room.toString('utf8', HEADER, textEnd);
+function lengthOfFrame(room, at) {
+  return HEADER + room.readUInt32LE(at) + Math.max(0, Number(room.readBigInt64LE(at + 4)));
+}
+
+function frameIn(room, at) {
+  const textEnd = at + HEADER + room.readUInt32LE(at);
+  const length = Number(room.readBigInt64LE(at + 4));
+  const text = room.toString('utf8', at + HEADER, textEnd);
   return [text, length < 0 ? null : room.buffer.slice(room.byteOffset + textEnd, room.byteOffset + textEnd + length)];
 }
 
@@ -80,7 +84,7 @@ function pause(milliseconds) {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
 }
 
-// Take three pipes that no other thread has: only one rename of a folder succeeds.
+// Take what no other thread has: only one rename of a folder succeeds.
 function claim(folder) {
   for (const until = Date.now() + 1000 * CONNECT_SECONDS; Date.now() < until; pause(RETRY_MILLISECONDS)) {
     for (const name of readdirSync(folder)) {
@@ -103,7 +107,7 @@ function open(folder) {
   const probe = openSync(path.join(own, 'calls'), O_WRONLY | O_NONBLOCK);  // fails, and does not wait, without a host
   const calls = openSync(path.join(own, 'calls'), 'w');
   closeSync(probe);
-  return {calls, answers: openSync(path.join(own, 'answers'), 'r'), events: openSync(path.join(own, 'events'), 'r')};
+  return {calls, answers: openSync(path.join(own, 'answers'), 'r'), events: path.join(own, 'events')};
 }
 
 class Connection {
@@ -116,7 +120,8 @@ class Connection {
   #abandon;
   #refusal;
   #received = [];
-  #room = Buffer.allocUnsafeSlow(HEADER);
+  #header = Buffer.allocUnsafeSlow(HEADER);
+  #room = this.#header;
   #have = 0;
   #scheduled = false;
 
@@ -127,12 +132,22 @@ class Connection {
     this.#refusal = refusal;
   }
 
+  // Send a call, and return its answer.
   send(text, payload) {
+    return this.#exchange(text, payload, () => readAnswer(this.#pipes.answers));
+  }
+
+  // Send a call that gets no answer.
+  post(text, payload) {
+    this.#exchange(text, payload, () => {});
+  }
+
+  #exchange(text, payload, read) {
     if (this.#lost !== null) throw this.#refusal(this.#lost);
     try {
       if (this.#pipes === null) this.#connect();
       writeFrame(this.#pipes.calls, text, payload);
-      return readAnswer(this.#pipes.answers);
+      return read();
     } catch (error) {
       this.#end(error instanceof Lost || error.code !== undefined ? HOST_ENDED : error.message);
       throw this.#refusal(this.#lost);
@@ -146,14 +161,13 @@ class Connection {
   }
 
   #connect() {
-    const {Socket} = require('node:net');
+    const {connect} = require('node:net');
     this.#pipes = open(this.#folder);
     const callback = (count, buffer) => {
       this.#take(buffer.subarray(0, count));
       return true;
     };
-    this.#socket = new Socket({
-      fd: this.#pipes.events, readable: true, writable: false, onread: {buffer: Buffer.allocUnsafeSlow(ROOM), callback}});
+    this.#socket = connect({path: this.#pipes.events, onread: {buffer: Buffer.allocUnsafeSlow(ROOM), callback}});
     this.#socket.on('error', () => {});
     this.#socket.on('close', () => this.#end(HOST_ENDED));
     this.#socket.unref();
@@ -162,16 +176,24 @@ class Connection {
   // Put bytes together to events. The first is delivered now, each other in a task of its own.
   #take(bytes) {
     for (let at = 0; at < bytes.length;) {
+      if (this.#have === 0 && bytes.length - at >= HEADER) {
+        const whole = lengthOfFrame(bytes, at);
+        if (bytes.length - at >= whole) {
+          this.#received.push(frameIn(bytes, at));
+          at += whole;
+          continue;
+        }
+      }
       const count = bytes.copy(this.#room, this.#have, at);
       at += count;
       this.#have += count;
-      if (this.#have < this.#room.length) return;
+      if (this.#have < this.#room.length) break;
       if (this.#have === HEADER) {
-        const rest = this.#room.readUInt32LE(0) + Math.max(0, Number(this.#room.readBigInt64LE(4)));
-        this.#room = Buffer.concat([this.#room, Buffer.allocUnsafeSlow(rest)]);
+        this.#room = Buffer.allocUnsafeSlow(lengthOfFrame(this.#header, 0));
+        this.#header.copy(this.#room);
       } else {
-        this.#received.push(frameIn(this.#room));
-        this.#room = Buffer.allocUnsafeSlow(HEADER);
+        this.#received.push(frameIn(this.#room, 0));
+        this.#room = this.#header;
         this.#have = 0;
       }
     }
@@ -264,13 +286,19 @@ function fetchOf(global) {
 
 function install(folder) {
   const {description, files} = JSON.parse(fs.readFileSync(path.join(folder, 'realm.json'), 'utf8'));
-  const runtime = {__proto__: null, slots: new WeakMap(), DOMException, description};
+  const runtime = {__proto__: null, slots: new WeakMap(), DOMException, description, folder: __dirname};
   const connection = new Connection(folder, {
     receive: (settlement, bytes) => runtime.settle(settlement, bytes),
     abandon: (message) => runtime.abandon(message),
     refusal: (message) => runtime.ours(new DOMException(message, 'UnknownError')),
   });
   runtime.send = (text, payload) => connection.send(text, payload);
+  runtime.post = (text, payload) => connection.post(text, payload);
+  let numbered = 0;  // downwards: the host's own numbers go upwards
+  runtime.promiseNumber = () => {
+    numbered -= 1;
+    return numbered;
+  };
   navigatorOf(globalThis);
   webGpuOf(globalThis);
   webAssemblyOf(globalThis);

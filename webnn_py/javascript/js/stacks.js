@@ -2,10 +2,11 @@
 (function (runtime) {
   'use strict';
 
-  const {own} = runtime;
+  const {own, folder} = runtime;
 
-  const isInside = (line) => own.includes(own.map(['webnn_py:', 'node:', '[eval'],
-                                                  (mark) => own.indexOf(line, mark) >= 0), true);
+  const marks = ['webnn_py:', 'node:', '[eval'];
+  if (folder !== undefined) marks.push(folder);
+  const isInside = (line) => own.find(marks, (mark) => own.indexOf(line, mark) >= 0) !== undefined;
   const isNative = (line) => own.indexOf(line, '(native)') >= 0;
 
   function trimmed(stack) {
