@@ -49,6 +49,14 @@ async def test_queries_may_be_computed_one_by_one(numpy_context, monkeypatch):
         assert_near(await run(numpy_context, case.model(), case.feeds), expected(case), counts)
 
 
+async def test_attention_drawn_by_masks_over_positions_is_onnxruntimes(numpy_context, monkeypatch):
+    own = attrs.evolve(numpy_context._capabilities, composites=())
+    monkeypatch.setattr(numpy_context, "_capabilities", own)
+    for seed in range(16):
+        case, counts = group_query(np.random.default_rng(seed))
+        assert_near(await run(numpy_context, case.model(), case.feeds), expected(case), counts)
+
+
 async def test_attention_of_float16_to_a_cache(context, seeds):
     for seed in seeds[::8]:
         case, counts = group_query(np.random.default_rng(seed))
