@@ -1,4 +1,4 @@
-"""What the specification and web-platform-tests were when each part was checked last (``recorded.json``)."""
+"""The state of the specification and web-platform-tests when each part was last checked (``recorded.json``)."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What is recorded of the tests that reach each step (``measure`` writes it): of three kinds of tests."""
+"""The record of the tests, of three kinds, that reach each step; ``measure`` writes it."""
 
 import json
 from functools import cache

@@ -31,7 +31,7 @@ FORMS = {
     "rethrow": r"^If that throws an error, then re-throw",
     "name": r"^Assert: op is one of",
 }
-"""By its name in comments: the beginning of such a step, without markup."""
+"""The beginning of a step, without markup, by the name that comments use."""
 
 _FORMS = {name: re.compile(pattern) for name, pattern in FORMS.items()}
 _REFUSES = re.compile(r"\b(throw an?|return failure|return false|rejected with)\b")

@@ -12,7 +12,7 @@ from webnn_py.operators.limits import MAX_RANK
 
 
 def of(builder):
-    """What makes inputs."""
+    """Makes inputs."""
     numbers = iter(range(99))
     return lambda shape, data_type="float32": builder.input(f"x{next(numbers)}", data_type=data_type, shape=shape)
 

@@ -1,4 +1,4 @@
-"""What a check finds in programs with one fault each, and that it finds nothing in programs without one."""
+"""A check finds the fault of programs that have one, and nothing in programs without."""
 
 import gc
 import json

@@ -1,4 +1,4 @@
-"""What a browser makes of the proposed tests, as it is recorded, and the page that says so."""
+"""The recorded results of the proposed tests in a browser, and the page that lists them."""
 
 import json
 from pathlib import Path

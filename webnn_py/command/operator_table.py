@@ -1,4 +1,4 @@
-"""What is known of each operator, as data: the specification's part, and what devices, browsers and ONNX make of it."""
+"""All facts about each operator, as data: the specification's part, and what devices, browsers and ONNX make of it."""
 
 import re
 from collections import Counter

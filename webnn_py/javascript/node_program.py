@@ -41,7 +41,7 @@ SERVED: Final = "WEBNN_PY_SERVE"
 """The environment variable by which ``js/node_register.cjs`` names the folder to serve it in."""
 
 SIGNALLED: Final = 128
-"""What is added to the number of the signal that ended a command, for the status; as shells do."""
+"""Added to the number of the signal that ended a command, it is the status, as in shells."""
 
 
 @attrs.frozen

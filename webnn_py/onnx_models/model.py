@@ -293,7 +293,7 @@ class OnnxModel:
                 shapes[name] = sizes
         return {**shapes, **input_shapes}
 
-    def _begin(  # noqa: PLR0913, PLR0917 - likewise
+    def _begin(  # noqa: PLR0913, PLR0917 - those of convert_in_steps(), checked
         self,
         builder: MLGraphBuilder,
         input_shapes: Mapping[str, Sequence[int]] | None,

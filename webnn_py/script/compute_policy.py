@@ -13,7 +13,7 @@ from webnn_py.operators.idl import enumeration
 from webnn_py.script.records import MLPowerPreference
 
 MLComputePolicy = Literal["default", "high-performance", "low-power", "fallback"]
-"""What a context is asked for by the proposal "compute-policy", and what a graph then runs by."""
+"""The policies of the proposal "compute-policy": of a context as it is asked for, and of a graph as it runs."""
 
 POLICIES: Final[tuple[MLComputePolicy, ...]] = get_args(MLComputePolicy)
 

@@ -459,7 +459,7 @@ ENTERING = "enter it by 'async with open_ml() as ml'"
 
 
 on_opened: Final[list[Callable[[ML], None]]] = []
-"""What is called with each ``ML`` that is opened: how the command ``check`` gets at those of a program."""
+"""Called with each ``ML`` that is opened, so that the command ``check`` reaches those of a program."""
 
 
 @final

@@ -24,7 +24,7 @@ from webnn_py.tracing.trace import Watched
 
 
 class Checked(Watched, Protocol):
-    """What is checked: ``ML``."""
+    """The ``ML`` that is checked."""
 
     @property
     def _instruments(self) -> Instruments:
@@ -93,7 +93,7 @@ class _Made:
 
 @attrs.define(eq=False)
 class _Context:
-    """What is known of a context; ``is_abandoned`` is one whose program has ended."""
+    """The state of a context; ``is_abandoned`` is one whose program has ended."""
 
     source: Source | None
     dispatches: int = 0
@@ -108,7 +108,7 @@ class _Context:
 
 @final
 class Check:
-    """What a program does in vain, or forgets, while it is open; made by :meth:`webnn_py.ML.check`.
+    """Finds what a program does in vain, or forgets, while it is open; made by :meth:`webnn_py.ML.check`.
 
     It is a block, ``with ml.check() as check``, that can be entered once. It is an instrument, as a trace is, and looks
     at the bytes that are written and read, too.
@@ -271,7 +271,7 @@ class Check:
 
     @property
     def findings(self) -> tuple[CheckFinding, ...]:
-        """What was found so far, in the order of the lines."""
+        """The findings so far, in the order of the lines."""
         for context in self._contexts.values():
             self._end_turn(context)
         found = [*self._of_lifetimes(), *self._of_bytes(), *self._of_reads()]

@@ -86,7 +86,7 @@ async def write_all(folder, count, seed):
 
 
 def as_read_here(path):
-    """What a graph consists of, as it is read here: without optional operands, which pywebnn 0.5.12 drops."""
+    """Return the parts of a graph as it is read here, without optional operands, which pywebnn 0.5.12 drops."""
     text = read_text(path.read_text(encoding="utf-8"))
     inputs = {name: [descriptor.data_type, list(descriptor.shape)] for name, descriptor in text.inputs.items()}
     constants = {name: [one.descriptor.data_type, list(one.descriptor.shape)] for name, one in text.constants.items()}
@@ -95,7 +95,7 @@ def as_read_here(path):
 
 
 def as_read_there(path):
-    """What a graph consists of, as pywebnn has saved it."""
+    """Return the parts of a graph as pywebnn has saved it."""
     saved = json.loads(path.read_text(encoding="utf-8"))
     kinds = [{n: [one["dataType"], one["shape"]] for n, one in saved[kind].items()} for kind in ("inputs", "consts")]
     calls = [[node["op"], node["inputs"], node["outputs"]] for node in saved["nodes"]]

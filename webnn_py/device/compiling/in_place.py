@@ -24,9 +24,8 @@ def updates_of(graph: Graph) -> dict[str, str]:
     for node in graph.nodes:
         for index, operand in UPDATED.get(node.operator, {}).items():
             past, names = node.operands.get(operand), outputs.get(node.results[index], ())
-            if not isinstance(past, Input) or len(names) != 1 or past in outputs:
+            if not isinstance(past, Input) or len(names) != 1 or graph.readers[past] != [node]:
                 continue
-            is_read_once = sum(value is past for reader in graph.nodes for value in reader.inputs) == 1
-            if is_read_once and past.descriptor == node.outputs[index]:
+            if past.descriptor == node.outputs[index]:
                 found[names[0]] = past.name
     return found

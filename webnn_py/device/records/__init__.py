@@ -1,1 +1,1 @@
-"""What backends and those who use them exchange: failures, kernels with their nodes and operations, memory."""
+"""Records that backends and their callers exchange: failures, kernels with their nodes and operations, memory."""

@@ -14,7 +14,7 @@ from webnn_py.onnx_export.table import Written
 from webnn_py.operators.cached_attention import by_positions
 
 STEP: Final = 8
-"""What divides the size of heads for which onnxruntime has a kernel."""
+"""The divisor of the sizes of heads for which onnxruntime has a kernel."""
 
 
 def group_query_attention(body: Body, node: Node, **operands: OnnxTensor) -> Written:
