@@ -49,7 +49,6 @@ from webnn_py.script.refused_calls import rejected_promise, report_refusal
 from webnn_py.script.release_queue import ReleaseQueue
 from webnn_py.script.saving import checked_key, saving_error
 from webnn_py.script.weak_set import OrderedWeakSet
-from webnn_py.script.webgpu_interop import DEFAULT_USAGE, Exports, export, exports_to, usage_flags
 from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline, Work
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.timelines.script_timeline import ScriptTask
@@ -62,6 +61,7 @@ if TYPE_CHECKING:
     import wgpu
 
     from webnn_py.saved_graphs.folder import GraphFolder
+    from webnn_py.script.webgpu_interop import Exports
 
 T = TypeVar("T")
 
@@ -618,10 +618,10 @@ class MLContext(Handle):
         shape: Any,
         readable: bool = False,
         writable: bool = False,
-        usage: int = DEFAULT_USAGE,
+        usage: int | None = None,
         label: str = "",
     ) -> MLPromise[MLBuffer]:
-        """Create a buffer that ``export_to_gpu()`` exports: ``createExportableTensor()``. Of a proposal.
+        """Create a buffer for ``export_to_gpu()``: ``createExportableTensor()``. Not in the specification: a proposal.
 
         Args:
             gpu_device: a ``wgpu.GPUDevice``. Where it is the context's and ``usage`` has no more than its default,
@@ -630,7 +630,7 @@ class MLContext(Handle):
             shape: as ``create_buffer()`` takes it.
             readable: whether ``read_buffer()`` may read it.
             writable: whether ``write_buffer()`` may write it.
-            usage: the exported buffers' usages, of ``wgpu.BufferUsage``; STORAGE, COPY_SRC and COPY_DST by default.
+            usage: the exported buffers' usages, of ``wgpu.BufferUsage``; None for STORAGE, COPY_SRC and COPY_DST.
             label: a name for it in messages, traces and statistics.
 
         Returns:
@@ -645,7 +645,9 @@ class MLContext(Handle):
             check_asked(
                 f"{method}()", self._experimental, "webgpu-interop", "export_to_gpu() lends any buffer on WebGPU"
             )
-            return exports_to(gpu_device, converted("usage", usage_flags, usage))
+            from webnn_py.script.webgpu_interop import exports_to  # noqa: PLC0415 - imported when it is used
+
+            return exports_to(gpu_device, usage)
 
         return self._create_buffer(method, label, data_type, shape, exports, readable=readable, writable=writable)
 
@@ -672,6 +674,8 @@ class MLContext(Handle):
         self._trio_run.check("export_to_gpu()")
         try:
             if isinstance(buffer, MLBuffer) and buffer._exports is not None:
+                from webnn_py.script.webgpu_interop import export  # noqa: PLC0415 - imported when it is used
+
                 return export(self, buffer)
             self._lender("export_to_gpu")
             check_buffer(self, "export_to_gpu", buffer)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from webnn_py.descriptors import unsigned_long
+from webnn_py.descriptors import converted, unsigned_long
 from webnn_py.device.bookkeeping.exported_memory import Arrival
 from webnn_py.device.device import Readback
 from webnn_py.errors import InvalidStateError
@@ -126,19 +126,20 @@ def deliver(arrival: Arrival, data: object) -> None:
 # --- GPU buffers of this process ---------------------------------------------------------------------------------
 
 
-def exports_to(value: object, usage: int) -> Exports:
-    """Return the exports of a buffer to a ``wgpu.GPUDevice``.
+def exports_to(value: object, usage: object) -> Exports:
+    """Return the exports of a buffer to a ``wgpu.GPUDevice``, with usages or, for None, the default ones.
 
     Raises:
-        TypeError: the value is none.
+        TypeError: the value is no such device, or the usages are none.
         InvalidStateError: the device is lost.
     """
     from webnn_py.device.on_wgpu.runtime.buffer_sharing import checked_device  # noqa: PLC0415 - loads wgpu
 
+    flags = DEFAULT_USAGE if usage is None else converted("usage", usage_flags, usage)
     device = checked_device(value)
     if device is None:
         raise InvalidStateError("the GPUDevice is lost")
-    return Exports(usage, device)
+    return Exports(flags, device)
 
 
 def export(context: ContextInterface, buffer: MLBuffer) -> MLPromise[wgpu.GPUBuffer]:
