@@ -10,6 +10,7 @@ from spec_tests.on_wgpu.test_buffer_sharing import device, run_doubling  # noqa:
 from spec_tests.support.backends import BACKENDS
 from spec_tests.support.drawing import build_add_one
 from spec_tests.support.four_floats import ONES
+from spec_tests.support.hostile import VALUES
 from webnn_py import InvalidStateError, NotSupportedError, UnknownError
 from webnn_py.device.on_wgpu.adapters import choose, request_device
 
@@ -142,6 +143,17 @@ async def test_what_does_not_fit_is_refused(shared, device, given, words):  # no
     arguments = {"gpu_device": device, **KIND, **given}
     with pytest.raises(TypeError, match=rf"create_exportable_buffer\(\): .*{words}"):
         await shared.create_exportable_buffer(**arguments)
+
+
+async def test_a_hostile_argument_does_no_harm(shared, device):  # noqa: F811
+    for make in VALUES.values():
+        for name in ("gpu_device", "usage"):
+            promise = shared.create_exportable_buffer(**{"gpu_device": device, name: make(), **KIND})
+            if promise.state == "rejected":
+                with pytest.raises(TypeError, match=rf"^create_exportable_buffer\(\): {name} is"):
+                    await promise
+        with pytest.raises(TypeError, match=r"^export_to_gpu\(\): "):
+            await shared.export_to_gpu(make())
 
 
 async def test_what_a_lost_device_had_is_lost(ml):

@@ -673,7 +673,7 @@ class MLContext(Handle):
         """
         self._trio_run.check("export_to_gpu()")
         try:
-            if isinstance(buffer, MLBuffer) and buffer._exports is not None:
+            if type(buffer) is MLBuffer and buffer._exports is not None:
                 from webnn_py.script.webgpu_interop import export  # noqa: PLC0415 - imported when it is used
 
                 return export(self, buffer)

@@ -81,7 +81,7 @@ def checked_device(value: object) -> wgpu.GPUDevice | None:
     Raises:
         TypeError: it is none.
     """
-    if not isinstance(value, wgpu.GPUDevice):
+    if not issubclass(type(value), wgpu.GPUDevice):
         raise TypeError(f"gpu_device is {shown(value)}; it must be a wgpu.GPUDevice{forgotten_await(value)}")
     device = cast("wgpu.GPUDevice", value)
     return None if is_lost(device) else device
