@@ -154,8 +154,11 @@
   // Put contents into a buffer; returns a promise where that takes its time.
   function fill(device, buffer, usage, contents) {
     if ((usage & MAP_WRITE) === 0) {
-      const padded = new own.Uint8Array(roundedUp(contents.length));
-      own.typedSet(padded, contents);
+      let padded = contents;
+      if (contents.length < buffer.size) {
+        padded = new own.Uint8Array(buffer.size);
+        own.typedSet(padded, contents);
+      }
       return void call(device.queue, 'writeBuffer', buffer, 0, padded);
     }
     return own.then(call(buffer, 'mapAsync', WRITE), () => {
@@ -164,8 +167,8 @@
     });
   }
 
-  // Take the contents out of a buffer, and destroy it.
-  async function drain(device, buffer, usage) {
+  // Give `take` the contents of a buffer, and destroy it.
+  async function drain(device, buffer, usage, take) {
     if (usage & (MAP_READ | MAP_WRITE) && buffer.mapState !== 'unmapped') call(buffer, 'unmap');
     let source = buffer;
     if ((usage & MAP_READ) === 0) {
@@ -177,7 +180,7 @@
     }
     try {
       await call(source, 'mapAsync', READ);
-      return own.bufferSlice(source.getMappedRange(), 0);
+      take(source.getMappedRange());
     } finally {
       call(source, 'destroy');
     }
@@ -238,10 +241,9 @@
         const arrival = end();
         inTurn(() => {
           if (arrival === null) return void call(buffer, 'destroy');
-          const drained = drain(device, buffer, real);
-          return void own.then(
-              own.then(drained, (contents) => give(arrival, new own.Uint8Array(contents, 0, byteLength), null)),
-              undefined, (error) => fail(arrival, state.isLost ? LOST : `the GPUBuffer could not be read: ${error.message}`));
+          const take = (contents) => give(arrival, new own.Uint8Array(contents, 0, byteLength), null);
+          const reason = (error) => state.isLost ? LOST : `the GPUBuffer could not be read: ${error.message}`;
+          return void own.then(drain(device, buffer, real, take), undefined, (error) => fail(arrival, reason(error)));
         });
       },
     };
