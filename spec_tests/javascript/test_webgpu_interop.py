@@ -1,5 +1,6 @@
 """The proposal "webgpu-interop" in JavaScript: with a stand-in for a GPUDevice, and with npm's ``webgpu``."""
 
+import copy
 import os
 import shutil
 from pathlib import Path
@@ -9,6 +10,8 @@ import pytest
 from spec_tests.support.backends import BACKENDS
 from spec_tests.support.scripts import both_engines
 from webnn_py import cli
+from webnn_py.javascript import descriptions
+from webnn_py.javascript.proposals import with_proposals
 
 STAND_IN = Path(__file__).with_name("stand_in_gpu.js").read_text(encoding="utf-8")
 
@@ -42,6 +45,29 @@ def say(run):
 def test_nothing_of_it_is_there_unless_it_is_asked_for(run):
     assert run("quickjs", MEMBERS) == ["false false"]
     assert run("quickjs", MEMBERS, *ASKED) == ["true true"]
+
+
+def operation(name, returns, *arguments):
+    given = [{"name": given, "type": kind, "optional": False} for given, kind in arguments]
+    return {"name": name, "overloads": [{"returns": returns, "arguments": given}]}
+
+
+def test_newer_idl_that_has_the_members_is_bound_in_the_same_way():
+    tensor = {"kind": "interface", "name": "MLTensor"}
+    newer = copy.deepcopy(descriptions.of_specification())
+    newer["interfaces"]["MLContext"]["operations"] += [
+        operation(
+            "createExportableTensor",
+            {"kind": "promise", "of": tensor},
+            ("descriptor", {"kind": "dictionary", "name": "MLTensorDescriptor"}),
+            ("gpuDevice", {"kind": "interface", "name": "GPUDevice"}),
+        ),
+        operation("exportToGPU", {"kind": "interface", "name": "GPUBuffer"}, ("tensor", tensor)),
+    ]
+    bound = [
+        with_proposals(description, {"webgpu-interop"}) for description in (newer, descriptions.of_specification())
+    ]
+    assert bound[0] == bound[1]
 
 
 INTERFACES = """

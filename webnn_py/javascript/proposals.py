@@ -129,10 +129,13 @@ def _add_webgpu_interop(description: Json) -> None:
     usage = _argument("usage", _UNSIGNED_LONG, optional=True, default=DEFAULT_USAGE)
     tensor = _named("interface", "MLTensor")
     device = _argument("gpuDevice", {"kind": "GPUDevice"})
-    description["interfaces"]["MLContext"]["operations"] += [
+    added = [
         _operation("createExportableTensor", _of("promise", tensor), descriptor, device, usage),
         _operation("exportToGPU", {"kind": "GPUBuffer"}, _argument("tensor", tensor)),
     ]
+    names = {operation["name"] for operation in added}  # newer IDL has them, of a GPUDevice that is none of its own
+    context = description["interfaces"]["MLContext"]
+    context["operations"] = [one for one in context["operations"] if one["name"] not in names] + added
 
 
 _ADDITIONS: Final[Mapping[str, Callable[[Json], None]]] = {
