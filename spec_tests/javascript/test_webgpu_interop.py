@@ -251,6 +251,9 @@ await said(() => context.exportToGPU(x));
 await said(() => context.createExportableTensor(d, device));
 context.writeTensor(x, floats(1, 2, 3, 4));
 console.log(await values(x));
+const gone = new GPUDevice();
+gone.lose();
+await said(() => context.createExportableTensor(d, gone));
 """
 
 FAILURES_SAID = """
@@ -260,7 +263,24 @@ UnknownError read_buffer(): the buffer holds no data, because export_to_gpu() fa
 InvalidStateError exportToGPU(): the GPUDevice is lost
 InvalidStateError createExportableTensor(): the GPUDevice is lost
 1,2,3,4
+InvalidStateError createExportableTensor(): the GPUDevice is lost
 """
+
+
+FORGOTTEN = """
+let tensor = await context.createExportableTensor({...d, readable: true}, device);
+let lent = context.exportToGPU(tensor);
+tensor = null;  // quickjs-ng lets go of it at once, unless something holds it
+console.log(await contents(device, lent));
+lent.destroy();
+lent = null;
+console.log(await contents(device, context.exportToGPU(y)));
+"""
+
+
+@both_engines
+def test_a_tensor_that_a_script_has_let_go_of_comes_back(say, engine):
+    assert say(engine, FORGOTTEN) == ["0,0,0,0", "0,0,0,0"]
 
 
 @both_engines

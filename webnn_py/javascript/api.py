@@ -68,8 +68,6 @@ class API:
             ("MLContext", "createConstantTensor"): self._create_constant_tensor,
             ("MLContext", "createExportableTensor"): self._create_exportable_tensor,
             ("MLContext", "exportToGPU"): begin_copy,
-            ("MLContext", "endExport"): self._end_export,
-            ("MLContext", "returnContents"): self._return_contents,
             ("MLContext", "readTensor"): self._read_tensor,
             ("MLContext", "writeTensor"): self._write_tensor,
             ("MLContext", "dispatch"): self._dispatch,
@@ -83,6 +81,8 @@ class API:
             ("MLGraph", "destroy"): MLGraph.destroy,
             ("MLGraph", "computeShapes"): self._compute_shapes,
             ("MLTensor", "destroy"): MLBuffer.destroy,
+            ("MLTensor", "endExport"): self._end_export,
+            ("MLTensor", "returnContents"): self._return_contents,
             ("MLGraphBuilder", "constructor"): MLGraphBuilder,
             ("MLGraphBuilder", "input"): self._input,
             ("MLGraphBuilder", "constant"): self._constant,
@@ -142,16 +142,16 @@ class API:
             writable=descriptor["writable"],
         )
 
-    def _end_export(self, context: MLContext, buffer: MLBuffer) -> int | None:
+    def _end_export(self, buffer: MLBuffer) -> int | None:
         """Return the number by which the contents are to come; None for a tensor that is destroyed."""
-        arrival = end_copy(context, buffer)
+        arrival = end_copy(buffer)
         if arrival is None:
             return None
         number = next(self._arrival_numbers)
         self._arrivals[number] = arrival
         return number
 
-    def _return_contents(self, _context: MLContext, number: int, source: BufferSource, failure: str | None) -> None:
+    def _return_contents(self, _buffer: MLBuffer, number: int, source: BufferSource, failure: str | None) -> None:
         arrival = self._arrivals.get(number)
         if arrival is None:  # nothing waits any more: the context is lost
             return

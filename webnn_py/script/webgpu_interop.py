@@ -103,7 +103,7 @@ def begin_copy(context: ContextInterface, buffer: MLBuffer) -> MLPromise[HostArr
     return context._enqueue("export_to_gpu", work, readback.take)
 
 
-def end_copy(context: ContextInterface, buffer: MLBuffer) -> Arrival | None:
+def end_copy(buffer: MLBuffer) -> Arrival | None:
     """End an export, with contents that are still to come: what is enqueued from now on waits for them.
 
     Returns:
@@ -112,7 +112,7 @@ def end_copy(context: ContextInterface, buffer: MLBuffer) -> Arrival | None:
     buffer._exported = False
     if buffer._destroyed:
         return None
-    arrival = Arrival(buffer._descriptor)
+    context, arrival = buffer._context, Arrival(buffer._descriptor)
     work = partial(context._device.take_back, buffer._storage, arrival, calling_line())
     context._timeline.enqueue(DeviceOperation("return_from_gpu", work))
     return arrival
@@ -162,21 +162,20 @@ def export(context: ContextInterface, buffer: MLBuffer) -> MLPromise[wgpu.GPUBuf
     if device.shared_device is exports.gpu_device and not exports.usage & ~DEFAULT_USAGE:
         work: Any = partial(device.lend, buffer._storage, given.append, is_back)
     else:
-        work = partial(_lend_copy, buffer._storage, given, context, buffer)
+        work = partial(_lend_copy, buffer._storage, given, buffer)
     buffer._exported = True
     return context._enqueue("export_to_gpu", work, lambda: given[0], otherwise=is_back)
 
 
-def _lend_copy(
-    storage: Storage, given: list[wgpu.GPUBuffer], context: ContextInterface, buffer: MLBuffer
-) -> Awaitable[None] | None:
+def _lend_copy(storage: Storage, given: list[wgpu.GPUBuffer], buffer: MLBuffer) -> Awaitable[None] | None:
     """Read a buffer, and give a copy to its GPU device."""
     from webnn_py.device.on_wgpu.runtime.buffer_sharing import lend_copy  # noqa: PLC0415 - loads wgpu
 
-    readback = Readback(context._device)
+    device = buffer._context._device
+    readback = Readback(device)
 
     def come_back(contents: bytes | Exception) -> None:
-        arrival = end_copy(context, buffer)
+        arrival = end_copy(buffer)
         if arrival is None:
             return
         if isinstance(contents, Exception):
@@ -188,4 +187,4 @@ def _lend_copy(
         exports, contents = buffer._exports, readback.take()
         given.append(lend_copy(exports.gpu_device, contents, exports.usage, come_back, lambda: not buffer._destroyed))
 
-    return then(context._device.read(storage, readback, "export_to_gpu()"), give)
+    return then(device.read(storage, readback, "export_to_gpu()"), give)

@@ -105,7 +105,13 @@
           const given = SNAPSHOTS[name] === undefined ? values : SNAPSHOTS[name](values);
           const run = () => own.apply(method, this, given);
           if (!own.includes(PROMISING, name)) return inTurn(run);
-          return new own.Promise((resolve) => inTurn(() => resolve(run())));
+          return new own.Promise((resolve, reject) => inTurn(() => {
+            try {
+              resolve(run());
+            } catch (error) {
+              reject(error);
+            }
+          }));
         },
       };
       own.define(prototype, name, {__proto__: null, value: held, writable: true, configurable: true, enumerable: true});
@@ -188,8 +194,9 @@
 
   // The call of exportToGPU(): nothing but the device's loss is checked here, the rest by the host.
   function lend(message, tensor) {
-    if (tensor.exports === undefined) return void ask(message);  // which the host refuses
-    const {device, usage, byteLength} = tensor.exports;
+    const slot = own.weakGet(slots, tensor);
+    if (slot.exports === undefined) return void ask(message);  // which the host refuses
+    const {device, usage, byteLength} = slot.exports;
     const state = known(device);
     if (state.isLost) throw runtime.ours(new runtime.DOMException(`exportToGPU(): ${LOST}`, 'InvalidStateError'));
     const real = usageOf(usage);
@@ -215,9 +222,12 @@
       if (error.name !== 'InvalidStateError') report(error);  // else context.lost says it
     });
 
-    const tell = (name, args, bytes = null) =>
-        ask({__proto__: null, call: name, interface: message.interface, this: message.this, args}, bytes).answer.value;
-    const end = () => tell('endExport', [{__proto__: null, ref: tensor.handle}]);
+    // The tensor is held as long as it may be needed, for the host lets go of what a script has let go of.
+    const tell = (name, args, bytes = null) => {
+      const {handle} = own.weakGet(slots, tensor);
+      return ask({__proto__: null, call: name, interface: 'MLTensor', this: handle, args}, bytes).answer.value;
+    };
+    const end = () => tell('endExport', []);
     const give = (arrival, bytes, failure) => {
       const view = {__proto__: null, type: 'Uint8Array', byteLength: own.typedBytes(bytes)};
       tell('returnContents', [arrival, {__proto__: null, buffer: view}, failure], bytes);
@@ -256,7 +266,7 @@
   runtime.gpu = {
     __proto__: null,
     isDevice,
-    lend: (message, tensor) => lend(message, own.weakGet(slots, tensor)),
+    lend,
 
     // The answer to createExportableTensor(): the tensor, which knows its device, unless that is lost by then.
     created(promise, device) {
