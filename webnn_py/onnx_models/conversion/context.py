@@ -19,7 +19,7 @@ from webnn_py.onnx_models.folding.known_operands import known_value
 from webnn_py.onnx_models.limits import Expenses
 from webnn_py.onnx_models.problems import RefusedWithWayOut
 from webnn_py.onnx_models.reading.element_types import CAN_BE_NARROWED, EXACTLY, webnn_data_type
-from webnn_py.operators import movement
+from webnn_py.operators import conversion, movement
 from webnn_py.operators.composites import COMPOSITES
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.idl import MLNumber
@@ -125,6 +125,8 @@ class ConversionContext(Builder):
         self.is_repeatable = True
 
     def _append(self, operator: Operator[..., Any], args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
+        if operator is conversion.cast and args[0].data_type == args[1]:
+            return args[0]
         if operator is movement.reshape and (made := self._constant_in_shape(*args)) is not None:
             self.is_repeatable = False
             return made
