@@ -10,7 +10,7 @@ from webnn_py.graph import Constant, Value
 from webnn_py.rewriting.rule import RewriteRule
 
 LEAST_EPSILON: Final = 1e-12
-"""With an epsilon of at least this size the reciprocal of the root is far below infinity, and sums may be scaled down."""
+"""With an epsilon of at least this size the reciprocal of the root is finite, and sums may be scaled down."""
 
 _SQUARES: Final[tuple[Callable[..., Any], ...]] = (lambda b, x: b.pow(x, 2), lambda b, x: b.mul(x, x))
 _DIVIDED: Final[tuple[Callable[..., Any], ...]] = (

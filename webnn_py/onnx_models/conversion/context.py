@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import helper
 
-from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.descriptors import MLOperandDataType, MLOperandDataTypeLike, MLOperandDescriptor
 from webnn_py.graph import Constant, Node
 from webnn_py.graph import Value as GraphValue
 from webnn_py.onnx_export.body import name_of
@@ -19,7 +19,7 @@ from webnn_py.onnx_models.folding.known_operands import known_value
 from webnn_py.onnx_models.limits import Expenses
 from webnn_py.onnx_models.problems import RefusedWithWayOut
 from webnn_py.onnx_models.reading.element_types import CAN_BE_NARROWED, EXACTLY, webnn_data_type
-from webnn_py.operators import conversion, movement
+from webnn_py.operators import movement
 from webnn_py.operators.composites import COMPOSITES
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.idl import MLNumber
@@ -125,8 +125,6 @@ class ConversionContext(Builder):
         self.is_repeatable = True
 
     def _append(self, operator: Operator[..., Any], args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
-        if operator is conversion.cast and args[0].data_type == args[1]:
-            return args[0]
         if operator is movement.reshape and (made := self._constant_in_shape(*args)) is not None:
             self.is_repeatable = False
             return made
@@ -137,6 +135,10 @@ class ConversionContext(Builder):
         value: Any = self._builder._values[made[0] if isinstance(made, list) else made]
         self.drawn.append(value.node)
         return made
+
+    def cast(self, input: MLOperand, data_type: MLOperandDataTypeLike, *, label: str = "") -> MLOperand:
+        """Add a cast, unless the operand is of the type already."""
+        return input if input.data_type == data_type else super().cast(input, data_type, label=label)
 
     def apply(self, operator: Operator[..., MLOperandDescriptor], *args: object, **options: object) -> MLOperand:
         """Add an operator of one output that is given as a value."""

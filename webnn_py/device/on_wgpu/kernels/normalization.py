@@ -129,9 +129,7 @@ def normalize_by_root_mean_square(node: Node, lowering: Lowering) -> None:
     value = node.value("input")
     shape = value.descriptor.shape
     rows = ReductionRows(shape, (len(shape) - 1,))
-    factor = partial(
-        inverse_root_mean_square, count=literal(rows.count, "f32"), epsilon=literal(_epsilon(node), "f32")
-    )
+    factor = partial(inverse_root_mean_square, count=literal(rows.count, "f32"), epsilon=literal(_epsilon(node), "f32"))
     target = StoreTarget.with_epilogue(lowering, node.results[0], 3)  # and the operand and the factors
     plan = RegisterRowsPlan.of(rows, lowering.features, packed=target.element.per_one > 1)
     if plan is None:
