@@ -1,5 +1,10 @@
 """Proposals that scripts have with ``webnn-py js --experimental`` alone: their members, and what those say."""
 
+import pytest
+import trio
+
+import webnn_py
+from spec_tests.support.backends import BACKENDS
 from spec_tests.support.scripts import both_engines
 
 PLAIN = """
@@ -136,3 +141,44 @@ createContext(): options.computePolicy is "fast"; it must be one of default, hig
 @both_engines
 def test_a_script_gives_a_compute_policy_and_sees_the_effective_one(run, engine):
     assert run(engine, POLICY, "--experimental", "compute-policy") == POLICY_SAID.strip().splitlines()
+
+
+RUN_BY_POLICY = """
+const d = {dataType: 'float32', shape: [3], readable: true, writable: true};
+for (const computePolicy of ['default', 'high-performance', 'low-power', 'fallback']) {
+  const context = await navigator.ml.createContext({computePolicy});
+  const builder = new MLGraphBuilder(context);
+  const graph = await builder.build({y: builder.neg(builder.input('x', d))});
+  const [x, y] = await Promise.all([context.createTensor(d), context.createTensor(d)]);
+  context.writeTensor(x, new Float32Array([1, 2, 3]));
+  context.dispatch(graph, {x}, {y});
+  console.log(computePolicy, graph.computePolicy, new Float32Array(await context.readTensor(y)).join());
+  context.destroy();
+  console.log(graph.computePolicy);
+}
+"""
+
+
+def effective_policies(backend):
+    """The effective policy of each that a script asks for: "default" keeps --backend, the others choose a device."""
+
+    async def find():
+        async with webnn_py.open_ml(experimental={"compute-policy"}) as ml:
+            for policy in ("default", "high-performance", "low-power", "fallback"):
+                named = {"backend": backend} if policy == "default" else {}
+                context = await ml.create_context(compute_policy=policy, **named)
+                kind = context.backend.device_types[0]
+                yield policy, "fallback" if kind == "cpu" else policy
+
+    async def all_of_them():
+        return [each async for each in find()]
+
+    return trio.run(all_of_them)
+
+
+@both_engines
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_graphs_run_by_each_policy_on_every_device(run, engine, backend):
+    lines = run(engine, RUN_BY_POLICY, "--experimental", "compute-policy", "--backend", backend)
+    expected = [(f"{asked} {effective} -1,-2,-3", effective) for asked, effective in effective_policies(backend)]
+    assert lines == [line for pair in expected for line in pair]

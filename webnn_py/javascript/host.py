@@ -169,6 +169,9 @@ class Host:
                 attributes = {"dataType": value.data_type, "shape": shape_for_scripts(value.shape)}
                 if isinstance(value, MLBuffer):
                     attributes |= {name: getattr(value, name) for name in ("readable", "writable", "constant")}
+                    if value._exports is not None:
+                        byte_length = value._descriptor.byte_length
+                        attributes["exports"] = {"usage": value._exports.usage, "byteLength": byte_length}
             case MLContext():
                 self._losses[value] = lost = self._promise(value.lost, counted=False)
                 attributes = {"accelerated": value.accelerated, "lost": lost}

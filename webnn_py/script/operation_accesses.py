@@ -15,9 +15,11 @@ _NONE: Final[Accesses] = ((), (), None)
 
 _BY_KIND: Final[Mapping[str, Callable[..., Accesses]]] = {
     "create_buffer": lambda storage: ((), (storage,), None),
+    "create_exportable_buffer": lambda storage: ((), (storage,), None),
     "create_constant_buffer": lambda storage, _data: ((), (storage,), None),
     "import_buffer": lambda storage, _memory: ((), (storage,), None),
-    "export_to_gpu": lambda storage, _give: ((storage,), (), None),
+    "export_to_gpu": lambda storage, *_: ((storage,), (), None),
+    "return_from_gpu": lambda storage, _arrival, _line: ((), (storage,), None),
     "write_buffer": lambda storage, _data, _line: ((), (storage,), None),
     "clear_buffer": lambda storage, _line: ((), (storage,), None),
     "read_buffer": lambda storage, _readback: ((storage,), (), None),

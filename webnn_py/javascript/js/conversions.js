@@ -131,6 +131,12 @@
     return {__proto__: null, ref: slot.handle};
   }
 
+  function toGPUDevice(value, type, where, extras) {
+    if (!runtime.gpu.isDevice(value)) refuse(where, value, 'a GPUDevice');
+    extras.gpuDevice = value;
+    return null;  // the host has nothing of it
+  }
+
   function toBufferSource(value, type, where, extras) {
     if (!isBufferSource(value)) refuse(where, value, 'an ArrayBuffer or a view of one');
     const view = own.isView(value);
@@ -256,6 +262,7 @@
     'enum': toEnumeration,
     'interface': toReference,
     'bufferSource': toBufferSource,
+    'GPUDevice': toGPUDevice,
     'sequence': toSequence,
     'record': toRecord,
     'dictionary': toDictionary,
@@ -315,7 +322,7 @@
   // Convert the arguments of a call; `prepared` is what prepare() made of the overloads.
   function convertArguments(prepared, values, where) {
     const overload = resolve(prepared, values, where);
-    const extras = {__proto__: null, buffer: null};
+    const extras = {__proto__: null, buffer: null, gpuDevice: null};
     const converted = own.list();
     for (let index = 0; index < overload.arguments.length; index += 1) {
       const argument = overload.arguments[index];
@@ -329,7 +336,7 @@
         converted[index] = toHost(value, argument.type, `${where}: ${argument.name}`, extras);
       }
     }
-    return {__proto__: null, overload, converted, buffer: extras.buffer};
+    return {__proto__: null, overload, converted, ...extras};
   }
 
   // --- from the host ---------------------------------------------------------------------------------------------
