@@ -107,8 +107,9 @@ async function compute(context, graph, feeds, count) {
     outputs[name] = await context.createTensor({dataType: 'float32', shape, readable: true});
   }
   context.dispatch(graph, inputs, outputs);
-  const results = {};
-  for (const [name, tensor] of Object.entries(outputs)) results[name] = new Float32Array(await context.readTensor(tensor));
+  const names = Object.keys(outputs);
+  const read = await Promise.all(names.map((name) => context.readTensor(outputs[name])));
+  const results = Object.fromEntries(names.map((name, index) => [name, new Float32Array(read[index])]));
   for (const tensor of [...Object.values(inputs), ...Object.values(outputs)]) tensor.destroy();
   return results;
 }
@@ -130,6 +131,7 @@ for (const count of [3, 1]) {  // a prompt of three tokens, then one more
     const [{operator, operators, reason}] = graph.subgraphs;
     console.log(`${name}: ${operators} operators, ${operator === undefined ? reason : `run as ${operator}`}`);
     results.push(await compute(context, graph, feeds, count));
+    graph.destroy();
   }
   for (const name of Object.keys(results[0])) {
     const worst = results[0][name].reduce((most, item, index) => Math.max(most, Math.abs(item - results[1][name][index])), 0);
@@ -137,3 +139,4 @@ for (const count of [3, 1]) {  // a prompt of three tokens, then one more
   }
   cache = {past_key: results[0].present_key, past_value: results[0].present_value};
 }
+context.destroy();

@@ -1,5 +1,6 @@
 """Proposals that scripts have with ``webnn-py js --experimental`` alone: their members, and what those say."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,14 @@ a name of my own: 53 operators, no operator is called 'a name of my own'
 def test_the_example_of_sub_graphs_is_equal_whole_and_by_its_body(run, engine, backend):
     said = run(engine, ATTENTION, "--experimental", "subgraph", "--backend", backend)
     assert said == 2 * ATTENTION_SAID.strip().splitlines()
+
+
+def test_a_program_with_sub_graphs_is_traced(run, tmp_path):
+    trace = tmp_path / "trace.json"
+    said = run("quickjs", ATTENTION, "--experimental", "subgraph", "--trace", str(trace))
+    assert said == 2 * ATTENTION_SAID.strip().splitlines()
+    builds = [event for event in json.loads(trace.read_text())["traceEvents"] if event.get("name") == "build()"]
+    assert len({event["args"]["graph"] for event in builds} - {0}) == 4
 
 
 SUBGRAPHS = """

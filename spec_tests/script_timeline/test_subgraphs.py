@@ -86,6 +86,26 @@ async def test_attention_is_equal_whole_and_by_its_body(context, backend, sizes,
         np.testing.assert_allclose(array, results[1][name], rtol=0, atol=TOLERANCE[sizes.data_type], err_msg=name)
 
 
+async def test_other_shapes_of_attentions_integers_are_whole_as_well(on_numpy):
+    """The lengths of samples as a column, their maximum as a vector, and positions that are given."""
+    sizes = Sizes(new=2)
+    builder = MLGraphBuilder(on_numpy)
+    shared = {
+        "seqlens_k": builder.input("seqlens_k", data_type="int32", shape=[2, 1]),
+        "total_sequence_length": builder.input("total_sequence_length", data_type="int64", shape=[1]),
+    }
+    operands = sizes.inputs(builder, **shared)
+    operands["position_ids"] = builder.input("position_ids", data_type="int64", shape=[2, 2])
+
+    def draw(builder, inputs, config):
+        total = builder.reshape(builder.cast(inputs["total_sequence_length"], "int32"), [])
+        return attention(builder, {**inputs, "total_sequence_length": total}, config)
+
+    definition = define(builder, operands, CONFIG, draw=draw)
+    graph = await builder.build(builder.subgraph(definition, operands))
+    assert graph.subgraphs[0].reason == ""
+
+
 @pytest.mark.parametrize("config", [{}, {"do_rotary": False, "scale": None}])
 async def test_attention_without_rotation_is_whole(on_numpy, config):
     graph = await built(on_numpy, Sizes(), "GroupQueryAttention", config=config)
@@ -181,9 +201,9 @@ async def test_equal_definitions_are_compared_once(on_numpy, monkeypatch):
     compared = []
     difference = steps._difference
 
-    async def counted(body, whole, operator):
+    async def counted(body, whole, operator, limiter):
         compared.append(operator.operator.name)
-        return await difference(body, whole, operator)
+        return await difference(body, whole, operator, limiter)
 
     monkeypatch.setattr(steps, "_difference", counted)
     builder = MLGraphBuilder(on_numpy)

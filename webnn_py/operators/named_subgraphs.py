@@ -11,6 +11,7 @@ same.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import attrs
@@ -56,12 +57,12 @@ class NamedOperator:
     Attributes:
         operator: the operator.
         draw: draws it; takes a builder and the inputs by name, and returns the outputs by name.
-        feeds: inputs of its domain, for which a body must compute the same.
+        feeds: returns inputs of its domain, for which a body must compute the same; takes long for large ones.
     """
 
     operator: Operator[..., Any]
     draw: Callable[[Any, Operands], Operands]
-    feeds: Sequence[Feeds]
+    feeds: Callable[[], Sequence[Feeds]]
 
 
 def named_operator(
@@ -111,9 +112,12 @@ def _of_specification(
             refuse("the number of outputs", len(outputs), str(len(made)))
         return dict(zip(outputs, made, strict=True))
 
+    return NamedOperator(operator, draw, partial(_any_feeds, inputs))
+
+
+def _any_feeds(inputs: Descriptors) -> list[Feeds]:
     random = np.random.default_rng(_SEED)
-    feeds = {name: _numbers(random, descriptor) for name, descriptor in inputs.items()}
-    return NamedOperator(operator, draw, [feeds])
+    return [{name: _numbers(random, descriptor) for name, descriptor in inputs.items()}]
 
 
 def _numbers(random: np.random.Generator, descriptor: MLOperandDescriptor) -> Array:
@@ -151,12 +155,15 @@ def _group_query_attention(config: Mapping[str, Any], inputs: Descriptors, outpu
         name: _heads(name, inputs[name], choices["num_heads" if name == "query" else "kv_num_heads"])
         for name in _REQUIRED[:3]
     }
-    batch = inputs["past_key"].shape[0]
+    batch, _, capacity, _ = inputs["past_key"].shape
+    new = inputs["query"].shape[-2]
+    if new > capacity:
+        refuse("the capacity of the cache", capacity, f"at least {new}, the number of new keys")
     window = int(choices["local_window_size"])
     options = {
         "num_heads": heads["query"],
         "kv_num_heads": heads["key"],
-        "capacity": inputs["past_key"].shape[2],
+        "capacity": capacity,
         "scale": float(choices["scale"]),
         "softcap": float(choices["softcap"]),
         "window": max(0, window),
@@ -177,7 +184,7 @@ def _group_query_attention(config: Mapping[str, Any], inputs: Descriptors, outpu
         drawn = builder._append(GROUP_QUERY_ATTENTION, (), {**operands, **options})
         return {name: item for name, item in zip(_OUTPUTS, drawn, strict=True) if name in outputs}
 
-    return NamedOperator(GROUP_QUERY_ATTENTION, draw, _attention_feeds(inputs))
+    return NamedOperator(GROUP_QUERY_ATTENTION, draw, partial(_attention_feeds, inputs))
 
 
 def _heads(name: str, descriptor: MLOperandDescriptor, count: object) -> int:
@@ -207,8 +214,6 @@ def _attention_feeds(inputs: Descriptors) -> list[Feeds]:
     batch, _, capacity, _ = inputs["past_key"].shape
     random = np.random.default_rng(_SEED)
     begins = [np.zeros(batch, np.int64)]
-    if new > capacity:
-        refuse("the capacity of the cache", capacity, f"at least {new}, the number of new keys")
     if capacity > new:
         begins.append(random.integers(1, capacity - new + 1, batch))
     return [_attention_feed(random, inputs, new, each) for each in begins]

@@ -12,6 +12,7 @@ from typing import Final
 
 import attrs
 import numpy as np
+import trio
 
 from webnn_py.device import registry
 from webnn_py.device.backend import Backend, Capabilities, HostArray, OnProgress
@@ -84,7 +85,7 @@ def _has_calls(graph: Graph) -> bool:
 async def _replace_and_compile(
     graph: Graph, handle: GraphHandle, device: Device, progress: OnProgress | None, uses: list[SubgraphUse]
 ) -> None:
-    checks = _Checks()
+    checks = _Checks(device.limiter)
     while _has_calls(graph):
         check_goes_on(device)
         found: dict[Node, NamedOperator] = {}
@@ -190,15 +191,19 @@ def _values(item: Value | tuple[Value, ...]) -> tuple[Value, ...]:
 class _Checks:
     """The comparisons of bodies with operators during a build, each made once for equal definitions."""
 
-    def __init__(self) -> None:
+    def __init__(self, limiter: trio.CapacityLimiter) -> None:
+        self._limiter = limiter
         self._differences: dict[Identity, str] = {}
 
     async def difference(self, node: Node, whole: Graph, operator: NamedOperator) -> str:
         """Return the first difference of what a body and an operator compute; "" if there is none."""
         body: Graph = node.options["body"]
-        identity = digest(operator.operator.name, sorted(node.options["config"].items()), *_parts(body))
+        choices = sorted(node.options["config"].items())
+        identity = await trio.to_thread.run_sync(
+            lambda: digest(operator.operator.name, choices, *_parts(body)), limiter=self._limiter
+        )
         if identity not in self._differences:
-            self._differences[identity] = await _difference(body, whole, operator)
+            self._differences[identity] = await _difference(body, whole, operator, self._limiter)
         return self._differences[identity]
 
 
@@ -217,18 +222,17 @@ def _parts(graph: Graph) -> list[object]:
     return [*parts, [*graph.inputs], [(name, numbers[value]) for name, value in graph.outputs.items()]]
 
 
-async def _difference(body: Graph, whole: Graph, operator: NamedOperator) -> str:
+async def _difference(body: Graph, whole: Graph, operator: NamedOperator, limiter: trio.CapacityLimiter) -> str:
     record = registry.find("numpy")
     backend: Backend = await done(record.open(registry.OpenRequest(options=record.converted({}))))
     try:
         device = Device(backend)
         plain = spelled_out(body)
-        for feeds in operator.feeds:
+        for feeds in await trio.to_thread.run_sync(operator.feeds, limiter=limiter):
             expected, given = [await _computed(device, graph, feeds) for graph in (plain, whole)]
-            for name, array in expected.items():
-                words = _compared(array, given[name])
-                if words:
-                    return f"the output {shown(name)} {words}"
+            words = await trio.to_thread.run_sync(_compared, expected, given, limiter=limiter)
+            if words:
+                return words
     finally:
         backend.close()
     return ""
@@ -242,7 +246,13 @@ async def _computed(device: Device, graph: Graph, feeds: Mapping[str, HostArray]
         return {name: await done(device.backend.read(storage)) for name, storage in outputs.items()}
 
 
-def _compared(expected: HostArray, given: HostArray) -> str:
+def _compared(expected: Mapping[str, HostArray], given: Mapping[str, HostArray]) -> str:
+    """Return which output differs, and how, in words; "" if none does."""
+    words = {name: _difference_of(array, given[name]) for name, array in expected.items()}
+    return next((f"the output {shown(name)} {how}" for name, how in words.items() if how), "")
+
+
+def _difference_of(expected: HostArray, given: HostArray) -> str:
     """Return how an array differs from the expected one, in words; "" if it does not."""
     tolerance = TOLERANCES.get(expected.dtype.name)
     if tolerance is None:
