@@ -87,6 +87,8 @@ class API:
             ("MLGraphBuilder", "input"): self._input,
             ("MLGraphBuilder", "constant"): self._constant,
             ("MLGraphBuilder", "build"): self._build,
+            ("MLGraphBuilder", "buildSubgraph"): _build_subgraph,
+            ("MLGraphBuilder", "subgraph"): _subgraph,
         }
 
     def call(self, interface: str, member: str, this: object, arguments: list[Any]) -> Any:
@@ -273,6 +275,16 @@ class API:
             raise TypeError(f"{start}: minValue is -Infinity; it must be finite")
         if member == "softmax" and "axis" not in values and values["input"].rank != 2:
             raise TypeError(f"{start}: without axis the input must have two dimensions")
+
+
+def _build_subgraph(builder: MLGraphBuilder, outputs: Mapping[str, MLOperand], options: Mapping[str, Any]) -> object:
+    return builder.build_subgraph(outputs, name=options["name"], inputs=options["inputs"], config=options.get("config"))
+
+
+def _subgraph(
+    builder: MLGraphBuilder, definition: Any, operands: Mapping[str, MLOperand], options: Mapping[str, Any]
+) -> list[tuple[str, MLOperand]]:
+    return list(builder.subgraph(definition, operands, label=options["label"]).items())
 
 
 def _query_support(context: MLContext, query: Mapping[str, Any]) -> MLPromise[Any]:

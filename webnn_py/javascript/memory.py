@@ -103,7 +103,8 @@ class MemoryAccount:
         given = sum(argument.byte_length for argument in arguments if isinstance(argument, BufferSource))
         kept, needed = 0, OPERATION_BYTES + given
         if isinstance(this, MLGraphBuilder):
-            kept = needed = needed + TEXT_FACTOR * text_bytes
+            drawn = arguments[0]._operator_count if member == "subgraph" else 0
+            kept = needed = needed + TEXT_FACTOR * text_bytes + OPERATION_BYTES * drawn
         elif member in ("createTensor", "createExportableTensor"):
             kept = MLOperandDescriptor(arguments[0]["dataType"], arguments[0]["shape"]).byte_length
             needed += kept

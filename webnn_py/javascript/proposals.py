@@ -138,6 +138,38 @@ def _add_webgpu_interop(description: Json) -> None:
     context["operations"] = [one for one in context["operations"] if one["name"] not in names] + added
 
 
+def _add_subgraph(description: Json) -> None:
+    """Add definitions and calls of sub-graphs, and how a graph computes each call."""
+    dictionaries, interfaces = description["dictionaries"], description["interfaces"]
+    operands = {**_BY_NAME, "of": _named("interface", "MLOperand")}
+    dictionaries["MLSubgraphOptions"] = {
+        "parent": None,
+        "members": [
+            _member("name", {"kind": "USVString"}, required=True),
+            _member("inputs", operands, required=True),
+            _member("config", {"kind": "data"}),
+        ],
+    }
+    texts = [_member(name, _STRING) for name in ("name", "label", "operator", "reason")]
+    dictionaries["MLSubgraphUse"] = {"parent": None, "members": [*texts, _member("operators", _UNSIGNED_LONG)]}
+    definition = _named("interface", "MLSubgraph")
+    name = {"name": "name", "type": {"kind": "USVString"}}
+    interfaces["MLSubgraph"] = {"constructors": None, "attributes": [name], "operations": []}
+    options = _named("dictionary", "MLSubgraphOptions"), _named("dictionary", "MLOperatorOptions")
+    interfaces["MLGraphBuilder"]["operations"] += [
+        _operation("buildSubgraph", definition, _argument("outputs", operands), _argument("options", options[0])),
+        _operation(
+            "subgraph",
+            operands,
+            _argument("definition", definition),
+            _argument("operands", operands),
+            _argument("options", options[1], optional=True, default={}),
+        ),
+    ]
+    uses = {"name": "subgraphs", "type": _of("frozenArray", _named("dictionary", "MLSubgraphUse"))}
+    interfaces["MLGraph"]["attributes"].append(uses)
+
+
 _ADDITIONS: Final[Mapping[str, Callable[[Json], None]]] = {
     "compute-policy": _add_compute_policy,
     "device-selection": _add_device_selection,
@@ -145,6 +177,7 @@ _ADDITIONS: Final[Mapping[str, Callable[[Json], None]]] = {
     "graph-devices": _add_devices,
     "int4": _add_int4,
     "webgpu-interop": _add_webgpu_interop,
+    "subgraph": _add_subgraph,
 }
 
 

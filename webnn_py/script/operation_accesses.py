@@ -25,7 +25,7 @@ _BY_KIND: Final[Mapping[str, Callable[..., Accesses]]] = {
     "read_buffer": lambda storage, _readback: ((storage,), (), None),
     "copy_buffer": lambda source, destination, _region, _line: ((source,), (destination,), None),
     "dispatch": lambda graph, inputs, outputs, _line: (inputs.values(), outputs.values(), graph),
-    "build": lambda _graph, handle, _progress=None: ((), (), handle),
+    "build": lambda _graph, handle, *_rest: ((), (), handle),
     "save_graph": lambda _device, handle, _put: ((), (), handle),
     "load_graph": lambda _device, handle, _take: ((), (), handle),
     "release": lambda thing: ((), (thing,), None) if isinstance(thing, Storage) else ((), (), thing),

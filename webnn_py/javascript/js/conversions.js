@@ -196,6 +196,32 @@
     return {__proto__: null, record};
   }
 
+  // Plain data, for which Web IDL has no type: what JSON has, with any number; undefined members are left out.
+  const MAX_NESTED = 16;
+
+  function toData(value, type, where, extras, depth = 0) {
+    if (value === null || typeof value === 'boolean') return value;
+    if (typeof value === 'number') return taggedNumber(value);
+    if (typeof value === 'string') return own.toWellFormed(value);
+    if (typeof value !== 'object') refuse(where, value, 'a boolean, a number, a string, null, an array or an object');
+    if (depth > MAX_NESTED) refuse(where, value, `nested at most ${MAX_NESTED} levels deep`);
+    const found = own.list();
+    if (own.isArray(value)) {
+      for (let index = 0; index < value.length; index += 1) {
+        found[index] = toData(value[index] ?? null, type, `${where}[${index}]`, extras, depth + 1);
+      }
+      return found;
+    }
+    const names = own.keys(value);
+    for (let index = 0; index < names.length; index += 1) {
+      const name = own.toWellFormed(names[index]);
+      const item = value[names[index]];
+      if (item === undefined) continue;
+      found[found.length] = [name, toData(item, type, `${where}[${own.stringify(name)}]`, extras, depth + 1)];
+    }
+    return {__proto__: null, record: found};
+  }
+
   // In the order of Web IDL: inherited members first, then by name.
   const membersByDictionary = {__proto__: null};
   for (const name of own.keys(description.dictionaries)) {
@@ -266,6 +292,7 @@
     'sequence': toSequence,
     'record': toRecord,
     'dictionary': toDictionary,
+    'data': toData,
     'union': toUnion,
   };
 
