@@ -266,6 +266,25 @@ def test_libraries_take_threads_for_workers_of_a_page(run):
     assert json.loads(run(source).stdout) == [["undefined", False, "Object", "node"]] * 2
 
 
+def test_modules_of_blobs(run):
+    ended = run(
+        """
+        const urlOf = (text, type = 'text/javascript') => URL.createObjectURL(new Blob([text], {type}));
+        const first = urlOf('export const one = 1; export const url = import.meta.url;');
+        const second = urlOf(`export {one as again, url} from '${first}'; import 'node:fs';`);
+        const shown = [(await import(first)).one, (await import(second)).again, (await import(second)).url === first];
+        for (const url of [urlOf('1', 'text/plain'), 'blob:nodedata:none', urlOf('throw new RangeError()')]) {
+          await import(url).catch((error) => shown.push(error.code ?? error.name));
+        }
+        console.log(JSON.stringify(shown));
+        """,
+        "--web-worker",
+    )
+    assert ended.stderr == ""
+    refused = "ERR_UNSUPPORTED_ESM_URL_SCHEME"
+    assert json.loads(ended.stdout) == [1, 1, True, refused, refused, "RangeError"]
+
+
 def start(tmp_path, source):
     path = tmp_path / "program.mjs"
     path.write_text(source, encoding="utf-8")

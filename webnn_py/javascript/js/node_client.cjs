@@ -255,6 +255,30 @@ function workerScopeOf(global) {
   Object.defineProperty(process, 'release', {value: release, enumerable: true, configurable: true});
 }
 
+// import() of the `blob:` URLs of scripts. Node's loader runs in a thread of its own, which gets the blobs by a port.
+function blobModulesOf(global) {
+  const {register} = require('node:module');
+  if (register === undefined) return;  // Node has it since its version 20.6
+  const ofNode = global.URL.createObjectURL;
+  let port = null;
+  const {createObjectURL} = {
+    createObjectURL(blob) {
+      const url = ofNode.call(this, blob);
+      if (!/\bjavascript\b/.test(blob.type)) return url;
+      if (port === null) {
+        const {port1, port2} = new MessageChannel();
+        const hooks = require('node:url').pathToFileURL(path.join(__dirname, 'node_blobs.mjs'));
+        register(hooks, {data: port2, transferList: [port2]});
+        port = port1;
+        port.unref();
+      }
+      port.postMessage({url, blob});
+      return url;
+    },
+  };
+  Object.defineProperty(global.URL, 'createObjectURL', {value: createObjectURL, writable: true, enumerable: true, configurable: true});
+}
+
 // While WebAssembly compiles, Node's loop would end if nothing else were waited for; Node then runs what follows only
 // when its optimizing compiler has ended, too, which for a library of 28 MB takes minutes.
 function webAssemblyOf(global) {
@@ -317,7 +341,10 @@ function install(folder) {
   webGpuOf(globalThis);
   webAssemblyOf(globalThis);
   fetchOf(globalThis);
-  if (webWorker) workerScopeOf(globalThis);
+  if (webWorker) {
+    workerScopeOf(globalThis);
+    blobModulesOf(globalThis);
+  }
   for (const file of files) {
     const source = fs.readFileSync(path.join(__dirname, file), 'utf8');
     vm.runInThisContext(`(${source}\n)`, {filename: `webnn_py:${file}`})(runtime);
