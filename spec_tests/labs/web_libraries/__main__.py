@@ -56,7 +56,7 @@ def prepare(model, path, job):
 
 
 def forget_sizes(graph):
-    """Clear what a graph and its bodies say of other sizes of their outputs, and of all that is on the way."""
+    """Clear the declared sizes of the outputs of a graph and its bodies, and of all values in between."""
     for value in graph.output:
         if value.type.HasField("tensor_type"):
             value.type.tensor_type.ClearField("shape")
