@@ -64,7 +64,7 @@ class Surroundings:
         opsets: the version of each operator set, by domain.
         attributes: what attributes of the nodes may refer to: the call's, in a function's body.
         prefix: what stands before the nodes' names in messages and labels: the call's name, in a function's body.
-        is_repeated: whether the nodes may be converted several times, as those of an inner graph.
+        is_repeated: whether the nodes may be converted several times, as those of a loop's body.
     """
 
     scope: Scope
@@ -73,9 +73,10 @@ class Surroundings:
     prefix: str = ""
     is_repeated: bool = False
 
-    def of_inner_graph(self, own: Mapping[str, Converted], prefix: str) -> Surroundings:
-        """Return the surroundings of nodes of an inner graph, which has values of its own in addition."""
-        return attrs.evolve(self, scope=self.scope.new_child(dict(own)), prefix=prefix, is_repeated=True)
+    def of_inner_graph(self, own: Mapping[str, Converted], prefix: str, *, is_body: bool) -> Surroundings:
+        """Return the surroundings of nodes of an inner graph, or of a loop's body, which has values of its own."""
+        scope = self.scope.new_child(dict(own))
+        return attrs.evolve(self, scope=scope, prefix=prefix, is_repeated=self.is_repeated or is_body)
 
 
 def tensor_of(value: Converted) -> Value:

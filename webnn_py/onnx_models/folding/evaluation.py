@@ -95,7 +95,7 @@ def _outputs(
     given = dict(zip(named, arrays, strict=False))
     if len(given) < len({*named}):
         raise Refused(f"it gives {len(arrays)} outputs; {len(names)} are named")
-    spent = sum([item.nbytes for item in arrays if not any(np.may_share_memory(item, x) for x in known)])
+    spent = sum([item.nbytes for item in arrays if not known or not any(np.may_share_memory(item, x) for x in known)])
     return [given[name] if name else None for name in names], spent
 
 

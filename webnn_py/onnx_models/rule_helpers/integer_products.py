@@ -47,7 +47,7 @@ class Integers:
         assert self.known is not None  # noqa: S101 - for type checkers
         x, zero = self.known
         differences = x.astype(np.float32)
-        differences -= zero
+        differences -= zero.astype(np.float32)  # of another type numpy converts both to float64
         return np.abs(differences, out=differences)
 
     def largest_sum(self, starts: range, axis: int, over: tuple[int, ...] = ()) -> int:
