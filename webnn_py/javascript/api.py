@@ -14,7 +14,7 @@ import numpy as np
 from webnn_py.descriptors import FOUR_BITS, MLOperandDataType
 from webnn_py.javascript.compatibility import OPTION_NAMES, Compatibility
 from webnn_py.javascript.values import BigInt, BufferSource, dimension
-from webnn_py.operators.declaration import Parameter, spec_name_of
+from webnn_py.operators.declaration import python_name_of, spec_name_of
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.registry import BY_SPEC_NAME, OPERATORS
 from webnn_py.script.buffer import MLBuffer
@@ -219,8 +219,8 @@ class API:
             values["axis"] = 1
         by_name = {parameter.spec_name: parameter for parameter in operator.parameters.values()}
         for name, value in options.items():
-            parameter: Parameter = by_name[OPTION_NAMES.get(name, name)]
-            values[parameter.name] = value
+            parameter = by_name.get(OPTION_NAMES.get(name, name))
+            values[python_name_of(name) if parameter is None else parameter.name] = value  # None of a proposal's own
         return getattr(builder, operator.name)(**values)
 
     def _refuse_more(self, member: str, values: Mapping[str, Any], options: Mapping[str, Any]) -> None:

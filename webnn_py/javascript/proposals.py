@@ -5,8 +5,9 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from webnn_py.browser_profiles import BrowserProfile
-from webnn_py.descriptors import FOUR_BITS
+from webnn_py.descriptors import FOUR_BITS, LOW_PRECISION, SYNONYMS
 from webnn_py.script.compute_policy import POLICIES
+from webnn_py.script.low_precision import SCHEMES
 
 Json = dict[str, Any]
 
@@ -122,12 +123,30 @@ def _add_int4(description: Json) -> None:
     enums["MLOperandDataType"] = list(dict.fromkeys((*enums["MLOperandDataType"], *FOUR_BITS)))
 
 
+def _add_low_precision(description: Json) -> None:
+    """Add two data types, and what the explainer has quantization say."""
+    description["enums"]["MLOperandDataType"] += [*LOW_PRECISION, *SYNONYMS]
+    description["enums"]["MLQuantizationScheme"] = [*SCHEMES]
+    description["dictionaries"]["MLQuantizationOptions"] = {
+        "parent": "MLOperatorOptions",
+        "members": [
+            _member("scheme", _named("enum", "MLQuantizationScheme"), default="affine"),
+            _member("blockSize", {"kind": "unsigned long"}),
+        ],
+    }
+    for operation in description["interfaces"]["MLGraphBuilder"]["operations"]:
+        if operation["name"] in ("quantizeLinear", "dequantizeLinear"):
+            (overload,) = operation["overloads"]
+            overload["arguments"][-1]["type"] = _named("dictionary", "MLQuantizationOptions")
+
+
 _ADDITIONS: Final[Mapping[str, Callable[[Json], None]]] = {
     "compute-policy": _add_compute_policy,
     "device-selection": _add_device_selection,
     "dynamic-shapes": _add_dynamic_shapes,
     "graph-devices": _add_devices,
     "int4": _add_int4,
+    "low-precision": _add_low_precision,
 }
 
 

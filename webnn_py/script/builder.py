@@ -11,13 +11,14 @@ import numpy as np
 from trio.lowlevel import enable_ki_protection
 
 from webnn_py.descriptors import (
+    LOW_PRECISION,
     MLOperandDataType,
     MLOperandDataTypeLike,
     MLOperandDescriptor,
     check_dimensions,
     converted,
-    operand_data_type,
     operand_descriptor,
+    stored,
 )
 from webnn_py.device.backend import HostArray, OnProgress
 from webnn_py.errors import InvalidStateError, NotSupportedError, OperationError, UnknownError
@@ -30,7 +31,7 @@ from webnn_py.operators.idl import MLNumber, ml_number, usv_string
 from webnn_py.operators.methods import OperatorMethods
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
-from webnn_py.script.argument_checks import named, refuse_progress, refuse_proposals
+from webnn_py.script.argument_checks import named, no_such_type, refuse_progress, refuse_proposals
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.buffer_source import ExportsArray, data_type_of, exported_array, host_copy
 from webnn_py.script.context import MLContext
@@ -177,7 +178,7 @@ class MLGraphBuilder(OperatorMethods):
             array = _exported(value)
             if array is not None:
                 value = array
-                data_type = data_type_of(array) if data_type is None else data_type
+                data_type = data_type_of(array, self._context._proposed) if data_type is None else data_type
                 shape = array.shape if shape is None else shape
         if data_type is None:
             raise TypeError("constant(): data_type is missing; only arrays and constant buffers know their own")
@@ -219,12 +220,12 @@ class MLGraphBuilder(OperatorMethods):
 
     def _constant_of_number(self, value: object, data_type: object) -> MLOperand:
         number = converted("constant(): the value", ml_number, value)
-        checked = converted("constant(): data_type", operand_data_type, data_type)
+        checked = self._descriptor("constant", data_type, ()).data_type
         # spec: constant(dataType, value) 1
         self._check_can_build("constant")
         self._check_data_type("constant", checked)
         # spec: constant(dataType, value) 2
-        data = np.array(cast_number(number, checked), checked)
+        data = _scalar(cast_number(number, checked), checked)
         # spec: constant(dataType, value) 3-5
         return self._operand(Constant(MLOperandDescriptor(checked, ()), data), "constant")
 
@@ -265,6 +266,11 @@ class MLGraphBuilder(OperatorMethods):
         try:
             if self._names is not None:
                 args, kwargs = self._names.resolved(operator, args, kwargs)
+            scheme = None
+            if self._context._proposed:
+                from webnn_py.script import low_precision  # noqa: PLC0415 - imported when it is used
+
+                args, kwargs, scheme = low_precision.resolved(operator, args, kwargs)
             arguments = operator.bind(args, kwargs)
         except TypeError as error:
             raise TypeError(f"{name}{in_brackets(kwargs.get('label'))}: {error}") from error.__cause__
@@ -277,6 +283,8 @@ class MLGraphBuilder(OperatorMethods):
         rows = limits_of(operator, self._capabilities)
         try:
             check_operands(operator, rows, arguments, self._capabilities)
+            if scheme is not None:
+                scheme.check(arguments, self._values)
             descriptors = operator.infer(arguments) if self._names is None else self._names.infer(operator, arguments)
             # spec: * output limits
             check_outputs(operator, rows, descriptors)
@@ -527,8 +535,9 @@ class MLGraphBuilder(OperatorMethods):
     def _descriptor(self, method: str, data_type: object, shape: object) -> MLOperandDescriptor:
         try:
             if self._names is not None and method == "input":
-                return self._names.input_descriptor(data_type, shape)
-            return operand_descriptor(data_type, shape, self._capabilities.packed if method == "constant" else ())
+                return self._names.input_descriptor(data_type, shape, self._context._proposed)
+            packed = self._capabilities.packed if method == "constant" else ()
+            return operand_descriptor(data_type, shape, packed + self._context._proposed)
         except TypeError as error:
             raise TypeError(f"{method}(): {error}") from None
 
@@ -540,9 +549,9 @@ class MLGraphBuilder(OperatorMethods):
             raise TypeError(f"{method}(): {refusal}") from None
 
     def _check_data_type(self, method: str, data_type: MLOperandDataType) -> None:
-        if data_type not in self._capabilities.data_types and data_type not in self._capabilities.packed:
-            allowed = ", ".join(self._capabilities.data_types)
-            raise TypeError(f"{method}(): data type is {data_type}; this device has {allowed}")
+        known = self._capabilities
+        if data_type not in known.data_types and data_type not in known.packed + known.low_precision:
+            raise TypeError(f"{method}(): {no_such_type(data_type, known)}")
 
     def _check_size(self, descriptor: MLOperandDescriptor) -> None:
         if self._names is not None:
@@ -583,6 +592,16 @@ def drawing_of(method: str, outputs: object) -> Graph:
         refuse_proposals(method, graph.descriptors)
         return graph
     raise TypeError(f"{method}(): outputs is empty; a graph needs at least one")
+
+
+def _scalar(number: float, data_type: MLOperandDataType) -> HostArray:
+    """Return a number of a data type as the array of a constant."""
+    if data_type not in LOW_PRECISION:
+        return np.array(number, data_type)
+    from webnn_py.low_precision import to_bits  # noqa: PLC0415 - imported when it is used
+
+    bits = to_bits(np.array([number], np.float32), data_type)
+    return bits.view(stored(MLOperandDescriptor(data_type, ())).data_type).reshape(())
 
 
 def _names_for(context: MLContext) -> DimensionNames | None:

@@ -11,6 +11,7 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from webnn_py.descriptors import (
+    LOW_PRECISION,
     MLBufferDescriptor,
     MLOperandDataType,
     MLOperandDataTypeLike,
@@ -36,14 +37,14 @@ from webnn_py.script.argument_checks import (
 )
 from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.buffer_source import check_target, host_copy
+from webnn_py.script.buffer_source import as_read, check_target, host_copy
 from webnn_py.script.copy_region import checked_copy_region
 from webnn_py.script.device_selection import Support, check_runs, operator_named, runs_itself
 from webnn_py.script.dispatch_arguments import storages_at_first_sight, storages_of
 from webnn_py.script.experiments import check_asked
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.interfaces import MLInterface
-from webnn_py.script.limits import op_support_limits, with_four_bits
+from webnn_py.script.limits import op_support_limits, with_proposals
 from webnn_py.script.records import ContextStatistics, MLContextLostInfo, MLPowerPreference
 from webnn_py.script.refused_calls import rejected_promise, report_refusal
 from webnn_py.script.release_queue import ReleaseQueue
@@ -80,6 +81,7 @@ class MLContext(Handle):
     _experimental: frozenset[str]
     _accelerated: bool
     _capabilities: Capabilities
+    _proposed: tuple[MLOperandDataType, ...]  # the data types that scripts may name besides the eight
     _graph_folder: GraphFolder | None
     _files: trio.CapacityLimiter
     _device: Device
@@ -112,9 +114,8 @@ class MLContext(Handle):
         self._label = label
         self._ml = ml
         self._instruments, self._experimental = ml._instruments, ml._experimental
-        self._capabilities = (
-            with_four_bits(backend.capabilities) if "int4" in self._experimental else backend.capabilities
-        )
+        self._capabilities = with_proposals(backend.capabilities, self._experimental)
+        self._proposed = LOW_PRECISION if "low-precision" in self._experimental else ()
         self._device = Device(backend)
         self._graph_folder = None
         if ml._graph_folder is not None:
@@ -296,7 +297,7 @@ class MLContext(Handle):
         self._trio_run.check("create_buffer()")
         try:
             descriptor = buffer_descriptor(
-                data_type, shape, self._capabilities.packed, readable=readable, writable=writable
+                data_type, shape, self._capabilities.packed + self._proposed, readable=readable, writable=writable
             )
             name = label_of(label)
             # spec: MLContext.createTensor 3
@@ -332,7 +333,7 @@ class MLContext(Handle):
         """
         self._trio_run.check("create_constant_buffer()")
         try:
-            operand = operand_descriptor(data_type, shape)
+            operand = operand_descriptor(data_type, shape, self._proposed)
             name = label_of(label)
             descriptor = MLBufferDescriptor(operand.data_type, operand.shape, constant=True)
             # spec: MLContext.createConstantTensor 3
@@ -452,7 +453,7 @@ class MLContext(Handle):
             promise._reject(unknown("read_buffer", error), is_reported=self._device.is_lost)  # by the loss
         elif out is None:
             # spec: MLContext.readTensor(tensor) 8.1.3.2-8.1.3.3
-            promise._settle("fulfilled", data)
+            promise._settle("fulfilled", as_read(data, buffer._descriptor))
         else:
             try:
                 target = check_target(out, buffer._descriptor)

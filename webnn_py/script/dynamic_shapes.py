@@ -13,12 +13,14 @@ import attrs
 
 from webnn_py.descriptors import (
     FOUR_BITS,
+    LOW_PRECISION,
     MAX_DIMENSION,
+    MLOperandDataType,
     MLOperandDescriptor,
     converted,
     dimension,
     dimensions,
-    operand_data_type,
+    operand_descriptor,
     sequence_of,
     size_or_axis,
 )
@@ -96,13 +98,20 @@ class DimensionNames:
         self._texts: dict[str, SymbolicSize] = {}
         self.drawing = Tracing(self._largest)
 
-    def input_descriptor(self, data_type: object, shape: object) -> MLOperandDescriptor:
+    def input_descriptor(
+        self, data_type: object, shape: object, proposed: tuple[MLOperandDataType, ...]
+    ) -> MLOperandDescriptor:
         """Convert the descriptor of an input, as Web IDL would.
+
+        Args:
+            data_type: one of the eight, or of those of other proposals.
+            shape: numbers, names, and dimensions.
+            proposed: the data types of other proposals.
 
         Raises:
             TypeError: a member has the wrong type, or a name is not declared or otherwise than before.
         """
-        checked = converted("data_type", operand_data_type, data_type)
+        checked = operand_descriptor(data_type, (), proposed).data_type
         noun = "integers, names and MLDynamicDimensions"
         sizes = converted("shape", lambda values: sequence_of(values, self._dimension, noun), shape)
         return MLOperandDescriptor(checked, cast("tuple[int, ...]", sizes))
@@ -267,11 +276,15 @@ def check_can_compile(backend: Backend, graph: Graph) -> None:
     """Refuse a graph with named dimensions that a device cannot compile.
 
     Raises:
-        NotSupportedError: the graph has data types of four bits, or the device takes no named dimensions.
+        NotSupportedError: the graph has data types of other proposals, or the device takes no named dimensions.
     """
     if any(descriptor.data_type in FOUR_BITS for descriptor in graph.descriptors):
         raise NotSupportedError(
             "a graph with named dimensions has no data types of four bits; give it constants of int8 or uint8"
+        )
+    if any(descriptor.data_type in LOW_PRECISION for descriptor in graph.descriptors):
+        raise NotSupportedError(
+            "a graph with named dimensions has no low precision; cast() outside of it, or fix sizes"
         )
     if not isinstance(backend, CompilesDynamic):
         raise NotSupportedError(

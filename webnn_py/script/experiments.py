@@ -6,7 +6,7 @@ from webnn_py.descriptors import sequence_of
 from webnn_py.errors import NotSupportedError
 from webnn_py.operators.idl import enumeration
 
-EXPERIMENTS: Final = ("compute-policy", "device-selection", "dynamic-shapes", "graph-devices", "int4")
+EXPERIMENTS: Final = ("compute-policy", "device-selection", "dynamic-shapes", "graph-devices", "int4", "low-precision")
 """The proposals that can be asked for."""
 
 
