@@ -81,6 +81,11 @@ def of_bits(bits: Array, data_type: MLOperandDataType) -> Array:
     return np.left_shift(wide, np.uint32(16), out=wide).view(np.float32)
 
 
+def numbers_of(held: Array, data_type: MLOperandDataType) -> Array:
+    """Return the numbers of an array that holds bits as devices do, in the data type of as many bits."""
+    return of_bits(held.view(np.uint16 if data_type == BFLOAT16 else np.uint8), data_type)
+
+
 def to_bits(numbers: Array, data_type: MLOperandDataType) -> Array:
     """Return the bits of float32 numbers that the format has; a NaN keeps its sign."""
     if data_type == FLOAT8:

@@ -324,6 +324,17 @@ async def test_what_knows_nothing_of_low_precision_says_so(ml, numpy_context, tm
     with pytest.raises(NotSupportedError, match="a graph with named dimensions has no low precision"):
         await builder.build({"y": builder.cast(dynamic, "bfloat16")})
     builder = MLGraphBuilder(numpy_context)
-    one = builder.constant(1.5, data_type="bfloat16")
-    text = builder.picture({"y": builder.add(one, one)}).to_html()
-    assert "1.5" in text
+    one, two = builder.constant(1.5, data_type="bfloat16"), builder.constant(np.full(2, 2.5, TYPES["bfloat16"]))
+    picture = builder.picture({"y": builder.add(one, two)})
+    assert "add(a=1.5, b=constant bfloat16 [2])" in str(picture)
+    assert '"statistics":{"min":"2.5","max":"2.5"' in picture.to_html()
+
+
+async def test_a_graph_with_low_precision_within_is_not_saved(tmp_path):
+    async with webnn_py.open_ml(experimental={"low-precision"}, graph_cache=tmp_path) as ml:
+        context = await ml.create_context(backend="numpy")
+        builder = MLGraphBuilder(context)
+        x = builder.input("x", data_type="float32", shape=[2])
+        graph = await builder.build({"y": builder.cast(builder.cast(x, "bfloat16"), "float32")})
+        with pytest.raises(NotSupportedError, match=r"save_graph\(\): an operand is bfloat16 \[2\]"):
+            await context.save_graph("key", graph)

@@ -8,8 +8,8 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from webnn_py import low_precision
 from webnn_py.descriptors import FOUR_BITS, INT4, LOW_PRECISION, MLOperandDescriptor
+from webnn_py.low_precision import numbers_of
 
 PIECE: Final = 2**20
 """The number of elements that are processed at a time."""
@@ -85,7 +85,7 @@ def _pieces(data: Array, descriptor: MLOperandDescriptor) -> Iterator[Array]:
     """Yield the elements in their order."""
     flat = data.reshape(-1)
     if descriptor.data_type in LOW_PRECISION:
-        flat = low_precision.of_bits(flat.view(np.uint16 if flat.itemsize > 1 else np.uint8), descriptor.data_type)
+        flat = numbers_of(flat, descriptor.data_type)
     if descriptor.data_type not in FOUR_BITS:
         for start in range(0, flat.size, PIECE):
             yield flat[start : start + PIECE]

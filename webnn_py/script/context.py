@@ -695,6 +695,8 @@ class MLContext(Handle):
             name, folder = checked_key(key), self._checked_folder()
             self._check_graph(graph)
             refuse_proposals(method, [*graph.input_descriptors.values(), *graph.output_descriptors.values()])
+            if self._capabilities.low_precision:  # may be between inputs and outputs
+                refuse_proposals(method, [value.descriptor for value in graph._description.values])
             self._check_not_lost(method)
         except (TypeError, NotSupportedError, InvalidStateError) as error:
             return rejected_promise(self, method, error, graph)

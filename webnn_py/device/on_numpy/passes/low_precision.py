@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, cast
 
 from webnn_py import low_precision
-from webnn_py.descriptors import BFLOAT16, FLOAT8, LOW_PRECISION, MLOperandDataType, MLOperandDescriptor, stored
+from webnn_py.descriptors import FLOAT8, LOW_PRECISION, MLOperandDataType, MLOperandDescriptor, stored
 from webnn_py.device.on_numpy.routines.blocks import in_blocks
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel
 from webnn_py.graph import Constant, Graph, Input, Node, Value
@@ -162,10 +162,9 @@ _DRAWN: Final[Mapping[Operator[..., Any], Draw]] = {
 @kernel(OF_BITS)
 def of_bits(node: Node) -> Kernel:
     data_type = node.options["data_type"]
-    unsigned = "uint16" if data_type == BFLOAT16 else "uint8"
 
     def run(bits: Array, numbers: Array) -> None:
-        numbers[...] = low_precision.of_bits(bits.view(unsigned), data_type)
+        numbers[...] = low_precision.numbers_of(bits, data_type)
 
     return in_blocks(node, run, allocated=ALLOCATED)
 
