@@ -204,7 +204,11 @@ class API:
             self._graph_names[graph] = {names[own]: own for own in graph.input_descriptors}
 
     def _operator(self, builder: object, member: str, arguments: list[Any]) -> Any:
-        operator = BY_SPEC_NAME[member]
+        operator = BY_SPEC_NAME.get(member)
+        if operator is None:  # one of a proposal
+            *operands, others = arguments
+            options = {python_name_of(name): value for name, value in others.items()}
+            return getattr(builder, python_name_of(member))(*operands, **options)
         *given, options = arguments
         required = [parameter for parameter in operator.parameters.values() if parameter.required]
         values = {parameter.name: value for parameter, value in zip(required, given, strict=False)}

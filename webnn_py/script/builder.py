@@ -35,6 +35,7 @@ from webnn_py.script.argument_checks import named, no_such_type, refuse_progress
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.buffer_source import ExportsArray, data_type_of, exported_array, host_copy
 from webnn_py.script.context import MLContext
+from webnn_py.script.experiments import EXPLAINER
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.limits import check_operands, check_outputs, limits_of
 from webnn_py.script.refused_calls import rejected_promise, report_refusal
@@ -44,8 +45,8 @@ from webnn_py.timelines.promise import MLPromise
 if TYPE_CHECKING:
     from webnn_py.device.steps.finite_check import NonFinite
     from webnn_py.graph_pictures.picture import GraphPicture
-    from webnn_py.script.dynamic_shapes import DimensionNames
-    from webnn_py.sized_graphs import DynamicGraph
+    from webnn_py.script.dynamic_shapes import DimensionNames, DynamicShapes
+    from webnn_py.script.low_precision import QuantizationScheme
 
 
 @final
@@ -88,7 +89,7 @@ class MLGraphBuilder(OperatorMethods):
         self._input_names: set[str] = set()
         self._drawn = 0
         self._constant_buffers: dict[Value, MLBuffer] = {}
-        self._names = _names_for(context)
+        self._names = _names_for(context, self._values)
         self._reference = ref(self)
 
     # --- inputs and constants --------------------------------------------------------------------------------
@@ -264,13 +265,7 @@ class MLGraphBuilder(OperatorMethods):
     def _draw(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         name = f"{operator.name}()"
         try:
-            if self._names is not None:
-                args, kwargs = self._names.resolved(operator, args, kwargs)
-            scheme = None
-            if self._context._proposed:
-                from webnn_py.script import low_precision  # noqa: PLC0415 - imported when it is used
-
-                args, kwargs, scheme = low_precision.resolved(operator, args, kwargs)
+            args, kwargs, scheme = self._resolved_arguments(operator, args, kwargs)
             arguments = operator.bind(args, kwargs)
         except TypeError as error:
             raise TypeError(f"{name}{in_brackets(kwargs.get('label'))}: {error}") from error.__cause__
@@ -299,8 +294,24 @@ class MLGraphBuilder(OperatorMethods):
         self._drawn += 1
         # spec: * result
         if not operator.returns_sequence:
-            return self._operand(node.results[0], operator.name, arguments.label)
-        return [self._operand(v, f"{operator.name}[{v.index}]", arguments.label) for v in node.results]
+            results = [self._operand(node.results[0], operator.name, arguments.label)]
+        else:
+            results = [self._operand(v, f"{operator.name}[{v.index}]", arguments.label) for v in node.results]
+        if self._names is not None:
+            self._names.follow(operator, arguments, results)
+        return results if operator.returns_sequence else results[0]
+
+    def _resolved_arguments(
+        self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> tuple[tuple[object, ...], dict[str, object], QuantizationScheme | None]:
+        """Return an operator's arguments without what only proposals have, and what that says of a quantization."""
+        if self._names is not None:
+            args, kwargs = self._names.resolved(operator, args, kwargs)
+        if not self._context._proposed:
+            return args, kwargs, None
+        from webnn_py.script import low_precision  # noqa: PLC0415 - imported when it is used
+
+        return low_precision.resolved(operator, args, kwargs)
 
     def _drawn_alike(
         self,
@@ -374,7 +385,7 @@ class MLGraphBuilder(OperatorMethods):
         self._forget()
         try:
             self._check_browser(graph)
-            dynamic = self._dynamic_graph(graph)
+            shapes = self._dynamic_shapes(graph)
         except (TypeError, InvalidStateError, NotSupportedError, UnknownError) as error:
             return rejected_promise(self._context, "build", error)
         # spec: build 11-13
@@ -382,16 +393,31 @@ class MLGraphBuilder(OperatorMethods):
         self._context._graphs.add(ml_graph)
         # spec: build 18.1.1
         work: Work = partial(device.compile, graph, ml_graph._handle, progress)
-        if dynamic is not None:
+        if shapes is not None:
             from webnn_py.device.steps.dynamic_graphs import compile_dynamic  # noqa: PLC0415 - imported when it is used
-            from webnn_py.script.dynamic_shapes import DynamicShapes  # noqa: PLC0415 - imported when it is used
 
-            ml_graph._dynamic = DynamicShapes(dynamic)
-            work = partial(compile_dynamic, dynamic, ml_graph._handle, device)
+            ml_graph._dynamic = shapes
+            work = partial(compile_dynamic, shapes.edition, ml_graph._handle, device)
         # spec: build 17-19
         return self._context._enqueue(
             "build", work, lambda: ml_graph, failed=_cannot_compile, otherwise=ml_graph.destroy
         )
+
+    if not TYPE_CHECKING:  # type checkers know the specification's operators
+
+        def __getattr__(self, name: str) -> Any:
+            """Return an operator that only the explainer on dynamic shapes has, if it was asked for."""
+            if name[:1] != "_" and EXPLAINER in self._context._experimental:
+                from webnn_py.script.shape_operators import OPERATORS  # noqa: PLC0415 - imported when it is used
+
+                if name in OPERATORS:
+                    return partial(OPERATORS[name], self)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
+    def _shapes(self, method: str) -> DimensionNames:
+        if self._names is None:
+            raise NotSupportedError(f"{method}(): a context with a browser profile has no named dimensions")
+        return self._names
 
     def _check_browser(self, graph: Graph) -> None:
         """Refuse a graph as the browser does that the context stands for, which may lose the context."""
@@ -401,21 +427,27 @@ class MLGraphBuilder(OperatorMethods):
         if error is not None:
             raise error
 
-    def _dynamic_graph(self, graph: Graph) -> DynamicGraph | None:
-        """Return a graph with what was decided about its named dimensions; None for one of fixed sizes.
+    def _dynamic_shapes(self, graph: Graph) -> DynamicShapes | None:
+        """Return the shapes of a graph with named dimensions; None for one of fixed sizes.
 
         Raises:
             NotSupportedError: the device cannot compile it.
+            TypeError: the graph is none with the sizes that its operators were drawn with.
         """
         if self._names is None:
             return None
-        from webnn_py.script.dynamic_shapes import check_can_compile  # noqa: PLC0415 - imported when it is used
+        from webnn_py.script.dynamic_shapes import DynamicShapes, check_can_compile  # noqa: PLC0415 - imported when it is used
         from webnn_py.sized_graphs import DynamicGraph, is_dynamic  # noqa: PLC0415 - imported when it is used
 
         if not is_dynamic(graph):
             return None
         check_can_compile(self._context._device.backend, graph)
-        return DynamicGraph.of(graph, self._names.drawing)
+        try:
+            return DynamicShapes(DynamicGraph.of(graph, self._names.drawing), self._names.example_sizes)
+        except Refused as refusal:
+            known = ", ".join(f"{name} = {size}" for name, size in self._names.example_sizes.items())
+            advice = "declare the names by dimensions with a largest size for which it is one"
+            raise TypeError(f"build(): the graph is none where {known}: {refusal}; {advice}") from None
 
     def picture(self, outputs: Mapping[str, MLOperand]) -> GraphPicture:
         """Return a picture of the graph that :meth:`build` would build. Not in the specification.
@@ -555,9 +587,7 @@ class MLGraphBuilder(OperatorMethods):
 
     def _check_size(self, descriptor: MLOperandDescriptor) -> None:
         if self._names is not None:
-            from webnn_py.sized_graphs import at_largest  # noqa: PLC0415 - imported when it is used
-
-            descriptor = at_largest(descriptor)
+            descriptor = self._names.checked(descriptor)
         # spec: MLOperandDescriptor check dimensions 1-5
         problem = check_dimensions(
             descriptor,
@@ -604,13 +634,13 @@ def _scalar(number: float, data_type: MLOperandDataType) -> HostArray:
     return bits.view(stored(MLOperandDescriptor(data_type, ())).data_type).reshape(())
 
 
-def _names_for(context: MLContext) -> DimensionNames | None:
+def _names_for(context: MLContext, values: Mapping[MLOperand, Value]) -> DimensionNames | None:
     """Return the names of a new builder's dimensions; None where there are none: not asked for, or in no browser."""
     if "dynamic-shapes" not in context._ml._experimental or context._browser is not None:
         return None
     from webnn_py.script.dynamic_shapes import DimensionNames  # noqa: PLC0415 - imported when it is used
 
-    return DimensionNames()
+    return DimensionNames(values, has_unbounded=EXPLAINER in context._ml._experimental)
 
 
 def _cannot_compile(_method: str, error: Exception) -> OperationError:
