@@ -1,8 +1,8 @@
 """The operators of the explainer on dynamic shapes, which take shapes as operands.
 
-See docs/proposals/dynamic_shapes.md. They are refused unless ``open_ml(experimental={"dynamic-shapes-explainer"})``
-asks for them. Each is drawn with operators of the specification: a shape that is an operand is resolved to sizes when
-it is drawn, and the static operator takes these.
+See docs/proposals/dynamic_shapes_explainer.md. Builders have them where
+``open_ml(experimental={"dynamic-shapes-explainer"})`` asks for them. Each is drawn with operators of the specification:
+a shape that is an operand is resolved to sizes when it is drawn, and the static operator takes these.
 """
 
 from __future__ import annotations

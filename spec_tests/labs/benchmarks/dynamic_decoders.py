@@ -1,4 +1,6 @@
-"""Four ways to run a decoder whose cache grows by a position a step: a table for docs/proposals/dynamic_shapes.md.
+"""Compare four ways to run a decoder whose cache grows by a position a step.
+
+The table is for docs/proposals/dynamic_shapes_explainer.md.
 
 * fixed: a graph for each length, all built before;
 * sizes: one graph, with a dimension that has a largest size;
