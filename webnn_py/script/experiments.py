@@ -17,6 +17,8 @@ EXPERIMENTS: Final = (
     "graph-devices",
     "int4",
     "low-precision",
+    "subgraph",
+    "webgpu-interop",
 )
 """The proposals that can be asked for."""
 
