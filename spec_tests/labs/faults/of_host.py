@@ -1,4 +1,4 @@
-"""Faults of sessions, saved graphs, dynamic shapes, low precision, JavaScript, the command, traces, profiles and tools."""
+"""Faults of sessions, saved graphs, proposals, JavaScript, the command, traces, profiles and tools."""
 
 import attrs
 
