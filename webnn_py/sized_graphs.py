@@ -122,12 +122,12 @@ class DynamicGraph:
         """Return the same graph for sizes up to others.
 
         Args:
-            largest: the new largest size of each name that has one.
+            largest: the new largest sizes; none is larger than before.
 
         Raises:
             Refused: it is none where all names have their largest size.
         """
-        bounds = {name: (low, largest.get(name, high)) for name, (low, high) in self.names.bounds.items()}
+        bounds = {name: (low, min(largest.get(name, high), high)) for name, (low, high) in self.names.bounds.items()}
         sizes: dict[str, Any] = {
             name: named_size(name, low, high) if low < high else low for name, (low, high) in bounds.items()
         }

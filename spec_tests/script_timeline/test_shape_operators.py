@@ -1,5 +1,8 @@
 """The explainer on dynamic shapes as it is written: names without bounds, and shapes as operands."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -72,7 +75,7 @@ async def test_a_graph_is_for_all_sizes(request, ml, backend):
         np.testing.assert_array_equal(found["sums"], padded.reshape(-1, 32, 3).sum(1))
         np.testing.assert_array_equal(found["evens"], np.arange(0, size, 2))
         assert (found["shape"].tolist(), found["pad"].tolist()) == ([size, 3], [-size % 32])
-        bounds.append(graph._dynamic.edition.names.largest["seq_len"])
+        bounds.append(graph._dynamic.largest["seq_len"])
     assert bounds == [FIRST_LARGEST, 128, 128, 256, 1024, 1024]
     graph.destroy()
     await context.drain()
@@ -99,7 +102,7 @@ async def test_a_graph_is_drawn_where_some_sizes_make_it_right(numpy_context):
         y = np.concatenate([x, x])
         found = await run_graph(numpy_context, graph, {"x": x, "y": y}, {"sum": y.shape})
         np.testing.assert_array_equal(found["sum"], 2 * y)
-    assert graph._dynamic.edition.names.largest == {"n": 256, "m": 512}
+    assert graph._dynamic.largest == {"n": 256, "m": 512}
     graph.destroy()
 
 
@@ -111,7 +114,7 @@ async def test_a_graph_is_compiled_for_exact_sizes_where_powers_of_two_are_wrong
         x = np.arange(2 * n, dtype=np.float32).reshape(n, 2)
         found = await run_graph(numpy_context, graph, {"x": x}, {"third": (n // 3, 2)})
         np.testing.assert_array_equal(found["third"], np.split(x, 3)[1])
-    assert graph._dynamic.edition.names.largest == {"n": 600}
+    assert graph._dynamic.largest == {"n": 600}
     graph.destroy()
 
 
@@ -164,6 +167,9 @@ async def test_bounds_may_be_given_too(numpy_context):
     with pytest.raises(TypeError, match="dimension 0, n, must be from 1 to 4"):
         graph.compute_shapes({"x": [5, 5]})
     assert graph.compute_shapes({"x": [4, 5000]}) == {"y": (4, 5000)}
+    found = await run_graph(numpy_context, graph, {"x": np.ones((3, 200), np.float32)}, {"y": (3, 200)})
+    assert set(found["y"].flat) == {-1}
+    assert graph._dynamic.largest == {"n": 4, "m": 256}
     graph.destroy()
 
 
@@ -306,6 +312,28 @@ async def test_what_cannot_be_resolved_is_refused(numpy_context, case):
     with pytest.raises(TypeError, match=words):
         draw(builder, x)
     builder.destroy()
+
+
+async def test_operands_of_others_and_later_calls_are_refused(numpy_context):
+    builder, other = MLGraphBuilder(numpy_context), MLGraphBuilder(numpy_context)
+    x, foreign = (item.input("x", data_type="float32", shape=["n", 4]) for item in (builder, other))
+    for call, words in {
+        lambda: builder.shape(foreign): r"shape\(\): input belongs to another builder",
+        lambda: builder.modulus_floor(x, foreign, label="m"): r"modulus_floor\(\) \[m\]: b belongs to another builder",
+        lambda: builder.reshape_dynamic(x): r"reshape_dynamic\(\): missing a required argument: 'new_shape'",
+        lambda: builder.tile_dynamic(x, numbers(builder, 0, 1)): r"tile_dynamic\(\): tile\(\): repetitions",
+    }.items():
+        with pytest.raises(TypeError, match=words):
+            call()
+    weights = builder.constant(np.ones((4, 2), np.float32))
+    alive = weakref.ref(builder._values[weights])
+    graph = await builder.build({"y": builder.matmul(x, weights)})
+    with pytest.raises(webnn_py.InvalidStateError, match=r"shape\(\): .*the builder has built"):
+        builder.shape(x)
+    graph.destroy()
+    await numpy_context.drain()
+    gc.collect()
+    assert alive() is None, "the builder holds no constants"
 
 
 async def test_nobody_has_the_operators_without_asking():

@@ -506,7 +506,7 @@ class MLGraphBuilder(OperatorMethods):
             from webnn_py.device.steps.dynamic_graphs import compile_dynamic  # noqa: PLC0415 - imported when it is used
 
             ml_graph._dynamic = shapes
-            work = partial(compile_dynamic, shapes.edition, ml_graph._handle, device)
+            work = partial(compile_dynamic, shapes.take_edition(), ml_graph._handle, device)
         elif self._subgraphs is not None:
             from webnn_py.device.steps.subgraphs import compile_called  # noqa: PLC0415 - imported when it is used
 
@@ -521,10 +521,10 @@ class MLGraphBuilder(OperatorMethods):
         def __getattr__(self, name: str) -> Any:
             """Return an operator that only the explainer on dynamic shapes has, if it was asked for."""
             if name[:1] != "_" and EXPLAINER in self._context._experimental:
-                from webnn_py.script.shape_operators import OPERATORS  # noqa: PLC0415 - imported when it is used
+                from webnn_py.script import shape_operators  # noqa: PLC0415 - imported when it is used
 
-                if name in OPERATORS:
-                    return partial(OPERATORS[name], self)
+                if name in shape_operators.OPERATORS:
+                    return partial(shape_operators.call, name, self)
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def _shapes(self, method: str) -> DimensionNames:
@@ -661,6 +661,8 @@ class MLGraphBuilder(OperatorMethods):
 
     def _forget(self) -> None:
         self._values = {}
+        if self._names is not None:
+            self._names.forget_operands()
         self._constant_buffers = {}
         if self._subgraphs is not None:
             self._subgraphs.definitions.clear()

@@ -726,7 +726,7 @@ class MLContext(Handle):
             raise
         read, written = given
         if graph._dynamic is not None and graph._dynamic.grow(inputs):
-            self._compile_larger(graph, graph._dynamic.edition)
+            self._compile_larger(graph, graph._dynamic.take_edition())
         caller = _getframe(1)
         work = partial(self._device.dispatch, graph._handle, read, written, (caller.f_code, caller.f_lasti))
         # spec: MLContext.dispatch 8

@@ -252,6 +252,14 @@ class DimensionNames:
             raise TypeError(f"{argument} has {shown(text)}; it must be a number or a dimension so far: {names}")
         return found
 
+    def has(self, operand: MLOperand) -> bool:
+        """Return whether an operand is the builder's own; once it has built, all are."""
+        return not self._values or operand in self._values
+
+    def forget_operands(self) -> None:
+        """Let go of operands, and so of constants."""
+        self._values, self._known = {}, {}
+
     def know(self, operand: MLOperand, values: Integers) -> None:
         """Take note of the integers of an operand that is computed from shapes."""
         if fits(values, operand.data_type):
@@ -300,23 +308,25 @@ class DynamicShapes:
     """The shapes of a graph with named dimensions for each dispatch; results are cached.
 
     A graph is compiled for largest sizes. Of one with names that have none this is an *edition*: for sizes beyond it
-    another takes its place, for the next powers of two.
+    another takes its place, for the next powers of two. So the constants of such a graph are kept until it is
+    destroyed.
 
     Args:
         dynamic: the graph.
         unbounded: its names without a largest size, with sizes for which it is one.
 
     Attributes:
-        edition: the graph to compile, with a largest size for each name.
+        largest: the sizes that the current edition is for.
     """
 
     def __init__(self, dynamic: DynamicGraph, unbounded: Mapping[str, int]) -> None:
         self._unbounded = None
-        self.edition = dynamic
+        self._edition: DynamicGraph | None = dynamic
         largest = {name: size for name, size in unbounded.items() if name in dynamic.names.bounds}
         if largest:
             dynamic = self._unbounded = attrs.evolve(dynamic, covers=lambda _sizes: False)
-            self.edition = dynamic.bounded(largest)
+            self._edition = dynamic.bounded(largest)
+        self.largest = self._edition.names.largest
         self._inputs = {name: value.descriptor for name, value in dynamic.graph.inputs.items()}
         self._graph = attrs.evolve(dynamic, graph=without_data(dynamic.graph))
         self._known: dict[tuple[object, ...], DispatchShapes] = {}
@@ -329,18 +339,29 @@ class DynamicShapes:
         """Return the descriptors of a dispatch with these inputs."""
         return self._of("dispatch", "inputs", {name: buffer._descriptor.shape for name, buffer in inputs.items()})
 
+    def forget_constants(self) -> None:
+        """Let go of what later editions would be compiled of."""
+        self._unbounded = self._edition = None
+
+    def take_edition(self) -> DynamicGraph:
+        """Return the edition that is to be compiled, once."""
+        edition, self._edition = self._edition, None
+        assert edition is not None  # noqa: S101 - after the constructor, and where grow() says so
+        return edition
+
     def grow(self, inputs: Mapping[str, MLBuffer]) -> bool:
-        """Return whether a dispatch with these inputs needs another :attr:`edition`, which is there afterwards."""
+        """Return whether a dispatch with these inputs needs another edition, which can be taken then."""
         if self._unbounded is None:
             return False
-        sizes, bounds = self.at(inputs).sizes, self.edition.names.largest
+        sizes, bounds = self.at(inputs).sizes, self.largest
         if all(sizes[name] <= high for name, high in bounds.items()):
             return False
         wider = {name: max(bounds[name], 1 << (size - 1).bit_length()) for name, size in sizes.items()}
         try:
-            self.edition = self._unbounded.bounded({name: min(size, MAX_DIMENSION) for name, size in wider.items()})
+            edition = self._unbounded.bounded(wider)
         except Refused:  # it is a graph for these sizes, and for none so large
-            self.edition = self._unbounded.bounded(sizes)
+            edition = self._unbounded.bounded(sizes)
+        self._edition, self.largest = edition, edition.names.largest
         return True
 
     def _of(self, method: str, what: str, given: Mapping[str, tuple[int, ...]]) -> DispatchShapes:

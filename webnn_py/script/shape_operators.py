@@ -10,9 +10,11 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Final
 
 from webnn_py.descriptors import MLOperandDataType, converted, unsigned_longs
+from webnn_py.errors import InvalidStateError
 from webnn_py.message_text import in_brackets, listed, shown
 from webnn_py.named_sizes.expressions import SymbolicSize
 from webnn_py.operators.casting import INTEGER_RANGES
@@ -397,3 +399,21 @@ OPERATORS: Final[Mapping[str, Callable[..., Any]]] = {
     },
 }
 """The explainer's operators by their Python names."""
+
+
+def call(name: str, builder: ShapeBuilder, /, *args: Any, **kwargs: Any) -> Any:
+    """Draw one of :data:`OPERATORS`; what the operators refuse that it is drawn with names it, too."""
+    names, function = builder._shapes(name), OPERATORS[name]
+    start = f"{name}(){in_brackets(kwargs.get('label'))}: "
+    try:
+        bound = signature(function).bind(builder, *args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"{start}{error}") from None
+    for parameter, value in bound.arguments.items():
+        if type(value) is MLOperand and not names.has(value):
+            raise TypeError(f"{start}{parameter} belongs to another builder")
+    try:
+        return function(*bound.args, **bound.kwargs)
+    except (TypeError, InvalidStateError) as error:
+        text = str(error)
+        raise type(error)(text if text.startswith(f"{name}()") else f"{start}{text}") from error.__cause__
