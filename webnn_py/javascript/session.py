@@ -37,6 +37,12 @@ from webnn_py.tracing.trace_file import traced_to
 _PLACES = "places.js"
 """The one that is for traces alone."""
 
+_WASM_OF_QUICKJS = "quickjs_wasm.js"
+"""The one for an engine without WebAssembly."""
+
+_FILES_OF_WASM = ("files.js", _WASM_OF_QUICKJS, "webassembly.js")
+"""Those of programs that have WebAssembly."""
+
 _FILES = (
     "builtins.js",
     "stacks.js",
@@ -46,6 +52,7 @@ _FILES = (
     "console.js",
     "web.js",
     "url.js",
+    *_FILES_OF_WASM,
     _PLACES,
     "bindings.js",
 )
@@ -303,8 +310,13 @@ async def open_session(  # noqa: PLR0913 - each but three has a default
                 session.engine.load(
                     f"(runtime) => {{ runtime.description = {json.dumps(description)}; }}", "description"
                 )
+                left_out = set() if limits.wasm else set(_FILES_OF_WASM)
+                if engine_name != "quickjs":
+                    left_out.add(_WASM_OF_QUICKJS)
+                if trace is None and checks is None:
+                    left_out.add(_PLACES)
                 for name in _FILES:
-                    if name != _PLACES or trace is not None or checks is not None:
+                    if name not in left_out:
                         session.load(name)
                 with checking(ml, checks):
                     yield session
