@@ -6,6 +6,7 @@ from importlib.util import find_spec
 
 import pytest
 
+from spec_tests.javascript.test_hostile_scripts import POISON
 from spec_tests.support.scripts import both_engines, both_with_wasm
 from webnn_py.javascript import engine_commands
 
@@ -214,6 +215,45 @@ def test_shared_memory_start_functions_wrong_arguments_and_streaming(run, engine
     ]
 
 
+# What a script replaces of its built-ins, as POISON does, must not come between the classes and their numbers.
+POISONED = """
+const source = bytesOf(CALLS);
+const {Module, Instance, Memory, Table, Global} = WebAssembly;
+const {grow: growMemory} = Memory.prototype;
+const bufferOf = getOwnPropertyDescriptor(Memory.prototype, 'buffer').get;
+const valueOf = getOwnPropertyDescriptor(Global.prototype, 'value').get;
+const {get: elementOf, set: setElement} = Table.prototype;
+const {exports: exportsOf} = Module;
+const exportsOfInstance = getOwnPropertyDescriptor(Instance.prototype, 'exports').get;
+const sizeOf = getOwnPropertyDescriptor(ArrayBuffer.prototype, 'byteLength').get;
+const host = {__proto__: null, twice: (value) => value * 2, pair: () => items(5n, 2)};
+const items = (...given) => ({__proto__: null, [iterator]: () => {
+  let at = 0;
+  return {__proto__: null, next: () => at < given.length
+    ? {__proto__: null, done: false, value: given[at++]} : {__proto__: null, done: true, value: undefined}};
+}});
+const memoryOf = {__proto__: null, initial: 1, minimum: undefined, maximum: 2, shared: false};
+MEMBERS.push('name', 'module', 'imports', 'exports', 'initial', 'maximum', 'element', 'mutable');
+CONSTRUCTORS.push('WebAssembly');
+poisonEverything();
+const module = new Module(source);
+const exported = apply(exportsOfInstance, new Instance(module, {__proto__: null, host}), []);
+log(exported.add(1, 2), exported.through(4), exportsOf(module).length, exported.pair()[0]);
+log(apply(growMemory, exported.memory, [1]), apply(sizeOf, apply(bufferOf, exported.memory, []), []), exported.grow());
+log(apply(valueOf, exported.count, []), apply(elementOf, exported.table, [0]) === exported.add);
+apply(setElement, exported.table, [1, exported.add]);
+log(exported.apply(1), apply(growMemory, new Memory(memoryOf), [1]), touched);
+"""
+
+
+@both_with_wasm
+def test_replacing_every_built_in_changes_nothing(end_of, engine):
+    program = with_constants(POISON + POISONED, CALLS=CALLS)
+    ended = end_of(program, "--engine", engine, "--backend", "numpy", "--allow-wasm", name="program.js")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.splitlines() == ["3 8 14 5n", "1 131072 2", "7 true", "9 1 "]
+
+
 FILES = """
 const response = await fetch('note.txt');
 console.log(response.headers.get('Content-Length'), response.headers.get('etag'));
@@ -294,6 +334,7 @@ try {
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the operating system's limits are Linux's")
+@pytest.mark.sampled(3)
 @both_with_wasm
 @pytest.mark.parametrize("kind", GREEDY)
 def test_memory_of_webassembly_counts_for_the_memory_limit(end_of, engine, kind):

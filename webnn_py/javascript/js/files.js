@@ -33,8 +33,8 @@
     get type() { return this.#type; }
     slice(start = 0, end = this.size, type = '') {
       const within = (at) => own.min(own.max(at < 0 ? this.size + at : at, 0), this.size);
-      const [first, last] = [within(start), within(end)];
-      const copied = own.bufferSlice(own.typedBuffer(this.#bytes), first, own.max(first, last));
+      const first = within(start);
+      const copied = own.bufferSlice(own.typedBuffer(this.#bytes), first, own.max(first, within(end)));
       return new Blob([copied], {type});
     }
     async arrayBuffer() { return bytesOfBlob(this); }

@@ -164,13 +164,9 @@
   const CLASSES = {__proto__: null};
   function exportsOf(list) {
     const exported = own.create(null);
-    own.map(list, ([name, kind, handle]) => {
-      let value;
-      if (kind === 'function') {
-        value = wasm.function(handle);
-      } else {
-        value = own.mapGet(objects, handle) ?? new CLASSES[kind](inside, handle);
-      }
+    own.map(list, ({name, kind, handle}) => {
+      const value = kind === 'function' ? wasm.function(handle)
+                                        : own.mapGet(objects, handle) ?? new CLASSES[kind](inside, handle);
       own.define(exported, name, {__proto__: null, value, enumerable: true});
     });
     return own.freeze(exported);

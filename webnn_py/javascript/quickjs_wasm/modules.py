@@ -147,16 +147,16 @@ class WebAssembly(Functions):
         self._check_trap(error, trap[0])
         return self._text(json.dumps(self._exported(instance)))
 
-    def _exported(self, instance: Any) -> list[list[object]]:
+    def _exported(self, instance: Any) -> list[dict[str, object]]:
         name, length = self._ffi.new("char **"), self._ffi.new("size_t *")
-        exports: list[list[object]] = []
+        exports: list[dict[str, object]] = []
         while True:
             found = self._ffi.new("wasmtime_extern_t *")
             if not self._wasm.wasmtime_instance_export_nth(self._store, instance, len(exports), name, length, found):
                 return exports
             called = bytes(self._ffi.buffer(name[0], length[0])).decode()
             kind = _KINDS[min(found.kind, 3)]
-            exports.append([called, kind, self._note(found)])
+            exports.append({"name": called, "kind": kind, "handle": self._note(found)})
 
     def table(self, initial: Any, maximum: Any, element: Any) -> Any:
         """Make a table of functions, at most ``maximum`` (-1: any number): its number."""
