@@ -99,46 +99,39 @@ class Functions(Store):
         return handle
 
     def _to_js(self, value: Any) -> Any:
-        match value.kind:
-            case 0:
-                return self._integer(value.of.i32)
-            case 1:
-                return self._js.JS_NewBigInt64(self._context, value.of.i64)
-            case 2:
-                return self._float(value.of.f32)
-            case 3:
-                return self._float(value.of.f64)
-            case 5:
-                if value.of.function.store_id == 0:
-                    return self._value(NULL)
-                return self._js.JS_DupValue(self._context, self._seen_function(self._note_function(value.of.function)))
-        raise RefusedError("TypeError", f"values of type {name_of(value.kind)} do not cross to JavaScript")
+        kind = value.kind
+        if kind == I32:
+            return self._integer(value.of.i32)
+        if kind == I64:
+            return self._js.JS_NewBigInt64(self._context, value.of.i64)
+        if kind in {F32, F64}:
+            return self._float(value.of.f32 if kind == F32 else value.of.f64)
+        if kind == FUNCREF and value.of.function.store_id == 0:
+            return self._value(NULL)
+        if kind == FUNCREF:
+            return self._js.JS_DupValue(self._context, self._seen_function(self._note_function(value.of.function)))
+        raise RefusedError("TypeError", f"values of type {name_of(kind)} do not cross to JavaScript")
 
     def _to_wasm(self, kind: int, value: Any, into: Any) -> None:
         """Convert a value; raises Pending, RefusedError."""
         failed = 0
         into.kind = kind
-        match kind:
-            case 0:
-                if value.tag == INT:
-                    into.of.i32 = self._number(value)
-                else:
-                    failed = self._js.JS_ToInt32(self._context, self._ffi.addressof(into.of, "i32"), value)
-            case 1:
-                failed = self._js.JS_ToBigInt64(self._context, self._ffi.addressof(into.of, "i64"), value)
-            case 2 | 3:
-                number = self._ffi.new("double *")
-                failed = self._js.JS_ToFloat64(self._context, number, value)
-                if kind == F64:
-                    into.of.f64 = number[0]
-                else:
-                    into.of.f32 = number[0]
-            case 5:
-                into.of.function.store_id = 0
-                if value.tag != NULL:
-                    into.of.function = self._things[self._handle_of(value)][1][0]
-            case _:
-                raise RefusedError("TypeError", f"values of type {name_of(kind)} do not cross from JavaScript")
+        if kind == I32 and value.tag == INT:
+            into.of.i32 = self._number(value)
+        elif kind == I32:
+            failed = self._js.JS_ToInt32(self._context, self._ffi.addressof(into.of, "i32"), value)
+        elif kind == I64:
+            failed = self._js.JS_ToBigInt64(self._context, self._ffi.addressof(into.of, "i64"), value)
+        elif kind in {F32, F64}:
+            number = self._ffi.new("double *")
+            failed = self._js.JS_ToFloat64(self._context, number, value)
+            setattr(into.of, name_of(kind), number[0])
+        elif kind == FUNCREF:
+            into.of.function.store_id = 0
+            if value.tag != NULL:
+                into.of.function = self._things[self._handle_of(value)][1][0]
+        else:
+            raise RefusedError("TypeError", f"values of type {name_of(kind)} do not cross from JavaScript")
         if failed:
             raise Pending
 
@@ -187,9 +180,9 @@ class Functions(Store):
             self._wasm.wasm_trap_message(trap, vector)
             self._wasm.wasm_trap_delete(trap)
             words = self._taken(vector).rpartition("wasm trap: ")[2].strip()
-            raise RefusedError(
-                *(("RangeError", FULL_STACK) if words == "call stack exhausted" else ("RuntimeError", words))
-            )
+            if words == "call stack exhausted":
+                raise RefusedError("RangeError", FULL_STACK)
+            raise RefusedError("RuntimeError", words)
 
     def _call_host(self, place: Any, _caller: Any, given: Any, count: int, results: Any, result_count: int) -> Any:
         """Call a function of JavaScript for WebAssembly; what it throws, or what else fails, ends that by a trap."""

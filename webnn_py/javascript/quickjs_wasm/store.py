@@ -70,12 +70,12 @@ class Store(Values):
     def _note(self, found: Any) -> int:
         """Return the number of a thing, the same for the same; it is no function."""
         of = found.of
-        match found.kind:
-            case 1:
-                variable = of.variable
-                return self._numbered((1, variable.first, variable.second, variable.third), 1, variable)
-            case 4:
-                return self._numbered((4, self._wasm.wasmtime_sharedmemory_data(of.shared)), 4, of.shared)
+        if found.kind == GLOBAL:
+            variable = of.variable
+            return self._numbered((GLOBAL, variable.first, variable.second, variable.third), GLOBAL, variable)
+        if found.kind == SHARED_MEMORY:
+            start = self._wasm.wasmtime_sharedmemory_data(of.shared)
+            return self._numbered((SHARED_MEMORY, start), SHARED_MEMORY, of.shared)
         kept = of.table if found.kind == TABLE else of.memory
         return self._numbered((found.kind, kept.one.first, kept.second), found.kind, kept)
 
@@ -95,18 +95,8 @@ class Store(Values):
         """Make a memory of so many pages, at most ``maximum`` (-1: any number): its number."""
         most, shared = self._number(maximum), bool(self._number(is_shared))
         type_ = self._ffi.new("wasm_memorytype_t **")
-        self._check(
-            self._wasm.wasmtime_memorytype_new(
-                self._number(initial),
-                most >= 0,
-                max(most, 0),
-                False,
-                shared,
-                PAGE_LOG2,
-                type_,
-            ),
-            "RangeError",
-        )
+        sizes = self._number(initial), most >= 0, max(most, 0)
+        self._check(self._wasm.wasmtime_memorytype_new(*sizes, False, shared, PAGE_LOG2, type_), "RangeError")
         if shared:
             made = self._ffi.new("wasmtime_sharedmemory_t **")
             error = self._wasm.wasmtime_sharedmemory_new(self._engine, type_[0], made)
