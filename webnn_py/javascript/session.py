@@ -43,6 +43,9 @@ _WASM_OF_QUICKJS = "quickjs_wasm.js"
 _FILES_OF_WASM = ("files.js", _WASM_OF_QUICKJS, "webassembly.js")
 """Those of programs that have WebAssembly."""
 
+_WEBGPU = "webgpu.js"
+"""The one that is for the proposal "webgpu-interop" alone."""
+
 _FILES = (
     "builtins.js",
     "stacks.js",
@@ -54,6 +57,7 @@ _FILES = (
     "url.js",
     *_FILES_OF_WASM,
     _PLACES,
+    _WEBGPU,
     "bindings.js",
 )
 """The package's own, in the order in which they need each other; all before any script."""
@@ -310,13 +314,14 @@ async def open_session(  # noqa: PLR0913 - each but three has a default
                 session.engine.load(
                     f"(runtime) => {{ runtime.description = {json.dumps(description)}; }}", "description"
                 )
-                left_out = set() if limits.wasm else set(_FILES_OF_WASM)
-                if engine_name != "quickjs":
-                    left_out.add(_WASM_OF_QUICKJS)
-                if trace is None and checks is None:
-                    left_out.add(_PLACES)
+                wanted = {
+                    _PLACES: trace is not None or checks is not None,
+                    _WEBGPU: "webgpu-interop" in experimental,
+                    **dict.fromkeys(_FILES_OF_WASM, limits.wasm),
+                    _WASM_OF_QUICKJS: limits.wasm and engine_name == "quickjs",
+                }
                 for name in _FILES:
-                    if name not in left_out:
+                    if wanted.get(name, True):
                         session.load(name)
                 with checking(ml, checks):
                     yield session
