@@ -48,6 +48,7 @@ from webnn_py.timelines.timeline import TimelineStatistics
 from webnn_py.version import __version__ as __version__
 
 if typing.TYPE_CHECKING:
+    from webnn_py.browser_profiles.verdict import EngineVerdict, OperatorVerdict
     from webnn_py.device.steps.finite_check import NonFinite, ValueRange
     from webnn_py.device.steps.measuring import DeviceRates
     from webnn_py.graph_pictures.picture import GraphPicture
@@ -64,12 +65,14 @@ else:
 
         modules = {
             "DeviceRates": "device.steps.measuring",
+            "EngineVerdict": "browser_profiles.verdict",
             "GraphPicture": "graph_pictures.picture",
             "GraphProfile": "script.profile",
             "KernelProfile": "script.profile",
             "MLDynamicDimension": "script.dynamic_shapes",
             "NonFinite": "device.steps.finite_check",
             "OperatorProfile": "script.profile",
+            "OperatorVerdict": "browser_profiles.verdict",
             "ValueRange": "device.steps.finite_check",
             "WebnnFileError": "webnn_files.text",
             "load_webnn": "script.webnn_files",
@@ -89,6 +92,7 @@ __all__ = [
     "DOMException",
     "DestroyedBufferError",
     "DeviceRates",
+    "EngineVerdict",
     "GraphPicture",
     "GraphProfile",
     "InvalidStateError",
@@ -113,6 +117,7 @@ __all__ = [
     "NotSupportedError",
     "OperationError",
     "OperatorProfile",
+    "OperatorVerdict",
     "PromiseState",
     "QuotaExceededError",
     "SecurityError",

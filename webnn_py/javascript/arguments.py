@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from webnn_py.browser_profiles import NAMES as BROWSERS
+from webnn_py.browser_profiles import ALL_NAMES as BROWSERS
 from webnn_py.device import registry
 from webnn_py.script.experiments import EXPERIMENTS
 from webnn_py.tracing.trace_file import check_trace_file
