@@ -16,7 +16,8 @@ from webnn_py.script.builder import drawing_of
 pytest.importorskip("onnxruntime")
 from webnn_py.device.on_onnxruntime import engine as installed
 from webnn_py.device.on_onnxruntime.as_chromium import asking
-from webnn_py.device.on_onnxruntime.as_chromium.drawing import OPSETS, RULES, places_in
+from webnn_py.device.on_onnxruntime.as_chromium.drawing import OPSETS, places_in
+from webnn_py.device.on_onnxruntime.as_chromium.registry import RULES
 
 WITH_PEEPHOLES = {"lstm", "lstm_cell"}
 """Operators whose smallest call has peepholes, to which ONNX gives the new cell state; Chromium draws them so."""
@@ -225,6 +226,14 @@ async def test_all_operators_that_make_no_session_are_found_and_not_the_first(bu
     assert "prelu" in verdict.error
 
 
+async def test_an_operator_that_chromium_lacks_is_refused(builder, monkeypatch):
+    outputs = drawn_by(builder, "softsign", (F, [2]))
+    monkeypatch.delitem(RULES, "softsign")
+    verdict = asked(builder, outputs)
+    assert (verdict.builds, verdict.error) == (False, "Chromium has no such operator")
+    assert [(one.operator, one.outcome) for one in verdict.operators] == [("softsign", "refused")]
+
+
 async def test_what_is_not_installed_cannot_be_asked(builder):
     verdict = asked(builder, drawn_by(builder, "neg", (F, [2])), DML)
     assert (verdict.builds, verdict.runs_whole, verdict.operators, verdict.date) == (None, None, (), "")
@@ -328,7 +337,7 @@ async def test_a_context_whose_engine_cannot_be_asked_has_the_limits_alone(ml):
 
 async def test_a_report_says_how_its_answers_were_found(builder):
     report = PortabilityReport(map(find, (*NAMES, CPU, DML)))
-    assert report.found(find(CPU)) == "limits by table; operators not asked: there was no graph"
+    assert report.found(find(CPU)) == "limits by table; operators not asked: no graph was built"
     graph = drawing_of("test", wrong_and_right(builder))
     for name in (CPU, DML):
         report.add_verdict(find(name), asking.ask(name, graph))
@@ -341,10 +350,12 @@ async def test_a_report_says_how_its_answers_were_found(builder):
     ]
     assert told[CPU]["graphs"][0]["builds"] is False
     assert told[DML]["failing"] == []
+    assert told[DML]["runs"] is None
     assert told[DML]["found"].startswith(
         "limits by table; operators not asked: onnxruntime has no DmlExecutionProvider"
     )
     lines = list(report.lines())
+    assert lines[-5].split()[:7] == [DML, "all", "of", "it", "not", "known", "onnxruntime"]
     assert lines[-3].split() == [NAMES[0], "by", "table"]
     assert "asked of CPUExecutionProvider" in lines[-2]
 

@@ -52,7 +52,7 @@ def test_info_asks_the_engines_of_all_browsers_that_have_one(command, unsigned):
     assert rows.keys() == set(ALL_NAMES)
     assert rows[CPU][1:6] == ["prelu", "1", "at", "build(),", "UnknownError"]
     assert "PRelu" in " ".join(rows[CPU])
-    assert rows[DML][1:5] == ["all", "of", "it", "no"]
+    assert rows[DML][1:6] == ["all", "of", "it", "not", "known"]
     found = {line.split()[0]: line for line in table[table.index("  ") + 1 :]}
     assert found[CHROMIUM].split()[1:] == ["by", "table"]
     assert "limits by table; operators asked of CPUExecutionProvider in onnxruntime" in found[CPU]

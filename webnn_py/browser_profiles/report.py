@@ -16,6 +16,9 @@ MOST_LABELS: Final = 3
 LISTED_ENGINE: Final = "onnxruntime"
 """The subject of what an engine says of nodes that no call has drawn."""
 
+NO_GRAPH: Final = "no graph was built"
+"""The reason for which no engine was asked about a program that built nothing."""
+
 _HEADINGS: Final = ("browser profile", "what", "times", "fails", "why", "labels")
 
 
@@ -108,7 +111,20 @@ class PortabilityReport:
         if profile.engine is None:
             return "by table"
         answers = dict.fromkeys(verdict.found for verdict in self._verdicts.get(profile.name, ()))
-        return f"limits by table; operators {'; '.join(answers) or 'not asked: there was no graph'}"
+        return f"limits by table; operators {'; '.join(answers) or f'not asked: {NO_GRAPH}'}"
+
+    def _not_asked(self, profile: BrowserProfile) -> str:
+        """Return why the engine of a browser was not asked; "" if it was, or if there is none to ask."""
+        if profile.engine is None:
+            return ""
+        reasons = [verdict.not_asked for verdict in self._verdicts.get(profile.name, ())] or [NO_GRAPH]
+        return next(filter(None, reasons), "")
+
+    def _runs(self, profile: BrowserProfile) -> bool | None:
+        """Return whether nothing fails in a browser; None if nothing is known to, but its engine was not asked."""
+        if any(finding.refusal.error is not None for finding in self.findings(profile)):
+            return False
+        return None if self._not_asked(profile) else True
 
     def findings(self, profile: BrowserProfile) -> list[Finding]:
         """Return the failures in a browser, the most frequent first."""
@@ -120,7 +136,9 @@ class PortabilityReport:
         rows: list[tuple[str, ...]] = []
         for profile in self.profiles:
             found = self.findings(profile)
-            rows += [_row(finding) for finding in found] or [(profile.name, "all of it", "", "no", "", "")]
+            unasked = self._not_asked(profile)
+            nothing = (profile.name, "all of it", "", "not known" if unasked else "no", unasked, "")
+            rows += [_row(finding) for finding in found] or [nothing]
         yield from table([_HEADINGS, *rows])
         if any(profile.engine is not None for profile in self.profiles):
             yield ""
@@ -129,13 +147,13 @@ class PortabilityReport:
     def as_json(self) -> dict[str, Any]:
         """By browser profile: its title, whether all of it runs, how that was found, and what fails.
 
-        A profile whose engine is asked also has what the engine said of each graph, see ``EngineVerdict.as_json()``. It
-        runs unless something fails; operators on the CPU are listed as failing with ``null`` for the error.
+        A profile with an engine also has what that said of each graph, see ``EngineVerdict.as_json()``. Operators that
+        run on the CPU are listed with ``null`` for the error; ``runs`` is ``null`` where the engine was not asked.
         """
         return {
             profile.name: {
                 "title": profile.title,
-                "runs": all(finding.refusal.error is None for finding in self.findings(profile)),
+                "runs": self._runs(profile),
                 "found": self.found(profile),
                 "failing": [
                     {

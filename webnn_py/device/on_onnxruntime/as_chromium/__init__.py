@@ -4,5 +4,6 @@
 
     drawing     a graph as the ONNX model that Chromium writes of it: operator by operator, nothing rewritten
     rules/      how it writes each operator
+    registry    the table of these rules
     asking      which operators of such a model a provider takes
 """

@@ -16,8 +16,8 @@ from webnn_py.browser_profiles.engines import ENGINES, BrowserEngine
 from webnn_py.browser_profiles.verdict import EngineVerdict, OperatorVerdict
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_onnxruntime import engine as installed
-from webnn_py.device.on_onnxruntime.as_chromium import rules as _rules  # noqa: F401 - which register themselves
 from webnn_py.device.on_onnxruntime.as_chromium.drawing import ChromiumDrawing, ChromiumModel, places_in
+from webnn_py.device.on_onnxruntime.as_chromium.registry import RULES
 from webnn_py.device.on_onnxruntime.providers import CPU
 from webnn_py.errors import NotSupportedError
 from webnn_py.graph import Constant, Graph, Input, Node, Value
@@ -108,10 +108,15 @@ def ask(browser: str, graph: Graph) -> EngineVerdict:
     asked, graph = ENGINES[browser], spelled_out(graph)
     try:
         installed.find(asked.provider)
-    except NotSupportedError as error:
-        return EngineVerdict(browser, asked.provider, not_asked=_missing(asked, error))
+    except NotSupportedError:
+        return EngineVerdict(browser, asked.provider, not_asked=_missing(asked))
     questions = _Questions(asked)
     verdict = EngineVerdict(browser, asked.provider, _versions(asked), date.today().isoformat())  # noqa: DTZ011 - a day
+    unknown = [(place, node) for place, node in enumerate(graph.nodes) if node.operator.name not in RULES]
+    if unknown:
+        error = "Chromium has no such operator"
+        operators = tuple(_verdict(place, node, (), "refused", error) for place, node in unknown)
+        return attrs.evolve(verdict, error=error, operators=operators)
     try:
         left = _left(model_of(graph, asked), asked)
     except SESSION_ERRORS as error:
@@ -120,10 +125,11 @@ def ask(browser: str, graph: Graph) -> EngineVerdict:
     return attrs.evolve(verdict, operators=questions.about(graph, left))
 
 
-def _missing(asked: BrowserEngine, error: NotSupportedError) -> str:
-    """Say what to install, or why what is installed cannot be asked."""
-    if asked.provider in installed.register_installed():
-        return str(error).partition("; ")[2]
+def _missing(asked: BrowserEngine) -> str:
+    """Say what to install, or that what is installed finds no device."""
+    package = installed.register_installed().get(asked.provider)
+    if package is not None:
+        return f"the package {package} finds no device for {asked.provider} here"
     return f"onnxruntime has no {asked.provider} here; {asked.install}"
 
 

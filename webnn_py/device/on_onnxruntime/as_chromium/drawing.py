@@ -88,7 +88,7 @@ class ChromiumDrawing:
         resamples_last_axes_only: see :class:`~webnn_py.browser_profiles.engines.BrowserEngine`.
 
     Raises:
-        KeyError: an operator is none of the specification.
+        KeyError: Chromium has no rule for an operator.
     """
 
     def __init__(self, graph: Graph, *, resamples_last_axes_only: bool = False) -> None:
