@@ -8,15 +8,15 @@ import webnn_py
 from spec_tests.operators.minimal import draw_operands, minimal
 from spec_tests.support.cells import cells
 from spec_tests.support.computing import compute
-from webnn_py import EngineVerdict, InvalidStateError, MLGraphBuilder, NotSupportedError, UnknownError
+from webnn_py import EngineVerdict, InvalidStateError, MLGraphBuilder, UnknownError
 from webnn_py.browser_profiles import ENGINES, NAMES, PortabilityReport, find
 from webnn_py.operators.registry import OPERATORS
 from webnn_py.script.builder import drawing_of
 
 pytest.importorskip("onnxruntime")
-from webnn_py.device.on_onnxruntime import engine as installed
-from webnn_py.device.on_onnxruntime.as_chromium import asking
+from webnn_py.device.on_onnxruntime.as_chromium import asking, placing
 from webnn_py.device.on_onnxruntime.as_chromium.drawing import OPSETS, places_in
+from webnn_py.device.on_onnxruntime.as_chromium.engine_process import ENGINES_PROCESS, EngineProcess
 from webnn_py.device.on_onnxruntime.as_chromium.registry import RULES
 
 WITH_PEEPHOLES = {"lstm", "lstm_cell"}
@@ -150,7 +150,7 @@ async def assert_computes_as_drawn(builder, outputs, *, last_axes_only=False):
     """Compare what the CPU makes of the drawing with what the numpy device computes."""
     graph, rng = drawing_of("test", outputs), np.random.default_rng(1)
     engine = attrs.evolve(ENGINES[CPU], resamples_last_axes_only=last_axes_only)
-    session = asking.session_of(asking.model_of(graph, engine), engine)
+    session = placing.session_of(asking.model_of(graph, engine), engine)
     data = {name: data_of(value, rng) for name, value in graph.inputs.items()}
     fed = {item.name: array for item, array in zip(session.get_inputs(), data.values(), strict=True)}
     there = session.run(None, fed)
@@ -234,6 +234,17 @@ async def test_an_operator_that_chromium_lacks_is_refused(builder, monkeypatch):
     assert [(one.operator, one.outcome) for one in verdict.operators] == [("softsign", "refused")]
 
 
+async def test_an_engine_that_ends_its_process_has_an_error_and_is_asked_again(builder):
+    graph = drawing_of("test", drawn_by(builder, "neg", (F, [2])))
+    model = asking.model_of(graph, ENGINES[CPU])
+    process = EngineProcess()
+    assert process.placements(ENGINES[CPU], model).error == ""
+    process._process.kill()
+    assert process.placements(ENGINES[CPU], model).error == "CPUExecutionProvider ends the process, with SIGKILL"
+    assert process.placements(ENGINES[CPU], model).nodes == (("CPUExecutionProvider", "webnn0_0", "Neg"),)
+    process.close()
+
+
 async def test_what_is_not_installed_cannot_be_asked(builder):
     verdict = asked(builder, drawn_by(builder, "neg", (F, [2])), DML)
     assert (verdict.builds, verdict.runs_whole, verdict.operators, verdict.date) == (None, None, (), "")
@@ -244,10 +255,9 @@ async def test_what_is_not_installed_cannot_be_asked(builder):
 @pytest.fixture
 def webgpu():
     """The name of the profile, where its engine can be asked."""
-    try:
-        installed.find(ENGINES[WEBGPU].provider)
-    except NotSupportedError as error:
-        pytest.skip(str(error))
+    missing = ENGINES_PROCESS.presence(ENGINES[WEBGPU]).missing
+    if missing:
+        pytest.skip(missing)
     return WEBGPU
 
 
@@ -274,13 +284,11 @@ async def test_operators_that_are_left_to_the_cpu_have_labels_and_reasons(builde
 async def test_verdicts_agree_with_a_session_without_fallback(builder, webgpu):
     for method, runs in (("relu", True), ("softsign", False), ("gelu", True)):
         graph = drawing_of("test", drawn_by(builder, method, (F, [4])))
-        model = asking.model_of(graph, ENGINES[webgpu])
         assert asking.ask(webgpu, graph).runs_whole == runs
-        if runs:
-            asking.session_of(model, ENGINES[webgpu], has_fallback=False)
-        else:
-            with pytest.raises(asking.SESSION_ERRORS, match="fallback to CPU EP has been explicitly disabled"):
-                asking.session_of(model, ENGINES[webgpu], has_fallback=False)
+        model = asking.model_of(graph, ENGINES[webgpu])
+        error = ENGINES_PROCESS.placements(ENGINES[webgpu], model, has_fallback=False).error
+        assert (error == "") == runs
+        assert runs or "fallback to CPU EP has been explicitly disabled" in error
         builder = MLGraphBuilder(builder._context)
 
 

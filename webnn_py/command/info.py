@@ -167,7 +167,7 @@ async def _judge(graph: Graph, portability: PortabilityReport) -> None:
     portability.add_graph(graph)
     for profile in portability.profiles:
         if profile.engine is not None:
-            verdict = await trio.to_thread.run_sync(engine_verdict, profile, graph)
+            verdict = await trio.to_thread.run_sync(engine_verdict, profile, graph, abandon_on_cancel=True)
             portability.add_verdict(profile, verdict)
 
 

@@ -453,7 +453,7 @@ class MLGraphBuilder(OperatorMethods):
         """
         profile = converted("browser_verdict(): browser", asked_profile, browser)
         graph = drawing_of("browser_verdict", outputs)
-        return await trio.to_thread.run_sync(engine_verdict, profile, graph)
+        return await trio.to_thread.run_sync(engine_verdict, profile, graph, abandon_on_cancel=True)
 
     def _reached(self, method: str, outputs: object) -> Graph:
         """Check outputs, and return the graph that computes them."""

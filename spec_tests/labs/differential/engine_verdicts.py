@@ -22,6 +22,7 @@ from webnn_py import MLGraphBuilder, open_ml
 from webnn_py.browser_profiles import find
 from webnn_py.browser_profiles.engines import ENGINES
 from webnn_py.device.on_onnxruntime.as_chromium import asking
+from webnn_py.device.on_onnxruntime.as_chromium.engine_process import ENGINES_PROCESS
 from webnn_py.graph import Graph, Input, Node, Output
 from webnn_py.operators.declaration import of_operands
 from webnn_py.script.builder import drawing_of
@@ -71,13 +72,9 @@ def without(graph, places):
 
 
 def engine_says(browser, graph):
-    """Return whether the engine makes a session of the whole graph with CPU fallback disabled, or why not."""
+    """Return "" if the engine makes a session of the whole graph with CPU fallback disabled, otherwise its error."""
     engine = ENGINES[browser]
-    try:
-        asking.session_of(asking.model_of(graph, engine), engine, has_fallback=False)
-    except asking.SESSION_ERRORS as error:
-        return str(error)
-    return ""
+    return ENGINES_PROCESS.placements(engine, asking.model_of(graph, engine), has_fallback=False).error
 
 
 @attrs.define
