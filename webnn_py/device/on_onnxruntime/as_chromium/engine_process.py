@@ -81,4 +81,10 @@ def _status(status: int) -> str:
 ENGINES_PROCESS: Final = EngineProcess()
 """The process of this program."""
 
-atexit.register(ENGINES_PROCESS.close)
+
+def _close_at_exit() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the program has ended; a second Ctrl-C must not leave the process
+    ENGINES_PROCESS.close()
+
+
+atexit.register(_close_at_exit)
