@@ -252,6 +252,15 @@ async def test_what_is_not_installed_cannot_be_asked(builder):
     assert verdict.as_json()["runs_whole"] is None
 
 
+def test_a_package_without_a_device_and_a_broken_one_are_named(monkeypatch):
+    assert placing.presence_of(ENGINES[CPU]).versions.startswith("onnxruntime ")
+    missing = placing.presence_of(ENGINES[DML], ["onnxruntime_ep_bad cannot be used: no library"]).missing
+    assert missing.endswith("for Windows alone; onnxruntime_ep_bad cannot be used: no library")
+    monkeypatch.setattr(placing.installed, "register_installed", lambda: {ENGINES[DML].provider: "onnxruntime_ep_dml"})
+    missing = placing.presence_of(ENGINES[DML]).missing
+    assert missing == "the package onnxruntime_ep_dml finds no device for DmlExecutionProvider here"
+
+
 @pytest.fixture
 def webgpu():
     """The name of the profile, where its engine can be asked."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+import warnings
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
@@ -75,15 +77,15 @@ class Placements:
     error: str = ""
 
 
-def presence_of(engine: BrowserEngine) -> Presence:
-    """Return whether a provider can be asked here."""
+def presence_of(engine: BrowserEngine, problems: Sequence[str] = ()) -> Presence:
+    """Return whether a provider can be asked here, given what is wrong with packages of providers."""
     try:
         installed.find(engine.provider)
     except NotSupportedError:
         package = installed.register_installed().get(engine.provider)
         if package is not None:
             return Presence(missing=f"the package {package} finds no device for {engine.provider} here")
-        return Presence(missing=f"onnxruntime has no {engine.provider} here; {engine.install}")
+        return Presence(missing="; ".join([f"onnxruntime has no {engine.provider} here", engine.install, *problems]))
     versions = [f"onnxruntime {onnxruntime.__version__}"]
     package = installed.register_installed().get(engine.provider)
     if package is not None:
@@ -146,11 +148,15 @@ def main() -> None:
     # Providers print; what they print must not get among the answers.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        installed.register_installed()
+    problems = [str(warning.message) for warning in caught]
     while True:
         try:
             question: Question = pickle.load(sys.stdin.buffer)  # noqa: S301 - of the process that has started this one
         except EOFError:
             return
-        answer: Any = presence_of(question.engine) if question.model is None else placements_of(question)
+        answer: Any = presence_of(question.engine, problems) if question.model is None else placements_of(question)
         pickle.dump(answer, answers)
         answers.flush()
