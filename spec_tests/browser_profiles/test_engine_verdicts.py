@@ -115,6 +115,7 @@ FORMS = {
         },
     ),
     "between": ("resample2d", (F, [1, 3, 4, 2]), {"axes": [1, 2], "scales": [2.0, 2.0], "mode": "linear"}),
+    "outside": ("resample2d", (F, [2, 3, 4, 2]), {"axes": [0, 3], "sizes": [4, 6]}),
     "sizes": ("resample2d", (F, [1, 2, 3, 4]), {"sizes": [6, 8]}),
     "blocks": ("dequantize_linear", ("int8", [4, 6]), (F, [2, 6]), ("int8", [2, 6]), {}),
     "blocks of two axes": ("dequantize_linear", ("int8", [4, 6]), (F, [2, 3]), ("int8", [2, 3]), {}),

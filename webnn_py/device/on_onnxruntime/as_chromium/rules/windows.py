@@ -85,7 +85,9 @@ def _resample(drawing: ChromiumDrawing, node: Node, input: str) -> Drawn:
     axes = list(options["axes"] or (2, 3))
     order = [0, 1, 2, 3]
     if drawing.resamples_last_axes_only:
-        order = [axis for axis in order if axis not in axes] + sorted(axes)
+        for place, axis in zip((2, 3), sorted(axes), strict=True):
+            there = order.index(axis)
+            order[place], order[there] = order[there], order[place]
     mode = "linear" if options["mode"] == "linear" else "nearest"
     images = drawing.transpose(input, order)
     if options["sizes"] is None:
