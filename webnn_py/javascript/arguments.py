@@ -85,6 +85,9 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     node.add_argument(
         "program", nargs="*", metavar="COMMAND", help="the command and its arguments, after --: -- node app.mjs"
     )
+    node.add_argument(
+        "--web-worker", action="store_true", help="let libraries take the program for a worker of a web page"
+    )
     pack = commands.add_parser("npm-pack", help="write an npm package by which Node programs import webnn_py")
     pack.add_argument("folder", type=_folder, metavar="FOLDER", help="the folder for the package, a .tgz file")
     for parser in (js, node):

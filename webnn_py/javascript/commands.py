@@ -117,6 +117,7 @@ def node(options: argparse.Namespace) -> int:
         compatibility=MODES[options.compatibility],
         experimental=tuple(options.experimental),
         checks=None if options.check is None else [],
+        web_worker=options.web_worker,
     )
     status = 1
     try:
