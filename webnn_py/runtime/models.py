@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, final
 
@@ -79,8 +80,68 @@ class BuiltGraph:
         """Do nothing: the graph is the user's."""
 
 
+class DrawnModel(ABC):
+    """A model whose graphs are drawn by a builder, compiled, and kept in the context's graph cache."""
+
+    @abstractmethod
+    async def _drawn(
+        self, builder: MLGraphBuilder, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
+    ) -> dict[str, MLOperand]:
+        """Draw the outputs for shapes of the inputs that the model leaves open."""
+
+    @abstractmethod
+    def _key(self, shapes: Mapping[str, tuple[int, ...]], experimental: Collection[str]) -> str:
+        """Return the key of a graph in graph caches; runs in a worker thread."""
+
+    async def graph(
+        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
+    ) -> MLGraph:
+        """Load the graph from the context's graph cache, or draw, compile and save it.
+
+        Raises:
+            UnsupportedModelError: WebNN, or the importer, cannot do something that the model asks for.
+            NotSupportedError, ValueError: shapes or values do not fit the model.
+            OperationError: the device cannot compile it.
+            InvalidStateError: the context is lost.
+        """
+        build = partial(self._built, opened, shapes, progress)
+        if not keeps_graphs(opened.context):
+            return await build()
+        key = await trio.to_thread.run_sync(self._key, shapes, opened.context._ml._experimental)
+        return await loaded_or_built(opened.context, key, build)
+
+    async def _built(
+        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
+    ) -> MLGraph:
+        builder = MLGraphBuilder(opened.context)
+        try:
+            return await received(builder.build(await self._drawn(builder, shapes, progress)))
+        finally:
+            builder.destroy()
+
+    async def check_finite(
+        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], feeds: Mapping[str, HostArray]
+    ) -> NonFinite | None:
+        """Draw the graph again, and compute its nodes one after the other.
+
+        Raises:
+            UnsupportedModelError, NotSupportedError, ValueError: as :meth:`graph`.
+            InvalidStateError: the context is lost.
+            UnknownError: the device failed.
+        """
+        builder = MLGraphBuilder(opened.context)
+        try:
+            return await builder.check_finite(await self._drawn(builder, shapes, None), feeds)
+        finally:
+            builder.destroy()
+
+    def release(self, graph: MLGraph) -> None:
+        """Destroy it."""
+        graph.destroy()
+
+
 @final
-class OnnxSource:
+class OnnxSource(DrawnModel):
     """An ONNX model, with values for some of its inputs, and sizes for some of its dimensions.
 
     Attributes:
@@ -115,32 +176,8 @@ class OnnxSource:
             if name in wanted
         }
 
-    async def graph(
-        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
-    ) -> MLGraph:
-        """Load the graph from the context's graph cache, or convert the model in steps, compile and save it.
-
-        Raises:
-            UnsupportedModelError: WebNN, or the importer, cannot do something that the model asks for.
-            ValueError: shapes or values do not fit the model.
-            OperationError: the device cannot compile it.
-            InvalidStateError: the context is lost.
-        """
-        build = partial(self._built, opened, shapes, progress)
-        if not keeps_graphs(opened.context):
-            return await build()
-        parts = (self._shapes(shapes), self._values, tuple(self.outputs))
-        key = await trio.to_thread.run_sync(graph_key, self._model, *parts, opened.context._ml._experimental)
-        return await loaded_or_built(opened.context, key, build)
-
-    async def _built(
-        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
-    ) -> MLGraph:
-        builder = MLGraphBuilder(opened.context)
-        try:
-            return await received(builder.build(await self._drawn(builder, shapes, progress)))
-        finally:
-            builder.destroy()
+    def _key(self, shapes: Mapping[str, tuple[int, ...]], experimental: Collection[str]) -> str:
+        return graph_key(self._model, self._shapes(shapes), self._values, tuple(self.outputs), experimental)
 
     def _shapes(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
         """Return the shapes of all inputs, for those of the open ones."""
@@ -152,26 +189,6 @@ class OnnxSource:
         return await self._model.convert_in_steps(
             builder, self._shapes(shapes), self._values, outputs=self.outputs, progress=progress
         )
-
-    async def check_finite(
-        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], feeds: Mapping[str, HostArray]
-    ) -> NonFinite | None:
-        """Convert the model again, and compute its nodes one after the other.
-
-        Raises:
-            UnsupportedModelError, ValueError: as :meth:`graph`.
-            InvalidStateError: the context is lost.
-            UnknownError: the device failed.
-        """
-        builder = MLGraphBuilder(opened.context)
-        try:
-            return await builder.check_finite(await self._drawn(builder, shapes, None), feeds)
-        finally:
-            builder.destroy()
-
-    def release(self, graph: MLGraph) -> None:
-        """Destroy it."""
-        graph.destroy()
 
 
 class Model(Protocol):

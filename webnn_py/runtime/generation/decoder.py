@@ -9,28 +9,23 @@ serves all lengths.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import Final, cast, final
 
 import numpy as np
-import trio
 from onnx import NodeProto
 
 from webnn_py.descriptors import MLOperandDataType
-from webnn_py.device.backend import HostArray
-from webnn_py.device.steps.finite_check import NonFinite
 from webnn_py.errors import NotSupportedError
 from webnn_py.message_text import listed, shown
 from webnn_py.onnx_models import OnnxModel, TensorInfo
 from webnn_py.operators.operand import MLOperand
-from webnn_py.runtime.contexts import OpenContext, received
 from webnn_py.runtime.generation.configuration import DecoderConfiguration
-from webnn_py.runtime.graph_cache import graph_key, keeps_graphs, loaded_or_built
-from webnn_py.runtime.models import Progress
+from webnn_py.runtime.graph_cache import graph_key
+from webnn_py.runtime.models import DrawnModel, Progress
 from webnn_py.runtime.records import TensorDescriptor
 from webnn_py.script.builder import MLGraphBuilder
-from webnn_py.script.graph import MLGraph
 
 STEP: Final = "step"
 LOGITS: Final = "logits"
@@ -56,7 +51,7 @@ BRANCH: Final = "use_cache_branch"
 
 
 @final
-class DecoderSource:
+class DecoderSource(DrawnModel):
     """A decoder with its cache, as a model for a session.
 
     Args:
@@ -161,56 +156,8 @@ class DecoderSource:
             )
         return shape[2]
 
-    # --- what a session asks for -----------------------------------------------------------------------------
-
-    async def graph(
-        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
-    ) -> MLGraph:
-        """Load the graph from the context's graph cache, or convert, compile and save it.
-
-        Raises:
-            UnsupportedModelError: WebNN, or the importer, cannot do something that the model asks for.
-            NotSupportedError: the model's cache has another shape than expected.
-            OperationError: the device cannot compile it.
-            InvalidStateError: the context is lost.
-        """
-        build = partial(self._built, opened, shapes, progress)
-        if not keeps_graphs(opened.context):
-            return await build()
-        outputs = tuple(self.outputs)
-        key = await trio.to_thread.run_sync(
-            graph_key, self._model, shapes, {}, outputs, opened.context._ml._experimental
-        )
-        return await loaded_or_built(opened.context, f"decoder {VERSION} {key}", build)
-
-    async def _built(
-        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
-    ) -> MLGraph:
-        builder = MLGraphBuilder(opened.context)
-        try:
-            return await received(builder.build(await self._drawn(builder, shapes, progress)))
-        finally:
-            builder.destroy()
-
-    async def check_finite(
-        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], feeds: Mapping[str, HostArray]
-    ) -> NonFinite | None:
-        """Draw the graph again, and compute its nodes one after the other.
-
-        Raises:
-            UnsupportedModelError, NotSupportedError: as :meth:`graph`.
-            InvalidStateError: the context is lost.
-            UnknownError: the device failed.
-        """
-        builder = MLGraphBuilder(opened.context)
-        try:
-            return await builder.check_finite(await self._drawn(builder, shapes, None), feeds)
-        finally:
-            builder.destroy()
-
-    def release(self, graph: MLGraph) -> None:
-        """Destroy it."""
-        graph.destroy()
+    def _key(self, shapes: Mapping[str, tuple[int, ...]], experimental: Collection[str]) -> str:
+        return f"decoder {VERSION} {graph_key(self._model, shapes, {}, tuple(self.outputs), experimental)}"
 
     # --- the graph -------------------------------------------------------------------------------------------
 
