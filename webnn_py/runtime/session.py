@@ -244,6 +244,13 @@ class InferenceSession(Handle):
         async with self._line:
             return (await self._plan(tuple(shapes.values()), shapes)).graph
 
+    def _forget(self, key: ShapeKey) -> None:
+        """Let go of the graph of shapes, which nothing uses, and of its buffers."""
+        plan = self._plans.pop(key, None)
+        if plan is not None:
+            plan.destroy_buffers()
+            self._model.release(plan.graph)
+
     async def _gathered(self, enqueued: Enqueued) -> dict[str, Tensor]:
         if not enqueued.reads:
             await trio.lowlevel.checkpoint()

@@ -22,6 +22,7 @@ from webnn_py.message_text import listed, shown
 from webnn_py.onnx_models import OnnxModel, TensorInfo
 from webnn_py.operators.operand import MLOperand
 from webnn_py.runtime.generation.configuration import DecoderConfiguration
+from webnn_py.runtime.generation.growing import Value, cache_places, taken_nodes
 from webnn_py.runtime.graph_cache import graph_key
 from webnn_py.runtime.models import DrawnModel, Progress
 from webnn_py.runtime.records import TensorDescriptor
@@ -76,7 +77,7 @@ class DecoderSource(DrawnModel):
         self._model = model
         self._names = configuration.names
         self._capacity = capacity
-        self.caches = dict(_cache_names(configuration))
+        self.caches = dict(cache_names(configuration))
         self._check_names()
         self.appends = self._does_append()
         if self.appends and self._names.positions not in model.inputs:
@@ -117,7 +118,11 @@ class DecoderSource(DrawnModel):
 
     def _does_append(self) -> bool:
         """Return whether the model appends to its cache, by the nodes that read it; refuse what does neither."""
-        readers = [node for node in _nodes(self._model) if not self.caches.keys().isdisjoint(node.input)]
+        readers = [
+            node
+            for node in taken_nodes(self._model, {BRANCH: True})[0]
+            if not self.caches.keys().isdisjoint(node.input)
+        ]
         readers = [node for node in readers if node.op_type not in {"Shape", "If"}]
         if readers and all(node.op_type in WRITING for node in readers):
             return False
@@ -196,9 +201,10 @@ class DecoderSource(DrawnModel):
             progress=progress,
             replacing={} if self._hidden is None else {self._hidden: select},
         )
-        rows = builder.reshape(select(results[self._names.logits]), [batch, self.vocabulary])
+        last = select(results[self._names.logits])
+        rows = builder.reshape(cast("MLOperand", last), [batch, self.vocabulary])
         logits = builder.cast(rows, "float32")
-        drawn = {LOGITS: logits, TOKEN: _likeliest(builder, logits)}
+        drawn = {LOGITS: logits, TOKEN: likeliest(builder, logits)}
         for name, past in pasts.items():
             output = self.caches[name]
             drawn[output] = self._kept(builder, output, past, results[output], counted)
@@ -232,7 +238,7 @@ class DecoderSource(DrawnModel):
         if not self.appends:
             return present
         fresh = builder.slice(present, [0, 0, capacity, 0], [batch, heads, new, size])
-        return builder.scatter_nd(past, _places(builder, counted, heads), fresh)
+        return builder.scatter_nd(past, cache_places(builder, counted, heads), fresh)
 
 
 def typed(item: TensorDescriptor | TensorInfo) -> MLOperandDataType:
@@ -240,25 +246,16 @@ def typed(item: TensorDescriptor | TensorInfo) -> MLOperandDataType:
     return cast("MLOperandDataType", item.data_type)
 
 
-def _places(builder: MLGraphBuilder, counted: MLOperand, heads: int) -> MLOperand:
-    """Return the indices of new keys in a cache, [batch, heads, new, 3]: sequence, head and position."""
-    batch, new = counted.shape
-    shape = [batch, heads, new, 1]
-    outer = np.indices([batch, heads, new], np.int32)[:2]
-    position = builder.expand(builder.reshape(counted, [batch, 1, new, 1]), shape)
-    return builder.concat([*(builder.constant(item.reshape(shape)) for item in outer), position], 3)
-
-
-def _rows(builder: MLGraphBuilder, new: int, row: MLOperand, states: MLOperand) -> MLOperand:
+def _rows(builder: MLGraphBuilder, new: int, row: MLOperand, states: Value) -> Value:
     """Return one row of each sequence, [batch, 1, size], of a row for each new token; of anything else the same."""
-    if states.rank != 3 or states.shape[:2] != (row.shape[0], new) or new == 1:
+    if not isinstance(states, MLOperand) or states.rank != 3 or states.shape[:2] != (row.shape[0], new) or new == 1:
         return states
     batch, _, size = states.shape
     starts = builder.constant(np.arange(0, batch * new, new, dtype=np.int32).reshape(batch, 1))
     return builder.gather(builder.reshape(states, [batch * new, size]), builder.add(row, starts))
 
 
-def _likeliest(builder: MLGraphBuilder, logits: MLOperand) -> MLOperand:
+def likeliest(builder: MLGraphBuilder, logits: MLOperand) -> MLOperand:
     """Return the token of the greatest logit of each sequence, [batch], or -1 where that is NaN or infinite."""
     tokens = builder.arg_max(logits, 1, keep_dimensions=True, output_data_type="int32")
     greatest = builder.gather_elements(logits, tokens, axis=1)
@@ -301,18 +298,9 @@ def _rank(name: str, ranks: Mapping[str, int], makers: Mapping[str, NodeProto]) 
     return ranks.get(name)
 
 
-def _cache_names(configuration: DecoderConfiguration) -> Iterator[tuple[str, str]]:
+def cache_names(configuration: DecoderConfiguration) -> Iterator[tuple[str, str]]:
+    """Yield the names of the inputs of keys and values, each with that of its output."""
     names = configuration.names
     for layer in range(configuration.layers):
         for past, present in zip(names.past, names.present, strict=True):
             yield past.replace("%d", str(layer)), present.replace("%d", str(layer))
-
-
-def _nodes(model: OnnxModel) -> Iterator[NodeProto]:
-    """Yield the nodes of a model, and of the graphs within them."""
-    pending = [*model._proto.graph.node]
-    while pending:
-        node = pending.pop()
-        yield node
-        for attribute in node.attribute:
-            pending.extend(attribute.g.node)

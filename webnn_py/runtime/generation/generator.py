@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, final
 
+import attrs
 import numpy as np
 import trio
 from numpy.typing import NDArray
@@ -17,12 +18,14 @@ from webnn_py.handle import Handle
 from webnn_py.message_text import shown
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.runtime.environment import Environment
+from webnn_py.runtime.generation.audio import Audio, hearing_of
 from webnn_py.runtime.generation.configuration import DecoderConfiguration, read_configuration
 from webnn_py.runtime.generation.conversation import Conversation, Generation, Prompt, is_tokens
 from webnn_py.runtime.generation.decoder import DecoderSource
-from webnn_py.runtime.generation.steps import Cache, LoadedDecoder
+from webnn_py.runtime.generation.encoded import FirstSource, StepSource
+from webnn_py.runtime.generation.steps import Cache, Hearing, HearingCache, LoadedDecoder, LoadedEncoder
 from webnn_py.runtime.generation.tokens import load_tokenizer
-from webnn_py.runtime.models import Progress
+from webnn_py.runtime.models import OnnxSource, Progress
 from webnn_py.runtime.session import InferenceSession, SessionOptions
 
 if TYPE_CHECKING:
@@ -36,6 +39,12 @@ MOST_SEQUENCES: Final = 1024
 
 CHECKED_TOKENS: Final = 3
 """The number of tokens by which a model that appends to its cache is checked."""
+
+CHECKED_HIDDEN: Final = 8
+"""The number of hidden states by which an encoder-decoder is checked."""
+
+MOST_DIFFERENCE_OF_A_STEP: Final = 0.02
+"""Of their deviation, by which logits may differ that come of the same numbers, some of which are rounded."""
 
 MOST_DIFFERENCE: Final = 0.2
 """Of their deviation, by which logits may differ that are computed together and one by one, as of quantized models."""
@@ -87,15 +96,17 @@ class Generator(Handle):
         """Return whether it was closed."""
         return self._closed
 
-    def conversation(self, batch: int = 1) -> Conversation:
+    def conversation(self, batch: int = 1, *, audio: Audio | None = None) -> Conversation:
         """Begin sequences that keep what was computed on the device until the conversation is closed.
 
         Args:
             batch: how many sequences are computed together.
+            audio: what the encoder of an encoder-decoder hears, which has one sequence: samples from -1 to 1 of one
+                channel at the configuration's rate; or an array for each input of the encoder, by name.
 
         Raises:
-            TypeError: ``batch`` is no integer.
-            ValueError: it is out of range.
+            TypeError: ``batch`` is no integer; or ``audio`` is no sound, is missing, or nothing hears it.
+            ValueError: ``batch`` is out of range, or ``audio`` is longer than the encoder takes.
             InvalidStateError: the generator is closed.
         """
         if self._closed:
@@ -103,16 +114,33 @@ class Generator(Handle):
         count = converted("conversation(): batch", unsigned_long, batch)
         if not 1 <= count <= MOST_SEQUENCES:
             raise ValueError(f"conversation(): batch is {count}; it must be from 1 to {MOST_SEQUENCES}")
-        return Conversation._create(self._decoder, self._conversations, count)
+        hearing = self._hearing(audio)
+        if hearing is not None and count != 1:
+            raise ValueError(f"conversation(): batch is {count}; an encoder-decoder has one sequence for each sound")
+        return Conversation._create(self._decoder, self._conversations, count, hearing)
 
-    async def prepare(self, prompt_tokens: int = 1) -> None:
+    def _hearing(self, audio: object) -> Hearing | None:
+        """Return what the encoder reads; None where there is none."""
+        encoder = self._decoder.encoder
+        if encoder is None:
+            if audio is not None:
+                raise TypeError("generate(): audio is for encoder-decoders; the model has no encoder")
+            return None
+        if audio is None:
+            raise TypeError("generate(): audio is missing; the model has an encoder, which hears it")
+        configuration = self.configuration.encoder
+        assert configuration is not None  # noqa: S101 - for type checkers: it was loaded by it
+        return hearing_of(audio, encoder.session.input_descriptors, configuration)
+
+    async def prepare(self, prompt_tokens: int = 1, *, audio: Audio | None = None) -> None:
         """Compile the graphs of a prompt and of the tokens after it; otherwise the first call does.
 
         Args:
             prompt_tokens: the number of tokens of the prompt.
+            audio: for an encoder-decoder a sound of the length to prepare for.
 
         Raises:
-            TypeError: ``prompt_tokens`` is no integer.
+            TypeError: ``prompt_tokens`` is no integer, or ``audio`` no sound.
             ValueError: it is out of range.
             InvalidStateError: the generator is closed, or the device is lost.
             UnsupportedModelError, NotSupportedError, OperationError: the model cannot be converted or compiled.
@@ -122,7 +150,8 @@ class Generator(Handle):
             raise ValueError(f"prepare(): prompt_tokens is {count}; it must be from 1 to {self.capacity}, the capacity")
         if self._closed:
             raise InvalidStateError("prepare(): the generator is closed")
-        cache = Cache(self._decoder, 1)
+        hearing = self._hearing(audio)
+        cache = Cache(self._decoder, 1) if hearing is None else HearingCache(self._decoder, hearing)
         try:
             for known, length in ((0, count), (count, count + 1)):
                 if length <= self.capacity:
@@ -155,6 +184,7 @@ async def create_generator(  # noqa: PLR0913 - as many options as a decoder's fo
     folder: str | os.PathLike[str],
     *,
     file: str | None = None,
+    config: Mapping[str, Any] | None = None,
     capacity: int | None = None,
     tokenizer: str | os.PathLike[str] | Tokenizer | None = "tokenizer.json",
     progress: Progress | None = None,
@@ -164,7 +194,9 @@ async def create_generator(  # noqa: PLR0913 - as many options as a decoder's fo
     Args:
         environment: has the device.
         folder: has the model as onnxruntime-genai or Hugging Face's optimum exports it.
-        file: the model's file in the folder, where the configuration does not say it.
+        file: the model's file in the folder, where the configuration does not say it; of an encoder-decoder the
+            decoder that has a cache.
+        config: what ``config.json`` has, in its place.
         capacity: how many tokens a sequence may have, its prompt included, at most as many as the model knows; 2048 by
             default, or what the model knows if that is less.
         tokenizer: a ``tokenizers.Tokenizer``; or the path of its file, in the folder if it is relative; or None for
@@ -187,12 +219,16 @@ async def create_generator(  # noqa: PLR0913 - as many options as a decoder's fo
     for name, value in (("folder", folder), *([] if file is None else [("file", file)])):
         if not isinstance(value, str | os.PathLike):
             raise TypeError(f"create_generator(): {name} is {shown(value)}; it must be a path")
+    if config is not None and not isinstance(config, Mapping):
+        raise TypeError(f"create_generator(): config is {shown(config)}; it must be a mapping, as config.json has it")
     path = Path(folder)
-    configuration = await trio.to_thread.run_sync(read_configuration, path, file)
+    configuration = await trio.to_thread.run_sync(read_configuration, path, file, config)
     room = _capacity(capacity, configuration)
     loaded = await _tokenizer(path, tokenizer)
-    source = await trio.to_thread.run_sync(_source, configuration, room)
     options = SessionOptions(frozenset(), enable_graph_capture=False, progress=progress)
+    if configuration.encoder is not None:
+        return await _listening(environment, configuration, room, loaded, options)
+    source = await trio.to_thread.run_sync(_source, configuration, room)
     session = await environment._open_session("create_generator", source, options)
     generator = Generator._create(LoadedDecoder(environment, session, source, configuration, room, loaded))
     try:
@@ -203,6 +239,73 @@ async def create_generator(  # noqa: PLR0913 - as many options as a decoder's fo
         session._release()
         raise
     return generator
+
+
+async def _listening(
+    environment: Environment,
+    configuration: DecoderConfiguration,
+    capacity: int,
+    tokenizer: Tokenizer | None,
+    options: SessionOptions,
+) -> Generator:
+    """Return the generator of an encoder-decoder, whose step with a cache has been compared with the model's own."""
+    encoder, first, later = await trio.to_thread.run_sync(_encoded_sources, configuration, capacity)
+    opened: list[InferenceSession] = []
+    try:
+        for source in (encoder, first, later):
+            on_device = frozenset(source.outputs if source is encoder else ())
+            given = attrs.evolve(options, on_device=on_device)
+            opened.append(await environment._open_session("create_generator", source, given))
+        listening = LoadedEncoder(opened[0], opened[1], first)
+        decoder = LoadedDecoder(environment, opened[2], later, configuration, capacity, tokenizer, listening)
+        await _check_growing(decoder, later)
+    except BaseException:
+        for session in opened:
+            session._release()
+        raise
+    return Generator._create(decoder)
+
+
+async def _check_growing(decoder: LoadedDecoder, source: StepSource) -> None:
+    """Compare the logits of a step with a cache of fixed capacity with those of the model as it is.
+
+    The cache is full of random numbers behind its tokens, which the step must not see.
+
+    Raises:
+        NotSupportedError: they differ, since the model counts, or hides, in a way that is not known here.
+    """
+    if decoder.capacity <= CHECKED_TOKENS:
+        return
+    tokens = [token % source.vocabulary for token in range(1, 1 + CHECKED_TOKENS)]
+    cache = await HearingCache.of_random(decoder, CHECKED_HIDDEN)
+    try:
+        await cache.step([tokens[:-1]], [0], wants_likeliest=False, wants_logits=False, greatest=0)
+        expected = await _expected(decoder, source, cache, tokens)
+        await cache.scramble(len(tokens) - 1)
+        found = await _logits(cache, tokens, len(tokens) - 1)
+    finally:
+        cache.dispose()
+    may_come = found != np.finfo(np.float32).min  # the others never do, by the configuration
+    scale, difference = np.std(expected), np.sqrt(np.mean((found - expected)[may_come] ** 2))
+    if not difference <= MOST_DIFFERENCE_OF_A_STEP * scale:
+        raise NotSupportedError(
+            f"create_generator(): the logits of a token with a cache of fixed capacity differ by {difference:.3g} from "
+            f"those of the model as it is (their deviation is {scale:.3g}): the model takes the length of its past in "
+            "a way that is not supported"
+        )
+
+
+async def _expected(
+    decoder: LoadedDecoder, source: StepSource, cache: HearingCache, tokens: Sequence[int]
+) -> NDArray[np.float64]:
+    """Return the logits of the last token by the model as it is, with a cache of just the tokens before it."""
+    feeds = await cache.contents(len(tokens) - 1)
+    model = source.as_it_is(tokens[-1], feeds)
+    options = SessionOptions(frozenset(), enable_graph_capture=False, progress=None)
+    async with await decoder.environment._open_session("create_generator", model, options) as session:
+        results = await session.run({name: array for name, array in feeds.items() if name in session.input_descriptors})
+    (logits,) = results.values()
+    return np.asarray(logits.data[:, -1], np.float64)
 
 
 async def _check_hiding(decoder: LoadedDecoder) -> None:
@@ -238,14 +341,18 @@ async def _logits(cache: Cache, tokens: Sequence[int], known: int) -> NDArray[np
     return np.asarray(result.logits, np.float64)
 
 
-def generate(generator: Generator, prompt: Prompt | Sequence[Prompt], **options: Any) -> Generation:
-    """Generate tokens by one prompt, or by several that are computed together.
+def generate(
+    generator: Generator, prompt: Prompt | Sequence[Prompt] = "", *, audio: Audio | None = None, **options: Any
+) -> Generation:
+    """Generate tokens by one prompt, or by several that are computed together; or write down what is heard.
 
     ``async for token in generate(generator, "Once upon a time"): print(token.text, end="")``
 
     Args:
         generator: the decoder.
-        prompt: a text, or tokens; or a list of these, which are computed together.
+        prompt: a text, or tokens; or a list of these, which are computed together. Without it sequences begin with the
+            configuration's tokens.
+        audio: what the encoder of an encoder-decoder hears, as for :meth:`Generator.conversation`.
         **options: as for :meth:`Conversation.generate`.
 
     Returns:
@@ -261,7 +368,7 @@ def generate(generator: Generator, prompt: Prompt | Sequence[Prompt], **options:
     several = [prompt] if isinstance(prompt, str) or is_tokens(prompt) else prompt
     if not isinstance(several, Sequence) or not several:
         raise TypeError(f"generate(): prompt is {shown(prompt)}; it must be a text, tokens, or a list of these")
-    conversation = generator.conversation(len(several))
+    conversation = generator.conversation(len(several), audio=audio)
     try:
         generation = conversation.generate(several, **options)
     except BaseException:
@@ -294,6 +401,19 @@ async def _tokenizer(folder: Path, given: str | os.PathLike[str] | Tokenizer | N
             "tokenizers.Tokenizer or None"
         )
     return given
+
+
+def _encoded_sources(configuration: DecoderConfiguration, capacity: int) -> tuple[OnnxSource, FirstSource, StepSource]:
+    """Load the models of an encoder-decoder; runs in a worker thread."""
+    files = configuration.encoder
+    assert files is not None  # noqa: S101 - for type checkers
+    models = {path: OnnxModel.load(path, narrow_int64=True) for path in {files.file, files.first, configuration.file}}
+    encoder = OnnxSource(models[files.file], {}, {}, [next(iter(models[files.file].outputs))], {})
+    first = FirstSource(models[files.first], configuration, capacity)
+    later = StepSource(models[configuration.file], configuration, capacity)
+    for model in models.values():
+        model.read_weights()
+    return encoder, first, later
 
 
 def _source(configuration: DecoderConfiguration, capacity: int) -> DecoderSource:

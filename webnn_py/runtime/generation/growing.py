@@ -1,0 +1,271 @@
+"""Caches that a model lets grow by concatenation, drawn as caches of fixed capacity.
+
+Each layer of such a model appends new keys and values to those of its past by Concat, and attends to all of them. Here
+the new ones are written into a cache of ``capacity`` rows, at their positions, in the place of the concatenation. The
+model sees a past of ``capacity - new`` rows, so that all shapes that it computes fit. What differs is replaced while
+the model is converted: the concatenations, the positions that it computes from the length of its past, and the scores
+that softmaxes read, in which rows behind a token's own are hidden. So one graph serves all lengths, exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Final, final
+
+import attrs
+import numpy as np
+from onnx import AttributeProto, NodeProto
+
+from webnn_py.errors import NotSupportedError
+from webnn_py.message_text import listed, shown
+from webnn_py.onnx_models import OnnxModel
+from webnn_py.onnx_models.reading.tensors import tensor_array
+from webnn_py.operators.operand import MLOperand
+from webnn_py.script.builder import MLGraphBuilder
+
+Value = MLOperand | np.ndarray
+Replacing = Callable[[Value], Value]
+
+Weight = Callable[[], np.ndarray]
+"""Reads an initializer."""
+
+OF_SCORES: Final = frozenset(
+    {
+        *("Transpose", "Reshape", "Unsqueeze", "Squeeze", "Expand", "Identity", "Cast"),
+        *("MatMul", "Einsum", "Mul", "Div", "Add", "Sub", "Where", "Tanh"),
+    }
+)
+"""The operators between the keys and the softmax of an attention."""
+
+OF_LENGTHS: Final = frozenset(
+    {"Gather", "Slice", "Squeeze", "Unsqueeze", "Add", "Sub", "Cast", "Concat", "Reshape", "Identity"}
+)
+"""The operators that compute with the length of the past."""
+
+
+@final
+class GrowingCaches:
+    """The places of a model's graph where it lets its caches grow.
+
+    Args:
+        nodes: of the graph, and of the branches in it that are taken.
+        weights: the initializers by name.
+        keys: the inputs of past keys, each with its output.
+        values: the inputs of past values, each with its output.
+
+    Raises:
+        NotSupportedError: past keys or values are read by something else than a concatenation.
+    """
+
+    def __init__(
+        self,
+        nodes: Sequence[NodeProto],
+        weights: Mapping[str, Weight],
+        keys: Mapping[str, str],
+        values: Mapping[str, str],
+    ) -> None:
+        self._weights = weights
+        self._readers: dict[str, list[NodeProto]] = {}
+        for node in nodes:
+            for name in node.input:
+                self._readers.setdefault(name, []).append(node)
+        self._appended = {present: self._appended_to(past, present) for past, present in {**keys, **values}.items()}
+        self._softmaxes = {name for present in keys.values() for name in self._softmaxes_of(present)}
+        self._positional = self._places_of_lengths({**keys, **values})
+
+    def _appended_to(self, past: str, present: str) -> str:
+        """Return the name of what is appended to a past."""
+        readers = [node for node in self._readers.get(past, ()) if node.op_type != "Shape"]
+        for node in readers:
+            if node.op_type != "Concat" or list(node.output) != [present] or list(node.input[:1]) != [past]:
+                raise NotSupportedError(
+                    f"create_generator(): {node.op_type} {shown(node.name)} reads {past!r}; it must be a Concat that "
+                    f"appends to it and gives {present!r}, the model's output"
+                )
+            if len(node.input) != 2 or _integer(node, "axis", 0) not in {2, -2}:
+                raise NotSupportedError(
+                    f"create_generator(): Concat {shown(node.name)} of {past!r} has {len(node.input)} inputs and axis "
+                    f"{_integer(node, 'axis', 0)}; it must append one tensor at axis 2"
+                )
+        if len(readers) != 1:
+            raise NotSupportedError(
+                f"create_generator(): {past!r} is read by {len(readers)} nodes; it must be read by one Concat"
+            )
+        name: str = readers[0].input[1]
+        return name
+
+    def _softmaxes_of(self, keys: str) -> Iterable[str]:
+        """Yield the names of the scores that softmaxes read, and that are made of the keys."""
+        pending, seen = [keys], {keys}
+        while pending:
+            for node in self._readers.get(pending.pop(), ()):
+                if node.op_type == "Softmax":
+                    yield node.input[0]
+                elif node.op_type in OF_SCORES:
+                    fresh = [name for name in node.output if name not in seen]
+                    seen.update(fresh)
+                    pending.extend(fresh)
+                elif node.op_type != "Shape":
+                    raise NotSupportedError(
+                        f"create_generator(): {node.op_type} {shown(node.name)} computes with the keys {keys!r}; "
+                        f"attention is supported that is drawn by {listed(sorted(OF_SCORES))} and Softmax"
+                    )
+
+    def _places_of_lengths(self, pasts: Iterable[str]) -> dict[str, NodeProto]:
+        """Return the nodes that take a part of something, or count, from the length of the past on, by their output."""
+        pending = [node.output[0] for past in pasts for node in self._readers.get(past, ()) if node.op_type == "Shape"]
+        seen = set(pending)
+        found: dict[str, NodeProto] = {}
+        while pending:
+            name = pending.pop()
+            for node in self._readers.get(name, ()):
+                starts = {"Range": node.input[:1], "Slice": node.input[1:2]}.get(node.op_type, ())
+                if name in starts:
+                    found[node.output[0]] = node
+                elif node.op_type in OF_LENGTHS and node.output[0] not in seen:
+                    seen.add(node.output[0])
+                    pending.append(node.output[0])
+        return found
+
+    def replacing(
+        self, builder: MLGraphBuilder, caches: Mapping[str, MLOperand], counted: MLOperand, capacity: int
+    ) -> dict[str, Replacing]:
+        """Return what takes the place of results of the model's nodes, by their names.
+
+        Args:
+            builder: of the graph.
+            caches: the caches of keys and values, [batch, heads, capacity, size], by the model's outputs.
+            counted: the positions of new tokens, int32 [batch, new].
+            capacity: how many tokens the caches have room for.
+        """
+        drawing = _Replacements(builder, counted, capacity)
+        replaced: dict[str, Replacing] = {}
+        for present, fresh in self._appended.items():
+            replaced[fresh] = drawing.noting(fresh)
+            replaced[present] = drawing.writing(present, fresh, caches[present])
+        replaced |= dict.fromkeys(self._softmaxes, drawing.hidden)
+        for name, node in self._positional.items():
+            table = self._weights.get(node.input[0]) if node.op_type == "Slice" else None
+            replaced[name] = drawing.positions(table)
+        return replaced
+
+
+@attrs.define
+class _Replacements:
+    """The replacements of one graph."""
+
+    builder: MLGraphBuilder
+    counted: MLOperand
+    capacity: int
+    noted: dict[str, MLOperand] = attrs.field(factory=dict)
+    written: set[MLOperand] = attrs.field(factory=set)
+    visible: MLOperand | None = None
+
+    @property
+    def batch(self) -> int:
+        return self.counted.shape[0]
+
+    @property
+    def new(self) -> int:
+        return self.counted.shape[1]
+
+    def noting(self, name: str) -> Replacing:
+        """Return what remembers new keys or values."""
+
+        def note(value: Value) -> Value:
+            if isinstance(value, MLOperand):
+                self.noted[name] = value
+            return value
+
+        return note
+
+    def writing(self, name: str, fresh: str, cache: MLOperand) -> Replacing:
+        """Return what writes new keys or values into a cache, in the place of a longer tensor."""
+
+        def write(value: Value) -> Value:
+            if value in self.written:  # a branch's output has the name of the model's
+                return value
+            rows = self.noted[fresh]
+            batch, heads, _, size = cache.shape
+            if rows.shape != (batch, heads, self.new, size) or rows.data_type != cache.data_type:
+                raise NotSupportedError(
+                    f"create_generator(): {rows.data_type} {list(rows.shape)} is appended to a cache for {name!r}; it "
+                    f"must be {cache.data_type} {[batch, heads, self.new, size]}"
+                )
+            result = self.builder.scatter_nd(cache, cache_places(self.builder, self.counted, heads), rows)
+            self.written.add(result)
+            return result
+
+        return write
+
+    def hidden(self, scores: Value) -> Value:
+        """Hide the scores of rows behind a token's own."""
+        if not isinstance(scores, MLOperand):
+            return scores
+        shape = scores.shape
+        if shape[-2:] != (self.new, self.capacity) or not (len(shape) == 4 or (len(shape) == 3 and self.batch == 1)):
+            raise NotSupportedError(
+                f"create_generator(): a softmax of keys has scores of shape {list(shape)}; they must be [batch, heads, "
+                f"{self.new}, {self.capacity}], for {self.new} new tokens and a cache of {self.capacity}"
+            )
+        builder = self.builder
+        if self.visible is None:
+            places = builder.constant(np.arange(self.capacity, dtype=np.int32).reshape(1, 1, 1, -1))
+            own = builder.reshape(self.counted, [self.batch, 1, self.new, 1])
+            self.visible = builder.lesser_or_equal(places, own)
+        visible = self.visible if len(shape) == 4 else builder.reshape(self.visible, [1, self.new, self.capacity])
+        lowest = builder.constant(np.array(np.finfo(scores.data_type).min))
+        return builder.where(visible, scores, lowest)
+
+    def positions(self, table: Weight | None) -> Replacing:
+        """Return what takes positions as they are, or the rows of a table at these, for those behind a past of all."""
+
+        def replace(value: Value) -> Value:
+            rows = None if table is None else table()
+            if rows is not None and value.shape == (self.new, *rows.shape[1:]) and self.batch == 1:
+                constant = self.builder.constant(np.ascontiguousarray(rows))
+                return self.builder.gather(constant, self.builder.reshape(self.counted, [self.new]))
+            if not isinstance(value, np.ndarray) or value.dtype.kind not in "iu":
+                return value
+            expected = np.arange(self.capacity - self.new, self.capacity)
+            if self.batch != 1 or not np.array_equal(value.reshape(-1), expected):
+                return value
+            return self.builder.reshape(self.counted, value.shape)
+
+        return replace
+
+
+def cache_places(builder: MLGraphBuilder, counted: MLOperand, heads: int) -> MLOperand:
+    """Return the indices of new keys in a cache, [batch, heads, new, 3]: sequence, head and position."""
+    batch, new = counted.shape
+    shape = [batch, heads, new, 1]
+    outer = np.indices([batch, heads, new], np.int32)[:2]
+    position = builder.expand(builder.reshape(counted, [batch, 1, new, 1]), shape)
+    return builder.concat([*(builder.constant(item.reshape(shape)) for item in outer), position], 3)
+
+
+def taken_nodes(model: OnnxModel, taken: Mapping[str, bool]) -> tuple[list[NodeProto], dict[str, Weight]]:
+    """Return the nodes of a model, and of the branches in it that are taken; and all their initializers by name.
+
+    Args:
+        model: the model.
+        taken: known conditions, by name; of an If with another condition both branches may be taken.
+    """
+    nodes: list[NodeProto] = []
+    weights: dict[str, Weight] = {}
+    pending = [(model._proto.graph, model._weights.value)]
+    while pending:
+        graph, read = pending.pop()
+        weights |= {item.name: partial(read, item) for item in graph.initializer}
+        for node in graph.node:
+            nodes.append(node)
+            branches: dict[str, AttributeProto] = {item.name: item for item in node.attribute if item.HasField("g")}
+            condition = taken.get(node.input[0]) if node.op_type == "If" and node.input else None
+            skipped = {None: "", True: "else_branch", False: "then_branch"}[condition]
+            pending.extend((item.g, tensor_array) for name, item in branches.items() if name != skipped)
+    return nodes, weights
+
+
+def _integer(node: NodeProto, name: str, default: int) -> int:
+    return next((int(item.i) for item in node.attribute if item.name == name), default)
