@@ -6,7 +6,8 @@ import pytest
 
 from spec_tests.onnx_models.single_node import Random, assert_same, expected, microsoft, run
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_wgpu.codegen.gemm import gemv_four_bits, selection
+from webnn_py.device.on_wgpu.codegen.gemm import four_bit_plan, selection
+from webnn_py.device.on_wgpu.codegen.gemm.four_bit_plan import FourBitTuning
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.rewriting.passes import passes_left_out
 
@@ -56,15 +57,26 @@ def emitted(monkeypatch):
     return plans
 
 
+TUNINGS = [
+    FourBitTuning(rows=4, words=4, ahead=2, least_groups=0),
+    FourBitTuning(threads=64, lanes=8, rows=2, words=2, ahead=2, parts=2, least_groups=0),
+    FourBitTuning(threads=128, lanes=64, rows=1, words=1, is_staged=False),
+    FourBitTuning(threads=128, lanes=16, rows=4, parts=3, is_staged=False, least_groups=0),
+    None,
+]
+
+
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("groups", [gemv_four_bits.GROUPS_PER_UNIT, 0])
-async def test_the_kernel_is_exact(gpu_context, emitted, monkeypatch, groups):
-    monkeypatch.setattr(gemv_four_bits, "GROUPS_PER_UNIT", groups)
+@pytest.mark.parametrize("tuning", TUNINGS)
+async def test_the_kernel_is_exact(gpu_context, emitted, monkeypatch, tuning):
+    if tuning is not None:
+        monkeypatch.setattr(four_bit_plan, "tuning_of", lambda _: tuning)
     for number, shape in enumerate(SHAPES):
         case = product(*shape, points=number % 2 == 0, bias=number > 3)
         assert_same(await run(gpu_context, case.model(), case.feeds), expected(case), relative=1e-4, absolute=1e-4)
         assert len(emitted) == number + 1, shape
-    assert {plan.rows for plan in emitted} == ({1} if groups else {2, 4})
+    assert {plan.common_point for plan in emitted} == {None, 8}
+    assert tuning is None or {plan.tuning.rows for plan in emitted} == {tuning.rows}
 
 
 async def test_other_products_have_general_kernels(gpu_context, emitted):

@@ -1,16 +1,19 @@
 """Products of a few rows with weights of four bits, float16 and float32 of the same shapes, by the GPU's clock.
 
-``python -m spec_tests.labs.benchmarks.gpu_four_bits [WORD…] [--rows 1 2 4 8] [--megabytes 160]``
+``python -m spec_tests.labs.benchmarks.gpu_four_bits [WORD…] [--rows 1 2 4 8] [--megabytes 160] [--variants]``
 
 Each graph is a chain of products through matrices of K × N and N × K, so many that caches hold no weight until it is
 read again. The table has the time of a product, the rate at which its weights are read (with the scales of blocks of
 32), and how many times as long float16 and float32 take. WORDs choose shapes.
+
+With ``--variants`` the kernel is measured with each of ``VARIANTS``, by the host's clock over dispatches in a row.
 """
 
 import argparse
 import math
 import platform
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import attrs
 import numpy as np
@@ -18,9 +21,12 @@ import trio
 from onnx import helper
 
 import webnn_py
+from spec_tests.labs.benchmarks.built import Built
 from spec_tests.labs.benchmarks.measure import WORDS, as_text, head, is_wanted, parser, row
 from spec_tests.support.onnx_programs import make_model
 from webnn_py import MLContext, MLGraphBuilder
+from webnn_py.device.on_wgpu.codegen.gemm import four_bit_plan
+from webnn_py.device.on_wgpu.codegen.gemm.four_bit_plan import FourBitTuning
 from webnn_py.onnx_models import OnnxModel
 
 BLOCK = 32
@@ -30,10 +36,46 @@ SHAPES = {
     "0.5 B, queries and output": (896, 896),
     "7 B, queries and output": (4096, 4096),
     "7 B, up and down": (4096, 14336),
+    "7 B, of LLaMA, up and down": (4096, 11008),
     "words": (896, 151936),
 }
 
 TYPES = ("int4", "float16", "float32")
+
+WHOLE = FourBitTuning(least_groups=0)
+
+VARIANTS: dict[str, FourBitTuning | None] = {
+    "as chosen": None,
+    "base": WHOLE,
+    "rows 1": attrs.evolve(WHOLE, rows=1),
+    "rows 2": attrs.evolve(WHOLE, rows=2),
+    "rows 8": attrs.evolve(WHOLE, rows=8),
+    "words 2": attrs.evolve(WHOLE, words=2),
+    "words 1": attrs.evolve(WHOLE, words=1),
+    "rows 2, ahead 2": attrs.evolve(WHOLE, rows=2, ahead=2),
+    "ahead 2": attrs.evolve(WHOLE, ahead=2),
+    "lanes 8, rows 1": attrs.evolve(WHOLE, lanes=8, rows=1),
+    "lanes 16, rows 2": attrs.evolve(WHOLE, lanes=16, rows=2),
+    "lanes 8, rows 4, parts 4": attrs.evolve(WHOLE, lanes=8, parts=4),
+    "lanes 64": attrs.evolve(WHOLE, lanes=64),
+    "lanes 64, rows 8": attrs.evolve(WHOLE, lanes=64, rows=8),
+    "threads 64": attrs.evolve(WHOLE, threads=64),
+    "threads 128": attrs.evolve(WHOLE, threads=128),
+    "threads 512": attrs.evolve(WHOLE, threads=512),
+    "parts 2": attrs.evolve(WHOLE, parts=2),
+    "parts 4": attrs.evolve(WHOLE, parts=4),
+    "unstaged": attrs.evolve(WHOLE, is_staged=False),
+    "unstaged, words 1": attrs.evolve(WHOLE, words=1, is_staged=False),
+    "unstaged, words 1, rows 1": attrs.evolve(WHOLE, words=1, rows=1, is_staged=False),
+    "unstaged, words 1, rows 2, ahead 4": attrs.evolve(WHOLE, words=1, rows=2, ahead=4, is_staged=False),
+}
+"""Tunings of the kernel, by what they change of ``base``."""
+
+IN_A_ROW = 0.02
+"""The seconds of dispatches in a row of a variant, of which the best of five counts."""
+
+MOST_OFF = 1e-4
+"""The largest difference of results, as a share of the largest element, with which a variant counts."""
 
 
 @attrs.frozen
@@ -106,10 +148,62 @@ async def seconds_of(context: MLContext, chain: Chain) -> float:
     return sum(kernel.seconds for kernel in profile.kernels) / chain.count
 
 
+async def seconds_in_a_row(built: Built, count: int) -> float:
+    """Return the seconds of one of ``count`` products, by the host's clock: the best of five times many dispatches."""
+    await built.run()
+    dispatches = 4
+    while await built.run(dispatches) < IN_A_ROW:
+        dispatches *= 2
+    return min([await built.run(dispatches) for _ in range(5)]) / dispatches / count
+
+
+@contextmanager
+def tuned(tuning: FourBitTuning | None) -> Iterator[None]:
+    """Build graphs with a tuning in place of the chosen one."""
+    tuning_of = four_bit_plan.tuning_of
+    if tuning is not None:
+        four_bit_plan.tuning_of = lambda _: tuning  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        four_bit_plan.tuning_of = tuning_of
+
+
+async def compare_variants(context: MLContext, name: str, rows: int, megabytes: float) -> None:
+    """Print the table of a shape and a number of rows, fastest first."""
+    chains = {kind: Chain(kind, SHAPES[name], rows, megabytes) for kind in ("int4", "float16")}
+    halves = await Built.of_model(context, chains["float16"].model(), chains["float16"].feed)
+    expected = await seconds_in_a_row(halves, chains["float16"].count)
+    halves.destroy()
+    chain, model = chains["int4"], chains["int4"].model()
+    keeper = await Built.of_model(context, model, chain.feed)  # while it lives, the weights stay on the device
+    (result,) = await keeper.trip()
+    taken = {}
+    for variant, tuning in VARIANTS.items():
+        with tuned(tuning):
+            built = await Built.of_model(context, model, chain.feed)
+        seconds = await seconds_in_a_row(built, chain.count)
+        off = np.abs((await built.trip())[0] - result).max() / np.abs(result).max()
+        taken[variant] = seconds if off < MOST_OFF else math.inf
+        built.destroy()
+    keeper.destroy()
+    print(f"\n{name}, {' × '.join(map(str, chain.sides))}, rows: {rows}; float16 takes {as_text(expected)}\n")
+    print(head("variant", "a product", "reads", "float16 / int4"))
+    for variant, seconds in sorted(taken.items(), key=lambda item: item[1]):
+        rate = f"{chain.bytes_of_one / seconds / 1e9:.0f} GB/s"
+        print(row(variant, as_text(seconds), rate, f"{expected / seconds:.2f}"), flush=True)
+
+
 async def measure(options: argparse.Namespace) -> None:
     async with webnn_py.open_ml() as ml:
         context = await ml.create_context(backend="wgpu")
         print(f"{context.backend.adapter}, Python {platform.python_version()}\n")
+        if options.variants:
+            for name in filter(lambda name: is_wanted(name, options.words), SHAPES):
+                for rows in options.rows:
+                    await compare_variants(context, name, rows, options.megabytes)
+            context.destroy()
+            return
         print(head("weights", "K × N", "rows", *TYPES, "int4 reads", "float16 / int4", "float32 / int4"))
         for name, sides in SHAPES.items():
             if not is_wanted(name, options.words):
@@ -129,6 +223,7 @@ def main() -> None:
     arguments = parser("gpu_four_bits", __doc__)
     arguments.add_argument("words", **WORDS)
     arguments.add_argument("--rows", type=int, nargs="+", default=[1, 2, 4, 8], help="rows of the first factor")
+    arguments.add_argument("--variants", action="store_true", help="compare tunings of the kernel")
     arguments.add_argument("--megabytes", type=float, default=160, help="least size of a graph's weights")
     trio.run(measure, arguments.parse_args())
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue
+from webnn_py.device.on_wgpu.codegen.gemm.four_bit_plan import FourBitPlan
 from webnn_py.device.on_wgpu.codegen.gemm.gemv import emit_gemv
-from webnn_py.device.on_wgpu.codegen.gemm.gemv_four_bits import FourBitPlan, emit_four_bit_gemv
+from webnn_py.device.on_wgpu.codegen.gemm.gemv_four_bits import emit_four_bit_gemv
 from webnn_py.device.on_wgpu.codegen.gemm.gemv_plan import MOST_VECTORS
 from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
