@@ -9,11 +9,12 @@ serves all lengths.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Final, cast, final
+from typing import Any, Final, cast, final
 
 import numpy as np
+from numpy.typing import NDArray
 from onnx import NodeProto
 
 from webnn_py.descriptors import MLOperandDataType
@@ -22,10 +23,18 @@ from webnn_py.message_text import listed, shown
 from webnn_py.onnx_models import OnnxModel, TensorInfo
 from webnn_py.operators.operand import MLOperand
 from webnn_py.runtime.generation.configuration import DecoderConfiguration
-from webnn_py.runtime.generation.growing import Value, cache_places, taken_nodes
+from webnn_py.runtime.generation.growing import (
+    GrowingCaches,
+    PastLengths,
+    Replacing,
+    Value,
+    cache_places,
+    taken_nodes,
+)
 from webnn_py.runtime.graph_cache import graph_key
-from webnn_py.runtime.models import DrawnModel, Progress
+from webnn_py.runtime.models import DrawnModel, OnnxSource, Progress
 from webnn_py.runtime.records import TensorDescriptor
+from webnn_py.runtime.tensor import Tensor
 from webnn_py.script.builder import MLGraphBuilder
 
 STEP: Final = "step"
@@ -34,10 +43,10 @@ TOKEN: Final = "token"  # noqa: S105 - no password
 LEADING: Final = 2
 """Columns of ``step`` before the tokens."""
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Of the graphs that this module draws, in the keys of the graph cache."""
 
-WRITING: Final = ("GroupQueryAttention",)
+WRITING: Final = frozenset({"GroupQueryAttention", "TensorScatter"})
 """Operators that write new keys into a cache of fixed length."""
 
 APPENDING: Final[Mapping[str, tuple[int, ...]]] = {"Concat": (), "MultiHeadAttention": (4, 5), "Attention": (3,)}
@@ -67,6 +76,8 @@ class DecoderSource(DrawnModel):
         sizes: the sizes of symbolic dimensions that are known: none.
         caches: the names of inputs of keys and values, each with that of its output.
         appends: whether the model appends to its cache, instead of writing into one of fixed length.
+        hides: whether the model hides what is not in its cache, which then is to be checked.
+        grows: whether the model takes a cache of any length.
         vocabulary: how many tokens there are.
 
     Raises:
@@ -79,12 +90,18 @@ class DecoderSource(DrawnModel):
         self._capacity = capacity
         self.caches = dict(cache_names(configuration))
         self._check_names()
-        self.appends = self._does_append()
-        if self.appends and self._names.positions not in model.inputs:
-            raise NotSupportedError(
-                f"create_generator(): the model appends to its cache and has no input {self._names.positions!r}; it "
-                "would take the capacity for the number of tokens: export it with position_ids"
-            )
+        nodes, weights = taken_nodes(model, {BRANCH: True})
+        operators = self._readers(nodes)
+        self.hides = operators != {"GroupQueryAttention"}
+        self.grows = not operators <= WRITING
+        lengths = PastLengths(nodes, weights, self.caches, has_sums=operators == {"Concat"})
+        self._lengths = lengths if lengths.is_known and self._names.positions not in model.inputs else None
+        self._growing: GrowingCaches | None = None
+        if operators == {"Concat"} and self._lengths is not None:
+            keys, values = split_caches(configuration)
+            self._growing = GrowingCaches(nodes, weights, keys, values)
+        self.appends = self._growing is None and self.grows
+        self._rows = capacity if self._growing is None else capacity + 1  # since the past that it sees is never empty
         self.sizes: Mapping[str, int] = {}
         cached = {name: self._cache(name) for name in self.caches}
         self.inputs = {STEP: TensorDescriptor("int32", ("batch", "columns")), **cached}
@@ -116,37 +133,33 @@ class DecoderSource(DrawnModel):
                 f"{names.tokens!r}, {names.attention_mask!r}, {names.positions!r} and past keys and values"
             )
 
-    def _does_append(self) -> bool:
-        """Return whether the model appends to its cache, by the nodes that read it; refuse what does neither."""
-        readers = [
-            node
-            for node in taken_nodes(self._model, {BRANCH: True})[0]
-            if not self.caches.keys().isdisjoint(node.input)
-        ]
+    def _readers(self, nodes: Iterable[NodeProto]) -> frozenset[str]:
+        """Return the operators that read caches; refuse those that neither write nor append, or hide nothing."""
+        readers = [node for node in nodes if not self.caches.keys().isdisjoint(node.input)]
         readers = [node for node in readers if node.op_type not in {"Shape", "If"}]
-        if readers and all(node.op_type in WRITING for node in readers):
-            return False
-        wrong = sorted({node.op_type for node in readers if node.op_type not in APPENDING})
+        operators = frozenset(node.op_type for node in readers)
+        if operators <= WRITING:
+            return operators
+        wrong = sorted(operators - APPENDING.keys())
         if wrong:
             raise NotSupportedError(
                 f"create_generator(): past keys and values are read by {listed(wrong)}; decoders are supported whose "
-                f"caches are read by {listed([*WRITING, *APPENDING])}"
+                f"caches are read by {listed([*sorted(WRITING), *APPENDING])}"
             )
         for node in readers:
             masks = APPENDING[node.op_type]
-            is_causal = any(attribute.name == "is_causal" and attribute.i for attribute in node.attribute)
-            if is_causal or (masks and not any(node.input[at : at + 1] not in ([], [""]) for at in masks)):
+            if masks and not any(node.input[at : at + 1] not in ([], [""]) for at in masks):
                 raise NotSupportedError(
-                    f"create_generator(): {node.op_type} {shown(node.name)} attends to the whole past, without a mask "
-                    "or by is_causal; a mask that comes from attention_mask must hide what is not in the cache"
+                    f"create_generator(): {node.op_type} {shown(node.name)} attends to the whole past, without a mask; "
+                    "a mask that comes from attention_mask must hide what is not in the cache"
                 )
-        return True
+        return operators
 
     def _cache(self, name: str) -> TensorDescriptor:
         info = self._model.inputs[name]
         match info.shape:
             case (_, int(heads), _, int(size)):
-                return TensorDescriptor(info.data_type, ("batch", heads, self._capacity, size))
+                return TensorDescriptor(info.data_type, ("batch", heads, self._rows, size))
         raise NotSupportedError(
             f"create_generator(): input {name!r} is {info}; it must be [batch, heads, length, size], with heads and "
             "size known"
@@ -163,6 +176,22 @@ class DecoderSource(DrawnModel):
 
     def _key(self, shapes: Mapping[str, tuple[int, ...]], experimental: Collection[str]) -> str:
         return f"decoder {VERSION} {graph_key(self._model, shapes, {}, tuple(self.outputs), experimental)}"
+
+    def as_it_is(self, token: int, contents: Mapping[str, Tensor]) -> OnnxSource:
+        """Return the model for one token with a cache of some length, as nothing has changed it.
+
+        Args:
+            token: the token.
+            contents: the past keys and values, by the inputs' names.
+        """
+        length = contents[next(iter(self.caches))].dims[2]
+        given = {
+            self._names.tokens: np.array([[token]]),
+            self._names.attention_mask: np.ones([1, length + 1]),
+            self._names.positions: np.array([[length]]),
+            BRANCH: np.array([True]),
+        }
+        return frozen(self._model, given, self._names.logits)
 
     # --- the graph -------------------------------------------------------------------------------------------
 
@@ -192,14 +221,12 @@ class DecoderSource(DrawnModel):
         values = {BRANCH: np.array([True])} if BRANCH in self._model.inputs else {}
         wanted = [self._names.logits, *self.caches.values()]
         select = partial(_rows, builder, new, builder.slice(step, [0, 1], [batch, 1]))
+        replacing = self._replacing(builder, pasts, counted)
+        if self._hidden is not None:
+            replacing[self._hidden] = select
+        seen = pasts if self._growing is None else {name: before(builder, past, new) for name, past in pasts.items()}
         results = await self._model._convert_in_steps(
-            builder,
-            {},
-            values,
-            {**fed, **pasts},
-            wanted,
-            progress=progress,
-            replacing={} if self._hidden is None else {self._hidden: select},
+            builder, {}, values, {**fed, **seen}, wanted, progress=progress, replacing=replacing
         )
         last = select(results[self._names.logits])
         rows = builder.reshape(cast("MLOperand", last), [batch, self.vocabulary])
@@ -210,10 +237,19 @@ class DecoderSource(DrawnModel):
             drawn[output] = self._kept(builder, output, past, results[output], counted)
         return drawn
 
+    def _replacing(
+        self, builder: MLGraphBuilder, pasts: Mapping[str, MLOperand], counted: MLOperand
+    ) -> dict[str, Replacing]:
+        """Return what takes the place of results of the model's nodes, which counts from the length of its past."""
+        if self._growing is not None:
+            caches = {self.caches[name]: past for name, past in pasts.items()}
+            return self._growing.replacing(builder, caches, counted, self._rows)
+        return {} if self._lengths is None else self._lengths.replacing(builder, counted, self._rows)
+
     def _mask(self, builder: MLGraphBuilder, known: MLOperand, new: int) -> MLOperand:
         """Return the attention mask, 1 where there is a token: in the cache, and of what is appended to it."""
         batch = known.shape[0]
-        places = builder.constant(np.arange(self._capacity, dtype=np.int32).reshape(1, -1))
+        places = builder.constant(np.arange(self._rows, dtype=np.int32).reshape(1, -1))
         if not self.appends:
             return builder.lesser(places, builder.add(known, builder.constant(new, data_type="int32")))
         ones = builder.constant(np.ones([batch, new], np.uint8))
@@ -239,6 +275,12 @@ class DecoderSource(DrawnModel):
             return present
         fresh = builder.slice(present, [0, 0, capacity, 0], [batch, heads, new, size])
         return builder.scatter_nd(past, cache_places(builder, counted, heads), fresh)
+
+
+def before(builder: MLGraphBuilder, cache: MLOperand, new: int) -> MLOperand:
+    """Return a past for a model that appends ``new`` rows, which then are as many as the cache has."""
+    batch, heads, rows, size = cache.shape
+    return builder.slice(cache, [0] * 4, [batch, heads, rows - new, size])
 
 
 def typed(item: TensorDescriptor | TensorInfo) -> MLOperandDataType:
@@ -296,6 +338,22 @@ def _rank(name: str, ranks: Mapping[str, int], makers: Mapping[str, NodeProto]) 
         name = node.input[0]
         node = makers.get(name)
     return ranks.get(name)
+
+
+def frozen(model: OnnxModel, values: Mapping[str, NDArray[Any]], output: str) -> OnnxSource:
+    """Return a model with values for those of its inputs that it has."""
+    known = {
+        name: value.astype(model.inputs[name].data_type) if value.dtype != np.bool_ else value
+        for name, value in values.items()
+        if name in model.inputs
+    }
+    return OnnxSource(model, {}, known, [output], {})
+
+
+def split_caches(configuration: DecoderConfiguration) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the names of the inputs of keys, each with that of its output, and those of values."""
+    pairs = list(cache_names(configuration))
+    return dict(pairs[::2]), dict(pairs[1::2])
 
 
 def cache_names(configuration: DecoderConfiguration) -> Iterator[tuple[str, str]]:

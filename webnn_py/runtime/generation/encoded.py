@@ -18,7 +18,19 @@ from webnn_py.message_text import listed, shown
 from webnn_py.onnx_models import OnnxModel, TensorInfo
 from webnn_py.operators.operand import MLOperand
 from webnn_py.runtime.generation.configuration import DecoderConfiguration
-from webnn_py.runtime.generation.decoder import BRANCH, LEADING, LOGITS, STEP, TOKEN, cache_names, likeliest, typed
+from webnn_py.runtime.generation.decoder import (
+    BRANCH,
+    LEADING,
+    LOGITS,
+    STEP,
+    TOKEN,
+    before,
+    cache_names,
+    frozen,
+    likeliest,
+    split_caches,
+    typed,
+)
 from webnn_py.runtime.generation.growing import GrowingCaches, taken_nodes
 from webnn_py.runtime.graph_cache import graph_key
 from webnn_py.runtime.models import DrawnModel, OnnxSource, Progress
@@ -237,10 +249,7 @@ class StepSource(EncodedSource):
             TOKEN: TensorDescriptor("int32", (1,)),
             **{self.caches[name]: item for name, item in cached.items()},
         }
-        keys, values = (
-            {past: present for past, present in self.caches.items() if past.endswith(f".{kind}")}
-            for kind in ("key", "value")
-        )
+        keys, values = split_caches(configuration)
         nodes, weights = taken_nodes(model, {BRANCH: True})
         self._growing = GrowingCaches(nodes, weights, keys, values)
 
@@ -253,10 +262,7 @@ class StepSource(EncodedSource):
     ) -> dict[str, MLOperand]:
         model, new = self._model, counted.shape[1]
         caches = {present: operands[past] for past, present in self.caches.items()}
-        seen = {**operands}
-        for name in self.caches:
-            batch, heads, capacity, size = operands[name].shape
-            seen[name] = builder.slice(operands[name], [0] * 4, [batch, heads, capacity - new, size])
+        seen = {**operands, **{name: before(builder, operands[name], new) for name in self.caches}}
         shapes: dict[str, list[int]] = {}
         if HIDDEN in model.inputs:  # which nothing reads that is computed here
             length = operands[next(iter(self.crossed))].shape[2]
@@ -279,23 +285,17 @@ class StepSource(EncodedSource):
             token: the token.
             contents: the past keys and values, by the inputs' names.
         """
-        model = self._model
-        length = contents[next(iter(self.caches))].dims[2]
-        values: dict[str, Any] = {
+        model, length = self._model, contents[next(iter(self.caches))].dims[2]
+        given = {
             self._names.tokens: np.array([[token]]),
             self._names.positions: np.array([[length]]),
             COUNTED: np.array([length]),
             BRANCH: np.array([True]),
         }
-        values = {name: value for name, value in values.items() if name in model.inputs}
         if HIDDEN in model.inputs:
             rows = contents[next(iter(self.crossed))].dims[2]
-            width = TensorDescriptor("", model.inputs[HIDDEN].shape).fixed_shape[-1:]
-            values[HIDDEN] = np.zeros([1, rows, *width], model.inputs[HIDDEN].data_type)
-        for name, value in values.items():
-            if value.dtype == np.int64:
-                values[name] = value.astype(model.inputs[name].data_type)
-        return OnnxSource(model, {}, values, [self._names.logits], {})
+            given[HIDDEN] = np.zeros([1, rows, *TensorDescriptor("", model.inputs[HIDDEN].shape).fixed_shape[-1:]])
+        return frozen(model, given, self._names.logits)
 
 
 def _of_encoder(name: str) -> str:

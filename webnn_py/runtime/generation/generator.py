@@ -233,8 +233,10 @@ async def create_generator(  # noqa: PLR0913 - as many options as a decoder's fo
     generator = Generator._create(LoadedDecoder(environment, session, source, configuration, room, loaded))
     try:
         await generator.prepare()
-        if source.appends:
+        if source.hides:
             await _check_hiding(generator._decoder)
+        if source.grows:
+            await _check_growing(generator._decoder, source, Cache(generator._decoder, 1))
     except BaseException:
         session._release()
         raise
@@ -258,7 +260,7 @@ async def _listening(
             opened.append(await environment._open_session("create_generator", source, given))
         listening = LoadedEncoder(opened[0], opened[1], first)
         decoder = LoadedDecoder(environment, opened[2], later, configuration, capacity, tokenizer, listening)
-        await _check_growing(decoder, later)
+        await _check_growing(decoder, later, await HearingCache.of_random(decoder, CHECKED_HIDDEN))
     except BaseException:
         for session in opened:
             session._release()
@@ -266,19 +268,18 @@ async def _listening(
     return Generator._create(decoder)
 
 
-async def _check_growing(decoder: LoadedDecoder, source: StepSource) -> None:
+async def _check_growing(decoder: LoadedDecoder, source: DecoderSource | StepSource, cache: Cache) -> None:
     """Compare the logits of a step with a cache of fixed capacity with those of the model as it is.
 
-    The cache is full of random numbers behind its tokens, which the step must not see.
+    The cache, which is empty, is full of random numbers behind its tokens, which the step must not see.
 
     Raises:
         NotSupportedError: they differ, since the model counts, or hides, in a way that is not known here.
     """
-    if decoder.capacity <= CHECKED_TOKENS:
-        return
-    tokens = [token % source.vocabulary for token in range(1, 1 + CHECKED_TOKENS)]
-    cache = await HearingCache.of_random(decoder, CHECKED_HIDDEN)
+    tokens = [token % source.vocabulary for token in range(1, 1 + min(CHECKED_TOKENS, decoder.capacity))]
     try:
+        if len(tokens) == 1:
+            return
         await cache.step([tokens[:-1]], [0], wants_likeliest=False, wants_logits=False, greatest=0)
         expected = await _expected(decoder, source, cache, tokens)
         await cache.scramble(len(tokens) - 1)
@@ -296,7 +297,7 @@ async def _check_growing(decoder: LoadedDecoder, source: StepSource) -> None:
 
 
 async def _expected(
-    decoder: LoadedDecoder, source: StepSource, cache: HearingCache, tokens: Sequence[int]
+    decoder: LoadedDecoder, source: DecoderSource | StepSource, cache: Cache, tokens: Sequence[int]
 ) -> NDArray[np.float64]:
     """Return the logits of the last token by the model as it is, with a cache of just the tokens before it."""
     feeds = await cache.contents(len(tokens) - 1)

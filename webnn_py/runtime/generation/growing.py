@@ -45,6 +45,95 @@ OF_LENGTHS: Final = frozenset(
 
 
 @final
+class PastLengths:
+    """The places of a model's graph where it counts positions from the length of its past.
+
+    Args:
+        nodes: of the graph, and of the branches in it that are taken.
+        weights: the initializers by name.
+        pasts: the inputs of past keys and values.
+        has_sums: whether the sum of that length and a Range is positions, too: masks are often made of it.
+    """
+
+    def __init__(
+        self, nodes: Sequence[NodeProto], weights: Mapping[str, Weight], pasts: Iterable[str], *, has_sums: bool
+    ) -> None:
+        self._weights = weights
+        readers = readers_of(nodes)
+        ranges = {node.output[0] for node in nodes if node.op_type == "Range"} if has_sums else set()
+        pending = [node.output[0] for past in pasts for node in readers.get(past, ()) if node.op_type == "Shape"]
+        seen = set(pending)
+        self._places: dict[str, NodeProto] = {}
+        while pending:
+            name = pending.pop()
+            for node in readers.get(name, ()):
+                starts = {"Range": node.input[:1], "Slice": node.input[1:2]}.get(node.op_type, ())
+                if name in starts or (node.op_type == "Add" and not ranges.isdisjoint(node.input)):
+                    self._places[node.output[0]] = node
+                elif node.op_type in OF_LENGTHS and node.output[0] not in seen:
+                    seen.add(node.output[0])
+                    pending.append(node.output[0])
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether something counts, and nothing takes a part of what the model computes otherwise."""
+        parts = [node.input[0] for node in self._places.values() if node.op_type == "Slice"]
+        return bool(self._places) and all(name in self._weights for name in parts)
+
+    def replacing(self, builder: MLGraphBuilder, counted: MLOperand, begin: int) -> dict[str, Replacing]:
+        """Return what takes the place of positions, and of rows of tables at these, by the results' names.
+
+        Args:
+            builder: of the graph.
+            counted: the positions of new tokens, int32 [batch, new].
+            begin: the length of the past that the model sees.
+        """
+        replaced: dict[str, Replacing] = {}
+        for name, node in self._places.items():
+            table = self._weights.get(node.input[0]) if node.op_type == "Slice" else None
+            replaced[name] = partial(_at_positions, builder, counted, begin, table)
+        return replaced
+
+
+def _at_positions(builder: MLGraphBuilder, counted: MLOperand, begin: int, table: Weight | None, value: Value) -> Value:
+    """Return positions, or rows of a table, that come from ``counted``; of anything else the same.
+
+    Raises:
+        NotSupportedError: there are several sequences, whose positions differ.
+    """
+    batch, new = counted.shape
+    rows = None if table is None else table()
+    if rows is None and not _is_counted(value, begin, new):
+        return value
+    if rows is not None and value.shape != (new, *rows.shape[1:]):
+        return value
+    if batch != 1:
+        raise NotSupportedError(
+            f"generate(): the model counts positions from the length of its past, so {batch} sequences cannot be "
+            "computed together; generate them one by one, or export the model with position_ids"
+        )
+    if rows is not None:
+        return builder.gather(builder.constant(np.ascontiguousarray(rows)), builder.reshape(counted, [new]))
+    return builder.reshape(counted, value.shape)
+
+
+def _is_counted(value: Value, begin: int, new: int) -> bool:
+    """Return whether a value is that of positions behind a past of known length."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "iu":
+        return False
+    return np.array_equal(value.reshape(-1), np.arange(begin, begin + new))
+
+
+def readers_of(nodes: Iterable[NodeProto]) -> dict[str, list[NodeProto]]:
+    """Return the nodes that read each value, by its name."""
+    readers: dict[str, list[NodeProto]] = {}
+    for node in nodes:
+        for name in node.input:
+            readers.setdefault(name, []).append(node)
+    return readers
+
+
+@final
 class GrowingCaches:
     """The places of a model's graph where it lets its caches grow.
 
@@ -65,14 +154,10 @@ class GrowingCaches:
         keys: Mapping[str, str],
         values: Mapping[str, str],
     ) -> None:
-        self._weights = weights
-        self._readers: dict[str, list[NodeProto]] = {}
-        for node in nodes:
-            for name in node.input:
-                self._readers.setdefault(name, []).append(node)
+        self._readers = readers_of(nodes)
+        self._lengths = PastLengths(nodes, weights, {**keys, **values}, has_sums=True)
         self._appended = {present: self._appended_to(past, present) for past, present in {**keys, **values}.items()}
         self._softmaxes = {name for present in keys.values() for name in self._softmaxes_of(present)}
-        self._positional = self._places_of_lengths({**keys, **values})
 
     def _appended_to(self, past: str, present: str) -> str:
         """Return the name of what is appended to a past."""
@@ -112,22 +197,6 @@ class GrowingCaches:
                         f"attention is supported that is drawn by {listed(sorted(OF_SCORES))} and Softmax"
                     )
 
-    def _places_of_lengths(self, pasts: Iterable[str]) -> dict[str, NodeProto]:
-        """Return the nodes that take a part of something, or count, from the length of the past on, by their output."""
-        pending = [node.output[0] for past in pasts for node in self._readers.get(past, ()) if node.op_type == "Shape"]
-        seen = set(pending)
-        found: dict[str, NodeProto] = {}
-        while pending:
-            name = pending.pop()
-            for node in self._readers.get(name, ()):
-                starts = {"Range": node.input[:1], "Slice": node.input[1:2]}.get(node.op_type, ())
-                if name in starts:
-                    found[node.output[0]] = node
-                elif node.op_type in OF_LENGTHS and node.output[0] not in seen:
-                    seen.add(node.output[0])
-                    pending.append(node.output[0])
-        return found
-
     def replacing(
         self, builder: MLGraphBuilder, caches: Mapping[str, MLOperand], counted: MLOperand, capacity: int
     ) -> dict[str, Replacing]:
@@ -145,10 +214,7 @@ class GrowingCaches:
             replaced[fresh] = drawing.noting(fresh)
             replaced[present] = drawing.writing(present, fresh, caches[present])
         replaced |= dict.fromkeys(self._softmaxes, drawing.hidden)
-        for name, node in self._positional.items():
-            table = self._weights.get(node.input[0]) if node.op_type == "Slice" else None
-            replaced[name] = drawing.positions(table)
-        return replaced
+        return replaced | self._lengths.replacing(builder, counted, capacity - counted.shape[1])
 
 
 @attrs.define
@@ -217,23 +283,6 @@ class _Replacements:
         visible = self.visible if len(shape) == 4 else builder.reshape(self.visible, [1, self.new, self.capacity])
         lowest = builder.constant(np.array(np.finfo(scores.data_type).min))
         return builder.where(visible, scores, lowest)
-
-    def positions(self, table: Weight | None) -> Replacing:
-        """Return what takes positions as they are, or the rows of a table at these, for those behind a past of all."""
-
-        def replace(value: Value) -> Value:
-            rows = None if table is None else table()
-            if rows is not None and value.shape == (self.new, *rows.shape[1:]) and self.batch == 1:
-                constant = self.builder.constant(np.ascontiguousarray(rows))
-                return self.builder.gather(constant, self.builder.reshape(self.counted, [self.new]))
-            if not isinstance(value, np.ndarray) or value.dtype.kind not in "iu":
-                return value
-            expected = np.arange(self.capacity - self.new, self.capacity)
-            if self.batch != 1 or not np.array_equal(value.reshape(-1), expected):
-                return value
-            return self.builder.reshape(self.counted, value.shape)
-
-        return replace
 
 
 def cache_places(builder: MLGraphBuilder, counted: MLOperand, heads: int) -> MLOperand:

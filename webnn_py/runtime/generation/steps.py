@@ -331,6 +331,11 @@ class Cache:
             data_type=data_type, dims=dims, label=f"generation: {what}"
         )
 
+    async def contents(self, known: int) -> dict[str, Tensor]:
+        """Return the keys and values of the first tokens, by the names of a step's inputs."""
+        now = {name: await tensor.get_data() for name, tensor in self._sides[self._side].items()}
+        return {name: Tensor(np.ascontiguousarray(array[:, :, :known])) for name, array in now.items()}
+
     async def scramble(self, known: int = 0) -> None:
         """Fill the cache behind its first tokens with random numbers, which later steps must not see."""
         random = np.random.default_rng(0)
@@ -388,10 +393,9 @@ class HearingCache(Cache):
 
     async def contents(self, known: int) -> dict[str, Tensor]:
         """Return the keys and values of the first tokens, and of what was heard, by the names of a step's inputs."""
-        side = {name: (await tensor.get_data())[:, :, :known] for name, tensor in self._sides[self._side].items()}
         crossed = self._encoder.source.crossed
-        heard = {past: await self._crossed[present].get_data() for past, present in crossed.items()}
-        return {name: Tensor(np.ascontiguousarray(array)) for name, array in {**side, **heard}.items()}
+        heard = {past: Tensor(await self._crossed[present].get_data()) for past, present in crossed.items()}
+        return {**await super().contents(known), **heard}
 
     def _steps(
         self, sequences: Sequence[Sequence[int]], known: Sequence[int]
