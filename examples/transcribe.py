@@ -2,8 +2,8 @@
 
     python examples/transcribe.py [WAV] [--backend NAME] [--folder FOLDER]             (pip install '.[generation]')
 
-The encoder hears the recording once; the decoder makes one token after the other by one graph, each step of which reads
-what was heard, and adds a row to the cache of tokens. The models come with the npm package
+The encoder runs once; the decoder makes one token after the other by one graph, each step of which reads the keys and
+values of the cross-attention, and adds a row to those of the tokens. The models come with the npm package
 ``@moonshine-ai/moonshine-js``, tokens and recording with ``useful-moonshine-onnx``; FOLDER is another model, as optimum
 exports it (docs/generation.md).
 """

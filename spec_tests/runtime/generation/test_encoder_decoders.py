@@ -1,4 +1,4 @@
-"""Encoder-decoders: what they hear, the tokens of onnxruntime's own sessions, and what is refused."""
+"""Encoder-decoders: their audio, the tokens of onnxruntime's own sessions, and what is refused."""
 
 import json
 from collections import Counter
@@ -83,7 +83,7 @@ async def test_a_sound_may_be_the_encoders_inputs(numpy_env, encoded_folder_of):
         assert named == whole
 
 
-async def test_a_conversation_goes_on_about_what_was_heard(env, encoded_folder_of):
+async def test_a_conversation_goes_on_about_one_sound(env, encoded_folder_of):
     folder = encoded_folder_of("merged")
     peer = OnnxruntimeEncoderDecoder(folder)
     async with (
@@ -186,7 +186,7 @@ async def test_a_sound_that_is_too_long_is_refused(numpy_env, encoded_folder_of)
             generate(generator, audio=sound(800))
 
 
-async def test_a_decoder_alone_hears_nothing(numpy_env, folder_of):
+async def test_a_decoder_alone_takes_no_sound(numpy_env, folder_of):
     async with await create_generator(numpy_env, folder_of("genai"), capacity=32) as generator:
         with pytest.raises(TypeError, match="audio is for encoder-decoders; the model has no encoder"):
             generate(generator, "A", audio=sound())

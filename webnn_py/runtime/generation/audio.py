@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from webnn_py.message_text import listed, shown
 from webnn_py.runtime.generation.configuration import EncoderConfiguration
-from webnn_py.runtime.generation.steps import Hearing
+from webnn_py.runtime.generation.steps import EncoderFeeds
 from webnn_py.runtime.records import TensorDescriptor
 
 Audio = NDArray[np.floating[Any]] | Mapping[str, NDArray[Any]]
@@ -32,7 +32,9 @@ HERTZ_OF_MEL: Final = 200 / 3
 STEPS_OF_OCTAVES: Final = np.log(6.4) / 27
 
 
-def hearing_of(audio: object, inputs: Mapping[str, TensorDescriptor], configuration: EncoderConfiguration) -> Hearing:
+def encoder_feeds(
+    audio: object, inputs: Mapping[str, TensorDescriptor], configuration: EncoderConfiguration
+) -> EncoderFeeds:
     """Return what an encoder reads of a sound.
 
     Args:

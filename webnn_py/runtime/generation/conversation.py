@@ -16,7 +16,7 @@ from webnn_py.handle import Handle
 from webnn_py.message_text import shown
 from webnn_py.operators.idl import boolean
 from webnn_py.runtime.generation.sampling import Sampling, no_finite_logits
-from webnn_py.runtime.generation.steps import Cache, Hearing, HearingCache, LoadedDecoder, StepResult
+from webnn_py.runtime.generation.steps import Cache, CrossAttentionCache, EncoderFeeds, LoadedDecoder, StepResult
 from webnn_py.runtime.generation.tokens import TextStream, Token
 
 Prompt = str | Sequence[int]
@@ -69,12 +69,12 @@ class Conversation(Handle):
         decoder: LoadedDecoder,
         open_conversations: dict[Conversation, None],
         batch: int,
-        hearing: Hearing | None = None,
+        feeds: EncoderFeeds | None = None,
     ) -> Self:
         self = cls.__new__(cls)
         self._decoder = decoder
         self._open = open_conversations
-        self._cache = Cache(decoder, batch) if hearing is None else HearingCache(decoder, hearing)
+        self._cache = Cache(decoder, batch) if feeds is None else CrossAttentionCache(decoder, feeds)
         self._tokens = tuple([] for _ in range(batch))
         self._known = [0] * batch
         self._turn = 0

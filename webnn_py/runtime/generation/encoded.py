@@ -62,7 +62,7 @@ class EncodedSource(DrawnModel):
         outputs: ``logits``, float32 [1, tokens]; ``token``, int32 [1]; caches.
         sizes: the sizes of symbolic dimensions that are known: none.
         caches: the inputs of keys and values of tokens, each with its output.
-        crossed: the inputs of keys and values of hidden states, each with the output of the first step.
+        cross: the inputs of keys and values of hidden states, each with the output of the first step.
         vocabulary: how many tokens there are.
 
     Raises:
@@ -82,7 +82,7 @@ class EncodedSource(DrawnModel):
         self._has_cache = has_cache
         self._encoder = configuration.encoder
         self.caches = dict(cache_names(configuration))
-        self.crossed = {_of_encoder(past): _of_encoder(present) for past, present in self.caches.items()}
+        self.cross = {_of_encoder(past): _of_encoder(present) for past, present in self.caches.items()}
         self._check_names()
         shape = model.outputs[self._names.logits].shape
         if shape is None or len(shape) != 3 or not isinstance(shape[2], int):
@@ -94,8 +94,8 @@ class EncodedSource(DrawnModel):
 
     def _check_names(self) -> None:
         names, model = self._names, self._model
-        pasts = [*self.caches, *self.crossed] if self._has_cache else []
-        outputs = [names.logits, *self.caches.values(), *([] if self._has_cache else self.crossed.values())]
+        pasts = [*self.caches, *self.cross] if self._has_cache else []
+        outputs = [names.logits, *self.caches.values(), *([] if self._has_cache else self.cross.values())]
         needed = [names.tokens, *pasts, *([] if self._has_cache else [HIDDEN])]
         missing = [name for name in needed if name not in model.inputs]
         missing += [name for name in outputs if name not in model.outputs]
@@ -105,7 +105,7 @@ class EncodedSource(DrawnModel):
                 f"{list(model.inputs)}, its outputs {list(model.outputs)}"
             )
         known = {*needed, names.positions, HIDDEN, COUNTED, BRANCH}
-        known |= {*self.caches, *self.crossed} if BRANCH in model.inputs else set()
+        known |= {*self.caches, *self.cross} if BRANCH in model.inputs else set()
         more = [name for name in model.inputs if name not in known]
         if more:
             raise NotSupportedError(
@@ -197,12 +197,12 @@ class FirstSource(EncodedSource):
             HIDDEN: TensorDescriptor(info.data_type, (1, *shape[1:])),
         }
         caches = {name: self._described_cache(name, model.outputs[name], capacity) for name in self.caches.values()}
-        crossed = {name: self._described_cache(name, model.outputs[name], "hidden") for name in self.crossed.values()}
+        cross = {name: self._described_cache(name, model.outputs[name], "hidden") for name in self.cross.values()}
         self.outputs = {
             LOGITS: TensorDescriptor("float32", (1, self.vocabulary)),
             TOKEN: TensorDescriptor("int32", (1,)),
             **caches,
-            **crossed,
+            **cross,
         }
 
     async def _drawn_with(
@@ -215,10 +215,10 @@ class FirstSource(EncodedSource):
         values: dict[str, Any] = {}
         if BRANCH in self._model.inputs:
             values[BRANCH] = np.array([False])
-            for name in (*self.caches, *self.crossed):
+            for name in (*self.caches, *self.cross):
                 item = self._described_cache(name, self._model.inputs[name], 0)
                 values[name] = np.zeros(item.fixed_shape, item.data_type)
-        presents = [*self.caches.values(), *self.crossed.values()]
+        presents = [*self.caches.values(), *self.cross.values()]
         results = await self._model.convert_in_steps(
             builder,
             {},
@@ -242,8 +242,8 @@ class StepSource(EncodedSource):
     def __init__(self, model: OnnxModel, configuration: DecoderConfiguration, capacity: int) -> None:
         super().__init__(model, configuration, capacity, has_cache=True)
         cached = {name: self._described_cache(name, model.inputs[name], capacity) for name in self.caches}
-        crossed = {name: self._described_cache(name, model.inputs[name], "hidden") for name in self.crossed}
-        self.inputs = {STEP: TensorDescriptor("int32", (1, "columns")), **cached, **crossed}
+        cross = {name: self._described_cache(name, model.inputs[name], "hidden") for name in self.cross}
+        self.inputs = {STEP: TensorDescriptor("int32", (1, "columns")), **cached, **cross}
         self.outputs = {
             LOGITS: TensorDescriptor("float32", (1, self.vocabulary)),
             TOKEN: TensorDescriptor("int32", (1,)),
@@ -265,7 +265,7 @@ class StepSource(EncodedSource):
         seen = {**operands, **{name: before(builder, operands[name], new) for name in self.caches}}
         shapes: dict[str, list[int]] = {}
         if HIDDEN in model.inputs:  # which nothing reads that is computed here
-            length = operands[next(iter(self.crossed))].shape[2]
+            length = operands[next(iter(self.cross))].shape[2]
             shapes[HIDDEN] = [1, length, *TensorDescriptor("", model.inputs[HIDDEN].shape).fixed_shape[-1:]]
         results = await model._convert_in_steps(
             builder,
@@ -293,7 +293,7 @@ class StepSource(EncodedSource):
             BRANCH: np.array([True]),
         }
         if HIDDEN in model.inputs:
-            rows = contents[next(iter(self.crossed))].dims[2]
+            rows = contents[next(iter(self.cross))].dims[2]
             given[HIDDEN] = np.zeros([1, rows, *TensorDescriptor("", model.inputs[HIDDEN].shape).fixed_shape[-1:]])
         return frozen(model, given, self._names.logits)
 

@@ -18,12 +18,12 @@ from webnn_py.handle import Handle
 from webnn_py.message_text import shown
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.runtime.environment import Environment
-from webnn_py.runtime.generation.audio import Audio, hearing_of
+from webnn_py.runtime.generation.audio import Audio, encoder_feeds
 from webnn_py.runtime.generation.configuration import DecoderConfiguration, read_configuration
 from webnn_py.runtime.generation.conversation import Conversation, Generation, Prompt, is_tokens
 from webnn_py.runtime.generation.decoder import DecoderSource
 from webnn_py.runtime.generation.encoded import FirstSource, StepSource
-from webnn_py.runtime.generation.steps import Cache, Hearing, HearingCache, LoadedDecoder, LoadedEncoder
+from webnn_py.runtime.generation.steps import Cache, CrossAttentionCache, EncoderFeeds, LoadedDecoder, LoadedEncoder
 from webnn_py.runtime.generation.tokens import load_tokenizer
 from webnn_py.runtime.models import OnnxSource, Progress
 from webnn_py.runtime.session import InferenceSession, SessionOptions
@@ -101,11 +101,11 @@ class Generator(Handle):
 
         Args:
             batch: how many sequences are computed together.
-            audio: what the encoder of an encoder-decoder hears, which has one sequence: samples from -1 to 1 of one
+            audio: what the encoder of an encoder-decoder reads, which has one sequence: samples from -1 to 1 of one
                 channel at the configuration's rate; or an array for each input of the encoder, by name.
 
         Raises:
-            TypeError: ``batch`` is no integer; or ``audio`` is no sound, is missing, or nothing hears it.
+            TypeError: ``batch`` is no integer; or ``audio`` is no sound, or is missing, or there is no encoder.
             ValueError: ``batch`` is out of range, or ``audio`` is longer than the encoder takes.
             InvalidStateError: the generator is closed.
         """
@@ -114,12 +114,12 @@ class Generator(Handle):
         count = converted("conversation(): batch", unsigned_long, batch)
         if not 1 <= count <= MOST_SEQUENCES:
             raise ValueError(f"conversation(): batch is {count}; it must be from 1 to {MOST_SEQUENCES}")
-        hearing = self._hearing(audio)
-        if hearing is not None and count != 1:
+        feeds = self._encoder_feeds(audio)
+        if feeds is not None and count != 1:
             raise ValueError(f"conversation(): batch is {count}; an encoder-decoder has one sequence for each sound")
-        return Conversation._create(self._decoder, self._conversations, count, hearing)
+        return Conversation._create(self._decoder, self._conversations, count, feeds)
 
-    def _hearing(self, audio: object) -> Hearing | None:
+    def _encoder_feeds(self, audio: object) -> EncoderFeeds | None:
         """Return what the encoder reads; None where there is none."""
         encoder = self._decoder.encoder
         if encoder is None:
@@ -127,10 +127,10 @@ class Generator(Handle):
                 raise TypeError("generate(): audio is for encoder-decoders; the model has no encoder")
             return None
         if audio is None:
-            raise TypeError("generate(): audio is missing; the model has an encoder, which hears it")
+            raise TypeError("generate(): audio is missing; the model has an encoder, which reads it")
         configuration = self.configuration.encoder
         assert configuration is not None  # noqa: S101 - for type checkers: it was loaded by it
-        return hearing_of(audio, encoder.session.input_descriptors, configuration)
+        return encoder_feeds(audio, encoder.session.input_descriptors, configuration)
 
     async def prepare(self, prompt_tokens: int = 1, *, audio: Audio | None = None) -> None:
         """Compile the graphs of a prompt and of the tokens after it; otherwise the first call does.
@@ -150,8 +150,8 @@ class Generator(Handle):
             raise ValueError(f"prepare(): prompt_tokens is {count}; it must be from 1 to {self.capacity}, the capacity")
         if self._closed:
             raise InvalidStateError("prepare(): the generator is closed")
-        hearing = self._hearing(audio)
-        cache = Cache(self._decoder, 1) if hearing is None else HearingCache(self._decoder, hearing)
+        feeds = self._encoder_feeds(audio)
+        cache = Cache(self._decoder, 1) if feeds is None else CrossAttentionCache(self._decoder, feeds)
         try:
             for known, length in ((0, count), (count, count + 1)):
                 if length <= self.capacity:
@@ -227,7 +227,7 @@ async def create_generator(  # noqa: PLR0913 - as many options as a decoder's fo
     loaded = await _tokenizer(path, tokenizer)
     options = SessionOptions(frozenset(), enable_graph_capture=False, progress=progress)
     if configuration.encoder is not None:
-        return await _listening(environment, configuration, room, loaded, options)
+        return await _created_with_encoder(environment, configuration, room, loaded, options)
     source = await trio.to_thread.run_sync(_source, configuration, room)
     session = await environment._open_session("create_generator", source, options)
     generator = Generator._create(LoadedDecoder(environment, session, source, configuration, room, loaded))
@@ -243,7 +243,7 @@ async def create_generator(  # noqa: PLR0913 - as many options as a decoder's fo
     return generator
 
 
-async def _listening(
+async def _created_with_encoder(
     environment: Environment,
     configuration: DecoderConfiguration,
     capacity: int,
@@ -258,9 +258,9 @@ async def _listening(
             on_device = frozenset(source.outputs if source is encoder else ())
             given = attrs.evolve(options, on_device=on_device)
             opened.append(await environment._open_session("create_generator", source, given))
-        listening = LoadedEncoder(opened[0], opened[1], first)
-        decoder = LoadedDecoder(environment, opened[2], later, configuration, capacity, tokenizer, listening)
-        await _check_growing(decoder, later, await HearingCache.of_random(decoder, CHECKED_HIDDEN))
+        loaded_encoder = LoadedEncoder(opened[0], opened[1], first)
+        decoder = LoadedDecoder(environment, opened[2], later, configuration, capacity, tokenizer, loaded_encoder)
+        await _check_growing(decoder, later, await CrossAttentionCache.of_random(decoder, CHECKED_HIDDEN))
     except BaseException:
         for session in opened:
             session._release()
@@ -345,7 +345,7 @@ async def _logits(cache: Cache, tokens: Sequence[int], known: int) -> NDArray[np
 def generate(
     generator: Generator, prompt: Prompt | Sequence[Prompt] = "", *, audio: Audio | None = None, **options: Any
 ) -> Generation:
-    """Generate tokens by one prompt, or by several that are computed together; or write down what is heard.
+    """Generate tokens by one prompt, or by several that are computed together; or transcribe audio.
 
     ``async for token in generate(generator, "Once upon a time"): print(token.text, end="")``
 
@@ -353,7 +353,7 @@ def generate(
         generator: the decoder.
         prompt: a text, or tokens; or a list of these, which are computed together. Without it sequences begin with the
             configuration's tokens.
-        audio: what the encoder of an encoder-decoder hears, as for :meth:`Generator.conversation`.
+        audio: what the encoder of an encoder-decoder reads, as for :meth:`Generator.conversation`.
         **options: as for :meth:`Conversation.generate`.
 
     Returns:

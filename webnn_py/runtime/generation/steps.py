@@ -34,7 +34,7 @@ SHORTEST_PROMPT: Final = 16
 """New tokens are filled up to 1, or to a power of two from this one on, each of which has a graph."""
 
 
-Hearing = Mapping[str, HostArray]
+EncoderFeeds = Mapping[str, HostArray]
 """What an encoder reads, by the names of its inputs."""
 
 
@@ -68,7 +68,7 @@ class LoadedEncoder:
         session: runs the encoder.
         first: runs the first step.
         source: the first step.
-        uses: the graphs of these and of the later steps, for each length of what is heard.
+        uses: the graphs of these and of the later steps, for each length of audio.
     """
 
     session: InferenceSession
@@ -362,40 +362,40 @@ class Cache:
 
 
 @final
-class HearingCache(Cache):
-    """The keys and values of one sequence, which attends to what an encoder has heard.
+class CrossAttentionCache(Cache):
+    """The keys and values of one sequence, which attends to an encoder's hidden states.
 
-    The first step runs the encoder, and computes the keys and values of what it gives, once. Each further token is a
+    The first step runs the encoder, and computes the cross-attention's keys and values, once. Each further token is a
     step of its own, of one graph.
 
     Args:
         decoder: has the sessions, and an encoder.
-        hearing: what the encoder reads.
+        feeds: what the encoder reads.
     """
 
-    def __init__(self, decoder: LoadedDecoder, hearing: Hearing) -> None:
+    def __init__(self, decoder: LoadedDecoder, feeds: EncoderFeeds) -> None:
         super().__init__(decoder, 1)
-        assert decoder.encoder is not None  # noqa: S101 - for type checkers: whoever hears has one
+        assert decoder.encoder is not None  # noqa: S101 - for type checkers: whoever has feeds has one
         self._encoder = decoder.encoder
-        self._hearing = hearing
-        self._heard: dict[str, Tensor] = {}
-        self._crossed: dict[str, Tensor] = {}
+        self._feeds = feeds
+        self._hidden: dict[str, Tensor] = {}
+        self._cross: dict[str, Tensor] = {}
         self._used: list[tuple[InferenceSession, ShapeKey]] = []
 
     @classmethod
     async def of_random(cls, decoder: LoadedDecoder, length: int) -> Self:
-        """Return a cache that has heard random numbers."""
+        """Return a cache of random hidden states."""
         self = cls(decoder, {})
         described = self._encoder.source.inputs[HIDDEN]
         noise = np.random.default_rng(1).standard_normal([1, length, *described.fixed_shape[-1:]], np.float32)
-        self._heard = {HIDDEN: await decoder.environment.create_tensor(noise.astype(described.data_type))}
+        self._hidden = {HIDDEN: await decoder.environment.create_tensor(noise.astype(described.data_type))}
         return self
 
     async def contents(self, known: int) -> dict[str, Tensor]:
-        """Return the keys and values of the first tokens, and of what was heard, by the names of a step's inputs."""
-        crossed = self._encoder.source.crossed
-        heard = {past: Tensor(await self._crossed[present].get_data()) for past, present in crossed.items()}
-        return {**await super().contents(known), **heard}
+        """Return the keys and values of the first tokens, and of the hidden states, by the names of a step's inputs."""
+        cross = self._encoder.source.cross
+        found = {past: Tensor(await self._cross[present].get_data()) for past, present in cross.items()}
+        return {**await super().contents(known), **found}
 
     def _steps(
         self, sequences: Sequence[Sequence[int]], known: Sequence[int]
@@ -409,27 +409,28 @@ class HearingCache(Cache):
     async def _graph(
         self, columns: int, shapes: Mapping[str, tuple[int, ...]], *, is_first: bool
     ) -> tuple[MLGraph, Mapping[str, Tensor], Mapping[str, Tensor]]:
-        crossed = self._encoder.source.crossed
+        cross = self._encoder.source.cross
         if not is_first:
-            reads = {past: self._crossed[present] for past, present in crossed.items()}
+            reads = {past: self._cross[present] for past, present in cross.items()}
             sizes = {name: tuple(tensor.dims) for name, tensor in reads.items()}
             return await self._graph_of(self._decoder.session, {STEP: (1, columns), **sizes}), reads, {}
-        await self._hear()
-        (hidden,) = self._heard.values()
+        await self._encode()
+        (hidden,) = self._hidden.values()
         graph = await self._graph_of(self._encoder.first, {STEP: (1, columns), HIDDEN: tuple(hidden.dims)})
-        for name in crossed.values():
-            if name not in self._crossed:
+        for name in cross.values():
+            if name not in self._cross:
                 described = graph.output_descriptors[name]
-                self._crossed[name] = await self._made(described.data_type, described.shape, "what was heard")
-        return graph, {HIDDEN: hidden}, self._crossed
+                self._cross[name] = await self._made(described.data_type, described.shape, "cross-attention")
+        return graph, {HIDDEN: hidden}, self._cross
 
-    async def _hear(self) -> None:
+    async def _encode(self) -> None:
         """Run the encoder, unless it has been."""
-        if not self._heard:
+        if not self._hidden:
             session = self._encoder.session
-            key = tuple([self._hearing[name].shape for name in session._expected.open])
+            described = session.input_descriptors.items()
+            key = tuple([self._feeds[name].shape for name, item in described if not item.is_fixed])
             self._use(session, key)
-            self._heard = dict(await session.run(self._hearing))
+            self._hidden = dict(await session.run(self._feeds))
 
     async def _graph_of(self, session: InferenceSession, shapes: Mapping[str, tuple[int, ...]]) -> MLGraph:
         self._use(session, tuple(shapes.values()))
@@ -443,10 +444,10 @@ class HearingCache(Cache):
     def dispose(self) -> None:
         """Let go of the tensors and the graphs, and of those that a step is about to make."""
         super().dispose()
-        _dispose(self._heard)
-        _dispose(self._crossed)
-        self._heard.clear()
-        self._crossed.clear()
+        _dispose(self._hidden)
+        _dispose(self._cross)
+        self._hidden.clear()
+        self._cross.clear()
         while self._used:
             self._encoder.uses.end(*self._used.pop())
 
