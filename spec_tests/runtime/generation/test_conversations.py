@@ -347,12 +347,12 @@ async def test_models_that_are_not_supported_are_refused(numpy_env, folder_of, m
     onnx.save(proto, path.with_name("unmasked.onnx"))
     with pytest.raises(NotSupportedError, match=r"MultiHeadAttention 'layers.\d.attention' attends to the whole past"):
         await create_generator(numpy_env, path.parent, file="unmasked.onnx")
-    proto = onnx.load(folder / "model.onnx")
+    proto = onnx.load(path)
     (visible,) = (node for node in proto.graph.node if node.name == "is_visible")
     visible.input[1] = "is_seen"
-    onnx.save(proto, folder / "blind.onnx")
+    onnx.save(proto, path.with_name("blind.onnx"))
     with pytest.raises(NotSupportedError, match="the logits of 3 tokens in one run and one by one differ by"):
-        await create_generator(numpy_env, folder, file="blind.onnx")
+        await create_generator(numpy_env, path.parent, file="blind.onnx")
     await numpy_env.drain()
     assert numpy_env.statistics().live_buffers == 0
     load = OnnxModel.load

@@ -64,9 +64,12 @@ async def test_a_mix_gives_onnxruntimes_logits(numpy_env, tmp_path, seed):
             tokens, logits = peer.decode(prompt, min(6, CAPACITY + 1 - len(prompt)))
             generation = generate(generator, prompt, max_new_tokens=len(tokens), logits=True)
             found = [token async for token in generation]
-            np.testing.assert_allclose([token.logits for token in found], logits[: len(found)], rtol=0, atol=tolerance)
-            if form.data_type == "float32":
-                assert [token.id for token in found] == tokens[: len(found)]
+            ids = [token.id for token in found]
+            same = next((at for at, token in enumerate(ids) if token != tokens[at]), len(ids))
+            compared = slice(0, same + 1)  # the logits that the first other token comes of, too
+            found_logits = [token.logits for token in found][compared]
+            np.testing.assert_allclose(found_logits, logits[: len(found)][compared], rtol=0, atol=tolerance)
+            assert same == len(ids) or form.data_type == "float16"  # of which two may be the greatest but for rounding
 
 
 async def test_positions_of_the_past_are_those_of_one_sequence(numpy_env, tmp_path):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, cast, final
 
@@ -42,6 +43,9 @@ LOGITS: Final = "logits"
 TOKEN: Final = "token"  # noqa: S105 - no password
 LEADING: Final = 2
 """Columns of ``step`` before the tokens."""
+
+WIDTH: Final = 4
+"""Caches that grow have a multiple of so many rows."""
 
 VERSION: Final = 3
 """Of the graphs that this module draws, in the keys of the graph cache."""
@@ -95,13 +99,15 @@ class DecoderSource(DrawnModel):
         self.hides = operators != {"GroupQueryAttention"}
         self.grows = not operators <= WRITING
         lengths = PastLengths(nodes, weights, self.caches, has_sums=operators == {"Concat"})
-        self._lengths = lengths if lengths.is_known and self._names.positions not in model.inputs else None
-        self._growing: GrowingCaches | None = None
-        if operators == {"Concat"} and self._lengths is not None:
-            keys, values = split_caches(configuration)
-            self._growing = GrowingCaches(nodes, weights, keys, values)
+        has_positions = self._names.positions in model.inputs
+        self._lengths = lengths if lengths.is_known and not has_positions else None
+        self._growing = None
+        if operators == {"Concat"} and (has_positions or self._lengths is not None):
+            with suppress(NotSupportedError):  # what attends in another way may be given a past of the whole capacity
+                self._growing = GrowingCaches(nodes, *split_caches(configuration), self._lengths)
         self.appends = self._growing is None and self.grows
-        self._rows = capacity if self._growing is None else capacity + 1  # since the past that it sees is never empty
+        # The past that a model sees is never empty, and four elements are read at once.
+        self._rows = capacity if self._growing is None else capacity + WIDTH - capacity % WIDTH
         self.sizes: Mapping[str, int] = {}
         cached = {name: self._cache(name) for name in self.caches}
         self.inputs = {STEP: TensorDescriptor("int32", ("batch", "columns")), **cached}

@@ -31,7 +31,7 @@ from webnn_py.runtime.generation.decoder import (
     split_caches,
     typed,
 )
-from webnn_py.runtime.generation.growing import GrowingCaches, taken_nodes
+from webnn_py.runtime.generation.growing import GrowingCaches, PastLengths, taken_nodes
 from webnn_py.runtime.graph_cache import graph_key
 from webnn_py.runtime.models import DrawnModel, OnnxSource, Progress
 from webnn_py.runtime.records import TensorDescriptor
@@ -251,7 +251,8 @@ class StepSource(EncodedSource):
         }
         keys, values = split_caches(configuration)
         nodes, weights = taken_nodes(model, {BRANCH: True})
-        self._growing = GrowingCaches(nodes, weights, keys, values)
+        lengths = PastLengths(nodes, weights, self.caches, has_sums=True)
+        self._growing = GrowingCaches(nodes, keys, values, lengths)
 
     async def _drawn_with(
         self,

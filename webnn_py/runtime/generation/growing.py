@@ -139,9 +139,9 @@ class GrowingCaches:
 
     Args:
         nodes: of the graph, and of the branches in it that are taken.
-        weights: the initializers by name.
         keys: the inputs of past keys, each with its output.
         values: the inputs of past values, each with its output.
+        lengths: where it counts positions from the length of its past; None where it does not.
 
     Raises:
         NotSupportedError: past keys or values are read by something else than a concatenation.
@@ -150,12 +150,12 @@ class GrowingCaches:
     def __init__(
         self,
         nodes: Sequence[NodeProto],
-        weights: Mapping[str, Weight],
         keys: Mapping[str, str],
         values: Mapping[str, str],
+        lengths: PastLengths | None,
     ) -> None:
         self._readers = readers_of(nodes)
-        self._lengths = PastLengths(nodes, weights, {**keys, **values}, has_sums=True)
+        self._lengths = lengths
         self._appended = {present: self._appended_to(past, present) for past, present in {**keys, **values}.items()}
         self._softmaxes = {name for present in keys.values() for name in self._softmaxes_of(present)}
 
@@ -214,7 +214,9 @@ class GrowingCaches:
             replaced[fresh] = drawing.noting(fresh)
             replaced[present] = drawing.writing(present, fresh, caches[present])
         replaced |= dict.fromkeys(self._softmaxes, drawing.hidden)
-        return replaced | self._lengths.replacing(builder, counted, capacity - counted.shape[1])
+        if self._lengths is not None:
+            replaced |= self._lengths.replacing(builder, counted, capacity - counted.shape[1])
+        return replaced
 
 
 @attrs.define
