@@ -39,7 +39,7 @@ class Form:
     Attributes:
         is_merged: whether the first step and those with a cache are branches of one decoder.
         positions: how the length of the past makes positions: a part of a table, rows of it by numbers, or rotations.
-        is_masked: whether a step with a cache hides later tokens itself.
+        is_masked: whether a step with a cache hides later tokens itself; its caches then go through an Identity, too.
         hears: what the encoder reads.
     """
 
@@ -123,7 +123,10 @@ def _self_attention(graph: Graph, x: str, layer: int, prepared: dict[str, str]) 
     for kind, rows in (("key", k), ("value", v)):
         present = PRESENT % (layer, "decoder", kind)
         if graph.has_past:
-            graph.node("Concat", [PAST % (layer, "decoder", kind), rows], present, axis=2)
+            whole = f"{name}/{kind}_whole" if graph.form.is_masked else present
+            graph.node("Concat", [PAST % (layer, "decoder", kind), rows], whole, axis=2)
+            if whole != present:
+                graph.node("Identity", [whole], present)
         else:
             graph.node("Identity", [rows], present)
         full.append(present)

@@ -30,6 +30,7 @@ from webnn_py.runtime.generation.growing import (
     Replacing,
     Value,
     cache_places,
+    cache_rows,
     taken_nodes,
 )
 from webnn_py.runtime.graph_cache import graph_key
@@ -43,9 +44,6 @@ LOGITS: Final = "logits"
 TOKEN: Final = "token"  # noqa: S105 - no password
 LEADING: Final = 2
 """Columns of ``step`` before the tokens."""
-
-WIDTH: Final = 4
-"""Caches that grow have a multiple of so many rows."""
 
 VERSION: Final = 3
 """Of the graphs that this module draws, in the keys of the graph cache."""
@@ -106,8 +104,7 @@ class DecoderSource(DrawnModel):
             with suppress(NotSupportedError):  # what attends in another way may be given a past of the whole capacity
                 self._growing = GrowingCaches(nodes, *split_caches(configuration), self._lengths)
         self.appends = self._growing is None and self.grows
-        # The past that a model sees is never empty, and four elements are read at once.
-        self._rows = capacity if self._growing is None else capacity + WIDTH - capacity % WIDTH
+        self._rows = capacity if self._growing is None else cache_rows(capacity)
         self.sizes: Mapping[str, int] = {}
         cached = {name: self._cache(name) for name in self.caches}
         self.inputs = {STEP: TensorDescriptor("int32", ("batch", "columns")), **cached}
@@ -248,8 +245,7 @@ class DecoderSource(DrawnModel):
     ) -> dict[str, Replacing]:
         """Return what takes the place of results of the model's nodes, which counts from the length of its past."""
         if self._growing is not None:
-            caches = {self.caches[name]: past for name, past in pasts.items()}
-            return self._growing.replacing(builder, caches, counted, self._rows)
+            return self._growing.replacing(builder, pasts, counted, self._rows)
         return {} if self._lengths is None else self._lengths.replacing(builder, counted, self._rows)
 
     def _mask(self, builder: MLGraphBuilder, known: MLOperand, new: int) -> MLOperand:
@@ -356,10 +352,10 @@ def frozen(model: OnnxModel, values: Mapping[str, NDArray[Any]], output: str) ->
     return OnnxSource(model, {}, known, [output], {})
 
 
-def split_caches(configuration: DecoderConfiguration) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the names of the inputs of keys, each with that of its output, and those of values."""
-    pairs = list(cache_names(configuration))
-    return dict(pairs[::2]), dict(pairs[1::2])
+def split_caches(configuration: DecoderConfiguration) -> tuple[list[str], list[str]]:
+    """Return the names of the inputs of keys, and of those of values."""
+    pasts = [past for past, _ in cache_names(configuration)]
+    return pasts[::2], pasts[1::2]
 
 
 def cache_names(configuration: DecoderConfiguration) -> Iterator[tuple[str, str]]:

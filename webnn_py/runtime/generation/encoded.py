@@ -31,7 +31,7 @@ from webnn_py.runtime.generation.decoder import (
     split_caches,
     typed,
 )
-from webnn_py.runtime.generation.growing import GrowingCaches, PastLengths, taken_nodes
+from webnn_py.runtime.generation.growing import GrowingCaches, PastLengths, cache_rows, taken_nodes
 from webnn_py.runtime.graph_cache import graph_key
 from webnn_py.runtime.models import DrawnModel, OnnxSource, Progress
 from webnn_py.runtime.records import TensorDescriptor
@@ -78,7 +78,7 @@ class EncodedSource(DrawnModel):
     ) -> None:
         self._model = model
         self._names = configuration.names
-        self._capacity = capacity
+        self._rows = cache_rows(capacity)
         self._has_cache = has_cache
         self._encoder = configuration.encoder
         self.caches = dict(cache_names(configuration))
@@ -128,7 +128,7 @@ class EncodedSource(DrawnModel):
     def _key(self, shapes: Mapping[str, tuple[int, ...]], experimental: Collection[str]) -> str:
         hidden = sorted(self._encoder.suppressed) if self._encoder is not None else []
         key = graph_key(self._model, shapes, {}, tuple(self.outputs), experimental)
-        return f"encoded decoder {VERSION} {self._capacity} {hidden} {key}"
+        return f"encoded decoder {VERSION} {self._rows} {hidden} {key}"
 
     async def _drawn(
         self, builder: MLGraphBuilder, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
@@ -196,7 +196,7 @@ class FirstSource(EncodedSource):
             STEP: TensorDescriptor("int32", (1, "columns")),
             HIDDEN: TensorDescriptor(info.data_type, (1, *shape[1:])),
         }
-        caches = {name: self._described_cache(name, model.outputs[name], capacity) for name in self.caches.values()}
+        caches = {name: self._described_cache(name, model.outputs[name], self._rows) for name in self.caches.values()}
         cross = {name: self._described_cache(name, model.outputs[name], "hidden") for name in self.cross.values()}
         self.outputs = {
             LOGITS: TensorDescriptor("float32", (1, self.vocabulary)),
@@ -230,7 +230,7 @@ class FirstSource(EncodedSource):
         drawn = self._chosen(builder, results[self._names.logits])
         new = counted.shape[1]
         for name in presents:
-            rest = self._capacity - new if name in self.caches.values() else 0
+            rest = self._rows - new if name in self.caches.values() else 0
             drawn[name] = builder.pad(results[name], [0] * 4, [0, 0, rest, 0]) if rest else results[name]
         return drawn
 
@@ -241,7 +241,7 @@ class StepSource(EncodedSource):
 
     def __init__(self, model: OnnxModel, configuration: DecoderConfiguration, capacity: int) -> None:
         super().__init__(model, configuration, capacity, has_cache=True)
-        cached = {name: self._described_cache(name, model.inputs[name], capacity) for name in self.caches}
+        cached = {name: self._described_cache(name, model.inputs[name], self._rows) for name in self.caches}
         cross = {name: self._described_cache(name, model.inputs[name], "hidden") for name in self.cross}
         self.inputs = {STEP: TensorDescriptor("int32", (1, "columns")), **cached, **cross}
         self.outputs = {
@@ -262,7 +262,7 @@ class StepSource(EncodedSource):
         progress: Progress | None,
     ) -> dict[str, MLOperand]:
         model, new = self._model, counted.shape[1]
-        caches = {present: operands[past] for past, present in self.caches.items()}
+        caches = {name: operands[name] for name in self.caches}
         seen = {**operands, **{name: before(builder, operands[name], new) for name in self.caches}}
         shapes: dict[str, list[int]] = {}
         if HIDDEN in model.inputs:  # which nothing reads that is computed here
@@ -273,11 +273,12 @@ class StepSource(EncodedSource):
             shapes,
             {BRANCH: np.array([True])} if BRANCH in model.inputs else {},
             seen,
-            [self._names.logits, *caches],
+            [self._names.logits, *self.caches.values()],
             progress=progress,
-            replacing=self._growing.replacing(builder, caches, counted, self._capacity),
+            replacing=self._growing.replacing(builder, caches, counted, self._rows),
         )
-        return {**self._chosen(builder, results[self._names.logits]), **{name: results[name] for name in caches}}
+        presents = {name: results[name] for name in self.caches.values()}
+        return {**self._chosen(builder, results[self._names.logits]), **presents}
 
     def as_it_is(self, token: int, contents: Mapping[str, Tensor]) -> OnnxSource:
         """Return the model for one token with a cache of some length, as nothing has changed it.

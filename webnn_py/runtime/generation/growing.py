@@ -30,6 +30,9 @@ Replacing = Callable[[Value], Value]
 Weight = Callable[[], np.ndarray]
 """Reads an initializer."""
 
+WIDTH: Final = 4
+"""Caches have a multiple of so many rows, which kernels read at once."""
+
 OF_SCORES: Final = frozenset(
     {
         *("Transpose", "Reshape", "Unsqueeze", "Squeeze", "Expand", "Identity", "Cast"),
@@ -105,8 +108,8 @@ def _at_positions(builder: MLGraphBuilder, counted: MLOperand, begin: int, table
     rows = None if table is None else table()
     if rows is None and not _is_counted(value, begin, new):
         return value
-    if rows is not None and value.shape != (new, *rows.shape[1:]):
-        return value
+    if rows is not None and (value.shape[1:] != rows.shape[1:] or value.shape[0] > new):
+        return value  # of fewer rows where a cache has more than the table
     if batch != 1:
         raise NotSupportedError(
             f"generate(): the model counts positions from the length of its past, so {batch} sequences cannot be "
@@ -139,8 +142,8 @@ class GrowingCaches:
 
     Args:
         nodes: of the graph, and of the branches in it that are taken.
-        keys: the inputs of past keys, each with its output.
-        values: the inputs of past values, each with its output.
+        keys: the inputs of past keys.
+        values: the inputs of past values.
         lengths: where it counts positions from the length of its past; None where it does not.
 
     Raises:
@@ -150,23 +153,23 @@ class GrowingCaches:
     def __init__(
         self,
         nodes: Sequence[NodeProto],
-        keys: Mapping[str, str],
-        values: Mapping[str, str],
+        keys: Iterable[str],
+        values: Iterable[str],
         lengths: PastLengths | None,
     ) -> None:
         self._readers = readers_of(nodes)
         self._lengths = lengths
-        self._appended = {present: self._appended_to(past, present) for past, present in {**keys, **values}.items()}
-        self._softmaxes = {name for present in keys.values() for name in self._softmaxes_of(present)}
+        self._appends = {past: self._append_to(past) for past in (*keys, *values)}
+        self._softmaxes = {name for past in keys for name in self._softmaxes_of(self._appends[past].output[0])}
 
-    def _appended_to(self, past: str, present: str) -> str:
-        """Return the name of what is appended to a past."""
+    def _append_to(self, past: str) -> NodeProto:
+        """Return the node that appends to a past."""
         readers = [node for node in self._readers.get(past, ()) if node.op_type != "Shape"]
         for node in readers:
-            if node.op_type != "Concat" or list(node.output) != [present] or list(node.input[:1]) != [past]:
+            if node.op_type != "Concat" or list(node.input[:1]) != [past]:
                 raise NotSupportedError(
                     f"create_generator(): {node.op_type} {shown(node.name)} reads {past!r}; it must be a Concat that "
-                    f"appends to it and gives {present!r}, the model's output"
+                    "appends to it"
                 )
             if len(node.input) != 2 or _integer(node, "axis", 0) not in {2, -2}:
                 raise NotSupportedError(
@@ -177,8 +180,7 @@ class GrowingCaches:
             raise NotSupportedError(
                 f"create_generator(): {past!r} is read by {len(readers)} nodes; it must be read by one Concat"
             )
-        name: str = readers[0].input[1]
-        return name
+        return readers[0]
 
     def _softmaxes_of(self, keys: str) -> Iterable[str]:
         """Yield the names of the scores that softmaxes read, and that are made of the keys."""
@@ -204,15 +206,15 @@ class GrowingCaches:
 
         Args:
             builder: of the graph.
-            caches: the caches of keys and values, [batch, heads, capacity, size], by the model's outputs.
+            caches: the caches of keys and values, [batch, heads, capacity, size], by the model's inputs.
             counted: the positions of new tokens, int32 [batch, new].
             capacity: how many tokens the caches have room for.
         """
         drawing = _Replacements(builder, counted, capacity)
         replaced: dict[str, Replacing] = {}
-        for present, fresh in self._appended.items():
-            replaced[fresh] = drawing.noting(fresh)
-            replaced[present] = drawing.writing(present, fresh, caches[present])
+        for past, node in self._appends.items():
+            replaced[node.input[1]] = drawing.noting(node.input[1])
+            replaced[node.output[0]] = drawing.writing(past, node.input[1], caches[past])
         replaced |= dict.fromkeys(self._softmaxes, drawing.hidden)
         if self._lengths is not None:
             replaced |= self._lengths.replacing(builder, counted, capacity - counted.shape[1])
@@ -252,10 +254,12 @@ class _Replacements:
         """Return what writes new keys or values into a cache, in the place of a longer tensor."""
 
         def write(value: Value) -> Value:
-            if value in self.written:  # a branch's output has the name of the model's
+            if isinstance(value, MLOperand) and value in self.written:  # a branch's output has the name of the model's
                 return value
-            rows = self.noted[fresh]
+            rows = self.noted.get(fresh)
             batch, heads, _, size = cache.shape
+            if rows is None:
+                raise NotSupportedError(f"create_generator(): what is appended to {name!r} is no result of a node")
             if rows.shape != (batch, heads, self.new, size) or rows.data_type != cache.data_type:
                 raise NotSupportedError(
                     f"create_generator(): {rows.data_type} {list(rows.shape)} is appended to a cache for {name!r}; it "
@@ -285,6 +289,11 @@ class _Replacements:
         visible = self.visible if len(shape) == 4 else builder.reshape(self.visible, [1, self.new, self.capacity])
         lowest = builder.constant(np.array(np.finfo(scores.data_type).min))
         return builder.where(visible, scores, lowest)
+
+
+def cache_rows(capacity: int) -> int:
+    """Return how many rows a cache has that grows: the past that a model sees is never empty."""
+    return capacity + WIDTH - capacity % WIDTH
 
 
 def cache_places(builder: MLGraphBuilder, counted: MLOperand, heads: int) -> MLOperand:
