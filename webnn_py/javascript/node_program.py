@@ -16,7 +16,7 @@ from typing import Final
 import attrs
 import trio
 
-from webnn_py.browser_profiles import PortabilityReport
+from webnn_py.browser_profiles import PortabilityReport, find
 from webnn_py.distribution import install_command
 from webnn_py.errors import NotSupportedError
 from webnn_py.javascript import engine_commands
@@ -30,7 +30,7 @@ from webnn_py.tracing.check import Check, checking
 from webnn_py.tracing.trace_file import traced_to
 
 FILES: Final = ("builtins.js", "stacks.js", "calls.js", "conversions.js", "bindings.js")
-"""The package's own files that a Node program loads, in order; where it is traced, ``places.js`` before the last."""
+"""The package's own files that a Node program loads, in order; what only traces and proposals need, before the last."""
 
 CLIENT: Final = Path(str(files("webnn_py.javascript") / "js" / "node_client.cjs"))
 
@@ -57,6 +57,7 @@ class NodeProgram:
         compatibility: the deviations of the bindings from the specification, where no browser profile has its own.
         experimental: the proposals that it may try.
         checks: gets the finished checks of the program; None for no check.
+        web_worker: whether libraries are to take its threads for workers of a web page, not for Node.
     """
 
     backend: str
@@ -67,6 +68,7 @@ class NodeProgram:
     compatibility: Compatibility = WPT_2026
     experimental: tuple[str, ...] = ()
     checks: list[Check] | None = None
+    web_worker: bool = False
 
 
 def require_pipes() -> None:
@@ -91,12 +93,19 @@ async def hosted(program: NodeProgram, folder: Path) -> AsyncIterator[None]:
     description, compatibility = described(
         program.browser, program.compatibility, program.experimental, saves_graphs=program.graph_cache is not None
     )
-    places = ["places.js"] if program.trace is not None or program.checks is not None else []
-    realm = {"description": description, "files": [*FILES[:-1], *places, FILES[-1]], "client": str(CLIENT)}
+    optional = ["places.js"] if program.trace is not None or program.checks is not None else []
+    optional += ["webgpu.js"] if "webgpu-interop" in program.experimental else []
+    realm = {
+        "description": description,
+        "files": [*FILES[:-1], *optional, FILES[-1]],
+        "client": str(CLIENT),
+        "webWorker": program.web_worker,
+    }
     opened = open_ml(graph_cache=program.graph_cache, experimental=program.experimental)
     async with opened as ml, traced_to(ml, program.trace), trio.open_nursery() as nursery:
         if program.portability is not None:
-            ml._watching = BrowserRules(program.portability)
+            report, browser = program.portability, program.browser
+            ml._watching = BrowserRules(report) if browser is None else BrowserRules(find(browser), report)
         api = API(ml, compatibility, program.backend, program.browser)
 
         def abandon(context: MLContext) -> None:

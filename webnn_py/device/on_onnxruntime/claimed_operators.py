@@ -9,6 +9,7 @@ from webnn_py.graph import Graph, Input
 from webnn_py.operators.composites import COMPOSITES, DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.matrix import gemm, matmul
+from webnn_py.operators.subgraphs import SUBGRAPH_CALL
 from webnn_py.operators.tree_ensembles import TREE_ENSEMBLE
 
 NOT_CLAIMED: Final[Mapping[str, str]] = {
@@ -51,7 +52,7 @@ def claims_without(names: Container[str]) -> Callable[[Operator[..., Any]], tupl
 
 CAPABILITIES: Final = Capabilities(
     claims_without(NOT_CLAIMED),
-    composites=tuple(item.operator for item in COMPOSITES.values()),
+    composites=tuple(item.operator for item in COMPOSITES.values() if item.operator is not SUBGRAPH_CALL),
     runs_loop=runs_loop,
 )
 """The abilities on the CPU, and on providers of which nothing is known."""
