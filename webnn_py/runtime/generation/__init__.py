@@ -4,6 +4,7 @@ From the top::
 
     generator      Generator: a decoder, its tokenizer and its settings; create_generator() and generate()
     conversation   Conversation: sequences that grow; Generation: the tokens of one call
+    checks         whether a cache of fixed capacity gives the logits that a model means
     audio          sounds as encoders read them
     steps          a step of a batch, and the cache that it reads and writes
     encoded        the decoder of an encoder-decoder as two models for sessions

@@ -8,17 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, final
 
 import attrs
-import numpy as np
 import trio
-from numpy.typing import NDArray
 
 from webnn_py.descriptors import converted, unsigned_long
-from webnn_py.errors import InvalidStateError, NotSupportedError
+from webnn_py.errors import InvalidStateError
 from webnn_py.handle import Handle
 from webnn_py.message_text import shown
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.runtime.environment import Environment
 from webnn_py.runtime.generation.audio import Audio, encoder_feeds
+from webnn_py.runtime.generation.checks import check_growing, check_hiding
 from webnn_py.runtime.generation.configuration import DecoderConfiguration, read_configuration
 from webnn_py.runtime.generation.conversation import Conversation, Generation, Prompt, is_tokens
 from webnn_py.runtime.generation.decoder import DecoderSource
@@ -36,18 +35,6 @@ USUAL_CAPACITY: Final = 2048
 
 MOST_SEQUENCES: Final = 1024
 """Of a conversation."""
-
-CHECKED_TOKENS: Final = 3
-"""The number of tokens by which a model that appends to its cache is checked."""
-
-CHECKED_HIDDEN: Final = 8
-"""The number of hidden states by which an encoder-decoder is checked."""
-
-MOST_DIFFERENCE_OF_A_STEP: Final = 0.02
-"""Of their deviation, by which logits may differ that come of the same numbers, some of which are rounded."""
-
-MOST_DIFFERENCE: Final = 0.2
-"""Of their deviation, by which logits may differ that are computed together and one by one, as of quantized models."""
 
 
 @final
@@ -234,9 +221,9 @@ async def create_generator(  # noqa: PLR0913 - as many options as a decoder's fo
     try:
         await generator.prepare()
         if source.hides:
-            await _check_hiding(generator._decoder)
+            await check_hiding(generator._decoder)
         if source.grows:
-            await _check_growing(generator._decoder, source, Cache(generator._decoder, 1))
+            await check_growing(generator._decoder, source, Cache(generator._decoder, 1))
     except BaseException:
         session._release()
         raise
@@ -260,86 +247,12 @@ async def _created_with_encoder(
             opened.append(await environment._open_session("create_generator", source, given))
         loaded_encoder = LoadedEncoder(opened[0], opened[1], first)
         decoder = LoadedDecoder(environment, opened[2], later, configuration, capacity, tokenizer, loaded_encoder)
-        await _check_growing(decoder, later, await CrossAttentionCache.of_random(decoder, CHECKED_HIDDEN))
+        await check_growing(decoder, later, await CrossAttentionCache.of_random(decoder))
     except BaseException:
         for session in opened:
             session._release()
         raise
     return Generator._create(decoder)
-
-
-async def _check_growing(decoder: LoadedDecoder, source: DecoderSource | StepSource, cache: Cache) -> None:
-    """Compare the logits of a step with a cache of fixed capacity with those of the model as it is.
-
-    The cache, which is empty, is full of random numbers behind its tokens, which the step must not see.
-
-    Raises:
-        NotSupportedError: they differ, since the model counts, or hides, in a way that is not known here.
-    """
-    tokens = [token % source.vocabulary for token in range(1, 1 + min(CHECKED_TOKENS, decoder.capacity))]
-    try:
-        if len(tokens) == 1:
-            return
-        await cache.step([tokens[:-1]], [0], wants_likeliest=False, wants_logits=False, greatest=0)
-        expected = await _expected(decoder, source, cache, tokens)
-        await cache.scramble(len(tokens) - 1)
-        found = await _logits(cache, tokens, len(tokens) - 1)
-    finally:
-        cache.dispose()
-    may_come = found != np.finfo(np.float32).min  # the others never do, by the configuration
-    scale, difference = np.std(expected), np.sqrt(np.mean((found - expected)[may_come] ** 2))
-    if not difference <= MOST_DIFFERENCE_OF_A_STEP * scale:
-        raise NotSupportedError(
-            f"create_generator(): the logits of a token with a cache of fixed capacity differ by {difference:.3g} from "
-            f"those of the model as it is (their deviation is {scale:.3g}): the model takes the length of its past in "
-            "a way that is not supported"
-        )
-
-
-async def _expected(
-    decoder: LoadedDecoder, source: DecoderSource | StepSource, cache: Cache, tokens: Sequence[int]
-) -> NDArray[np.float64]:
-    """Return the logits of the last token by the model as it is, with a cache of just the tokens before it."""
-    feeds = await cache.contents(len(tokens) - 1)
-    model = source.as_it_is(tokens[-1], feeds)
-    options = SessionOptions(frozenset(), enable_graph_capture=False, progress=None)
-    async with await decoder.environment._open_session("create_generator", model, options) as session:
-        results = await session.run({name: array for name, array in feeds.items() if name in session.input_descriptors})
-    (logits,) = results.values()
-    return np.asarray(logits.data[:, -1], np.float64)
-
-
-async def _check_hiding(decoder: LoadedDecoder) -> None:
-    """Compare the logits of a prompt with those of its tokens one by one, for a model that appends to its cache.
-
-    The second cache is full of random numbers, which the model must not see.
-
-    Raises:
-        NotSupportedError: they differ, since the model sees what is not in the cache, or does not see what is.
-    """
-    tokens = [token % decoder.source.vocabulary for token in range(1, 1 + min(CHECKED_TOKENS, decoder.capacity))]
-    whole, single = Cache(decoder, 1), Cache(decoder, 1)
-    try:
-        together = await _logits(whole, tokens, 0)
-        await _logits(single, tokens[:1], 0)
-        await single.scramble()
-        for known in range(len(tokens)):
-            apart = await _logits(single, tokens[: known + 1], known)
-    finally:
-        whole.dispose()
-        single.dispose()
-    scale, difference = np.std(together), np.sqrt(np.mean((together - apart) ** 2))
-    if not difference <= MOST_DIFFERENCE * scale:
-        raise NotSupportedError(
-            f"create_generator(): the logits of {len(tokens)} tokens in one run and one by one differ by "
-            f"{difference:.3g} (their deviation is {scale:.3g}): the model does not hide by attention_mask alone what "
-            "is not in its cache, since it has a window, or takes positions from the length of the past"
-        )
-
-
-async def _logits(cache: Cache, tokens: Sequence[int], known: int) -> NDArray[np.float64]:
-    result = await cache.step([tokens], [known], wants_likeliest=False, wants_logits=True, greatest=0)
-    return np.asarray(result.logits, np.float64)
 
 
 def generate(

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
     from webnn_py.runtime.environment import Environment
 
+RANDOM_STATES: Final = 8
+"""The number of hidden states by which an encoder-decoder is checked."""
+
 SHORTEST_PROMPT: Final = 16
 """New tokens are filled up to 1, or to a power of two from this one on, each of which has a graph."""
 
@@ -383,11 +386,11 @@ class CrossAttentionCache(Cache):
         self._used: list[tuple[InferenceSession, ShapeKey]] = []
 
     @classmethod
-    async def of_random(cls, decoder: LoadedDecoder, length: int) -> Self:
+    async def of_random(cls, decoder: LoadedDecoder) -> Self:
         """Return a cache of random hidden states."""
         self = cls(decoder, {})
         described = self._encoder.source.inputs[HIDDEN]
-        noise = np.random.default_rng(1).standard_normal([1, length, *described.fixed_shape[-1:]], np.float32)
+        noise = np.random.default_rng(1).standard_normal([1, RANDOM_STATES, *described.fixed_shape[-1:]], np.float32)
         self._hidden = {HIDDEN: await decoder.environment.create_tensor(noise.astype(described.data_type))}
         return self
 
