@@ -18,7 +18,7 @@ CHECKED_TOKENS: Final = 3
 """The number of tokens by which a model that appends to its cache is checked."""
 
 MOST_DIFFERENCE_OF_A_STEP: Final = 0.1
-"""Of their deviation, by which logits may differ that come of the same numbers: where these are rounded to 8 bits, a sum
+"""Of their deviation, by which logits may differ that come of the same numbers: where these are rounded to 8 bits, sums
 in another order may round another way. Positions that are wrong make more than half of it."""
 
 MOST_DIFFERENCE: Final = 0.2
