@@ -41,12 +41,14 @@ class Form:
         positions: how the length of the past makes positions: a part of a table, rows of it by numbers, or rotations.
         is_masked: whether a step with a cache hides later tokens itself; its caches then go through an Identity, too.
         hears: what the encoder reads.
+        is_flat: whether attention is drawn with heads as a batch, [heads, length, size], as older exports have it.
     """
 
     is_merged: bool = True
     positions: Literal["slice", "gather", "rotary"] = "gather"
     is_masked: bool = False
     hears: Literal["samples", "spectra"] = "samples"
+    is_flat: bool = False
 
 
 SIZE = Size()
@@ -103,12 +105,19 @@ def _attended(graph: Graph, q: str, k: str, v: str, name: str, *, mask: str = ""
     """Attend, and join the heads."""
     size = graph.size
     factor = graph.weight("factor", np.array(size.head**-0.5, np.float32))
-    keys = graph.node("Transpose", [k], f"{name}/keys", perm=[0, 1, 3, 2])
+    if graph.form.is_flat:
+        shape = graph.whole(size.heads, -1, size.head)
+        q, k, v = (
+            graph.node("Reshape", [x, shape], f"{name}/{part}_flat") for part, x in zip("qkv", (q, k, v), strict=True)
+        )
+    keys = graph.node("Transpose", [k], f"{name}/keys", perm=[0, 2, 1] if graph.form.is_flat else [0, 1, 3, 2])
     scores = graph.node("MatMul", [graph.node("Mul", [q, factor], f"{name}/scaled"), keys], f"{name}/scores")
     if mask:
         scores = graph.node("Add", [scores, mask], f"{name}/masked")
     shares = graph.node("Softmax", [scores], f"{name}/shares", axis=-1)
     mixed = graph.node("MatMul", [shares, v], f"{name}/mixed")
+    if graph.form.is_flat:
+        mixed = graph.node("Reshape", [mixed, graph.whole(1, size.heads, -1, size.head)], f"{name}/mixed_heads")
     rows = graph.node("Transpose", [mixed], f"{name}/rows", perm=[0, 2, 1, 3])
     joined = graph.node("Reshape", [rows, graph.whole(0, 0, size.width)], f"{name}/joined")
     return graph.product(joined, size.width, f"{name}.out")

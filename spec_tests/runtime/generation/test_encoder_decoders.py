@@ -23,7 +23,7 @@ FORMS = {
     "merged": Form(),
     "separate, a part of a table": Form(is_merged=False, positions="slice"),
     "rotated and masked": Form(positions="rotary", is_masked=True),
-    "spectra": Form(is_merged=False, is_masked=True, hears="spectra"),
+    "spectra": Form(is_merged=False, positions="slice", is_flat=True, hears="spectra"),
 }
 SUPPRESSED = {"suppressed": [3, START], "suppressed_first": [END]}
 
