@@ -68,6 +68,11 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "--files", type=_folder, metavar="FOLDER", help="let fetch() and import read files below this folder"
     )
     js.add_argument(
+        "--allow-wasm",
+        action="store_true",
+        help="let the program have WebAssembly, and Blob and URL.createObjectURL(), as onnxruntime-web needs them",
+    )
+    js.add_argument(
         "--json",
         action="store_true",
         help="with --portability, or a browser whose engine is asked: print JSON; the program's output goes to stderr",

@@ -45,7 +45,8 @@ def run(options: argparse.Namespace) -> int:
         return npm_pack(options)
     try:
         if options.command != "node":
-            require(options.engine)
+            wasm = options.command == "js" and options.allow_wasm
+            require(options.engine, Limits(wasm=wasm))
         trio.run(require_backend)
     except NotSupportedError as error:
         return _refuse(options.command, error)
@@ -70,7 +71,7 @@ def js(options: argparse.Namespace) -> int:
         portability=report,
         compatibility=MODES[options.compatibility],
         quiet=options.json,
-        limits=Limits(options.time_limit, memory),
+        limits=Limits(options.time_limit, memory, options.allow_wasm),
         experimental=tuple(options.experimental),
         checks=None if options.check is None else [],
     )

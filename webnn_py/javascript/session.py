@@ -37,6 +37,12 @@ from webnn_py.tracing.trace_file import traced_to
 _PLACES = "places.js"
 """The one that is for traces alone."""
 
+_WASM_OF_QUICKJS = "quickjs_wasm.js"
+"""The one for an engine without WebAssembly."""
+
+_FILES_OF_WASM = ("files.js", _WASM_OF_QUICKJS, "webassembly.js")
+"""Those of programs that have WebAssembly."""
+
 _WEBGPU = "webgpu.js"
 """The one that is for the proposal "webgpu-interop" alone."""
 
@@ -49,6 +55,7 @@ _FILES = (
     "console.js",
     "web.js",
     "url.js",
+    *_FILES_OF_WASM,
     _PLACES,
     _WEBGPU,
     "bindings.js",
@@ -307,8 +314,12 @@ async def open_session(  # noqa: PLR0913 - each but three has a default
                 session.engine.load(
                     f"(runtime) => {{ runtime.description = {json.dumps(description)}; }}", "description"
                 )
-                is_traced = trace is not None or checks is not None
-                wanted = {_PLACES: is_traced, _WEBGPU: "webgpu-interop" in experimental}
+                wanted = {
+                    _PLACES: trace is not None or checks is not None,
+                    _WEBGPU: "webgpu-interop" in experimental,
+                    **dict.fromkeys(_FILES_OF_WASM, limits.wasm),
+                    _WASM_OF_QUICKJS: limits.wasm and engine_name == "quickjs",
+                }
                 for name in _FILES:
                     if wanted.get(name, True):
                         session.load(name)
