@@ -331,9 +331,11 @@ class DynamicShapes:
         self._graph = attrs.evolve(dynamic, graph=without_data(dynamic.graph))
         self._known: dict[tuple[object, ...], DispatchShapes] = {}
 
-    def of_shapes(self, given: Mapping[str, tuple[int, ...]]) -> DispatchShapes:
-        """Return the descriptors of a dispatch with inputs of these shapes."""
-        return self._of("compute_shapes", "input_shapes", given)
+    def of_shapes(
+        self, given: Mapping[str, tuple[int, ...]], method: str = "compute_shapes", what: str = "input_shapes"
+    ) -> DispatchShapes:
+        """Return the descriptors of a dispatch with inputs of these shapes; refusals name a method's argument."""
+        return self._of(method, what, given)
 
     def at(self, inputs: Mapping[str, MLBuffer]) -> DispatchShapes:
         """Return the descriptors of a dispatch with these inputs."""
