@@ -118,7 +118,7 @@ DEFAULT = re.compile(r"<function (?:[^<>]|<\w+>)*>|NOTHING")
 def shorten_signature(
     _app: Sphinx, _what: str, _name: str, _thing: object, _options: object, signature: str | None, returns: str | None
 ) -> tuple[str, str] | None:
-    """What only the library makes has no constructor; types and defaults are short."""
+    """Omit the constructors of what only the library makes; shorten types and defaults."""
     if signature is None:
         return None
     if signature == NO_CONSTRUCTOR:

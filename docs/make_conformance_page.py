@@ -77,7 +77,7 @@ def by_operator(reports: list[Report]) -> Iterator[str]:
 
 
 def expected(report: Report) -> Iterator[str]:
-    """What fails, and why that is expected."""
+    """Yield the rows of expected failures, with their reasons."""
     yield "| file | sub-tests | reason |"
     yield "|---|---|---|"
     groups: dict[tuple[str, str], list[str]] = {}

@@ -88,7 +88,7 @@ def linked(text: str) -> str:
 
 
 def description(said: Documentation) -> str:
-    """What an operator computes, takes, gives and refuses."""
+    """Return what an operator computes, takes, returns and refuses."""
     entries = [f"* `{name}`: {meaning}" for name, meaning in said.arguments.items() if name != "label"]
     refusals = [f"* `{error}`: {reason}" for error, reason in said.raises.items()]
     return "\n".join([linked(said.summary), "", *entries, "", f"Returns: {said.returns}", "", "Raises:", "", *refusals])
@@ -116,7 +116,7 @@ def place(operator: Operator, said: Documentation) -> str:
 
 
 def section(operator: Operator) -> str:
-    """What a page says of one operator."""
+    """Return the section of one operator."""
     said = documentation(operator)
     return "\n".join(
         [

@@ -1,4 +1,4 @@
-"""What every test has: a fixed seed, numpy that raises instead of warning, and an open API."""
+"""Fixtures of every test: a fixed seed, numpy that raises instead of warning, and an open API."""
 
 import gc
 import os
@@ -153,7 +153,7 @@ def shared_gpu():
 
 @pytest.fixture(scope="module")
 def options(request, backend):
-    """What a test gives to ``create_context()``; where a test loses its device, the module overrides this."""
+    """Return what a test gives to ``create_context()``; where a test loses its device, the module overrides this."""
     return {"gpu_device": request.getfixturevalue("shared_gpu")} if backend == "wgpu" else {"backend": backend}
 
 

@@ -55,7 +55,7 @@ CATEGORY_FILES = {
         '("Cos", "Sin", "Tan", "Atan")),\n',
     ),
 }
-"""What is written by hand for an operator of the category "unary": file → what is replaced, and by what."""
+"""The edits by hand for an operator of the category "unary": file → what is replaced, and by what."""
 
 BEYOND_FILES = {
     "spec_tests/idl/differences.py": ("BEYOND: dict[str, str] = {", 'BEYOND: dict[str, str] = {"atan": "For ONNX."'),
@@ -64,7 +64,7 @@ BEYOND_FILES = {
         "a wrapped repetition is never meant. |\n| `atan` | – | the operator | For ONNX. |\n",
     ),
 }
-"""What is written besides for an operator that the specification lacks."""
+"""Further edits for an operator that the specification lacks."""
 
 TOLERANCE = (
     '"sign"), EITHER_ZERO\n)\n',
@@ -73,7 +73,7 @@ TOLERANCE = (
 """WGSL allows drivers 4096 units in the last place for atan; the tolerance of the cases says so."""
 
 SCRIPTS = ("spec_tests/operators/unary/make_cases.py", "docs/make_operator_pages.py")
-"""What is run then; they write the cases and the operator's section."""
+"""The programs that are run then; they write the cases and the operator's section."""
 
 CHECKS = """
 import numpy as np

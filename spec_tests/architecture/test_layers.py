@@ -73,7 +73,7 @@ print(json.dumps([list(sys.modules), dir({0}), list(vars({0})), {0}.__name__, do
 
 @cache
 def imported(module):
-    """What an interpreter has that imports this alone: modules, the module's directory, names and name, and errors."""
+    """Return what importing this alone brings: modules, the module's directory, names and name, and errors."""
     run = subprocess.run([sys.executable, "-c", IMPORT.format(module)], check=True, capture_output=True, text=True)
     return json.loads(run.stdout)
 

@@ -1,4 +1,4 @@
-"""What the package says of itself: one version, requirements that hold here, distributions with all that is named."""
+"""The package's metadata: one version, requirements that hold here, distributions with all that is named."""
 
 import ast
 import os

@@ -27,7 +27,7 @@ TOKENS = {
 
 PUBLISHED = ("The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium.")
 NEARNESS = [[1, 0.6660, 0.1046], [0.6660, 1, 0.1411], [0.1046, 0.1411, 1]]
-"""What the documentation of Sentence Transformers prints of these three."""
+"""The similarities of these three in the documentation of Sentence Transformers."""
 
 
 def embedding_by_numpy(weights, ids):

@@ -25,7 +25,7 @@ def check_bits(graph, arrays):
 
 
 def quantized_by_range(b, x, *, uses=1, highest=255):
-    """What ONNX's DynamicQuantizeLinear is read as, and the differences that products are made of."""
+    """Draw ONNX's DynamicQuantizeLinear, and the differences that products are made of."""
     zero, one, most = (b.constant(number, data_type="float32") for number in (0, 1, highest))
     lowest = b.min(b.reduce_min(x), zero)
     span = b.sub(b.max(b.reduce_max(x), zero), lowest)

@@ -8,7 +8,8 @@ from spec_tests.support.rules import assert_becomes, assert_stays
 
 pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime.passes.function_fusion import HARD_SWISH, RMS_NORMALIZATION
+from webnn_py.device.on_onnxruntime.passes.function_fusion import HARD_SWISH
+from webnn_py.rewriting.root_mean_square import SCALED_RMS_NORMALIZATION
 
 RNG = np.random.default_rng(5)
 SHAPE = (3, 5, 24)
@@ -90,7 +91,7 @@ BECOMES = {
         "of another": (lambda b, x: hard_swish(b, hard_swish(b, x)), lambda b, x: gated(b, gated(b, x))),
         "by numbers of one axis": (drawing(hard_swish, shape=(1,)), gated),
     },
-    RMS_NORMALIZATION: {
+    SCALED_RMS_NORMALIZATION: {
         "by a reciprocal": (rms, fused_rms),
         "by a quotient of 1": (drawing(rms, by="one"), fused_rms),
         "by the root": (drawing(rms, by="root"), fused_rms),
@@ -114,7 +115,7 @@ STAYS = {
         "of another shape": (drawing(hard_swish, shape=(1, 1, 1, 1)), "the replacement has"),
         **{f"part {part} read elsewhere": (drawing(hard_swish, more=part), ELSEWHERE) for part in range(3)},
     },
-    RMS_NORMALIZATION: {
+    SCALED_RMS_NORMALIZATION: {
         "of no epsilon": (drawing(rms, epsilon=0.0), "epsilon is 0.0"),
         "of the third power": (drawing(rms, power=3.0), ""),
         "of another quotient": (drawing(rms, by="two"), ""),
@@ -146,7 +147,7 @@ def test_functions_of_float16_stay_as_they_are_rounded(rule):
         HARD_SWISH: lambda b, x: b.div(
             b.mul(x, b.clamp(b.add(x, b.constant(np.float16(3))), min_value=0, max_value=6)), b.constant(np.float16(6))
         ),
-        RMS_NORMALIZATION: lambda b, x: b.mul(
+        SCALED_RMS_NORMALIZATION: lambda b, x: b.mul(
             b.div(
                 x,
                 b.sqrt(b.add(b.reduce_mean(b.mul(x, x), axes=[2], keep_dimensions=True), b.constant(np.float16(1e-3)))),

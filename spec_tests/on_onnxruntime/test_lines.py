@@ -83,7 +83,7 @@ async def test_between_convolutions_of_lines_no_reshape_is_written(contexts, wri
 
 
 ROUNDED_ELSEWHERE = frozenset({"a line that is added", "numbers of each channel"})
-"""What becomes part of a convolution once no reshape is between."""
+"""The operators that become part of a convolution once no reshape is between."""
 
 
 @pytest.mark.parametrize("case", sorted(BETWEEN.keys() - ROUNDED_ELSEWHERE))

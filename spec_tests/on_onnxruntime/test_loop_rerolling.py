@@ -146,7 +146,7 @@ def two_of_one_input(b, x):
 
 
 def of_what_is_computed_twice(b, x):
-    """What all steps read is the same as what something else reads."""
+    """All steps read the same value as something else."""
     every, twin = (b.relu(b.slice(b.reshape(x, [STEPS, UNITS]), [1, 0], [1, UNITS])) for _ in range(2))
     last = network(b, gathered(b, x), summands=[b.concat([every] * 4, 1)] * STEPS)[0][-1]
     return {"last": last, "first": b.concat([twin] * 4, 1), "more": b.neg(b.concat([twin] * 4, 1))}

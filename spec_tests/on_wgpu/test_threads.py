@@ -209,7 +209,7 @@ def two_kernels(context, number):
 
 @pytest.mark.sampled(1)
 async def test_a_build_tells_how_far_it_is(gpu, monkeypatch):
-    monkeypatch.setattr(wgpu_backend, "TELL_SECONDS", 0)
+    monkeypatch.setattr(wgpu_backend, "PROGRESS_SECONDS", 0)
     told = []
     builder, outputs = two_kernels(gpu, 7)
     await builder.build(outputs, progress=lambda *numbers: told.append((*numbers, threading.get_ident())))

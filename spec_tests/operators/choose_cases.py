@@ -39,7 +39,7 @@ WRITERS = tuple(f"{on_wgpu.__name__}.{part}" for part in ("codegen", "kernels", 
 """The modules that write kernels."""
 
 LETTERS_OF_KERNEL = 500
-"""What each kernel costs, however short."""
+"""The cost of each kernel, however short."""
 
 
 class Pipeline:

@@ -21,7 +21,7 @@ from spec_tests.support.adapter_arithmetic import (
 from webnn_py.testing.device_cases.drawing import Drawer, run
 
 Results = dict[str, list[np.ndarray] | Exception]
-"""What the cases of a file compute, by name."""
+"""The results of a file's cases, by name."""
 
 
 @attrs.frozen

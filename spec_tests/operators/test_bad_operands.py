@@ -46,7 +46,7 @@ BAD_VALUES: dict[object, list[object]] = {
     idl.boolean: [0, 1, "True", None, np.zeros(1)],
     idl.usv_string: [0, None, b"label", ["label"]],
 }
-"""What is no value of an IDL type, by its converter; None is left out where the argument may be absent."""
+"""Values that are of no IDL type, by its converter; None is left out where the argument may be absent."""
 
 NO_ENUMERATION = ["nonsense", "", 0, True, None]
 

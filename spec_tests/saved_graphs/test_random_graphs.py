@@ -15,7 +15,7 @@ from spec_tests.support.random_graphs.programs import CATEGORIES, programs
 from webnn_py import open_ml
 
 DATA_TYPES = ("float32", "float16", "int32", "uint32", "int8", "uint8")
-"""What every device has."""
+"""The devices' common capabilities."""
 
 EXAMPLES = settings().max_examples // 20
 """For each device: on WebGPU each graph compiles a dozen kernels."""

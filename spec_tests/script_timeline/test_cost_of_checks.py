@@ -25,7 +25,7 @@ READINGS = 12
 
 LONGEST_MESSAGE = 1000
 SLACK = 200
-"""What a call costs besides, and what a message may cost."""
+"""The cost of a call besides, and the most that a message may cost."""
 
 
 class Counted(tuple):  # noqa: SLOT001 - slots of a tuple cannot hold a number

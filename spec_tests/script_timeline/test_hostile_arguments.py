@@ -85,7 +85,7 @@ DOCUMENTED = {
     "import_buffer": (TypeError, NotSupportedError),
     "export_to_gpu": (TypeError, NotSupportedError),
 }
-"""What each method may raise; where it is not listed, TypeError."""
+"""The errors that each method may raise; where it is not listed, TypeError."""
 
 
 def arguments_of(method):
@@ -182,7 +182,7 @@ async def test_a_hostile_argument_of_an_operator_does_no_harm(numpy_context, pyt
 
 
 RIGHT = {"x": "x", "float32": "float32", "1": 1, "2": 2, "[2]": [2], "(2,)": (2,), "ones": ONES, "1.0": 1.0}
-"""What is right somewhere, by name."""
+"""Values that are right somewhere, by name."""
 
 # Of the values only names are drawn: hypothesis looks at what it draws, and not all of these bear that.
 plans = st.recursive(

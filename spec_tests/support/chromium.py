@@ -16,7 +16,7 @@ from pathlib import Path
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome-headless-shell")
 """Commands; the environment variable ``CHROMIUM`` names another."""
 READ_FROM, WRITE_TO = 3, 4
-"""What Chromium calls its ends of the pipes."""
+"""Chromium's file descriptors of the pipes."""
 PATIENCE = 120
 """Seconds for one answer."""
 KEYS = {"Enter": 13, "Tab": 9, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}

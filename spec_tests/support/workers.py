@@ -16,7 +16,7 @@ import xdist
 from xdist.scheduler import LoadScopeScheduling
 
 LONGEST = ("operators/test_choosing", "operators/test_cases", "on_wgpu/", "wpt/")
-"""What compiles most kernels, and starts processes: it comes first, so that all workers end together."""
+"""The files that compile most kernels or start processes: they come first, so that all workers end together."""
 
 LONG_OPERATORS = (
     "conv_transpose2d",

@@ -18,7 +18,7 @@ from webnn_py.tracing.page import SCRIPTS, page_of
 ASSETS = files("webnn_py.tracing.page") / "assets"
 DOCUMENTS = {"destroyed": destroyed_in_flight, "everything": with_everything, "thousand": lambda: many(1000)}
 READABLE = 4.5
-"""What WCAG 2.2 asks of the contrast of text (1.4.3, AA)."""
+"""The minimum that WCAG 2.2 requires of the contrast of text (1.4.3, AA)."""
 SEEN = 3.0
 """Likewise of what is no text (1.4.11)."""
 

@@ -20,7 +20,7 @@ from webnn_py import MLContext, MLGraphBuilder
 LISTED = expected_failures("vectors")
 CASES = 1734
 TOO_LARGE = "bytes; it must take at most"
-"""What a device says of an operand beyond its ``maxTensorByteLength``: software Vulkan has 128 MiB."""
+"""A device's refusal of an operand beyond its ``maxTensorByteLength``: software Vulkan has 128 MiB."""
 PARTS = 11
 """On other devices than numpy, a quick run has one case of a file in so many, others each day."""
 METRICS = {"ULP": "ulp", "ATOL": "absolute"}

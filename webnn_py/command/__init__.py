@@ -18,7 +18,7 @@ From the top::
     declared      the model's inputs, and the sizes of its dimensions
     loading       a model's file, read
     progress      bars on a terminal
-    failures      errors that users are told, with their statuses
+    failures      errors that users see, with their statuses
     printing      lines and JSON without control characters
     layout        lengths and times as text
 """

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-MOST_TOLD: Final = 3
+MOST_SHOWN: Final = 3
 """So many inputs are named in a line."""
 
 UNNAMED: Final = "?"
@@ -374,9 +374,9 @@ class Shapes:
         if missing:
             for name in shapes:
                 _ = self._inputs[name].dtype  # of a type that cannot run, shapes do not help
-            told = "; ".join(f"input {name!r} is {self._inputs[name]}" for name in missing[:MOST_TOLD])
-            told += f"; and {len(missing) - MOST_TOLD} more" if len(missing) > MOST_TOLD else ""
-            raise BadInputError(f"give the open shapes ({told}), {advice()}")
+            needed = "; ".join(f"input {name!r} is {self._inputs[name]}" for name in missing[:MOST_SHOWN])
+            needed += f"; and {len(missing) - MOST_SHOWN} more" if len(missing) > MOST_SHOWN else ""
+            raise BadInputError(f"give the open shapes ({needed}), {advice()}")
         return {name: shape for name, shape in shapes.items() if shape is not None}
 
 

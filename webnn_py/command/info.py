@@ -120,8 +120,8 @@ def info(options: argparse.Namespace) -> int:
         text = FORMS[options.graph.suffix.lower()](tried.picture, f"{options.model.name} on {tried.device}")
         with written_whole(options.graph, what="--graph ") as (fresh,):
             fresh.write_text(text, encoding="utf-8")
-    told = portability if options.browser and not tried.missing else None
-    report = ModelReport(options, model, contents, tried, simpler, told)
+    verdicts = portability if options.browser and not tried.missing else None
+    report = ModelReport(options, model, contents, tried, simpler, verdicts)
     if options.json:
         print_json(_as_json(report))
     else:

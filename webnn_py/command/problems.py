@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 NAMED: Final = 3
 """So many of a group are named."""
 
-GROUPS_TOLD: Final = 3
+GROUPS_SHOWN: Final = 3
 """So many groups fit a line."""
 
 
@@ -66,21 +66,21 @@ def _in_options(text: str) -> str:
     return text
 
 
-def told(error: UnsupportedModelError) -> str:
+def in_one_line(error: UnsupportedModelError) -> str:
     """Return what cannot be imported, in one line."""
     groups = groups_of(error)
     words = "; ".join(
         f"{group.subjects[0]}{f' and {group.count - 1} more' if group.count > 1 else ''}: {group.reason}"
         f"{f' ({group.way_out})' if group.way_out else ''}"
-        for group in groups[:GROUPS_TOLD]
+        for group in groups[:GROUPS_SHOWN]
     )
-    more = f"; and {len(groups) - GROUPS_TOLD} other reasons" if len(groups) > GROUPS_TOLD else ""
+    more = f"; and {len(groups) - GROUPS_SHOWN} other reasons" if len(groups) > GROUPS_SHOWN else ""
     return f"{words}{more}"
 
 
 def refusal(path: Path, error: UnsupportedModelError) -> str:
     """Return why a model cannot be run, in one line."""
-    return f"{path} cannot be run here: {told(error)}; `webnn-py info` lists all"
+    return f"{path} cannot be run here: {in_one_line(error)}; `webnn-py info` lists all"
 
 
 def advice(found: FoundSizes, command: str) -> str:
@@ -93,8 +93,8 @@ def advice(found: FoundSizes, command: str) -> str:
     if found.error is None:
         return f"for example: {command} {found.options}"
     if found.fits:
-        return f"for example: {command} {found.options}; but at no size can it be run here: {told(found.error)}"
+        return f"for example: {command} {found.options}; but at no size can it be run here: {in_one_line(found.error)}"
     return (
-        f"of which none was found that fits: at {found.options} it cannot be run ({told(found.error)}), nor at "
+        f"of which none was found that fits: at {found.options} it cannot be run ({in_one_line(found.error)}), nor at "
         f"{found.tries - 1} other sizes up to {found.largest:,}; give those that the model is made for, or larger ones"
     )

@@ -164,9 +164,9 @@ class Looks:
 
     def as_json(self) -> dict[str, Any]:
         """Return the same for ``--json``, of what was asked for."""
-        told: dict[str, Any] = {}
+        found: dict[str, Any] = {}
         if self.is_checked:
-            told["first_non_finite"] = None if self.first_non_finite is None else self.first_non_finite.as_dict()
+            found["first_non_finite"] = None if self.first_non_finite is None else self.first_non_finite.as_dict()
         if self.profile is not None:
-            told["profile"] = self.profile.as_dict()
-        return told
+            found["profile"] = self.profile.as_dict()
+        return found

@@ -143,8 +143,8 @@ def run(options: argparse.Namespace) -> int:
         item for item in finished.differences or () if options.tolerance is not None and item.is_over(options.tolerance)
     ]
     if over:
-        told = "; ".join(f"output {shown(item.name)}, {_how_far(item)}" for item in over)
-        print_lines([f"webnn-py run: over --tolerance {options.tolerance:g}: {told}"], sys.stderr)
+        worst = "; ".join(f"output {shown(item.name)}, {_how_far(item)}" for item in over)
+        print_lines([f"webnn-py run: over --tolerance {options.tolerance:g}: {worst}"], sys.stderr)
     return FAILED if over or looks.first_non_finite is not None else 0
 
 
@@ -315,8 +315,8 @@ def _as_text(finished: Finished) -> Iterator[str]:
     if len(times.runs) == 1:
         yield f"run     {in_time(times.runs[0])}"
     else:
-        told = ", ".join(f"{name} {in_time(seconds)}" for name, seconds in times.percentiles().items())
-        yield f"run     {told} ({len(times.runs)} runs)"
+        percentiles = ", ".join(f"{name} {in_time(seconds)}" for name, seconds in times.percentiles().items())
+        yield f"run     {percentiles} ({len(times.runs)} runs)"
     yield "outputs"
     yield from _outputs_as_text(finished)
     if finished.differences is not None:

@@ -66,8 +66,8 @@ class DrawnOperator:
         for name, value in self.options.items():
             if self.has_default(name):
                 continue
-            told = "yes" if value is True else "no" if value is False else value
-            text = shown(list(told)) if isinstance(told, tuple) else str(told)
+            worded = "yes" if value is True else "no" if value is False else value
+            text = shown(list(worded)) if isinstance(worded, tuple) else str(worded)
             yield f"{name} {text if len(text) <= LONGEST_OPTION else f'{text[: LONGEST_OPTION - 3]}...'}"
 
 
@@ -208,7 +208,7 @@ def _leaf(value: Value) -> Leaf:
     return value.descriptor, None
 
 
-def _drawn(descriptor: MLOperandDescriptor, told: str | float | None) -> DrawnValue:
-    if isinstance(told, str):
-        return DrawnValue(descriptor, "input", told)
-    return DrawnValue(descriptor, "constant", "" if told is None else f"{told:.6g}")
+def _drawn(descriptor: MLOperandDescriptor, known: str | float | None) -> DrawnValue:
+    if isinstance(known, str):
+        return DrawnValue(descriptor, "input", known)
+    return DrawnValue(descriptor, "constant", "" if known is None else f"{known:.6g}")

@@ -106,9 +106,9 @@ def _add_realm_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--trace", type=trace_file, metavar="FILE", help=TRACE_HELP)
     # Options of their own, since one whose value may be left out would take the program for it.
-    for form, told in CHECK_HELP.items():
+    for form, text in CHECK_HELP.items():
         spelled = ["--check"] if form == "text" else []
-        parser.add_argument(*spelled, f"--check={form}", dest="check", action="store_const", const=form, help=told)
+        parser.add_argument(*spelled, f"--check={form}", dest="check", action="store_const", const=form, help=text)
     browsers = parser.add_mutually_exclusive_group()  # what one refuses would hide the rest from the other
     browsers.add_argument("--browser", choices=BROWSERS, metavar="NAME", help=BROWSER_HELP)
     browsers.add_argument("--portability", action="store_true", help="list what would fail in which browser, and why")

@@ -35,7 +35,7 @@ class Expression(Protocol):
         """The names that it is computed from."""
 
     @property
-    def tells(self) -> str | None:
+    def determines(self) -> str | None:
         """The name whose size follows from the value."""
 
     def value(self, sizes: Sizes) -> int:
@@ -60,14 +60,14 @@ class Tracing:
         may_specialize: whether code that needs a number gets it; what it makes is right for this number only.
         mark: how sizes are written into texts, where that is not for eyes.
         answers: by what was asked.
-        told: the names of which there is only one size with these answers.
+        determined: the names of which there is only one size with these answers.
     """
 
     sizes: Sizes
     may_specialize: bool = False
     mark: Callable[[Any], str] | None = None
     answers: dict[tuple[object, Relation], Answer] = attrs.field(factory=dict)
-    told: set[str] = attrs.field(factory=set)
+    determined: set[str] = attrs.field(factory=set)
 
     def ask(self, expression: Expression, relation: Relation) -> bool:
         """Answer for the sizes here, and note it."""
@@ -75,9 +75,9 @@ class Tracing:
         if key not in self.answers:
             holds = DECIDED[relation](expression.value(self.sizes))
             self.answers[key] = Answer(expression, relation, holds)
-            name = expression.tells if relation == "==" and holds else None
+            name = expression.determines if relation == "==" and holds else None
             if name is not None:
-                self.told.add(name)
+                self.determined.add(name)
         return self.answers[key].holds
 
     @contextmanager

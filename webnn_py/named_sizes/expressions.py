@@ -2,7 +2,7 @@
 
 Part of the proposal "dynamic shapes" (docs/proposals/dynamic_shapes.md); graphs without it have plain integers. A
 :class:`SymbolicSize` computes as an integer does and keeps what it is computed from. Where code asks something that
-the bounds of its names do not tell (is it 1, does 4 divide it, is it less than 256), the answer is that for the sizes
+the bounds of its names do not decide (is it 1, does 4 divide it, is it less than 256), the answer is that for the sizes
 of the tracing in force, which notes the question and the answer: what the code has made is right for all sizes with
 the same answers.
 """
@@ -183,7 +183,7 @@ class SymbolicSize:
         return frozenset(_names(self))
 
     @property
-    def tells(self) -> str | None:
+    def determines(self) -> str | None:
         """The name whose size follows from the value; None where none does."""
         (first, *others) = [atoms for atoms, _ in self.terms if atoms]
         return first[0].text if not others and len(first) == 1 and first[0].kind == "name" else None
@@ -203,7 +203,7 @@ class SymbolicSize:
         tracing = tracing_in_force()
         if tracing is None or tracing.mark is None:
             return format(repr(self), how)
-        if self.names <= tracing.told:
+        if self.names <= tracing.determined:
             return format(self.value(tracing.sizes), how)
         return format(self.__index__(), how) if how else tracing.mark(self)
 

@@ -83,7 +83,7 @@ class UnsupportedModelError(ValueError):
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
         self.groups = _grouped(self.problems)
-        super().__init__("\n".join(["the model cannot be converted:", *(f"  {line}" for line in _told(self.groups))]))
+        super().__init__("\n".join(["the model cannot be converted:", *(f"  {line}" for line in _lines(self.groups))]))
 
 
 def _grouped(problems: Sequence[Problem]) -> tuple[tuple[Problem, ...], ...]:
@@ -94,7 +94,7 @@ def _grouped(problems: Sequence[Problem]) -> tuple[tuple[Problem, ...], ...]:
     return tuple(map(tuple, sorted(groups.values(), key=len, reverse=True)))
 
 
-def _told(groups: Sequence[Sequence[Problem]]) -> Iterator[str]:
+def _lines(groups: Sequence[Sequence[Problem]]) -> Iterator[str]:
     """Yield a line for each group."""
     for group in groups[:MOST_GROUPS]:
         yield visible(" ".join(_line(group).split()))

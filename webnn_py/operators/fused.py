@@ -57,7 +57,7 @@ def fused_operator(
     label = Parameter("label", Parameter.KEYWORD_ONLY, default="", annotation=str)
     infer.__signature__ = Signature([*parameters, label])  # type: ignore[attr-defined]
     infer.__annotations__ = {
-        item.name: item.annotation if item.kind is Parameter.KEYWORD_ONLY else MLOperand
+        item.name: item.annotation if item.kind is Parameter.KEYWORD_ONLY else _operand_type(item)
         for item in (*parameters, label)
     } | {"return": MLOperandDescriptor}
     infer.__name__, infer.__doc__ = name, drawing.__doc__
@@ -68,11 +68,18 @@ def fused_operator(
     return declared
 
 
-def _drawn_rms_normalization(builder: Builder, input: MLOperand, scale: MLOperand, *, epsilon: float) -> MLOperand:
+def _operand_type(parameter: Parameter) -> object:
+    return MLOperand if parameter.default is Parameter.empty else MLOperand | None
+
+
+def _drawn_rms_normalization(
+    builder: Builder, input: MLOperand, scale: MLOperand | None = None, *, epsilon: float
+) -> MLOperand:
     """Compute x · scale / √(mean(x²) + epsilon) along the last axis, whose size ``scale`` has."""
     mean = builder.reduce_mean(builder.mul(input, input), axes=[input.rank - 1], keep_dimensions=True)
     root = builder.sqrt(builder.add(mean, number(builder, epsilon, input)))
-    return builder.mul(builder.mul(input, builder.div(number(builder, 1, input), root)), scale)
+    normalized = builder.mul(input, builder.div(number(builder, 1, input), root))
+    return normalized if scale is None else builder.mul(normalized, scale)
 
 
 rms_normalization = fused_operator("rms_normalization", _drawn_rms_normalization)

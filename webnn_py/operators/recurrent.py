@@ -286,7 +286,7 @@ def lstm_cell(
 
     With x the input, h the hidden state, c the cell state, W and b the weight and bias of the input, R and d those
     of the hidden state, p the peephole weight and f, g, k the activations:
-    i = f(W_i x + b_i + R_i h + d_i + p_i · c), and the output gate o and the forget gate v likewise, all three with
+    i = f(W_i x + b_i + R_i h + d_i + p_i · c), and so are the output gate o and the forget gate v, all three with
     the cell state before the step; m = g(W_g x + b_g + R_g h + d_g);
     the new cell state is v · c + i · m, and the new hidden state o · k(new cell state).
 

@@ -176,7 +176,7 @@ class PassManager:
             before.add(one.name)
         self.passes = passes
         self._whole: dict[str, list[list[Pass]]] = {}
-        self._asks_for_operators = any(one.needs for one in passes)
+        self._asks_for_operators = any(one.needs or isinstance(one, RulePass) for one in passes)
 
     @property
     def optional(self) -> tuple[str, ...]:

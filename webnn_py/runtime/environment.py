@@ -71,8 +71,8 @@ class Environment:
 
     Raises:
         TypeError: an argument is unknown or has the wrong type, or no device has the name.
-        NotSupportedError: another package's device cannot be loaded. Whether there is such a device here, its first
-            user is told.
+        NotSupportedError: another package's device cannot be loaded. Whether such a device is
+            here is found out when it is first used.
     """
 
     @overload

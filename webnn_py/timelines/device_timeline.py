@@ -152,7 +152,7 @@ class DeviceTimeline(Timeline[DeviceOperation]):
         watch = self.watch
         if watch is not None:
             entry._started_ns = perf_counter_ns()  # type: ignore[misc]  # a slot of Operation
-            if watch.tells_starts:
+            if watch.observes_starts:
                 watch.started(entry)
         work = entry.work  # on a line of its own, which Python 3.11 is faster with
         try:
@@ -201,7 +201,7 @@ class DeviceTimeline(Timeline[DeviceOperation]):
         watch = self.watch
         if watch is not None:
             entry._ended_ns = perf_counter_ns()  # type: ignore[misc]  # a slot of Operation
-            if entry.kind == "dispatch" and not (watch.tells_ends or watch.device.has_failed):
+            if entry.kind == "dispatch" and not (watch.observes_ends or watch.device.has_failed):
                 entry.work = nothing  # not by a call: most are dispatches; what it is given it keeps, for that is light
             else:
                 watch.finished(entry, error)

@@ -209,8 +209,8 @@ class ContextWatch:
     Attributes:
         context: whose timeline it is.
         device: whose operations are on it.
-        tells_starts: whether an instrument has the hook for operations that start, or for kernels.
-        tells_ends: whether an instrument has the hook for operations that finish.
+        observes_starts: whether an instrument has the hook for operations that start, or for kernels.
+        observes_ends: whether an instrument has the hook for operations that finish.
     """
 
     def __init__(
@@ -225,7 +225,7 @@ class ContextWatch:
         self.number_of = instruments.number_of
         self._instruments = instruments
         self.device = device
-        self.tells_starts = self.tells_ends = False
+        self.observes_starts = self.observes_ends = False
         self._running: Operation | None = None
         self._given: tuple[Any, ...] = ()
         self._code: CodeType | Source | None = None
@@ -248,7 +248,7 @@ class ContextWatch:
     def arrange(self, *, is_timed: bool) -> None:
         """The instruments have changed; ``is_timed`` says whether the device reports kernels."""
         methods = self._instruments.methods
-        self.tells_starts, self.tells_ends = bool(methods["started"]) or is_timed, bool(methods["finished"])
+        self.observes_starts, self.observes_ends = bool(methods["started"]) or is_timed, bool(methods["finished"])
 
     def rest(self) -> None:
         """Drop references when there are no instruments any more."""
@@ -316,7 +316,7 @@ class ContextWatch:
             self._forget(entry)
         if error is not None or self.device.has_failed:
             entry._why = self._failure(entry, error)
-        if self.tells_ends:
+        if self.observes_ends:
             self._instruments.notify("finished", entry, entry.why)
         if entry.kind == "release":
             self._instruments.notify("released", entry)

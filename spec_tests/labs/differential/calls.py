@@ -31,7 +31,7 @@ NUMBERS = (
 )
 SCALARS = (*NUMBERS, "1n", "'x'", "undefined", "{}", "[]", "[1]", "'relu'", "'nhwc'", "'float16'", "Symbol()")
 ODD = ("undefined", "null", "{}", "[]", "1", "'x'", "context", "other", "late")
-"""What may stand where an operand does; ``other`` is another builder's, ``late`` a tensor."""
+"""The values that may stand where an operand does; ``other`` is another builder's, ``late`` a tensor."""
 
 
 @attrs.frozen

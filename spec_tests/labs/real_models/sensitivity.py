@@ -38,7 +38,7 @@ Those that every processor rounds alike (Add, Mul, Div, Sqrt) stay as they are.
 OF_PRODUCTS = (3, 8, 10)
 """The inputs of a DynamicQuantizeLSTM that are moved, too: bias and scales. What its steps compute is not seen."""
 LARGEST = 1e30
-"""What is larger stands for infinity, in masks."""
+"""Larger numbers stand for infinity, in masks."""
 
 
 def moves_by(model, path, runs=RUNS):

@@ -13,7 +13,7 @@ from spec_tests.labs.real_models.sensitivity import moved_model, moves_by, movin
 from spec_tests.support.onnx_programs import make_model
 
 LEVELS = np.array([0, 255, 3, 7.5, 100.25, 17], np.float32)
-"""What is quantized in steps of 1, an element in the middle between two."""
+"""A value quantized in steps of 1, an element in the middle between two."""
 
 
 def written(levels=LEVELS):

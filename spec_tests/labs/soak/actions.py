@@ -14,7 +14,7 @@ ROUNDS = 3
 TOLERANCE = 1e-4
 REFUSALS = (TypeError, InvalidStateError)
 ABORTED = (InvalidStateError, OperationError, UnknownError)
-"""What an operation ends with whose context ends meanwhile."""
+"""The outcomes of an operation whose context ends meanwhile."""
 
 
 @attrs.define

@@ -50,7 +50,7 @@ ALWAYS_REFUSED = {
     ("ai.onnx.ml.TreeEnsembleClassifier", "classlabels_strings"): ["a", "b", "c"],
     ("ai.onnx.ml.ZipMap", "classlabels_strings"): ["a"],
 }
-"""What no node may have, or no more than its default, with a value that is refused."""
+"""Attributes that no node may have, or no more than its default, with a value that is refused."""
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import OnnxModel, to_model
 
 SIZE = 4
-"""What the models leave open of their inputs."""
+"""The sizes that the models leave open of their inputs."""
 
 FOLDED = ("quantized", "recurrent", "loops")
 """Of these, nodes that depend on constants only are drawn, which reading computes when they were written."""

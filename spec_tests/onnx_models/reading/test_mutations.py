@@ -19,7 +19,7 @@ from webnn_py.onnx_models import InvalidModelError, ModelLimits, OnnxModel, Unsu
 LIMITS = ModelLimits(nodes=5000, bytes=32 << 20, seconds=2)
 MOST_SECONDS = 5.0
 MOST_BYTES = 4 * LIMITS.bytes
-"""What is computed from a value on the way may be as long as it, and the builder copies constants."""
+"""A value computed on the way may be as long as its source, and the builder copies constants."""
 
 LONGEST_TEXT = 100_000
 LONGEST_NOTE = 1000

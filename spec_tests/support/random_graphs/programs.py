@@ -44,7 +44,7 @@ FREQUENT = (
     elementwise.conversion,
     moving.movement,
 )
-"""What stands between the others, is fused with them or makes views of them."""
+"""Operators that stand between the others, are fused with them or makes views of them."""
 
 MOST_CALLS = 12
 

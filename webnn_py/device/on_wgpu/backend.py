@@ -54,8 +54,8 @@ T = TypeVar("T")
 SHARED_DEVICES: Final = SharedDevices(request_device)
 """The devices of contexts that bring none, in this process."""
 
-TELL_SECONDS: Final = 0.01
-"""No more often than this, since the build waits until it is told."""
+PROGRESS_SECONDS: Final = 0.01
+"""No more often than this, since the build waits for each call."""
 
 
 class WgpuBackend:
@@ -101,7 +101,7 @@ class WgpuBackend:
         self._uploads = UploadRing(device, self._queue, self._copiers)
         self._unsubmitted: list[tuple[str, Iterable[Storage]]] = []
         self._watch = DeviceLossWatch(device, self._say_lost)
-        if give_back is None:  # it may have been lost before; told soon, when somebody listens
+        if give_back is None:  # it may have been lost before; reported soon, when somebody listens
             self._watch.look_soon("the device had been lost before the context was created")
 
     @classmethod
@@ -257,9 +257,9 @@ class WgpuBackend:
 
     # --- graphs ----------------------------------------------------------------------------------------------
 
-    async def compile(self, graph: Graph, told: Callable[[int, int], None] | None = None) -> WgpuGraph:
-        """Write and compile the kernels in a worker thread; ``told`` is called with how many are done, and of all."""
-        return await self._in_thread(self._compile, graph, told)
+    async def compile(self, graph: Graph, on_progress: Callable[[int, int], None] | None = None) -> WgpuGraph:
+        """Write and compile the kernels in a worker thread; call ``on_progress`` with how many are done, and of all."""
+        return await self._in_thread(self._compile, graph, on_progress)
 
     async def _in_thread(self, function: Callable[..., T], *given: Any) -> T:
         """Compile in a worker thread, and submit the constants that it has uploaded."""
@@ -279,8 +279,8 @@ class WgpuBackend:
         """Compile a graph and report to ``progress`` how many pipelines are compiled."""
         return await self.compile(graph, now_and_then(progress))
 
-    def _compile(self, graph: Graph, told: Callable[[int, int], None] | None) -> WgpuGraph:
-        return WgpuGraph(graph, self._resources, told=told)
+    def _compile(self, graph: Graph, on_progress: Callable[[int, int], None] | None) -> WgpuGraph:
+        return WgpuGraph(graph, self._resources, on_progress=on_progress)
 
     @property
     def code_identity(self) -> str:
@@ -446,16 +446,16 @@ def now_and_then(progress: Callable[[int, int], object]) -> Callable[[int, int],
     Args:
         progress: the program's; what it raises is raised in the build's thread.
     """
-    told = 0.0
+    reported = 0.0
 
-    def tell(done: int, total: int) -> None:
-        nonlocal told
+    def report(done: int, total: int) -> None:
+        nonlocal reported
         now = perf_counter()
-        if done == total or now - told >= TELL_SECONDS:
-            told = now
+        if done == total or now - reported >= PROGRESS_SECONDS:
+            reported = now
             trio.from_thread.run_sync(progress, done, total)
 
-    return tell
+    return report
 
 
 def backend_type(device: wgpu.GPUDevice) -> type[WgpuBackend]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import helper
 
-from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.descriptors import MLOperandDataType, MLOperandDataTypeLike, MLOperandDescriptor
 from webnn_py.graph import Constant, Node
 from webnn_py.graph import Value as GraphValue
 from webnn_py.onnx_export.body import name_of
@@ -135,6 +135,10 @@ class ConversionContext(Builder):
         value: Any = self._builder._values[made[0] if isinstance(made, list) else made]
         self.drawn.append(value.node)
         return made
+
+    def cast(self, input: MLOperand, data_type: MLOperandDataTypeLike, *, label: str = "") -> MLOperand:
+        """Add a cast, unless the operand is of the type already."""
+        return input if input.data_type == data_type else super().cast(input, data_type, label=label)
 
     def apply(self, operator: Operator[..., MLOperandDescriptor], *args: object, **options: object) -> MLOperand:
         """Add an operator of one output that is given as a value."""

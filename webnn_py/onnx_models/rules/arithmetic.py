@@ -72,7 +72,7 @@ def power(context: ConversionContext, x: MLOperand, y: Value) -> MLOperand:
     y = context.operand(y)
     if x.data_type in INTEGER_RANGES and y.data_type not in INTEGER_RANGES:
         return _floats_cut_off(context, context.pow(context.cast(x, "float32"), context.cast(y, "float32")), x)
-    return context.pow(x, y if y.data_type == x.data_type else context.cast(y, x.data_type))
+    return context.pow(x, context.cast(y, x.data_type))
 
 
 def _floats_cut_off(context: ConversionContext, power: MLOperand, base: MLOperand) -> MLOperand:

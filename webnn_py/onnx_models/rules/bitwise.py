@@ -106,4 +106,4 @@ def _joined(context: ConversionContext, bits: MLOperand, like: MLOperand) -> MLO
     added = np.dtype("int32" if like.data_type in ("int8", "uint8") else like.data_type)
     parts = context.where(bits, context.constant(np.array(values, added)), context.constant(np.zeros([], added)))
     total = context.reduce_sum(parts, axes=[bits.rank - 1])
-    return total if total.data_type == like.data_type else context.cast(total, like.data_type)
+    return context.cast(total, like.data_type)

@@ -32,7 +32,7 @@ def cast(
     data_type = context.data_type("attribute to", to)
     if to == TensorProto.BOOL:
         return context.not_equal(x, context.number(0, x))
-    return x if x.data_type == data_type else context.cast(x, data_type)
+    return context.cast(x, data_type)
 
 
 @rule("CastLike", 15, 19, 21, 23, 24, 25)

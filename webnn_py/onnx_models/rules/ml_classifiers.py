@@ -16,7 +16,7 @@ from webnn_py.operators.rules import refuse
 
 def floats_of(context: ConversionContext, x: MLOperand) -> MLOperand:
     """Return an input in float32."""
-    return x if x.data_type == "float32" else context.cast(x, "float32")
+    return context.cast(x, "float32")
 
 
 def rows_of(context: ConversionContext, x: MLOperand) -> MLOperand:

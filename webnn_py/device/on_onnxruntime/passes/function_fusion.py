@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import product, starmap
 from typing import Any, Final
 
 from webnn_py.device.on_onnxruntime.providers import CPU
-from webnn_py.graph import Constant, Value
 from webnn_py.rewriting.passes import RulePass
+from webnn_py.rewriting.root_mean_square import SCALED_RMS_NORMALIZATION
 from webnn_py.rewriting.rule import RewriteRule
-
-LEAST_EPSILON: Final = 1e-30
-"""With an epsilon of at least this size, the reciprocal of the root is far below infinity."""
 
 
 def _hard_swish_gate(b: Any, x: Any) -> Any:
@@ -36,45 +31,8 @@ HARD_SWISH: Final = RewriteRule(
 NaN at -Infinity, like the drawing and unlike hardSwish."""
 
 
-def _rms_drawing(square: Callable[..., Any], divided: Callable[..., Any]) -> Callable[..., Any]:
-    def drawing(b: Any, x: Any, scale: Constant, epsilon: float) -> Any:
-        mean = b.reduce_mean(square(b, x), axes=b.any_option("axes"), keep_dimensions=True)
-        return b.mul(divided(b, x, b.sqrt(b.add(mean, epsilon))), scale)
-
-    return drawing
-
-
-_SQUARES: Final[tuple[Callable[..., Any], ...]] = (lambda b, x: b.pow(x, 2), lambda b, x: b.mul(x, x))
-_DIVIDED: Final[tuple[Callable[..., Any], ...]] = (
-    lambda b, x, root: b.div(x, root),
-    lambda b, x, root: b.mul(x, b.reciprocal(root)),
-    lambda b, x, root: b.mul(x, b.div(1, root)),
-)
-
-
-def _rms_refusal(x: Value, scale: Value, axes: tuple[int, ...] | None, epsilon: float) -> str | None:
-    shape = x.descriptor.shape
-    if epsilon < LEAST_EPSILON:
-        return f"epsilon is {epsilon}; it must be at least {LEAST_EPSILON}"
-    if axes != (len(shape) - 1,):
-        return f"the mean is along the axes {axes}; it must be along the last one"
-    if scale.descriptor.shape != shape[-1:]:
-        return f"the scale has the shape {scale.descriptor.shape}; it must be {shape[-1:]}"
-    return None
-
-
-RMS_NORMALIZATION: Final = RewriteRule(
-    name="rms-normalization",
-    drawings=tuple(starmap(_rms_drawing, product(_SQUARES, _DIVIDED))),
-    replacement=lambda b, x, scale, epsilon: b.rms_normalization(x, scale, epsilon=epsilon),
-    unless=_rms_refusal,
-    data_types=("float32",),
-    tolerance=1e-5,
-)
-"""onnxruntime's own fusion requires that nothing else reads the mean, but guards of finite means do."""
-
 FUSIONS: Final = (
-    RulePass(name="rms-normalization", rules=(RMS_NORMALIZATION,), targets=(CPU.name,)),
+    RulePass(name="rms-normalization", rules=(SCALED_RMS_NORMALIZATION,), targets=(CPU.name,)),
     RulePass(name="hard-swish", rules=(HARD_SWISH,)),
 )
 """The passes of these rules, in their order. Other providers may lack SimplifiedLayerNormalization."""

@@ -53,7 +53,7 @@ class SizeMarks:
 
         def element(match: re.Match[str]) -> str:
             number = int(match[1])
-            if number < len(self._sizes) and self._sizes[number].names <= tracing.told:
+            if number < len(self._sizes) and self._sizes[number].names <= tracing.determined:
                 return f"{self._sizes[number].value(tracing.sizes)}{match[2] or ''}"
             place = sizes.setdefault(number, len(sizes))
             return _TYPES[match[2]].format(f"sizes[{place // 4}].{'xyzw'[place % 4]}")

@@ -6,9 +6,16 @@ Floats are computed in f32. Variances are sums of squares of the distances from 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
-from webnn_py.device.on_wgpu.codegen.reduction.combiners import moments, nan_unless_finite
+from webnn_py.device.on_wgpu.codegen.reduction.combiners import (
+    fold,
+    inverse_root_mean_square,
+    moments,
+    nan_unless_finite,
+    scaled_square,
+)
 from webnn_py.device.on_wgpu.codegen.reduction.operands import StoreTarget, TensorOperand, label_of, read_or_fuse
 from webnn_py.device.on_wgpu.codegen.reduction.pointwise import emit_pointwise
 from webnn_py.device.on_wgpu.codegen.reduction.reduce import emit_reduction
@@ -21,6 +28,7 @@ from webnn_py.device.on_wgpu.records.table import composite, kernels
 from webnn_py.graph import Node, Value
 from webnn_py.operators import normalization
 from webnn_py.operators.casting import cast_number
+from webnn_py.operators.fused import rms_normalization
 from webnn_py.operators.normalization import layer_axes
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.windows import image_axes
@@ -113,6 +121,33 @@ def _normalize(node: Node, lowering: Lowering, axes: Sequence[int], parameter_ax
     if bias is not None:
         results = kernel.map(lambda _, result, term: f"{result} + {term}", results, kernel.read(bias))
     kernel.write(results, target)
+
+
+@kernels(rms_normalization, fuses="input")
+def normalize_by_root_mean_square(node: Node, lowering: Lowering) -> None:
+    """Divide rows by the root mean square. There is no scale here: one that follows is fused behind."""
+    value = node.value("input")
+    shape = value.descriptor.shape
+    rows = ReductionRows(shape, (len(shape) - 1,))
+    factor = partial(inverse_root_mean_square, count=literal(rows.count, "f32"), epsilon=literal(_epsilon(node), "f32"))
+    target = StoreTarget.with_epilogue(lowering, node.results[0], 3)  # and the operand and the factors
+    plan = RegisterRowsPlan.of(rows, lowering.features, packed=target.element.per_one > 1)
+    if plan is None:
+        operand = TensorOperand.of(lowering, value)
+        label = label_of(node, operand, target)
+        sums = fold("f32", "+", 0, (scaled_square("({0} * {0})"),), lambda totals: factor(totals[0]))
+        between = StoreTarget.between(lowering, "f32", rows.outputs)
+        emit_reduction(lowering, f"{label} (factors)", [operand], rows, sums, [between])
+        factors = TensorOperand(between.buffer, between.element, rows.of_outputs())
+        emit_pointwise(lowering, label, [operand, factors], shape, lambda x, by: f"{x} * {by}", target)
+        return
+    source = read_or_fuse(lowering, value, lowering.features.max_storage_buffers - 1 - target.epilogue_buffers)
+    kernel = RegisterRows(lowering, label_of(node, source, target), rows, plan)
+    elements = kernel.read(source)
+    squares = kernel.map(lambda _, x: f"{x} * {x}", elements)
+    totals = kernel.combine("+", kernel.map(lambda _, square: scaled_square(square), squares, zero_beyond=True))
+    by = kernel.let(list(map(factor, totals)))
+    kernel.write(kernel.map(lambda output, x: f"{x} * {by[output]}", elements), target)
 
 
 def _parameter(

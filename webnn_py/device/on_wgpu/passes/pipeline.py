@@ -10,10 +10,12 @@ from typing import Final
 from webnn_py.device.on_wgpu.passes.composite_expansion import COMPOSITES, expand_composites
 from webnn_py.device.on_wgpu.passes.equal_nodes import EQUAL_NODES, merge_equal_nodes
 from webnn_py.device.on_wgpu.passes.horizontal_fusion import HORIZONTAL_FUSION, fuse_horizontally
-from webnn_py.rewriting.passes import GraphPass, PassManager
+from webnn_py.rewriting.passes import GraphPass, PassManager, RulePass
+from webnn_py.rewriting.root_mean_square import RMS_NORMALIZATION
 
 PASSES: Final = PassManager(
     GraphPass(name=COMPOSITES, run=expand_composites, is_required=True),
+    RulePass(name=RMS_NORMALIZATION.name, rules=(RMS_NORMALIZATION,), after=(COMPOSITES,)),
     GraphPass(name=EQUAL_NODES, run=merge_equal_nodes, after=(COMPOSITES,)),
     GraphPass(name=HORIZONTAL_FUSION, run=fuse_horizontally, after=(COMPOSITES,)),
 )

@@ -69,7 +69,7 @@ class CommandsAhead:
         try:
             part = self._launches[self._count : self._count + count]
             self._finished.append(self._queue.encoded("dispatch", part))
-        except wgpu.GPUError:  # the run itself will meet it, and tell
+        except wgpu.GPUError:  # the run itself will meet it, and raise
             self.forget(None)
             return False
         self._count += count

@@ -1,6 +1,6 @@
 """Noticing that a device is lost.
 
-wgpu-py keeps the device-lost callback for itself and only logs what it is told. So its log is what wakes us, and a
+wgpu-py keeps the device-lost callback for itself and only logs it. So its log is what wakes us, and a
 device that really is lost says so when it is asked; calls that fail look at once. The callback comes only when
 something uses the device: a thread asks devices now and then, lest the loss of one that is idle go unnoticed.
 """

@@ -69,7 +69,7 @@ class WgpuGraph:
         resources: what the graphs of a context share.
         fold: whether to fold constants, and to keep those that may be shared for other graphs; False for a graph that
             only computes such constants.
-        told: called with the number of kernels that are compiled, and of all, each time there is one more.
+        on_progress: called with the number of kernels that are compiled, and of all, each time there is one more.
 
     Attributes:
         passes: the changes that each pass made to the graph; none for a graph that was compiled before.
@@ -85,9 +85,9 @@ class WgpuGraph:
         resources: GraphResources,
         *,
         fold: bool = True,
-        told: Callable[[int, int], None] | None = None,
+        on_progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        self._told = told
+        self._on_progress = on_progress
         self._begin(resources, keeps=fold)
         graph, self.passes = PASSES.run(graph, PassContext())
         folded, live = split_constant(graph) if fold else ([], list(graph.nodes))
@@ -142,8 +142,8 @@ class WgpuGraph:
         pipelines = []
         for pipeline in self._pipelines.finished(kernels, compiling, self._queue.ending):
             pipelines.append(pipeline)
-            if self._told is not None:
-                self._told(len(pipelines), len(kernels))
+            if self._on_progress is not None:
+                self._on_progress(len(pipelines), len(kernels))
         return pipelines
 
     def _with_sizes(self, lowering: KernelSequence) -> Sequence[Kernel]:

@@ -130,6 +130,18 @@ def scaled_sum(finish: str, finish_scaled: str) -> Combiner:
     return fold("f32", "+", 0, ("{}", scaled), choose)
 
 
+def scaled_square(square: str) -> str:
+    """Return a square divided by 2 to ``SUM_SCALE``; 0 for those that this would make subnormal."""
+    bits = f"bitcast<u32>({square})"
+    divided = f"select({bits} - {_powers(SUM_SCALE)}, {bits}, {bits} >= {_exponent(128)})"
+    return f"bitcast<f32>(select(0u, {divided}, {bits} >= {_exponent(SUM_SCALE - 126)}))"
+
+
+def inverse_root_mean_square(total: str, count: str, epsilon: str) -> str:
+    """Return the factor of a normalization by the root mean square, of a sum of ``scaled_square`` of the elements."""
+    return f"1.0 / sqrt({total} / {count} * {literal(2.0**SUM_SCALE, 'f32')} + {epsilon})"
+
+
 def _exponent(power: int) -> str:
     """Return the bits of 2 to a power; of infinity for 128."""
     return f"{127 + power << 23:#x}u"
