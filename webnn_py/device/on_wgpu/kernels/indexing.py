@@ -7,20 +7,23 @@ updates directly, else in a table of the last update of each place.
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import attrs
 
 from webnn_py.device.on_wgpu.codegen.data_movement import MovementKernel
-from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point
-from webnn_py.device.on_wgpu.codegen.module import declare
+from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point, vec4_indices
+from webnn_py.device.on_wgpu.codegen.module import Bindings, bound_kernel, declare
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import WIDTH, compute_type
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.layout import dense_strides
 from webnn_py.device.on_wgpu.records.lowering import Lowering
-from webnn_py.device.on_wgpu.records.table import kernels
+from webnn_py.device.on_wgpu.records.table import composite, kernels
 from webnn_py.graph import Node, Output, Value
 from webnn_py.operators import indexing
+from webnn_py.operators.block_quantized import GATHER_BLOCK_QUANTIZED, by_unpacking
+from webnn_py.rewriting.builder import RewriteBuilder
 
 MOST_SOUGHT = 8
 """Among so many updates an element is sought directly."""
@@ -44,6 +47,50 @@ def gather(node: Node, lowering: Lowering) -> None:
     statements = f"""  let found = {position(moving, indices, f"i / {inner}u % {count}u", shape[axis])};
   return {moving.load(place, source)};"""
     moving.emit("gather", result.descriptor.element_count, lowering.target(result), statements)
+
+
+@composite(GATHER_BLOCK_QUANTIZED)
+def gather_block_quantized(node: Node, builder: RewriteBuilder) -> list[Value] | None:
+    """Draw it where sizes are known when the graph runs."""
+    if all(isinstance(size, int) for size in node.outputs[0].shape):
+        return None
+    operands: dict[str, Any] = {name: builder.operand(node.value(name)) for name in node.operands}
+    return [*map(builder.value, by_unpacking(builder, **operands, **node.options))]
+
+
+@kernels(GATHER_BLOCK_QUANTIZED)
+def gather_block_quantized_kernel(node: Node, lowering: Lowering) -> None:
+    """Read the four bits of each element where they lie."""
+    result, size = node.results[0], node.options["block_size"]
+    (rows, *outer, half), blocks = node.operand("data").shape, node.operand("scales").shape[-1]
+    outer_rows, length = math.prod(outer), 2 * half
+    bindings = Bindings("b")
+
+    def number(name: str, at: str) -> str:
+        value = node.value(name)
+        element, place = lowering.element(value), lowering.place(value)
+        return element.load(bindings.name(place.buffer, element.one), place.layout.index(at))
+
+    def half_byte(name: str, at: str) -> str:
+        return (
+            f"((({bindings.name(lowering.dense(node.value(name)), 'u32')}[{at} >> 3u]) >> (({at} & 7u) << 2u)) & 15u)"
+        )
+
+    kind = compute_type(node.operand("indices").data_type)
+    point = half_byte("zero_points", "point") if "zero_points" in node.operands else "8u"
+    statements = f"""  let which = i / {outer_rows * length}u;
+  let row = position_{kind}({number("indices", "which")}, {rows}u) * {outer_rows}u + i / {length}u % {outer_rows}u;
+  let element = row * {length}u + i % {length}u;
+  let block = row * {blocks}u + i % {length}u / {size}u;
+  let point = row * {blocks + blocks % 2}u + i % {length}u / {size}u;
+  return (f32({half_byte("data", "element")}) - f32({point})) * {number("scales", "block")};"""
+    count, stored = result.descriptor.element_count, lowering.element(result)
+    values = [f"row_element({index})" for index in vec4_indices(count)]
+    main, workgroups = vec4_entry_point(count, [f"o[four] = {stored.pack(values)};"])
+    parts = [f"fn row_element(i: u32) -> f32 {{\n{statements}\n}}", main]
+    writes = [(lowering.target(result), "o", stored.vec4)]
+    label = f"gatherBlockQuantized {result.descriptor.data_type}"
+    lowering.emit(bound_kernel(label, bindings, writes, parts, workgroups))
 
 
 @kernels(indexing.gather_elements)
