@@ -109,18 +109,28 @@ async def test_prompts_are_attended_to_in_blocks(gpu_context, plans):
 
 
 async def test_few_buffers_take_more_kernels(gpu_context, monkeypatch):
-    of, fewest = cached._Writer._rows_kernel, []
+    of, lowerings = cached._Writer._fits, []
 
-    def among_eight(writer, jobs):
+    def among_eight(writer, *args):
         writer._lowering.features = attrs.evolve(writer._lowering.features, max_storage_buffers=8)
-        buffers, *rest = of(writer, jobs)
-        fewest.append(len(buffers))
-        return (buffers, *rest)
+        lowerings.append(writer._lowering)
+        return of(writer, *args)
 
-    monkeypatch.setattr(cached._Writer, "_rows_kernel", among_eight)
+    monkeypatch.setattr(cached._Writer, "_fits", among_eight)
     form = {"lengths": (150, 30), "softcap": 1.5}
     await assert_exact(gpu_context, decode(**form))
-    assert fewest[0] > 8 >= max(fewest[1:])
+    kernels = lowerings[0].kernels
+    assert sum("(rows)" in kernel.label for kernel in kernels) == 3
+    assert max(len({*kernel.reads, *kernel.writes}) for kernel in kernels) <= 8
+
+
+async def test_a_step_is_two_kernels_where_the_cache_is_updated_in_place(gpu_context, plans):
+    case = decode([100])
+    builder = MLGraphBuilder(gpu_context)
+    graph = await builder.build(OnnxModel.load(case.model()).convert(builder))
+    kernels = graph.describe().rpartition("kernels\n")[2].splitlines()
+    assert len(kernels) == 2 + len(graph.in_place), kernels
+    graph.destroy()
 
 
 @pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])

@@ -1,9 +1,10 @@
 """Attention to a cache of fixed capacity, of which only the keys that are there, and that queries see, are read.
 
-The first kernel turns queries and keys by their angles, and writes the new keys and values into the caches. The second
-computes, for some queries of a matrix and a part of their keys, an online softmax over tiles of keys. The third adds up
-the parts. How many keys there are is read on the GPU: the workgroups are as many as a full cache needs, each of which
-takes an equal part of the keys that are there, and ends at once where there are too few.
+A kernel computes, for some queries of a matrix and a part of their keys, an online softmax over tiles of keys; another
+adds up the parts. Before that queries and keys are turned by their angles, and the new keys and values are written into
+the caches: by the workgroups whose part they are in, or, where queries are many, by a kernel of its own. How many keys
+there are is read on the GPU: the workgroups are as many as a full cache needs, each of which takes an equal part of the
+keys that are there, and ends at once where there are too few.
 
 A score that is NaN or Infinity makes its query NaN. It is noticed by its bits: drivers compute with NaN as they like.
 """
@@ -11,16 +12,17 @@ A score that is NaN or Infinity makes its query NaN. It is noticed by its bits: 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
 
 from webnn_py.device.on_wgpu.codegen.attention.cached_plan import KEYS, ROWS_ADDED, SLICES, THREADS, CachedPlan
+from webnn_py.device.on_wgpu.codegen.attention.cached_rows import ROWS, NewRows
 from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point, workgroup_entry_point
 from webnn_py.device.on_wgpu.codegen.module import Binding, Bindings, bound_kernel
 from webnn_py.device.on_wgpu.records.buffer import Buffer
-from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH, compute_type, literal
+from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH, literal
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.graph import Node, Value
 
@@ -46,18 +48,7 @@ def emit_cached_attention(lowering: Lowering, node: Node) -> None:
     plan = CachedPlan.of(node, lowering.features)
     writer = _Writer(lowering, node, plan)
     writer.emit_copies()
-    queries = Buffer("block", plan.matrices * plan.queries * plan.size * 4)
-    writer.emit_rows(queries)
-    writer.emit_parts(queries)
-
-
-@attrs.frozen
-class _Source:
-    """Where new rows of a head are: the operand, the elements of one of its rows, and the first one of all heads."""
-
-    value: Value
-    width: int
-    first: int
+    writer.emit_attention()
 
 
 class _Writer:
@@ -69,32 +60,8 @@ class _Writer:
         self._plan = plan
         self._element = lowering.element(node.results[0])
         self._output, *self._presents = (lowering.target(value) for value in node.results)
+        self._rows = NewRows(lowering, node, plan)
         self._label = f"groupQueryAttention {node.outputs[0].data_type}"
-
-    # --- what all kernels have ---------------------------------------------------------------------------------
-
-    def _lengths(self) -> tuple[list[Binding], str]:
-        """Return the bindings of lengths, and the functions of a sample that tell where its new keys begin."""
-        lasts, total = (self._lowering.dense(self._node.value(name)) for name in ("last_positions", "total_length"))
-        new, capacity = self._plan.new, self._plan.capacity
-        is_same = lasts is total  # one element for both
-        reads: list[Binding] = [(lasts, "lasts", "i32")] + ([] if is_same else [(total, "total", "i32")])
-        name = "lasts" if is_same else "total"
-        return (
-            reads,
-            f"""fn is_first() -> bool {{ return {name}[0] == {new}; }}
-fn begin_of(sample: u32) -> i32 {{ return select(lasts[sample] + {1 - new}, 0, is_first()); }}
-fn is_within(sample: u32) -> bool {{
-  let begin = begin_of(sample);
-  return begin >= 0 && max(max(lasts[sample] + 1, begin + {new}), {name}[0]) <= {capacity};
-}}""",
-        )
-
-    def _scalars(self, name: str, value: Value, bindings: Bindings) -> str:
-        """Return the function ``name_at`` of the row-major index of an operand's element."""
-        element, place = self._lowering.element(value), self._lowering.place(value)
-        load = element.load(bindings.name(place.buffer, element.one), place.layout.index("i"))
-        return f"fn {name}_at(i: u32) -> {element.compute} {{ return {load}; }}"
 
     # --- what is before the new rows -----------------------------------------------------------------------------
 
@@ -106,7 +73,7 @@ fn is_within(sample: u32) -> bool {{
 
     def _emit_copy(self, past: Value | None, present: Buffer) -> None:
         plan, kind = self._plan, self._element.vec4
-        reads, functions = self._lengths()
+        reads, functions = self._rows.lengths()
         lines = [f"let row = four / {plan.vec4s}u;", f"let place = row % {plan.capacity}u;", f"var x = {kind}();"]
         is_in_place = False
         if past is not None:
@@ -125,149 +92,105 @@ fn is_within(sample: u32) -> bool {{
 
     def emit_rows(self, queries: Buffer) -> None:
         """Turn queries and new keys by their angles, scale the queries, and write the others into the caches."""
-        jobs = list(zip(("q", "k", "v"), self._sources(), (queries, *self._presents), strict=True))
-        together = self._rows_kernel(jobs)
-        if len(together[0]) <= self._lowering.features.max_storage_buffers:
-            self._emit_rows(jobs, *together[1:])
+        targets = dict(zip(ROWS, (queries, *self._presents), strict=True))
+        bindings = Bindings("r")
+        self._rows.functions(ROWS, bindings)
+        if self._fits(bindings, targets.values()):
+            self._emit_rows(targets)
             return
-        for job in jobs:
-            self._emit_rows([job], *self._rows_kernel([job])[1:])
+        for name, target in targets.items():
+            self._emit_rows({name: target})
 
-    def _sources(self) -> list[_Source]:
-        plan, node = self._plan, self._node
-        query, key, value = (node.operands.get(name) for name in ("query", "key", "value"))
-        assert isinstance(query, Value)  # noqa: S101 - a required operand
-        widths = [plan.heads * plan.size, plan.key_heads * plan.size, plan.key_heads * plan.size]
-        if isinstance(key, Value) and isinstance(value, Value):
-            return [_Source(item, width, 0) for item, width in zip((query, key, value), widths, strict=True)]
-        return [_Source(query, sum(widths), sum(widths[:index])) for index in range(len(widths))]
+    def _fits(self, bindings: Bindings, others: Iterable[Buffer]) -> bool:
+        """Return whether a kernel can bind these and the lengths."""
+        lengths, _ = self._rows.lengths()
+        buffers = {*(buffer for buffer, *_ in (*lengths, *bindings)), *others}
+        return len(buffers) <= self._lowering.features.max_storage_buffers
 
-    def _rows_kernel(
-        self, jobs: Sequence[tuple[str, _Source, Buffer]]
-    ) -> tuple[set[Buffer], list[Binding], list[str], list[str]]:
-        """Return the buffers, what is read, the functions, and the statements for the vec4 ``four`` of all jobs."""
+    def _emit_rows(self, targets: Mapping[str, Buffer]) -> None:
         plan, bindings = self._plan, Bindings("r")
-        lengths, function = self._lengths()
-        functions, lines, first = [function], [], 0
-        turns = "cosines" in self._node.operands and any(name != "v" for name, _, _ in jobs)
-        if turns:
-            functions += self._angles(bindings)
-        for name, source, _ in jobs:
-            functions.append(self._scalars(name, source.value, bindings))
-            is_turned = turns and name != "v"
-            if is_turned:
-                functions.append(self._turned(name))
-            heads = plan.heads if name == "q" else plan.key_heads
+        lengths, function = self._rows.lengths()
+        functions, lines, first = [function, *self._rows.functions([*targets], bindings)], [], 0
+        for name in targets:
+            heads = self._rows.heads(name)
             count = plan.batch * plan.new * heads * plan.vec4s
             lines += [
                 f"{'else ' if first else ''}if (four < {first + count}u) {{",
-                *(f"  {line}" for line in self._job(name, source, f"four - {first}u", heads, is_turned=is_turned)),
+                f"  let item = four - {first}u;",
+                f"  let part = item % {plan.vec4s}u;",
+                f"  let head = item / {plan.vec4s}u % {heads}u;",
+                f"  let i = item / {plan.vec4s * heads}u % {plan.new}u;",
+                f"  let sample = item / {plan.vec4s * heads * plan.new}u;",
+                f"  let x = {name}_row(sample, i, head, part);",
+                f"  {self._store_row(name)}",
                 "}",
             ]
             first += count
-        reads = [*lengths, *bindings]
-        return {*(buffer for buffer, _, _ in reads), *(target for *_, target in jobs)}, reads, functions, lines
-
-    def _emit_rows(
-        self,
-        jobs: Sequence[tuple[str, _Source, Buffer]],
-        reads: Iterable[Binding],
-        functions: list[str],
-        lines: list[str],
-    ) -> None:
-        plan = self._plan
-        heads = sum(plan.heads if name == "q" else plan.key_heads for name, *_ in jobs)
-        main, workgroups = vec4_entry_point(plan.batch * plan.new * heads * plan.size, lines)
+        main, workgroups = vec4_entry_point(first * WIDTH, lines)
         kinds = {"q": "vec4<f32>", "k": self._element.vec4, "v": self._element.vec4}
-        writes: list[Binding] = [(target, f"{name}_rows", kinds[name]) for name, _, target in jobs]
-        parts = [*functions, main]
-        self._lowering.emit(bound_kernel(f"{self._label} (rows)", reads, writes, parts, workgroups))
+        writes: list[Binding] = [(target, f"{name}_rows", kinds[name]) for name, target in targets.items()]
+        reads = [*lengths, *bindings]
+        self._lowering.emit(bound_kernel(f"{self._label} (rows)", reads, writes, [*functions, main], workgroups))
 
-    def _job(self, name: str, source: _Source, item: str, heads: int, *, is_turned: bool) -> list[str]:
-        """Return the statements for a vec4 of the rows of queries, keys or values."""
+    def _store_row(self, name: str) -> str:
+        """Return the statement that stores a vec4, ``x``."""
         plan = self._plan
-        base = f"(sample * {plan.new}u + i) * {source.width}u + {source.first}u + head * {plan.size}u"
-        lines = [
-            f"let item = {item};",
-            f"let part = item % {plan.vec4s}u;",
-            f"let head = item / {plan.vec4s}u % {heads}u;",
-            f"let i = item / {plan.vec4s * heads}u % {plan.new}u;",
-            f"let sample = item / {plan.vec4s * heads * plan.new}u;",
-            f"let base = {base};",
-            f"let e = part * {WIDTH}u;",
-        ]
-        if is_turned:
-            lines.append("let angle = angle_of(sample, i);")
-            values = [f"{name}_turned(base, e + {component}u, angle)" for component in range(WIDTH)]
-        else:
-            values = [f"{name}_at(base + e + {component}u)" for component in range(WIDTH)]
         if name == "q":
-            scale = literal(self._node.options["scale"] or 1 / math.sqrt(plan.size), "f32")
             matrix = f"sample * {plan.key_heads}u + head / {plan.groups}u"
             row = f"({matrix}) * {plan.queries}u + i * {plan.groups}u + head % {plan.groups}u"
-            return [*lines, f"q_rows[({row}) * {plan.vec4s}u + part] = vec4<f32>({', '.join(values)}) * {scale};"]
+            return f"q_rows[({row}) * {plan.vec4s}u + part] = x;"
         row = f"(sample * {plan.key_heads}u + head) * {plan.capacity}u + u32(begin_of(sample)) + i"
-        packed = self._element.pack(values)
-        store = f"{name}_rows[({row}) * {plan.vec4s}u + part] = {packed};"
-        return [*lines, f"if (is_within(sample)) {{ {store} }}"]
+        return f"if (is_within(sample)) {{ {name}_rows[({row}) * {plan.vec4s}u + part] = {self._packed('x')}; }}"
 
-    def _angles(self, bindings: Bindings) -> list[str]:
-        """Return the functions that load cosines and sines, and the one that tells where those of a position are."""
-        plan, node = self._plan, self._node
-        count = node.value("cosines").descriptor.shape[0]
-        functions = [self._scalars(name, node.value(f"{name}s"), bindings) for name in ("cosine", "sine")]
-        positions = node.operands.get("positions")
-        if not isinstance(positions, Value):
-            found = f"position_i32(begin_of(sample) + i32(i), {count}u)"
-        else:
-            functions.append(self._scalars("position", positions, bindings))
-            kind = compute_type(positions.descriptor.data_type)
-            own = f"position_at(sample * {plan.new}u + i)"
-            found = f"position_{kind}(select({own}, position_at(0u) + {kind}(i), is_first()), {count}u)"
-        functions.append(f"fn angle_of(sample: u32, i: u32) -> u32 {{ return {found}; }}")
-        return functions
-
-    def _turned(self, name: str) -> str:
-        """Return the function of an element of a head after its turn."""
-        half = self._node.value("cosines").descriptor.shape[1]
-        if self._node.options["is_interleaved"]:
-            places = "let angle = e / 2u; let is_real = e % 2u == 0u; let other = e ^ 1u;"
-        else:
-            places = (
-                f"let angle = e % {half}u; let is_real = e < {half}u; "
-                f"let other = select(e - {half}u, e + {half}u, is_real);"
-            )
-        return f"""fn {name}_turned(base: u32, e: u32, place: u32) -> f32 {{
-  let x = {name}_at(base + e);
-  if (e >= {2 * half}u) {{ return x; }}
-  {places}
-  let y = {name}_at(base + other) * sine_at(place * {half}u + angle);
-  let turned = x * cosine_at(place * {half}u + angle);
-  return select(turned + y, turned - y, is_real);
-}}"""
+    def _packed(self, name: str) -> str:
+        """Return a vec4 of floats as it is stored."""
+        return self._element.pack([f"{name}.{component}" for component in COMPONENTS])
 
     # --- attention -------------------------------------------------------------------------------------------------
 
-    def emit_parts(self, queries: Buffer) -> None:
-        """Emit the kernel that attends to parts of the keys, and the one that adds these up if there are several."""
-        plan = self._plan
-        if plan.parts == 1:
-            self._emit_attention(queries, self._output, self._element.vec4)
-            return
-        count = plan.parts * plan.matrices * plan.queries * (plan.vec4s + 1)
-        sums = Buffer("block", count * WIDTH * 4)
-        self._emit_attention(queries, sums, "vec4<f32>")
-        self._emit_sum(sums)
+    def emit_attention(self) -> None:
+        """Emit the kernels that compute the output and write new rows.
 
-    def _emit_attention(self, queries: Buffer, target: Buffer, kind: str) -> None:
-        plan, bindings = self._plan, Bindings("r")
-        lengths, function = self._lengths()
-        arrays = zip(("keys", "values"), self._presents, strict=True)
-        own: list[Binding] = [(queries, "queries", "vec4<f32>")]
-        own += [(buffer, name, self._element.vec4) for name, buffer in arrays]
-        functions = [function, self._ranges(), POWER, IS_BAD, self._wide(), self._score(bindings)]
-        if plan.parts == 1:
-            functions += self._ended(bindings)
+        The one that attends to parts of the keys writes these itself, each to its part, if it has all queries of a
+        matrix and can bind everything. If there are several parts, another one adds them up.
+        """
+        plan, kind = self._plan, self._element.vec4
+        target = self._output
+        if plan.parts > 1:
+            count = plan.parts * plan.matrices * plan.queries * (plan.vec4s + 1)
+            target, kind = Buffer("block", count * WIDTH * 4), "vec4<f32>"
+        bindings = Bindings("r")
+        score = self._score(bindings)
+        functions = [score, *(self._ended(bindings) if plan.parts == 1 else []), *self._rows.functions(ROWS, bindings)]
+        if plan.blocks == 1 and plan.is_causal and self._fits(bindings, (target, *self._presents)):
+            self._emit_attention(functions, [*bindings], (target, kind))
+        else:
+            queries = Buffer("block", plan.matrices * plan.queries * plan.size * 4)
+            self.emit_rows(queries)
+            bindings = Bindings("r")
+            functions = [self._score(bindings), *(self._ended(bindings) if plan.parts == 1 else [])]
+            self._emit_attention(functions, [*bindings], (target, kind), queries)
+        if plan.parts > 1:
+            self._emit_sum(target)
+
+    def _emit_attention(
+        self,
+        functions: Sequence[str],
+        reads: Sequence[Binding],
+        target: tuple[Buffer, str],
+        queries: Buffer | None = None,
+    ) -> None:
+        """Emit the kernel that attends to parts; without queries that are prepared it writes the new rows itself."""
+        plan = self._plan
+        lengths, function = self._rows.lengths()
+        caches: list[Binding] = [
+            (buffer, name, self._element.vec4) for name, buffer in zip(("keys", "values"), self._presents, strict=True)
+        ]
+        writes: list[Binding] = [(target[0], "o", target[1])]
+        if queries is None:
+            writes = [*caches, *writes]
+        else:
+            lengths = [*lengths, (queries, "queries", "vec4<f32>"), *caches]
         shared = [
             f"var<workgroup> queries_of: array<vec4<f32>, {plan.rows * plan.vec4s}>;",
             f"var<workgroup> added: array<vec4<f32>, {min(ROWS_ADDED, plan.rows) * THREADS}>;",
@@ -275,11 +198,16 @@ fn is_within(sample: u32) -> bool {{
             f"var<workgroup> powers: array<f32, {plan.rows * PITCH}>;",
             *(f"var<workgroup> {name}: array<f32, {plan.rows}>;" for name in ("highest", "factors", "totals", "worst")),
         ]
-        body = [*self._begin(), *self._tiles(), *self._finish()]
+        body = [
+            *self._begin(),
+            *(self._prepare() if queries is None else self._stage()),
+            *self._tiles(),
+            *self._finish(),
+        ]
         main, workgroups = workgroup_entry_point(plan.matrices * plan.blocks * plan.parts, THREADS, body)
-        reads = [*lengths, *own, *bindings]
         label = self._label if plan.parts == 1 else f"{self._label} (parts)"
-        self._lowering.emit(bound_kernel(label, reads, [(target, "o", kind)], [*shared, *functions, main], workgroups))
+        parts = [*shared, function, self._ranges(), POWER, IS_BAD, self._wide(), *functions, main]
+        self._lowering.emit(bound_kernel(label, [*lengths, *reads], writes, parts, workgroups))
 
     def _wide(self) -> str:
         values = ", ".join(self._element.unpack("x"))
@@ -307,7 +235,7 @@ fn length_of(start: i32, stop: i32) -> i32 {{ return ({each} + {KEYS - 1}) / {KE
         functions = []
         bias = node.operands.get("bias")
         if isinstance(bias, Value):
-            functions.append(self._scalars("bias", bias, bindings))
+            functions.append(self._rows.scalars("bias", bias, bindings))
             outer, inner, _, length = bias.descriptor.shape
             head = f"matrix % {plan.key_heads}u * {plan.groups}u + query % {plan.groups}u"
             outers = [*(["sample"] if outer > 1 else []), *([f"({head})"] if inner > 1 else [])]
@@ -327,8 +255,6 @@ fn length_of(start: i32, stop: i32) -> i32 {{ return ({each} + {KEYS - 1}) / {KE
 
     def _begin(self) -> list[str]:
         plan = self._plan
-        query = f"min(block * {plan.rows}u + item / {plan.vec4s}u, {plan.queries - 1}u)"
-        source = f"(matrix * {plan.queries}u + {query}) * {plan.vec4s}u + item % {plan.vec4s}u"
         lines = [
             f"let block = number % {plan.blocks}u;",
             f"let part = number / {plan.blocks}u % {plan.parts}u;",
@@ -345,14 +271,48 @@ fn length_of(start: i32, stop: i32) -> i32 {{ return ({each} + {KEYS - 1}) / {KE
             lines.append("if (first >= end) { return; }")
         return [
             *lines,
-            f"for (var item = t; item < {plan.rows * plan.vec4s}u; item += {THREADS}u) {{",
-            f"  queries_of[item] = queries[{source}];",
-            "}",
             f"if (t < {plan.rows}u) {{ highest[t] = {LOWEST}; totals[t] = 0.0; worst[t] = 0.0; }}",
             f"let base = matrix * {plan.capacity * plan.vec4s}u;",
             f"let d = t % {plan.vec4s}u;",
             f"let sharer = t / {plan.vec4s}u;",
             *(f"var c{row} = vec4<f32>();" for row in range(plan.rows)),
+        ]
+
+    def _stage(self) -> list[str]:
+        """Copy queries that are prepared into workgroup memory."""
+        plan = self._plan
+        query = f"min(block * {plan.rows}u + item / {plan.vec4s}u, {plan.queries - 1}u)"
+        return [
+            f"for (var item = t; item < {plan.rows * plan.vec4s}u; item += {THREADS}u) {{",
+            f"  let row = (matrix * {plan.queries}u + {query}) * {plan.vec4s}u;",
+            f"  queries_of[item] = queries[row + item % {plan.vec4s}u];",
+            "}",
+            "workgroupBarrier();",
+        ]
+
+    def _prepare(self) -> list[str]:
+        """Turn the queries, all of which a workgroup has, and write those new rows that are in its part."""
+        plan = self._plan
+        key_head = f"matrix % {plan.key_heads}u"
+        return [
+            f"for (var item = t; item < {plan.rows * plan.vec4s}u; item += {THREADS}u) {{",
+            f"  let query = item / {plan.vec4s}u;",
+            f"  let head = {key_head} * {plan.groups}u + query % {plan.groups}u;",
+            f"  queries_of[item] = q_row(sample, query / {plan.groups}u, head, item % {plan.vec4s}u);",
+            "}",
+            f"for (var item = t; item < {plan.new * plan.vec4s}u; item += {THREADS}u) {{",
+            f"  let place = begin + i32(item / {plan.vec4s}u);",
+            "  if (place >= first && place < end) {",
+            f"    let at = base + u32(place) * {plan.vec4s}u + item % {plan.vec4s}u;",
+            *(
+                f"    let {name} = {name}_row(sample, item / {plan.vec4s}u, {key_head}, item % {plan.vec4s}u);"
+                for name in ("k", "v")
+            ),
+            f"    keys[at] = {self._packed('k')};",
+            f"    values[at] = {self._packed('v')};",
+            "  }",
+            "}",
+            "storageBarrier();",
             "workgroupBarrier();",
         ]
 
@@ -502,7 +462,7 @@ fn length_of(start: i32, stop: i32) -> i32 {{ return ({each} + {KEYS - 1}) / {KE
         if isinstance(sink, Value) or node.options["is_smooth"]:
             share = "0.0"
             if isinstance(sink, Value):
-                functions.append(self._scalars("sink", sink, bindings))
+                functions.append(self._rows.scalars("sink", sink, bindings))
                 share = f"sink_at({head})"
             lines += [
                 f"let sink = {share};",
@@ -512,7 +472,6 @@ fn length_of(start: i32, stop: i32) -> i32 {{ return ({each} + {KEYS - 1}) / {KE
                 "scaled = sum * factor;",
                 f"is_nan = is_nan || is_bad(sink) || !is_within(matrix / {plan.key_heads}u);",
             ]
-        values = [f"result.{component}" for component in COMPONENTS]
         position = f"matrix / {plan.key_heads}u * {plan.new}u + query / {plan.groups}u"
         text = "\n  ".join(lines)
         functions.append(f"""fn finish(
@@ -520,14 +479,14 @@ fn length_of(start: i32, stop: i32) -> i32 {{ return ({each} + {KEYS - 1}) / {KE
 ) {{
   {text}
   let result = select(scaled / divisor, vec4<f32>({NOT_A_NUMBER}), is_nan || divisor <= 0.0);
-  o[(({position}) * {plan.heads}u + {head}) * {plan.vec4s}u + part] = {self._element.pack(values)};
+  o[(({position}) * {plan.heads}u + {head}) * {plan.vec4s}u + part] = {self._packed("result")};
 }}""")
         return functions
 
     def _emit_sum(self, sums: Buffer) -> None:
         """Emit the kernel that adds up parts, a workgroup for each query."""
         plan, bindings = self._plan, Bindings("r")
-        lengths, function = self._lengths()
+        lengths, function = self._rows.lengths()
         functions = [function, self._ranges(), POWER, IS_BAD, *self._ended(bindings)]
         added = " + ".join(f"added[t + {turn * plan.vec4s}u]" for turn in range(plan.sharers))
         body = [
