@@ -52,33 +52,14 @@ def _registers(rows: int, words: int, lanes: int = 256, **others: Any) -> FourBi
 
 VARIANTS: dict[str, FourBitTuning | None] = {
     "as chosen": None,
-    "registers, rows 4, words 4": _registers(4, 4),
-    "registers, rows 8, words 4": _registers(8, 4),
-    "registers, rows 4, words 2": _registers(4, 2),
-    "registers, rows 8, words 2": _registers(8, 2),
-    "registers, rows 16, words 2": _registers(16, 2),
-    "registers, rows 4, words 1": _registers(4, 1),
-    "registers, rows 8, words 1": _registers(8, 1),
-    "registers, rows 16, words 1": _registers(16, 1),
-    "registers, rows 8, words 2, lanes 128": _registers(8, 2, 128, threads=128),
-    "registers, rows 8, words 2, lanes 64": _registers(8, 2, 64, threads=64),
-    "registers, rows 4, words 1, lanes 512": _registers(4, 1, 512, threads=512),
-    "registers, rows 8, words 1, lanes 512": _registers(8, 1, 512, threads=512),
-    "rows 1": attrs.evolve(WHOLE, rows=1),
-    "rows 2": attrs.evolve(WHOLE, rows=2),
-    "rows 2, ahead 2": attrs.evolve(WHOLE, rows=2, ahead=2),
-    "rows 2, ahead 4": attrs.evolve(WHOLE, rows=2, ahead=4),
+    "registers, rows 4, words 1, ahead 2": _registers(4, 1, ahead=2),
+    "registers, rows 2, words 1, ahead 2": _registers(2, 1, ahead=2),
+    "registers, rows 4, words 1, lanes 128, ahead 4": _registers(4, 1, 128, threads=128, ahead=4),
+    "registers, rows 4, words 2, lanes 128, ahead 2": _registers(4, 2, 128, threads=128, ahead=2),
     "rows 4": WHOLE,
     "rows 4, words 2": attrs.evolve(WHOLE, words=2),
     "rows 8, words 2": attrs.evolve(WHOLE, rows=8, words=2),
-    "rows 4, lanes 64": attrs.evolve(WHOLE, lanes=64),
-    "rows 4, lanes 16": attrs.evolve(WHOLE, lanes=16),
-    "rows 4, lanes 8": attrs.evolve(WHOLE, lanes=8),
-    "rows 4, lanes 16, words 2, threads 512": attrs.evolve(WHOLE, lanes=16, words=2, threads=512),
-    "rows 4, lanes 8, threads 128": attrs.evolve(WHOLE, lanes=8, threads=128),
-    "rows 4, lanes 8, threads 64": attrs.evolve(WHOLE, lanes=8, threads=64),
-    "rows 4, lanes 8, parts 4": attrs.evolve(WHOLE, lanes=8, parts=4),
-    "rows 8, lanes 8, parts 4": attrs.evolve(WHOLE, lanes=8, rows=8, parts=4),
+    "rows 8, words 2, threads 512": attrs.evolve(WHOLE, rows=8, words=2, threads=512),
 }
 """Tunings of the kernel by name."""
 
@@ -131,7 +112,8 @@ class Chain:
             names = [f"y{index - 1}" if index else "x", f"w{index}"]
             if self.data_type == "int4":
                 blocks = inner // BLOCK
-                weights[f"w{index}"] = rng.integers(0, 256, (columns, blocks, BLOCK // 2), np.uint8)
+                halves = rng.integers(1, 16, (2, columns, blocks, BLOCK // 2), np.uint8)  # of a mean of 8, which is 0
+                weights[f"w{index}"] = halves[0] | halves[1] << 4
                 weights[f"s{index}"] = np.full((columns, blocks), 0.2 / inner**0.5, np.float32)
                 how = {"K": inner, "N": columns, "bits": 4, "block_size": BLOCK, "domain": "com.microsoft"}
                 nodes.append(helper.make_node("MatMulNBits", [*names, f"s{index}"], [f"y{index}"], **how))

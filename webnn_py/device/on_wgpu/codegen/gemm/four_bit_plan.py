@@ -30,6 +30,9 @@ FLOAT_BYTES: Final = 4
 LEAST_SUMS: Final = 4
 """The sums of each invocation for which workgroup memory is kept when vectors are staged."""
 
+MOST_SUMS_OF_BLOCKS: Final = 16
+"""The most sums of an invocation that are also kept for a block, and scaled as a whole; else weights are scaled."""
+
 MOST_SUM_BYTES: Final = 16384
 """The workgroup memory that sums take at once: more would leave room for fewer workgroups."""
 
@@ -64,10 +67,8 @@ class FourBitTuning:
 
 
 TUNINGS: Final[Mapping[int, FourBitTuning]] = {
-    1: FourBitTuning(rows=2, least_groups=2),
-    2: FourBitTuning(rows=4),
-    4: FourBitTuning(rows=4),
-    8: FourBitTuning(rows=4),
+    2: FourBitTuning(lanes=256, words=1, is_staged=False),
+    8: FourBitTuning(),
 }
 """The tuning for up to so many vectors."""
 
@@ -182,6 +183,11 @@ class FourBitPlan:
         row = self.tuning.threads * FLOAT_BYTES
         room = features.max_workgroup_storage - self.staged * WIDTH * FLOAT_BYTES - row
         return min(room, max(MOST_SUM_BYTES, row)) // row
+
+    @property
+    def scales_weights(self) -> bool:
+        """Whether each weight is multiplied by its scale, not sums of a block: this takes fewer registers."""
+        return self.tuning.rows * self.vectors.outer > MOST_SUMS_OF_BLOCKS
 
     @property
     def common_point(self) -> int | None:

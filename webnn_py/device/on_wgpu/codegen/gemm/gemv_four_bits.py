@@ -169,7 +169,7 @@ def _multiply_one(plan: FourBitPlan, turn: int, point: int | None) -> list[str]:
         if point is None:
             stored = f"(points{turn}_{row} >> ((at{turn}_{row} & 7u) << 2u)) & 15u"
             lines.append(f"let base{row} = {BASE.format(f'f32({stored})')};")
-        lines += [f"var p{row}_{count} = 0.0;" for count in counts]
+        lines += [] if plan.scales_weights else [f"var p{row}_{count} = 0.0;" for count in counts]
     loads = [[_vector(plan, turn, count, four) for count in counts] for four in range(of_lane)]
     if tuning.is_staged:
         for four in range(of_lane):
@@ -180,10 +180,10 @@ def _multiply_one(plan: FourBitPlan, turn: int, point: int | None) -> list[str]:
         lines += [
             line for row in rows for four in range(of_lane) for line in _multiply_four(plan, turn, row, four, point)
         ]
-    lines += [
-        f"c{row}_{count} = fma(p{row}_{count}, scale{turn}_{row}, c{row}_{count});" for row in rows for count in counts
-    ]
-    return lines
+    if plan.scales_weights:
+        return lines
+    ends = [(f"c{row}_{count}", f"p{row}_{count}", f"scale{turn}_{row}") for row in rows for count in counts]
+    return [*lines, *(f"{total} = fma({own}, {scale}, {total});" for total, own, scale in ends)]
 
 
 def _vector(plan: FourBitPlan, turn: int, count: int, four: int) -> str:
@@ -202,12 +202,13 @@ def _multiply_four(plan: FourBitPlan, turn: int, row: int, four: int, point: int
     word, half = divmod(four, len(HALVES))
     component = "" if plan.tuning.words == 1 else f".{COMPONENTS[word]}"
     base = f"base{row}" if point is None else "base"
-    lines = [f"let m{four}_{row} = as_floats(w{turn}_{row}{component}{HALVES[half]}, {base});"]
+    scale = f" * scale{turn}_{row}" if plan.scales_weights else ""
+    lines = [f"let m{four}_{row} = as_floats(w{turn}_{row}{component}{HALVES[half]}, {base}){scale};"]
     for count in range(plan.vectors.outer):
-        total = f"p{row}_{count}"
+        name = total = f"{'c' if plan.scales_weights else 'p'}{row}_{count}"
         for axis in COMPONENTS:
             total = f"fma(m{four}_{row}.{axis}, v{four}_{count}.{axis}, {total})"
-        lines.append(f"p{row}_{count} = {total};")
+        lines.append(f"{name} = {total};")
     return lines
 
 
