@@ -7,7 +7,7 @@ import pytest
 from spec_tests.onnx_models.rules.random_attention import floats
 from spec_tests.onnx_models.single_node import assert_same, expected, microsoft, run
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_wgpu.codegen.attention import cached, cached_plan
+from webnn_py.device.on_wgpu.codegen.attention import cached_node, cached_plan
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.rewriting.passes import passes_left_out
 
@@ -30,7 +30,7 @@ def plans(monkeypatch):
         found.append(of(node, attrs.evolve(features, processors=64)))
         return found[-1]
 
-    monkeypatch.setattr(cached.CachedPlan, "of", noted)
+    monkeypatch.setattr(cached_plan.CachedPlan, "of", noted)
     return found
 
 
@@ -109,14 +109,14 @@ async def test_prompts_are_attended_to_in_blocks(gpu_context, plans):
 
 
 async def test_few_buffers_take_more_kernels(gpu_context, monkeypatch):
-    of, lowerings = cached._Writer._fits, []
+    of, lowerings = cached_node.CachedNode.fits, []
 
-    def among_eight(writer, *args):
-        writer._lowering.features = attrs.evolve(writer._lowering.features, max_storage_buffers=8)
-        lowerings.append(writer._lowering)
-        return of(writer, *args)
+    def among_eight(own, *args):
+        own.lowering.features = attrs.evolve(own.lowering.features, max_storage_buffers=8)
+        lowerings.append(own.lowering)
+        return of(own, *args)
 
-    monkeypatch.setattr(cached._Writer, "_fits", among_eight)
+    monkeypatch.setattr(cached_node.CachedNode, "fits", among_eight)
     form = {"lengths": (150, 30), "softcap": 1.5}
     await assert_exact(gpu_context, decode(**form))
     kernels = lowerings[0].kernels

@@ -12,14 +12,14 @@ A score that is NaN or Infinity makes its query NaN. It is noticed by its bits: 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
+from functools import reduce
 from typing import Final
 
-import attrs
-
-from webnn_py.device.on_wgpu.codegen.attention.cached_plan import KEYS, ROWS_ADDED, SLICES, THREADS, CachedPlan
-from webnn_py.device.on_wgpu.codegen.attention.cached_rows import ROWS, NewRows
-from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point, workgroup_entry_point
+from webnn_py.device.on_wgpu.codegen.attention.cached_node import ROWS, CachedNode
+from webnn_py.device.on_wgpu.codegen.attention.cached_plan import KEYS, ROWS_ADDED, SLICES, THREADS
+from webnn_py.device.on_wgpu.codegen.attention.cached_rows import emit_copies, emit_rows
+from webnn_py.device.on_wgpu.codegen.entry_point import workgroup_entry_point
 from webnn_py.device.on_wgpu.codegen.module import Binding, Bindings, bound_kernel
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH, literal
@@ -39,134 +39,46 @@ IS_BAD: Final = """fn is_bad(x: f32) -> bool {
 PITCH: Final = KEYS + 1
 """The distance of the powers of two queries in workgroup memory, where they must not share banks."""
 
+SHARES: Final = 4
+"""The invocations that share the scores of a query in a tile, to find the highest and to add up powers."""
+
 PREFETCHED: Final = 8
 """The most vec4s of values that an invocation loads before scores are known."""
 
 
 def emit_cached_attention(lowering: Lowering, node: Node) -> None:
     """Emit the kernels of a node for which :func:`.has_kernels` holds."""
-    plan = CachedPlan.of(node, lowering.features)
-    writer = _Writer(lowering, node, plan)
-    writer.emit_copies()
-    writer.emit_attention()
+    own = CachedNode.of(lowering, node)
+    emit_copies(own)
+    _PartsWriter(own).emit()
 
 
-class _Writer:
-    """Writes the kernels of a node."""
+class _PartsWriter:
+    """Writes the kernels that attend to parts of the keys, and add them up."""
 
-    def __init__(self, lowering: Lowering, node: Node, plan: CachedPlan) -> None:
-        self._lowering = lowering
-        self._node = node
-        self._plan = plan
-        self._element = lowering.element(node.results[0])
-        self._output, *self._presents = (lowering.target(value) for value in node.results)
-        self._rows = NewRows(lowering, node, plan)
-        self._label = f"groupQueryAttention {node.outputs[0].data_type}"
+    def __init__(self, own: CachedNode) -> None:
+        self._own = own
+        self._plan = own.plan
 
-    # --- what is before the new rows -----------------------------------------------------------------------------
-
-    def emit_copies(self) -> None:
-        """Copy what is before the new rows, unless it is there already; behind them is 0."""
-        for name, present in zip(("past_key", "past_value"), self._presents, strict=True):
-            past = self._node.operands.get(name)
-            self._emit_copy(past if isinstance(past, Value) else None, present)
-
-    def _emit_copy(self, past: Value | None, present: Buffer) -> None:
-        plan, kind = self._plan, self._element.vec4
-        reads, functions = self._rows.lengths()
-        lines = [f"let row = four / {plan.vec4s}u;", f"let place = row % {plan.capacity}u;", f"var x = {kind}();"]
-        is_in_place = False
-        if past is not None:
-            source, length = self._lowering.dense(past), past.descriptor.shape[2]
-            at = f"(row / {plan.capacity}u * {length}u + place) * {plan.vec4s}u + four % {plan.vec4s}u"
-            is_there = f"i32(place) < min(begin_of(row / {plan.key_heads * plan.capacity}u), {length})"
-            lines.append(f"if ({is_there}) {{ x = past[{at}]; }}")
-            reads.insert(0, (source, "past", kind))
-            is_in_place = length == plan.capacity and source.kind == "input" and present.kind == "output"
-        count = plan.matrices * plan.capacity * plan.size
-        main, workgroups = vec4_entry_point(count, [*lines, "o[four] = x;"])
-        kernel = bound_kernel(f"{self._label} (copy)", reads, [(present, "o", kind)], [functions], workgroups, main)
-        self._lowering.emit(attrs.evolve(kernel, copies=is_in_place))
-
-    # --- new rows ------------------------------------------------------------------------------------------------
-
-    def emit_rows(self, queries: Buffer) -> None:
-        """Turn queries and new keys by their angles, scale the queries, and write the others into the caches."""
-        targets = dict(zip(ROWS, (queries, *self._presents), strict=True))
-        bindings = Bindings("r")
-        self._rows.functions(ROWS, bindings)
-        if self._fits(bindings, targets.values()):
-            self._emit_rows(targets)
-            return
-        for name, target in targets.items():
-            self._emit_rows({name: target})
-
-    def _fits(self, bindings: Bindings, others: Iterable[Buffer]) -> bool:
-        """Return whether a kernel can bind these and the lengths."""
-        lengths, _ = self._rows.lengths()
-        buffers = {*(buffer for buffer, *_ in (*lengths, *bindings)), *others}
-        return len(buffers) <= self._lowering.features.max_storage_buffers
-
-    def _emit_rows(self, targets: Mapping[str, Buffer]) -> None:
-        plan, bindings = self._plan, Bindings("r")
-        lengths, function = self._rows.lengths()
-        functions, lines, first = [function, *self._rows.functions([*targets], bindings)], [], 0
-        for name in targets:
-            heads = self._rows.heads(name)
-            count = plan.batch * plan.new * heads * plan.vec4s
-            lines += [
-                f"{'else ' if first else ''}if (four < {first + count}u) {{",
-                f"  let item = four - {first}u;",
-                f"  let part = item % {plan.vec4s}u;",
-                f"  let head = item / {plan.vec4s}u % {heads}u;",
-                f"  let i = item / {plan.vec4s * heads}u % {plan.new}u;",
-                f"  let sample = item / {plan.vec4s * heads * plan.new}u;",
-                f"  let x = {name}_row(sample, i, head, part);",
-                f"  {self._store_row(name)}",
-                "}",
-            ]
-            first += count
-        main, workgroups = vec4_entry_point(first * WIDTH, lines)
-        kinds = {"q": "vec4<f32>", "k": self._element.vec4, "v": self._element.vec4}
-        writes: list[Binding] = [(target, f"{name}_rows", kinds[name]) for name, target in targets.items()]
-        reads = [*lengths, *bindings]
-        self._lowering.emit(bound_kernel(f"{self._label} (rows)", reads, writes, [*functions, main], workgroups))
-
-    def _store_row(self, name: str) -> str:
-        """Return the statement that stores a vec4, ``x``."""
-        plan = self._plan
-        if name == "q":
-            matrix = f"sample * {plan.key_heads}u + head / {plan.groups}u"
-            row = f"({matrix}) * {plan.queries}u + i * {plan.groups}u + head % {plan.groups}u"
-            return f"q_rows[({row}) * {plan.vec4s}u + part] = x;"
-        row = f"(sample * {plan.key_heads}u + head) * {plan.capacity}u + u32(begin_of(sample)) + i"
-        return f"if (is_within(sample)) {{ {name}_rows[({row}) * {plan.vec4s}u + part] = {self._packed('x')}; }}"
-
-    def _packed(self, name: str) -> str:
-        """Return a vec4 of floats as it is stored."""
-        return self._element.pack([f"{name}.{component}" for component in COMPONENTS])
-
-    # --- attention -------------------------------------------------------------------------------------------------
-
-    def emit_attention(self) -> None:
+    def emit(self) -> None:
         """Emit the kernels that compute the output and write new rows.
 
         The one that attends to parts of the keys writes these itself, each to its part, if it has all queries of a
         matrix and can bind everything. If there are several parts, another one adds them up.
         """
-        plan, kind = self._plan, self._element.vec4
-        target = self._output
+        plan, kind = self._plan, self._own.element.vec4
+        target = self._own.output
         if plan.parts > 1:
             count = plan.parts * plan.matrices * plan.queries * (plan.vec4s + 1)
             target, kind = Buffer("block", count * WIDTH * 4), "vec4<f32>"
         bindings = Bindings("r")
         score = self._score(bindings)
-        functions = [score, *(self._ended(bindings) if plan.parts == 1 else []), *self._rows.functions(ROWS, bindings)]
-        if plan.blocks == 1 and plan.is_causal and self._fits(bindings, (target, *self._presents)):
+        functions = [score, *(self._ended(bindings) if plan.parts == 1 else []), *self._own.functions(ROWS, bindings)]
+        if plan.blocks == 1 and plan.is_causal and self._own.fits(bindings, (target, *self._own.presents)):
             self._emit_attention(functions, [*bindings], (target, kind))
         else:
             queries = Buffer("block", plan.matrices * plan.queries * plan.size * 4)
-            self.emit_rows(queries)
+            emit_rows(self._own, queries)
             bindings = Bindings("r")
             functions = [self._score(bindings), *(self._ended(bindings) if plan.parts == 1 else [])]
             self._emit_attention(functions, [*bindings], (target, kind), queries)
@@ -182,9 +94,10 @@ class _Writer:
     ) -> None:
         """Emit the kernel that attends to parts; without queries that are prepared it writes the new rows itself."""
         plan = self._plan
-        lengths, function = self._rows.lengths()
+        lengths, function = self._own.lengths()
         caches: list[Binding] = [
-            (buffer, name, self._element.vec4) for name, buffer in zip(("keys", "values"), self._presents, strict=True)
+            (buffer, name, self._own.element.vec4)
+            for name, buffer in zip(("keys", "values"), self._own.presents, strict=True)
         ]
         writes: list[Binding] = [(target[0], "o", target[1])]
         if queries is None:
@@ -196,7 +109,8 @@ class _Writer:
             f"var<workgroup> added: array<vec4<f32>, {min(ROWS_ADDED, plan.rows) * THREADS}>;",
             f"var<workgroup> products: array<f32, {plan.rows * THREADS}>;",
             f"var<workgroup> powers: array<f32, {plan.rows * PITCH}>;",
-            *(f"var<workgroup> {name}: array<f32, {plan.rows}>;" for name in ("highest", "factors", "totals", "worst")),
+            *(f"var<workgroup> {name}: array<f32, {plan.rows}>;" for name in ("highest", "next", "factors")),
+            *(f"var<workgroup> {name}: array<f32, {plan.rows * SHARES}>;" for name in ("most", "totals", "worst")),
         ]
         body = [
             *self._begin(),
@@ -205,13 +119,13 @@ class _Writer:
             *self._finish(),
         ]
         main, workgroups = workgroup_entry_point(plan.matrices * plan.blocks * plan.parts, THREADS, body)
-        label = self._label if plan.parts == 1 else f"{self._label} (parts)"
+        label = self._own.label if plan.parts == 1 else f"{self._own.label} (parts)"
         parts = [*shared, function, self._ranges(), POWER, IS_BAD, self._wide(), *functions, main]
-        self._lowering.emit(bound_kernel(label, [*lengths, *reads], writes, parts, workgroups))
+        self._own.lowering.emit(bound_kernel(label, [*lengths, *reads], writes, parts, workgroups))
 
     def _wide(self) -> str:
-        values = ", ".join(self._element.unpack("x"))
-        return f"fn wide(x: {self._element.vec4}) -> vec4<f32> {{ return vec4<f32>({values}); }}"
+        values = ", ".join(self._own.element.unpack("x"))
+        return f"fn wide(x: {self._own.element.vec4}) -> vec4<f32> {{ return vec4<f32>({values}); }}"
 
     def _ranges(self) -> str:
         """Return the functions that tell the keys of a block of queries: their range, and the length of a part."""
@@ -227,7 +141,7 @@ fn length_of(start: i32, stop: i32) -> i32 {{ return ({each} + {KEYS - 1}) / {KE
 
     def _score(self, bindings: Bindings) -> str:
         """Return the function of a query, a key, and their product."""
-        plan, node = self._plan, self._node
+        plan, node = self._plan, self._own.node
         lines = []
         if node.options["softcap"]:
             cap = literal(node.options["softcap"], "f32")
@@ -235,7 +149,7 @@ fn length_of(start: i32, stop: i32) -> i32 {{ return ({each} + {KEYS - 1}) / {KE
         functions = []
         bias = node.operands.get("bias")
         if isinstance(bias, Value):
-            functions.append(self._rows.scalars("bias", bias, bindings))
+            functions.append(self._own.scalars("bias", bias, bindings))
             outer, inner, _, length = bias.descriptor.shape
             head = f"matrix % {plan.key_heads}u * {plan.groups}u + query % {plan.groups}u"
             outers = [*(["sample"] if outer > 1 else []), *([f"({head})"] if inner > 1 else [])]
@@ -271,7 +185,8 @@ fn length_of(start: i32, stop: i32) -> i32 {{ return ({each} + {KEYS - 1}) / {KE
             lines.append("if (first >= end) { return; }")
         return [
             *lines,
-            f"if (t < {plan.rows}u) {{ highest[t] = {LOWEST}; totals[t] = 0.0; worst[t] = 0.0; }}",
+            f"if (t < {plan.rows}u) {{ highest[t] = {LOWEST}; }}",
+            f"if (t < {plan.rows * SHARES}u) {{ totals[t] = 0.0; worst[t] = 0.0; }}",
             f"let base = matrix * {plan.capacity * plan.vec4s}u;",
             f"let d = t % {plan.vec4s}u;",
             f"let sharer = t / {plan.vec4s}u;",
@@ -308,8 +223,8 @@ fn length_of(start: i32, stop: i32) -> i32 {{ return ({each} + {KEYS - 1}) / {KE
                 f"    let {name} = {name}_row(sample, item / {plan.vec4s}u, {key_head}, item % {plan.vec4s}u);"
                 for name in ("k", "v")
             ),
-            f"    keys[at] = {self._packed('k')};",
-            f"    values[at] = {self._packed('v')};",
+            f"    keys[at] = {self._own.packed('k')};",
+            f"    values[at] = {self._own.packed('v')};",
             "  }",
             "}",
             "storageBarrier();",
@@ -329,6 +244,7 @@ fn length_of(start: i32, stop: i32) -> i32 {{ return ({each} + {KEYS - 1}) / {KE
             sums += [] if is_early else self._value(turn)
             sums += [f"c{row} = fma(vec4<f32>(powers[{row * PITCH}u + {place}]), v{turn}, c{row});" for row in rows]
         items = f"for (var item = t; item < {plan.rows * KEYS}u; item += {THREADS}u) {{"
+        share = f"t / {SHARES}u * {PITCH}u + t % {SHARES}u * {KEYS // SHARES}u + i"
         lines = [
             *self._products(),
             *(values if is_early else []),
@@ -338,26 +254,29 @@ fn length_of(start: i32, stop: i32) -> i32 {{ return ({each} + {KEYS - 1}) / {KE
             *(f"  {line}" for line in self._masked()),
             "}",
             "workgroupBarrier();",
-            f"if (t < {plan.rows}u) {{",
-            "  var most = highest[t];",
-            f"  for (var i = 0u; i < {KEYS}u; i++) {{",
-            f"    let s = powers[t * {PITCH}u + i];",
-            "    if (is_bad(s)) { worst[t] = 1.0; } else { most = max(most, s); }",
+            f"if (t < {plan.rows * SHARES}u) {{",
+            f"  var found = {LOWEST};",
+            f"  for (var i = 0u; i < {KEYS // SHARES}u; i++) {{",
+            f"    let s = powers[{share}];",
+            "    if (is_bad(s)) { worst[t] = 1.0; } else { found = max(found, s); }",
             "  }",
-            "  factors[t] = power(highest[t] - most);",
-            "  highest[t] = most;",
+            "  most[t] = found;",
             "}",
             "workgroupBarrier();",
             items,
-            f"  let at = item / {KEYS}u * {PITCH}u + item % {KEYS}u;",
-            f"  powers[at] = power(powers[at] - highest[item / {KEYS}u]);",
+            f"  let row = item / {KEYS}u;",
+            f"  let found = max(highest[row], {self._of_shares('most', 'row', 'max')});",
+            f"  let at = row * {PITCH}u + item % {KEYS}u;",
+            "  powers[at] = power(powers[at] - found);",
+            f"  if (item % {KEYS}u == 0u) {{ next[row] = found; factors[row] = power(highest[row] - found); }}",
             "}",
             "workgroupBarrier();",
-            f"if (t < {plan.rows}u) {{",
+            f"if (t < {plan.rows * SHARES}u) {{",
             "  var sum = 0.0;",
-            f"  for (var i = 0u; i < {KEYS}u; i++) {{ sum += powers[t * {PITCH}u + i]; }}",
-            "  totals[t] = fma(totals[t], factors[t], sum);",
+            f"  for (var i = 0u; i < {KEYS // SHARES}u; i++) {{ sum += powers[{share}]; }}",
+            f"  totals[t] = fma(totals[t], factors[t / {SHARES}u], sum);",
             "}",
+            f"if (t < {plan.rows}u) {{ highest[t] = next[t]; }}",
             *sums,
             "workgroupBarrier();",
         ]
@@ -437,7 +356,9 @@ fn length_of(start: i32, stop: i32) -> i32 {{ return ({each} + {KEYS - 1}) / {KE
             lines += [
                 f"if (t < {plan.rows}u && block * {plan.rows}u + t < {plan.queries}u) {{",
                 f"  let query = block * {plan.rows}u + t;",
-                f"  o[{self._place('part')} + {plan.vec4s}u] = vec4<f32>(highest[t], totals[t], worst[t], 0.0);",
+                f"  let total = {self._of_shares('totals', 't')};",
+                f"  let bad = {self._of_shares('worst', 't')};",
+                f"  o[{self._place('part')} + {plan.vec4s}u] = vec4<f32>(highest[t], total, bad, 0.0);",
                 "}",
             ]
         return lines
@@ -451,18 +372,25 @@ fn length_of(start: i32, stop: i32) -> i32 {{ return ({each} + {KEYS - 1}) / {KE
     def _store(self, row: str) -> str:
         if self._plan.parts > 1:
             return f"o[{self._place('part')} + part_of] = sum;"
-        return f"finish(matrix, query, part_of, sum, highest[{row}], totals[{row}], worst[{row}] > 0.0);"
+        total, bad = self._of_shares("totals", row), self._of_shares("worst", row)
+        return f"finish(matrix, query, part_of, sum, highest[{row}], {total}, {bad} > 0.0);"
+
+    @staticmethod
+    def _of_shares(name: str, row: str, function: str = "") -> str:
+        """Return the sum, or the largest, of what invocations have found for a query."""
+        values = [f"{name}[{row} * {SHARES}u + {share}u]" for share in range(SHARES)]
+        return f"({' + '.join(values)})" if not function else reduce(lambda x, y: f"{function}({x}, {y})", values)
 
     def _ended(self, bindings: Bindings) -> list[str]:
         """Return the functions that divide sums by the total of powers, and store them."""
-        plan, node = self._plan, self._node
+        plan, node = self._plan, self._own.node
         head = f"matrix % {plan.key_heads}u * {plan.groups}u + query % {plan.groups}u"
         sink, functions = node.operands.get("sink"), []
         lines = ["var scaled = sum;", "var divisor = total;", "var is_nan = is_worst;"]
         if isinstance(sink, Value) or node.options["is_smooth"]:
             share = "0.0"
             if isinstance(sink, Value):
-                functions.append(self._rows.scalars("sink", sink, bindings))
+                functions.append(self._own.scalars("sink", sink, bindings))
                 share = f"sink_at({head})"
             lines += [
                 f"let sink = {share};",
@@ -479,14 +407,14 @@ fn length_of(start: i32, stop: i32) -> i32 {{ return ({each} + {KEYS - 1}) / {KE
 ) {{
   {text}
   let result = select(scaled / divisor, vec4<f32>({NOT_A_NUMBER}), is_nan || divisor <= 0.0);
-  o[(({position}) * {plan.heads}u + {head}) * {plan.vec4s}u + part] = {self._packed("result")};
+  o[(({position}) * {plan.heads}u + {head}) * {plan.vec4s}u + part] = {self._own.packed("result")};
 }}""")
         return functions
 
     def _emit_sum(self, sums: Buffer) -> None:
         """Emit the kernel that adds up parts, a workgroup for each query."""
         plan, bindings = self._plan, Bindings("r")
-        lengths, function = self._rows.lengths()
+        lengths, function = self._own.lengths()
         functions = [function, self._ranges(), POWER, IS_BAD, *self._ended(bindings)]
         added = " + ".join(f"added[t + {turn * plan.vec4s}u]" for turn in range(plan.sharers))
         body = [
@@ -526,6 +454,6 @@ fn length_of(start: i32, stop: i32) -> i32 {{ return ({each} + {KEYS - 1}) / {KE
             f"var<workgroup> added: array<vec4<f32>, {THREADS}>;",
         ]
         reads = [(sums, "sums", "vec4<f32>"), *lengths, *bindings]
-        writes: list[Binding] = [(self._output, "o", self._element.vec4)]
+        writes: list[Binding] = [(self._own.output, "o", self._own.element.vec4)]
         parts = [*shared, *functions, main]
-        self._lowering.emit(bound_kernel(f"{self._label} (sum)", reads, writes, parts, workgroups))
+        self._own.lowering.emit(bound_kernel(f"{self._own.label} (sum)", reads, writes, parts, workgroups))

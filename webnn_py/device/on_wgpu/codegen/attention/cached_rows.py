@@ -1,123 +1,88 @@
-"""The lengths of caches, and the rows of queries, keys and values that a node adds to them, as functions of WGSL."""
+"""The kernels that copy a cache and write new rows into it."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import attrs
 
-from webnn_py.device.on_wgpu.codegen.attention.cached_plan import CachedPlan
-from webnn_py.device.on_wgpu.codegen.module import Binding, Bindings
-from webnn_py.device.on_wgpu.records.element import WIDTH, compute_type, literal
-from webnn_py.device.on_wgpu.records.lowering import Lowering
-from webnn_py.graph import Node, Value
-
-ROWS = ("q", "k", "v")
-"""The names of the functions of queries, keys and values, before ``_row``."""
+from webnn_py.device.on_wgpu.codegen.attention.cached_node import ROWS, CachedNode
+from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point
+from webnn_py.device.on_wgpu.codegen.module import Binding, Bindings, bound_kernel
+from webnn_py.device.on_wgpu.records.buffer import Buffer
+from webnn_py.device.on_wgpu.records.element import WIDTH
+from webnn_py.graph import Value
 
 
-@attrs.frozen
-class NewRows:
-    """What is new in a node.
+def emit_copies(own: CachedNode) -> None:
+    """Copy what is before the new rows, unless it is there already; behind them is 0."""
+    for name, present in zip(("past_key", "past_value"), own.presents, strict=True):
+        past = own.node.operands.get(name)
+        _emit_copy(own, past if isinstance(past, Value) else None, present)
 
-    Attributes:
-        lowering: the lowering.
-        node: the node.
-        plan: its distribution.
-    """
 
-    lowering: Lowering
-    node: Node
-    plan: CachedPlan
+def _emit_copy(own: CachedNode, past: Value | None, present: Buffer) -> None:
+    plan, kind = own.plan, own.element.vec4
+    reads, functions = own.lengths()
+    lines = [f"let row = four / {plan.vec4s}u;", f"let place = row % {plan.capacity}u;", f"var x = {kind}();"]
+    is_in_place = False
+    if past is not None:
+        source, length = own.lowering.dense(past), past.descriptor.shape[2]
+        at = f"(row / {plan.capacity}u * {length}u + place) * {plan.vec4s}u + four % {plan.vec4s}u"
+        is_there = f"i32(place) < min(begin_of(row / {plan.key_heads * plan.capacity}u), {length})"
+        lines.append(f"if ({is_there}) {{ x = past[{at}]; }}")
+        reads.insert(0, (source, "past", kind))
+        is_in_place = length == plan.capacity and source.kind == "input" and present.kind == "output"
+    count = plan.matrices * plan.capacity * plan.size
+    main, workgroups = vec4_entry_point(count, [*lines, "o[four] = x;"])
+    kernel = bound_kernel(f"{own.label} (copy)", reads, [(present, "o", kind)], [functions], workgroups, main)
+    own.lowering.emit(attrs.evolve(kernel, copies=is_in_place))
 
-    def lengths(self) -> tuple[list[Binding], str]:
-        """Return the bindings of lengths, and the functions of a sample that tell where its new keys begin."""
-        lasts, total = (self.lowering.dense(self.node.value(name)) for name in ("last_positions", "total_length"))
-        new, capacity = self.plan.new, self.plan.capacity
-        is_same = lasts is total  # one element for both
-        reads: list[Binding] = [(lasts, "lasts", "i32")] + ([] if is_same else [(total, "total", "i32")])
-        name = "lasts" if is_same else "total"
-        text = f"""fn is_first() -> bool {{ return {name}[0] == {new}; }}
-fn begin_of(sample: u32) -> i32 {{ return select(lasts[sample] + {1 - new}, 0, is_first()); }}
-fn is_within(sample: u32) -> bool {{
-  let begin = begin_of(sample);
-  return begin >= 0 && max(max(lasts[sample] + 1, begin + {new}), {name}[0]) <= {capacity};
-}}"""
-        return reads, text
 
-    def scalars(self, name: str, value: Value, bindings: Bindings) -> str:
-        """Return the function ``name_at`` of the row-major index of an operand's element."""
-        element, place = self.lowering.element(value), self.lowering.place(value)
-        load = element.load(bindings.name(place.buffer, element.one), place.layout.index("i"))
-        return f"fn {name}_at(i: u32) -> {element.compute} {{ return {load}; }}"
+def emit_rows(own: CachedNode, queries: Buffer) -> None:
+    """Turn queries and new keys by their angles, scale the queries, and write the others into the caches."""
+    targets = dict(zip(ROWS, (queries, *own.presents), strict=True))
+    bindings = Bindings("r")
+    own.functions(ROWS, bindings)
+    if own.fits(bindings, targets.values()):
+        _emit_rows(own, targets)
+        return
+    for name, target in targets.items():
+        _emit_rows(own, {name: target})
 
-    def heads(self, name: str) -> int:
-        """Return the number of heads of queries, or of keys and values."""
-        return self.plan.heads if name == "q" else self.plan.key_heads
 
-    def functions(self, names: Sequence[str], bindings: Bindings) -> list[str]:
-        """Return functions such as ``q_row(sample, i, head, part)``, which give a vec4 of a head.
+def _emit_rows(own: CachedNode, targets: Mapping[str, Buffer]) -> None:
+    plan, bindings = own.plan, Bindings("r")
+    lengths, function = own.lengths()
+    functions, lines, first = [function, *own.functions([*targets], bindings)], [], 0
+    for name in targets:
+        heads = own.heads(name)
+        count = plan.batch * plan.new * heads * plan.vec4s
+        lines += [
+            f"{'else ' if first else ''}if (four < {first + count}u) {{",
+            f"  let item = four - {first}u;",
+            f"  let part = item % {plan.vec4s}u;",
+            f"  let head = item / {plan.vec4s}u % {heads}u;",
+            f"  let i = item / {plan.vec4s * heads}u % {plan.new}u;",
+            f"  let sample = item / {plan.vec4s * heads * plan.new}u;",
+            f"  let x = {name}_row(sample, i, head, part);",
+            f"  {_store_row(own, name)}",
+            "}",
+        ]
+        first += count
+    main, workgroups = vec4_entry_point(first * WIDTH, lines)
+    kinds = {"q": "vec4<f32>", "k": own.element.vec4, "v": own.element.vec4}
+    writes: list[Binding] = [(target, f"{name}_rows", kinds[name]) for name, target in targets.items()]
+    reads = [*lengths, *bindings]
+    own.lowering.emit(bound_kernel(f"{own.label} (rows)", reads, writes, [*functions, main], workgroups))
 
-        Queries are scaled, and these and keys are turned by their angles.
-        """
-        plan, turns = self.plan, "cosines" in self.node.operands
-        functions = self._angles(bindings) if turns and {*names} != {"v"} else []
-        for name in names:
-            value, width, first = self._source(name)
-            functions.append(self.scalars(name, value, bindings))
-            element, prepare = f"{name}_at(base + e + {{}}u)", ""
-            if turns and name != "v":
-                functions.append(self._turned(name))
-                element, prepare = f"{name}_turned(base, e + {{}}u, angle)", "\n  let angle = angle_of(sample, i);"
-            scale = literal(self.node.options["scale"] or 1 / math.sqrt(plan.size), "f32")
-            values = ", ".join(element.format(component) for component in range(WIDTH))
-            functions.append(f"""fn {name}_row(sample: u32, i: u32, head: u32, part: u32) -> vec4<f32> {{
-  let base = (sample * {plan.new}u + i) * {width}u + {first}u + head * {plan.size}u;
-  let e = part * {WIDTH}u;{prepare}
-  return vec4<f32>({values}){f" * {scale}" if name == "q" else ""};
-}}""")
-        return functions
 
-    def _source(self, name: str) -> tuple[Value, int, int]:
-        """Return the operand with queries, keys or values, the elements of its rows, and where these begin in one."""
-        widths = [self.heads(item) * self.plan.size for item in ROWS]
-        index = ROWS.index(name)
-        if "key" in self.node.operands:
-            return self.node.value(("query", "key", "value")[index]), widths[index], 0
-        return self.node.value("query"), sum(widths), sum(widths[:index])
-
-    def _angles(self, bindings: Bindings) -> list[str]:
-        """Return the functions that load cosines and sines, and the one that tells where those of a position are."""
-        plan, node = self.plan, self.node
-        count = node.value("cosines").descriptor.shape[0]
-        functions = [self.scalars(name, node.value(f"{name}s"), bindings) for name in ("cosine", "sine")]
-        positions = node.operands.get("positions")
-        if not isinstance(positions, Value):
-            found = f"position_i32(begin_of(sample) + i32(i), {count}u)"
-        else:
-            functions.append(self.scalars("position", positions, bindings))
-            kind = compute_type(positions.descriptor.data_type)
-            own = f"position_at(sample * {plan.new}u + i)"
-            found = f"position_{kind}(select({own}, position_at(0u) + {kind}(i), is_first()), {count}u)"
-        functions.append(f"fn angle_of(sample: u32, i: u32) -> u32 {{ return {found}; }}")
-        return functions
-
-    def _turned(self, name: str) -> str:
-        """Return the function of an element of a head after its turn."""
-        half = self.node.value("cosines").descriptor.shape[1]
-        if self.node.options["is_interleaved"]:
-            places = "let angle = e / 2u; let is_real = e % 2u == 0u; let other = e ^ 1u;"
-        else:
-            places = (
-                f"let angle = e % {half}u; let is_real = e < {half}u; "
-                f"let other = select(e - {half}u, e + {half}u, is_real);"
-            )
-        return f"""fn {name}_turned(base: u32, e: u32, place: u32) -> f32 {{
-  let x = {name}_at(base + e);
-  if (e >= {2 * half}u) {{ return x; }}
-  {places}
-  let y = {name}_at(base + other) * sine_at(place * {half}u + angle);
-  let turned = x * cosine_at(place * {half}u + angle);
-  return select(turned + y, turned - y, is_real);
-}}"""
+def _store_row(own: CachedNode, name: str) -> str:
+    """Return the statement that stores a vec4, ``x``."""
+    plan = own.plan
+    if name == "q":
+        matrix = f"sample * {plan.key_heads}u + head / {plan.groups}u"
+        row = f"({matrix}) * {plan.queries}u + i * {plan.groups}u + head % {plan.groups}u"
+        return f"q_rows[({row}) * {plan.vec4s}u + part] = x;"
+    row = f"(sample * {plan.key_heads}u + head) * {plan.capacity}u + u32(begin_of(sample)) + i"
+    return f"if (is_within(sample)) {{ {name}_rows[({row}) * {plan.vec4s}u + part] = {own.packed('x')}; }}"
