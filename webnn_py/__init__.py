@@ -50,10 +50,12 @@ from webnn_py.version import __version__ as __version__
 if typing.TYPE_CHECKING:
     from webnn_py.device.steps.finite_check import NonFinite, ValueRange
     from webnn_py.device.steps.measuring import DeviceRates
+    from webnn_py.device.steps.subgraphs import SubgraphUse
     from webnn_py.graph_pictures.picture import GraphPicture
     from webnn_py.script.dynamic_shapes import MLDynamicDimension
     from webnn_py.script.javascript_export import save_js
     from webnn_py.script.profile import GraphProfile, KernelProfile, OperatorProfile
+    from webnn_py.script.subgraphs import MLSubgraph
     from webnn_py.script.webnn_files import load_webnn, save_webnn
     from webnn_py.webnn_files.text import WebnnFileError
 else:
@@ -68,8 +70,10 @@ else:
             "GraphProfile": "script.profile",
             "KernelProfile": "script.profile",
             "MLDynamicDimension": "script.dynamic_shapes",
+            "MLSubgraph": "script.subgraphs",
             "NonFinite": "device.steps.finite_check",
             "OperatorProfile": "script.profile",
+            "SubgraphUse": "device.steps.subgraphs",
             "ValueRange": "device.steps.finite_check",
             "WebnnFileError": "webnn_files.text",
             "load_webnn": "script.webnn_files",
@@ -107,6 +111,7 @@ __all__ = [
     "MLOperandDescriptor",
     "MLPowerPreference",
     "MLPromise",
+    "MLSubgraph",
     "MLTensor",
     "NonFinite",
     "NotFoundError",
@@ -116,6 +121,7 @@ __all__ = [
     "PromiseState",
     "QuotaExceededError",
     "SecurityError",
+    "SubgraphUse",
     "TimelineStatistics",
     "UnknownError",
     "ValueRange",

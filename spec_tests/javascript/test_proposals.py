@@ -1,5 +1,13 @@
 """Proposals that scripts have with ``webnn-py js --experimental`` alone: their members, and what those say."""
 
+import json
+from pathlib import Path
+
+import pytest
+import trio
+
+import webnn_py
+from spec_tests.support.backends import BACKENDS
 from spec_tests.support.scripts import both_engines
 
 PLAIN = """
@@ -136,3 +144,156 @@ createContext(): options.computePolicy is "fast"; it must be one of default, hig
 @both_engines
 def test_a_script_gives_a_compute_policy_and_sees_the_effective_one(run, engine):
     assert run(engine, POLICY, "--experimental", "compute-policy") == POLICY_SAID.strip().splitlines()
+
+
+RUN_BY_POLICY = """
+const d = {dataType: 'float32', shape: [3], readable: true, writable: true};
+for (const computePolicy of ['default', 'high-performance', 'low-power', 'fallback']) {
+  const context = await navigator.ml.createContext({computePolicy});
+  const builder = new MLGraphBuilder(context);
+  const graph = await builder.build({y: builder.neg(builder.input('x', d))});
+  const [x, y] = await Promise.all([context.createTensor(d), context.createTensor(d)]);
+  context.writeTensor(x, new Float32Array([1, 2, 3]));
+  context.dispatch(graph, {x}, {y});
+  console.log(computePolicy, graph.computePolicy, new Float32Array(await context.readTensor(y)).join());
+  context.destroy();
+  console.log(graph.computePolicy);
+}
+"""
+
+
+def effective_policies(backend):
+    """The effective policy of each that a script asks for: "default" keeps --backend, the others choose a device."""
+
+    async def find():
+        async with webnn_py.open_ml(experimental={"compute-policy"}) as ml:
+            for policy in ("default", "high-performance", "low-power", "fallback"):
+                named = {"backend": backend} if policy == "default" else {}
+                context = await ml.create_context(compute_policy=policy, **named)
+                kind = context.backend.device_types[0]
+                yield policy, "fallback" if kind == "cpu" else policy
+
+    async def all_of_them():
+        return [each async for each in find()]
+
+    return trio.run(all_of_them)
+
+
+@both_engines
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_graphs_run_by_each_policy_on_every_device(run, engine, backend):
+    lines = run(engine, RUN_BY_POLICY, "--experimental", "compute-policy", "--backend", backend)
+    expected = [(f"{asked} {effective} -1,-2,-3", effective) for asked, effective in effective_policies(backend)]
+    assert lines == [line for pair in expected for line in pair]
+
+
+ATTENTION = (Path(__file__).parents[2] / "examples" / "subgraph.mjs").read_text(encoding="utf-8")
+
+ATTENTION_SAID = """
+GQA: 53 operators, run as groupQueryAttention
+a name of my own: 53 operators, no operator is called 'a name of my own'
+  output: equal
+  present_key: equal
+  present_value: equal
+"""
+
+
+@both_engines
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_example_of_sub_graphs_is_equal_whole_and_by_its_body(run, engine, backend):
+    said = run(engine, ATTENTION, "--experimental", "subgraph", "--backend", backend)
+    assert said == 2 * ATTENTION_SAID.strip().splitlines()
+
+
+def test_a_program_with_sub_graphs_is_traced(run, tmp_path):
+    trace = tmp_path / "trace.json"
+    said = run("quickjs", ATTENTION, "--experimental", "subgraph", "--trace", str(trace))
+    assert said == 2 * ATTENTION_SAID.strip().splitlines()
+    builds = [event for event in json.loads(trace.read_text())["traceEvents"] if event.get("name") == "build()"]
+    assert len({event["args"]["graph"] for event in builds} - {0}) == 4
+
+
+SUBGRAPHS = """
+const context = await navigator.ml.createContext();
+const builder = new MLGraphBuilder(context);
+const descriptor = {dataType: 'float32', shape: [2]};
+const operand = builder.input('input', descriptor);
+const input = builder.input('input', descriptor);
+class Config {
+  constructor() {
+    Object.assign(this, {beta: 2, absent: undefined, list: [-0, NaN, null, {deep: 'x'}]});
+  }
+}
+const definition = builder.buildSubgraph({y: builder.neg(input)}, {name: 'f', inputs: {input}, config: new Config()});
+console.log(Object.prototype.toString.call(definition), definition.name, definition instanceof MLSubgraph);
+const outputs = builder.subgraph(definition, {input: operand}, {label: 'call'});
+console.log(Object.keys(outputs).join(), outputs.y.dataType, Object.isFrozen(outputs));
+const say = (call) => {
+  try {
+    console.log(call());
+  } catch ({name, message}) {
+    console.log(name, message);
+  }
+};
+const x = builder.input('x', descriptor);
+const y = builder.neg(x);
+const cyclic = {};
+cyclic.again = cyclic;
+say(() => builder.buildSubgraph({y}, {name: 'g', inputs: {x}, config: {call: () => 1}}));
+say(() => builder.buildSubgraph({y}, {name: 'g', inputs: {x}, config: cyclic}).name);
+say(() => builder.buildSubgraph({y}, {name: 'g', inputs: {x}, config: 1n}));
+say(() => builder.buildSubgraph({y}, {name: 'g', inputs: {}}));
+say(() => builder.buildSubgraph({y}, {name: 'g'}));
+say(() => builder.subgraph(definition, {x}));
+say(() => builder.subgraph(y, {x}));
+say(() => new MLSubgraph());
+const graph = await builder.build(outputs);
+console.log(JSON.stringify(graph.subgraphs), Object.isFrozen(graph.subgraphs));
+"""
+
+NESTED = '["again"]' * 17
+
+SUBGRAPHS_SAID = f"""
+[object MLSubgraph] f true
+y float32 true
+TypeError buildSubgraph(): options.config["call"] is a Function; it must be a boolean, a number, a string, null, an \
+array or an object
+TypeError buildSubgraph(): options.config{NESTED} is a Object; it must be nested at most 16 levels deep
+TypeError buildSubgraph(): options.config is 1n; it must be a boolean, a number, a string, null, an array or an object
+TypeError build_subgraph(): outputs depend on the input 'x', which is not among inputs []; a body sees its own inputs \
+and constants only
+TypeError buildSubgraph(): options.inputs is missing
+TypeError subgraph(): operands are ['x']; those of 'f' are ['input']
+TypeError subgraph(): definition is a MLOperand; it must be an MLSubgraph
+TypeError Illegal constructor: MLSubgraph
+[{{"label":"call","name":"f","operators":1,"reason":"no operator is called 'f'"}}] true
+"""
+
+
+@both_engines
+def test_a_script_defines_and_calls_sub_graphs(run, engine):
+    assert run(engine, SUBGRAPHS, "--experimental", "subgraph") == SUBGRAPHS_SAID.strip().splitlines()
+    plain = "console.log(typeof MLSubgraph, 'subgraph' in MLGraphBuilder.prototype, 'subgraphs' in MLGraph.prototype);"
+    assert run(engine, plain) == ["undefined false false"]
+
+
+BOMB = """
+const builder = new MLGraphBuilder(await navigator.ml.createContext());
+const descriptor = {dataType: 'float32', shape: [2]};
+let definition;
+try {
+  for (let level = 0; level < 17; level += 1) {
+    const input = builder.input('input', descriptor);
+    const once = (x) => level === 0 ? builder.neg(x) : builder.subgraph(definition, {input: x}).y;
+    definition = builder.buildSubgraph({y: once(once(input))}, {name: 'f', inputs: {input}});
+  }
+} catch ({name}) {
+  console.log(name);
+}
+"""
+
+
+def test_calls_count_as_the_operators_that_they_stand_for(run):
+    said = run("quickjs", BOMB, "--experimental", "subgraph", "--memory-limit", "64")
+    assert said == ["QuotaExceededError"]

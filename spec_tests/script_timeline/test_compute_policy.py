@@ -1,11 +1,14 @@
 """The proposal "compute policy": one option that chooses a device, and the policy by which a graph really runs."""
 
+import numpy as np
 import pytest
 
 import webnn_py
 from spec_tests.script_timeline.test_device_selection import negation, with_gpu  # noqa: F401 - a fixture
 from spec_tests.support.backends import BACKENDS
+from spec_tests.support.buffers import filled, zeroed
 from webnn_py import NotSupportedError
+from webnn_py.script.compute_policy import POLICIES
 
 
 @pytest.fixture
@@ -41,11 +44,16 @@ async def test_on_a_processor_a_graph_runs_by_fallback_whatever_was_asked_for(ml
     assert graph.compute_policy == "fallback"
 
 
+@pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("backend", BACKENDS)
-async def test_every_device_says_by_which_policy_it_runs(ml, backend):
-    context = await ml.create_context(backend=backend, compute_policy="low-power")
-    expected = "fallback" if context.backend.device_types[0] == "cpu" else "low-power"
-    assert (await negation(context)).compute_policy == expected
+async def test_every_device_runs_by_each_policy_and_says_by_which(ml, backend, policy):
+    context = await ml.create_context(backend=backend, compute_policy=policy)
+    assert context.backend.name == backend  # a backend that is named goes before a policy
+    graph = await negation(context)
+    x, y = await filled(context, [1, 2]), await zeroed(context, [2])
+    context.dispatch(graph, {"x": x}, {"y": y})
+    np.testing.assert_array_equal(await context.read_buffer(y), [-1, -2])
+    assert graph.compute_policy == ("fallback" if context.backend.device_types[0] == "cpu" else policy)
 
 
 @pytest.mark.parametrize(

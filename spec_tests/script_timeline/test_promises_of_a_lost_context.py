@@ -27,6 +27,9 @@ def check_finite(context, _graph, _buffer):
 ASKED = {
     "create_buffer": lambda context, _graph, _buffer: context.create_buffer(**F32),
     "create_constant_buffer": lambda context, _graph, _buffer: context.create_constant_buffer(ONES, **F32),
+    "create_exportable_buffer": lambda context, _graph, _buffer: context.create_exportable_buffer(
+        context._device.backend.device, **F32
+    ),
     "read_buffer": lambda context, _graph, buffer: context.read_buffer(buffer),
     "read_buffer into out": lambda context, _graph, buffer: context.read_buffer(buffer, out=OUT),
     "export_to_gpu": lambda context, _graph, buffer: context.export_to_gpu(buffer),
@@ -41,7 +44,7 @@ ASKED = {
 OTHERS = {"delete_graph", "query_support"}
 """Methods whose promises are not rejected: the first acts although the context is lost, the second needs no device."""
 
-NEEDS = {"export_to_gpu": Lends, "profile": TimesKernels}
+NEEDS = {"create_exportable_buffer": Lends, "export_to_gpu": Lends, "profile": TimesKernels}
 STATES = ["paused", "stepped", "busy"]
 
 
@@ -53,7 +56,7 @@ def options(backend):
 
 @pytest.fixture
 async def context(options, tmp_path):
-    async with open_ml(graph_cache=tmp_path) as ml:
+    async with open_ml(graph_cache=tmp_path, experimental={"webgpu-interop"}) as ml:
         yield await ml.create_context(**options)
 
 
@@ -104,7 +107,7 @@ def test_every_method_that_returns_a_promise_is_listed():
         if not name.startswith("_") and "MLPromise" in str(inspect.signature(method).return_annotation)
     }
     asked = {name.split()[0] for name in ASKED}
-    aliases = {"create_tensor", "create_constant_tensor", "read_tensor"}
+    aliases = {"create_tensor", "create_exportable_tensor", "create_constant_tensor", "read_tensor"}
     assert given == asked | aliases | OTHERS
 
 

@@ -314,7 +314,13 @@ class SavesCode(Protocol):
 
 @runtime_checkable
 class Lends(Protocol):
-    """A backend whose memory can be shared with a user's own GPU work."""
+    """A backend whose memory can be shared with a user's own GPU work.
+
+    Attributes:
+        device: the GPU device that the memory belongs to.
+    """
+
+    device: Any
 
     def check_foreign(self, value: object, descriptor: MLOperandDescriptor) -> Any:
         """Return a user's buffer as memory for ``descriptor``; raise ``TypeError`` where it cannot be."""

@@ -37,13 +37,13 @@ from webnn_py.device.backend import (
     constant_buffers,
 )
 from webnn_py.device.bookkeeping.copying import CopiesThroughHost
-from webnn_py.device.bookkeeping.exported_memory import after_return
+from webnn_py.device.bookkeeping.exported_memory import Arrival, after_return
 from webnn_py.device.bookkeeping.timed_dispatch import Report, dispatch_timed
 from webnn_py.device.records.failure import Failure
 from webnn_py.device.records.memory_by_label import Entry, MemoryByLabel
 from webnn_py.errors import UnknownError
 from webnn_py.graph import Graph
-from webnn_py.in_flight import like, then
+from webnn_py.in_flight import done, like, then
 from webnn_py.message_text import shown
 from webnn_py.unreported_errors import Line
 
@@ -185,17 +185,17 @@ class Device:
         storage.failure = None
         return None
 
-    def read(self, storage: Storage, readback: Readback) -> Awaitable[None] | None:
-        """Copy the contents of ``storage`` into ``readback``.
+    def read(self, storage: Storage, readback: Readback, method: str = "read_buffer()") -> Awaitable[None] | None:
+        """Copy the contents of ``storage`` into ``readback``, for a ``method`` that errors name.
 
         Raises:
             UnknownError: a step that should have written the contents has failed.
         """
         if storage.lent is not None:
-            return after_return([storage], lambda: self.read(storage, readback))
+            return after_return([storage], lambda: self.read(storage, readback, method))
         if storage.failure is not None:
             storage.failure.mark_reported()
-            raise UnknownError(f"read_buffer(): the buffer holds no data, because {storage.failure}")
+            raise UnknownError(f"{method}: the buffer holds no data, because {storage.failure}")
         self.host_copies += 1
         try:
             # spec: MLContext.readTensor(tensor) 8.1.1; MLContext.readTensor(tensor, outputData) 9.1.1
@@ -258,10 +258,12 @@ class Device:
         self._count_buffer(storage)
         self._hold(storage.memory)
 
-    def lend(self, storage: Storage, give: Callable[[Any], None]) -> Awaitable[None] | None:
-        """Lend the memory of ``storage`` through ``give``; steps that need it wait until it is returned."""
+    def lend(
+        self, storage: Storage, give: Callable[[Any], None], returned: Callable[[], None] = lambda: None
+    ) -> Awaitable[None] | None:
+        """Lend the memory of ``storage`` through ``give``; steps that need it wait until it is ``returned``."""
         if storage.lent is not None:
-            return after_return([storage], lambda: self.lend(storage, give))
+            return after_return([storage], lambda: self.lend(storage, give, returned))
         backend = self.backend
         assert isinstance(backend, Lends)  # noqa: S101 - the script checks it before
         back = storage.lent = trio.Event()
@@ -271,6 +273,7 @@ class Device:
             self._lent.pop(storage, None)
             storage.lent = None
             back.set()
+            returned()
 
         try:
             give(backend.lend(storage, come_back, lambda: storage.lent is back))
@@ -278,6 +281,24 @@ class Device:
             come_back()
             raise
         return None
+
+    @property
+    def shared_device(self) -> object:
+        """The GPU device that the memory belongs to; None where it cannot be lent."""
+        return self.backend.device if isinstance(self.backend, Lends) else None
+
+    async def take_back(self, storage: Storage, arrival: Arrival, line: Line | None = None) -> None:
+        """Wait for contents and store them; if they are lost, that marks ``storage``."""
+        if not arrival.event.is_set():
+            storage.lent = arrival.event
+            self._lent[storage] = None
+            await arrival.event.wait()
+            self._lent.pop(storage, None)
+            storage.lent = None
+        if arrival.failure is not None:
+            self._fail([storage], "export_to_gpu()", UnknownError(arrival.failure), line)
+        elif arrival.data is not None:  # else the context is lost
+            await done(self.write(storage, arrival.data, line))
 
     def recall_lent(self) -> None:
         """Stop waiting for lent memory, since the context is lost."""

@@ -4,6 +4,7 @@ Each function takes converted arguments in the order of the IDL and returns what
 a list of objects, plain data, or a promise. They raise what Python's API raises.
 """
 
+import itertools
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -11,7 +12,8 @@ from typing import Any, cast
 import attrs
 import numpy as np
 
-from webnn_py.descriptors import FOUR_BITS, MLOperandDataType
+from webnn_py.descriptors import FOUR_BITS, MLOperandDataType, converted
+from webnn_py.device.bookkeeping.exported_memory import Arrival
 from webnn_py.javascript.compatibility import OPTION_NAMES, Compatibility
 from webnn_py.javascript.values import BigInt, BufferSource, dimension
 from webnn_py.operators.declaration import Parameter, spec_name_of
@@ -22,6 +24,7 @@ from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.context import MLContext
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.ml import ML
+from webnn_py.script.webgpu_interop import Exports, begin_copy, deliver, end_copy, usage_flags
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.tracing.source import Source
 
@@ -56,11 +59,15 @@ class API:
         self._browser = browser
         self._names: weakref.WeakKeyDictionary[MLGraphBuilder, Names] = weakref.WeakKeyDictionary()
         self._graph_names: weakref.WeakKeyDictionary[MLGraph, Names] = weakref.WeakKeyDictionary()
+        self._arrival_numbers = itertools.count()
+        self._arrivals: weakref.WeakValueDictionary[int, Arrival] = weakref.WeakValueDictionary()
         self._calls: dict[tuple[str, str], Callable[..., Any]] = {
             ("ML", "createContext"): self._create_context,
             ("ML", "opSupportLimitsPerDevice"): self._limits_per_device,
             ("MLContext", "createTensor"): self._create_tensor,
             ("MLContext", "createConstantTensor"): self._create_constant_tensor,
+            ("MLContext", "createExportableTensor"): self._create_exportable_tensor,
+            ("MLContext", "exportToGPU"): begin_copy,
             ("MLContext", "readTensor"): self._read_tensor,
             ("MLContext", "writeTensor"): self._write_tensor,
             ("MLContext", "dispatch"): self._dispatch,
@@ -74,10 +81,14 @@ class API:
             ("MLGraph", "destroy"): MLGraph.destroy,
             ("MLGraph", "computeShapes"): self._compute_shapes,
             ("MLTensor", "destroy"): MLBuffer.destroy,
+            ("MLTensor", "endExport"): self._end_export,
+            ("MLTensor", "returnContents"): self._return_contents,
             ("MLGraphBuilder", "constructor"): MLGraphBuilder,
             ("MLGraphBuilder", "input"): self._input,
             ("MLGraphBuilder", "constant"): self._constant,
             ("MLGraphBuilder", "build"): self._build,
+            ("MLGraphBuilder", "buildSubgraph"): _build_subgraph,
+            ("MLGraphBuilder", "subgraph"): _subgraph,
         }
 
     def call(self, interface: str, member: str, this: object, arguments: list[Any]) -> Any:
@@ -118,6 +129,38 @@ class API:
             readable=descriptor["readable"],
             writable=descriptor["writable"],
         )
+
+    def _create_exportable_tensor(
+        self, context: MLContext, descriptor: Mapping[str, Any], _device: None, usage: int
+    ) -> MLPromise[MLBuffer]:
+        """The device is in the script's process, whose bindings know it."""
+        return context._create_buffer(
+            "create_exportable_buffer",
+            "",
+            descriptor["dataType"],
+            descriptor["shape"],
+            lambda: Exports(converted("usage", usage_flags, usage)),
+            readable=descriptor["readable"],
+            writable=descriptor["writable"],
+        )
+
+    def _end_export(self, buffer: MLBuffer) -> int | None:
+        """Return the number by which the contents are to come; None for a tensor that is destroyed."""
+        arrival = end_copy(buffer)
+        if arrival is None:
+            return None
+        number = next(self._arrival_numbers)
+        self._arrivals[number] = arrival
+        return number
+
+    def _return_contents(self, _buffer: MLBuffer, number: int, source: BufferSource, failure: str | None) -> None:
+        arrival = self._arrivals.get(number)
+        if arrival is None:  # nothing waits any more: the context is lost
+            return
+        if failure is not None:
+            arrival.fail(failure)
+        else:
+            deliver(arrival, source.array())
 
     def _create_constant_tensor(
         self, context: MLContext, descriptor: Mapping[str, Any], source: BufferSource
@@ -232,6 +275,16 @@ class API:
             raise TypeError(f"{start}: minValue is -Infinity; it must be finite")
         if member == "softmax" and "axis" not in values and values["input"].rank != 2:
             raise TypeError(f"{start}: without axis the input must have two dimensions")
+
+
+def _build_subgraph(builder: MLGraphBuilder, outputs: Mapping[str, MLOperand], options: Mapping[str, Any]) -> object:
+    return builder.build_subgraph(outputs, name=options["name"], inputs=options["inputs"], config=options.get("config"))
+
+
+def _subgraph(
+    builder: MLGraphBuilder, definition: Any, operands: Mapping[str, MLOperand], options: Mapping[str, Any]
+) -> list[tuple[str, MLOperand]]:
+    return list(builder.subgraph(definition, operands, label=options["label"]).items())
 
 
 def _query_support(context: MLContext, query: Mapping[str, Any]) -> MLPromise[Any]:

@@ -8,7 +8,10 @@ from typing import Any, cast
 from urllib.parse import unquote
 from weakref import WeakKeyDictionary
 
+import attrs
+
 from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.device.steps.subgraphs import SubgraphUse
 from webnn_py.errors import DestroyedBufferError, DOMException, QuotaExceededError
 from webnn_py.javascript.api import API, Converted
 from webnn_py.javascript.compatibility import Compatibility
@@ -21,6 +24,7 @@ from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.context import MLContext
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.records import MLContextLostInfo
+from webnn_py.script.subgraphs import MLSubgraph
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.tracing.source import Source
 
@@ -165,10 +169,10 @@ class Host:
         """Return an object of the API by its handle and attributes; anything else as it is."""
         attributes: dict[str, Any] = {}
         match value:
-            case MLOperand() | MLBuffer():
-                attributes = {"dataType": value.data_type, "shape": shape_for_scripts(value.shape)}
-                if isinstance(value, MLBuffer):
-                    attributes |= {name: getattr(value, name) for name in ("readable", "writable", "constant")}
+            case MLOperand():
+                attributes = _descriptor_of(value)
+            case MLBuffer():
+                attributes = _attributes_of_buffer(value)
             case MLContext():
                 self._losses[value] = lost = self._promise(value.lost, counted=False)
                 attributes = {"accelerated": value.accelerated, "lost": lost}
@@ -177,13 +181,11 @@ class Host:
             case MLContextLostInfo():
                 return {"message": value.message}
             case MLGraph():
-                attributes = {
-                    "inputs": _descriptors(value.input_descriptors),
-                    "outputs": _descriptors(value.output_descriptors),
-                    "devices": _devices(value),
-                }
-                if "compute-policy" in value._context._experimental:
-                    attributes["computePolicy"] = value.compute_policy
+                attributes = _attributes_of(value)
+            case (str() as name, MLOperand() as operand):
+                return [name, self._describe(operand)]
+            case MLSubgraph():
+                attributes = {"name": value.name}
             case MLGraphBuilder():
                 pass
             case _:
@@ -247,12 +249,42 @@ def _source(at: Mapping[str, str]) -> Source:
     return Source(file, int(at["line"]), "" if function in _NAMELESS else function)
 
 
+def _descriptor_of(value: MLOperand | MLBuffer) -> dict[str, Any]:
+    return {"dataType": value.data_type, "shape": shape_for_scripts(value.shape)}
+
+
+def _attributes_of_buffer(buffer: MLBuffer) -> dict[str, Any]:
+    flags = {name: getattr(buffer, name) for name in ("readable", "writable", "constant")}
+    attributes = {**_descriptor_of(buffer), **flags}
+    if buffer._exports is not None:
+        attributes["exports"] = {"usage": buffer._exports.usage, "byteLength": buffer._descriptor.byte_length}
+    return attributes
+
+
+def _attributes_of(graph: MLGraph) -> dict[str, Any]:
+    attributes: dict[str, Any] = {
+        "inputs": _descriptors(graph.input_descriptors),
+        "outputs": _descriptors(graph.output_descriptors),
+        "devices": _devices(graph),
+    }
+    if "compute-policy" in graph._context._experimental:
+        attributes["computePolicy"] = graph.compute_policy
+    if "subgraph" in graph._context._experimental:
+        attributes["subgraphs"] = [_use(use) for use in graph.subgraphs]
+    return attributes
+
+
 def _devices(graph: MLGraph) -> tuple[str, ...] | None:
     """Return the events of graphs: those of the emulated browser, else of the device; None if not enabled."""
     rules = graph._context._browser
     if rules is not None and rules.enforced is not None and rules.enforced.graph_devices is not None:
         return rules.enforced.graph_devices
     return graph.devices if "graph-devices" in graph._context._ml._experimental else None
+
+
+def _use(use: SubgraphUse) -> dict[str, Any]:
+    """Return how a call of a sub-graph is computed; scripts have no members that are None."""
+    return {name: value for name, value in attrs.asdict(use).items() if value is not None}
 
 
 def _descriptors(by_name: Mapping[str, MLOperandDescriptor]) -> list[tuple[str, dict[str, Any]]]:

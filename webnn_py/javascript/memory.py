@@ -37,6 +37,9 @@ ALLOWANCE_BYTES: Final = 128 * 2**20
 
 POLL_SECONDS: Final = 0.01
 
+_ENDING = ("destroy", "endExport", "returnContents")
+"""What only gives something back, and is never refused."""
+
 
 class MemoryAccount:
     """Counts what a script makes this process hold, and refuses what would exceed the limit.
@@ -95,19 +98,20 @@ class MemoryAccount:
         Raises:
             QuotaExceededError: it would exceed it.
         """
-        if self._limit is None or member == "destroy":
+        if self._limit is None or member in _ENDING:
             return 0
         given = sum(argument.byte_length for argument in arguments if isinstance(argument, BufferSource))
         kept, needed = 0, OPERATION_BYTES + given
         if isinstance(this, MLGraphBuilder):
-            kept = needed = needed + TEXT_FACTOR * text_bytes
-        elif member == "createTensor":
+            drawn = arguments[0]._operator_count if member == "subgraph" else 0
+            kept = needed = needed + TEXT_FACTOR * text_bytes + OPERATION_BYTES * drawn
+        elif member in ("createTensor", "createExportableTensor"):
             kept = MLOperandDescriptor(arguments[0]["dataType"], arguments[0]["shape"]).byte_length
             needed += kept
         elif member == "createConstantTensor":  # the copy in the queue, and the device's
             kept = given
             needed += kept
-        elif member == "readTensor":
+        elif member in ("readTensor", "exportToGPU"):
             buffer = arguments[0]
             kept = buffer._descriptor.byte_length * (1 if len(arguments) == 1 else 2)
             needed = OPERATION_BYTES + kept

@@ -30,7 +30,7 @@ from webnn_py.tracing.check import Check, checking
 from webnn_py.tracing.trace_file import traced_to
 
 FILES: Final = ("builtins.js", "stacks.js", "calls.js", "conversions.js", "bindings.js")
-"""The package's own files that a Node program loads, in order; where it is traced, ``places.js`` before the last."""
+"""The package's own files that a Node program loads, in order; what only traces and proposals need, before the last."""
 
 CLIENT: Final = Path(str(files("webnn_py.javascript") / "js" / "node_client.cjs"))
 
@@ -91,8 +91,9 @@ async def hosted(program: NodeProgram, folder: Path) -> AsyncIterator[None]:
     description, compatibility = described(
         program.browser, program.compatibility, program.experimental, saves_graphs=program.graph_cache is not None
     )
-    places = ["places.js"] if program.trace is not None or program.checks is not None else []
-    realm = {"description": description, "files": [*FILES[:-1], *places, FILES[-1]], "client": str(CLIENT)}
+    optional = ["places.js"] if program.trace is not None or program.checks is not None else []
+    optional += ["webgpu.js"] if "webgpu-interop" in program.experimental else []
+    realm = {"description": description, "files": [*FILES[:-1], *optional, FILES[-1]], "client": str(CLIENT)}
     opened = open_ml(graph_cache=program.graph_cache, experimental=program.experimental)
     async with opened as ml, traced_to(ml, program.trace), trio.open_nursery() as nursery:
         if program.portability is not None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from webnn_py.browser_profiles import BrowserProfile
 from webnn_py.descriptors import FOUR_BITS
 from webnn_py.script.compute_policy import POLICIES
+from webnn_py.script.webgpu_interop import DEFAULT_USAGE
 
 Json = dict[str, Any]
 
@@ -122,12 +123,61 @@ def _add_int4(description: Json) -> None:
     enums["MLOperandDataType"] = list(dict.fromkeys((*enums["MLOperandDataType"], *FOUR_BITS)))
 
 
+def _add_webgpu_interop(description: Json) -> None:
+    """Add what exports tensors to WebGPU, as the specification has it, with the usages of issue 954."""
+    descriptor = _argument("descriptor", _named("dictionary", "MLTensorDescriptor"))
+    usage = _argument("usage", _UNSIGNED_LONG, optional=True, default=DEFAULT_USAGE)
+    tensor = _named("interface", "MLTensor")
+    device = _argument("gpuDevice", {"kind": "GPUDevice"})
+    added = [
+        _operation("createExportableTensor", _of("promise", tensor), descriptor, device, usage),
+        _operation("exportToGPU", {"kind": "GPUBuffer"}, _argument("tensor", tensor)),
+    ]
+    names = {operation["name"] for operation in added}  # newer IDL has them, of a GPUDevice that is none of its own
+    context = description["interfaces"]["MLContext"]
+    context["operations"] = [one for one in context["operations"] if one["name"] not in names] + added
+
+
+def _add_subgraph(description: Json) -> None:
+    """Add definitions and calls of sub-graphs, and how a graph computes each call."""
+    dictionaries, interfaces = description["dictionaries"], description["interfaces"]
+    operands = {**_BY_NAME, "of": _named("interface", "MLOperand")}
+    dictionaries["MLSubgraphOptions"] = {
+        "parent": None,
+        "members": [
+            _member("name", {"kind": "USVString"}, required=True),
+            _member("inputs", operands, required=True),
+            _member("config", {"kind": "data"}),
+        ],
+    }
+    texts = [_member(name, _STRING) for name in ("name", "label", "operator", "reason")]
+    dictionaries["MLSubgraphUse"] = {"parent": None, "members": [*texts, _member("operators", _UNSIGNED_LONG)]}
+    definition = _named("interface", "MLSubgraph")
+    name = {"name": "name", "type": {"kind": "USVString"}}
+    interfaces["MLSubgraph"] = {"constructors": None, "attributes": [name], "operations": []}
+    options = _named("dictionary", "MLSubgraphOptions"), _named("dictionary", "MLOperatorOptions")
+    interfaces["MLGraphBuilder"]["operations"] += [
+        _operation("buildSubgraph", definition, _argument("outputs", operands), _argument("options", options[0])),
+        _operation(
+            "subgraph",
+            operands,
+            _argument("definition", definition),
+            _argument("operands", operands),
+            _argument("options", options[1], optional=True, default={}),
+        ),
+    ]
+    uses = {"name": "subgraphs", "type": _of("frozenArray", _named("dictionary", "MLSubgraphUse"))}
+    interfaces["MLGraph"]["attributes"].append(uses)
+
+
 _ADDITIONS: Final[Mapping[str, Callable[[Json], None]]] = {
     "compute-policy": _add_compute_policy,
     "device-selection": _add_device_selection,
     "dynamic-shapes": _add_dynamic_shapes,
     "graph-devices": _add_devices,
     "int4": _add_int4,
+    "webgpu-interop": _add_webgpu_interop,
+    "subgraph": _add_subgraph,
 }
 
 

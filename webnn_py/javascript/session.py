@@ -37,6 +37,9 @@ from webnn_py.tracing.trace_file import traced_to
 _PLACES = "places.js"
 """The one that is for traces alone."""
 
+_WEBGPU = "webgpu.js"
+"""The one that is for the proposal "webgpu-interop" alone."""
+
 _FILES = (
     "builtins.js",
     "stacks.js",
@@ -47,6 +50,7 @@ _FILES = (
     "web.js",
     "url.js",
     _PLACES,
+    _WEBGPU,
     "bindings.js",
 )
 """The package's own, in the order in which they need each other; all before any script."""
@@ -303,8 +307,10 @@ async def open_session(  # noqa: PLR0913 - each but three has a default
                 session.engine.load(
                     f"(runtime) => {{ runtime.description = {json.dumps(description)}; }}", "description"
                 )
+                is_traced = trace is not None or checks is not None
+                wanted = {_PLACES: is_traced, _WEBGPU: "webgpu-interop" in experimental}
                 for name in _FILES:
-                    if name != _PLACES or trace is not None or checks is not None:
+                    if wanted.get(name, True):
                         session.load(name)
                 with checking(ml, checks):
                     yield session

@@ -26,6 +26,7 @@ from webnn_py.operators.methods import Builder
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.registry import OPERATORS
 from webnn_py.operators.rules import check_shape, output
+from webnn_py.operators.subgraphs import SUBGRAPH_CALL, inlined
 from webnn_py.operators.tree_ensembles import TREE_ENSEMBLE, by_operators
 
 GATES: Final = 4
@@ -284,6 +285,7 @@ COMPOSITES: Final[Mapping[str, Composite]] = {
         Composite(LOOP, unrolled),
         Composite(MATMUL_NBITS, by_dequantizing, frozenset({"b", "zero_points"})),
         Composite(NORMALIZER, by_division),
+        Composite(SUBGRAPH_CALL, inlined),
         Composite(TREE_ENSEMBLE, by_operators, frozenset(TREE_ENSEMBLE.limits) - {"input", *SCORES}),
     )
 }

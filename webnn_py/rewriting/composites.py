@@ -13,10 +13,12 @@ from webnn_py.rewriting.walk import rewrite
 
 
 def spelled_out(graph: Graph) -> Graph:
-    """Return the graph with operators of the specification in place of composites."""
-    if not any(node.operator.name in COMPOSITES for node in graph.nodes):
-        return graph
-    return rewrite(graph, lambda node, current: drawn_out(node, current) if node.operator.name in COMPOSITES else None)
+    """Return the graph with operators of the specification in place of composites, and of those in their drawings."""
+    while any(node.operator.name in COMPOSITES for node in graph.nodes):
+        graph = rewrite(
+            graph, lambda node, current: drawn_out(node, current) if node.operator.name in COMPOSITES else None
+        )
+    return graph
 
 
 def drawn_out(node: Node, current: Node) -> Mapping[Value, Value]:

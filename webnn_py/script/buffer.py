@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Self, final
+from typing import Any, Self, final
 
 from trio.lowlevel import enable_ki_protection
 
@@ -28,11 +28,22 @@ class MLBuffer(NoArray, Handle, HasHandle):
     _made_by = "MLContext.create_buffer()"
     _elements_come_by = "it is on the device; array = await context.read_buffer(buffer) brings its elements here"
 
-    __slots__ = ("__weakref__", "_context", "_descriptor", "_destroyed", "_pending_reads", "_storage")
+    __slots__ = (
+        "__weakref__",
+        "_context",
+        "_descriptor",
+        "_destroyed",
+        "_exported",
+        "_exports",
+        "_pending_reads",
+        "_storage",
+    )
     _context: ContextInterface
     _descriptor: MLBufferDescriptor
     _storage: Storage
     _destroyed: bool
+    _exports: Any  # how it is exported (the proposal "webgpu-interop"); None if it cannot be
+    _exported: bool  # whether a GPU device has it
     _pending_reads: dict[MLPromise[HostArray] | MLPromise[None], None]
 
     @classmethod
@@ -43,6 +54,7 @@ class MLBuffer(NoArray, Handle, HasHandle):
         self._descriptor = descriptor
         self._storage = Storage(descriptor, label)
         self._destroyed = False
+        self._exports, self._exported = None, False
         self._pending_reads = {}
         return self
 
@@ -123,7 +135,7 @@ class MLBuffer(NoArray, Handle, HasHandle):
 
     def _described(self) -> str:
         flags = [name for name in ("readable", "writable", "constant") if getattr(self, name)]
-        state = ", destroyed" if self._destroyed else ""
+        state = ", destroyed" if self._destroyed else ", exported" if self._exported else ""
         return f"{named_by(self.label)}{' '.join([str(self._descriptor), *flags])}{state}"
 
 

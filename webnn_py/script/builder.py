@@ -34,6 +34,7 @@ from webnn_py.script.argument_checks import named, refuse_progress, refuse_propo
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.buffer_source import ExportsArray, data_type_of, exported_array, host_copy
 from webnn_py.script.context import MLContext
+from webnn_py.script.experiments import check_asked
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.limits import check_operands, check_outputs, limits_of
 from webnn_py.script.refused_calls import rejected_promise, report_refusal
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from webnn_py.device.steps.finite_check import NonFinite
     from webnn_py.graph_pictures.picture import GraphPicture
     from webnn_py.script.dynamic_shapes import DimensionNames
+    from webnn_py.script.subgraphs import MLSubgraph, Subgraphs
     from webnn_py.sized_graphs import DynamicGraph
 
 
@@ -88,6 +90,7 @@ class MLGraphBuilder(OperatorMethods):
         self._drawn = 0
         self._constant_buffers: dict[Value, MLBuffer] = {}
         self._names = _names_for(context)
+        self._subgraphs = _subgraphs_for(context)
         self._reference = ref(self)
 
     # --- inputs and constants --------------------------------------------------------------------------------
@@ -122,7 +125,7 @@ class MLGraphBuilder(OperatorMethods):
         if not text:
             raise TypeError("input(): name is empty; it must not be")
         # spec: input 3
-        if text in self._input_names:
+        if text in self._input_names and self._subgraphs is None:
             raise TypeError(f"input(): name is {shown(text)}; another input of this builder has it")
         # spec: input 4
         self._check_dimensions("input", descriptor)
@@ -334,6 +337,112 @@ class MLGraphBuilder(OperatorMethods):
                 results[operand] = self._operand(value, operand._origin, label if isinstance(value, Output) else "")
         return results
 
+    # --- sub-graphs ------------------------------------------------------------------------------------------
+
+    def build_subgraph(
+        self,
+        outputs: Mapping[str, MLOperand],
+        *,
+        name: str,
+        inputs: Mapping[str, MLOperand],
+        config: Mapping[str, Any] | None = None,
+    ) -> MLSubgraph:
+        """Define a sub-graph: ``buildSubgraph()``. Not in the specification: a proposal.
+
+        The inputs are formal from now on: outputs of the graph must not depend on them, and other inputs may have their
+        names. The builder goes on.
+
+        Args:
+            outputs: what the body computes of the inputs and of constants, by name.
+            name: what it computes; a device that has an operator for the name may use that, if it computes the same.
+            inputs: inputs of this builder, by the names that calls bind operands to.
+            config: the choices by which the body was drawn, by name: booleans, numbers, strings, None, and lists and
+                mappings of these.
+
+        Returns:
+            The definition, for :meth:`subgraph`.
+
+        Raises:
+            TypeError: an argument is refused.
+            NotSupportedError: the proposal was not asked for, the context stands for a browser, or a dimension has a
+                name.
+            InvalidStateError: the builder has built, or the context is lost.
+        """
+        try:
+            return self._build_subgraph(outputs, name, inputs, config)
+        except Exception as error:
+            report_refusal(self._context, "build_subgraph", error, label=_text(name))
+            raise
+
+    def _build_subgraph(self, outputs: object, name: object, inputs: object, config: object) -> MLSubgraph:
+        from webnn_py.script.subgraphs import configuration  # noqa: PLC0415 - imported when it is used
+
+        subgraphs = self._asked_subgraphs("build_subgraph")
+        text = converted("build_subgraph(): name", usv_string, name)
+        if not text:
+            raise TypeError("build_subgraph(): name is empty; it must not be")
+        formal = named("build_subgraph(): inputs", MLOperand, "operands", inputs)
+        choices = converted("build_subgraph(): config", configuration, config)
+        reached = self._reached("build_subgraph", outputs)
+        values = self._bound("build_subgraph(): inputs", formal)
+        definition = subgraphs.define(text, choices, values, reached.outputs)
+        self._input_names -= {value.name for value in values.values() if isinstance(value, Input)}
+        return definition
+
+    def subgraph(
+        self, definition: MLSubgraph, operands: Mapping[str, MLOperand], *, label: str = ""
+    ) -> dict[str, MLOperand]:
+        """Call a sub-graph. Not in the specification: a proposal.
+
+        Args:
+            definition: one of this builder.
+            operands: what each formal input is bound to, by name: an operand of its data type and shape.
+            label: a name for the call, in messages and pictures.
+
+        Returns:
+            The outputs, by name.
+
+        Raises:
+            TypeError: an argument is refused.
+            NotSupportedError: the proposal was not asked for.
+            InvalidStateError: the builder has built, or the context is lost.
+        """
+        try:
+            return self._call_subgraph(definition, operands, label)
+        except Exception as error:
+            report_refusal(self._context, "subgraph", error, label=_text(label))
+            raise
+
+    def _call_subgraph(self, definition: object, operands: object, label: object) -> dict[str, MLOperand]:
+        from webnn_py.script.subgraphs import MLSubgraph  # noqa: PLC0415 - imported when it is used
+
+        subgraphs = self._asked_subgraphs("subgraph")
+        text = converted("subgraph(): label", usv_string, label)
+        where = f"subgraph(){in_brackets(text)}"
+        if type(definition) is not MLSubgraph:
+            raise TypeError(f"{where}: definition is {shown(definition)}; it must be an MLSubgraph")
+        given = named(f"{where}: operands", MLOperand, "operands", operands)
+        self._check_can_build("subgraph")
+        if definition not in subgraphs.definitions:
+            raise TypeError(f"{where}: {definition!r} belongs to another builder")
+        node = subgraphs.call(definition, self._bound(f"{where}: operands", given), text, self._drawn)
+        self._drawn += 1
+        results = zip(definition.outputs, node.results, strict=True)
+        return {name: self._operand(value, f"subgraph[{name}]", text) for name, value in results}
+
+    def _asked_subgraphs(self, method: str) -> Subgraphs:
+        otherwise = "draw the operators wherever they are needed"
+        check_asked(f"{method}()", self._context._ml._experimental, "subgraph", otherwise)
+        if self._subgraphs is None:
+            raise NotSupportedError(f"{method}(): the context stands for a browser, and none has it; {otherwise}")
+        return self._subgraphs
+
+    def _bound(self, what: str, operands: Mapping[str, MLOperand]) -> dict[str, Value]:
+        for name, operand in operands.items():
+            if operand not in self._values:
+                raise TypeError(f"{what}[{shown(name)}] belongs to another builder")
+        return {name: self._values[operand] for name, operand in operands.items()}
+
     # --- build -----------------------------------------------------------------------------------------------
 
     @enable_ki_protection
@@ -358,6 +467,7 @@ class MLGraphBuilder(OperatorMethods):
             refuse_progress("build", progress)
             name = converted("build(): label", usv_string, label)
             graph = self._reached("build", outputs)
+            self._check_subgraphs(graph, "build")
             self._check_constant_buffers(graph, "build")
         except (TypeError, InvalidStateError) as error:
             return rejected_promise(self._context, "build", error)
@@ -380,6 +490,10 @@ class MLGraphBuilder(OperatorMethods):
 
             ml_graph._dynamic = DynamicShapes(dynamic)
             work = partial(compile_dynamic, dynamic, ml_graph._handle, device)
+        elif self._subgraphs is not None:
+            from webnn_py.device.steps.subgraphs import compile_called  # noqa: PLC0415 - imported when it is used
+
+            work = partial(compile_called, graph, ml_graph._handle, device, progress, ml_graph._subgraphs)
         # spec: build 17-19
         return self._context._enqueue(
             "build", work, lambda: ml_graph, failed=_cannot_compile, otherwise=ml_graph.destroy
@@ -426,6 +540,7 @@ class MLGraphBuilder(OperatorMethods):
 
         try:
             graph = self._reached("picture", outputs)
+            self._check_subgraphs(graph, "picture")
         except Exception as error:
             report_refusal(self._context, "picture", error)
             raise
@@ -454,6 +569,10 @@ class MLGraphBuilder(OperatorMethods):
                 raise TypeError(f"{method}(): outputs[{shown(name)}] is {kind}; use identity() of it instead")
         # spec: build 5-9
         return Graph.reaching({name: self._values[operand] for name, operand in checked.items()})
+
+    def _check_subgraphs(self, graph: Graph, method: str) -> None:
+        if self._subgraphs is not None:
+            self._subgraphs.check(method, graph)
 
     def _check_constant_buffers(self, graph: Graph, method: str) -> None:
         nodes = graph.nodes if self._constant_buffers else ()
@@ -488,7 +607,9 @@ class MLGraphBuilder(OperatorMethods):
 
         self._context._trio_run.check("check_finite()")
         try:
-            graph = spelled_out(self._reached("check_finite", outputs))
+            drawn = self._reached("check_finite", outputs)
+            self._check_subgraphs(drawn, "check_finite")
+            graph = spelled_out(drawn)
             self._check_constant_buffers(graph, "check_finite")
         except (TypeError, InvalidStateError) as error:
             return rejected_promise(self._context, "check_finite", error)
@@ -502,6 +623,8 @@ class MLGraphBuilder(OperatorMethods):
     def _forget(self) -> None:
         self._values = {}
         self._constant_buffers = {}
+        if self._subgraphs is not None:
+            self._subgraphs.definitions.clear()
 
     # --- checks ----------------------------------------------------------------------------------------------
 
@@ -579,7 +702,9 @@ def drawing_of(method: str, outputs: object) -> Graph:
         builder = None if operand._builder is None else operand._builder()
         if not isinstance(builder, MLGraphBuilder):
             raise TypeError(f"{method}(): the builder of outputs[{shown(name)}] is gone; keep it")
-        graph = spelled_out(builder._reached(method, operands))
+        drawn = builder._reached(method, operands)
+        builder._check_subgraphs(drawn, method)
+        graph = spelled_out(drawn)
         refuse_proposals(method, graph.descriptors)
         return graph
     raise TypeError(f"{method}(): outputs is empty; a graph needs at least one")
@@ -592,6 +717,15 @@ def _names_for(context: MLContext) -> DimensionNames | None:
     from webnn_py.script.dynamic_shapes import DimensionNames  # noqa: PLC0415 - imported when it is used
 
     return DimensionNames()
+
+
+def _subgraphs_for(context: MLContext) -> Subgraphs | None:
+    """Return a new builder's sub-graphs; None where there are none: not asked for, or in no browser."""
+    if "subgraph" not in context._ml._experimental or context._browser is not None:
+        return None
+    from webnn_py.script.subgraphs import Subgraphs  # noqa: PLC0415 - imported when it is used
+
+    return Subgraphs()
 
 
 def _cannot_compile(_method: str, error: Exception) -> OperationError:

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     import wgpu
 
     from webnn_py.saved_graphs.folder import GraphFolder
+    from webnn_py.script.webgpu_interop import Exports
 
 T = TypeVar("T")
 
@@ -294,23 +295,34 @@ class MLContext(Handle):
             when the context is lost, ``UnknownError`` when the device cannot allocate it.
         """
         self._trio_run.check("create_buffer()")
+        return self._create_buffer("create_buffer", label, data_type, shape, readable=readable, writable=writable)
+
+    def _create_buffer(
+        self,
+        method: str,
+        label: object,
+        data_type: MLOperandDataTypeLike,
+        shape: Any,
+        exports: Callable[[], Exports | None] = lambda: None,
+        **flags: object,
+    ) -> MLPromise[MLBuffer]:
         try:
-            descriptor = buffer_descriptor(
-                data_type, shape, self._capabilities.packed, readable=readable, writable=writable
-            )
+            descriptor = buffer_descriptor(data_type, shape, self._capabilities.packed, **flags)
             name = label_of(label)
             # spec: MLContext.createTensor 3
-            self._check_not_lost("create_buffer")
+            self._check_not_lost(method)
             self._check_descriptor(descriptor)
-        except (TypeError, InvalidStateError) as error:
-            return rejected_promise(self, "create_buffer", error)
+            exported_by = exports()
+        except (TypeError, InvalidStateError, NotSupportedError) as error:
+            return rejected_promise(self, method, error)
         # spec: MLContext.createTensor 4
         buffer = MLBuffer._create(self, descriptor, name)
+        buffer._exports = exported_by
         # spec: MLContext.createTensor 6.1.1
         work = partial(self._device.allocate, buffer._storage)
         self._buffers.add(buffer)
         # spec: MLContext.createTensor 5-7
-        return self._enqueue("create_buffer", work, lambda: buffer, otherwise=buffer.destroy)
+        return self._enqueue(method, work, lambda: buffer, otherwise=buffer.destroy, depth=3)
 
     @enable_ki_protection
     def create_constant_buffer(
@@ -370,7 +382,7 @@ class MLContext(Handle):
         """
         self._trio_run.check("write_buffer()")
         try:
-            if type(buffer) is not MLBuffer or buffer._context is not self or buffer._destroyed:
+            if type(buffer) is not MLBuffer or buffer._context is not self or buffer._destroyed or buffer._exported:
                 check_buffer(self, "write_buffer", buffer)
             # spec: MLContext.writeTensor 3
             if not buffer._descriptor.writable:
@@ -409,7 +421,7 @@ class MLContext(Handle):
         """
         self._trio_run.check("read_buffer()")
         try:
-            if type(buffer) is not MLBuffer or buffer._context is not self or buffer._destroyed:
+            if type(buffer) is not MLBuffer or buffer._context is not self or buffer._destroyed or buffer._exported:
                 check_buffer(self, "read_buffer", buffer)
             descriptor = buffer._descriptor
             # spec: MLContext.readTensor(tensor) 5; MLContext.readTensor(tensor, outputData) 5
@@ -598,6 +610,50 @@ class MLContext(Handle):
         return buffer
 
     @enable_ki_protection
+    def create_exportable_buffer(  # noqa: PLR0913 - a buffer's descriptor
+        self,
+        gpu_device: wgpu.GPUDevice,
+        *,
+        data_type: MLOperandDataTypeLike,
+        shape: Any,
+        readable: bool = False,
+        writable: bool = False,
+        usage: int | None = None,
+        label: str = "",
+    ) -> MLPromise[MLBuffer]:
+        """Create a buffer for ``export_to_gpu()``: ``createExportableTensor()``. Not in the specification: a proposal.
+
+        Args:
+            gpu_device: a ``wgpu.GPUDevice``. Where it is the context's and ``usage`` has no more than its default,
+                exports share the memory; otherwise they are copied by way of the host.
+            data_type: as ``create_buffer()`` takes it.
+            shape: as ``create_buffer()`` takes it.
+            readable: whether ``read_buffer()`` may read it.
+            writable: whether ``write_buffer()`` may write it.
+            usage: the exported buffers' usages, of ``wgpu.BufferUsage``; None for STORAGE, COPY_SRC and COPY_DST.
+            label: a name for it in messages, traces and statistics.
+
+        Returns:
+            A promise of the buffer, rejected as ``create_buffer()``'s is, and with ``TypeError`` for what is no GPU
+            device or no usage, ``InvalidStateError`` when the GPU device is lost, ``NotSupportedError`` when the
+            proposal was not asked for.
+        """
+        method = "create_exportable_buffer"
+        self._trio_run.check(f"{method}()")
+
+        def exports() -> Exports:
+            check_asked(
+                f"{method}()", self._experimental, "webgpu-interop", "export_to_gpu() lends any buffer on WebGPU"
+            )
+            from webnn_py.script.webgpu_interop import exports_to  # noqa: PLC0415 - imported when it is used
+
+            return exports_to(gpu_device, usage)
+
+        return self._create_buffer(method, label, data_type, shape, exports, readable=readable, writable=writable)
+
+    create_exportable_tensor = create_exportable_buffer
+
+    @enable_ki_protection
     def export_to_gpu(self, buffer: MLBuffer) -> MLPromise[wgpu.GPUBuffer]:
         """Lend a buffer out as a ``wgpu.GPUBuffer``, when everything enqueued before has been submitted.
 
@@ -611,9 +667,16 @@ class MLContext(Handle):
             A promise of the GPU buffer, which shares the memory. Rejected with ``TypeError`` for a buffer of another
             context, destroyed or constant; ``InvalidStateError`` when the context is lost; ``NotSupportedError``
             when it does not run on WebGPU.
+
+        A buffer of ``create_exportable_buffer()`` is used by nothing else until then: its calls are refused with
+        ``TypeError``. Whether its export shares the memory is said there.
         """
         self._trio_run.check("export_to_gpu()")
         try:
+            if type(buffer) is MLBuffer and buffer._exports is not None:
+                from webnn_py.script.webgpu_interop import export  # noqa: PLC0415 - imported when it is used
+
+                return export(self, buffer)
             self._lender("export_to_gpu")
             check_buffer(self, "export_to_gpu", buffer)
             if buffer.constant:

@@ -6,7 +6,15 @@ from webnn_py.descriptors import sequence_of
 from webnn_py.errors import NotSupportedError
 from webnn_py.operators.idl import enumeration
 
-EXPERIMENTS: Final = ("compute-policy", "device-selection", "dynamic-shapes", "graph-devices", "int4")
+EXPERIMENTS: Final = (
+    "compute-policy",
+    "device-selection",
+    "dynamic-shapes",
+    "graph-devices",
+    "int4",
+    "subgraph",
+    "webgpu-interop",
+)
 """The proposals that can be asked for."""
 
 

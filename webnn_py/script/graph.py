@@ -23,6 +23,7 @@ from webnn_py.script.refused_calls import HasHandle, report_refusal
 from webnn_py.timelines.promise import MLPromise
 
 if TYPE_CHECKING:
+    from webnn_py.device.steps.subgraphs import SubgraphUse
     from webnn_py.graph_pictures.description import GraphDescription, Sketch
     from webnn_py.graph_pictures.picture import GraphPicture
     from webnn_py.graph_pictures.plan import CompiledPlan
@@ -53,6 +54,7 @@ class MLGraph(Handle, HasHandle):
         "_handle",
         "_operator_count",
         "_saved_plan",
+        "_subgraphs",
         "input_descriptors",
         "output_descriptors",
     )
@@ -63,6 +65,7 @@ class MLGraph(Handle, HasHandle):
     _handle: GraphHandle
     _operator_count: int
     _saved_plan: CompiledPlan | None
+    _subgraphs: list[SubgraphUse]
     input_descriptors: Mapping[str, MLOperandDescriptor]
     output_descriptors: Mapping[str, MLOperandDescriptor]
 
@@ -85,6 +88,7 @@ class MLGraph(Handle, HasHandle):
         self._context = context
         self._destroyed = False
         self._dynamic = None
+        self._subgraphs = []
         self._handle = GraphHandle(label)
         return self
 
@@ -144,6 +148,18 @@ class MLGraph(Handle, HasHandle):
         otherwise = "context.backend says what computes its graphs"
         check_asked("compute_policy", context._experimental, "compute-policy", otherwise)
         return effective(context._power_preference, context.backend.device_types)
+
+    @property
+    def subgraphs(self) -> tuple[SubgraphUse, ...]:
+        """How each call of a sub-graph is computed: whole, or by its body. Not in the specification: a proposal.
+
+        Those within bodies that are drawn come behind. A graph of :meth:`MLContext.load_graph` has none.
+
+        Raises:
+            NotSupportedError: the proposal was not asked for.
+        """
+        check_asked("subgraphs", self._context._experimental, "subgraph", "describe() has the operators")
+        return tuple(self._subgraphs)
 
     @enable_ki_protection
     def destroy(self) -> None:

@@ -15,7 +15,7 @@ from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.records import MLPowerPreference
 from webnn_py.script.release_queue import ReleaseQueue
 from webnn_py.script.weak_set import OrderedWeakSet
-from webnn_py.timelines.device_timeline import Work
+from webnn_py.timelines.device_timeline import DeviceTimeline, Work
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.timelines.script_timeline import ScriptTimeline
 from webnn_py.tracing.instruments import Instruments
@@ -62,6 +62,7 @@ class ContextInterface(CallReceiver, Protocol):
     _ml: MLInterface
     _experimental: frozenset[str]
     _device: Device
+    _timeline: DeviceTimeline
     _buffers: OrderedWeakSet[Any]
     _graphs: OrderedWeakSet[Any]
     _releases: ReleaseQueue
@@ -73,8 +74,15 @@ class ContextInterface(CallReceiver, Protocol):
 
     def _check_not_lost(self, method: str) -> None: ...
 
-    def _enqueue(
-        self, method: str, work: Work, result: Callable[[], T], *, held_bytes: int = 0, depth: int = 2
+    def _enqueue(  # noqa: PLR0913 - an operation's
+        self,
+        method: str,
+        work: Work,
+        result: Callable[[], T],
+        *,
+        otherwise: Callable[[], None] = ...,
+        held_bytes: int = 0,
+        depth: int = 2,
     ) -> MLPromise[T]: ...
 
 

@@ -1,8 +1,12 @@
-"""Steps that wait for memory that is lent to a user."""
+"""Steps that wait for memory that is lent to a user, and contents that come back from another device."""
 
 from collections.abc import Awaitable, Callable, Iterable
+from typing import final
 
-from webnn_py.device.backend import Storage
+import trio
+
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.device.backend import HostArray, Storage
 from webnn_py.in_flight import done
 
 Step = Callable[[], Awaitable[None] | None]
@@ -15,3 +19,33 @@ async def after_return(storages: Iterable[Storage], step: Step) -> None:
         if storage.lent is not None:
             await storage.lent.wait()
     await done(step())
+
+
+@final
+class Arrival:
+    """Contents of a buffer that are on their way back from another device.
+
+    Attributes:
+        descriptor: the data type and shape of the buffer.
+        event: set when they have come, or will not come.
+        data: the contents; None until they have come.
+        failure: the reason why they will not come; None if there is none.
+    """
+
+    __slots__ = ("__weakref__", "data", "descriptor", "event", "failure")
+
+    def __init__(self, descriptor: MLOperandDescriptor) -> None:
+        self.descriptor = descriptor
+        self.event = trio.Event()
+        self.data: HostArray | None = None
+        self.failure: str | None = None
+
+    def come(self, data: HostArray) -> None:
+        """Deliver the contents, of the buffer's data type and shape."""
+        self.data = data
+        self.event.set()
+
+    def fail(self, reason: str) -> None:
+        """Report that the contents are lost."""
+        self.failure = reason
+        self.event.set()

@@ -10,6 +10,7 @@ from webnn_py.operators.block_quantized import GATHER_BLOCK_QUANTIZED
 from webnn_py.operators.composites import COMPOSITES, DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.matrix import gemm, matmul
+from webnn_py.operators.subgraphs import SUBGRAPH_CALL
 from webnn_py.operators.tree_ensembles import TREE_ENSEMBLE
 
 NOT_CLAIMED: Final[Mapping[str, str]] = {
@@ -50,15 +51,15 @@ def claims_without(names: Container[str]) -> Callable[[Operator[..., Any]], tupl
     return lambda operator: () if operator.name in names else DATA_TYPES
 
 
+NOT_WHOLE: Final = (GATHER_BLOCK_QUANTIZED, SUBGRAPH_CALL)
+"""The composites that it does not take whole: its own GatherBlockQuantized fails where an index is out of range."""
+
 CAPABILITIES: Final = Capabilities(
     claims_without(NOT_CLAIMED),
-    composites=tuple(item.operator for item in COMPOSITES.values() if item.operator is not GATHER_BLOCK_QUANTIZED),
+    composites=tuple(item.operator for item in COMPOSITES.values() if item.operator not in NOT_WHOLE),
     runs_loop=runs_loop,
 )
-"""The abilities on the CPU, and on providers of which nothing is known.
-
-Its own GatherBlockQuantized fails where an index is out of range.
-"""
+"""The abilities on the CPU, and on providers of which nothing is known."""
 
 ELSEWHERE: Final = (DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM, TREE_ENSEMBLE)
 """The composites on other providers: ONNX's operators for the rest have kernels on the CPU only."""

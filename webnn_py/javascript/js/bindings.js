@@ -20,7 +20,8 @@
       const value = attributes[attribute];
       values[attribute] = type.kind === 'promise' ? capability(value, type.of).promise : fromHost(value, type);
     }
-    own.weakSet(slots, object, {__proto__: null, interface: name, handle, values, limits: undefined});
+    own.weakSet(slots, object, {
+      __proto__: null, interface: name, handle, values, limits: undefined, exports: attributes.exports});
     runtime.keepFor(object, handle);
     return object;
   };
@@ -60,7 +61,7 @@
   }
 
   function callOperation(slot, operation, prepared, values) {
-    const {overload, converted, buffer} = convertArguments(prepared, values, `${operation.name}()`);
+    const {overload, converted, buffer, gpuDevice} = convertArguments(prepared, values, `${operation.name}()`);
     const returns = overload.returns;
     const message = {__proto__: null, call: operation.name, interface: slot.interface, this: slot.handle, args: converted};
     // The limits of a context never change; scripts ask for them all the time, and get fresh objects.
@@ -68,6 +69,7 @@
       slot.limits ??= own.json(fromHost(ask(message).answer.value, returns));
       return own.parse(slot.limits);
     }
+    if (returns.kind === 'GPUBuffer') return runtime.gpu.lend(message, values[0]);
     // The one buffer of a call that returns a promise of nothing is to be filled, any other is to be read.
     const fills = buffer !== null && returns.kind === 'promise' && returns.of.kind === 'undefined';
     const reads = buffer !== null && !fills;
@@ -77,7 +79,8 @@
     if (returns.kind !== 'promise') return fromHost(asked.answer.value, returns, asked.bytes);
     const entry = capability(asked.answer.promise);
     if (fills) entry.target = buffer;
-    return capability(asked.answer.promise, returns.of).promise;
+    const {promise} = capability(asked.answer.promise, returns.of);
+    return gpuDevice === null ? promise : runtime.gpu.created(promise, gpuDevice);
   }
 
   function defineOperation(prototype, name, operation) {

@@ -24,7 +24,7 @@
 
     isArray: Array.isArray, isView: ArrayBuffer.isView,
     create: Object.create, define: Object.defineProperty, freeze: Object.freeze, keys: Object.keys,
-    is: Object.is, setPrototypeOf: Object.setPrototypeOf,
+    is: Object.is, prototypeOf: Object.getPrototypeOf, setPrototypeOf: Object.setPrototypeOf,
     descriptor: Object.getOwnPropertyDescriptor, hasOwn: Object.hasOwn,
     apply: Reflect.apply, ownKeys: Reflect.ownKeys,
     parse: JSON.parse, stringify: JSON.stringify,
@@ -34,6 +34,7 @@
     captureStackTrace: Error.captureStackTrace,
     decodeURIComponent, encodeURIComponent,
     exec: free(RegExp.prototype.exec),
+    then: free(Promise.prototype.then),
 
     inherits: free(Object.prototype.isPrototypeOf),
     tagOf: free(Object.prototype.toString),
@@ -45,7 +46,7 @@
     toFixed: free(Number.prototype.toFixed),
     mapGet: free(Map.prototype.get), mapSet: free(Map.prototype.set), mapHas: free(Map.prototype.has),
     mapDelete: free(Map.prototype.delete), mapForEach: free(Map.prototype.forEach), mapSize: getterOf(Map.prototype, 'size'),
-    setAdd: free(Set.prototype.add), setForEach: free(Set.prototype.forEach), setSize: getterOf(Set.prototype, 'size'),
+    setAdd: free(Set.prototype.add), setDelete: free(Set.prototype.delete), setForEach: free(Set.prototype.forEach), setSize: getterOf(Set.prototype, 'size'),
     weakGet: free(WeakMap.prototype.get), weakSet: free(WeakMap.prototype.set),
     noted: free(WeakSet.prototype.has), note: free(WeakSet.prototype.add), forget: free(WeakSet.prototype.delete),
     register: free(FinalizationRegistry.prototype.register),

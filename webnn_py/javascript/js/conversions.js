@@ -131,6 +131,12 @@
     return {__proto__: null, ref: slot.handle};
   }
 
+  function toGPUDevice(value, type, where, extras) {
+    if (!runtime.gpu.isDevice(value)) refuse(where, value, 'a GPUDevice');
+    extras.gpuDevice = value;
+    return null;  // the host has nothing of it
+  }
+
   function toBufferSource(value, type, where, extras) {
     if (!isBufferSource(value)) refuse(where, value, 'an ArrayBuffer or a view of one');
     const view = own.isView(value);
@@ -188,6 +194,32 @@
     const record = own.list();
     own.mapForEach(found, (item, name) => { record[record.length] = [name, item]; });
     return {__proto__: null, record};
+  }
+
+  // Plain data, for which Web IDL has no type: what JSON has, with any number; undefined members are left out.
+  const MAX_NESTED = 16;
+
+  function toData(value, type, where, extras, depth = 0) {
+    if (value === null || typeof value === 'boolean') return value;
+    if (typeof value === 'number') return taggedNumber(value);
+    if (typeof value === 'string') return own.toWellFormed(value);
+    if (typeof value !== 'object') refuse(where, value, 'a boolean, a number, a string, null, an array or an object');
+    if (depth > MAX_NESTED) refuse(where, value, `nested at most ${MAX_NESTED} levels deep`);
+    const found = own.list();
+    if (own.isArray(value)) {
+      for (let index = 0; index < value.length; index += 1) {
+        found[index] = toData(value[index] ?? null, type, `${where}[${index}]`, extras, depth + 1);
+      }
+      return found;
+    }
+    const names = own.keys(value);
+    for (let index = 0; index < names.length; index += 1) {
+      const name = own.toWellFormed(names[index]);
+      const item = value[names[index]];
+      if (item === undefined) continue;
+      found[found.length] = [name, toData(item, type, `${where}[${own.stringify(name)}]`, extras, depth + 1)];
+    }
+    return {__proto__: null, record: found};
   }
 
   // In the order of Web IDL: inherited members first, then by name.
@@ -256,9 +288,11 @@
     'enum': toEnumeration,
     'interface': toReference,
     'bufferSource': toBufferSource,
+    'GPUDevice': toGPUDevice,
     'sequence': toSequence,
     'record': toRecord,
     'dictionary': toDictionary,
+    'data': toData,
     'union': toUnion,
   };
 
@@ -315,7 +349,7 @@
   // Convert the arguments of a call; `prepared` is what prepare() made of the overloads.
   function convertArguments(prepared, values, where) {
     const overload = resolve(prepared, values, where);
-    const extras = {__proto__: null, buffer: null};
+    const extras = {__proto__: null, buffer: null, gpuDevice: null};
     const converted = own.list();
     for (let index = 0; index < overload.arguments.length; index += 1) {
       const argument = overload.arguments[index];
@@ -329,7 +363,7 @@
         converted[index] = toHost(value, argument.type, `${where}: ${argument.name}`, extras);
       }
     }
-    return {__proto__: null, overload, converted, buffer: extras.buffer};
+    return {__proto__: null, overload, converted, ...extras};
   }
 
   // --- from the host ---------------------------------------------------------------------------------------------

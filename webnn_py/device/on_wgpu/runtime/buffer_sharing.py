@@ -14,8 +14,10 @@ from wgpu.backends.wgpu_native import _api
 from wgpu.backends.wgpu_native._ffi import lib
 
 from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.device.backend import HostArray
 from webnn_py.device.on_wgpu.records.buffer import padded
 from webnn_py.device.on_wgpu.runtime.memory import STORAGE
+from webnn_py.device.on_wgpu.runtime.native import is_lost
 from webnn_py.handle import forgotten_await
 from webnn_py.message_text import shown
 from webnn_py.trio_run import TrioRun
@@ -59,6 +61,8 @@ class LentBuffer(_api.GPUBuffer):  # type: ignore[misc]  # wgpu-py has no types
         self._trio_run.check("destroy()")
         come_back, self._come_back = self._come_back, None
         if come_back is not None:
+            if self.map_state != "unmapped":
+                self.unmap()
             self._release()
             come_back()
 
@@ -69,6 +73,58 @@ class LentBuffer(_api.GPUBuffer):  # type: ignore[misc]  # wgpu-py has no types
                 self._token.run_sync_soon(self._come_back)  # a finaliser may run in any thread
             # Last, since a warning may be made an error.
             warnings.warn(f"{self.label} was never given back; destroy() does that", ResourceWarning, 1, source=self)
+
+
+def checked_device(value: object) -> wgpu.GPUDevice | None:
+    """Return a user's GPU device; None if it is lost.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if not issubclass(type(value), wgpu.GPUDevice):
+        raise TypeError(f"gpu_device is {shown(value)}; it must be a wgpu.GPUDevice{forgotten_await(value)}")
+    device = cast("wgpu.GPUDevice", value)
+    return None if is_lost(device) else device
+
+
+def lend_copy(
+    device: wgpu.GPUDevice,
+    contents: HostArray | None,
+    usage: int,
+    come_back: Callable[[bytes | Exception], None],
+    is_out: Callable[[], bool],
+) -> LentBuffer:
+    """Make a GPU buffer with a copy of contents.
+
+    Args:
+        device: the GPU device that gets it.
+        contents: the bytes, which are padded with zeros to a multiple of four.
+        usage: its usages; what copying takes is added.
+        come_back: is called, in the trio thread, with its bytes when it is given back, or with the reason why there
+            are none.
+        is_out: whether anything waits for that.
+    """
+    assert contents is not None  # noqa: S101 - they have been read
+    count, (to_read, to_write) = contents.nbytes, (wgpu.BufferUsage.MAP_READ, wgpu.BufferUsage.MAP_WRITE)
+    added = 0 if usage & (to_read | to_write) else wgpu.BufferUsage.COPY_DST
+    if not usage & to_read:
+        added |= wgpu.BufferUsage.COPY_SRC
+    padded_bytes = contents.tobytes().ljust(-(-count // 4) * 4, b"\0")
+    buffer = device.create_buffer_with_data(label="MLBuffer", data=padded_bytes, usage=usage | added)
+
+    def give_back() -> None:
+        try:
+            if usage & to_read:
+                buffer.map_sync(wgpu.MapMode.READ)
+                given: bytes | Exception = bytes(buffer.read_mapped())[:count]
+            else:
+                given = bytes(device.queue.read_buffer(buffer))[:count]
+        except Exception as error:  # noqa: BLE001 - a driver may fail in any way; the next read reports it
+            given = RuntimeError("the GPUDevice is lost") if is_lost(device) else error
+        buffer.destroy()
+        come_back(given)
+
+    return LentBuffer(buffer, device, give_back, is_out)
 
 
 def check_foreign(value: object, descriptor: MLOperandDescriptor, device: wgpu.GPUDevice) -> wgpu.GPUBuffer:

@@ -1,0 +1,458 @@
+"""The proposal "subgraph": definitions that are drawn once, and calls that run whole where a device has an operator."""
+
+import re
+
+import numpy as np
+import pytest
+
+import webnn_py
+from spec_tests.support.backends import DEVICES, on_each
+from spec_tests.support.computing import compute_graph, results_of
+from spec_tests.support.grouped_attention import Sizes, attention, define
+from webnn_py import InvalidStateError, MLGraphBuilder, NotSupportedError
+from webnn_py.device.steps import subgraphs as steps
+from webnn_py.script.subgraphs import MOST_OPERATORS
+
+CONFIG = {"do_rotary": True, "scale": 0.3}
+OPERATORS = 50
+"""Those of the body of attention."""
+
+TOLERANCE = {"float32": 2e-5, "float16": 5e-3}
+X = np.linspace(-2, 2, 6, dtype=np.float32).reshape(2, 3)
+
+backend = on_each(DEVICES)
+
+
+@pytest.fixture
+async def ml():
+    async with webnn_py.open_ml(experimental={"subgraph"}) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def context(ml, backend):
+    return await ml.create_context(backend=backend)
+
+
+@pytest.fixture
+async def on_numpy(ml):
+    return await ml.create_context(backend="numpy")
+
+
+async def built(context, sizes, name, draw=attention, config=CONFIG):
+    builder = MLGraphBuilder(context)
+    operands = sizes.inputs(builder)
+    return await builder.build(builder.subgraph(define(builder, operands, config, name, draw), operands, label="layer"))
+
+
+def tanh(builder, x):
+    """The hyperbolic tangent by exponentials, as the discussion begins."""
+    two, one = (builder.constant(number, data_type="float32") for number in (2, 1))
+    power = builder.exp(builder.mul(x, two))
+    return builder.div(builder.sub(power, one), builder.add(power, one))
+
+
+def defined(builder, draw, name="f", shape=(2, 3), **options):
+    """Define a sub-graph of one input "input" and one output "y"."""
+    x = builder.input("input", data_type="float32", shape=shape)
+    return builder.build_subgraph({"y": draw(builder, x)}, name=name, inputs={"input": x}, **options)
+
+
+# --- whole, or by the body ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(
+    ("sizes", "begins"),
+    [
+        (Sizes(new=3), [0, 0]),
+        (Sizes(), [4, 2]),
+        (Sizes(batch=1, new=2, data_type="float16"), [3]),
+        (Sizes(batch=1, new=8), [0]),
+    ],
+    ids=["a prompt", "a step", "float16", "a full cache"],
+)
+async def test_attention_is_equal_whole_and_by_its_body(context, backend, sizes, begins):
+    results = []
+    for name in ("GQA", "mine"):
+        graph = await built(context, sizes, name)
+        (use,) = graph.subgraphs
+        assert (use.name, use.label, use.operators) == (name, "layer", OPERATORS)
+        is_whole = name == "GQA" and backend != "small"
+        assert use.operator == ("groupQueryAttention" if is_whole else None)
+        assert is_whole == (use.reason == "")
+        results.append(await compute_graph(context, graph, sizes.feeds(begins)))
+    for name, array in results[0].items():
+        np.testing.assert_allclose(array, results[1][name], rtol=0, atol=TOLERANCE[sizes.data_type], err_msg=name)
+
+
+async def test_other_shapes_of_attentions_integers_are_whole_as_well(on_numpy):
+    """The lengths of samples as a column, their maximum as a vector, and positions that are given."""
+    sizes = Sizes(new=2)
+    builder = MLGraphBuilder(on_numpy)
+    shared = {
+        "seqlens_k": builder.input("seqlens_k", data_type="int32", shape=[2, 1]),
+        "total_sequence_length": builder.input("total_sequence_length", data_type="int64", shape=[1]),
+    }
+    operands = sizes.inputs(builder, **shared)
+    operands["position_ids"] = builder.input("position_ids", data_type="int64", shape=[2, 2])
+
+    def draw(builder, inputs, config):
+        total = builder.reshape(builder.cast(inputs["total_sequence_length"], "int32"), [])
+        return attention(builder, {**inputs, "total_sequence_length": total}, config)
+
+    definition = define(builder, operands, CONFIG, draw=draw)
+    graph = await builder.build(builder.subgraph(definition, operands))
+    assert graph.subgraphs[0].reason == ""
+
+
+@pytest.mark.parametrize("config", [{}, {"do_rotary": False, "scale": None}])
+async def test_attention_without_rotation_is_whole(on_numpy, config):
+    graph = await built(on_numpy, Sizes(), "GroupQueryAttention", config=config)
+    assert graph.subgraphs[0].operator == "groupQueryAttention"
+
+
+async def test_a_device_that_has_no_kernel_runs_the_body(ml):
+    context = await ml.create_context(backend="small")
+    (use,) = (await built(context, Sizes(), "GQA")).subgraphs
+    assert use.reason == "the device has no kernel for groupQueryAttention"
+
+
+def other_scale(builder, inputs, config):
+    return attention(builder, inputs, {**config, "scale": 0.2})
+
+
+def other_mask(builder, inputs, config):
+    """All keys that any sample has are seen."""
+    longest = builder.expand(builder.sub(inputs["total_sequence_length"], builder.constant(np.int32(1))), [2])
+    drawn = attention(builder, {**inputs, "seqlens_k": longest}, config)
+    return {**attention(builder, inputs, config), "output": drawn["output"]}
+
+
+def more_outputs(builder, inputs, config):
+    drawn = attention(builder, inputs, config)
+    return {**drawn, "negative": builder.neg(drawn["output"])}
+
+
+def fewer_rows(builder, inputs, config):
+    drawn = attention(builder, inputs, config)
+    return {**drawn, "output": builder.reshape(drawn["output"], [2, 64])}
+
+
+@pytest.mark.parametrize(
+    ("draw", "config", "reason"),
+    [
+        (other_scale, CONFIG, "its body computes something else than 'GQA': the output 'output' differs by up to "),
+        (other_mask, CONFIG, "its body computes something else than 'GQA': the output 'output' differs by up to "),
+        (attention, {**CONFIG, "softcap": 2}, "its body computes something else than 'GQA': the output 'output'"),
+        (attention, {**CONFIG, "heads": 2}, "a member of config is 'heads'; it must be among \\['causal', "),
+        (attention, {**CONFIG, "softcap": "no"}, "config\\['softcap'\\] is 'no'; it must be a number or a boolean"),
+        (more_outputs, CONFIG, "an output is 'negative'; it must be among \\['output', 'present_key', 'present_value'"),
+        (fewer_rows, CONFIG, "the output 'output' is float32 \\[2, 64\\]; it must be float32 \\[2, 1, 64\\]"),
+    ],
+)
+async def test_a_body_that_is_something_else_runs_as_drawn(on_numpy, draw, config, reason):
+    sizes = Sizes()
+    named, plain = [await built(on_numpy, sizes, name, draw, config) for name in ("GQA", "mine")]
+    (use,) = named.subgraphs
+    assert use.operator is None
+    assert re.match(reason, use.reason), use.reason
+    feeds = sizes.feeds([4, 2])
+    np.testing.assert_equal(*[await compute_graph(on_numpy, graph, feeds) for graph in (named, plain)])
+
+
+async def test_the_name_of_an_operator_of_the_specification_stands_for_it(context):
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", data_type="float32", shape=X.shape)
+    y = builder.subgraph(defined(builder, tanh, "Tanh"), {"input": x})["y"]
+    graph = await builder.build({"y": y})
+    assert [use.operator for use in graph.subgraphs] == ["tanh"]
+    np.testing.assert_allclose((await compute_graph(context, graph, {"x": X}))["y"], np.tanh(X), rtol=1e-5, atol=1e-6)
+
+
+def normalized(builder, x, epsilon=0.5):
+    centred = builder.sub(x, builder.reduce_mean(x, axes=[1], keep_dimensions=True))
+    variance = builder.reduce_mean(builder.mul(centred, centred), axes=[1], keep_dimensions=True)
+    root = builder.sqrt(builder.add(variance, builder.constant(epsilon, data_type="float32")))
+    return builder.div(centred, root)
+
+
+@pytest.mark.parametrize(
+    ("config", "operator", "reason"),
+    [
+        ({"axes": [1], "epsilon": 0.5}, "layerNormalization", ""),
+        ({"axes": [1], "epsilon": 0.25}, None, "its body computes something else than 'layerNormalization': the out"),
+        ({"axes": [5]}, None, "axes [5]: 5 is 5; it must be less than the rank, 2, of the shape [2, 3]"),
+        ({"axis": [1]}, None, "a member of config is 'axis'; it must be among ['axes', 'epsilon']"),
+        ({"axes": "all"}, None, "axes is 'all'"),
+    ],
+)
+async def test_its_options_are_in_config(on_numpy, config, operator, reason):
+    builder = MLGraphBuilder(on_numpy)
+    x = builder.input("x", data_type="float32", shape=X.shape)
+    definition = defined(builder, normalized, "layerNormalization", config=config)
+    graph = await builder.build(builder.subgraph(definition, {"input": x}))
+    (use,) = graph.subgraphs
+    assert use.operator == operator
+    assert reason in use.reason
+
+
+async def test_equal_definitions_are_compared_once(on_numpy, monkeypatch):
+    compared = []
+    difference = steps._difference
+
+    async def counted(body, whole, operator, limiter):
+        compared.append(operator.operator.name)
+        return await difference(body, whole, operator, limiter)
+
+    monkeypatch.setattr(steps, "_difference", counted)
+    builder = MLGraphBuilder(on_numpy)
+    x = builder.input("x", data_type="float32", shape=X.shape)
+    definitions = [defined(builder, tanh, "tanh"), defined(builder, tanh, "tanh"), defined(builder, normalized, "tanh")]
+    for definition in (*definitions, definitions[0]):
+        x = builder.subgraph(definition, {"input": x})["y"]
+    graph = await builder.build({"y": x})
+    assert [use.operator for use in graph.subgraphs] == ["tanh", "tanh", None, "tanh"]
+    assert compared == ["tanh", "tanh"]
+
+
+# --- definitions and calls ---------------------------------------------------------------------------------------
+
+
+async def test_a_definition_is_called_many_times_and_within_others(context):
+    def twice(builder, x):
+        return builder.subgraph(inner, {"input": builder.subgraph(inner, {"input": x})["y"]}, label="inner")["y"]
+
+    def draw(builder, x):
+        nonlocal inner
+        inner = defined(builder, lambda b, y: b.add(b.mul(y, y), b.constant(np.float32(0.5))), "square and a half")
+        outer = defined(builder, twice, "twice")
+        first = builder.subgraph(outer, {"input": x}, label="first")["y"]
+        return builder.subgraph(outer, {"input": first}, label="second")["y"]
+
+    inner = None
+    expected = X
+    for _ in range(4):
+        expected = expected * expected + np.float32(0.5)
+    np.testing.assert_allclose(await results_of(context, draw, [X]), expected, rtol=1e-5)
+
+
+async def test_uses_of_nested_calls_come_behind(on_numpy):
+    builder = MLGraphBuilder(on_numpy)
+    inner = defined(builder, tanh, "tanh")
+    outer = defined(builder, lambda b, x: b.neg(b.subgraph(inner, {"input": x}, label="in")["y"]), "negative")
+    x = builder.input("x", data_type="float32", shape=X.shape)
+    graph = await builder.build(builder.subgraph(outer, {"input": x}, label="out"))
+    assert [(use.label, use.operators, use.operator) for use in graph.subgraphs] == [
+        ("out", 6, None),
+        ("in", 5, "tanh"),
+    ]
+    np.testing.assert_allclose((await compute_graph(on_numpy, graph, {"x": X}))["y"], -np.tanh(X), rtol=1e-5)
+
+
+async def test_a_definition_says_what_it_is(on_numpy):
+    builder = MLGraphBuilder(on_numpy)
+    given = {"axes": [1], "nothing": None, "more": {"deep": (1.5, True)}}
+    definition = defined(builder, normalized, "layerNormalization", config=given)
+    given["axes"].append(2)
+    assert definition.name == "layerNormalization"
+    assert dict(definition.config) == {"axes": [1], "more": {"deep": [1.5, True]}}
+    assert str(definition.inputs["input"]) == str(definition.outputs["y"]) == "float32 [2, 3]"
+    assert repr(definition) == ("<MLSubgraph 'layerNormalization': 7 operators, inputs ['input'], outputs ['y']>")
+    with pytest.raises(TypeError, match=r"no public constructor; use MLGraphBuilder\.build_subgraph"):
+        webnn_py.MLSubgraph()
+
+
+async def test_formal_inputs_leave_their_names_to_others(on_numpy):
+    builder = MLGraphBuilder(on_numpy)
+    outer = builder.input("input", data_type="float32", shape=X.shape)
+    definition = defined(builder, tanh)  # whose formal input is called so as well
+    graph = await builder.build({"y": builder.subgraph(definition, {"input": outer})["y"]})
+    assert list(graph.input_descriptors) == ["input"]
+    builder = MLGraphBuilder(on_numpy)
+    one, other = (builder.input("x", data_type="float32", shape=X.shape) for _ in range(2))
+    with pytest.raises(TypeError, match=r"build\(\): two inputs are called 'x'; each needs a name of its own"):
+        await builder.build({"y": builder.add(one, other)})
+
+
+async def test_constants_are_captured_and_constant_buffers_are_held(context):
+    buffer = await context.create_constant_buffer(X, data_type="float32", shape=X.shape)
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", data_type="float32", shape=X.shape)
+    definition = defined(builder, lambda b, y: b.add(y, b.constant(buffer)), "add")
+    graph = await builder.build(builder.subgraph(definition, {"input": x}))
+    assert graph.subgraphs[0].reason == "an input is 'input'; it must be among ['a', 'b']"
+    buffer.destroy()
+    np.testing.assert_allclose((await compute_graph(context, graph, {"x": X}))["y"], 2 * X)
+    builder = MLGraphBuilder(context)
+    gone = await context.create_constant_buffer(X, data_type="float32", shape=X.shape)
+    x = builder.input("x", data_type="float32", shape=X.shape)
+    outputs = builder.subgraph(defined(builder, lambda b, y: b.add(y, b.constant(gone)), "f"), {"input": x})
+    gone.destroy()
+    with pytest.raises(TypeError, match="destroyed"):
+        await builder.build(outputs)
+
+
+async def test_a_constant_buffer_in_a_body_is_not_compared(on_numpy):
+    builder = MLGraphBuilder(on_numpy)
+    one = await on_numpy.create_constant_buffer(np.float32(1), data_type="float32", shape=[])
+    x = builder.input("x", data_type="float32", shape=X.shape)
+    definition = defined(builder, lambda b, y: b.mul(tanh(b, y), b.constant(one)), "tanh")
+    graph = await builder.build(builder.subgraph(definition, {"input": x}))
+    assert graph.subgraphs[0].reason.startswith("its body has a constant buffer, whose bytes are not compared")
+
+
+async def test_pictures_checks_and_exports_have_its_operators(on_numpy, tmp_path):
+    builder = MLGraphBuilder(on_numpy)
+    x = builder.input("x", data_type="float32", shape=X.shape)
+    outputs = builder.subgraph(defined(builder, tanh, "tanh"), {"input": x}, label="squashed")
+    assert "subgraph [squashed]" in str(builder.picture(outputs))
+    found = await builder.check_finite(outputs, {"x": np.full_like(X, 1e3)})
+    assert (found.operator, found.label) == ("exp", "squashed")
+    webnn_py.save_js(outputs, tmp_path)
+    text = (tmp_path / "model.js").read_text()
+    assert "builder.exp(" in text
+    assert "subgraph" not in text
+    webnn_py.save_webnn(outputs, tmp_path / "model.webnn")
+    graph = await builder.build(outputs)
+    assert "subgraph [squashed]" in str(graph.picture())
+
+
+async def test_a_graph_with_a_call_is_saved_and_loaded(tmp_path, backend):
+    async with webnn_py.open_ml(experimental={"subgraph"}, graph_cache=tmp_path) as ml:
+        context = await ml.create_context(backend=backend)
+        graph = await built(context, Sizes(), "GQA")
+        await context.save_graph("attention", graph)
+        loaded = await context.load_graph("attention")
+        assert loaded.subgraphs == ()
+        feeds = Sizes().feeds([2, 3])
+        np.testing.assert_equal(*[await compute_graph(context, each, feeds) for each in (graph, loaded)])
+
+
+# --- what is refused ---------------------------------------------------------------------------------------------
+
+
+REFUSED = {
+    "no name": (lambda b, x, y: b.build_subgraph({"y": y}, name="", inputs={"x": x}), "name is empty"),
+    "no outputs": (lambda b, x, _y: b.build_subgraph({}, name="f", inputs={"x": x}), "outputs is empty"),
+    "an input as output": (
+        lambda b, x, _y: b.build_subgraph({"y": x}, name="f", inputs={"x": x}),
+        r"outputs\['y'\] is an input; use identity\(\)",
+    ),
+    "an input left out": (
+        lambda b, _x, y: b.build_subgraph({"y": y}, name="f", inputs={}),
+        r"build_subgraph\(\): outputs depend on the input 'x', which is not among inputs \[\]",
+    ),
+    "an output as input": (
+        lambda b, _x, y: b.build_subgraph({"y": b.neg(y)}, name="f", inputs={"y": y}),
+        r"inputs\['y'\] is an operator's output; it must be what input\(\) returns",
+    ),
+    "one input twice": (
+        lambda b, x, y: b.build_subgraph({"y": y}, name="f", inputs={"x": x, "z": x}),
+        r"inputs\['z'\] is an input that has another name already",
+    ),
+    "an input of another definition": (
+        lambda b, x, y: [b.build_subgraph({"y": y}, name="f", inputs={"x": x}) for _ in range(2)],
+        r"inputs\['x'\] belongs to the sub-graph 'f'; make another input",
+    ),
+    "a function in config": (
+        lambda b, x, y: b.build_subgraph({"y": y}, name="f", inputs={"x": x}, config={"g": [len]}),
+        r"build_subgraph\(\): config\['g'\]\[0\] is .*; it must be a boolean, a number, a string, None",
+    ),
+    "config that is no mapping": (
+        lambda b, x, y: b.build_subgraph({"y": y}, name="f", inputs={"x": x}, config=[1]),
+        r"config is \[1\]; it must be a mapping",
+    ),
+    "another operand": (
+        lambda b, x, _y: b.subgraph(defined(b, tanh), {"x": x}),
+        r"subgraph\(\): operands are \['x'\]; those of 'f' are \['input'\]",
+    ),
+    "another shape": (
+        lambda b, x, _y: b.subgraph(defined(b, tanh, shape=[3]), {"input": x}, label="l"),
+        r"subgraph\(\) \[l\]: operands\['input'\] is float32 \[2, 3\]; it must be float32 \[3\]",
+    ),
+    "no definition": (lambda b, _x, _y: b.subgraph("f", {}), r"subgraph\(\): definition is 'f'; it must be an MLSubgr"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+async def test_what_makes_no_sub_graph_is_refused(on_numpy, case):
+    call, words = REFUSED[case]
+    builder = MLGraphBuilder(on_numpy)
+    x = builder.input("x", data_type="float32", shape=X.shape)
+    with pytest.raises(TypeError, match=words):
+        call(builder, x, builder.neg(x))
+    await builder.build({"y": builder.neg(builder.input("z", data_type="float32", shape=[1]))})
+
+
+async def test_a_formal_input_is_none_of_the_graphs(on_numpy):
+    builder = MLGraphBuilder(on_numpy)
+    x = builder.input("x", data_type="float32", shape=X.shape)
+    y = builder.neg(x)
+    builder.build_subgraph({"y": y}, name="negative", inputs={"x": x})
+    words = r"\(\): outputs depend on the input 'x' of the sub-graph 'negative'; subgraph\(\) gives the outputs"
+    with pytest.raises(TypeError, match=f"picture{words}"):
+        builder.picture({"y": y})
+    with pytest.raises(TypeError, match=f"build{words}"):
+        await builder.build({"y": y})
+
+
+async def test_a_definition_belongs_to_its_builder(on_numpy):
+    builder, other = MLGraphBuilder(on_numpy), MLGraphBuilder(on_numpy)
+    definition = defined(builder, tanh)
+    with pytest.raises(TypeError, match="belongs to another builder"):
+        other.subgraph(definition, {"input": other.input("x", data_type="float32", shape=X.shape)})
+    x = builder.input("x", data_type="float32", shape=X.shape)
+    await builder.build({"y": builder.neg(x)})
+    with pytest.raises(InvalidStateError, match="has built"):
+        builder.subgraph(definition, {"input": x})
+    with pytest.raises(InvalidStateError, match="has built"):
+        builder.build_subgraph({"y": x}, name="f", inputs={})
+
+
+async def test_definitions_that_double_each_other_are_bounded(on_numpy):
+    builder = MLGraphBuilder(on_numpy)
+    definition = defined(builder, lambda b, x: b.neg(x))
+
+    def doubled(b, x):
+        return b.subgraph(definition, {"input": b.subgraph(definition, {"input": x})["y"]})["y"]
+
+    def many():
+        nonlocal definition
+        for _ in range(64):
+            definition = defined(builder, doubled)
+
+    with pytest.raises(TypeError, match=rf"stand for \d+ operators; they must be at most {MOST_OPERATORS}"):
+        many()
+
+
+async def test_nothing_of_it_is_there_unless_it_is_asked_for():
+    async with webnn_py.open_ml() as ml:
+        context = await ml.create_context(backend="numpy")
+        builder = MLGraphBuilder(context)
+        x = builder.input("x", data_type="float32", shape=X.shape)
+        with pytest.raises(NotSupportedError, match=r'build_subgraph\(\): this is of a proposal that .*\{"subgraph"\}'):
+            builder.build_subgraph({"y": builder.neg(x)}, name="f", inputs={"x": x})
+        with pytest.raises(NotSupportedError, match=r"subgraph\(\): this is of a proposal"):
+            builder.subgraph(None, {})
+        with pytest.raises(TypeError, match="another input of this builder has it"):
+            builder.input("x", data_type="float32", shape=[1])
+        graph = await builder.build({"y": builder.neg(x)})
+        with pytest.raises(NotSupportedError, match="subgraphs: this is of a proposal"):
+            graph.subgraphs  # noqa: B018 - it refuses
+
+
+async def test_no_browser_has_it(ml):
+    context = await ml.create_context(backend="numpy", browser="chromium-153-litert")
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", data_type="float32", shape=X.shape)
+    with pytest.raises(NotSupportedError, match=r"build_subgraph\(\): the context stands for a browser, and none has"):
+        builder.build_subgraph({"y": builder.neg(x)}, name="f", inputs={"x": x})
+
+
+async def test_named_dimensions_are_refused():
+    async with webnn_py.open_ml(experimental={"subgraph", "dynamic-shapes"}) as ml:
+        builder = MLGraphBuilder(await ml.create_context(backend="numpy"))
+        x = builder.input("x", data_type="float32", shape=[webnn_py.MLDynamicDimension("n", 4), 3])
+        with pytest.raises(NotSupportedError, match="with a named dimension; sub-graphs have fixed sizes"):
+            builder.build_subgraph({"y": builder.neg(x)}, name="f", inputs={"x": x})

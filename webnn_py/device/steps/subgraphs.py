@@ -1,0 +1,266 @@
+"""Calls of sub-graphs when a graph is compiled: each as the operator for which its name stands, or as its body.
+
+A name is a claim, so the numpy device computes the body and the operator once, of inputs in the operator's domain. If
+the device has the operator, and both compute the same, the operator takes the place of the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from functools import partial
+from typing import Final
+
+import attrs
+import numpy as np
+import trio
+
+from webnn_py.device import registry
+from webnn_py.device.backend import Backend, Capabilities, HostArray, OnProgress
+from webnn_py.device.compiling.expansion import limits_in
+from webnn_py.device.compiling.shared_constants import Identity, digest
+from webnn_py.device.device import Device, GraphHandle
+from webnn_py.device.steps.measuring import check_goes_on, compiled, storages
+from webnn_py.graph import Constant, ContentKey, Graph, Node, Value
+from webnn_py.in_flight import done
+from webnn_py.message_text import shown
+from webnn_py.operators.composites import COMPOSITES
+from webnn_py.operators.declaration import of_operands
+from webnn_py.operators.named_subgraphs import NamedOperator, named_operator
+from webnn_py.operators.rules import Refused
+from webnn_py.operators.subgraphs import SUBGRAPH_CALL
+from webnn_py.rewriting.builder import RewriteBuilder
+from webnn_py.rewriting.composites import drawn_out, spelled_out
+from webnn_py.rewriting.walk import rewrite
+
+TOLERANCES: Final = {"float16": 2e-2, "float32": 1e-3}
+"""How far an element may differ, as a share of 1 and the largest element; those of other types must be equal."""
+
+
+@attrs.frozen
+class SubgraphUse:
+    """How a call of a sub-graph is computed.
+
+    Attributes:
+        name: the name of the sub-graph.
+        label: the label of the call.
+        operators: the number of operators of its body.
+        operator: the operator that computes it, by its name in the specification or as composites are called; None if
+            the operators of the body do.
+        reason: why the operators of the body do; "" if they do not.
+    """
+
+    __module__ = "webnn_py"  # where it is public
+
+    name: str
+    label: str
+    operators: int
+    operator: str | None
+    reason: str
+
+
+def compile_called(
+    graph: Graph, handle: GraphHandle, device: Device, progress: OnProgress | None, uses: list[SubgraphUse]
+) -> Awaitable[None] | None:
+    """Compile a graph that may have calls of sub-graphs, and put it into ``handle``.
+
+    Args:
+        graph: the graph.
+        handle: what takes the compiled graph.
+        device: the device.
+        progress: as for :meth:`Device.compile`.
+        uses: an empty list, to which the calls are added, those within bodies behind.
+
+    Raises:
+        NotComputableError: the graph has a node that no device computes.
+    """
+    if not _has_calls(graph):
+        return device.compile(graph, handle, progress)
+    return _replace_and_compile(graph, handle, device, progress, uses)
+
+
+def _has_calls(graph: Graph) -> bool:
+    return any(node.operator is SUBGRAPH_CALL for node in graph.nodes)
+
+
+async def _replace_and_compile(
+    graph: Graph, handle: GraphHandle, device: Device, progress: OnProgress | None, uses: list[SubgraphUse]
+) -> None:
+    checks = _Checks(device.limiter)
+    while _has_calls(graph):
+        check_goes_on(device)
+        found: dict[Node, NamedOperator] = {}
+        for node in graph.nodes:
+            if node.operator is SUBGRAPH_CALL:
+                operator, reason = await _found(node, device, checks)
+                name = None if operator is None else operator.operator.spec_name
+                uses.append(SubgraphUse(node.options["name"], node.label, _size(node), name, reason))
+                if operator is not None:
+                    found[node] = operator
+        graph = rewrite(graph, partial(_replaced, found))
+    await done(device.compile(graph, handle, progress))
+
+
+def _size(node: Node) -> int:
+    body: Graph = node.options["body"]
+    return sum(_size(each) if each.operator is SUBGRAPH_CALL else 1 for each in body.nodes)
+
+
+def _replaced(found: Mapping[Node, NamedOperator], node: Node, current: Node) -> Mapping[Value, Value] | None:
+    if node.operator is not SUBGRAPH_CALL:
+        return None
+    if node not in found:
+        return drawn_out(node, current)
+    builder = RewriteBuilder(current.label, current.drawn)
+    operands = dict(zip(node.options["body"].inputs, current.inputs, strict=False))
+    drawn = _drawn(builder, found[node], operands)
+    return dict(zip(node.results, (drawn[name] for name in node.options["body"].outputs), strict=True))
+
+
+def _drawn(builder: RewriteBuilder, operator: NamedOperator, operands: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the results of an operator by the names of the outputs of a definition."""
+    drawn = operator.draw(builder, {name: builder.operand(value) for name, value in operands.items()})
+    return {name: builder.value(operand) for name, operand in drawn.items()}
+
+
+async def _found(node: Node, device: Device, checks: _Checks) -> tuple[NamedOperator | None, str]:
+    """Return the operator that computes a call; None and the reason if its body must be drawn."""
+    body: Graph = node.options["body"]
+    name = shown(node.options["name"])
+    try:
+        operator = named_operator(
+            node.options["name"],
+            node.options["config"],
+            {each: value.descriptor for each, value in body.inputs.items()},
+            [*body.outputs],
+        )
+        if operator is None:
+            return None, f"no operator is called {name}"
+        if any(not isinstance(constant.data, np.ndarray) for constant in body.constants):
+            raise Refused("its body has a constant buffer, whose bytes are not compared; bind an operand to an input")
+        whole = _whole(body, operator)
+        _check_device(whole, device.backend.capabilities)
+    except (Refused, TypeError) as error:
+        return None, str(error)
+    difference = await checks.difference(node, whole, operator)
+    return (None, f"its body computes something else than {name}: {difference}") if difference else (operator, "")
+
+
+def _whole(body: Graph, operator: NamedOperator) -> Graph:
+    """Return the graph of an operator in the place of a body.
+
+    Raises:
+        Refused: its outputs are not those of the body.
+        TypeError: it refuses an argument.
+    """
+    outputs = _drawn(RewriteBuilder(), operator, body.inputs)
+    for name, value in body.outputs.items():
+        if outputs[name].descriptor != value.descriptor:
+            raise Refused(f"the output {shown(name)} is {value.descriptor}; it must be {outputs[name].descriptor}")
+    reached = Graph.reaching(outputs)
+    return Graph(body.inputs, reached.outputs, reached.nodes)
+
+
+def _check_device(whole: Graph, capabilities: Capabilities) -> None:
+    """Refuse what the device does not compute."""
+    for node in whole.nodes:
+        operator = node.operator
+        if operator.name in COMPOSITES:
+            if operator not in capabilities.composites:
+                raise Refused(f"the device has no kernel for {operator.spec_name}")
+            rows = {name: (row.data_types, row.ranks) for name, row in operator.limits.items()}
+        else:
+            rows = dict(limits_in(operator, capabilities))
+        operands = ((name, each) for name, item in node.operands.items() for each in _values(item))
+        for name, value in operands:
+            data_types, ranks = rows[name]
+            type_of = operator.limits[name].type_of
+            same = value if type_of is None else node.value(type_of)
+            if value.descriptor.data_type not in data_types or value.descriptor.rank not in ranks:
+                raise Refused(f"{operator.spec_name} on this device takes no {value.descriptor} as {name}")
+            if value.descriptor.data_type != same.descriptor.data_type:
+                raise Refused(f"{operator.spec_name} takes {name} and {type_of} of one data type only")
+
+
+def _values(item: Value | tuple[Value, ...]) -> tuple[Value, ...]:
+    return item if isinstance(item, tuple) else (item,)
+
+
+# --- comparing ---------------------------------------------------------------------------------------------------
+
+
+class _Checks:
+    """The comparisons of bodies with operators during a build, each made once for equal definitions."""
+
+    def __init__(self, limiter: trio.CapacityLimiter) -> None:
+        self._limiter = limiter
+        self._differences: dict[Identity, str] = {}
+
+    async def difference(self, node: Node, whole: Graph, operator: NamedOperator) -> str:
+        """Return the first difference of what a body and an operator compute; "" if there is none."""
+        body: Graph = node.options["body"]
+        choices = sorted(node.options["config"].items())
+        identity = await trio.to_thread.run_sync(
+            lambda: digest(operator.operator.name, choices, *_parts(body)), limiter=self._limiter
+        )
+        if identity not in self._differences:
+            self._differences[identity] = await _difference(body, whole, operator, self._limiter)
+        return self._differences[identity]
+
+
+def _parts(graph: Graph) -> list[object]:
+    """Return all that a graph says, with numbers for values; large constants by digests."""
+    numbers: dict[Value, int] = {}
+    parts: list[object] = []
+    for value in (*graph.inputs.values(), *graph.constants):
+        numbers[value] = len(numbers)
+        data = value.data if isinstance(value, Constant) else None
+        parts.append((value.descriptor, ContentKey(data).digest if isinstance(data, np.ndarray) else None))
+    for node in graph.nodes:
+        options = [(name, _parts(item) if isinstance(item, Graph) else item) for name, item in node.options.items()]
+        parts.append((node.operator.name, of_operands(node.operands, numbers.__getitem__), options))
+        numbers |= {result: len(numbers) + index for index, result in enumerate(node.results)}
+    return [*parts, [*graph.inputs], [(name, numbers[value]) for name, value in graph.outputs.items()]]
+
+
+async def _difference(body: Graph, whole: Graph, operator: NamedOperator, limiter: trio.CapacityLimiter) -> str:
+    record = registry.find("numpy")
+    backend: Backend = await done(record.open(registry.OpenRequest(options=record.converted({}))))
+    try:
+        device = Device(backend)
+        plain = spelled_out(body)
+        for feeds in await trio.to_thread.run_sync(operator.feeds, limiter=limiter):
+            expected, given = [await _computed(device, graph, feeds) for graph in (plain, whole)]
+            words = await trio.to_thread.run_sync(_compared, expected, given, limiter=limiter)
+            if words:
+                return words
+    finally:
+        backend.close()
+    return ""
+
+
+async def _computed(device: Device, graph: Graph, feeds: Mapping[str, HostArray]) -> dict[str, HostArray]:
+    made = {name: value.descriptor for name, value in graph.outputs.items()}
+    given = {name: feeds[name] for name in graph.inputs}
+    async with compiled(device, graph) as handle, storages(device, given, made) as (inputs, outputs):
+        await done(device.backend.dispatch(handle.compiled, inputs, outputs))
+        return {name: await done(device.backend.read(storage)) for name, storage in outputs.items()}
+
+
+def _compared(expected: Mapping[str, HostArray], given: Mapping[str, HostArray]) -> str:
+    """Return which output differs, and how, in words; "" if none does."""
+    words = {name: _difference_of(array, given[name]) for name, array in expected.items()}
+    return next((f"the output {shown(name)} {how}" for name, how in words.items() if how), "")
+
+
+def _difference_of(expected: HostArray, given: HostArray) -> str:
+    """Return how an array differs from the expected one, in words; "" if it does not."""
+    tolerance = TOLERANCES.get(expected.dtype.name)
+    if tolerance is None:
+        return "" if np.array_equal(expected, given) else f"has {np.sum(expected != given)} other elements"
+    one, other = expected.astype(np.float64), given.astype(np.float64)
+    finite = np.isfinite(one)
+    if not np.array_equal(one[~finite], other[~finite], equal_nan=True) or not np.isfinite(other[finite]).all():
+        return "has NaN or infinities elsewhere"
+    largest = float(np.abs(one[finite]).max(initial=0))
+    difference = float(np.abs(one[finite] - other[finite]).max(initial=0))
+    return "" if difference <= tolerance * (1 + largest) else f"differs by up to {difference:.2g}"

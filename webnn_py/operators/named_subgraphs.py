@@ -1,0 +1,241 @@
+"""The names of sub-graphs that stand for an operator, of the proposal "subgraph".
+
+* The name of an operator of the specification: its inputs have the names of the operands, its ``config`` the other
+  arguments and the options.
+* "GQA" or "GroupQueryAttention": onnxruntime's operator, whose inputs, outputs and attributes the names are.
+
+A name is a claim about a body, to be checked: :attr:`NamedOperator.feeds` are inputs for which both must compute the
+same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import attrs
+import numpy as np
+
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.message_text import listed, shown
+from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION
+from webnn_py.operators.declaration import Operator
+from webnn_py.operators.limits import FLOATS
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.registry import OPERATORS
+from webnn_py.operators.rules import Refused, refuse
+
+Array = np.ndarray[Any, Any]
+Feeds = Mapping[str, Array]
+Descriptors = Mapping[str, MLOperandDescriptor]
+Operands = Mapping[str, MLOperand]
+
+CONFIG: Final[Mapping[str, object]] = {
+    "causal": True,
+    "do_rotary": False,
+    "kv_num_heads": 0,
+    "local_window_size": -1,
+    "num_heads": 0,
+    "rotary_interleaved": False,
+    "scale": 0.0,
+    "smooth_softmax": False,
+    "softcap": 0.0,
+}
+"""The attributes of GroupQueryAttention, with their defaults; heads are counted where operands have an axis of them."""
+
+BY_HEAD: Final = 4
+"""The rank of queries, keys and values with an axis of heads."""
+
+_SEED: Final = 907
+
+
+@attrs.frozen
+class NamedOperator:
+    """The operator that a name stands for, given the descriptors of a definition.
+
+    Attributes:
+        operator: the operator.
+        draw: draws it; takes a builder and the inputs by name, and returns the outputs by name.
+        feeds: returns inputs of its domain, for which a body must compute the same; takes long for large ones.
+    """
+
+    operator: Operator[..., Any]
+    draw: Callable[[Any, Operands], Operands]
+    feeds: Callable[[], Sequence[Feeds]]
+
+
+def named_operator(
+    name: str, config: Mapping[str, Any], inputs: Descriptors, outputs: Sequence[str]
+) -> NamedOperator | None:
+    """Return the operator that a name stands for; None where it stands for none.
+
+    Args:
+        name: the name, in upper or lower case.
+        config: the record of choices.
+        inputs: the inputs of the definition.
+        outputs: the names of its outputs.
+
+    Raises:
+        Refused: the inputs, the outputs or the choices are not those of the operator.
+    """
+    plain = name.casefold()
+    if plain in {"gqa", "groupqueryattention"}:
+        return _group_query_attention(config, inputs, outputs)
+    operator = next((each for each in OPERATORS.values() if each.spec_name.casefold() == plain), None)
+    return None if operator is None else _of_specification(operator, config, inputs, outputs)
+
+
+def _check_names(what: str, given: Sequence[str], allowed: Sequence[str], required: Sequence[str]) -> None:
+    others = [name for name in given if name not in allowed]
+    if others:
+        refuse(what, shown(others[0]), f"among {listed(allowed)}" if allowed else "absent: there are none")
+    missing = [name for name in required if name not in given]
+    if missing:
+        raise Refused(f"{what} {shown(missing[0])} is missing")
+
+
+def _of_specification(
+    operator: Operator[..., Any], config: Mapping[str, Any], inputs: Descriptors, outputs: Sequence[str]
+) -> NamedOperator:
+    given = {item.spec_name: item for item in operator.parameters.values() if item.name != "label"}
+    operands = [name for name, item in given.items() if item.is_operand]
+    others = [name for name in given if name not in operands]
+    _check_names("an input", [*inputs], operands, [name for name in operands if given[name].required])
+    _check_names("a member of config", [*config], others, [name for name in others if given[name].required])
+
+    def draw(builder: Any, bound: Operands) -> Operands:
+        arguments = {given[name].name: item for name, item in (*bound.items(), *config.items())}
+        drawn = builder._append(operator, (), arguments)
+        made = drawn if isinstance(drawn, list) else [drawn]
+        if len(made) != len(outputs):
+            refuse("the number of outputs", len(outputs), str(len(made)))
+        return dict(zip(outputs, made, strict=True))
+
+    return NamedOperator(operator, draw, partial(_any_feeds, inputs))
+
+
+def _any_feeds(inputs: Descriptors) -> list[Feeds]:
+    random = np.random.default_rng(_SEED)
+    return [{name: _numbers(random, descriptor) for name, descriptor in inputs.items()}]
+
+
+def _numbers(random: np.random.Generator, descriptor: MLOperandDescriptor) -> Array:
+    if descriptor.data_type in FLOATS:
+        return _cast(random.standard_normal(descriptor.shape), descriptor)
+    return _cast(random.integers(0, 2, descriptor.shape), descriptor)  # indices and flags, too
+
+
+def _cast(array: Array, descriptor: MLOperandDescriptor) -> Array:
+    with np.errstate(all="ignore"):  # numbers too small for float16 are 0, whatever a script sets
+        return array.astype(descriptor.data_type)
+
+
+# --- GroupQueryAttention ---------------------------------------------------------------------------------------------
+
+_REQUIRED: Final = ("query", "key", "value", "past_key", "past_value", "seqlens_k", "total_sequence_length")
+_OPTIONAL: Final = ("cos_cache", "sin_cache", "position_ids", "attention_bias", "head_sink")
+_OUTPUTS: Final = ("output", "present_key", "present_value")
+
+
+def _group_query_attention(config: Mapping[str, Any], inputs: Descriptors, outputs: Sequence[str]) -> NamedOperator:
+    _check_names("an input", [*inputs], [*_REQUIRED, *_OPTIONAL], _REQUIRED)
+    _check_names("an output", outputs, _OUTPUTS, ())
+    _check_names("a member of config", [*config], [*CONFIG], ())
+    choices = {**CONFIG, **{name: value for name, value in config.items() if value is not None}}
+    for name, value in choices.items():
+        if not isinstance(value, bool | int | float):
+            refuse(f"config[{shown(name)}]", shown(value), "a number or a boolean")
+    if choices["do_rotary"]:
+        _check_names("an input", [*inputs], [*_REQUIRED, *_OPTIONAL], ("cos_cache", "sin_cache"))
+    for name in ("past_key", "past_value"):
+        if len(inputs[name].shape) != BY_HEAD:
+            refuse(f"the rank of {name}", len(inputs[name].shape), str(BY_HEAD))
+    heads = {
+        name: _heads(name, inputs[name], choices["num_heads" if name == "query" else "kv_num_heads"])
+        for name in _REQUIRED[:3]
+    }
+    batch, _, capacity, _ = inputs["past_key"].shape
+    new = inputs["query"].shape[-2]
+    if new > capacity:
+        refuse("the capacity of the cache", capacity, f"at least {new}, the number of new keys")
+    window = int(choices["local_window_size"])
+    options = {
+        "num_heads": heads["query"],
+        "kv_num_heads": heads["key"],
+        "capacity": capacity,
+        "scale": float(choices["scale"]),
+        "softcap": float(choices["softcap"]),
+        "window": max(0, window),
+        "is_causal": bool(choices["causal"]),
+        "is_interleaved": bool(choices["rotary_interleaved"]),
+        "is_smooth": choices["smooth_softmax"] is True or choices["smooth_softmax"] == 1,
+    }
+
+    def draw(builder: Any, bound: Operands) -> Operands:
+        operands: dict[str, MLOperand] = {name: _rows(builder, bound[name]) for name in _REQUIRED[:3]}
+        operands |= {name: bound[name] for name in ("past_key", "past_value")}
+        operands["last_positions"] = builder.reshape(_int32(builder, bound["seqlens_k"]), [batch])
+        operands["total_length"] = _int32(builder, bound["total_sequence_length"])
+        renamed = {"attention_bias": "bias", "head_sink": "sink"}
+        if choices["do_rotary"]:
+            renamed |= {"cos_cache": "cosines", "sin_cache": "sines", "position_ids": "positions"}
+        operands |= {ours: bound[name] for name, ours in renamed.items() if name in bound}
+        drawn = builder._append(GROUP_QUERY_ATTENTION, (), {**operands, **options})
+        return {name: item for name, item in zip(_OUTPUTS, drawn, strict=True) if name in outputs}
+
+    return NamedOperator(GROUP_QUERY_ATTENTION, draw, partial(_attention_feeds, inputs))
+
+
+def _heads(name: str, descriptor: MLOperandDescriptor, count: object) -> int:
+    """Return the number of heads of queries, keys or values: of an axis of them, else of ``config``."""
+    if len(descriptor.shape) == BY_HEAD:
+        return descriptor.shape[1]
+    if not isinstance(count, int) or count < 1:
+        raise Refused(f"config has no number of heads, and {name} {listed(descriptor.shape)} no axis of them")
+    return count
+
+
+def _rows(builder: Any, x: MLOperand) -> Any:
+    """Return queries, keys or values as [batch, new, heads · size]."""
+    if x.rank != BY_HEAD:
+        return x
+    batch, heads, new, size = x.shape
+    return builder.reshape(builder.transpose(x, permutation=[0, 2, 1, 3]), [batch, new, heads * size])
+
+
+def _int32(builder: Any, x: MLOperand) -> Any:
+    return x if x.data_type == "int32" else builder.cast(x, "int32")
+
+
+def _attention_feeds(inputs: Descriptors) -> list[Feeds]:
+    """Return inputs for the first tokens of a cache, and for later ones where it has room."""
+    new = inputs["query"].shape[-2]
+    batch, _, capacity, _ = inputs["past_key"].shape
+    random = np.random.default_rng(_SEED)
+    begins = [np.zeros(batch, np.int64)]
+    if capacity > new:
+        begins.append(random.integers(1, capacity - new + 1, batch))
+    return [_attention_feed(random, inputs, new, each) for each in begins]
+
+
+def _attention_feed(random: np.random.Generator, inputs: Descriptors, new: int, begins: Array) -> Feeds:
+    """Return inputs for new tokens behind those that each sample of a cache has, and zeros behind these."""
+    feeds = {}
+    for name, descriptor in inputs.items():
+        shape = descriptor.shape
+        if name == "seqlens_k":
+            array = (begins + new - 1).reshape(shape)
+        elif name == "total_sequence_length":
+            array = np.full(shape, begins.max() + new)
+        elif name == "position_ids":
+            array = (begins[:, None] + np.arange(new)).reshape(shape)
+        elif name in {"cos_cache", "sin_cache"}:
+            angles = np.linspace(0, 3, int(np.prod(shape))).reshape(shape)
+            array = np.cos(angles) if name == "cos_cache" else np.sin(angles)
+        else:
+            array = random.standard_normal(shape)
+            if name in {"past_key", "past_value"}:
+                array *= np.arange(shape[2])[:, None] < begins[:, None, None, None]
+        feeds[name] = _cast(array, descriptor)
+    return feeds

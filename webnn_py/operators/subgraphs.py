@@ -1,0 +1,63 @@
+"""Calls of sub-graphs, of the proposal "subgraph": operators that a script has drawn once and named, as one node.
+
+A call is replaced before a graph is compiled: by an operator for which its name stands (``named_subgraphs``), or by the
+operators of its body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.operators.declaration import Operator, of_operands
+from webnn_py.operators.limits import ANY, LimitsRow, limit
+from webnn_py.operators.operand import MLOperand
+
+LIMITS: Final[LimitsRow] = {"operands": limit(ANY), "captured": limit(ANY), "outputs": limit(ANY)}
+
+
+def subgraph_call(
+    operands: Sequence[MLOperand],
+    captured: Sequence[MLOperand],
+    *,
+    body: Any,
+    name: str,
+    config: Any,
+    label: str = "",
+) -> list[MLOperandDescriptor]:
+    """Call a sub-graph.
+
+    Args:
+        operands: what the inputs of the body are bound to, in their order.
+        captured: the constants of the body, in their order.
+        body: the graph of the definition.
+        name: what the definition says that it computes.
+        config: the definition's record of choices, by name.
+        label: the label of the node.
+
+    Returns:
+        The outputs of the body, in their order.
+    """
+    return [value.descriptor for value in body.outputs.values()]
+
+
+SUBGRAPH_CALL: Final = Operator(subgraph_call, "subgraph", LIMITS)
+
+
+def inlined(
+    builder: Any,
+    operands: Sequence[MLOperand],
+    captured: Sequence[MLOperand],
+    *,
+    body: Any,
+    name: str,
+    config: Mapping[str, Any],
+) -> list[MLOperand]:
+    """Draw the body of :func:`subgraph_call`; calls in it stay calls."""
+    made = dict(zip((*body.inputs.values(), *body.constants), (*operands, *captured), strict=True))
+    for node in body.nodes:
+        given = of_operands(node.operands, made.__getitem__)
+        drawn = builder._append(node.operator, (), {**given, **node.options, "label": node.label})
+        made.update(zip(node.results, drawn if isinstance(drawn, list) else [drawn], strict=True))
+    return [made[value] for value in body.outputs.values()]

@@ -1,0 +1,209 @@
+"""The proposal "subgraph": operators that a builder's user has drawn once and named, to be called many times.
+
+See docs/proposals/subgraph.md. Nothing here is used unless ``open_ml(experimental={"subgraph"})`` asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, Self, final
+
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.errors import NotSupportedError
+from webnn_py.graph import Constant, Graph, Input, Node, Value
+from webnn_py.handle import Handle
+from webnn_py.message_text import in_brackets, listed, plain, shown
+from webnn_py.named_sizes.values import has_size
+from webnn_py.operators.subgraphs import SUBGRAPH_CALL
+
+MOST_OPERATORS: Final = 2**18
+"""The most operators that the calls of one builder, and the calls in their bodies, may add up to."""
+
+MOST_NESTED: Final = 16
+"""The most lists and records within each other in ``config``."""
+
+
+@final
+class MLSubgraph(Handle):
+    """Operators with formal inputs, which :meth:`MLGraphBuilder.subgraph` calls; a proposal, not in the specification.
+
+    Attributes:
+        name: what it says that it computes.
+        config: the choices by which it was drawn, by name.
+        inputs: data type and shape of each formal input, by name.
+        outputs: data type and shape of each output, by name.
+    """
+
+    __module__ = "webnn_py"  # where it is public
+    _made_by = "MLGraphBuilder.build_subgraph()"
+    __slots__ = ("__weakref__", "_body", "_operator_count", "config", "inputs", "name", "outputs")
+    _body: Graph
+    _operator_count: int
+    config: Mapping[str, Any]
+    inputs: Mapping[str, MLOperandDescriptor]
+    name: str
+    outputs: Mapping[str, MLOperandDescriptor]
+
+    @classmethod
+    def _create(cls, name: str, config: Mapping[str, Any], body: Graph, operator_count: int) -> Self:
+        self = cls.__new__(cls)
+        self.name = name
+        self.config = MappingProxyType(config)
+        self.inputs = MappingProxyType({each: value.descriptor for each, value in body.inputs.items()})
+        self.outputs = MappingProxyType({each: value.descriptor for each, value in body.outputs.items()})
+        self._body = body
+        self._operator_count = operator_count
+        return self
+
+    def _described(self) -> str:
+        inputs, outputs = (listed([*names]) for names in (self.inputs, self.outputs))
+        return f"{shown(self.name)}: {self._operator_count} operators, inputs {inputs}, outputs {outputs}"
+
+
+class Subgraphs:
+    """The definitions of one builder.
+
+    Attributes:
+        definitions: those that may be called.
+        formal: the name of the definition to which a formal input belongs.
+    """
+
+    def __init__(self) -> None:
+        self.definitions: set[MLSubgraph] = set()
+        self.formal: dict[Input, str] = {}
+        self._called = 0
+        self._sizes: dict[Graph, int] = {}
+
+    def define(
+        self, name: str, config: Mapping[str, Any], inputs: Mapping[str, Value], outputs: Mapping[str, Value]
+    ) -> MLSubgraph:
+        """Return a new definition, to which the formal inputs belong from now on.
+
+        Raises:
+            TypeError: an input or an output is refused.
+            NotSupportedError: a value has a named dimension.
+        """
+        formal: dict[str, Input] = {}
+        for each, value in inputs.items():
+            what = f"build_subgraph(): inputs[{shown(each)}]"
+            if not each:
+                raise TypeError("build_subgraph(): an input's name is empty; it must not be")
+            if not isinstance(value, Input):
+                kind = "a constant" if isinstance(value, Constant) else "an operator's output"
+                raise TypeError(f"{what} is {kind}; it must be what input() returns")
+            if value in formal.values():
+                raise TypeError(f"{what} is an input that has another name already; make one for each")
+            if value in self.formal:
+                raise TypeError(f"{what} belongs to the sub-graph {shown(self.formal[value])}; make another input")
+            formal[each] = value
+        reached = Graph.reaching(outputs)
+        for value in _inputs_of(reached):
+            if value not in formal.values():
+                raise TypeError(
+                    f"build_subgraph(): outputs depend on the input {shown(_text(value))}, which is not among inputs "
+                    f"{listed([*formal])}; a body sees its own inputs and constants only"
+                )
+        for descriptor in (*reached.descriptors, *(value.descriptor for value in formal.values())):
+            if has_size(descriptor.shape):
+                raise NotSupportedError(
+                    f"build_subgraph(): an operand is {descriptor}, with a named dimension; sub-graphs have fixed sizes"
+                )
+        body = Graph(formal, reached.outputs, reached.nodes)
+        size = sum(self._sizes[node.options["body"]] if node.operator is SUBGRAPH_CALL else 1 for node in body.nodes)
+        definition = MLSubgraph._create(name, config, body, size)
+        self._sizes[body] = size
+        self.definitions.add(definition)
+        self.formal |= dict.fromkeys(formal.values(), name)
+        return definition
+
+    def call(self, definition: MLSubgraph, operands: Mapping[str, Value], label: str, place: int) -> Node:
+        """Return the node of a call.
+
+        Raises:
+            TypeError: the operands are not those that the definition takes, or there are too many operators.
+        """
+        where = f"subgraph(){in_brackets(label)}"
+        if operands.keys() != definition.inputs.keys():
+            raise TypeError(
+                f"{where}: operands are {listed(sorted(operands))}; those of {shown(definition.name)} are "
+                f"{listed(sorted(definition.inputs))}"
+            )
+        for name, descriptor in definition.inputs.items():
+            if operands[name].descriptor != descriptor:
+                raise TypeError(
+                    f"{where}: operands[{shown(name)}] is {operands[name].descriptor}; it must be {descriptor}"
+                )
+        self._called += definition._operator_count
+        if self._called > MOST_OPERATORS:
+            raise TypeError(
+                f"{where}: the calls of this builder stand for {self._called} operators; they must be at most "
+                f"{MOST_OPERATORS}"
+            )
+        body = definition._body
+        given = {"operands": tuple(operands[name] for name in body.inputs), "captured": body.constants}
+        options = {"body": body, "name": definition.name, "config": dict(definition.config)}
+        descriptors = tuple(definition.outputs.values())
+        return Node(SUBGRAPH_CALL, given, options, descriptors, label, (place,))
+
+    def check(self, method: str, graph: Graph) -> None:
+        """Refuse a graph that reaches formal inputs, or two inputs of one name.
+
+        Raises:
+            TypeError: it does.
+        """
+        for value in _inputs_of(graph):
+            if value in self.formal:
+                raise TypeError(
+                    f"{method}(): outputs depend on the input {shown(_text(value))} of the sub-graph "
+                    f"{shown(self.formal[value])}; subgraph() gives the outputs of a call"
+                )
+            if graph.inputs[value.name] is not value:
+                raise TypeError(
+                    f"{method}(): two inputs are called {shown(_text(value))}; each needs a name of its own"
+                )
+
+
+def _inputs_of(graph: Graph) -> Iterable[Input]:
+    read = (value for node in graph.nodes for value in node.inputs if isinstance(value, Input))
+    return dict.fromkeys(read)
+
+
+def _text(value: Input) -> str:
+    return value.name.partition("\0")[0]
+
+
+def configuration(value: object) -> dict[str, Any]:
+    """Convert ``config``: a mapping of names to booleans, numbers, strings, None, and lists and mappings of these.
+
+    Raises:
+        TypeError: it is something else, or nested too deeply.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise TypeError(f"is {shown(value)}; it must be a mapping of names to plain data")
+    return {name: item for name, item in _plain(value, "", 0).items() if item is not None}
+
+
+def _plain(value: object, where: str, depth: int) -> Any:
+    if depth > MOST_NESTED:
+        raise TypeError(f"{where} is nested too deeply; it must have at most {MOST_NESTED} levels")
+    if isinstance(value, Mapping):
+        found = {}
+        for name, item in value.items():
+            if not isinstance(name, str):
+                raise TypeError(f"{where}[{shown(name)}] is {shown(item)}, whose name must be a string")
+            found[plain(name)] = _plain(item, f"{where}[{shown(name)}]", depth + 1)
+        return found
+    if isinstance(value, list | tuple):
+        return [_plain(item, f"{where}[{index}]", depth + 1) for index, item in enumerate(value)]
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return plain(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    raise TypeError(f"{where} is {shown(value)}; it must be a boolean, a number, a string, None, or a list or mapping")
