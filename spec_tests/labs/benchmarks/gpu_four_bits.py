@@ -56,10 +56,13 @@ VARIANTS: dict[str, FourBitTuning | None] = {
     "registers, rows 2, words 1, ahead 2": _registers(2, 1, ahead=2),
     "registers, rows 4, words 1, lanes 128, ahead 4": _registers(4, 1, 128, threads=128, ahead=4),
     "registers, rows 4, words 2, lanes 128, ahead 2": _registers(4, 2, 128, threads=128, ahead=2),
+    "rows 1": attrs.evolve(WHOLE, rows=1),
+    "rows 1, lanes 16": attrs.evolve(WHOLE, lanes=16, rows=1),
+    "rows 1, lanes 8": attrs.evolve(WHOLE, lanes=8, rows=1),
+    "rows 2, lanes 16, ahead 2": attrs.evolve(WHOLE, lanes=16, rows=2, ahead=2),
     "rows 4": WHOLE,
     "rows 4, words 2": attrs.evolve(WHOLE, words=2),
     "rows 8, words 2": attrs.evolve(WHOLE, rows=8, words=2),
-    "rows 8, words 2, threads 512": attrs.evolve(WHOLE, rows=8, words=2, threads=512),
 }
 """Tunings of the kernel by name."""
 

@@ -36,6 +36,9 @@ MOST_SUMS_OF_BLOCKS: Final = 16
 MOST_SUM_BYTES: Final = 16384
 """The workgroup memory that sums take at once: more would leave room for fewer workgroups."""
 
+MOST_STAGED_BYTES: Final = 20480
+"""The most workgroup memory that vectors take which are staged as a whole."""
+
 LANES_GRAIN: Final = 32
 """More lanes than these are a multiple of them."""
 
@@ -50,8 +53,8 @@ class FourBitTuning:
         rows: the most rows of the matrix of an invocation, which share what it loads of the vectors.
         words: the most words of a row that an invocation loads at once: 1, 2 or 4.
         ahead: the most loads of each row that an invocation makes before it multiplies.
-        is_staged: whether a workgroup copies the vectors into its memory, part by part; else lanes have their part of
-            the vectors in registers.
+        is_staged: whether a workgroup copies the vectors into its memory, part by part if they are long; else lanes
+            have their part of the vectors in registers.
         parts: the most workgroups that share a row; a second kernel adds up their sums.
         least_groups: the fewest workgroups per processor for which invocations get more rows.
     """
@@ -173,10 +176,19 @@ class FourBitPlan:
         return self.tuning.lanes + 1
 
     @property
+    def staged_turns(self) -> int:
+        """The loads of a lane for which the vectors are staged at once: all of a part, if these are few enough."""
+        turns = -(-self.loads // self.tuning.lanes)
+        is_small = self._staged(turns) * WIDTH * FLOAT_BYTES <= MOST_STAGED_BYTES
+        return turns if is_small else self.tuning.ahead
+
+    @property
     def staged(self) -> int:
         """The vec4s of the vectors in workgroup memory."""
-        vec4s = self.vectors.outer * self.tuning.ahead * self.unit // WIDTH
-        return vec4s * self.pitch if self.tuning.is_staged else 0
+        return self._staged(self.staged_turns) if self.tuning.is_staged else 0
+
+    def _staged(self, turns: int) -> int:
+        return self.vectors.outer * turns * self.unit // WIDTH * self.pitch
 
     def room_for_sums(self, features: Features) -> int:
         """Return how many sums of each invocation fit into workgroup memory at once."""

@@ -105,11 +105,14 @@ def _multiply(plan: FourBitPlan, point: int | None) -> list[str]:
     """Return the loop over the loads of a lane."""
     tuning = plan.tuning
     step = tuning.lanes * tuning.ahead
-    lines = [f"for (var first = begin; first < end; first += {step}u) {{"]
+    is_once = plan.tuning.is_staged and plan.staged_turns * tuning.lanes >= plan.loads
+    lines = [*(_stage(plan, "begin") if is_once else []), f"for (var first = begin; first < end; first += {step}u) {{"]
     for turn in range(tuning.ahead):
         lines += [f"  {line}" for line in _load(plan, turn, point)]
     if tuning.is_staged:
-        lines += [f"  {line}" for line in _stage(plan)]
+        lines += [] if is_once else [f"  {line}" for line in _stage(plan, "first")]
+        before = f"(first - begin) / {tuning.lanes}u * {plan.vectors.outer * plan.unit // WIDTH * plan.pitch}u + "
+        lines.append(f"  let own = {before if is_once else ''}lane;")
     is_whole = plan.matrix.inner // plan.unit % (step * tuning.parts) == 0
     for turn in range(tuning.ahead):
         lines.append("  {" if is_whole else f"  if (first + lane + {turn * tuning.lanes}u < end) {{")
@@ -136,12 +139,12 @@ def _load(plan: FourBitPlan, turn: int, point: int | None) -> list[str]:
     return lines
 
 
-def _stage(plan: FourBitPlan) -> list[str]:
-    """Copy what the workgroup needs next of the vectors, a vec4 of all lanes side by side."""
+def _stage(plan: FourBitPlan, first: str) -> list[str]:
+    """Copy what the workgroup needs of the vectors from a load on, a vec4 of all lanes side by side."""
     tuning, vectors = plan.tuning, plan.vectors
     of_lane = plan.unit // WIDTH
     of_turn = of_lane * tuning.lanes
-    count = of_turn * tuning.ahead
+    count = of_turn * plan.staged_turns
     last = vectors.inner // WIDTH - 1
     value = f"vectors_at(vectors_base + v * {vectors.outer_stride // WIDTH}u + {vectors.along(f'source * {WIDTH}u')})"
     return [
@@ -150,7 +153,7 @@ def _stage(plan: FourBitPlan) -> list[str]:
         f"  let v = item / {count}u;",
         f"  let k = item % {count}u;",
         f"  let at = ((k / {of_turn}u * {vectors.outer}u + v) * {of_lane}u + k % {of_lane}u) * {plan.pitch}u;",
-        f"  let source = min(first * {of_lane}u + k, {last}u);",
+        f"  let source = min({first} * {of_lane}u + k, {last}u);",
         f"  staged[at + k % {of_turn}u / {of_lane}u] = {value};",
         "}",
         "workgroupBarrier();",
@@ -190,7 +193,7 @@ def _vector(plan: FourBitPlan, turn: int, count: int, four: int) -> str:
     """Load a vec4 of a vector."""
     vectors, of_lane = plan.vectors, plan.unit // WIDTH
     if plan.tuning.is_staged:
-        value = f"staged[{((turn * vectors.outer + count) * of_lane + four) * plan.pitch}u + lane]"
+        value = f"staged[{((turn * vectors.outer + count) * of_lane + four) * plan.pitch}u + own]"
     else:
         start = f"vectors_base + {count * vectors.outer_stride // WIDTH}u"
         value = f"vectors_at({start} + {vectors.along(f'u{turn} * {plan.unit}u + {four * WIDTH}u')})"
