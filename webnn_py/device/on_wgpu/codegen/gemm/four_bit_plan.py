@@ -50,6 +50,8 @@ class FourBitTuning:
     Attributes:
         threads: the invocations of a workgroup.
         lanes: the most invocations that share a row of the matrix.
+        neighbours: the most of these that are neighbours; behind them come those of other rows, which load the same
+            elements of the vectors.
         rows: the most rows of the matrix of an invocation, which share what it loads of the vectors.
         words: the most words of a row that an invocation loads at once: 1, 2 or 4.
         ahead: the most loads of each row that an invocation makes before it multiplies.
@@ -61,6 +63,7 @@ class FourBitTuning:
 
     threads: int = 256
     lanes: int = 32
+    neighbours: int = 32
     rows: int = 4
     words: int = 4
     ahead: int = 1
@@ -159,6 +162,12 @@ class FourBitPlan:
     def side(self) -> int:
         """The rows that a workgroup computes at once."""
         return self.tuning.threads // self.tuning.lanes
+
+    @property
+    def neighbours(self) -> int:
+        """The neighbouring invocations that share a row."""
+        lanes = self.tuning.lanes
+        return self.tuning.neighbours if lanes % self.tuning.neighbours == 0 else lanes
 
     @property
     def per_group(self) -> int:

@@ -86,16 +86,16 @@ def _words(plan: FourBitPlan) -> str:
 
 def _begin(plan: FourBitPlan) -> list[str]:
     """Return the places of an invocation; ``c0_1`` is the sum of the first row and the second vector."""
-    tuning, rows = plan.tuning, range(plan.tuning.rows)
-    last = plan.matrix.outer - 1
+    rows = range(plan.tuning.rows)
+    last, near = plan.matrix.outer - 1, plan.neighbours
     return [
         f"let outer0 = number % {plan.groups}u * {plan.per_group}u;",
         f"let begin = number / {plan.groups}u * {plan.loads}u;",
         f"let end = min(begin + {plan.loads}u, {plan.matrix.inner // plan.unit}u);",
         "let batch = 0u;",
         *plan.vectors.begin("vectors"),
-        f"let lane = t % {tuning.lanes}u;",
-        f"let place = t / {tuning.lanes}u;",
+        f"let lane = t % {near}u + t / {plan.side * near}u * {near}u;",
+        f"let place = t / {near}u % {plan.side}u;",
         *(f"let o{row} = min(outer0 + place + {row * plan.side}u, {last}u);" for row in rows),
         *(f"var c{row}_{count} = 0.0;" for row in rows for count in range(plan.vectors.outer)),
     ]
@@ -227,14 +227,14 @@ def _add_up(plan: FourBitPlan, end: EpilogueCode, at_once: int, count: int) -> l
         store = f"sums[number / {plan.groups}u * {count}u + {address}] = total;"
     else:
         store = f"finish_one({address}, total);"
-    lines = []
+    lines = [f"let mine = place * {tuning.lanes}u + lane;"]
     for first in range(0, len(sums), at_once):
         some = sums[first : first + at_once]
         outputs = len(some) * plan.side
         shares = min(MOST_SHARES, tuning.lanes, 1 << (tuning.threads // outputs).bit_length() >> 1) or 1
         each = -(-tuning.lanes // shares)
         lines += ["workgroupBarrier();"] if first else []
-        lines += [f"sums_of[{index * tuning.threads}u + t] = {name};" for index, name in enumerate(some)]
+        lines += [f"sums_of[{index * tuning.threads}u + mine] = {name};" for index, name in enumerate(some)]
         turn = f"(i + item / {shares}u) % {each}u * {shares}u" if tuning.lanes % shares == 0 else f"i * {shares}u"
         lines += [
             "workgroupBarrier();",
