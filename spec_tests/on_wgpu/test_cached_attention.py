@@ -90,6 +90,7 @@ FORMS = [
     {"lengths": (90,), "new": 5, "local_window_size": 33},
     {"lengths": (70,), "new": 4, "causal": 0, "heads": (2, 2), "size": 48},
     {"lengths": (100,), "heads": (3, 1), "size": 80, "rotary_interleaved": 1},
+    {"lengths": (60,), "heads": (10, 1), "size": 192},
     {"lengths": (100,), "heads": (2, 1), "size": 528},  # drawn with masks
 ]
 
