@@ -248,6 +248,43 @@ def test_what_libraries_for_browsers_find(run, tmp_path, monkeypatch):
     assert json.loads(ended.stdout) == [{"a": 1}, "8", 404, [], "compile", "AbortError", "Illegal constructor"]
 
 
+def test_libraries_take_threads_for_workers_of_a_page(run):
+    source = """
+        import {Worker, isMainThread, parentPort} from 'node:worker_threads';
+        const found = [typeof self, globalThis.self === globalThis, globalThis.constructor.name, process.release.name];
+        if (typeof DedicatedWorkerGlobalScope === 'function') {
+          try { new DedicatedWorkerGlobalScope(); } catch (error) { found.push(error.message); }
+        }
+        const show = (ofWorker) => console.log(JSON.stringify([found, ofWorker]));
+        if (!isMainThread) parentPort.postMessage(found);
+        else new Worker(new URL(import.meta.url)).once('message', show);
+        """
+    ended = run(source, "--web-worker")
+    assert ended.stderr == ""
+    scope = ["object", True, "DedicatedWorkerGlobalScope", "webnn-py", "Illegal constructor"]
+    assert json.loads(ended.stdout) == [scope] * 2
+    assert json.loads(run(source).stdout) == [["undefined", False, "Object", "node"]] * 2
+
+
+def test_modules_of_blobs(run):
+    ended = run(
+        """
+        const urlOf = (text, type = 'text/javascript') => URL.createObjectURL(new Blob([text], {type}));
+        const first = urlOf('export const one = 1; export const url = import.meta.url;');
+        const second = urlOf(`export {one as again, url} from '${first}'; import 'node:fs';`);
+        const shown = [(await import(first)).one, (await import(second)).again, (await import(second)).url === first];
+        for (const url of [urlOf('1', 'text/plain'), 'blob:nodedata:none', urlOf('throw new RangeError()')]) {
+          await import(url).catch((error) => shown.push(error.code ?? error.name));
+        }
+        console.log(JSON.stringify(shown));
+        """,
+        "--web-worker",
+    )
+    assert ended.stderr == ""
+    refused = "ERR_UNSUPPORTED_ESM_URL_SCHEME"
+    assert json.loads(ended.stdout) == [1, 1, True, refused, refused, "RangeError"]
+
+
 def start(tmp_path, source):
     path = tmp_path / "program.mjs"
     path.write_text(source, encoding="utf-8")

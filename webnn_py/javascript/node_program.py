@@ -16,7 +16,7 @@ from typing import Final
 import attrs
 import trio
 
-from webnn_py.browser_profiles import PortabilityReport
+from webnn_py.browser_profiles import PortabilityReport, find
 from webnn_py.distribution import install_command
 from webnn_py.errors import NotSupportedError
 from webnn_py.javascript import engine_commands
@@ -57,6 +57,7 @@ class NodeProgram:
         compatibility: the deviations of the bindings from the specification, where no browser profile has its own.
         experimental: the proposals that it may try.
         checks: gets the finished checks of the program; None for no check.
+        web_worker: whether libraries are to take its threads for workers of a web page, not for Node.
     """
 
     backend: str
@@ -67,6 +68,7 @@ class NodeProgram:
     compatibility: Compatibility = WPT_2026
     experimental: tuple[str, ...] = ()
     checks: list[Check] | None = None
+    web_worker: bool = False
 
 
 def require_pipes() -> None:
@@ -93,11 +95,17 @@ async def hosted(program: NodeProgram, folder: Path) -> AsyncIterator[None]:
     )
     optional = ["places.js"] if program.trace is not None or program.checks is not None else []
     optional += ["webgpu.js"] if "webgpu-interop" in program.experimental else []
-    realm = {"description": description, "files": [*FILES[:-1], *optional, FILES[-1]], "client": str(CLIENT)}
+    realm = {
+        "description": description,
+        "files": [*FILES[:-1], *optional, FILES[-1]],
+        "client": str(CLIENT),
+        "webWorker": program.web_worker,
+    }
     opened = open_ml(graph_cache=program.graph_cache, experimental=program.experimental)
     async with opened as ml, traced_to(ml, program.trace), trio.open_nursery() as nursery:
         if program.portability is not None:
-            ml._watching = BrowserRules(program.portability)
+            report, browser = program.portability, program.browser
+            ml._watching = BrowserRules(report) if browser is None else BrowserRules(find(browser), report)
         api = API(ml, compatibility, program.backend, program.browser)
 
         def abandon(context: MLContext) -> None:

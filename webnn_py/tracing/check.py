@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
@@ -81,13 +82,19 @@ class CheckFinding:
 
 @attrs.define(eq=False)
 class _Made:
-    """A buffer or a graph: who made it, and whether it is gone."""
+    """A buffer or a graph: who made it, and whether it is gone.
+
+    Of buffers, how many dispatches of the context there had been when it was made, last used, written and ended.
+    """
 
     what: Literal["tensor", "graph"]
     source: Source | None
     context: int
     byte_length: int
     dispatches: int
+    last_used: int
+    times_written: int = 0
+    ended: float = math.inf
     is_gone: bool = False
 
 
@@ -103,7 +110,7 @@ class _Context:
     in_turn: list[Source | None] = attrs.field(factory=list)
     builds: dict[bytes, Source | None] = attrs.field(factory=dict)
     given: set[bytes] = attrs.field(factory=set)
-    read: dict[bytes, tuple[int, Source | None]] = attrs.field(factory=dict)
+    read: dict[bytes, tuple[int, int, Source | None]] = attrs.field(factory=dict)
 
 
 @final
@@ -131,7 +138,7 @@ class Check:
         self._in_turn: Counter[tuple[Source | None, ...]] = Counter()
         self._waits: Counter[Source | None] = Counter()
         self._targets: dict[int, Any] = {}
-        self._reading: dict[int, int] = {}
+        self._reading: dict[int, tuple[int, int]] = {}
         self._has_ended = False
 
     @enable_ki_protection
@@ -180,6 +187,7 @@ class Check:
             self._make(operation, context)
         if operation.kind != "release":
             context.last = operation
+            self._use(operation, context)
 
     def settled(self, operation: Operation) -> None:
         """A promise is fulfilled; of a read, its bytes are there."""
@@ -193,7 +201,7 @@ class Check:
         digest = _digest(promise._outcome if out is None else out)
         context = self._contexts[operation.context.number]
         if digest is not None and digest not in context.given:
-            context.read[digest] = self._reading.pop(operation.number), operation.source
+            context.read[digest] = *self._reading.pop(operation.number), operation.source
 
     # --- what calls ask for ------------------------------------------------------------------------------------
 
@@ -201,7 +209,12 @@ class Check:
         for number in operation.writes:
             source = operation.source
             self._made[number] = _Made(
-                "tensor", source, operation.context.number, operation.byte_length, context.dispatches
+                "tensor",
+                source,
+                operation.context.number,
+                operation.byte_length,
+                context.dispatches,
+                context.dispatches,
             )
             self._memory.append((operation.byte_length, source))
             alive = self._alive[source]
@@ -213,7 +226,7 @@ class Check:
         graph = operation.work.args[0]  # type: ignore[attr-defined]  # a partial, as operation_accesses has it
         number = operation.graph
         if number is not None:
-            self._made[number] = _Made("graph", operation.source, operation.context.number, 0, context.dispatches)
+            self._made[number] = _Made("graph", operation.source, operation.context.number, 0, 0, 0)
         if isinstance(graph, Graph):
             signature = _signature(graph)
             if signature in context.builds:
@@ -228,26 +241,39 @@ class Check:
         digest = _digest(operation.work.args[1])  # type: ignore[attr-defined]
         if digest is None:
             return
-        if digest in context.read:
-            number, source = context.read[digest]
-            kind: FindingKind = "written-back" if number in operation.writes else "through-host"
-            self._found[kind, operation.source, source] += 1
-        else:
+        if digest not in context.read:
             context.given.add(digest)
+            return
+        number, written, source = context.read[digest]
+        if number not in operation.writes:
+            self._found["through-host", operation.source, source] += 1
+        elif self._times_written(number) == written:  # otherwise it restores what the tensor has had
+            self._found["written-back", operation.source, source] += 1
+
+    def _use(self, operation: Operation, context: _Context) -> None:
+        for number in {*operation.reads, *operation.writes}:
+            made = self._made.get(number)
+            if made is not None:
+                made.last_used = context.dispatches
+                made.times_written += number in operation.writes
+
+    def _times_written(self, number: int) -> int:
+        return self._made[number].times_written if number in self._made else 0
 
     def _read_buffer(self, operation: Operation, context: _Context) -> None:
         settled = operation.settled
         promise = operation.aborted.args[0] if operation.aborted is not None else None
         if promise is not None and settled is not None:
             self._targets[operation.number] = promise, settled.args[3]  # type: ignore[attr-defined]
-            self._reading[operation.number] = operation.reads[0]
+            number = operation.reads[0]
+            self._reading[operation.number] = number, self._times_written(number)
         last = context.last
         if last is None or last.kind != "read_buffer" or last.number in self._targets:  # it is still pending
             self._end_turn(context)
         context.in_turn.append(operation.source)
 
     def _end_turn(self, context: _Context) -> None:
-        if len(context.in_turn) > 1:
+        if context.in_turn:
             self._in_turn[tuple(context.in_turn)] += 1
         context.in_turn = []
 
@@ -264,6 +290,7 @@ class Check:
 
     def _end(self, number: int, made: _Made) -> None:
         made.is_gone = True
+        made.ended = self._contexts[made.context].dispatches
         self._memory.append((-made.byte_length, made.source))
         self._alive[made.source].pop(number, None)
 
@@ -278,7 +305,11 @@ class Check:
         return tuple(sorted(found, key=_order))
 
     def _of_lifetimes(self) -> Iterator[CheckFinding]:
-        leaks = {source: count for source, count in self._kept.items() if count >= MOST_KEPT}
+        leaks = {
+            source: count
+            for source, count in self._kept.items()
+            if count >= MOST_KEPT and self._most_idle(source) >= MOST_KEPT - 1  # the last may be in use
+        }
         for source, count in leaks.items():
             text = f"{count} tensors made here lived at once, one for each of as many dispatches"
             yield CheckFinding("tensor-per-call", source, count, f"{text}: make one before the loop, or destroy() each")
@@ -290,6 +321,22 @@ class Check:
             if source not in leaks:
                 text = f"{_times(count, 'tensor')} made here and never destroyed"
                 yield CheckFinding("not-destroyed", source, count, f"{text}: call destroy(), or that of the context")
+
+    def _most_idle(self, source: Source | None) -> int:
+        """Return how many tensors of a line were kept at once, from as many rounds, that nothing used any more."""
+        changes: list[tuple[float, int, int]] = []
+        for made in self._made.values():
+            end = min(made.ended, self._contexts[made.context].dispatches)
+            if made.what == "tensor" and made.source == source and end > made.last_used:
+                changes += [(made.last_used, 1, made.dispatches), (end, -1, made.dispatches)]
+        idle: Counter[int] = Counter()
+        rounds = most = 0
+        for _, change, round_ in sorted(changes):
+            rounds -= idle[round_] > 0
+            idle[round_] += change
+            rounds += idle[round_] > 0
+            most = max(most, rounds)
+        return most
 
     def _of_the_end(self) -> Iterator[CheckFinding]:
         graphs = Counter(made.source for made in self._made.values() if not made.is_gone and made.what == "graph")
@@ -307,11 +354,12 @@ class Check:
             yield CheckFinding(kind, source, count, f"{_often(count)} {does.format(_place(other))}: {what_to_do}")
 
     def _of_reads(self) -> Iterator[CheckFinding]:
+        # Where the second of two reads is left out at times, the first has told whether it is needed.
         pairs: Counter[Source | None] = Counter()
         for sources, count in self._in_turn.items():
             if len(sources) >= READS_IN_TURN:
                 pairs[sources[1]] += len(sources) * count
-            elif count >= READS_IN_TURN:
+            elif len(sources) > 1 and count >= READS_IN_TURN and not self._in_turn[sources[:1]]:
                 pairs[sources[-1]] += len(sources) * count
         for source, count in pairs.items():
             text = f"{count} reads of which each waited for the one before"

@@ -4,7 +4,8 @@
 ``npm install onnxruntime-web`` was run, of any version; the library is used as it is. Models are those of
 ``real_models``, whose inputs' sizes are written into them, as onnxruntime advises for WebNN. Prints for each model
 the nodes that WebNN has of all, the largest difference relative to an output's largest value, and a count at the end:
-models that agree, those of them that have no node on WebNN, and the rest with the reason.
+models that agree, those of them that have no node on WebNN, and the rest; it fails where ``differences.toml`` does not
+list those that do not agree, each with the reason.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +28,8 @@ from spec_tests.labs.real_models.packages import NotHadError, path_of
 BOUND = 1e-4
 NODES = re.compile(r"number of nodes in the graph: (\d+) number of nodes supported by WebNN: (\d+)")
 PLAYER = Path(__file__).with_name("play.mjs")
+DIFFERENCES = Path(__file__).with_name("differences.toml")
+AGREE, AGREE_WITHOUT = "agree", "agree without WebNN"
 
 
 def prepare(model, path, job):
@@ -40,9 +44,7 @@ def prepare(model, path, job):
             del dims[:]
             for size in feeds[value.name].shape:
                 dims.add().dim_value = size
-    for value in proto.graph.output:  # what the file says of other sizes
-        value.type.tensor_type.ClearField("shape")
-    del proto.graph.value_info[:]
+    forget_sizes(proto.graph)
     job.mkdir()
     onnx.save(proto, job / "model.onnx")
     inputs = {}
@@ -51,6 +53,22 @@ def prepare(model, path, job):
         inputs[name] = {"type": str(value.dtype), "dims": list(value.shape), "file": f"input{index}"}
     (job / "job.json").write_text(json.dumps({"inputs": inputs}), encoding="utf-8")
     return wanted
+
+
+def forget_sizes(graph):
+    """Clear the declared sizes of the outputs of a graph and its bodies, and of all values in between."""
+    for value in graph.output:
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
+    del graph.value_info[:]
+    for body in (item.g for node in graph.node for item in node.attribute if item.HasField("g")):
+        forget_sizes(body)
+
+
+def reasons():
+    """Return why listed models do not agree."""
+    listing = tomllib.loads(DIFFERENCES.read_text(encoding="utf-8"))["reason"]
+    return {name: entry["text"] for entry in listing for name in entry["models"]}
 
 
 def logged(folder):
@@ -80,7 +98,7 @@ def outcome(job, wanted, log):
     line = f"{here:5} of {total:5} nodes  {result['milliseconds']:8.0f} ms  {apart:8.1e}"
     if not apart <= BOUND:
         return line, "differ"
-    return line, "agree" if here else "agree without WebNN"
+    return line, AGREE if here else AGREE_WITHOUT
 
 
 def play(folder, number, options):
@@ -116,7 +134,7 @@ def main():
     options = parser.parse_args()
     options.project = options.project.resolve()
     models = [model for model in listed() if not options.names or any(name in model.name for name in options.names)]
-    counts = {}
+    counts, known, unlisted = {}, reasons(), []
     for start in range(0, len(models), options.batch):
         folder = Path(tempfile.mkdtemp())
         jobs = []
@@ -129,9 +147,8 @@ def main():
         number = 0
         while number < len(jobs):
             play(folder, number, options)
-            while number < len(jobs) and (folder / f"{number}" / "result.json").exists():
-                number += 1
-            number += 1  # the one that it died of
+            played = [(folder / f"{index}" / "result.json").exists() for index in range(len(jobs))]
+            number = max(number + 1, [*played, False].index(False))  # the one that it died of is tried a second time
         logs = logged(folder)
         for index, (model, wanted) in enumerate(jobs):
             line, count = outcome(folder / f"{index}", wanted, logs.get(index, ""))
@@ -139,9 +156,13 @@ def main():
                 name = model.name.replace("/", "+")
                 (options.logs / f"{name}.log").write_text(logs.get(index, ""), encoding="utf-8")
             counts[count] = counts.get(count, 0) + 1
+            if count not in {AGREE, AGREE_WITHOUT}:
+                line += f": {known.get(model.name, 'NOT LISTED')}"
+                unlisted += [] if model.name in known else [model.name]
             print(f"{count:20} {model.name:60} {line}", flush=True)
         shutil.rmtree(folder)
     print(", ".join(f"{count} {name}" for name, count in sorted(counts.items())))
+    sys.exit(f"not listed: {', '.join(unlisted)}" if unlisted else 0)
 
 
 if __name__ == "__main__":

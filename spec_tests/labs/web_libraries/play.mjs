@@ -1,7 +1,7 @@
 // Runs models with onnxruntime-web: each job of the folder given, in order, from the one of the number given.
 //
 // A job is a folder with model.onnx, job.json ({inputs: {name: {type, dims, file}}}) and the inputs' bytes. What comes of
-// it goes into result.json and files beside it.
+// it goes into result.json and files beside it. After a session that failed no other is right, so the process ends.
 import fs from 'node:fs';
 import {createRequire} from 'node:module';
 import path from 'node:path';
@@ -50,5 +50,6 @@ for (let number = Number(first); fs.existsSync(path.join(folder, `${number}`)); 
     result = {error: `${error?.message ?? error}`};
   }
   fs.writeFileSync(path.join(job, 'result.json'), JSON.stringify(result));
+  if (result.error !== undefined) break;
 }
 process.exit(0);

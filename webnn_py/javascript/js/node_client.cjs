@@ -241,6 +241,44 @@ function webGpuOf(global) {
   Object.defineProperty(global, 'GPUDevice', {value: GPUDevice, writable: true, configurable: true});
 }
 
+// The scope of a page's dedicated worker, by which libraries that run in browsers and in Node tell them apart. Of classes it
+// has that one alone: what looks for WorkerGlobalScope next imports scripts by URL.
+function workerScopeOf(global) {
+  class DedicatedWorkerGlobalScope {
+    constructor() { throw new TypeError('Illegal constructor'); }
+  }
+  const values = {DedicatedWorkerGlobalScope, constructor: DedicatedWorkerGlobalScope, self: global};
+  for (const [name, value] of Object.entries(values)) {
+    Object.defineProperty(global, name, {value, writable: true, configurable: true});
+  }
+  const release = {...process.release, name: 'webnn-py'};
+  Object.defineProperty(process, 'release', {value: release, enumerable: true, configurable: true});
+}
+
+// import() of the `blob:` URLs of scripts. Node's loader runs in a thread of its own, which gets the blobs by a port.
+function blobModulesOf(global) {
+  const {register} = require('node:module');
+  if (register === undefined) return;  // Node has it since its version 20.6
+  const ofNode = global.URL.createObjectURL;
+  let port = null;
+  const {createObjectURL} = {
+    createObjectURL(blob) {
+      const url = ofNode.call(this, blob);
+      if (!/\bjavascript\b/.test(blob.type)) return url;
+      if (port === null) {
+        const {port1, port2} = new MessageChannel();
+        const hooks = require('node:url').pathToFileURL(path.join(__dirname, 'node_blobs.mjs'));
+        register(hooks, {data: port2, transferList: [port2]});
+        port = port1;
+        port.unref();
+      }
+      port.postMessage({url, blob});
+      return url;
+    },
+  };
+  Object.defineProperty(global.URL, 'createObjectURL', {value: createObjectURL, writable: true, enumerable: true, configurable: true});
+}
+
 // While WebAssembly compiles, Node's loop would end if nothing else were waited for; Node then runs what follows only
 // when its optimizing compiler has ended, too, which for a library of 28 MB takes minutes.
 function webAssemblyOf(global) {
@@ -285,7 +323,7 @@ function fetchOf(global) {
 }
 
 function install(folder) {
-  const {description, files} = JSON.parse(fs.readFileSync(path.join(folder, 'realm.json'), 'utf8'));
+  const {description, files, webWorker} = JSON.parse(fs.readFileSync(path.join(folder, 'realm.json'), 'utf8'));
   const runtime = {__proto__: null, slots: new WeakMap(), DOMException, description, folder: __dirname};
   const connection = new Connection(folder, {
     receive: (settlement, bytes) => runtime.settle(settlement, bytes),
@@ -303,6 +341,10 @@ function install(folder) {
   webGpuOf(globalThis);
   webAssemblyOf(globalThis);
   fetchOf(globalThis);
+  if (webWorker) {
+    workerScopeOf(globalThis);
+    blobModulesOf(globalThis);
+  }
   for (const file of files) {
     const source = fs.readFileSync(path.join(__dirname, file), 'utf8');
     vm.runInThisContext(`(${source}\n)`, {filename: `webnn_py:${file}`})(runtime);
