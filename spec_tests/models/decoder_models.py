@@ -71,8 +71,14 @@ class Form:
         window: how many keys a query sees, -1 for all; of ``genai`` alone.
         softcap: bound of the scores, 0 for none; of ``genai`` alone.
         data_type: of all floats.
-        attention: the operator that attends; of ``optimum`` alone: drawn operator by operator, or one for as many heads
-            of keys as of queries.
+        attention: the operator that attends; of ``optimum`` alone: drawn operator by operator, MultiHeadAttention for
+            as many heads of keys as of queries, Attention, or TensorScatter before an Attention.
+        rotates: whether attention rotates queries and keys itself, or an operator before it; of ``genai`` alone.
+        positions: whether they are an input, or counted: from the mask, or from the length of the past, by a Range or
+            by a sum; of ``optimum`` alone.
+        mask_type: of the input ``attention_mask``.
+        is_smooth: whether the softmax has one score of 0 more; of ``genai`` alone.
+        is_causal: whether the operator that attends hides later tokens, too; of ``optimum`` alone.
     """
 
     layout: Layout = "genai"
@@ -82,7 +88,12 @@ class Form:
     window: int = -1
     softcap: float = 0.0
     data_type: Literal["float32", "float16"] = "float32"
-    attention: Literal["plain", "MultiHeadAttention", "Attention"] = "plain"
+    attention: Literal["plain", "MultiHeadAttention", "Attention", "TensorScatter"] = "plain"
+    rotates: Literal["inside", "outside"] = "inside"
+    positions: Literal["input", "mask", "past", "sum"] = "input"
+    mask_type: Literal["int64", "int32"] = "int64"
+    is_smooth: bool = False
+    is_causal: bool = False
 
 
 class Graph:
@@ -214,8 +225,11 @@ def _attention(graph: Graph, x: str, layer: int, prepared: dict[str, str]) -> st
         inputs = [graph.product(x, packed, f"{name}.qkv_proj"), "", ""]
     else:
         inputs = [graph.product(x, weight, f"{name}.{part}_proj") for part, weight in parts.items()]
+    is_inside = graph.form.rotates == "inside"
+    if not is_inside:
+        inputs[:2] = [_turned_by_operator(graph, part, f"{part}/rotated") for part in inputs[:2]]
     inputs += [f"past_key_values.{layer}.key", f"past_key_values.{layer}.value"]
-    inputs += [prepared[item] for item in ("lengths", "total", "cos", "sin")]
+    inputs += [prepared[item] for item in ("lengths", "total", *(("cos", "sin") if is_inside else ()))]
     outputs = [f"{name}/attended", f"present.{layer}.key", f"present.{layer}.value"]
     node = helper.make_node(
         "GroupQueryAttention",
@@ -228,11 +242,17 @@ def _attention(graph: Graph, x: str, layer: int, prepared: dict[str, str]) -> st
         scale=size.head**-0.5,
         local_window_size=graph.form.window,
         softcap=graph.form.softcap,
-        do_rotary=1,
+        do_rotary=int(is_inside),
         rotary_interleaved=0,
+        smooth_softmax=int(graph.form.is_smooth),
     )
     graph.nodes.append(node)
     return graph.product(outputs[0], out, f"{name}.o_proj")
+
+
+def _turned_by_operator(graph: Graph, x: str, output: str) -> str:
+    inputs = [x, "position_ids", "cos_cache", "sin_cache"]
+    return graph.node("RotaryEmbedding", inputs, output, MICROSOFT)
 
 
 # --- onnxruntime-genai's layout ----------------------------------------------------------------------------------
@@ -242,7 +262,8 @@ def _prepare_genai(graph: Graph) -> dict[str, str]:
     """Compute the lengths from the attention mask, as the builder does."""
     path = "attn_mask_reformat"
     one = graph.whole("one", [1])
-    total = graph.node("ReduceSum", ["attention_mask", one], f"{path}/sum", keepdims=1)
+    long = graph.node("Cast", ["attention_mask"], f"{path}/long", to=TensorProto.INT64)
+    total = graph.node("ReduceSum", [long, one], f"{path}/sum", keepdims=1)
     less = graph.node("Sub", [total, one], f"{path}/sub")
     lengths = graph.node("Cast", [less], f"{path}/seqlens_k", to=TensorProto.INT32)
     shape = graph.node("Shape", ["attention_mask"], f"{path}/shape")
@@ -262,9 +283,26 @@ def _prepare_optimum(graph: Graph) -> dict[str, str]:
     lowest = graph.weight("lowest", np.array(np.finfo(graph.form.data_type).min))
     zero, one = graph.weight("zero", np.array(0, np.int64)), graph.weight("index", np.array(1, np.int64))
     length = graph.node("Gather", [graph.node("Shape", ["input_ids"], "shape"), one], "length")
+    positions = "position_ids"
     two = graph.weight("third", np.array(2, np.int64))
     past = graph.node("Gather", [graph.node("Shape", ["past_key_values.0.key"], "past_shape"), two], "past")
     total = graph.node("Add", [past, length], "total")
+    if graph.form.attention == "TensorScatter":  # its cache has a fixed length
+        total = past
+        past = graph.node("ReduceMin", ["position_ids"], "begin", keepdims=0)
+        graph.node("Slice", ["position_ids", *(graph.whole(f"begin_{at}", [at]) for at in (0, 1, 1))], "begin_column")
+        graph.node("Reshape", ["begin_column", graph.whole("flat", [-1])], "begins")
+    if graph.form.positions == "past":
+        positions = graph.node("Unsqueeze", [graph.node("Range", [past, total, one], "counted"), "row_1"], "numbers")
+        graph.whole("row_1", [0])
+    elif graph.form.positions == "sum":
+        counted = graph.node("Add", [graph.node("Range", [zero, length, one], "from_0"), past], "counted")
+        positions = graph.node("Unsqueeze", [counted, graph.whole("row_1", [0])], "numbers")
+    elif graph.form.positions == "mask":
+        long = graph.node("Cast", ["attention_mask"], "mask_long", to=TensorProto.INT64)
+        summed = graph.node("Sub", [graph.node("CumSum", [long, one], "summed"), one], "summed_before")
+        ends = [graph.node("Unsqueeze", [end, graph.whole("row_1", [0])], f"{end}_1") for end in (past, total)]
+        positions = graph.node("Slice", [summed, *ends, graph.whole("one", [1])], "numbers")
     rows = graph.node("Add", [graph.node("Range", [zero, length, one], "new"), past], "rows")
     rows = graph.node("Unsqueeze", [rows, graph.whole("one", [1])], "rows_column")
     is_seen = graph.node("LessOrEqual", [graph.node("Range", [zero, total, one], "columns"), rows], "is_seen")
@@ -274,7 +312,7 @@ def _prepare_optimum(graph: Graph) -> dict[str, str]:
     mask = graph.node("Where", [both, graph.weight("none", np.array(0, np.float32)), lowest], "mask")
     for name, table in zip(("cos", "sin"), angles(graph.size), strict=True):
         graph.weight(f"{name}_cache", np.concatenate([table, table], 1))
-        gathered = graph.node("Gather", [f"{name}_cache", "position_ids"], f"{name}_gathered")
+        gathered = graph.node("Gather", [f"{name}_cache", positions], f"{name}_gathered")
         graph.node("Unsqueeze", [gathered, "one"], name)
     return {"mask": mask}
 
@@ -310,8 +348,14 @@ def _whole_attention(graph: Graph, split: dict[str, str], layer: int, prepared: 
     size, name = graph.size, f"layers.{layer}.attention"
     pasts = [f"past_key_values.{layer}.key", f"past_key_values.{layer}.value"]
     outputs = [f"{name}/mixed", f"present.{layer}.key", f"present.{layer}.value"]
-    if graph.form.attention == "Attention":
-        graph.nodes.append(helper.make_node("Attention", [*split.values(), prepared["mask"], *pasts], outputs, name))
+    if graph.form.attention in {"Attention", "TensorScatter"}:
+        options = {"softcap": graph.form.softcap, "is_causal": int(graph.form.is_causal)}
+        inputs = [*split.values(), prepared["mask"], *pasts]
+        if graph.form.attention == "TensorScatter":
+            for part, past, present in zip("kv", pasts, outputs[1:], strict=True):
+                graph.node("TensorScatter", [past, split[part], "begins"], present, axis=2)
+            inputs, outputs = [split["q"], *outputs[1:], prepared["mask"]], outputs[:1]
+        graph.nodes.append(helper.make_node("Attention", inputs, outputs, name, **options))
         rows = graph.node("Transpose", [outputs[0]], f"{name}/mixed_rows", perm=[0, 2, 1, 3])
         return graph.node("Reshape", [rows, graph.whole("joined", [0, 0, size.heads * size.head])], f"{name}/attended")
     query = graph.node("Transpose", [split["q"]], f"{name}/q_rows", perm=[0, 2, 1, 3])
@@ -320,7 +364,7 @@ def _whole_attention(graph: Graph, split: dict[str, str], layer: int, prepared: 
         rows = graph.node("Transpose", [split[part]], f"{name}/{part}_rows", perm=[0, 2, 1, 3])
         flat.append(graph.node("Reshape", [rows, "joined"], f"{name}/{part}_flat"))
     inputs = [*flat, "", "", prepared["mask"], *pasts]
-    options = {"num_heads": size.heads, "scale": size.head**-0.5}
+    options = {"num_heads": size.heads, "scale": size.head**-0.5, "unidirectional": int(graph.form.is_causal)}
     graph.nodes.append(helper.make_node("MultiHeadAttention", inputs, outputs, name, domain=MICROSOFT, **options))
     return outputs[0]
 
@@ -357,9 +401,13 @@ def _assembled(graph: Graph) -> onnx.ModelProto:
     whole, real = TensorProto.INT64, helper.np_dtype_to_tensor_dtype(np.dtype(graph.form.data_type))
     inputs = [
         helper.make_tensor_value_info("input_ids", whole, ["batch_size", "sequence_length"]),
-        helper.make_tensor_value_info("attention_mask", whole, ["batch_size", "total_sequence_length"]),
+        helper.make_tensor_value_info(
+            "attention_mask",
+            TensorProto.INT32 if graph.form.mask_type == "int32" else whole,
+            ["batch_size", "total_sequence_length"],
+        ),
     ]
-    if graph.form.layout == "optimum":
+    if graph.form.rotates == "outside" or (graph.form.layout == "optimum" and graph.form.positions == "input"):
         inputs.append(helper.make_tensor_value_info("position_ids", whole, ["batch_size", "sequence_length"]))
     outputs = [helper.make_tensor_value_info("logits", real, ["batch_size", "sequence_length", size.words])]
     for layer in range(size.layers):
@@ -369,7 +417,7 @@ def _assembled(graph: Graph) -> onnx.ModelProto:
             inputs.append(helper.make_tensor_value_info(f"past_key_values.{layer}.{kind}", real, past))
             outputs.append(helper.make_tensor_value_info(f"present.{layer}.{kind}", real, present))
     weights = [numpy_helper.from_array(array, name) for name, array in graph.weights.items()]
-    opset = 23 if graph.form.attention == "Attention" else 18
+    opset = {"Attention": 23, "TensorScatter": 24}.get(graph.form.attention, 18)
     opsets = [helper.make_opsetid("", opset), helper.make_opsetid(MICROSOFT, 1)]
     made = helper.make_graph(graph.nodes, "decoder", inputs, outputs, weights)
     return helper.make_model(made, opset_imports=opsets, ir_version=10)
