@@ -144,8 +144,8 @@ def _group_query_attention(config: Mapping[str, Any], inputs: Descriptors, outpu
     _check_names("a member of config", [*config], [*CONFIG], ())
     choices = {**CONFIG, **{name: value for name, value in config.items() if value is not None}}
     for name, value in choices.items():
-        if not isinstance(value, bool | int | float):
-            refuse(f"config[{shown(name)}]", shown(value), "a number or a boolean")
+        if not isinstance(value, int | float) or not abs(value) < 2**127:  # nor NaN
+            refuse(f"config[{shown(name)}]", shown(value), "a number of float32 or a boolean")
     if choices["do_rotary"]:
         _check_names("an input", [*inputs], [*_REQUIRED, *_OPTIONAL], ("cos_cache", "sin_cache"))
     for name in ("past_key", "past_value"):
@@ -225,11 +225,11 @@ def _attention_feed(random: np.random.Generator, inputs: Descriptors, new: int, 
     for name, descriptor in inputs.items():
         shape = descriptor.shape
         if name == "seqlens_k":
-            array = (begins + new - 1).reshape(shape)
+            array = np.resize(begins + new - 1, shape)
         elif name == "total_sequence_length":
             array = np.full(shape, begins.max() + new)
         elif name == "position_ids":
-            array = (begins[:, None] + np.arange(new)).reshape(shape)
+            array = np.resize(begins[:, None] + np.arange(new), shape)
         elif name in {"cos_cache", "sin_cache"}:
             angles = np.linspace(0, 3, int(np.prod(shape))).reshape(shape)
             array = np.cos(angles) if name == "cos_cache" else np.sin(angles)

@@ -134,12 +134,13 @@ class Subgraphs:
                 raise TypeError(
                     f"{where}: operands[{shown(name)}] is {operands[name].descriptor}; it must be {descriptor}"
                 )
-        self._called += definition._operator_count
-        if self._called > MOST_OPERATORS:
+        called = self._called + definition._operator_count
+        if called > MOST_OPERATORS:
             raise TypeError(
-                f"{where}: the calls of this builder stand for {self._called} operators; they must be at most "
+                f"{where}: the calls of this builder stand for {called} operators; they must be at most "
                 f"{MOST_OPERATORS}"
             )
+        self._called = called
         body = definition._body
         given = {"operands": tuple(operands[name] for name in body.inputs), "captured": body.constants}
         options = {"body": body, "name": definition.name, "config": dict(definition.config)}
