@@ -375,7 +375,7 @@ class ML(Handle):
         return Trace(self, most_events=most_events, kernels=converted("trace(): kernels", boolean, kernels))
 
     def check(self) -> Check:
-        """Find what a program does in vain, or forgets: ``with ml.check() as check``. Not in the specification.
+        """Find redundant work and what is never destroyed: ``with ml.check() as check``. Not in the specification.
 
         ``check.findings`` are tensors made for each call of a loop and kept, tensors left to the garbage collector,
         bytes that are read and written again, graphs that are built again, and reads in turn.

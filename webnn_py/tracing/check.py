@@ -1,4 +1,4 @@
-"""``Check``: an instrument that finds what a program does in vain, or forgets."""
+"""``Check``: an instrument that finds redundant work, and what a program never destroys."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ _SHOWN: Final = 5
 
 @attrs.frozen
 class CheckFinding:
-    """Something that a program does in vain, or forgets.
+    """Redundant work of a program, or something that it never destroys.
 
     Attributes:
-        kind: what.
+        kind: the kind of finding.
         source: the user's line; None where it is not known.
-        count: how often, or how many.
-        message: what it is and what to do, without the line.
+        count: the number of times, or of things.
+        message: the finding and its remedy, without the line.
     """
 
     kind: FindingKind
@@ -81,14 +81,22 @@ class CheckFinding:
 
 @attrs.define(eq=False)
 class _Made:
-    """A buffer or a graph: who made it, and whether it is gone."""
+    """A buffer or a graph that exists, and the line that made it."""
 
     what: Literal["tensor", "graph"]
     source: Source | None
     context: int
-    byte_length: int
-    dispatches: int
-    is_gone: bool = False
+    byte_length: int = 0
+    dispatches: int = 0
+
+
+@attrs.frozen
+class _Read:
+    """A read of a buffer: its number, how often it had been written, and the line."""
+
+    buffer: int
+    writes: int
+    source: Source | None
 
 
 @attrs.define(eq=False)
@@ -99,19 +107,23 @@ class _Context:
     dispatches: int = 0
     is_gone: bool = False
     is_abandoned: bool = False
-    last: Operation | None = None
+    last_read: int = 0
     in_turn: list[Source | None] = attrs.field(factory=list)
     builds: dict[bytes, Source | None] = attrs.field(factory=dict)
     given: set[bytes] = attrs.field(factory=set)
-    read: dict[bytes, tuple[int, Source | None]] = attrs.field(factory=dict)
+    read: dict[bytes, _Read] = attrs.field(factory=dict)
+    writes: Counter[int] = attrs.field(factory=Counter)
 
 
 @final
 class Check:
-    """Finds what a program does in vain, or forgets, while it is open; made by :meth:`webnn_py.ML.check`.
+    """Finds redundant work and what is never destroyed, while it is open; made by :meth:`webnn_py.ML.check`.
 
-    It is a block, ``with ml.check() as check``, that can be entered once. It is an instrument, as a trace is, and looks
-    at the bytes that are written and read, too.
+    It is a block, ``with ml.check() as check``, that can be entered once. It is an instrument, as a trace is, and
+    compares the bytes that are written and read.
+
+    Raises:
+        RuntimeError: it is entered again.
 
     Args:
         watched: the ``ML``.
@@ -125,24 +137,26 @@ class Check:
         self._made: dict[int, _Made] = {}
         self._collected: Counter[Source | None] = Counter()
         self._kept: dict[Source | None, int] = {}
-        self._alive: dict[Source | None, dict[int, int]] = defaultdict(dict)
-        self._memory: list[tuple[int, Source | None]] = []
+        self._alive: dict[Source | None, Counter[int]] = defaultdict(Counter)
+        self._held: Counter[Source | None] = Counter()
+        self._peak: Counter[Source | None] = Counter()
         self._found: Counter[tuple[FindingKind, Source | None, Source | None]] = Counter()
         self._in_turn: Counter[tuple[Source | None, ...]] = Counter()
         self._waits: Counter[Source | None] = Counter()
-        self._targets: dict[int, Any] = {}
-        self._reading: dict[int, int] = {}
-        self._has_ended = False
+        self._reading: dict[int, tuple[Any, Any, _Read]] = {}
+        self._was_entered = False
 
     @enable_ki_protection
     def __enter__(self) -> Self:
+        if self._was_entered:
+            raise RuntimeError("a check can be entered once; make another one by check()")
+        self._was_entered = True
         self._watched.add_instrument(self)
         return self
 
     @enable_ki_protection
     def __exit__(self, *_error: object) -> None:
         self._watched.remove_instrument(self)
-        self._has_ended = True
 
     def abandon(self, context: TracedContext) -> None:
         """Note that the program which made a context has ended: what it has then was never destroyed."""
@@ -164,56 +178,56 @@ class Check:
         if known.is_abandoned:
             return
         known.is_gone = True
-        for number, made in self._made.items():
-            if made.context == context.number and not made.is_gone:
-                self._end(number, made)
+        for number in [number for number, made in self._made.items() if made.context == context.number]:
+            self._end(number)
 
     def enqueued(self, operation: Operation) -> None:
         """A call has asked for something."""
         context = self._contexts[operation.context.number]
-        if operation.kind != "read_buffer" and operation.kind != "release":
+        if operation.kind not in ("read_buffer", "release"):
             self._end_turn(context)
+            context.writes.update(operation.writes)
         hook: Callable[[Operation, _Context], None] | None = getattr(self, f"_{operation.kind}", None)
         if hook is not None:
             hook(operation, context)
         elif operation.kind in MAKES_BUFFER:
             self._make(operation, context)
-        if operation.kind != "release":
-            context.last = operation
 
     def settled(self, operation: Operation) -> None:
         """A promise is fulfilled; of a read, its bytes are there."""
         if operation.kind != "read_buffer":
             return
         self._waits[operation.source] += perf_counter_ns() - (operation.began_ns or perf_counter_ns())
-        read = self._targets.pop(operation.number, None)
-        if read is None:
+        if operation.number not in self._reading:
             return
-        promise, out = read
+        promise, out, read = self._reading.pop(operation.number)
         digest = _digest(promise._outcome if out is None else out)
         context = self._contexts[operation.context.number]
         if digest is not None and digest not in context.given:
-            context.read[digest] = self._reading.pop(operation.number), operation.source
+            context.read[digest] = read
+
+    def rejected(self, operation: Operation, _error: Exception, _call: str | None) -> None:
+        """A promise is rejected; a read has no bytes."""
+        self._reading.pop(operation.number, None)
 
     # --- what calls ask for ------------------------------------------------------------------------------------
 
     def _make(self, operation: Operation, context: _Context) -> None:
+        source = operation.source
         for number in operation.writes:
-            source = operation.source
             self._made[number] = _Made(
                 "tensor", source, operation.context.number, operation.byte_length, context.dispatches
             )
-            self._memory.append((operation.byte_length, source))
+            self._held[source] += operation.byte_length
             alive = self._alive[source]
-            alive[number] = context.dispatches
-            if len(alive) >= MOST_KEPT:
-                self._kept[source] = max(self._kept.get(source, 0), len(set(alive.values())))
+            alive[context.dispatches] += 1
+            self._kept[source] = max(self._kept.get(source, 0), len(alive))
 
     def _build(self, operation: Operation, context: _Context) -> None:
         graph = operation.work.args[0]  # type: ignore[attr-defined]  # a partial, as operation_accesses has it
         number = operation.graph
         if number is not None:
-            self._made[number] = _Made("graph", operation.source, operation.context.number, 0, context.dispatches)
+            self._made[number] = _Made("graph", operation.source, operation.context.number)
         if isinstance(graph, Graph):
             signature = _signature(graph)
             if signature in context.builds:
@@ -226,24 +240,24 @@ class Check:
 
     def _write_buffer(self, operation: Operation, context: _Context) -> None:
         digest = _digest(operation.work.args[1])  # type: ignore[attr-defined]
-        if digest is None:
-            return
-        if digest in context.read:
-            number, source = context.read[digest]
-            kind: FindingKind = "written-back" if number in operation.writes else "through-host"
-            self._found[kind, operation.source, source] += 1
-        else:
-            context.given.add(digest)
+        read = None if digest is None else context.read.get(digest)
+        if read is None:
+            context.given |= set() if digest is None else {digest}
+        elif read.buffer not in operation.writes:
+            self._found["through-host", operation.source, read.source] += 1
+        elif context.writes[read.buffer] == read.writes + 1:  # this write is the only one since
+            self._found["written-back", operation.source, read.source] += 1
 
     def _read_buffer(self, operation: Operation, context: _Context) -> None:
         settled = operation.settled
         promise = operation.aborted.args[0] if operation.aborted is not None else None
         if promise is not None and settled is not None:
-            self._targets[operation.number] = promise, settled.args[3]  # type: ignore[attr-defined]
-            self._reading[operation.number] = operation.reads[0]
-        last = context.last
-        if last is None or last.kind != "read_buffer" or last.number in self._targets:  # it is still pending
+            (number,) = operation.reads
+            read = _Read(number, context.writes[number], operation.source)
+            self._reading[operation.number] = promise, settled.args[3], read  # type: ignore[attr-defined]
+        if context.last_read in self._reading:  # it is pending
             self._end_turn(context)
+        context.last_read = operation.number
         context.in_turn.append(operation.source)
 
     def _end_turn(self, context: _Context) -> None:
@@ -256,24 +270,33 @@ class Check:
             return
         for number in (*operation.writes, *(() if operation.graph is None else (operation.graph,))):
             made = self._made.get(number)
-            if made is None or made.is_gone:
+            if made is None:
                 continue
             if operation.was_collected and made.what == "tensor":
                 self._collected[made.source] += 1
-            self._end(number, made)
+            self._end(number)
 
-    def _end(self, number: int, made: _Made) -> None:
-        made.is_gone = True
-        self._memory.append((-made.byte_length, made.source))
-        self._alive[made.source].pop(number, None)
+    def _end(self, number: int) -> None:
+        made = self._made.pop(number)
+        if made.what == "graph":
+            return
+        self._contexts[made.context].writes.pop(number, None)
+        self._peak = self._highest()
+        self._held[made.source] -= made.byte_length
+        alive = self._alive[made.source]
+        alive[made.dispatches] -= 1
+        if not alive[made.dispatches]:
+            del alive[made.dispatches]
 
-    # --- what comes of it --------------------------------------------------------------------------------------
+    def _highest(self) -> Counter[Source | None]:
+        """Return the bytes of tensors by line when they were most."""
+        return self._held.copy() if self._held.total() > self._peak.total() else self._peak
+
+    # --- findings --------------------------------------------------------------------------------------
 
     @property
     def findings(self) -> tuple[CheckFinding, ...]:
         """The findings so far, in the order of the lines."""
-        for context in self._contexts.values():
-            self._end_turn(context)
         found = [*self._of_lifetimes(), *self._of_bytes(), *self._of_reads()]
         return tuple(sorted(found, key=_order))
 
@@ -284,7 +307,7 @@ class Check:
             yield CheckFinding("tensor-per-call", source, count, f"{text}: make one before the loop, or destroy() each")
         forgotten = Counter(self._collected)
         if self._at_end:
-            forgotten.update(made.source for made in self._made.values() if not made.is_gone and made.what == "tensor")
+            forgotten.update(made.source for made in self._made.values() if made.what == "tensor")
             yield from self._of_the_end()
         for source, count in forgotten.items():
             if source not in leaks:
@@ -292,7 +315,7 @@ class Check:
                 yield CheckFinding("not-destroyed", source, count, f"{text}: call destroy(), or that of the context")
 
     def _of_the_end(self) -> Iterator[CheckFinding]:
-        graphs = Counter(made.source for made in self._made.values() if not made.is_gone and made.what == "graph")
+        graphs = Counter(made.source for made in self._made.values() if made.what == "graph")
         for source, count in graphs.items():
             text = f"{_times(count, 'graph')} built here and never destroyed"
             yield CheckFinding("not-destroyed", source, count, f"{text}: call destroy(), or that of the context")
@@ -308,7 +331,8 @@ class Check:
 
     def _of_reads(self) -> Iterator[CheckFinding]:
         pairs: Counter[Source | None] = Counter()
-        for sources, count in self._in_turn.items():
+        under_way = Counter(tuple(context.in_turn) for context in self._contexts.values() if len(context.in_turn) > 1)
+        for sources, count in (self._in_turn + under_way).items():
             if len(sources) >= READS_IN_TURN:
                 pairs[sources[1]] += len(sources) * count
             elif count >= READS_IN_TURN:
@@ -318,22 +342,12 @@ class Check:
             yield CheckFinding("reads-in-turn", source, count, f"{text}: start them all, then wait for them together")
 
     def peak(self) -> tuple[int, dict[Source | None, int]]:
-        """Return the most bytes of tensors that lived at once, and how many of each line they were."""
-        now = most = 0
-        by_line: Counter[Source | None] = Counter()
-        held: dict[Source | None, int] = {}
-        at = 0
-        for index, (change, _) in enumerate(self._memory):
-            now += change
-            if now > most:
-                most, at = now, index + 1
-        for change, source in self._memory[:at]:
-            by_line[source] += change
-        held = {source: count for source, count in by_line.most_common() if count > 0}
-        return most, held
+        """Return the most bytes of tensors that existed at once, and how many of them each line made."""
+        highest = self._highest()
+        return highest.total(), {source: count for source, count in highest.most_common() if count}
 
     def as_json(self) -> dict[str, Any]:
-        """Return what was found as data for JSON, with the peak of memory and the waits for reads by line."""
+        """Return the findings as data for JSON, with the peak of memory and the waits for reads by line."""
         most, held = self.peak()
         return {
             "findings": [
@@ -366,7 +380,7 @@ class Check:
 
 @contextmanager
 def checking(watched: Checked, checks: list[Check] | None) -> Iterator[None]:
-    """Check what is done within, after which nothing is destroyed any more, and add it to ``checks``, unless None."""
+    """Check a block after which nothing is destroyed, and add the check to ``checks``, unless that is None."""
     if checks is None:
         yield
         return
@@ -393,7 +407,7 @@ def _often(count: int) -> str:
 
 
 def _digest(data: object) -> bytes | None:
-    """Return a digest of an array's bytes; None for what many arrays have in common: few bytes, or all the same."""
+    """Return a digest of an array's bytes; None for few bytes, or equal ones, which many arrays have in common."""
     if not isinstance(data, np.ndarray) or data.nbytes < LEAST_BYTES:
         return None
     bytes_ = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
@@ -403,7 +417,7 @@ def _digest(data: object) -> bytes | None:
 
 
 def _signature(graph: Graph) -> bytes:
-    """Return a digest that graphs share which compute the same from the same inputs, drawn in the same order."""
+    """Return a digest that is equal for graphs drawn in the same order that compute the same from the same inputs."""
     numbers: dict[Value, int] = {}
 
     def number_of(value: Value) -> Hashable:
