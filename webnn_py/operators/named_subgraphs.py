@@ -47,6 +47,8 @@ CONFIG: Final[Mapping[str, object]] = {
 BY_HEAD: Final = 4
 """The rank of queries, keys and values with an axis of heads."""
 
+_OPERATORS: Final = {operator.spec_name.casefold(): operator for operator in OPERATORS.values()}
+
 _SEED: Final = 907
 
 
@@ -82,7 +84,7 @@ def named_operator(
     plain = name.casefold()
     if plain in {"gqa", "groupqueryattention"}:
         return _group_query_attention(config, inputs, outputs)
-    operator = next((each for each in OPERATORS.values() if each.spec_name.casefold() == plain), None)
+    operator = _OPERATORS.get(plain)
     return None if operator is None else _of_specification(operator, config, inputs, outputs)
 
 

@@ -28,10 +28,10 @@ def write_files(graph: Graph, path: Path) -> None:
         OSError: a file cannot be written.
     """
     text = GraphWriter(graph, path.stem)
-    lines = "\n".join(written(text.graph)) + "\n"
+    encoded = ("\n".join(written(text.graph)) + "\n").encode()
     if text.arrays:
         weights.write(path.with_suffix(".safetensors"), text.arrays)
-    path.write_text(lines, encoding="utf-8", newline="\n")
+    path.write_bytes(encoded)
 
 
 class GraphWriter:
@@ -56,7 +56,8 @@ class GraphWriter:
         for wanted in taken:
             if IDENTIFIER.fullmatch(wanted) is None or wanted in KEYWORDS:
                 raise ValueError(
-                    f"{shown(wanted)} cannot be a name in a .webnn file: letters, digits, _, . and /, no digit first"
+                    f"{shown(wanted)} cannot be a name in a .webnn file: names have letters, digits, _, . and /, and "
+                    "do not begin with a digit or ."
                 )
             if taken.count(wanted) > 1:
                 raise ValueError(f"an input and an output are called {shown(wanted)}; a .webnn file has one of a name")
