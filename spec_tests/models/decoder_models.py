@@ -39,8 +39,8 @@ class Size:
         kv_heads: of keys and values.
         head: elements of a head.
         inner: elements within a perceptron.
-        words: tokens that there are.
-        context: positions that it knows.
+        words: tokens of the vocabulary.
+        context: the length of the context.
     """
 
     layers: int
@@ -105,12 +105,12 @@ class Graph:
             self.weights[name] = array.astype(self.form.data_type) if array.dtype.kind == "f" else array
         return name
 
-    def whole(self, name: str, numbers: Sequence[int]) -> str:
-        """Add int64 numbers."""
+    def integers(self, name: str, numbers: Sequence[int]) -> str:
+        """Add an initializer of int64."""
         return self.weight(name, np.array(numbers, np.int64))
 
     def normal(self, *shape: int) -> Array:
-        """Return random numbers that keep the size of what is multiplied with them."""
+        """Return random numbers, scaled so that products keep the variance of their operand."""
         return self.random.standard_normal(shape, np.float32) / np.float32(np.sqrt(shape[0]))
 
     def product(self, x: str, weight: Array, name: str) -> str:
@@ -170,14 +170,13 @@ def make_model(size: Size, form: Form, seed: int = 7) -> onnx.ModelProto:
 
 
 def _normalized(graph: Graph, state: str, residual: str, name: str, *, is_first: bool) -> tuple[str, str]:
-    """Add what a layer has made to what it was made of, and normalize the sum; return both."""
+    """Add a layer's output to its input, and normalize the sum; return the sum and the normalized one."""
     factors = graph.weight(f"{name}.weight", 1 + graph.normal(graph.size.width) / 8)
     if graph.form.layout == "genai" and not is_first:
         outputs = [f"{name}/output", "", "", f"{name}/sum"]
         inputs = [residual, state, factors]
-        node = helper.make_node("SkipSimplifiedLayerNormalization", inputs, outputs, name, domain=MICROSOFT)
-        node.attribute.append(helper.make_attribute("epsilon", 1e-6))
-        graph.nodes.append(node)
+        operator = "SkipSimplifiedLayerNormalization"
+        graph.nodes.append(helper.make_node(operator, inputs, outputs, name, domain=MICROSOFT, epsilon=1e-6))
         return outputs[3], outputs[0]
     total = state if is_first else graph.node("Add", [residual, state], f"{name}/sum")
     if graph.form.layout == "genai":
@@ -185,7 +184,7 @@ def _normalized(graph: Graph, state: str, residual: str, name: str, *, is_first:
         return total, graph.node("SimplifiedLayerNormalization", [total, factors], f"{name}/output", **options)
     two = graph.weight("two", np.array(2, np.float32))
     squares = graph.node("Pow", [total, two], f"{name}/squares")
-    mean = graph.node("ReduceMean", [squares, graph.whole("last", [-1])], f"{name}/mean", keepdims=1)
+    mean = graph.node("ReduceMean", [squares, graph.integers("last", [-1])], f"{name}/mean", keepdims=1)
     safe = graph.node("Add", [mean, graph.weight("epsilon", np.array(1e-6, np.float32))], f"{name}/safe")
     scaled = graph.node("Div", [total, graph.node("Sqrt", [safe], f"{name}/root")], f"{name}/scaled")
     return total, graph.node("Mul", [factors, scaled], f"{name}/output")
@@ -241,7 +240,7 @@ def _attention(graph: Graph, x: str, layer: int, prepared: dict[str, str]) -> st
 def _prepare_genai(graph: Graph) -> dict[str, str]:
     """Compute the lengths from the attention mask, as the builder does."""
     path = "attn_mask_reformat"
-    one = graph.whole("one", [1])
+    one = graph.integers("one", [1])
     total = graph.node("ReduceSum", ["attention_mask", one], f"{path}/sum", keepdims=1)
     less = graph.node("Sub", [total, one], f"{path}/sub")
     lengths = graph.node("Cast", [less], f"{path}/seqlens_k", to=TensorProto.INT32)
@@ -266,10 +265,10 @@ def _prepare_optimum(graph: Graph) -> dict[str, str]:
     past = graph.node("Gather", [graph.node("Shape", ["past_key_values.0.key"], "past_shape"), two], "past")
     total = graph.node("Add", [past, length], "total")
     rows = graph.node("Add", [graph.node("Range", [zero, length, one], "new"), past], "rows")
-    rows = graph.node("Unsqueeze", [rows, graph.whole("one", [1])], "rows_column")
+    rows = graph.node("Unsqueeze", [rows, graph.integers("one", [1])], "rows_column")
     is_seen = graph.node("LessOrEqual", [graph.node("Range", [zero, total, one], "columns"), rows], "is_seen")
     is_token = graph.node("Cast", ["attention_mask"], "is_token", to=TensorProto.BOOL)
-    is_token = graph.node("Unsqueeze", [is_token, graph.whole("middle", [1, 2])], "is_token_row")
+    is_token = graph.node("Unsqueeze", [is_token, graph.integers("middle", [1, 2])], "is_token_row")
     both = graph.node("And", [is_seen, is_token], "is_visible")
     mask = graph.node("Where", [both, graph.weight("none", np.array(0, np.float32)), lowest], "mask")
     for name, table in zip(("cos", "sin"), angles(graph.size), strict=True):
@@ -284,13 +283,13 @@ def _plain_attention(graph: Graph, projected: dict[str, str], layer: int, prepar
     heads = {"q": size.heads, "k": size.kv_heads, "v": size.kv_heads}
     split = {}
     for part, x in projected.items():
-        shape = graph.whole(f"{part}_shape", [0, 0, heads[part], size.head])
+        shape = graph.integers(f"{part}_shape", [0, 0, heads[part], size.head])
         rows = graph.node("Reshape", [x, shape], f"{name}/{part}_heads")
         split[part] = graph.node("Transpose", [rows], f"{name}/{part}", perm=[0, 2, 1, 3])
     for part in "qk":
         split[part] = _turned(graph, split[part], f"{name}/{part}")
     if graph.form.attention != "plain":
-        return _whole_attention(graph, split, layer, prepared)
+        return _fused_attention(graph, split, layer, prepared)
     full = {}
     for part, kind in (("k", "key"), ("v", "value")):
         past, present = f"past_key_values.{layer}.{kind}", f"present.{layer}.{kind}"
@@ -302,10 +301,10 @@ def _plain_attention(graph: Graph, projected: dict[str, str], layer: int, prepar
     shares = graph.node("Softmax", [scores], f"{name}/shares", axis=-1)
     mixed = graph.node("MatMul", [shares, full["v"]], f"{name}/mixed")
     mixed = graph.node("Transpose", [mixed], f"{name}/mixed_rows", perm=[0, 2, 1, 3])
-    return graph.node("Reshape", [mixed, graph.whole("joined", [0, 0, size.heads * size.head])], f"{name}/attended")
+    return graph.node("Reshape", [mixed, graph.integers("joined", [0, 0, size.heads * size.head])], f"{name}/attended")
 
 
-def _whole_attention(graph: Graph, split: dict[str, str], layer: int, prepared: dict[str, str]) -> str:
+def _fused_attention(graph: Graph, split: dict[str, str], layer: int, prepared: dict[str, str]) -> str:
     """Attend by one operator, which appends to its past itself."""
     size, name = graph.size, f"layers.{layer}.attention"
     pasts = [f"past_key_values.{layer}.key", f"past_key_values.{layer}.value"]
@@ -313,9 +312,11 @@ def _whole_attention(graph: Graph, split: dict[str, str], layer: int, prepared: 
     if graph.form.attention == "Attention":
         graph.nodes.append(helper.make_node("Attention", [*split.values(), prepared["mask"], *pasts], outputs, name))
         rows = graph.node("Transpose", [outputs[0]], f"{name}/mixed_rows", perm=[0, 2, 1, 3])
-        return graph.node("Reshape", [rows, graph.whole("joined", [0, 0, size.heads * size.head])], f"{name}/attended")
+        return graph.node(
+            "Reshape", [rows, graph.integers("joined", [0, 0, size.heads * size.head])], f"{name}/attended"
+        )
     query = graph.node("Transpose", [split["q"]], f"{name}/q_rows", perm=[0, 2, 1, 3])
-    flat = [graph.node("Reshape", [query, graph.whole("joined", [0, 0, size.heads * size.head])], f"{name}/q_flat")]
+    flat = [graph.node("Reshape", [query, graph.integers("joined", [0, 0, size.heads * size.head])], f"{name}/q_flat")]
     for part in "kv":
         rows = graph.node("Transpose", [split[part]], f"{name}/{part}_rows", perm=[0, 2, 1, 3])
         flat.append(graph.node("Reshape", [rows, "joined"], f"{name}/{part}_flat"))
@@ -327,8 +328,8 @@ def _whole_attention(graph: Graph, split: dict[str, str], layer: int, prepared: 
 
 def _turned(graph: Graph, x: str, name: str) -> str:
     half = graph.size.head // 2
-    first = [graph.whole("zero_1", [0]), graph.whole("half", [half]), graph.whole("last", [-1])]
-    second = ["half", graph.whole("end", [np.iinfo(np.int64).max]), "last"]
+    first = [graph.integers("zero_1", [0]), graph.integers("half", [half]), graph.integers("last", [-1])]
+    second = ["half", graph.integers("end", [np.iinfo(np.int64).max]), "last"]
     low, high = (graph.node("Slice", [x, *at], f"{name}_{part}") for part, at in (("low", first), ("high", second)))
     turned = graph.node("Concat", [graph.node("Neg", [high], f"{name}_negative"), low], f"{name}_turned", axis=-1)
     level = graph.node("Mul", [x, "cos"], f"{name}_level")
@@ -339,13 +340,13 @@ def _repeated(graph: Graph, x: str, name: str) -> str:
     """Repeat heads of keys or values, one for each head of queries."""
     size = graph.size
     shape = graph.node("Shape", [x], f"{name}_shape")
-    start = graph.node("Slice", [shape, "zero_1", graph.whole("two_1", [2])], f"{name}_start")
-    rest = graph.node("Slice", [shape, "two_1", graph.whole("four", [4])], f"{name}_rest")
-    groups = graph.whole("groups", [size.heads // size.kv_heads])
+    start = graph.node("Slice", [shape, "zero_1", graph.integers("two_1", [2])], f"{name}_start")
+    rest = graph.node("Slice", [shape, "two_1", graph.integers("four", [4])], f"{name}_rest")
+    groups = graph.integers("groups", [size.heads // size.kv_heads])
     wide = graph.node("Concat", [start, groups, rest], f"{name}_wide", axis=0)
     lone = graph.node("Unsqueeze", [x, "two_1"], f"{name}_lone")
     repeated = graph.node("Expand", [lone, wide], f"{name}_expanded")
-    joined = graph.node("Concat", ["zero_1", graph.whole("heads", [size.heads]), rest], f"{name}_joined", axis=0)
+    joined = graph.node("Concat", ["zero_1", graph.integers("heads", [size.heads]), rest], f"{name}_joined", axis=0)
     return graph.node("Reshape", [repeated, joined], f"{name}_repeated")
 
 
@@ -354,13 +355,13 @@ def _repeated(graph: Graph, x: str, name: str) -> str:
 
 def _assembled(graph: Graph) -> onnx.ModelProto:
     size = graph.size
-    whole, real = TensorProto.INT64, helper.np_dtype_to_tensor_dtype(np.dtype(graph.form.data_type))
+    integers, real = TensorProto.INT64, helper.np_dtype_to_tensor_dtype(np.dtype(graph.form.data_type))
     inputs = [
-        helper.make_tensor_value_info("input_ids", whole, ["batch_size", "sequence_length"]),
-        helper.make_tensor_value_info("attention_mask", whole, ["batch_size", "total_sequence_length"]),
+        helper.make_tensor_value_info("input_ids", integers, ["batch_size", "sequence_length"]),
+        helper.make_tensor_value_info("attention_mask", integers, ["batch_size", "total_sequence_length"]),
     ]
     if graph.form.layout == "optimum":
-        inputs.append(helper.make_tensor_value_info("position_ids", whole, ["batch_size", "sequence_length"]))
+        inputs.append(helper.make_tensor_value_info("position_ids", integers, ["batch_size", "sequence_length"]))
     outputs = [helper.make_tensor_value_info("logits", real, ["batch_size", "sequence_length", size.words])]
     for layer in range(size.layers):
         for kind in ("key", "value"):
@@ -392,7 +393,7 @@ def make_tokenizer(words: int) -> "Tokenizer":
 
 
 def genai_config(size: Size, form: Form, file: str) -> dict[str, Any]:
-    """Return what onnxruntime-genai's builder writes about a model."""
+    """Return the configuration that onnxruntime-genai's builder writes."""
     names = {"past_key_names": "past_key_values.%d.key", "past_value_names": "past_key_values.%d.value"}
     presents = {"present_key_names": "present.%d.key", "present_value_names": "present.%d.value"}
     return {
@@ -435,7 +436,7 @@ def genai_config(size: Size, form: Form, file: str) -> dict[str, Any]:
 
 
 def optimum_configs(size: Size) -> dict[str, dict[str, Any]]:
-    """Return what optimum writes about a model, by file."""
+    """Return the configurations that optimum writes, by file."""
     ends = {"bos_token_id": size.words - 2, "eos_token_id": size.words - 1}
     config = {
         "architectures": ["LlamaForCausalLM"],
