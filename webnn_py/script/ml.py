@@ -311,7 +311,9 @@ class ML(Handle):
         self._trio_run.check(f"{method}()")
         try:
             check_asked(f"{method}()", self._experimental, "device-selection", "make contexts, and ask each")
-        except NotSupportedError as error:
+            if self._closed:
+                raise InvalidStateError("the open_ml() block has been left")
+        except (NotSupportedError, InvalidStateError) as error:
             return rejected_promise(self, method, error)
         promise: MLPromise[dict[str, dict[str, Any]]] = MLPromise._create(f"{method}()", self.script_timeline.trio_run)
         self._begin_opening(partial(self._find_limits, promise))
@@ -476,8 +478,8 @@ class open_ml:  # noqa: N801 - used like a function
             graphs. Whoever can write into it as this user decides what runs. Not in the specification.
         graph_cache_bytes: how many bytes the folder may have: graphs that were used the longest ago go first.
         experimental: proposals to be tried, by name: ``"compute-policy"``, ``"device-selection"``,
-            ``"dynamic-shapes"``, ``"graph-devices"``, ``"int4"`` and ``"subgraph"``. Not in the specification; see the
-            pages on proposals.
+            ``"dynamic-shapes"``, ``"graph-devices"``, ``"int4"``, ``"subgraph"`` and ``"webgpu-interop"``. Not in the
+            specification; see the pages on proposals.
 
     Raises:
         TypeError: ``policy`` cannot be called, or another argument has the wrong type.

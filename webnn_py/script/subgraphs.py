@@ -75,10 +75,8 @@ class Subgraphs:
         self._called = 0
         self._sizes: dict[Graph, int] = {}
 
-    def define(
-        self, name: str, config: Mapping[str, Any], inputs: Mapping[str, Value], outputs: Mapping[str, Value]
-    ) -> MLSubgraph:
-        """Return a new definition, to which the formal inputs belong from now on.
+    def define(self, name: str, config: Mapping[str, Any], inputs: Mapping[str, Value], reached: Graph) -> MLSubgraph:
+        """Return a new definition with the operators of a graph; the formal inputs belong to it from now on.
 
         Raises:
             TypeError: an input or an output is refused.
@@ -97,7 +95,6 @@ class Subgraphs:
             if value in self.formal:
                 raise TypeError(f"{what} belongs to the sub-graph {shown(self.formal[value])}; make another input")
             formal[each] = value
-        reached = Graph.reaching(outputs)
         for value in _inputs_of(reached):
             if value not in formal.values():
                 raise TypeError(
