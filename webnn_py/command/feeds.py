@@ -197,20 +197,21 @@ def _made_up(
 
 def _random(declared: DeclaredInput, bounds: str, shape: tuple[int, ...], generator: np.random.Generator) -> GivenInput:
     """Numbers from 0 to 1, whole ones 0 or 1: these are right for indices and masks, too."""
+    what = f"--input {declared.name}=random:{bounds}"
     try:
         low, high = map(float, bounds.split(",")) if bounds else (0.0, 1.0)
     except ValueError:
         low, high = 1.0, 0.0
     if not low <= high:
-        raise BadInputError(f"--input {declared.name}=random:{bounds}: it must be random:LOW,HIGH")
+        raise BadInputError(f"{what}: it must be random:LOW,HIGH")
     if declared.dtype.kind == "f":
         draw = partial(generator.uniform, low, high)
-    elif low == int(low) and high == int(high):
+    elif low.is_integer() and high.is_integer():
         draw = partial(generator.integers, int(low), int(high), endpoint=True)
     else:
-        raise BadInputError(f"--input {declared.name}=random:{bounds}: {declared.name!r} is {declared.type_name}")
+        raise BadInputError(f"{what}: the bounds must be whole numbers, as {declared.name!r} is {declared.type_name}")
     try:
-        array = checked(declared, np.asarray(draw(size=shape)), f"--input {declared.name}=random:{bounds}")
+        array = checked(declared, np.asarray(draw(size=shape)), what)
     except (OverflowError, ValueError) as error:
-        raise BadInputError(f"--input {declared.name}=random:{bounds}: {error}") from error
+        raise BadInputError(f"{what}: {error}") from error
     return GivenInput(array, f"random, {low:g} to {high:g}")

@@ -19,7 +19,7 @@ from webnn_py.operators.declaration import Operator, Parameter, spec_name_of
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.operators.documentation import documentation
 from webnn_py.operators.limits import MAX_RANK, RankRange
-from webnn_py.operators.registry import CATEGORIES, OPERATORS
+from webnn_py.operators.registry import BY_SPEC_NAME, CATEGORIES, OPERATORS
 from webnn_py.rewriting.builder import RewriteBuilder
 from webnn_py.testing.device_cases.files import FOLDER, Case, load
 
@@ -73,7 +73,7 @@ def in_order() -> list[Operator[..., Any]]:
 
 def by_any_name() -> dict[str, Operator[..., Any]]:
     """Return all operators by both of their names."""
-    return {**OPERATORS, **{operator.spec_name: operator for operator in OPERATORS.values()}}
+    return {**OPERATORS, **BY_SPEC_NAME}
 
 
 def _of_builder() -> set[str]:

@@ -21,11 +21,11 @@ from webnn_py.device.compiling.expansion import limits_in
 from webnn_py.device.compiling.shared_constants import Identity, digest
 from webnn_py.device.device import Device, GraphHandle
 from webnn_py.device.steps.measuring import compiled, give_way, storages
-from webnn_py.graph import Constant, ContentKey, Graph, Node, Value
+from webnn_py.graph import Graph, Node, Value
 from webnn_py.in_flight import done
 from webnn_py.message_text import shown
 from webnn_py.operators.composites import COMPOSITES
-from webnn_py.operators.declaration import Operator, of_operands
+from webnn_py.operators.declaration import Operator
 from webnn_py.operators.named_subgraphs import NamedOperator, named_operator
 from webnn_py.operators.rules import Refused
 from webnn_py.operators.subgraphs import SUBGRAPH_CALL
@@ -204,26 +204,11 @@ class _Checks:
         body: Graph = node.options["body"]
         choices = sorted(node.options["config"].items())
         identity = await trio.to_thread.run_sync(
-            lambda: digest(operator.operator.name, choices, *_parts(body)), limiter=self._limiter
+            lambda: digest(operator.operator.name, choices, body.contents()), limiter=self._limiter
         )
         if identity not in self._differences:
             self._differences[identity] = await _difference(body, whole, operator, self._limiter)
         return self._differences[identity]
-
-
-def _parts(graph: Graph) -> list[object]:
-    """Return all that a graph says, with numbers for values; large constants by digests."""
-    numbers: dict[Value, int] = {}
-    parts: list[object] = []
-    for value in (*graph.inputs.values(), *graph.constants):
-        numbers[value] = len(numbers)
-        data = value.data if isinstance(value, Constant) else None
-        parts.append((value.descriptor, ContentKey(data).digest if isinstance(data, np.ndarray) else None))
-    for node in graph.nodes:
-        options = [(name, _parts(item) if isinstance(item, Graph) else item) for name, item in node.options.items()]
-        parts.append((node.operator.name, of_operands(node.operands, numbers.__getitem__), options))
-        numbers |= {result: len(numbers) + index for index, result in enumerate(node.results)}
-    return [*parts, [*graph.inputs], [(name, numbers[value]) for name, value in graph.outputs.items()]]
 
 
 async def _difference(body: Graph, whole: Graph, operator: NamedOperator, limiter: trio.CapacityLimiter) -> str:
