@@ -48,6 +48,7 @@ from webnn_py.timelines.timeline import TimelineStatistics
 from webnn_py.version import __version__ as __version__
 
 if typing.TYPE_CHECKING:
+    from webnn_py.browser_profiles.verdict import EngineVerdict, OperatorVerdict
     from webnn_py.device.steps.finite_check import NonFinite, ValueRange
     from webnn_py.device.steps.measuring import DeviceRates
     from webnn_py.device.steps.subgraphs import SubgraphUse
@@ -66,6 +67,7 @@ else:
 
         modules = {
             "DeviceRates": "device.steps.measuring",
+            "EngineVerdict": "browser_profiles.verdict",
             "GraphPicture": "graph_pictures.picture",
             "GraphProfile": "script.profile",
             "KernelProfile": "script.profile",
@@ -73,6 +75,7 @@ else:
             "MLSubgraph": "script.subgraphs",
             "NonFinite": "device.steps.finite_check",
             "OperatorProfile": "script.profile",
+            "OperatorVerdict": "browser_profiles.verdict",
             "SubgraphUse": "device.steps.subgraphs",
             "ValueRange": "device.steps.finite_check",
             "WebnnFileError": "webnn_files.text",
@@ -93,6 +96,7 @@ __all__ = [
     "DOMException",
     "DestroyedBufferError",
     "DeviceRates",
+    "EngineVerdict",
     "GraphPicture",
     "GraphProfile",
     "InvalidStateError",
@@ -118,6 +122,7 @@ __all__ = [
     "NotSupportedError",
     "OperationError",
     "OperatorProfile",
+    "OperatorVerdict",
     "PromiseState",
     "QuotaExceededError",
     "SecurityError",

@@ -93,8 +93,41 @@ def test_portability_is_a_table_with_a_line_for_each_reason(end_of):
     assert pad.split()[:6] == [CHROMIUM, "pad", "1", "at", "build(),", "NotSupportedError"]
 
 
+BUILDS = """
+const context = await navigator.ml.createContext();
+const described = {dataType: 'int32', shape: [2]};
+for (const method of ['neg', 'prelu']) {
+  const builder = new MLGraphBuilder(context);
+  const x = builder.input('x', described);
+  const y = method === 'neg' ? builder.neg(x) : builder.prelu(x, x, {label: 'own label'});
+  try { await builder.build({y}); console.log(method, 'builds'); } catch (error) { console.log(method, error.name); }
+}
+"""
+
+
+def test_the_engine_of_a_browser_is_asked_about_each_graph(end_of):
+    status, out, _ = end_of(BUILDS, "--browser", "chromium-windows-cpu")
+    neg, prelu, heading, row, empty, found = out.splitlines()
+    assert (status, neg, prelu, empty) == (0, "neg builds", "prelu UnknownError", "")
+    assert heading.split()[:3] == ["browser", "profile", "what"]
+    assert row.split()[:6] == ["chromium-windows-cpu", "prelu", "1", "at", "build(),", "UnknownError"]
+    assert row.endswith("own label")
+    assert "limits by table; operators asked of CPUExecutionProvider" in found
+
+
+def test_the_engines_answers_are_json(end_of):
+    status, out, err = end_of(BUILDS, "--browser", "chromium-windows-cpu", "--json")
+    (told,) = json.loads(out).values()
+    assert (status, err) == (0, "neg builds\nprelu UnknownError\n")
+    assert [graph["builds"] for graph in told["graphs"]] == [True, False]
+
+
 def test_json_is_of_portability_alone(end_of):
-    assert end_of("", "--json") == (2, "", "webnn-py js: --json goes with --portability\n")
+    assert end_of("", "--json") == (
+        2,
+        "",
+        "webnn-py js: --json goes with --portability, or with a browser whose engine is asked\n",
+    )
 
 
 def test_a_browsers_own_refusals_are_no_portability(end_of):

@@ -1,4 +1,4 @@
-"""onnxruntime-web, unmodified, in ``webnn-py node``, where a folder with it is named."""
+"""onnxruntime-web, unmodified, in ``webnn-py node`` and ``webnn-py js``, where a folder with it is named."""
 
 import os
 import shutil
@@ -9,14 +9,14 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from spec_tests.support.scripts import both_with_wasm
 from webnn_py import cli
 
 PROJECT = os.environ.get("WEBNN_WEB_LIBRARIES")
 
-pytestmark = [
-    pytest.mark.skipif(shutil.which("node") is None, reason="needs Node on the PATH"),
-    pytest.mark.skipif(PROJECT is None, reason="WEBNN_WEB_LIBRARIES names no folder with node_modules/onnxruntime-web"),
-]
+pytestmark = pytest.mark.skipif(
+    PROJECT is None, reason="WEBNN_WEB_LIBRARIES names no folder with node_modules/onnxruntime-web"
+)
 
 PROGRAM = """
 import fs from 'node:fs';
@@ -41,24 +41,60 @@ process.exit(0);
 """
 
 
-@pytest.mark.parametrize("browser", [(), ("--browser", "chromium-153-litert")])
-def test_sessions_of_mltensors_external_data_and_free_dimensions(tmp_path, capfd, monkeypatch, browser):
-    weights = np.arange(16, dtype=np.float32).reshape(4, 4) / 16
+# The same in the closed engines, which have no node_modules: the library's files lie beside the program.
+CLOSED = (
+    PROGRAM.replace("import fs from 'node:fs';\n", "")
+    .replace("'onnxruntime-web/all'", "'./ort.all.bundle.min.mjs'")
+    .replace("import ort ", "import * as ort ")
+    .replace("fs.readFileSync('model.onnx')", "await (await fetch('model.onnx')).bytes()")
+    .replace("new Uint8Array(fs.readFileSync('data'))", "await (await fetch('data')).bytes()")
+    .replace("process.exit(0);", "")
+)
+
+FILES = "ort.all.bundle.min.mjs", "ort-wasm-simd-threaded.jsep.mjs", "ort-wasm-simd-threaded.jsep.wasm"
+
+X = np.array([1, 2, 3, 4], np.float32)
+WEIGHTS = np.arange(16, dtype=np.float32).reshape(4, 4) / 16
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Work in a folder with a model whose weights are in a file of their own."""
     graph = helper.make_graph(
         [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Relu", ["a"], ["y"])],
         "graph",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 4])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 4])],
-        [numpy_helper.from_array(weights, "w")],
+        [numpy_helper.from_array(WEIGHTS, "w")],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.save(model, tmp_path / "model.onnx", save_as_external_data=True, location="data", size_threshold=0)
-    (tmp_path / "node_modules").symlink_to(Path(PROJECT).resolve() / "node_modules")
-    (tmp_path / "program.mjs").write_text(PROGRAM, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["node", "--backend", "numpy", *browser, "--", "node", "--liftoff-only", "program.mjs"]) == 0
-    y = np.array([1, 2, 3, 4], np.float32) @ weights
-    (where, is_tensor, *kept), (read_where, *read) = map(str.split, capfd.readouterr().out.splitlines())
+    return tmp_path
+
+
+def check(printed):
+    y = X @ WEIGHTS
+    (where, is_tensor, *kept), (read_where, *read) = map(str.split, printed.splitlines())
     assert (where, is_tensor, read_where) == ("ml-tensor", "true", "cpu")
     assert list(map(float, kept)) == y.tolist()
-    assert list(map(float, read)) == (y @ weights).tolist()
+    assert list(map(float, read)) == (y @ WEIGHTS).tolist()
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node on the PATH")
+@pytest.mark.parametrize("browser", [(), ("--browser", "chromium-153-litert")])
+def test_sessions_of_mltensors_external_data_and_free_dimensions(folder, capfd, browser):
+    (folder / "node_modules").symlink_to(Path(PROJECT).resolve() / "node_modules")
+    (folder / "program.mjs").write_text(PROGRAM, encoding="utf-8")
+    assert cli.main(["node", "--backend", "numpy", *browser, "--", "node", "--liftoff-only", "program.mjs"]) == 0
+    check(capfd.readouterr().out)
+
+
+@both_with_wasm
+def test_the_same_in_the_closed_engines(folder, capfd, engine):
+    for name in FILES:
+        shutil.copy(Path(PROJECT) / "node_modules" / "onnxruntime-web" / "dist" / name, folder)
+    (folder / "program.mjs").write_text(CLOSED, encoding="utf-8")
+    options = ["--engine", engine, "--backend", "numpy", "--files", ".", "--allow-wasm", "--memory-limit", "1500"]
+    assert cli.main(["js", "program.mjs", *options]) == 0
+    check(capfd.readouterr().out)

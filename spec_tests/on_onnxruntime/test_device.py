@@ -337,6 +337,7 @@ async def test_packages_with_execution_providers_are_registered_and_broken_ones_
     packages = {
         "onnxruntime_ep_good": lambda: "good.so",
         "onnxruntime_ep_bad": failing(FileNotFoundError("no library")),
+        "onnxruntime_qnn": lambda: "qnn.so",
     }
     monkeypatch.setattr(engine, "iter_modules", lambda: [SimpleNamespace(name=name) for name in (*packages, "numpy")])
     monkeypatch.setattr(
@@ -350,8 +351,11 @@ async def test_packages_with_execution_providers_are_registered_and_broken_ones_
     )
     with pytest.warns(RuntimeWarning, match="onnxruntime_ep_bad cannot be used: no library"):
         of_providers = engine.register_installed.__wrapped__()
-    assert registered == [("onnxruntime_ep_good", "good.so")]
-    assert of_providers == {"onnxruntime_ep_goodProvider": "onnxruntime_ep_good"}
+    assert registered == [("onnxruntime_ep_good", "good.so"), ("onnxruntime_qnnProvider", "qnn.so")]
+    assert of_providers == {
+        "onnxruntime_ep_goodProvider": "onnxruntime_ep_good",
+        "onnxruntime_qnnProvider": "onnxruntime_qnn",
+    }
 
 
 async def test_a_provider_of_an_installed_package_without_a_device_is_told(ml, monkeypatch):

@@ -1,6 +1,7 @@
 """Scripts in tests: the engines, files of web-platform-tests' kind, and what a program prints."""
 
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import attrs
@@ -16,6 +17,10 @@ FILES = Path(__file__).parents[1] / "wpt" / "files"
 """Test files of our own, laid out like a checkout."""
 
 both_engines = pytest.mark.parametrize("engine", ENGINES)
+
+needs_wasmtime = pytest.mark.skipif(find_spec("wasmtime") is None, reason="needs the extra wasm: wasmtime")
+
+both_with_wasm = pytest.mark.parametrize("engine", ["node", pytest.param("quickjs", marks=needs_wasmtime)])
 
 
 def settings(engine="quickjs", **changes):

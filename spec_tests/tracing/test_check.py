@@ -1,50 +1,24 @@
 """A check finds the fault of programs that have one, and nothing in programs without."""
 
 import gc
+import inspect
 import json
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import webnn_py
-from spec_tests.support.onnx_programs import program
-from webnn_py import MLGraphBuilder, MLPromise, cli
+from spec_tests.support.cells import cells
+from spec_tests.support.depth import is_full
+from spec_tests.support.examples import EXAMPLES, output
+from spec_tests.support.scripts import both_engines
+from spec_tests.tracing import correct_programs
+from spec_tests.tracing.correct_programs import DOUBLED, ROWS, D, Setting, buffer, relu
+from webnn_py import cli
 from webnn_py.runtime import Environment, blocking
 from webnn_py.tracing.check import checking
-
-D = {"data_type": "float32", "shape": [8]}
-ROWS = [np.arange(8, dtype=np.float32) + index for index in range(12)]
-
-
-async def relu(context, *, times=1.0):
-    builder = MLGraphBuilder(context)
-    x = builder.input("x", **D)
-    factor = builder.constant(np.full(8, times, np.float32), **D)
-    return await builder.build({"y": builder.mul(builder.relu(x), factor), "z": builder.neg(x)})
-
-
-async def buffer(context):
-    return await context.create_buffer(**D, readable=True, writable=True)
-
-
-class Setting:
-    """A context, a graph, and buffers for it."""
-
-    def __init__(self, ml):
-        self.ml = ml
-
-    async def open(self):
-        self.context = await self.ml.create_context(backend="numpy")
-        self.graph = await relu(self.context)
-        self.x, self.y, self.z = [await buffer(self.context) for _ in range(3)]
-        return self
-
-    def run(self, row, x=None, y=None):
-        x, y = x or self.x, y or self.y
-        self.context.write_buffer(x, row)
-        self.context.dispatch(self.graph, {"x": x}, {"y": y, "z": self.z})
-
 
 # --- faults --------------------------------------------------------------------------------------------------------
 
@@ -223,110 +197,6 @@ FAULTS = {
 }
 
 
-# --- no faults -----------------------------------------------------------------------------------------------------
-
-
-async def one_run(s):
-    s.run(ROWS[1])
-    await s.context.read_buffer(s.y)
-
-
-async def many_runs_with_the_same_buffers(s):
-    for row in ROWS:
-        s.run(row)
-        await s.context.read_buffer(s.y)
-
-
-async def reads_together(s):
-    for row in ROWS:
-        s.run(row)
-        await MLPromise.all([s.context.read_buffer(one) for one in (s.x, s.y, s.z)])
-
-
-async def two_reads_at_the_end(s):
-    s.run(ROWS[1])
-    await s.context.read_buffer(s.y)
-    await s.context.read_buffer(s.z)
-
-
-async def a_tensor_for_each_call_that_is_destroyed(s):
-    for row in ROWS:
-        made = await buffer(s.context)
-        s.run(row, made)
-        made.destroy()
-
-
-async def all_tensors_before_the_loop(s):
-    made = [await buffer(s.context) for _ in ROWS]
-    for row, one in zip(ROWS, made, strict=True):
-        s.run(row, one)
-    for one in made:
-        one.destroy()
-
-
-async def outputs_that_stay(s):
-    x, y = s.x, s.z
-    s.context.write_buffer(x, ROWS[1])
-    for _ in range(4):
-        s.context.dispatch(s.graph, {"x": x}, {"y": s.y, "z": y})
-        x, y = y, x
-    await s.context.read_buffer(x)
-
-
-async def what_was_read_is_changed_and_written(s):
-    s.run(ROWS[1])
-    s.run(await s.context.read_buffer(s.z) + 1)
-
-
-async def the_same_input_again_after_it_was_read(s):
-    for _ in range(3):
-        s.run(ROWS[1])
-        await s.context.read_buffer(s.x)
-
-
-async def graphs_of_other_constants(s):
-    for times in (2.0, 3.0):
-        (await relu(s.context, times=times)).destroy()
-
-
-async def the_same_graph_on_two_contexts(s):
-    other = await Setting(s.ml).open()
-    other.run(ROWS[1])
-    s.run(ROWS[2])
-    other.context.destroy()
-
-
-async def from_one_context_to_another(s):
-    other = await Setting(s.ml).open()
-    s.run(ROWS[1])
-    other.run(await s.context.read_buffer(s.z))
-    other.context.destroy()
-
-
-async def a_state_is_set_back_to_what_was_read(s):
-    s.run(ROWS[1])
-    first = await s.context.read_buffer(s.z)
-    s.run(ROWS[2])
-    s.context.write_buffer(s.z, first)
-
-
-FAULTLESS = [
-    a_state_is_set_back_to_what_was_read,
-    one_run,
-    many_runs_with_the_same_buffers,
-    reads_together,
-    two_reads_at_the_end,
-    a_tensor_for_each_call_that_is_destroyed,
-    all_tensors_before_the_loop,
-    outputs_that_stay,
-    what_was_read_is_changed_and_written,
-    the_same_input_again_after_it_was_read,
-    graphs_of_other_constants,
-    the_same_graph_on_two_contexts,
-    from_one_context_to_another,
-]
-
-
 async def checked(body, *, ends=False):
     checks = []
     with warnings.catch_warnings():
@@ -346,11 +216,14 @@ async def test_each_fault_is_found_with_its_line(body, kind):
     check = await checked(body)
     found = [one for one in check.findings if one.kind == kind]
     assert found
-    assert all(one.source.file == __file__ for one in found)
+    assert {one.source.file for one in found} <= {__file__, correct_programs.__file__}
     assert {one.kind for one in check.findings} == {kind}
 
 
-@pytest.mark.parametrize("body", FAULTLESS, ids=lambda one: one.__name__)
+CORRECT = [one for one in vars(correct_programs).values() if inspect.iscoroutinefunction(one) and not one.__doc__]
+
+
+@cells("body", CORRECT, ids=lambda one: one.__name__)
 async def test_nothing_is_found_where_there_is_no_fault(body):
     assert (await checked(body, ends=True)).findings == ()
 
@@ -394,9 +267,6 @@ async def test_numbers_lines_and_json():
     assert sum(told["peak"]["held"].values()) == 3 * 32
     assert len(told["waits"]) == 2
     assert check.lines()[1] == "1 finding"
-
-
-DOUBLED = program([("Add", ["x", "x"], ["y"], {})], {"x": ("float32", [8])}, {"y": ("float32", [8])})
 
 
 async def test_a_session_whose_state_goes_through_the_host(ml):
@@ -470,6 +340,47 @@ context.dispatch(graph, {x}, {y});
 context.writeTensor(x, await context.readTensor(y));
 if (DESTROY) context.destroy();
 """
+
+
+@pytest.mark.sampled(2)
+@both_engines
+def test_nothing_is_found_in_scripts_without_a_fault(capsys, engine):
+    path = Path(__file__).with_name("correct_programs.js")
+    assert cli.main(["js", "--module", "--engine", engine, "--backend", "numpy", "--check=error", str(path)]) == 0
+    ended = capsys.readouterr()
+    assert ended.err.startswith("no findings\n")
+    assert int(ended.out) + len(CORRECT) >= 75
+
+
+# Those that need no GPU, no network and no more time than a test.
+OF_THE_PACKAGE = (
+    "convolution_layouts",
+    "copy_tensors",
+    "decode_loop",
+    "destroy_in_flight",
+    "dynamic_decoder",
+    "fibonacci",
+    "from_asyncio",
+    "lstm_steps",
+    "perceptron",
+    "same_bits",
+    "sessions_come_and_go",
+    "two_contexts",
+)
+
+
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("name", OF_THE_PACKAGE)
+def test_nothing_is_found_in_the_examples(name, request):
+    if name == "dynamic_decoder" and not is_full(request.config):
+        pytest.skip("takes seconds: at full depth")
+    output("-m", "webnn_py", "check", "--error", EXAMPLES / f"{name}.py")
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("name", ["same_bits", "two_products"])
+def test_nothing_is_found_in_the_examples_in_javascript(name):
+    output("-m", "webnn_py", "js", "--check=error", "--backend", "numpy", EXAMPLES / f"{name}.js")
 
 
 @pytest.mark.parametrize(("destroys", "options", "status"), [("true", ["--check"], 0), ("false", ["--check=error"], 1)])

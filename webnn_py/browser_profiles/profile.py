@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import attrs
 
+from webnn_py.browser_profiles.engines import BrowserEngine
 from webnn_py.browser_profiles.rules import BrowserRule, ErrorName, When
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
 from webnn_py.graph import Graph, Node, Value
@@ -69,6 +70,7 @@ class BrowserProfile:
         has_accelerated: whether contexts have the attribute ``accelerated``.
         graph_devices: what ``graph.devices`` is; None where graphs have no such attribute.
         compatibility: what JavaScript's bindings do otherwise, by the switches of the compatibility modes.
+        engine: the engine that is asked which operators it takes; None where the table says all.
     """
 
     name: str
@@ -84,6 +86,7 @@ class BrowserProfile:
     has_accelerated: bool
     graph_devices: tuple[str, ...] | None
     compatibility: tuple[str, ...]
+    engine: BrowserEngine | None = None
 
     def narrowed(self, limits: Mapping[str, Any]) -> dict[str, Any]:
         """Return a device's limits cut down to the browser's, both in the form of ``op_support_limits()``."""

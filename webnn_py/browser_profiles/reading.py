@@ -6,6 +6,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
+import attrs
+
+from webnn_py.browser_profiles.engines import ENGINES
 from webnn_py.browser_profiles.profile import Allowed, BrowserProfile
 from webnn_py.browser_profiles.rules import rules_of
 from webnn_py.descriptors import DATA_TYPES
@@ -14,7 +17,13 @@ from webnn_py.operators.limits import RankRange
 from webnn_py.operators.registry import BY_SPEC_NAME
 
 NAMES: Final = ("chromium-153-litert",)
-"""The names of all profiles; each has a table."""
+"""The names of the profiles that a table describes whole."""
+
+ALL_NAMES: Final = (*NAMES, *ENGINES)
+"""The names of all profiles, those whose engines are asked included."""
+
+ENGINES_TABLE: Final = "chromium-145-onnxruntime"
+"""The table with the limits of the profiles whose engines are asked."""
 
 
 @cache
@@ -24,9 +33,12 @@ def find(name: str) -> BrowserProfile:
     Raises:
         KeyError: there is none.
     """
-    if name not in NAMES:
+    engine = ENGINES.get(name)
+    if engine is None and name not in NAMES:
         raise KeyError(name)
-    return read(name, (files(__package__) / "tables" / f"{name}.toml").read_text(encoding="utf-8"))
+    table = name if engine is None else ENGINES_TABLE
+    profile = read(name, (files(__package__) / "tables" / f"{table}.toml").read_text(encoding="utf-8"))
+    return profile if engine is None else attrs.evolve(profile, title=f"{profile.title} {engine.title}", engine=engine)
 
 
 def read(name: str, text: str) -> BrowserProfile:

@@ -13,7 +13,7 @@ from typing import Any
 import trio
 
 import webnn_py
-from webnn_py.browser_profiles import NAMES, PortabilityReport, find
+from webnn_py.browser_profiles import ENGINES, NAMES, PortabilityReport, find
 from webnn_py.errors import NotSupportedError, leaves
 from webnn_py.javascript import checkout, descriptions, expectations, npm_package, reports, worker
 from webnn_py.javascript.compatibility import MODES, WPT_2025_03, WPT_2026, Compatibility
@@ -45,7 +45,8 @@ def run(options: argparse.Namespace) -> int:
         return npm_pack(options)
     try:
         if options.command != "node":
-            require(options.engine)
+            wasm = options.command == "js" and options.allow_wasm
+            require(options.engine, Limits(wasm=wasm))
         trio.run(require_backend)
     except NotSupportedError as error:
         return _refuse(options.command, error)
@@ -55,9 +56,9 @@ def run(options: argparse.Namespace) -> int:
 def js(options: argparse.Namespace) -> int:
     """Run a JavaScript program and return its status: :func:`run_program`'s, or 1 when a limit ended it."""
     memory = None if options.memory_limit is None else int(options.memory_limit * 2**20)
-    report = PortabilityReport(map(find, NAMES)) if options.portability else None
+    report = _report(options)
     if options.json and report is None:
-        return _refuse("js", ValueError("--json goes with --portability"))
+        return _refuse("js", ValueError("--json goes with --portability, or with a browser whose engine is asked"))
     program = Program(
         options.file,
         options.engine,
@@ -70,7 +71,7 @@ def js(options: argparse.Namespace) -> int:
         portability=report,
         compatibility=MODES[options.compatibility],
         quiet=options.json,
-        limits=Limits(options.time_limit, memory),
+        limits=Limits(options.time_limit, memory, options.allow_wasm),
         experimental=tuple(options.experimental),
         checks=None if options.check is None else [],
     )
@@ -89,6 +90,13 @@ def js(options: argparse.Namespace) -> int:
     return _checked(program.checks, options.check, status)
 
 
+def _report(options: argparse.Namespace) -> PortabilityReport | None:
+    """Return a report of what would fail elsewhere, or of what the engine of the browser says; None for neither."""
+    if options.portability:
+        return PortabilityReport(map(find, NAMES))
+    return PortabilityReport([find(options.browser)]) if options.browser in ENGINES else None
+
+
 def _checked(checks: list[Check] | None, form: str, status: int) -> int:
     """Report what is wrong with a program that has ended, and return the status."""
     for check in checks or ():
@@ -100,7 +108,7 @@ def _checked(checks: list[Check] | None, form: str, status: int) -> int:
 
 def node(options: argparse.Namespace) -> int:
     """Run a Node program and return its status, or serve the one that has started this process."""
-    report = PortabilityReport(map(find, NAMES)) if options.portability else None
+    report = _report(options)
     program = NodeProgram(
         options.backend,
         graph_cache=options.graph_cache,

@@ -61,13 +61,13 @@ class LimitError(Exception):
     """A script was ended because it used up what it was given."""
 
 
-def require(name: EngineName) -> None:
-    """See that an engine's package is installed.
+def require(name: EngineName, limits: Limits = UNLIMITED) -> None:
+    """See that an engine's packages are installed.
 
     Raises:
         NotSupportedError: it is not.
     """
-    _COMMANDS[name](UNLIMITED)
+    _COMMANDS[name](limits)
 
 
 def start(name: EngineName, limits: Limits, host: HostCall, refuse: Refusal = lambda _text, _payload: None) -> "Engine":

@@ -1,16 +1,20 @@
 """quickjs-ng as a process: it reads commands, carries them out and confirms them; scripts call the host in between.
 
-Run by its path with the path of the library and a memory limit in bytes (0: none); never imported, and it imports
-nothing of the package. The library is that of the package quickjs-ng, called through its C API: the package's own
-Python wrapper has neither modules nor word of rejections, and takes no limits together with calls out of scripts.
+Run by its path with the path of the library, a memory limit in bytes (0: none), and the path of wasmtime's library
+where scripts have WebAssembly; never imported, and it imports nothing of the package but, by its path, what runs that.
+The library is that of the package quickjs-ng, called through its C API: the package's own Python wrapper has neither
+modules nor word of rejections, and takes no limits together with calls out of scripts.
 """
 
+import importlib.util
 import json
 import os
 import signal
 import struct
 import sys
+from functools import partial
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import cffi  # type: ignore[import-untyped]  # it has no type hints
@@ -66,7 +70,7 @@ class Pipe:
 class Realm:
     """A runtime with one context, and the host at the other end of the pipe."""
 
-    def __init__(self, library: str, memory_limit: int, pipe: Pipe) -> None:
+    def __init__(self, library: str, memory_limit: int, pipe: Pipe, wasm_library: str | None) -> None:
         self._pipe = pipe
         self._ffi = cffi.FFI()
         self._ffi.cdef(Path(__file__).with_name("quickjs_api.h").read_text(encoding="utf-8"))
@@ -79,7 +83,7 @@ class Realm:
         self._rejected: list[tuple[Any, Any]] = []
         self._undefined = self._module = self._value(_UNDEFINED)
         self._evaluating: str | None = None
-        callback = self._ffi.callback
+        callback = partial(self._ffi.callback, onerror=_end_if_full)
         # The library keeps these by their addresses: they live as long as the realm.
         self._callbacks = [
             callback("JSCFunction", self._send),
@@ -93,6 +97,10 @@ class Realm:
         self._js.JS_SetHostPromiseRejectionTracker(self._runtime, tracker, self._ffi.NULL)
         self._js.JS_SetModuleLoaderFunc2(self._runtime, normalize, loader, check, self._ffi.NULL)
         functions = [self._js.JS_NewCFunction2(self._context, one, b"", 0, 0, 0) for one in (send, take)]
+        self._wasm = None
+        if wasm_library is not None:
+            self._wasm = _web_assembly()((self._ffi, self._js, self._context, callback), wasm_library, memory_limit)
+            functions.append(self._wasm.functions())
         prelude = Path(__file__).with_name("js") / "quickjs_prelude.js"
         entry = self._evaluate(prelude.read_text(encoding="utf-8"), "webnn_py:prelude.js")
         self._entry = self._call(entry, *functions)
@@ -272,11 +280,29 @@ class Realm:
             self._ask(json.dumps({"evaluated": name}), None)
 
 
+def _end_if_full(kind: type[BaseException], error: BaseException, traceback: TracebackType) -> None:
+    """End the process where Python has no memory for a callback, as it must where the operating system limits it."""
+    if isinstance(error, MemoryError):
+        os._exit(OUT_OF_MEMORY)
+    sys.excepthook(kind, error, traceback)
+
+
+def _web_assembly() -> Any:
+    """Return the class of the package ``quickjs_wasm``, which is imported by its path."""
+    path = Path(__file__).with_name("quickjs_wasm") / "__init__.py"
+    found = importlib.util.spec_from_file_location("quickjs_wasm", path)
+    if found is None or found.loader is None:
+        raise FileNotFoundError(path)
+    sys.modules["quickjs_wasm"] = package = importlib.util.module_from_spec(found)
+    found.loader.exec_module(package)
+    return package.WebAssembly
+
+
 def main() -> None:
     """Serve the parent until the pipe ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which ends this process
     pipe = Pipe()
-    realm = Realm(sys.argv[1], int(sys.argv[2]), pipe)
+    realm = Realm(sys.argv[1], int(sys.argv[2]), pipe, sys.argv[3] if len(sys.argv) > 3 else None)
     while True:
         text, payload = pipe.read()
         error = "null"
@@ -284,6 +310,8 @@ def main() -> None:
             realm.do(json.loads(text), payload)
         except Thrown as failure:
             error = str(failure)
+        except MemoryError:
+            os._exit(OUT_OF_MEMORY)
         pipe.write(b"D", error)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from webnn_py.browser_profiles import PortabilityReport
+from webnn_py.browser_profiles import PortabilityReport, find
 from webnn_py.javascript.api import API
 from webnn_py.javascript.compatibility import NONE, Compatibility
 from webnn_py.javascript.engine import (
@@ -37,6 +37,12 @@ from webnn_py.tracing.trace_file import traced_to
 _PLACES = "places.js"
 """The one that is for traces alone."""
 
+_WASM_OF_QUICKJS = "quickjs_wasm.js"
+"""The one for an engine without WebAssembly."""
+
+_FILES_OF_WASM = ("files.js", _WASM_OF_QUICKJS, "webassembly.js")
+"""Those of programs that have WebAssembly."""
+
 _WEBGPU = "webgpu.js"
 """The one that is for the proposal "webgpu-interop" alone."""
 
@@ -49,6 +55,7 @@ _FILES = (
     "console.js",
     "web.js",
     "url.js",
+    *_FILES_OF_WASM,
     _PLACES,
     _WEBGPU,
     "bindings.js",
@@ -298,7 +305,7 @@ async def open_session(  # noqa: PLR0913 - each but three has a default
     """
     async with open_ml(graph_cache=graph_cache, experimental=experimental) as ml, traced_to(ml, trace):
         if portability is not None:
-            ml._watching = BrowserRules(portability)
+            ml._watching = BrowserRules(portability) if browser is None else BrowserRules(find(browser), portability)
         api = API(ml, compatibility, backend, browser)
         session = Session(world, api, compatibility, engine_name, limits)
         try:
@@ -307,8 +314,12 @@ async def open_session(  # noqa: PLR0913 - each but three has a default
                 session.engine.load(
                     f"(runtime) => {{ runtime.description = {json.dumps(description)}; }}", "description"
                 )
-                is_traced = trace is not None or checks is not None
-                wanted = {_PLACES: is_traced, _WEBGPU: "webgpu-interop" in experimental}
+                wanted = {
+                    _PLACES: trace is not None or checks is not None,
+                    _WEBGPU: "webgpu-interop" in experimental,
+                    **dict.fromkeys(_FILES_OF_WASM, limits.wasm),
+                    _WASM_OF_QUICKJS: limits.wasm and engine_name == "quickjs",
+                }
                 for name in _FILES:
                     if wanted.get(name, True):
                         session.load(name)

@@ -207,7 +207,7 @@ class ML(Handle):
             "max_queued_bytes": None
             if most_bytes is None
             else converted("max_queued_bytes", unsigned_long, most_bytes),
-            "browser": self._watching if browser is None else converted("browser", browser_profile, browser),
+            "browser": self._browser_rules(browser),
             "label": label_of(asked.get("label", "")),
         }
         request = OpenRequest(preference, accelerated)
@@ -216,6 +216,14 @@ class ML(Handle):
         if wishes is not None:
             return partial(wishes.open, request), of_context
         return registry.choose(backend, request, given, (*OWN_OPTIONS, *others)), of_context
+
+    def _browser_rules(self, browser: object) -> BrowserRules | None:
+        """Return the rules of a context's browser: those that report, if they are of the same browser."""
+        watching = self._watching
+        if browser is None:
+            return watching
+        rules: BrowserRules = converted("browser", browser_profile, browser)
+        return rules if watching is None or watching.enforced is not rules.enforced else watching
 
     def _check_options(self, options: Mapping[str, object], others: Collection[str]) -> None:
         """Check all options together, for a context that is created later."""

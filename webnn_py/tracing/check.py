@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -81,13 +82,23 @@ class CheckFinding:
 
 @attrs.define(eq=False)
 class _Made:
-    """A buffer or a graph that exists, and the line that made it."""
+    """A buffer or a graph, and the line that made it.
+
+    Of buffers, the number of dispatches of the context before they were made, after their last use and when they ended.
+    """
 
     what: Literal["tensor", "graph"]
     source: Source | None
     context: int
     byte_length: int = 0
     dispatches: int = 0
+    last_used: int = 0
+    ended: float = math.inf
+
+    @property
+    def is_gone(self) -> bool:
+        """Return whether it was destroyed or collected."""
+        return self.ended < math.inf
 
 
 @attrs.frozen
@@ -178,8 +189,9 @@ class Check:
         if known.is_abandoned:
             return
         known.is_gone = True
-        for number in [number for number, made in self._made.items() if made.context == context.number]:
-            self._end(number)
+        for number, made in self._made.items():
+            if made.context == context.number and not made.is_gone:
+                self._end(number, made)
 
     def enqueued(self, operation: Operation) -> None:
         """A call has asked for something."""
@@ -192,6 +204,9 @@ class Check:
             hook(operation, context)
         elif operation.kind in MAKES_BUFFER:
             self._make(operation, context)
+        if operation.kind != "release":
+            for number in {*operation.reads, *operation.writes} & self._made.keys():
+                self._made[number].last_used = context.dispatches
 
     def settled(self, operation: Operation) -> None:
         """A promise is fulfilled; of a read, its bytes are there."""
@@ -261,7 +276,7 @@ class Check:
         context.in_turn.append(operation.source)
 
     def _end_turn(self, context: _Context) -> None:
-        if len(context.in_turn) > 1:
+        if context.in_turn:
             self._in_turn[tuple(context.in_turn)] += 1
         context.in_turn = []
 
@@ -270,14 +285,14 @@ class Check:
             return
         for number in (*operation.writes, *(() if operation.graph is None else (operation.graph,))):
             made = self._made.get(number)
-            if made is None:
+            if made is None or made.is_gone:
                 continue
             if operation.was_collected and made.what == "tensor":
                 self._collected[made.source] += 1
-            self._end(number)
+            self._end(number, made)
 
-    def _end(self, number: int) -> None:
-        made = self._made.pop(number)
+    def _end(self, number: int, made: _Made) -> None:
+        made.ended = self._contexts[made.context].dispatches
         if made.what == "graph":
             return
         self._contexts[made.context].writes.pop(number, None)
@@ -301,21 +316,41 @@ class Check:
         return tuple(sorted(found, key=_order))
 
     def _of_lifetimes(self) -> Iterator[CheckFinding]:
-        leaks = {source: count for source, count in self._kept.items() if count >= MOST_KEPT}
+        leaks = {
+            source: count
+            for source, count in self._kept.items()
+            if count >= MOST_KEPT and self._most_idle(source) >= MOST_KEPT - 1  # the last may be in use
+        }
         for source, count in leaks.items():
             text = f"{count} tensors made here lived at once, one for each of as many dispatches"
             yield CheckFinding("tensor-per-call", source, count, f"{text}: make one before the loop, or destroy() each")
         forgotten = Counter(self._collected)
         if self._at_end:
-            forgotten.update(made.source for made in self._made.values() if made.what == "tensor")
+            forgotten.update(made.source for made in self._made.values() if not made.is_gone and made.what == "tensor")
             yield from self._of_the_end()
         for source, count in forgotten.items():
             if source not in leaks:
                 text = f"{_times(count, 'tensor')} made here and never destroyed"
                 yield CheckFinding("not-destroyed", source, count, f"{text}: call destroy(), or that of the context")
 
+    def _most_idle(self, source: Source | None) -> int:
+        """Return how many tensors of a line, made in as many rounds, were kept at once and used by nothing any more."""
+        changes: list[tuple[float, int, int]] = []
+        for made in self._made.values():
+            end = min(made.ended, self._contexts[made.context].dispatches)
+            if made.what == "tensor" and made.source == source and end > made.last_used:
+                changes += [(made.last_used, 1, made.dispatches), (end, -1, made.dispatches)]
+        idle: Counter[int] = Counter()
+        rounds = most = 0
+        for _, change, round_ in sorted(changes):
+            rounds -= idle[round_] > 0
+            idle[round_] += change
+            rounds += idle[round_] > 0
+            most = max(most, rounds)
+        return most
+
     def _of_the_end(self) -> Iterator[CheckFinding]:
-        graphs = Counter(made.source for made in self._made.values() if made.what == "graph")
+        graphs = Counter(made.source for made in self._made.values() if not made.is_gone and made.what == "graph")
         for source, count in graphs.items():
             text = f"{_times(count, 'graph')} built here and never destroyed"
             yield CheckFinding("not-destroyed", source, count, f"{text}: call destroy(), or that of the context")
@@ -331,11 +366,12 @@ class Check:
 
     def _of_reads(self) -> Iterator[CheckFinding]:
         pairs: Counter[Source | None] = Counter()
-        under_way = Counter(tuple(context.in_turn) for context in self._contexts.values() if len(context.in_turn) > 1)
-        for sources, count in (self._in_turn + under_way).items():
+        # Where a program sometimes leaves out the second of two reads, the first tells it whether it needs the second.
+        in_turn = self._in_turn + Counter(tuple(one.in_turn) for one in self._contexts.values() if one.in_turn)
+        for sources, count in in_turn.items():
             if len(sources) >= READS_IN_TURN:
                 pairs[sources[1]] += len(sources) * count
-            elif count >= READS_IN_TURN:
+            elif len(sources) > 1 and count >= READS_IN_TURN and not in_turn[sources[:1]]:
                 pairs[sources[-1]] += len(sources) * count
         for source, count in pairs.items():
             text = f"{count} reads of which each waited for the one before"

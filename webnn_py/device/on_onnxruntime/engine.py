@@ -42,11 +42,14 @@ CONFIGURATION: Final[Mapping[str, str]] = {
 """Further configuration entries of every session."""
 
 
-PACKAGES: Final = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml", "onnxruntime-openvino", "onnxruntime-qnn")
+PACKAGES: Final = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml", "onnxruntime-openvino")
 """The packages that install onnxruntime itself, of which one may be installed."""
 
-PLUGINS: Final = "onnxruntime_ep_"
-"""The beginning of the names of packages that contain an execution provider."""
+QNN: Final = "onnxruntime_qnn"
+"""The package of the QNN provider."""
+
+PLUGINS: Final = ("onnxruntime_ep_", QNN)
+"""The beginnings of the names of packages that contain an execution provider."""
 
 LEAST_CUT: Final = 2**14
 """The elements of a value from which on several threads may pay off."""
@@ -68,10 +71,13 @@ def register_installed() -> Mapping[str, str]:
     for module in iter_modules():
         if module.name.startswith(PLUGINS):
             package = import_module(module.name)
+            provider = package.get_ep_name() if hasattr(package, "get_ep_name") else ""
+            # The library of QNN calls its provider what it is registered as.
+            name = provider if module.name == QNN else module.name
             try:
-                onnxruntime.register_execution_provider_library(module.name, package.get_library_path())
-                if hasattr(package, "get_ep_name"):
-                    packages[package.get_ep_name()] = module.name
+                onnxruntime.register_execution_provider_library(name, package.get_library_path())
+                if provider:
+                    packages[provider] = module.name
             except (Fail, InvalidArgument, OSError, RuntimeError) as error:
                 warn(f"{module.name} cannot be used: {error}", RuntimeWarning, stacklevel=2)
     return packages
@@ -189,7 +195,7 @@ class EngineOptions:
             model.encoded,
             options,
             disabled_optimizers=set() if is_left_alone else left_out(model),
-            **self._chosen(options, more),
+            **self.chosen(options, more),
         )
         if self.provider.name not in session.get_providers():  # it prints why, and falls back to the CPU
             raise RuntimeError(
@@ -197,7 +203,7 @@ class EngineOptions:
             )
         return session
 
-    def _chosen(self, options: onnxruntime.SessionOptions, more: Mapping[str, str]) -> dict[str, Any]:
+    def chosen(self, options: onnxruntime.SessionOptions, more: Mapping[str, str]) -> dict[str, Any]:
         """Choose the provider: of a registered library by its devices, otherwise by its name."""
         given = {**self.provider.options, **self.provider_options, **more}
         if self.provider is not CPU:

@@ -44,7 +44,8 @@ function read() {
 
 const realm = vm.createContext(vm.constants.DONT_CONTEXTIFY);
 const RealmUint8Array = vm.runInContext('Uint8Array', realm);
-vm.runInContext('for (const name of ["console", "WebAssembly"]) delete globalThis[name];', realm);
+const withheld = process.argv.includes('allow-wasm') ? ['console'] : ['console', 'WebAssembly'];
+vm.runInContext(`for (const name of ${JSON.stringify(withheld)}) delete globalThis[name];`, realm);
 
 // Getters of this realm work on the views of the other, whatever a script has made of its own.
 const viewPrototype = Object.getPrototypeOf(Uint8Array.prototype);

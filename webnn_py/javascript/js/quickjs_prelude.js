@@ -1,12 +1,12 @@
 // The runtime of quickjs-ng, and the one function by which it is entered. `own` is what JavaScript's built-ins were in
 // the beginning.
-(function (send, take) {
+(function (send, take, wasm) {
   'use strict';
   const own = {__proto__: null, parse: JSON.parse, stringify: JSON.stringify, String, SyntaxError, TypeError,
                defineProperty: Object.defineProperty, keys: Object.keys};
   // The engine makes calls of it of template literals: a script must not come between them.
   Object.defineProperty(String.prototype, 'concat', {writable: false, configurable: false});
-  const runtime = {__proto__: null, slots: new WeakMap(), send: (text, bytes) => [send(text, bytes), take()]};
+  const runtime = {__proto__: null, slots: new WeakMap(), send: (text, bytes) => [send(text, bytes), take()], wasm};
   const shown = (error) => {
     try {
       const isError = typeof error === 'object' && error !== null && 'message' in error;

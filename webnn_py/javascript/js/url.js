@@ -271,9 +271,10 @@
   runtime.openProgram = function ({href}) {
     const url = new URL(href);
     const location = {toString: () => href};
-    for (const name of ['href', 'origin', 'protocol', 'host', 'hostname', 'port', 'pathname', 'search', 'hash']) {
+    for (const name of ['href', 'protocol', 'host', 'hostname', 'port', 'pathname', 'search', 'hash']) {
       location[name] = url[name];
     }
+    location.origin = 'file://';  // as Chrome has it: a base of URLs
     install('location', Object.freeze(location));
   };
 })

@@ -16,34 +16,36 @@
 
   class TextEncoder {
     get encoding() { return 'utf-8'; }
-    encode(text = '') {
-      const whole = own.toWellFormed(`${text}`);
-      const bytes = own.list();
-      const add = (byte) => { bytes[bytes.length] = byte; };
-      for (let at = 0; at < whole.length; at += 1) {
-        let code = own.charCodeAt(whole, at);
-        if (code >= 0xd800 && code <= 0xdbff) {
-          at += 1;
-          code = 0x10000 + ((code - 0xd800) << 10) + own.charCodeAt(whole, at) - 0xdc00;
-        }
-        if (code < 0x80) {
-          add(code);
-          continue;
-        }
-        const more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-        add([0, 0xc0, 0xe0, 0xf0][more] | (code >> (6 * more)));
-        for (let left = more - 1; left >= 0; left -= 1) add(0x80 | ((code >> (6 * left)) & 0x3f));
+    encode(text = '') { return encoded(`${text}`); }
+  }
+  function encoded(text) {
+    const whole = own.toWellFormed(text);
+    const bytes = own.list();
+    const add = (byte) => { bytes[bytes.length] = byte; };
+    for (let at = 0; at < whole.length; at += 1) {
+      let code = own.charCodeAt(whole, at);
+      if (code >= 0xd800 && code <= 0xdbff) {
+        at += 1;
+        code = 0x10000 + ((code - 0xd800) << 10) + own.charCodeAt(whole, at) - 0xdc00;
       }
-      const array = new own.Uint8Array(bytes.length);
-      for (let at = 0; at < bytes.length; at += 1) array[at] = bytes[at];
-      return array;
+      if (code < 0x80) {
+        add(code);
+        continue;
+      }
+      const more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+      add([0, 0xc0, 0xe0, 0xf0][more] | (code >> (6 * more)));
+      for (let left = more - 1; left >= 0; left -= 1) add(0x80 | ((code >> (6 * left)) & 0x3f));
     }
+    const array = new own.Uint8Array(bytes.length);
+    for (let at = 0; at < bytes.length; at += 1) array[at] = bytes[at];
+    return array;
   }
   class TextDecoder {
     get encoding() { return 'utf-8'; }
     decode(source = new own.Uint8Array(0)) { return decoded(source); }
   }
   const decoded = (source) => runtime.ask({decode: true}, runtime.bytesOf(source)).answer.value;
+  Object.assign(runtime, {encoded, decoded});
   install('TextEncoder', TextEncoder);
   install('TextDecoder', TextDecoder);
 
@@ -325,22 +327,75 @@
 
   // --- fetch -----------------------------------------------------------------------------------------------------
 
+  // A stream of bytes that are there already, in one piece.
+  class ReadableStream {
+    #bytes;
+    #locked = false;
+    constructor(key, bytes) {
+      if (key !== inside) throw runtime.ours(new own.TypeError('Illegal constructor: ReadableStream'));
+      this.#bytes = bytes;
+    }
+    get locked() { return this.#locked; }
+    getReader() {
+      if (this.#locked) throw runtime.ours(new own.TypeError('getReader(): the stream has a reader'));
+      this.#locked = true;
+      return {
+        read: async () => {
+          const bytes = this.#bytes;
+          this.#bytes = null;
+          return bytes === null ? {done: true, value: undefined} : {done: false, value: new own.Uint8Array(bytes)};
+        },
+        cancel: async () => { this.#bytes = null; },
+        releaseLock: () => { this.#locked = false; },
+      };
+    }
+    async cancel() { this.#bytes = null; }
+  }
+  runtime.streamOf = (bytes) => new ReadableStream(inside, bytes);
+  install('ReadableStream', ReadableStream);
+
+  class Headers {
+    #length;
+    constructor(key, length) {
+      if (key !== inside) throw runtime.ours(new own.TypeError('Illegal constructor: Headers'));
+      this.#length = length;
+    }
+    get(name) { return own.toLowerCase(`${name}`) === 'content-length' ? `${this.#length}` : null; }
+    has(name) { return this.get(name) !== null; }
+  }
+  install('Headers', Headers);
+
   class Response {
     #bytes;
+    #body;
+    #headers;
     constructor(url, status, bytes) {
       Object.assign(this, {url, status, ok: status === 200, statusText: status === 200 ? 'OK' : 'Not Found'});
       this.#bytes = bytes;
+      this.#headers = new Headers(inside, own.bufferBytes(bytes));
     }
+    static is(value) { return typeof value === 'object' && value !== null && #bytes in value; }
+    get headers() { return this.#headers; }
+    get body() { return this.#body ??= runtime.streamOf(this.#bytes); }
     async arrayBuffer() { return this.#bytes; }
     async bytes() { return new own.Uint8Array(this.#bytes); }
     async text() { return decoded(this.#bytes); }
     async json() { return own.parse(decoded(this.#bytes)); }
   }
+  runtime.isResponse = Response.is;
+  delete Response.is;
   install('Response', Response);
+  runtime.bytesOfUrl = () => undefined;
+  runtime.read = (url) => {
+    const known = runtime.bytesOfUrl(url);
+    if (known !== undefined) return {__proto__: null, status: 200, bytes: known};
+    const {answer, bytes} = runtime.ask({fetch: url});
+    return {__proto__: null, status: answer.value, bytes};
+  };
   install('fetch', async (resource, options = undefined) => {
     options?.signal?.throwIfAborted();
     const url = `${resource?.url ?? resource}`;
-    const {answer, bytes} = runtime.ask({fetch: url});
-    return new Response(url, answer.value, bytes);
+    const {status, bytes} = runtime.read(url);
+    return new Response(url, status, bytes);
   });
 })
