@@ -347,17 +347,17 @@ class Shapes:
             )
         return shapes
 
-    def said(self, names: Iterable[str], sizes: Mapping[OpenSize, int]) -> list[str]:
-        """Return what says these sizes on a command line, without ``--shape``."""
+    def shape_options(self, names: Iterable[str], sizes: Mapping[OpenSize, int]) -> list[str]:
+        """Return the values of the options ``--shape`` that give these sizes."""
         names = list(names)
         shapes = self.shapes_with(names, sizes)
-        said = {f"{slot.key}={size}": None for slot, size in sizes.items() if slot.option}
+        found = {f"{slot.key}={size}": None for slot, size in sizes.items() if slot.option}
         options = {slot.key for slot in sizes if slot.option}
         for name in names:
             shape = self.of(name)
             if shape is None or any(isinstance(size, str) and size not in options for size in shape):
-                said[f"{name}={','.join(map(str, shapes[name]))}"] = None
-        return list(said)
+                found[f"{name}={','.join(map(str, shapes[name]))}"] = None
+        return list(found)
 
     def all_fixed(self, names: Iterable[str], advice: Advice) -> dict[str, tuple[int, ...]]:
         """Return the shapes of inputs.

@@ -70,8 +70,8 @@ def make_feeds(
     for name, source in sources.items():
         read = _reader(source)
         if read is not None:
-            array, said = read(Path(source), inputs[name], shapes.of(name), options)
-            given[name] = GivenInput(checked(inputs[name], array, source), said)
+            array, description = read(Path(source), inputs[name], shapes.of(name), options)
+            given[name] = GivenInput(checked(inputs[name], array, source), description)
             shapes.bind(name, array.shape, source)
     made = [name for name in inputs if name not in given]
     fixed = shapes.all_fixed(made, advice)
@@ -148,7 +148,7 @@ def _names_within(path: Path, inputs: Mapping[str, DeclaredInput]) -> list[str]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Mapping[str, Array]]:
-    """The arrays of a .npz file, which are read when they are asked for."""
+    """Open a .npz file, whose arrays are read when they are requested."""
     with opened_arrays(path) as opened:
         if not isinstance(opened, np.lib.npyio.NpzFile):
             raise BadInputError(f"{path} is a single array; call it .npy")
@@ -196,7 +196,7 @@ def _made_up(
 
 
 def _random(declared: DeclaredInput, bounds: str, shape: tuple[int, ...], generator: np.random.Generator) -> GivenInput:
-    """Numbers from 0 to 1, whole ones 0 or 1: these are right for indices and masks, too."""
+    """Return numbers from 0 to 1, integers 0 or 1: these suit indices and masks, too."""
     what = f"--input {declared.name}=random:{bounds}"
     try:
         low, high = map(float, bounds.split(",")) if bounds else (0.0, 1.0)

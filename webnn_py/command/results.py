@@ -30,8 +30,8 @@ class OutputSummary:
         minimum: the least of the finite numbers; None if there are none.
         mean: of those.
         maximum: of those.
-        nans: how many are no number.
-        infinite: how many are infinite.
+        nans: the number of NaN.
+        infinite: the number of infinities.
     """
 
     name: str
@@ -62,7 +62,7 @@ def summary(name: str, array: Array) -> OutputSummary:
 
 @attrs.frozen
 class ScoredClass:
-    """A class, and what the model says of it."""
+    """A class, and its score."""
 
     index: int
     label: str

@@ -669,7 +669,7 @@ class MLContext(Handle):
             when it does not run on WebGPU.
 
         A buffer of ``create_exportable_buffer()`` is used by nothing else until then: its calls are refused with
-        ``TypeError``. Whether its export shares the memory is said there.
+        ``TypeError``. See there whether its export shares the memory.
         """
         self._trio_run.check("export_to_gpu()")
         try:
@@ -912,8 +912,8 @@ class MLContext(Handle):
                 promise._resolve(result())
             else:
                 otherwise()
-                is_told_by_loss = self._device.is_lost and failed is not saving_error  # files fail for other reasons
-                promise._reject(failed(method, error), is_reported=is_told_by_loss)
+                is_reported = self._device.is_lost and failed is not saving_error  # files fail for other reasons
+                promise._reject(failed(method, error), is_reported=is_reported)
 
         aborted = partial(self._abort, promise, method)
         operation = DeviceOperation(method, work, settled, abortable, aborted, held_bytes)

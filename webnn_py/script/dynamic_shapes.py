@@ -140,7 +140,7 @@ class DimensionNames:
         """Run an operator's shape rule; its questions about sizes are answered for the largest.
 
         Raises:
-            Refused: the arguments do not fit together, or the output's shape cannot be said.
+            Refused: the arguments do not fit together, or the output's shape cannot be expressed.
         """
         try:
             with self.drawing.active():

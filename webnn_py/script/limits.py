@@ -62,7 +62,7 @@ def limits_of(operator: Operator[..., Any], capabilities: Capabilities) -> Mappi
 
 
 def _packed(operator: Operator[..., Any], row: str, capabilities: Capabilities) -> tuple[MLOperandDataType, ...]:
-    """Return the data types of four bits that a row of the limits has besides the declared ones."""
+    """Return the data types of four bits that a row of the limits has in addition to the declared ones."""
     return capabilities.packed if (operator.name, row) in PACKED_ROWS else ()
 
 

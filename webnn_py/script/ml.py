@@ -182,7 +182,7 @@ class ML(Handle):
             others: further names that one which is unknown may be meant for.
 
         Returns:
-            What opens the device, and what the context is made with.
+            A function that opens the device, and the arguments of the context.
 
         Raises:
             TypeError: one is unknown, or is not what it must be.
@@ -454,7 +454,7 @@ class ML(Handle):
             await self._opened.wait()
         for context in list(self._contexts):
             await context.device_timeline.wait_ended()
-        # What finalisers of collected buffers still have to say was posted before this, and runs before it.
+        # Callbacks of finalizers of collected buffers were posted before this, and run before it.
         collected = trio.Event()
         trio.lowlevel.current_trio_token().run_sync_soon(collected.set)
         await collected.wait()

@@ -29,7 +29,7 @@ class MLSubgraph(Handle):
     """Operators with formal inputs, which :meth:`MLGraphBuilder.subgraph` calls; a proposal, not in the specification.
 
     Attributes:
-        name: what it says that it computes.
+        name: its name, a claim about what it computes.
         config: the choices by which it was drawn, by name.
         inputs: data type and shape of each formal input, by name.
         outputs: data type and shape of each output, by name.

@@ -97,7 +97,7 @@ class NonFinite:
         return "\n".join([*lines, *(f"  {item}" for item in self.inputs)])
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all of it as dictionaries, lists, texts and numbers for JSON, which has no NaN: ``value`` is text."""
+        """Return the record as plain data for JSON, which has no NaN: ``value`` is text."""
         return attrs.asdict(self) | {"value": str(self.value)}
 
 

@@ -1,6 +1,6 @@
 """Calls of sub-graphs when a graph is compiled: each as the operator for which its name stands, or as its body.
 
-A name is a claim, so the numpy device computes the body and the operator once, of inputs in the operator's domain. If
+A name is a claim, so the numpy device computes the body and the operator once, for inputs in the operator's domain. If
 the device has the operator, and both compute the same, the operator takes the place of the call.
 """
 
@@ -25,7 +25,7 @@ from webnn_py.graph import Graph, Node, Value
 from webnn_py.in_flight import done
 from webnn_py.message_text import shown
 from webnn_py.operators.composites import COMPOSITES
-from webnn_py.operators.declaration import Operator
+from webnn_py.operators.declaration import Arguments, Operator
 from webnn_py.operators.named_subgraphs import NamedOperator, named_operator
 from webnn_py.operators.rules import Refused
 from webnn_py.operators.subgraphs import SUBGRAPH_CALL
@@ -69,7 +69,7 @@ def compile_called(
         handle: what takes the compiled graph.
         device: the device.
         progress: as for :meth:`Device.compile`.
-        uses: an empty list, to which the calls are added, those within bodies behind.
+        uses: an empty list, to which the calls are added; those within bodies follow.
 
     Raises:
         NotComputableError: the graph has a node that no device computes.
@@ -138,14 +138,14 @@ async def _found(node: Node, device: Device, checks: _Checks) -> tuple[NamedOper
             return None, f"no operator is called {name}"
         if any(not isinstance(constant.data, np.ndarray) for constant in body.constants):
             raise Refused("its body has a constant buffer, whose bytes are not compared; bind an operand to an input")
-        whole = _whole(body, operator, device.backend.capabilities)
+        replacement = _replacement(body, operator, device.backend.capabilities)
     except (Refused, TypeError) as error:
         return None, str(error)
-    difference = await checks.difference(node, whole, operator)
+    difference = await checks.difference(node, replacement, operator)
     return (None, f"its body computes something else than {name}: {difference}") if difference else (operator, "")
 
 
-def _whole(body: Graph, operator: NamedOperator, capabilities: Capabilities) -> Graph:
+def _replacement(body: Graph, operator: NamedOperator, capabilities: Capabilities) -> Graph:
     """Return the graph of an operator in the place of a body.
 
     Raises:
@@ -168,6 +168,10 @@ class _DeviceBuilder(RewriteBuilder):
         self._capabilities = capabilities
 
     def _append(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: Mapping[str, object]) -> Any:
+        self._check(operator, operator.bind(args, kwargs))
+        return super()._append(operator, args, kwargs)
+
+    def _check(self, operator: Operator[..., Any], arguments: Arguments) -> None:
         name = operator.spec_name
         if operator.name not in COMPOSITES:
             rows = dict(limits_in(operator, self._capabilities))
@@ -175,7 +179,6 @@ class _DeviceBuilder(RewriteBuilder):
             rows = {operand: (row.data_types, row.ranks) for operand, row in operator.limits.items()}
         else:
             raise Refused(f"the device has no kernel for {name}")
-        arguments = operator.bind(args, kwargs)
         for row, _, operand in arguments.each_operand():
             data_types, ranks = rows[row]
             limits = operator.limits[row]
@@ -186,7 +189,6 @@ class _DeviceBuilder(RewriteBuilder):
                 raise Refused(f"{name} takes {row} and {limits.type_of} of one data type only")
             if limits.rank_of is not None and operand.rank != arguments.operand(limits.rank_of).rank:
                 raise Refused(f"{name} takes {row} and {limits.rank_of} of one rank only")
-        return super()._append(operator, args, kwargs)
 
 
 # --- comparing ---------------------------------------------------------------------------------------------------
@@ -199,7 +201,7 @@ class _Checks:
         self._limiter = limiter
         self._differences: dict[Identity, str] = {}
 
-    async def difference(self, node: Node, whole: Graph, operator: NamedOperator) -> str:
+    async def difference(self, node: Node, replacement: Graph, operator: NamedOperator) -> str:
         """Return the first difference of what a body and an operator compute; "" if there is none."""
         body: Graph = node.options["body"]
         choices = sorted(node.options["config"].items())
@@ -207,18 +209,18 @@ class _Checks:
             lambda: digest(operator.operator.name, choices, body.contents()), limiter=self._limiter
         )
         if identity not in self._differences:
-            self._differences[identity] = await _difference(body, whole, operator, self._limiter)
+            self._differences[identity] = await _difference(body, replacement, operator, self._limiter)
         return self._differences[identity]
 
 
-async def _difference(body: Graph, whole: Graph, operator: NamedOperator, limiter: trio.CapacityLimiter) -> str:
+async def _difference(body: Graph, replacement: Graph, operator: NamedOperator, limiter: trio.CapacityLimiter) -> str:
     record = registry.find("numpy")
     backend: Backend = await done(record.open(registry.OpenRequest(options=record.converted({}))))
     try:
         device = Device(backend)
         plain = spelled_out(body)
         for feeds in await trio.to_thread.run_sync(operator.feeds, limiter=limiter):
-            expected, given = [await _computed(device, graph, feeds) for graph in (plain, whole)]
+            expected, given = [await _computed(device, graph, feeds) for graph in (plain, replacement)]
             words = await trio.to_thread.run_sync(_compared, expected, given, limiter=limiter)
             if words:
                 return words
