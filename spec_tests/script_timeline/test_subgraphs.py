@@ -305,11 +305,12 @@ async def test_uses_of_nested_calls_come_behind(on_numpy):
 
 async def test_a_definition_says_what_it_is(on_numpy):
     builder = MLGraphBuilder(on_numpy)
-    given = {"axes": [1], "nothing": None, "more": {"deep": (1.5, True)}}
+    given = {"axes": [1], "nothing": None, "more": {"deep": (np.float32(1.5), np.True_, np.int64(2))}}
     definition = defined(builder, normalized, "layerNormalization", config=given)
     given["axes"].append(2)
     assert definition.name == "layerNormalization"
-    assert dict(definition.config) == {"axes": [1], "more": {"deep": [1.5, True]}}
+    assert dict(definition.config) == {"axes": [1], "more": {"deep": [1.5, True, 2]}}
+    assert [type(one) for one in definition.config["more"]["deep"]] == [float, bool, int]
     assert str(definition.inputs["input"]) == str(definition.outputs["y"]) == "float32 [2, 3]"
     assert repr(definition) == ("<MLSubgraph 'layerNormalization': 7 operators, inputs ['input'], outputs ['y']>")
     with pytest.raises(TypeError, match=r"no public constructor; use MLGraphBuilder\.build_subgraph"):

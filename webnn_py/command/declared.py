@@ -126,7 +126,7 @@ def asked_outputs(model: OnnxModel, names: Sequence[str]) -> list[str]:
 
 
 def named(option: str, texts: Iterable[str], allowed: Iterable[str], what: str) -> dict[str, str]:
-    """Options of the form ``NAME=TEXT`` by name.
+    """Return options of the form ``NAME=TEXT`` by name.
 
     Raises:
         BadInputError: one has another form, or a name that is not allowed or comes twice.
@@ -226,7 +226,7 @@ def checked(declared: DeclaredInput, value: Array, what: str) -> Array:
 
 
 def as_webnn(name: str, array: Array, data_type: str) -> Array:
-    """An input's array in the data type that its graph has it in: ``uint8`` for booleans, narrower ones if asked for.
+    """Return an input's array in the data type of its graph: ``uint8`` for booleans, a narrower one if requested.
 
     Raises:
         BadInputError: it has whole numbers that a narrower type lacks.

@@ -238,7 +238,7 @@ def _whether_it_runs(report: ModelReport) -> Iterator[str]:
 
 
 def _wrapped(words: Iterator[str]) -> Iterator[str]:
-    """Words with commas between, in lines of about a hundred characters."""
+    """Yield words, separated by commas, in lines of about a hundred characters."""
     line = ""
     for word in words:
         if line and len(line) + len(word) > 100:

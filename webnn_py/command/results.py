@@ -121,11 +121,11 @@ class Times:
     runs: tuple[float, ...]
 
     def percentiles(self) -> dict[str, float]:
-        """Of the runs after the first, in seconds."""
+        """Return percentiles of the runs after the first, in seconds."""
         return {f"p{percent}": float(np.percentile(self.runs, percent)) for percent in PERCENTILES}
 
     def as_milliseconds(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the durations in milliseconds, for JSON."""
         return {
             "load_ms": self.load * 1e3,
             "import_ms": self.import_ * 1e3,
@@ -153,7 +153,7 @@ class Looks:
     is_apart: bool = False
 
     def as_text(self) -> Iterator[str]:
-        """Lines to print."""
+        """Yield the lines to print."""
         if self.is_checked:
             found = self.first_non_finite
             yield from ["no node makes a NaN or an infinity"] if found is None else str(found).splitlines()

@@ -179,7 +179,7 @@ def _samples(found: _Format, body: bytes) -> Samples:
 
 
 def _whole_numbers(body: bytes, width: int) -> Samples:
-    """Samples of whole numbers, from -1 to 1; those of eight bits have no sign."""
+    """Return integer samples as numbers from -1 to 1; those of eight bits have no sign."""
     if width == 1:
         return (np.frombuffer(body, np.uint8) - 128.0) / 128
     # At the upper end of four bytes, so that the sign is where it belongs.

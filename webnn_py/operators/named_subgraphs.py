@@ -143,11 +143,7 @@ _OUTPUTS: Final = ("output", "present_key", "present_value")
 def _group_query_attention(config: Mapping[str, Any], inputs: Descriptors, outputs: Sequence[str]) -> NamedOperator:
     _check_names("an input", [*inputs], [*_REQUIRED, *_OPTIONAL], _REQUIRED)
     _check_names("an output", outputs, _OUTPUTS, ())
-    _check_names("a member of config", [*config], [*CONFIG], ())
-    choices = {**CONFIG, **{name: value for name, value in config.items() if value is not None}}
-    for name, value in choices.items():
-        if not isinstance(value, int | float) or not abs(value) < 2**127:  # nor NaN
-            refuse(f"config[{shown(name)}]", shown(value), "a number of float32 or a boolean")
+    choices = _choices(config)
     if choices["do_rotary"]:
         _check_names("an input", [*inputs], [*_REQUIRED, *_OPTIONAL], ("cos_cache", "sin_cache"))
     for name in ("past_key", "past_value"):
@@ -161,14 +157,13 @@ def _group_query_attention(config: Mapping[str, Any], inputs: Descriptors, outpu
     new = inputs["query"].shape[-2]
     if new > capacity:
         refuse("the capacity of the cache", capacity, f"at least {new}, the number of new keys")
-    window = int(choices["local_window_size"])
     options = {
         "num_heads": heads["query"],
         "kv_num_heads": heads["key"],
         "capacity": capacity,
         "scale": float(choices["scale"]),
         "softcap": float(choices["softcap"]),
-        "window": max(0, window),
+        "window": max(0, int(choices["local_window_size"])),
         "is_causal": bool(choices["causal"]),
         "is_interleaved": bool(choices["rotary_interleaved"]),
         "is_smooth": choices["smooth_softmax"] is True or choices["smooth_softmax"] == 1,
@@ -187,6 +182,16 @@ def _group_query_attention(config: Mapping[str, Any], inputs: Descriptors, outpu
         return {name: item for name, item in zip(_OUTPUTS, drawn, strict=True) if name in outputs}
 
     return NamedOperator(GROUP_QUERY_ATTENTION, draw, partial(_attention_feeds, inputs))
+
+
+def _choices(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of GroupQueryAttention."""
+    _check_names("a member of config", [*config], [*CONFIG], ())
+    choices: dict[str, Any] = {**CONFIG, **{name: value for name, value in config.items() if value is not None}}
+    for name, value in choices.items():
+        if not isinstance(value, int | float) or not abs(value) < 2**127:  # nor NaN
+            refuse(f"config[{shown(name)}]", shown(value), "a number of float32 or a boolean")
+    return choices
 
 
 def _heads(name: str, descriptor: MLOperandDescriptor, count: object) -> int:

@@ -5,15 +5,18 @@ See docs/proposals/subgraph.md. Nothing here is used unless ``open_ml(experiment
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any, Final, Self, final
+
+import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.errors import NotSupportedError
 from webnn_py.graph import Constant, Graph, Input, Node, Value
 from webnn_py.handle import Handle
-from webnn_py.message_text import in_brackets, listed, plain, shown
+from webnn_py.message_text import counted, in_brackets, listed, plain, shown
 from webnn_py.named_sizes.values import has_size
 from webnn_py.operators.subgraphs import SUBGRAPH_CALL
 
@@ -22,6 +25,15 @@ MOST_OPERATORS: Final = 2**18
 
 MOST_NESTED: Final = 16
 """The most lists and records within each other in ``config``."""
+
+_PLAIN: Final[tuple[tuple[type, Callable[[Any], object]], ...]] = (
+    (str, plain),
+    (bool, bool),
+    (np.bool_, bool),
+    (Integral, int),
+    (Real, float),
+)
+"""The types of values in ``config``, and their conversions."""
 
 
 @final
@@ -58,7 +70,7 @@ class MLSubgraph(Handle):
 
     def _described(self) -> str:
         inputs, outputs = (listed([*names]) for names in (self.inputs, self.outputs))
-        return f"{shown(self.name)}: {self._operator_count} operators, inputs {inputs}, outputs {outputs}"
+        return f"{shown(self.name)}: {counted(self._operator_count, 'operator')}, inputs {inputs}, outputs {outputs}"
 
 
 class Subgraphs:
@@ -196,12 +208,9 @@ def _plain(value: object, where: str, depth: int) -> Any:
         return found
     if isinstance(value, list | tuple):
         return [_plain(item, f"{where}[{index}]", depth + 1) for index, item in enumerate(value)]
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return plain(value)
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return float(value)
+    if value is None:
+        return None
+    for kind, convert in _PLAIN:
+        if isinstance(value, kind):
+            return convert(value)
     raise TypeError(f"{where} is {shown(value)}; it must be a boolean, a number, a string, None, or a list or mapping")
