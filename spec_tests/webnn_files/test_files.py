@@ -193,7 +193,7 @@ WRONG = {
     'webnn_graph "x" v1 { inputs { x: f32[1]; } nodes { x = relu(x); } }': "the name 'x' is given twice",
     'webnn_graph "x" v1 { inputs { x: f32[1]; } nodes { [a, b] = relu(x); } }': "relu() has 1 results, and 2 names",
     'webnn_graph "x" v1 { outputs { y; } }': "the output 'y' is the name of nothing",
-    'webnn_graph "x" v1 { } more': "'more' behind the graph",
+    'webnn_graph "x" v1 { } more': "'more' after the graph",
     'webnn_graph "x" v1 { ! }': "'! }' is no part of the language",
 }
 

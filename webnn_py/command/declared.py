@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 MOST_SHOWN: Final = 3
-"""So many inputs are named in a line."""
+"""The most inputs that are named in a line."""
 
 UNNAMED: Final = "?"
 """A dimension that is open and has no name."""
@@ -312,7 +312,7 @@ class Shapes:
         return tuple(self._sizes.get(size, (size,))[0] if isinstance(size, str) else size for size in declared)
 
     def fixed(self, name: str) -> tuple[int, ...] | None:
-        """Return the shape of an input, if it is known wholly."""
+        """Return the shape of an input, if all of it is known."""
         shape = self.of(name)
         sizes = tuple(size for size in shape or () if isinstance(size, int))
         return sizes if shape is not None and len(sizes) == len(shape) else None

@@ -236,7 +236,7 @@ def _graph_of(operator: Operator[..., Any], case: Case) -> Graph:
 
 
 def rows(found: Record) -> Iterator[tuple[str, ...]]:
-    """Yield what a table for eyes has of some operators, its head first."""
+    """Yield the rows of a printed table of operators, the headings first."""
     yield "operator", "operands", "tolerance in float32", "expanded into", "ONNX", "refused in browsers"
     for one in found["operators"]:
         operands = [argument["name"] for argument in one["arguments"] if argument["kind"] == "operand"]

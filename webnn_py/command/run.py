@@ -49,13 +49,13 @@ if TYPE_CHECKING:
 
 
 FEW: Final = 4
-"""So many numbers of a frozen input are shown."""
+"""The most numbers of a frozen input that are shown."""
 
 PROFILED: Final = 10
-"""So many runs a profile is of at least."""
+"""The fewest runs of a profile."""
 
 TOP: Final = 5
-"""So many classes are printed where ``--top`` does not say."""
+"""The default of ``--top``."""
 
 
 @attrs.frozen(eq=False)

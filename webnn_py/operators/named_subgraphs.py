@@ -59,7 +59,7 @@ class NamedOperator:
     Attributes:
         operator: the operator.
         draw: draws it; takes a builder and the inputs by name, and returns the outputs by name.
-        feeds: returns inputs of its domain, for which a body must compute the same; takes long for large ones.
+        feeds: returns inputs of its domain, for which a body must compute the same; slow for large ones.
     """
 
     operator: Operator[..., Any]
@@ -227,7 +227,7 @@ def _attention_feeds(inputs: Descriptors) -> list[Feeds]:
 
 
 def _attention_feed(random: np.random.Generator, inputs: Descriptors, new: int, begins: Array) -> Feeds:
-    """Return inputs for new tokens behind those that each sample of a cache has, and zeros behind these."""
+    """Return inputs for new tokens after those in the cache of each sample, with zeros after these."""
     feeds = {}
     for name, descriptor in inputs.items():
         shape = descriptor.shape

@@ -312,7 +312,7 @@ class MLGraphBuilder(OperatorMethods):
         For this package's own callers, who draw the same many times.
 
         Args:
-            drawn: the operators and their results, each behind those whose results it takes.
+            drawn: the operators and their results, each after those whose results it takes.
             operands: by those that were given before, those that are given now; all others stay the same.
             wanted: results of these operators.
             label: of the new operators.

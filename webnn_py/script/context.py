@@ -516,7 +516,7 @@ class MLContext(Handle):
                 offset or the count is no integer or leads out of a buffer; or the ranges overlap.
 
         A failure on the device is reported by the next ``read_buffer()`` of ``destination``, and so is an earlier one
-        that left ``source`` without data. Such a destination holds no data until it is wholly written.
+        that left ``source`` without data. Such a destination holds no data until all of it is written.
         """
         self._trio_run.check("copy_buffer()")
         try:
@@ -574,7 +574,7 @@ class MLContext(Handle):
 
         The GPU buffer stays the user's: destroying the ``MLBuffer`` or the context does not destroy it. What uses it
         after the user has destroyed it, or while it is mapped, fails, which reading its outputs reports. What the
-        user submits before a call of this context comes before it on the GPU; to submit behind it, await ``drain()``.
+        user submits before a call of this context comes before it on the GPU; to submit after it, await ``drain()``.
 
         Args:
             gpu_buffer: has the usages STORAGE, COPY_SRC and COPY_DST, and as many bytes as the descriptor takes,
@@ -704,7 +704,7 @@ class MLContext(Handle):
         Args:
             graph: a graph of this context.
             inputs: a buffer for each of the graph's inputs, by name; never modified.
-            outputs: a buffer for each of the graph's outputs, by name; wholly overwritten.
+            outputs: a buffer for each of the graph's outputs, by name; all of it is overwritten.
 
         Raises:
             InvalidStateError: the graph is destroyed.
@@ -736,7 +736,7 @@ class MLContext(Handle):
 
     @enable_ki_protection
     def save_graph(self, key: str, graph: MLGraph) -> MLPromise[None]:
-        """Save a compiled graph, in the place of what was saved under the key before. Not in the specification.
+        """Save a compiled graph, and replace what was saved under the key before. Not in the specification.
 
         Args:
             key: any text of at most 4096 characters.
@@ -965,7 +965,7 @@ class MLContext(Handle):
     async def _run(self) -> None:
         """Drain the device timeline until the context is lost and every release has run."""
         await self._timeline.run()
-        self._device.backend.lost = _nobody_listens
+        self._device.backend.lost = _ignore_loss
         self._device.backend.close()
 
     def _abort(self, promise: MLPromise[Any], method: str) -> None:
@@ -995,5 +995,5 @@ class MLContext(Handle):
         return f"{named_by(self._label)}on {shortened(str(self.backend), 100)}{lost}"
 
 
-def _nobody_listens(_message: str) -> None:
+def _ignore_loss(_message: str) -> None:
     """Ignore a loss that a backend reports after the end of its context."""

@@ -50,7 +50,7 @@ SIZED_ARGUMENTS: Final = frozenset(
 """The operators' arguments in which a dimension's name may stand for its size."""
 
 MOST_SHAPES: Final = 256
-"""So many sets of input shapes are remembered, for each graph."""
+"""The most sets of input shapes that are cached for each graph."""
 
 
 def _name(value: object) -> str:
@@ -154,7 +154,7 @@ class DimensionNames:
     def resolved(
         self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]
     ) -> tuple[tuple[object, ...], dict[str, object]]:
-        """Return an operator's arguments, sizes in the place of dimensions' names.
+        """Return an operator's arguments, with sizes instead of dimensions' names.
 
         Raises:
             TypeError: there is no dimension of a name.

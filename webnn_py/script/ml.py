@@ -123,7 +123,7 @@ class ML(Handle):
                 onnxruntime where the extra of that name is installed, otherwise numpy. Not in the specification.
             max_queued_bytes: what :meth:`MLContext.wait_for_capacity` waits for. Not in the specification.
             browser: a browser profile, by name: ``"chromium-153-litert"``. The context reports that browser's limits
-                and accepts what it accepts, and computes as ever. Not in the specification.
+                and accepts what it accepts; results stay the same. Not in the specification.
             label: a name for the context in messages and traces. Not in the specification.
             **options: what only some devices have; None is as if not given. Without ``backend``, an option chooses
                 the device that has it. The device ``"wgpu"`` has

@@ -18,7 +18,7 @@ from webnn_py.operators.registry import OPERATORS
 T = TypeVar("T")
 
 MOST_ROWS = 40
-"""So many kernels have a row of their own."""
+"""The most kernels with a row of their own."""
 
 GIGA, TERA = 1e9, 1e12
 
@@ -38,7 +38,7 @@ class KernelProfile:
     """The time, bytes and operations of one kernel of a graph.
 
     Attributes:
-        name: the kernel's, for eyes.
+        name: the kernel's, for display.
         nodes: the nodes that it computes, in the order in which they run; none for a mere copy.
         seconds: how long it takes, the median of the faster half of the runs.
         share: that, of the whole dispatch.

@@ -42,7 +42,7 @@ FindingKind = Literal[
 ]
 
 MOST_KEPT: Final = 8
-"""So many tensors of one line that live at once, each made after another dispatch, are one for each call of a loop."""
+"""The number of tensors of one line, alive at once and each made after another dispatch, that suggests a loop."""
 
 _WORDS: Final = {
     "written-back": ("writes back unchanged what {} has read", "the tensor has it already"),
@@ -54,10 +54,10 @@ LEAST_BYTES: Final = 16
 """Fewer bytes may be the same by chance."""
 
 READS_IN_TURN: Final = 3
-"""So many reads of which each waits for the one before could have been together; fewer may be the end of a program."""
+"""The fewest reads in turn that are a finding; fewer may be the end of a program."""
 
 _SHOWN: Final = 5
-"""So many lines are named for the peak of memory, and for waits."""
+"""The most lines that are named for the peak of memory, and for waits."""
 
 
 @attrs.frozen

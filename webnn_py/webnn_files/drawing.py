@@ -27,7 +27,7 @@ def draw(graph: GraphText, builder: Any, weights: TensorFile | None) -> dict[str
         weights: the file of weights, if there is one.
 
     Raises:
-        WebnnFileError: a name is of nothing, or of two things; an operator or an argument is unknown; weights are
+        WebnnFileError: a name is undefined, or defined twice; an operator or an argument is unknown; weights are
             missing.
         TypeError: the builder refuses something.
     """

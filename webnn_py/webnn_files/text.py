@@ -251,7 +251,7 @@ def read_text(text: str) -> GraphText:
                 while reader.found(",") or reader.found(";"):
                     pass
     if reader.kind != "end":
-        reader.refuse(f"{shown(reader.text)} behind the graph")
+        reader.refuse(f"{shown(reader.text)} after the graph")
     return GraphText(name, inputs, constants, tuple(calls), tuple(outputs))
 
 

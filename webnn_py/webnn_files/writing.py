@@ -15,7 +15,7 @@ from webnn_py.webnn_files import weights
 from webnn_py.webnn_files.text import IDENTIFIER, CallText, ConstantText, GraphText, Name, StoredTensor, written
 
 MOST_INLINE: Final = 256
-"""Bytes of a constant that stands in the text itself."""
+"""The most bytes of a constant in the text itself."""
 
 KEYWORDS: Final = frozenset({"true", "false", "null"})
 
@@ -35,11 +35,11 @@ def write_files(graph: Graph, path: Path) -> None:
 
 
 class GraphWriter:
-    """Names the values of a graph, and puts it into records of the text.
+    """Names the values of a graph, and describes it by records of the text.
 
     Args:
         graph: a builder's.
-        name: the name that it gets in the text.
+        name: its name in the text.
 
     Attributes:
         graph: the records.

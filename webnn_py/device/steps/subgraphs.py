@@ -146,7 +146,7 @@ async def _found(node: Node, device: Device, checks: _Checks) -> tuple[NamedOper
 
 
 def _replacement(body: Graph, operator: NamedOperator, capabilities: Capabilities) -> Graph:
-    """Return the graph of an operator in the place of a body.
+    """Return the graph of the operator that replaces a body.
 
     Raises:
         Refused: its outputs are not those of the body, or the device does not compute it.
