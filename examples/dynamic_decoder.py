@@ -46,22 +46,26 @@ class Decoder:
             for _ in range(self.layers)
         ]
 
-    def build(self, past: int | MLDynamicDimension) -> MLPromise[MLGraph]:
-        """The graph of one step; ``past`` is how many positions the caches have, or a dimension."""
+    def reshape(self, builder: MLGraphBuilder, operand: MLOperand, shape: list[int]) -> MLOperand:
+        """Return an operand in another shape."""
+        return builder.reshape(operand, shape)
+
+    def build(self, past: int | str | MLDynamicDimension) -> MLPromise[MLGraph]:
+        """The graph of one step; ``past`` is how many positions the caches have, or a dimension or its name."""
         builder = MLGraphBuilder(self.context)
-        caches: list[int | MLDynamicDimension] = [1, self.heads, past, self.head]
+        caches: list[int | str | MLDynamicDimension] = [1, self.heads, past, self.head]
         state = builder.input("state", data_type="float32", shape=[1, self.width])
         outputs: dict[str, MLOperand] = {}
         for layer, weights in enumerate(self.weights):
             constants = {name: builder.constant(buffer) for name, buffer in weights.items()}
             normal = builder.layer_normalization(state)
             mixed = builder.split(builder.matmul(normal, constants["queries"]), 3, axis=1)
-            query, key, value = (builder.reshape(item, [1, self.heads, 1, self.head]) for item in mixed)
+            query, key, value = (self.reshape(builder, item, [1, self.heads, 1, self.head]) for item in mixed)
             key = builder.concat([builder.input(f"key{layer}", data_type="float32", shape=caches), key], 2)
             value = builder.concat([builder.input(f"value{layer}", data_type="float32", shape=caches), value], 2)
             scores = builder.matmul(query, builder.transpose(key, permutation=[0, 1, 3, 2]))
             scores = builder.mul(scores, builder.constant(self.head**-0.5, data_type="float32"))
-            attended = builder.reshape(builder.matmul(builder.softmax(scores, 3), value), [1, self.width])
+            attended = self.reshape(builder, builder.matmul(builder.softmax(scores, 3), value), [1, self.width])
             state = builder.add(state, builder.matmul(attended, constants["out"]))
             hidden = builder.gelu(builder.matmul(builder.layer_normalization(state), constants["up"]))
             state = builder.add(state, builder.matmul(hidden, constants["down"]))

@@ -11,7 +11,7 @@ from webnn_py.descriptors import MAX_DIMENSION, MLOperandDescriptor, check_dimen
 from webnn_py.graph import Constant, Graph, Input, Node, Value
 from webnn_py.message_text import in_brackets
 from webnn_py.named_sizes.decisions import Sizes, Tracing
-from webnn_py.named_sizes.expressions import SymbolicSize
+from webnn_py.named_sizes.expressions import SymbolicSize, named_size
 from webnn_py.named_sizes.values import coverage, has_size, largest, values_of
 from webnn_py.operators.declaration import Arguments, of_operands
 from webnn_py.operators.limits import MAX_RANK
@@ -118,13 +118,34 @@ class DynamicGraph:
         kept = Tracing(names.largest, answers=known)
         return cls(graph, names, kept, coverage(kept))
 
-    def at(self, sizes: Sizes) -> SizedGraph:
+    def bounded(self, largest: Mapping[str, int]) -> DynamicGraph:
+        """Return the same graph for sizes up to others.
+
+        Args:
+            largest: the new largest sizes; none is larger than before.
+
+        Raises:
+            Refused: it is none where all names have their largest size.
+        """
+        bounds = {name: (low, min(largest.get(name, high), high)) for name, (low, high) in self.names.bounds.items()}
+        sizes: dict[str, Any] = {
+            name: named_size(name, low, high) if low < high else low for name, (low, high) in bounds.items()
+        }
+        with Tracing({name: high for name, (_, high) in bounds.items()}).active() as tracing:
+            graph = self.at(sizes, has_rules=True).graph
+        return DynamicGraph.of(graph, tracing)
+
+    def at(self, sizes: Sizes, *, has_rules: bool | None = None) -> SizedGraph:
         """Return the graph when the names have these sizes.
+
+        Args:
+            sizes: of the names.
+            has_rules: whether shapes are inferred anew; None for where they are not right as they are.
 
         Raises:
             Refused: it is none with these; the text names operator and label.
         """
-        has_rules = not self.covers(sizes)
+        has_rules = not self.covers(sizes) if has_rules is None else has_rules
         inputs = {name: Input(at_sizes(value.descriptor, sizes), name) for name, value in self.graph.inputs.items()}
         values: dict[Value, Value] = {self.graph.inputs[name]: value for name, value in inputs.items()}
         nodes: dict[Node, Node] = {}
@@ -153,8 +174,10 @@ def sized_node(node: Node, sizes: Sizes, values: Mapping[Value, Value]) -> Node:
     """
 
     def operand(value: Value) -> Value:
-        found = values.get(value, value)
-        return Value(at_sizes(found.descriptor, sizes)) if has_size(found.descriptor.shape) else found
+        found = values.get(value)
+        if found is not None:
+            return found
+        return Value(at_sizes(value.descriptor, sizes)) if has_size(value.descriptor.shape) else value
 
     operands = of_operands(node.operands, operand)
     options = {name: values_of(value, sizes) for name, value in node.options.items()}

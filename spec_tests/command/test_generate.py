@@ -1,15 +1,18 @@
-"""``webnn-py generate``: the text as it comes, how fast it came, and refusals."""
+"""``webnn-py generate`` and ``webnn-py transcribe``: the text as it comes, how fast it came, and refusals."""
 
 import io
 import json
 import signal
 import subprocess
 import sys
+import wave
 
 import attrs
+import numpy as np
 import pytest
 
-from spec_tests.models.decoder_models import SIZES, Form, write_folder
+from spec_tests.models import encoder_decoder_models
+from spec_tests.models.decoder_models import SIZES, Form, make_tokenizer, write_folder
 from webnn_py.command.generate import _laid_out
 
 
@@ -73,3 +76,33 @@ def test_ctrl_c_ends_it_between_tokens(tmp_path):
     assert running.returncode == 130
     assert b"Traceback" not in errors
     assert errors.startswith(b"device  numpy")
+
+
+@pytest.fixture(scope="module")
+def listening(tmp_path_factory):
+    pytest.importorskip("tokenizers")
+    folder = encoder_decoder_models.write_folder(tmp_path_factory.mktemp("encoded"), encoder_decoder_models.Form())
+    make_tokenizer(encoder_decoder_models.SIZE.words).save(str(folder / "tokenizer.json"))
+    return folder
+
+
+@pytest.fixture
+def recording(tmp_path):
+    with wave.open(str(tmp_path / "sound.wav"), "wb") as file:
+        file.setparams((2, 2, 800, 0, "NONE", ""))  # another rate than the model's, and two channels
+        file.writeframes(np.random.default_rng(0).integers(-9999, 9999, 400, np.int16).tobytes())
+    return tmp_path / "sound.wav"
+
+
+def test_a_recording_is_written_down(command, listening, folder, recording):
+    arguments = ("--backend", "numpy", "--max-new-tokens", "4")
+    report = command("transcribe", listening, recording, *arguments, "--json").report()
+    assert (len(report["tokens"]), report["finish"], report["prompt_tokens"]) == (4, "length", 2)
+    begun = command("transcribe", listening, recording, "--prompt", "hello", *arguments, "--json").report()
+    assert begun["prompt_tokens"] > 2
+    assert command("transcribe", listening, recording, *arguments).succeeded().out == _laid_out(report["text"]) + "\n"
+    command("transcribe", folder, recording, *arguments).assert_refused("has no encoder, so it hears nothing")
+    command("transcribe", listening, listening / "config.json", *arguments).assert_refused("is no .wav file")
+    command("generate", listening, "--prompt", "a", *arguments).assert_refused(
+        "audio is missing; the model has an encoder"
+    )

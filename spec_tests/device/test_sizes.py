@@ -22,7 +22,7 @@ def random_pair(random, depth):
         number = int(random.integers(-6, 7))
         return lambda _of: number
     left, right = random_pair(random, depth - 1), random_pair(random, depth - 1)
-    kind = int(random.integers(0, 6))
+    kind = int(random.integers(0, 8))
     divisor = int(random.choice([1, 2, 3, 4, 8, 32]))
     return [
         lambda of: left(of) + right(of),
@@ -31,6 +31,8 @@ def random_pair(random, depth):
         lambda of: left(of) // divisor,
         lambda of: left(of) % divisor,
         lambda of: -(-left(of) // divisor),
+        lambda of: left(of) + -left(of) % divisor,
+        lambda of: left(of) % divisor + right(of) * (left(of) // divisor) * divisor,
     ][kind]
 
 
@@ -57,6 +59,11 @@ def test_expressions_are_as_simple_as_can_be():
         ((8 * a) % 4, "0"),
         ((a * b) // a, "b"),
         ((a + 4) % 4 - a % 4, "0"),
+        (a % 8 + a // 8 * 8, "a"),
+        (b * (a % 8) + b * (a // 8) * 8, "a * b"),
+        (a + -a % 8, "a + ((-a) % 8)"),
+        ((a + -a % 8) // 8, "-((-a) // 8)"),
+        ((a + -a % 8) // 8 * 8 - (a + -a % 8), "0"),
         (a // 100, "0"),
         (a % 64, "a"),
         (math.floor((a - 3) / 2 + 1), "((a - 1) // 2)"),

@@ -18,9 +18,9 @@ PRINTED = {
         r"```sh\npython examples/(\w+)\.py([^\n]*)\n```\n\n```text\n(.*?)```", PAGE, re.DOTALL
     )
 }
-SLOW_TO_COMPILE = {"read_text", "write_down_speech"}
+SLOW_TO_COMPILE = {"read_text", "transcribe"}
 """Software Vulkan takes half a minute and more for the kernels of two or three models."""
-HANGS_ON_ROUNDING = {"write_down_speech": re.compile(r",|\d+(?= tokens| copies)")}
+HANGS_ON_ROUNDING = {"transcribe": re.compile(r",|\d+(?= tokens| copies)")}
 """Its weights have 8 bits: whether there is a comma after "no matter", a token of its own, depends on the processor."""
 
 

@@ -297,3 +297,67 @@ try {
 def test_calls_count_as_the_operators_that_they_stand_for(run):
     said = run("quickjs", BOMB, "--experimental", "subgraph", "--memory-limit", "64")
     assert said == ["QuotaExceededError"]
+
+
+LOW_PRECISION = """
+const context = await navigator.ml.createContext();
+const limits = context.opSupportLimits();
+console.log(limits.input.dataTypes.slice(-2).join(), limits.matmul.a.dataTypes.join());
+const builder = new MLGraphBuilder(context);
+const x = builder.input('x', {dataType: 'bfloat16', shape: [2]});
+const scale = builder.constant({dataType: 'float32', shape: [1]}, new Float32Array([0.5]));
+const zeroPoint = builder.constant({dataType: 'float8', shape: [1]}, new Uint8Array(1));
+const options = {scheme: 'symmetric-float', label: 'to eight bits'};
+const quantized = builder.quantizeLinear(builder.cast(x, 'float32'), scale, zeroPoint, options);
+const tripled = builder.mul(x, builder.constant('bfloat16', 3));
+console.log(quantized.dataType, tripled.dataType);
+const graph = await builder.build({quantized, tripled});
+const tensor = (dataType) => context.createTensor({dataType, shape: [2], readable: true, writable: true});
+const inputs = {x: await tensor('bfloat16')};
+const outputs = {quantized: await tensor('float8'), tripled: await tensor('bfloat16')};
+context.writeTensor(inputs.x, new Uint16Array([0x3FC0, 0xC000]));  // 1.5 and -2
+context.dispatch(graph, inputs, outputs);
+console.log([...new Uint8Array(await context.readTensor(outputs.quantized))].join());
+const bits = new Uint16Array(2);
+await context.readTensor(outputs.tripled, bits);
+console.log([...bits].map((item) => item.toString(16)).join());
+const say = (call) => { try { call(); } catch ({name, message}) { console.log(name, message); } };
+const other = new MLGraphBuilder(context);
+const ten = other.input('x', {dataType: 'float32', shape: [2]});
+const one = other.constant({dataType: 'float32', shape: [1]}, new Float32Array([1]));
+const zero = other.constant({dataType: 'float8e4m3', shape: [1]}, new ArrayBuffer(1));
+say(() => other.quantizeLinear(ten, one, zero, {scheme: 'float'}));
+say(() => other.quantizeLinear(ten, one, zero, {blockSize: 2}));
+say(() => other.constant({dataType: 'bfloat16', shape: [2]}, new Float32Array(1)));
+say(() => other.constant({dataType: 'bfloat16', shape: [2]}, new Uint16Array(3)));
+console.log(other.quantizeLinear(ten, one, zero, {scheme: 'blockwise-float', blockSize: 2}).dataType);
+"""
+
+WITHOUT_LOW_PRECISION = """
+for (const options of [{get scheme() { console.log('read'); }}, {}]) {
+  const builder = new MLGraphBuilder(await navigator.ml.createContext());
+  const x = builder.input('x', {dataType: 'float32', shape: [1]});
+  const zeroPoint = builder.constant({dataType: 'int8', shape: [1]}, new Int8Array(1));
+  console.log(builder.quantizeLinear(x, x, zeroPoint, options).dataType);
+}
+const builder = new MLGraphBuilder(await navigator.ml.createContext());
+try { builder.input('x', {dataType: 'bfloat16', shape: []}); } catch ({name}) { console.log(name); }
+"""
+
+LOW_PRECISION_SAID = """
+bfloat16,float8e4m3 float32,float16,bfloat16
+float8e4m3 bfloat16
+68,200
+4090,c0c0
+TypeError quantizeLinear(): options.scheme is "float"; it must be one of affine, symmetric-float, blockwise-float
+TypeError quantize_linear(): block_size is 2; it must be absent: only the scheme blockwise-float has blocks
+TypeError constant(): data are float32; they must be uint16, the bits of bfloat16, or bytes
+TypeError constant(): data of 6 bytes given for bfloat16 [2]; they must be exactly 4 bytes
+float8e4m3
+"""
+
+
+@both_engines
+def test_a_script_has_low_precision_as_bits(run, engine):
+    assert run(engine, LOW_PRECISION, "--experimental", "low-precision") == LOW_PRECISION_SAID.strip().splitlines()
+    assert run(engine, WITHOUT_LOW_PRECISION) == ["int8", "int8", "TypeError"]

@@ -39,8 +39,8 @@ class Size:
         kv_heads: of keys and values.
         head: elements of a head.
         inner: elements within a perceptron.
-        words: tokens of the vocabulary.
-        context: the length of the context.
+        words: tokens that there are.
+        context: positions that it knows.
     """
 
     layers: int
@@ -71,8 +71,14 @@ class Form:
         window: how many keys a query sees, -1 for all; of ``genai`` alone.
         softcap: bound of the scores, 0 for none; of ``genai`` alone.
         data_type: of all floats.
-        attention: the operator that attends; of ``optimum`` alone: drawn operator by operator, or one for as many heads
-            of keys as of queries.
+        attention: the operator that attends; of ``optimum`` alone: drawn operator by operator, MultiHeadAttention for
+            as many heads of keys as of queries, Attention, or TensorScatter before an Attention.
+        rotates: whether attention rotates queries and keys itself, or an operator before it; of ``genai`` alone.
+        positions: whether they are an input, or counted: from the mask, or from the length of the past, by a Range or
+            by a sum; of ``optimum`` alone.
+        mask_type: of the input ``attention_mask``.
+        is_smooth: whether the softmax has one score of 0 more; of ``genai`` alone.
+        is_causal: whether the operator that attends hides later tokens, too; of ``optimum`` alone.
     """
 
     layout: Layout = "genai"
@@ -82,7 +88,12 @@ class Form:
     window: int = -1
     softcap: float = 0.0
     data_type: Literal["float32", "float16"] = "float32"
-    attention: Literal["plain", "MultiHeadAttention", "Attention"] = "plain"
+    attention: Literal["plain", "MultiHeadAttention", "Attention", "TensorScatter"] = "plain"
+    rotates: Literal["inside", "outside"] = "inside"
+    positions: Literal["input", "mask", "past", "sum"] = "input"
+    mask_type: Literal["int64", "int32"] = "int64"
+    is_smooth: bool = False
+    is_causal: bool = False
 
 
 class Graph:
@@ -105,12 +116,12 @@ class Graph:
             self.weights[name] = array.astype(self.form.data_type) if array.dtype.kind == "f" else array
         return name
 
-    def integers(self, name: str, numbers: Sequence[int]) -> str:
-        """Add an initializer of int64."""
+    def whole(self, name: str, numbers: Sequence[int]) -> str:
+        """Add int64 numbers."""
         return self.weight(name, np.array(numbers, np.int64))
 
     def normal(self, *shape: int) -> Array:
-        """Return random numbers, scaled so that products keep the variance of their operand."""
+        """Return random numbers that keep the size of what is multiplied with them."""
         return self.random.standard_normal(shape, np.float32) / np.float32(np.sqrt(shape[0]))
 
     def product(self, x: str, weight: Array, name: str) -> str:
@@ -170,13 +181,14 @@ def make_model(size: Size, form: Form, seed: int = 7) -> onnx.ModelProto:
 
 
 def _normalized(graph: Graph, state: str, residual: str, name: str, *, is_first: bool) -> tuple[str, str]:
-    """Add a layer's output to its input, and normalize the sum; return the sum and the normalized one."""
+    """Add what a layer has made to what it was made of, and normalize the sum; return both."""
     factors = graph.weight(f"{name}.weight", 1 + graph.normal(graph.size.width) / 8)
     if graph.form.layout == "genai" and not is_first:
         outputs = [f"{name}/output", "", "", f"{name}/sum"]
         inputs = [residual, state, factors]
-        operator = "SkipSimplifiedLayerNormalization"
-        graph.nodes.append(helper.make_node(operator, inputs, outputs, name, domain=MICROSOFT, epsilon=1e-6))
+        node = helper.make_node("SkipSimplifiedLayerNormalization", inputs, outputs, name, domain=MICROSOFT)
+        node.attribute.append(helper.make_attribute("epsilon", 1e-6))
+        graph.nodes.append(node)
         return outputs[3], outputs[0]
     total = state if is_first else graph.node("Add", [residual, state], f"{name}/sum")
     if graph.form.layout == "genai":
@@ -184,7 +196,7 @@ def _normalized(graph: Graph, state: str, residual: str, name: str, *, is_first:
         return total, graph.node("SimplifiedLayerNormalization", [total, factors], f"{name}/output", **options)
     two = graph.weight("two", np.array(2, np.float32))
     squares = graph.node("Pow", [total, two], f"{name}/squares")
-    mean = graph.node("ReduceMean", [squares, graph.integers("last", [-1])], f"{name}/mean", keepdims=1)
+    mean = graph.node("ReduceMean", [squares, graph.whole("last", [-1])], f"{name}/mean", keepdims=1)
     safe = graph.node("Add", [mean, graph.weight("epsilon", np.array(1e-6, np.float32))], f"{name}/safe")
     scaled = graph.node("Div", [total, graph.node("Sqrt", [safe], f"{name}/root")], f"{name}/scaled")
     return total, graph.node("Mul", [factors, scaled], f"{name}/output")
@@ -213,8 +225,11 @@ def _attention(graph: Graph, x: str, layer: int, prepared: dict[str, str]) -> st
         inputs = [graph.product(x, packed, f"{name}.qkv_proj"), "", ""]
     else:
         inputs = [graph.product(x, weight, f"{name}.{part}_proj") for part, weight in parts.items()]
+    is_inside = graph.form.rotates == "inside"
+    if not is_inside:
+        inputs[:2] = [_turned_by_operator(graph, part, f"{part}/rotated") for part in inputs[:2]]
     inputs += [f"past_key_values.{layer}.key", f"past_key_values.{layer}.value"]
-    inputs += [prepared[item] for item in ("lengths", "total", "cos", "sin")]
+    inputs += [prepared[item] for item in ("lengths", "total", *(("cos", "sin") if is_inside else ()))]
     outputs = [f"{name}/attended", f"present.{layer}.key", f"present.{layer}.value"]
     node = helper.make_node(
         "GroupQueryAttention",
@@ -227,11 +242,17 @@ def _attention(graph: Graph, x: str, layer: int, prepared: dict[str, str]) -> st
         scale=size.head**-0.5,
         local_window_size=graph.form.window,
         softcap=graph.form.softcap,
-        do_rotary=1,
+        do_rotary=int(is_inside),
         rotary_interleaved=0,
+        smooth_softmax=int(graph.form.is_smooth),
     )
     graph.nodes.append(node)
     return graph.product(outputs[0], out, f"{name}.o_proj")
+
+
+def _turned_by_operator(graph: Graph, x: str, output: str) -> str:
+    inputs = [x, "position_ids", "cos_cache", "sin_cache"]
+    return graph.node("RotaryEmbedding", inputs, output, MICROSOFT)
 
 
 # --- onnxruntime-genai's layout ----------------------------------------------------------------------------------
@@ -240,8 +261,9 @@ def _attention(graph: Graph, x: str, layer: int, prepared: dict[str, str]) -> st
 def _prepare_genai(graph: Graph) -> dict[str, str]:
     """Compute the lengths from the attention mask, as the builder does."""
     path = "attn_mask_reformat"
-    one = graph.integers("one", [1])
-    total = graph.node("ReduceSum", ["attention_mask", one], f"{path}/sum", keepdims=1)
+    one = graph.whole("one", [1])
+    long = graph.node("Cast", ["attention_mask"], f"{path}/long", to=TensorProto.INT64)
+    total = graph.node("ReduceSum", [long, one], f"{path}/sum", keepdims=1)
     less = graph.node("Sub", [total, one], f"{path}/sub")
     lengths = graph.node("Cast", [less], f"{path}/seqlens_k", to=TensorProto.INT32)
     shape = graph.node("Shape", ["attention_mask"], f"{path}/shape")
@@ -261,19 +283,36 @@ def _prepare_optimum(graph: Graph) -> dict[str, str]:
     lowest = graph.weight("lowest", np.array(np.finfo(graph.form.data_type).min))
     zero, one = graph.weight("zero", np.array(0, np.int64)), graph.weight("index", np.array(1, np.int64))
     length = graph.node("Gather", [graph.node("Shape", ["input_ids"], "shape"), one], "length")
+    positions = "position_ids"
     two = graph.weight("third", np.array(2, np.int64))
     past = graph.node("Gather", [graph.node("Shape", ["past_key_values.0.key"], "past_shape"), two], "past")
     total = graph.node("Add", [past, length], "total")
+    if graph.form.attention == "TensorScatter":  # its cache has a fixed length
+        total = past
+        past = graph.node("ReduceMin", ["position_ids"], "begin", keepdims=0)
+        graph.node("Slice", ["position_ids", *(graph.whole(f"begin_{at}", [at]) for at in (0, 1, 1))], "begin_column")
+        graph.node("Reshape", ["begin_column", graph.whole("flat", [-1])], "begins")
+    if graph.form.positions == "past":
+        positions = graph.node("Unsqueeze", [graph.node("Range", [past, total, one], "counted"), "row_1"], "numbers")
+        graph.whole("row_1", [0])
+    elif graph.form.positions == "sum":
+        counted = graph.node("Add", [graph.node("Range", [zero, length, one], "from_0"), past], "counted")
+        positions = graph.node("Unsqueeze", [counted, graph.whole("row_1", [0])], "numbers")
+    elif graph.form.positions == "mask":
+        long = graph.node("Cast", ["attention_mask"], "mask_long", to=TensorProto.INT64)
+        summed = graph.node("Sub", [graph.node("CumSum", [long, one], "summed"), one], "summed_before")
+        ends = [graph.node("Unsqueeze", [end, graph.whole("row_1", [0])], f"{end}_1") for end in (past, total)]
+        positions = graph.node("Slice", [summed, *ends, graph.whole("one", [1])], "numbers")
     rows = graph.node("Add", [graph.node("Range", [zero, length, one], "new"), past], "rows")
-    rows = graph.node("Unsqueeze", [rows, graph.integers("one", [1])], "rows_column")
+    rows = graph.node("Unsqueeze", [rows, graph.whole("one", [1])], "rows_column")
     is_seen = graph.node("LessOrEqual", [graph.node("Range", [zero, total, one], "columns"), rows], "is_seen")
     is_token = graph.node("Cast", ["attention_mask"], "is_token", to=TensorProto.BOOL)
-    is_token = graph.node("Unsqueeze", [is_token, graph.integers("middle", [1, 2])], "is_token_row")
+    is_token = graph.node("Unsqueeze", [is_token, graph.whole("middle", [1, 2])], "is_token_row")
     both = graph.node("And", [is_seen, is_token], "is_visible")
     mask = graph.node("Where", [both, graph.weight("none", np.array(0, np.float32)), lowest], "mask")
     for name, table in zip(("cos", "sin"), angles(graph.size), strict=True):
         graph.weight(f"{name}_cache", np.concatenate([table, table], 1))
-        gathered = graph.node("Gather", [f"{name}_cache", "position_ids"], f"{name}_gathered")
+        gathered = graph.node("Gather", [f"{name}_cache", positions], f"{name}_gathered")
         graph.node("Unsqueeze", [gathered, "one"], name)
     return {"mask": mask}
 
@@ -283,13 +322,13 @@ def _plain_attention(graph: Graph, projected: dict[str, str], layer: int, prepar
     heads = {"q": size.heads, "k": size.kv_heads, "v": size.kv_heads}
     split = {}
     for part, x in projected.items():
-        shape = graph.integers(f"{part}_shape", [0, 0, heads[part], size.head])
+        shape = graph.whole(f"{part}_shape", [0, 0, heads[part], size.head])
         rows = graph.node("Reshape", [x, shape], f"{name}/{part}_heads")
         split[part] = graph.node("Transpose", [rows], f"{name}/{part}", perm=[0, 2, 1, 3])
     for part in "qk":
         split[part] = _turned(graph, split[part], f"{name}/{part}")
     if graph.form.attention != "plain":
-        return _fused_attention(graph, split, layer, prepared)
+        return _whole_attention(graph, split, layer, prepared)
     full = {}
     for part, kind in (("k", "key"), ("v", "value")):
         past, present = f"past_key_values.{layer}.{kind}", f"present.{layer}.{kind}"
@@ -301,35 +340,39 @@ def _plain_attention(graph: Graph, projected: dict[str, str], layer: int, prepar
     shares = graph.node("Softmax", [scores], f"{name}/shares", axis=-1)
     mixed = graph.node("MatMul", [shares, full["v"]], f"{name}/mixed")
     mixed = graph.node("Transpose", [mixed], f"{name}/mixed_rows", perm=[0, 2, 1, 3])
-    return graph.node("Reshape", [mixed, graph.integers("joined", [0, 0, size.heads * size.head])], f"{name}/attended")
+    return graph.node("Reshape", [mixed, graph.whole("joined", [0, 0, size.heads * size.head])], f"{name}/attended")
 
 
-def _fused_attention(graph: Graph, split: dict[str, str], layer: int, prepared: dict[str, str]) -> str:
+def _whole_attention(graph: Graph, split: dict[str, str], layer: int, prepared: dict[str, str]) -> str:
     """Attend by one operator, which appends to its past itself."""
     size, name = graph.size, f"layers.{layer}.attention"
     pasts = [f"past_key_values.{layer}.key", f"past_key_values.{layer}.value"]
     outputs = [f"{name}/mixed", f"present.{layer}.key", f"present.{layer}.value"]
-    if graph.form.attention == "Attention":
-        graph.nodes.append(helper.make_node("Attention", [*split.values(), prepared["mask"], *pasts], outputs, name))
+    if graph.form.attention in {"Attention", "TensorScatter"}:
+        options = {"softcap": graph.form.softcap, "is_causal": int(graph.form.is_causal)}
+        inputs = [*split.values(), prepared["mask"], *pasts]
+        if graph.form.attention == "TensorScatter":
+            for part, past, present in zip("kv", pasts, outputs[1:], strict=True):
+                graph.node("TensorScatter", [past, split[part], "begins"], present, axis=2)
+            inputs, outputs = [split["q"], *outputs[1:], prepared["mask"]], outputs[:1]
+        graph.nodes.append(helper.make_node("Attention", inputs, outputs, name, **options))
         rows = graph.node("Transpose", [outputs[0]], f"{name}/mixed_rows", perm=[0, 2, 1, 3])
-        return graph.node(
-            "Reshape", [rows, graph.integers("joined", [0, 0, size.heads * size.head])], f"{name}/attended"
-        )
+        return graph.node("Reshape", [rows, graph.whole("joined", [0, 0, size.heads * size.head])], f"{name}/attended")
     query = graph.node("Transpose", [split["q"]], f"{name}/q_rows", perm=[0, 2, 1, 3])
-    flat = [graph.node("Reshape", [query, graph.integers("joined", [0, 0, size.heads * size.head])], f"{name}/q_flat")]
+    flat = [graph.node("Reshape", [query, graph.whole("joined", [0, 0, size.heads * size.head])], f"{name}/q_flat")]
     for part in "kv":
         rows = graph.node("Transpose", [split[part]], f"{name}/{part}_rows", perm=[0, 2, 1, 3])
         flat.append(graph.node("Reshape", [rows, "joined"], f"{name}/{part}_flat"))
     inputs = [*flat, "", "", prepared["mask"], *pasts]
-    options = {"num_heads": size.heads, "scale": size.head**-0.5}
+    options = {"num_heads": size.heads, "scale": size.head**-0.5, "unidirectional": int(graph.form.is_causal)}
     graph.nodes.append(helper.make_node("MultiHeadAttention", inputs, outputs, name, domain=MICROSOFT, **options))
     return outputs[0]
 
 
 def _turned(graph: Graph, x: str, name: str) -> str:
     half = graph.size.head // 2
-    first = [graph.integers("zero_1", [0]), graph.integers("half", [half]), graph.integers("last", [-1])]
-    second = ["half", graph.integers("end", [np.iinfo(np.int64).max]), "last"]
+    first = [graph.whole("zero_1", [0]), graph.whole("half", [half]), graph.whole("last", [-1])]
+    second = ["half", graph.whole("end", [np.iinfo(np.int64).max]), "last"]
     low, high = (graph.node("Slice", [x, *at], f"{name}_{part}") for part, at in (("low", first), ("high", second)))
     turned = graph.node("Concat", [graph.node("Neg", [high], f"{name}_negative"), low], f"{name}_turned", axis=-1)
     level = graph.node("Mul", [x, "cos"], f"{name}_level")
@@ -340,13 +383,13 @@ def _repeated(graph: Graph, x: str, name: str) -> str:
     """Repeat heads of keys or values, one for each head of queries."""
     size = graph.size
     shape = graph.node("Shape", [x], f"{name}_shape")
-    start = graph.node("Slice", [shape, "zero_1", graph.integers("two_1", [2])], f"{name}_start")
-    rest = graph.node("Slice", [shape, "two_1", graph.integers("four", [4])], f"{name}_rest")
-    groups = graph.integers("groups", [size.heads // size.kv_heads])
+    start = graph.node("Slice", [shape, "zero_1", graph.whole("two_1", [2])], f"{name}_start")
+    rest = graph.node("Slice", [shape, "two_1", graph.whole("four", [4])], f"{name}_rest")
+    groups = graph.whole("groups", [size.heads // size.kv_heads])
     wide = graph.node("Concat", [start, groups, rest], f"{name}_wide", axis=0)
     lone = graph.node("Unsqueeze", [x, "two_1"], f"{name}_lone")
     repeated = graph.node("Expand", [lone, wide], f"{name}_expanded")
-    joined = graph.node("Concat", ["zero_1", graph.integers("heads", [size.heads]), rest], f"{name}_joined", axis=0)
+    joined = graph.node("Concat", ["zero_1", graph.whole("heads", [size.heads]), rest], f"{name}_joined", axis=0)
     return graph.node("Reshape", [repeated, joined], f"{name}_repeated")
 
 
@@ -355,13 +398,17 @@ def _repeated(graph: Graph, x: str, name: str) -> str:
 
 def _assembled(graph: Graph) -> onnx.ModelProto:
     size = graph.size
-    integers, real = TensorProto.INT64, helper.np_dtype_to_tensor_dtype(np.dtype(graph.form.data_type))
+    whole, real = TensorProto.INT64, helper.np_dtype_to_tensor_dtype(np.dtype(graph.form.data_type))
     inputs = [
-        helper.make_tensor_value_info("input_ids", integers, ["batch_size", "sequence_length"]),
-        helper.make_tensor_value_info("attention_mask", integers, ["batch_size", "total_sequence_length"]),
+        helper.make_tensor_value_info("input_ids", whole, ["batch_size", "sequence_length"]),
+        helper.make_tensor_value_info(
+            "attention_mask",
+            TensorProto.INT32 if graph.form.mask_type == "int32" else whole,
+            ["batch_size", "total_sequence_length"],
+        ),
     ]
-    if graph.form.layout == "optimum":
-        inputs.append(helper.make_tensor_value_info("position_ids", integers, ["batch_size", "sequence_length"]))
+    if graph.form.rotates == "outside" or (graph.form.layout == "optimum" and graph.form.positions == "input"):
+        inputs.append(helper.make_tensor_value_info("position_ids", whole, ["batch_size", "sequence_length"]))
     outputs = [helper.make_tensor_value_info("logits", real, ["batch_size", "sequence_length", size.words])]
     for layer in range(size.layers):
         for kind in ("key", "value"):
@@ -370,7 +417,7 @@ def _assembled(graph: Graph) -> onnx.ModelProto:
             inputs.append(helper.make_tensor_value_info(f"past_key_values.{layer}.{kind}", real, past))
             outputs.append(helper.make_tensor_value_info(f"present.{layer}.{kind}", real, present))
     weights = [numpy_helper.from_array(array, name) for name, array in graph.weights.items()]
-    opset = 23 if graph.form.attention == "Attention" else 18
+    opset = {"Attention": 23, "TensorScatter": 24}.get(graph.form.attention, 18)
     opsets = [helper.make_opsetid("", opset), helper.make_opsetid(MICROSOFT, 1)]
     made = helper.make_graph(graph.nodes, "decoder", inputs, outputs, weights)
     return helper.make_model(made, opset_imports=opsets, ir_version=10)
@@ -393,7 +440,7 @@ def make_tokenizer(words: int) -> "Tokenizer":
 
 
 def genai_config(size: Size, form: Form, file: str) -> dict[str, Any]:
-    """Return the configuration that onnxruntime-genai's builder writes."""
+    """Return what onnxruntime-genai's builder writes about a model."""
     names = {"past_key_names": "past_key_values.%d.key", "past_value_names": "past_key_values.%d.value"}
     presents = {"present_key_names": "present.%d.key", "present_value_names": "present.%d.value"}
     return {
@@ -436,7 +483,7 @@ def genai_config(size: Size, form: Form, file: str) -> dict[str, Any]:
 
 
 def optimum_configs(size: Size) -> dict[str, dict[str, Any]]:
-    """Return the configurations that optimum writes, by file."""
+    """Return what optimum writes about a model, by file."""
     ends = {"bos_token_id": size.words - 2, "eos_token_id": size.words - 1}
     config = {
         "architectures": ["LlamaForCausalLM"],

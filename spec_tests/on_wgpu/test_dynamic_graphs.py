@@ -59,6 +59,12 @@ def attention(b, x):
     return b.matmul(b.softmax(b.matmul(x, b.transpose(x)), 1), x)
 
 
+def in_blocks(b, x):
+    padded = b.pad(x, [0, 0], [-x.shape[0] % 32, 0])
+    blocks = b.reshape(padded, [padded.shape[0] // 32, 32, 16])
+    return b.neg(b.reshape(b.softmax(blocks, 1), [padded.shape[0] // 32 * 32, 16]))
+
+
 DRAWINGS = {
     "a product": lambda b, x: b.matmul(x, weights(b, 16, 40)),
     "a product of both": lambda b, x: b.matmul(b.transpose(x), x),
@@ -66,6 +72,7 @@ DRAWINGS = {
     "a pooling": lambda b, x: b.average_pool2d(as_image(b, x), window_dimensions=[3, 1], padding=[1, 1, 0, 0]),
     "a network": network,
     "attention": attention,
+    "blocks": in_blocks,
 }
 
 

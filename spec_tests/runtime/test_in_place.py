@@ -185,3 +185,34 @@ async def test_samples_continue_at_places_of_their_own(ml, in_place_device):
             np.testing.assert_allclose(keys[own, :, :count], key[:, :, :count], atol=1e-6)
         for tensor in tensors.values():
             tensor.dispose()
+
+
+@pytest.mark.parametrize("device", ["numpy", "onnxruntime"])
+async def test_rows_that_scatter_nd_writes_go_into_the_tensor_of_its_input(ml, device):
+    async with Environment(ml, device) as env:
+        builder = MLGraphBuilder((await env.open_device()).context)
+        cache = builder.input("cache", data_type="float32", shape=[6, 2])
+        place = builder.input("place", data_type="int32", shape=[1, 1])
+        rows = builder.input("rows", data_type="float32", shape=[1, 2])
+        written = builder.scatter_nd(cache, place, rows)
+        graph = await builder.build({"written": written, "sums": builder.reduce_sum(written, axes=[0])})
+        async with await env.create_session(graph) as session:
+            assert session.in_place == {"written": "cache"}
+            tensor, expected = await env.create_tensor(np.ones([6, 2], np.float32)), np.ones([6, 2], np.float32)
+            for at in (4, 0, 4):
+                feeds = {"place": np.array([[at]], np.int32), "rows": np.full([1, 2], at + 2, np.float32)}
+                results = await session.run({**feeds, "cache": tensor}, {"written": tensor, "sums": None})
+                expected[at] = at + 2
+                np.testing.assert_array_equal(results["sums"].data, expected.sum(0))
+            np.testing.assert_array_equal(await tensor.get_data(), expected)
+            other = (await session.run({**feeds, "cache": expected}))["written"]
+            np.testing.assert_array_equal(other.data, expected)
+            tensor.dispose()
+
+
+async def test_a_tensor_that_something_else_reads_stays_as_it_is(numpy_context):
+    builder = MLGraphBuilder(numpy_context)
+    cache = builder.input("cache", data_type="float32", shape=[6, 2])
+    place = builder.input("place", data_type="int32", shape=[1, 1])
+    written = builder.scatter_nd(cache, place, builder.slice(cache, [5, 0], [1, 2]))
+    assert (await builder.build({"written": written})).in_place == {}

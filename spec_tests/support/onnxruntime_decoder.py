@@ -3,22 +3,28 @@
 import numpy as np
 import onnxruntime
 
-TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
+TYPES = {
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+    "tensor(int64)": np.int64,
+    "tensor(int32)": np.int32,
+}
 
 
 class OnnxruntimeDecoder:
     """The model of a folder of ``spec_tests.models.decoder_models``, token by token."""
 
-    def __init__(self, folder, size, **providers):
+    def __init__(self, folder, size, *, fixed=0, **providers):
+        """Open the session; ``fixed`` is the length of caches that do not grow."""
         self._session = onnxruntime.InferenceSession(str(folder / "model.onnx"), **providers)
-        self._size = size
+        self._size, self._fixed = size, fixed
         self._names = [item.name for item in self._session.get_outputs()]
         self._inputs = {item.name: item.type for item in self._session.get_inputs()}
         self.begin()
 
     def begin(self):
         """Forget all tokens."""
-        shape = (1, self._size.kv_heads, 0, self._size.head)
+        shape = (1, self._size.kv_heads, self._fixed, self._size.head)
         pasts = {name: kind for name, kind in self._inputs.items() if name.startswith("past")}
         self._past = {name: np.zeros(shape, TYPES[kind]) for name, kind in pasts.items()}
         self._count = 0
@@ -28,11 +34,11 @@ class OnnxruntimeDecoder:
         end = self._count + len(tokens)
         feeds = {
             "input_ids": np.array([tokens]),
-            "attention_mask": np.ones((1, end), np.int64),
+            "attention_mask": np.arange(self._fixed or end)[None] < end,
             "position_ids": np.arange(self._count, end)[None],
             **self._past,
         }
-        known = {name: value for name, value in feeds.items() if name in self._inputs}
+        known = {name: value.astype(TYPES[self._inputs[name]]) for name, value in feeds.items() if name in self._inputs}
         results = dict(zip(self._names, self._session.run(None, known), strict=True))
         self._past = {name.replace("present", "past_key_values"): value for name, value in results.items()}
         self._past.pop("logits")

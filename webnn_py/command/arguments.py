@@ -67,6 +67,7 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     check.add_argument("script", type=Path, metavar="SCRIPT", help="the program, a .py file")
     check.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="the program's own arguments")
     _add_generate(commands)
+    _add_transcribe(commands)
     devices = commands.add_parser("devices", help="list the devices that contexts can run on")
     docs = commands.add_parser("docs", help="print the path of the documentation, or of one page")
     docs.add_argument("page", nargs="?", metavar="PAGE", help="for example sessions (default: list all pages)")
@@ -173,21 +174,37 @@ def _add_generate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]
         "folder", type=Path, metavar="MODEL", help="the folder of a decoder, as onnxruntime-genai or optimum exports it"
     )
     generate.add_argument("--prompt", required=True, metavar="TEXT", help="the text to continue; - reads it from stdin")
-    generate.add_argument("--file", metavar="NAME", help="the .onnx file in the folder (default: what the folder says)")
-    _add_backend(generate)
-    generate.add_argument("--max-new-tokens", type=positive, metavar="N", help="(default: what the capacity leaves)")
-    generate.add_argument(
+    _add_choosing(generate)
+
+
+def _add_transcribe(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    transcribe = commands.add_parser("transcribe", help="write down what is said in a recording, token by token")
+    transcribe.add_argument(
+        "folder", type=Path, metavar="MODEL", help="the folder of an encoder-decoder, as optimum exports it"
+    )
+    transcribe.add_argument("sound", type=Path, metavar="SOUND", help="the recording, a .wav file")
+    transcribe.add_argument(
+        "--prompt", default="", metavar="TEXT", help="what the text begins with (default: the model's first tokens)"
+    )
+    _add_choosing(transcribe)
+
+
+def _add_choosing(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--file", metavar="NAME", help="the .onnx file in the folder (default: what the folder says)")
+    _add_backend(command)
+    command.add_argument("--max-new-tokens", type=positive, metavar="N", help="(default: what the capacity leaves)")
+    command.add_argument(
         "--capacity", type=positive, metavar="N", help="most tokens, with those of the prompt (default: up to 2048)"
     )
-    generate.add_argument("--temperature", type=amount, metavar="X", help="0 takes the likeliest token each time")
-    generate.add_argument("--top-k", type=positive, metavar="N", help="draw from the N likeliest tokens")
-    generate.add_argument("--top-p", type=amount, metavar="X", help="draw from the likeliest of this probability")
-    generate.add_argument("--repetition-penalty", type=amount, metavar="X", help="make earlier tokens less likely")
-    generate.add_argument("--seed", type=int, metavar="N", help="draw the same tokens each time")
-    generate.add_argument(
+    command.add_argument("--temperature", type=amount, metavar="X", help="0 takes the likeliest token each time")
+    command.add_argument("--top-k", type=positive, metavar="N", help="draw from the N likeliest tokens")
+    command.add_argument("--top-p", type=amount, metavar="X", help="draw from the likeliest of this probability")
+    command.add_argument("--repetition-penalty", type=amount, metavar="X", help="make earlier tokens less likely")
+    command.add_argument("--seed", type=int, metavar="N", help="draw the same tokens each time")
+    command.add_argument(
         "--stop", action="append", default=[], metavar="TEXT", help="end at this text; may be repeated"
     )
-    add_general(generate)
+    add_general(command)
 
 
 def _add_pictures(group: "argparse._ArgumentGroup") -> None:

@@ -14,7 +14,10 @@ from webnn_py.javascript.words import OutputClosedError
 
 Command = Callable[[argparse.Namespace], int]
 
-COMMANDS: Final = ("run", "check", "info", "convert", "generate", "devices", "completion", "docs", "spec")
+COMMANDS: Final = (
+    *("run", "check", "info", "convert", "generate", "transcribe"),
+    *("devices", "completion", "docs", "spec"),
+)
 """Each is a module, and in it a function of its name."""
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,7 +26,8 @@ from webnn_py.message_text import visible
 from webnn_py.runtime import Environment
 
 if TYPE_CHECKING:
-    from webnn_py.runtime.generation import Generation
+    from webnn_py.runtime.generation import Generation, Generator
+    from webnn_py.runtime.generation.audio import Audio
 
 OPTIONS: Final = ("max_new_tokens", "temperature", "top_k", "top_p", "repetition_penalty", "seed", "stop")
 """The options of the command that ``generate()`` has by the same names."""
@@ -79,7 +80,53 @@ def generate(options: argparse.Namespace) -> int:
 
 
 async def _generated(options: argparse.Namespace, prompt: str) -> None:
-    from webnn_py.runtime.generation import create_generator, generate  # noqa: PLC0415 - an extra
+    async with loaded(options) as model:
+        await model.print(prompt, options)
+
+
+@attrs.frozen
+class LoadedModel:
+    """A language model that the command has loaded.
+
+    Attributes:
+        generator: the model.
+        device: where it is.
+        since: when loading it began.
+    """
+
+    generator: Generator
+    device: str
+    since: float
+
+    async def print(self, prompt: str, options: argparse.Namespace, audio: Audio | None = None) -> None:
+        """Generate a text, and print it as it comes.
+
+        Args:
+            prompt: what it continues.
+            options: of the command line.
+            audio: what the model's encoder hears.
+
+        Raises:
+            BadInputError: an option cannot be used.
+        """
+        from webnn_py.runtime.generation import generate  # noqa: PLC0415 - an extra
+
+        given = {name: value for name in OPTIONS if (value := getattr(options, name)) is not None}
+        with _refusals(options):
+            generation = generate(self.generator, prompt, audio=audio, **given)
+        result = GeneratedText(self.device, generation.prompt_tokens[0], perf_counter() - self.since)
+        await _printed(generation, result, as_json=options.json)
+
+
+@asynccontextmanager
+async def loaded(options: argparse.Namespace) -> AsyncIterator[LoadedModel]:
+    """Load the model of a folder, and release it at the end.
+
+    Raises:
+        BadInputError: the folder or an option cannot be used.
+        CommandFailedError: the model cannot be run.
+    """
+    from webnn_py.runtime.generation import create_generator  # noqa: PLC0415 - an extra
 
     since = perf_counter()
     async with open_ml() as ml, Environment(ml, **device_options(options)) as environment:
@@ -88,12 +135,8 @@ async def _generated(options: argparse.Namespace, prompt: str) -> None:
                 environment, options.folder, file=options.file, capacity=options.capacity, progress=advance
             )
         async with generator:
-            given = {name: value for name in OPTIONS if (value := getattr(options, name)) is not None}
-            with _refusals(options):
-                generation = generate(generator, prompt, **given)
             device = environment.device
-            result = GeneratedText(str(device and device.info), generation.prompt_tokens[0], perf_counter() - since)
-            await _printed(generation, result, as_json=options.json)
+            yield LoadedModel(generator, str(device and device.info), since)
 
 
 async def _printed(generation: Generation, result: GeneratedText, *, as_json: bool) -> None:

@@ -62,7 +62,7 @@ def read_sound(
     Raises:
         BadInputError: the file is no .wav file, has another rate than was asked for, or the input is none of a sound's.
     """
-    sound = _decoded(path)
+    sound = decoded(path)
     description = f"{path}, {len(sound.samples):,} samples at {sound.rate:,} Hz"
     if sound.channels > 1:
         description += f", mean of {sound.channels} channels"
@@ -124,7 +124,12 @@ class _Format:
     bits: int
 
 
-def _decoded(path: Path) -> Sound:
+def decoded(path: Path) -> Sound:
+    """Read a .wav file.
+
+    Raises:
+        BadInputError: it is none, or cannot be read.
+    """
     with opened(path, "a .wav file") as file:
         data = file.read()
         if data[:4] != b"RIFF" or data[8:12] != b"WAVE":

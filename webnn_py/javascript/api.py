@@ -16,7 +16,7 @@ from webnn_py.descriptors import FOUR_BITS, MLOperandDataType, converted
 from webnn_py.device.bookkeeping.exported_memory import Arrival
 from webnn_py.javascript.compatibility import OPTION_NAMES, Compatibility
 from webnn_py.javascript.values import BigInt, BufferSource, dimension
-from webnn_py.operators.declaration import Parameter, spec_name_of
+from webnn_py.operators.declaration import python_name_of, spec_name_of
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.registry import BY_SPEC_NAME, OPERATORS
 from webnn_py.script.buffer import MLBuffer
@@ -247,7 +247,11 @@ class API:
             self._graph_names[graph] = {names[own]: own for own in graph.input_descriptors}
 
     def _operator(self, builder: object, member: str, arguments: list[Any]) -> Any:
-        operator = BY_SPEC_NAME[member]
+        operator = BY_SPEC_NAME.get(member)
+        if operator is None:  # one of a proposal
+            *operands, others = arguments
+            options = {python_name_of(name): value for name, value in others.items()}
+            return getattr(builder, python_name_of(member))(*operands, **options)
         *given, options = arguments
         required = [parameter for parameter in operator.parameters.values() if parameter.required]
         values = {parameter.name: value for parameter, value in zip(required, given, strict=False)}
@@ -262,8 +266,8 @@ class API:
             values["axis"] = 1
         by_name = {parameter.spec_name: parameter for parameter in operator.parameters.values()}
         for name, value in options.items():
-            parameter: Parameter = by_name[OPTION_NAMES.get(name, name)]
-            values[parameter.name] = value
+            parameter = by_name.get(OPTION_NAMES.get(name, name))
+            values[python_name_of(name) if parameter is None else parameter.name] = value  # None of a proposal's own
         return getattr(builder, operator.name)(**values)
 
     def _refuse_more(self, member: str, values: Mapping[str, Any], options: Mapping[str, Any]) -> None:

@@ -5,8 +5,10 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from webnn_py.browser_profiles import BrowserProfile
-from webnn_py.descriptors import FOUR_BITS
+from webnn_py.descriptors import FOUR_BITS, LOW_PRECISION, SYNONYMS
 from webnn_py.script.compute_policy import POLICIES
+from webnn_py.script.experiments import EXPLAINER, experiments
+from webnn_py.script.low_precision import SCHEMES
 from webnn_py.script.webgpu_interop import DEFAULT_USAGE
 
 Json = dict[str, Any]
@@ -123,6 +125,63 @@ def _add_int4(description: Json) -> None:
     enums["MLOperandDataType"] = list(dict.fromkeys((*enums["MLOperandDataType"], *FOUR_BITS)))
 
 
+def _add_low_precision(description: Json) -> None:
+    """Add two data types, and what the explainer has quantization say."""
+    description["enums"]["MLOperandDataType"] += [*LOW_PRECISION, *SYNONYMS]
+    description["enums"]["MLQuantizationScheme"] = [*SCHEMES]
+    description["dictionaries"]["MLQuantizationOptions"] = {
+        "parent": "MLOperatorOptions",
+        "members": [
+            _member("scheme", _named("enum", "MLQuantizationScheme"), default="affine"),
+            _member("blockSize", {"kind": "unsigned long"}),
+        ],
+    }
+    for operation in description["interfaces"]["MLGraphBuilder"]["operations"]:
+        if operation["name"] in ("quantizeLinear", "dequantizeLinear"):
+            (overload,) = operation["overloads"]
+            overload["arguments"][-1]["type"] = _named("dictionary", "MLQuantizationOptions")
+
+
+def _add_shape_operators(description: Json) -> None:
+    """Add the explainer's operators that take shapes as operands."""
+    dictionaries = description["dictionaries"]
+    sizes, operand = _of("sequence", _UNSIGNED_LONG), _named("interface", "MLOperand")
+    resampled = copy.deepcopy(dictionaries["MLResample2dOptions"])
+    next(member for member in resampled["members"] if member["name"] == "sizes")["type"] = operand
+    dictionaries |= {
+        "MLSqueezeOptions": {"parent": "MLOperatorOptions", "members": [_member("axes", sizes)]},
+        "MLReshapeTo2dOptions": {
+            "parent": "MLOperatorOptions",
+            "members": [_member("axis", _UNSIGNED_LONG, default=1)],
+        },
+        "MLSliceDynamicOptions": {"parent": "MLOperatorOptions", "members": [_member("strides", sizes)]},
+        "MLResample2dDynamicOptions": resampled,
+    }
+
+    def method(name: str, *operands: str | Json, options: str = "MLOperatorOptions", returns: Json = operand) -> Json:
+        given = [item if isinstance(item, dict) else _argument(item, operand) for item in operands]
+        return _operation(
+            name, returns, *given, _argument("options", _named("dictionary", options), optional=True, default={})
+        )
+
+    description["interfaces"]["MLGraphBuilder"]["operations"] += [
+        method("shape", "input"),
+        method("range", "start", "limit", "delta"),
+        method("modulusFloor", "a", "b"),
+        method("modulusTruncate", "a", "b"),
+        method("squeeze", "input", options="MLSqueezeOptions"),
+        method("unsqueeze", "input", _argument("axes", sizes)),
+        method("reshapeTo2d", "input", options="MLReshapeTo2dOptions"),
+        method("reshapeDynamic", "input", "newShape"),
+        method("expandDynamic", "input", "newShape"),
+        method("sliceDynamic", "input", "starts", "sizes", options="MLSliceDynamicOptions"),
+        method("padDynamic", "input", "beginningPadding", "endingPadding"),
+        method("splitDynamic", "input", "splits", options="MLSplitOptions", returns=_of("sequence", operand)),
+        method("resample2dDynamic", "input", options="MLResample2dDynamicOptions"),
+        method("tileDynamic", "input", "repetitions"),
+    ]
+
+
 def _add_webgpu_interop(description: Json) -> None:
     """Add what exports tensors to WebGPU, as the specification has it, with the usages of issue 954."""
     descriptor = _argument("descriptor", _named("dictionary", "MLTensorDescriptor"))
@@ -174,8 +233,10 @@ _ADDITIONS: Final[Mapping[str, Callable[[Json], None]]] = {
     "compute-policy": _add_compute_policy,
     "device-selection": _add_device_selection,
     "dynamic-shapes": _add_dynamic_shapes,
+    EXPLAINER: _add_shape_operators,
     "graph-devices": _add_devices,
     "int4": _add_int4,
+    "low-precision": _add_low_precision,
     "webgpu-interop": _add_webgpu_interop,
     "subgraph": _add_subgraph,
 }
@@ -184,8 +245,9 @@ _ADDITIONS: Final[Mapping[str, Callable[[Json], None]]] = {
 def with_proposals(description: Json, experimental: Collection[str]) -> Json:
     """Return a description with the members of the proposals that are asked for."""
     changed = copy.deepcopy(description)
+    asked = experiments(tuple(experimental))
     for name, add in _ADDITIONS.items():
-        if name in experimental:
+        if name in asked:
             add(changed)
     return changed
 

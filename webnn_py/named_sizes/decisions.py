@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, Protocol, Self
 import attrs
 
 Sizes = Mapping[str, int]
-"""The size of each name."""
+"""The size of each name; a size of other names, where expressions are written with these."""
 
 Relation = Literal["==", "<"]
 

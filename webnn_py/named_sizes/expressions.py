@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from itertools import product
-from typing import Any, Literal, Self, final
+from typing import Any, Literal, Self, cast, final
 
 import attrs
 
@@ -45,8 +45,8 @@ class Atom:
             return sizes[self.text]
         left, right = (value_of(part, sizes) for part in self.parts)
         if self.kind == "scaled":
-            return int(left * right // 1)
-        return int(left // right if self.kind == "//" else left % right)
+            return cast("int", math.floor(left * right))
+        return cast("int", left // right if self.kind == "//" else left % right)
 
 
 Terms = tuple[tuple[tuple[Atom, ...], int], ...]
@@ -324,6 +324,9 @@ def _sum(terms: Iterable[tuple[tuple[Atom, ...], int]]) -> Any:
     coefficients: dict[tuple[Atom, ...], int] = {}
     for atoms, coefficient in terms:
         coefficients[atoms] = coefficients.get(atoms, 0) + coefficient
+    undivided = _undivided(coefficients)
+    if undivided is not None:
+        return undivided
     kept = [(atoms, coefficient) for atoms, coefficient in coefficients.items() if coefficient]
     if not kept or kept == [((), coefficients.get(()))]:
         return coefficients.get((), 0)
@@ -331,6 +334,24 @@ def _sum(terms: Iterable[tuple[tuple[Atom, ...], int]]) -> Any:
     kept.sort(key=lambda term: (not term[0], [(atom.kind != "name", atom.code) for atom in term[0]]))
     size = SymbolicSize(tuple(kept))
     return size.low if size.low == size.high else size
+
+
+def _undivided(coefficients: dict[tuple[Atom, ...], int]) -> Any:
+    """Return a sum in which a remainder and the quotient's multiple are together what was divided; None for another."""
+    for atoms, coefficient in coefficients.items():
+        for atom in atoms:
+            if atom.kind != "%" or type(atom.parts[1]) is not int or not coefficient:
+                continue
+            divided, divisor = atom.parts
+            others = tuple(other for other in atoms if other is not atom)
+            quotient = _of_atom(_quotient_atom(divided, divisor))
+            ((pair, _),) = quotient.terms if type(quotient) is SymbolicSize else (((), 0),)
+            whole = _ordered((*others, *pair))
+            if pair and coefficients.get(whole) == coefficient * divisor:
+                rest = [(own, number) for own, number in coefficients.items() if own not in (atoms, whole)]
+                product_of_others = SymbolicSize(((others, coefficient),)) if others else coefficient
+                return _sum((*rest, *_terms(divided * product_of_others)))
+    return None
 
 
 def _bounds(terms: Terms) -> tuple[int, int]:
@@ -358,16 +379,37 @@ def _quotient(left: Any, right: Any) -> tuple[Any, Any]:
     whole, rest = _split(left, right) if type(right) is int else (0, left)
     if type(rest) is int and type(right) is int:
         return whole + rest // right, rest % right
-    low, high = _quotient_bounds(rest, right)
-    text = f"{_operand_text(rest)} // {_operand_text(right)}"
-    code = f"({code_of(rest)}) // ({code_of(right)})"
-    rounded = _of_atom(Atom(code, text, "//", (rest, right), low, high))
+    undivided = _without_remainders(rest, right) if type(right) is int else None
+    if undivided is not None:
+        quotient, remainder = _quotient(undivided, right)
+        return whole + quotient, remainder
+    atom = _quotient_atom(rest, right)
+    rounded = _of_atom(atom)
     if type(rounded) is int:
         return whole + rounded, rest - rounded * right
-    text, code = text.replace("//", "%"), f"({code_of(rest)}) % ({code_of(right)})"
+    text, code = atom.text.replace("//", "%"), f"({code_of(rest)}) % ({code_of(right)})"
     low, high = _ends(right)
     remainder = _of_atom(Atom(code, text, "%", (rest, right), min(low + 1, 0), max(high - 1, 0)))
     return whole + rounded, remainder
+
+
+def _quotient_atom(left: Any, right: Any) -> Atom:
+    low, high = _quotient_bounds(left, right)
+    text = f"{_operand_text(left)} // {_operand_text(right)}"
+    return Atom(f"({code_of(left)}) // ({code_of(right)})", text, "//", (left, right), low, high)
+
+
+def _without_remainders(left: Any, divisor: int) -> Any:
+    """Return a sum with ``x - x // divisor * divisor`` for each ``x % divisor``, if the divisor then divides it."""
+    expanded = left
+    for atoms, coefficient in _terms(left):
+        if len(atoms) == 1 and atoms[0].kind == "%" and atoms[0].parts[1] == divisor:
+            divided = atoms[0].parts[0]
+            quotient = _of_atom(_quotient_atom(divided, divisor))
+            # Added one by one: all at once they would be put together again.
+            rest = expanded - SymbolicSize(((atoms, coefficient),))
+            expanded = rest + divided * coefficient - quotient * (divisor * coefficient)
+    return expanded if expanded is not left and _exact_quotient(expanded, divisor) is not None else None
 
 
 def _quotient_bounds(left: Any, right: Any) -> tuple[int, int]:

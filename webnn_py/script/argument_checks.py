@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from webnn_py.descriptors import (
+    DATA_TYPES,
     FOUR_BITS,
+    LOW_PRECISION,
     MLBufferDescriptor,
     MLOperandDataType,
     MLOperandDescriptor,
@@ -37,9 +39,9 @@ def unknown(method: str, error: Exception) -> UnknownError:
 
 
 def refuse_proposals(method: str, descriptors: Iterable[MLOperandDescriptor]) -> None:
-    """Refuse what only proposals have and a method knows nothing of: named dimensions, and elements of four bits."""
+    """Refuse what only proposals have and a method knows nothing of: named dimensions, and their data types."""
     for descriptor in descriptors:
-        if descriptor.data_type in FOUR_BITS:
+        if descriptor.data_type not in DATA_TYPES:
             raise NotSupportedError(
                 f"{method}(): an operand is {descriptor}; this takes graphs of the specification's data types only"
             )
@@ -67,15 +69,21 @@ def label_of(value: object) -> str:
 def buffer_descriptor(
     data_type: object,
     shape: object,
-    packed: tuple[MLOperandDataType, ...] = (),
+    proposed: tuple[MLOperandDataType, ...] = (),
     *,
     readable: object,
     writable: object,
 ) -> MLBufferDescriptor:
     """Convert the four members of a buffer's descriptor, without checking dimensions."""
-    operand = operand_descriptor(data_type, shape, packed)
+    operand = operand_descriptor(data_type, shape, proposed)
     flags = converted("readable", boolean, readable), converted("writable", boolean, writable)
     return MLBufferDescriptor(operand.data_type, operand.shape, *flags)
+
+
+def no_such_type(data_type: MLOperandDataType, capabilities: Capabilities) -> str:
+    """Word that a device lacks a data type."""
+    elsewhere = "; numpy emulates it" if data_type in LOW_PRECISION else ""
+    return f"data type is {data_type}; this device has {', '.join(capabilities.data_types)}{elsewhere}"
 
 
 def check_descriptor(
@@ -86,9 +94,8 @@ def check_descriptor(
         raise TypeError(
             f"data type is {descriptor.data_type}, of which outputs of graphs are; such a buffer must not be writable"
         )
-    if descriptor.data_type not in capabilities.data_types + capabilities.packed:
-        allowed = ", ".join(capabilities.data_types)
-        raise TypeError(f"data type is {descriptor.data_type}; this device has {allowed}")
+    if descriptor.data_type not in capabilities.data_types + capabilities.packed + capabilities.low_precision:
+        raise TypeError(no_such_type(descriptor.data_type, capabilities))
     problem = check_dimensions(descriptor, max_rank=capabilities.max_rank, max_byte_length=capabilities.max_byte_length)
     if problem is not None:
         raise TypeError(problem)

@@ -12,13 +12,14 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from webnn_py.descriptors import (
+    LOW_PRECISION,
     MLOperandDataType,
     MLOperandDataTypeLike,
     MLOperandDescriptor,
     check_dimensions,
     converted,
-    operand_data_type,
     operand_descriptor,
+    stored,
 )
 from webnn_py.device.backend import HostArray, OnProgress
 from webnn_py.errors import InvalidStateError, NotSupportedError, OperationError, UnknownError
@@ -31,12 +32,12 @@ from webnn_py.operators.idl import MLNumber, ml_number, usv_string
 from webnn_py.operators.methods import OperatorMethods
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
-from webnn_py.script.argument_checks import named, refuse_progress, refuse_proposals
+from webnn_py.script.argument_checks import named, no_such_type, refuse_progress, refuse_proposals
 from webnn_py.script.browser_rules import asked_profile, engine_verdict
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.buffer_source import ExportsArray, data_type_of, exported_array, host_copy
 from webnn_py.script.context import MLContext
-from webnn_py.script.experiments import check_asked
+from webnn_py.script.experiments import EXPLAINER, check_asked
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.limits import check_operands, check_outputs, limits_of
 from webnn_py.script.refused_calls import rejected_promise, report_refusal
@@ -47,9 +48,9 @@ if TYPE_CHECKING:
     from webnn_py.browser_profiles import EngineVerdict
     from webnn_py.device.steps.finite_check import NonFinite
     from webnn_py.graph_pictures.picture import GraphPicture
-    from webnn_py.script.dynamic_shapes import DimensionNames
+    from webnn_py.script.dynamic_shapes import DimensionNames, DynamicShapes
+    from webnn_py.script.low_precision import QuantizationScheme
     from webnn_py.script.subgraphs import MLSubgraph, Subgraphs
-    from webnn_py.sized_graphs import DynamicGraph
 
 
 @final
@@ -92,7 +93,7 @@ class MLGraphBuilder(OperatorMethods):
         self._input_names: set[str] = set()
         self._drawn = 0
         self._constant_buffers: dict[Value, MLBuffer] = {}
-        self._names = _names_for(context)
+        self._names = _names_for(context, self._values)
         self._subgraphs = _subgraphs_for(context)
         self._reference = ref(self)
 
@@ -183,7 +184,7 @@ class MLGraphBuilder(OperatorMethods):
             array = _exported(value)
             if array is not None:
                 value = array
-                data_type = data_type_of(array) if data_type is None else data_type
+                data_type = data_type_of(array, self._context._proposed) if data_type is None else data_type
                 shape = array.shape if shape is None else shape
         if data_type is None:
             raise TypeError("constant(): data_type is missing; only arrays and constant buffers know their own")
@@ -225,12 +226,12 @@ class MLGraphBuilder(OperatorMethods):
 
     def _constant_of_number(self, value: object, data_type: object) -> MLOperand:
         number = converted("constant(): the value", ml_number, value)
-        checked = converted("constant(): data_type", operand_data_type, data_type)
+        checked = self._descriptor("constant", data_type, ()).data_type
         # spec: constant(dataType, value) 1
         self._check_can_build("constant")
         self._check_data_type("constant", checked)
         # spec: constant(dataType, value) 2
-        data = np.array(cast_number(number, checked), checked)
+        data = _scalar(cast_number(number, checked), checked)
         # spec: constant(dataType, value) 3-5
         return self._operand(Constant(MLOperandDescriptor(checked, ()), data), "constant")
 
@@ -269,8 +270,7 @@ class MLGraphBuilder(OperatorMethods):
     def _draw(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         name = f"{operator.name}()"
         try:
-            if self._names is not None:
-                args, kwargs = self._names.resolved(operator, args, kwargs)
+            args, kwargs, scheme = self._resolved_arguments(operator, args, kwargs)
             arguments = operator.bind(args, kwargs)
         except TypeError as error:
             raise TypeError(f"{name}{in_brackets(kwargs.get('label'))}: {error}") from error.__cause__
@@ -283,6 +283,8 @@ class MLGraphBuilder(OperatorMethods):
         rows = limits_of(operator, self._capabilities)
         try:
             check_operands(operator, rows, arguments, self._capabilities)
+            if scheme is not None:
+                scheme.check(arguments, self._values)
             descriptors = operator.infer(arguments) if self._names is None else self._names.infer(operator, arguments)
             # spec: * output limits
             check_outputs(operator, rows, descriptors)
@@ -297,8 +299,24 @@ class MLGraphBuilder(OperatorMethods):
         self._drawn += 1
         # spec: * result
         if not operator.returns_sequence:
-            return self._operand(node.results[0], operator.name, arguments.label)
-        return [self._operand(v, f"{operator.name}[{v.index}]", arguments.label) for v in node.results]
+            results = [self._operand(node.results[0], operator.name, arguments.label)]
+        else:
+            results = [self._operand(v, f"{operator.name}[{v.index}]", arguments.label) for v in node.results]
+        if self._names is not None:
+            self._names.follow(operator, arguments, results)
+        return results if operator.returns_sequence else results[0]
+
+    def _resolved_arguments(
+        self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> tuple[tuple[object, ...], dict[str, object], QuantizationScheme | None]:
+        """Return an operator's arguments without what only proposals have, and what that says of a quantization."""
+        if self._names is not None:
+            args, kwargs = self._names.resolved(operator, args, kwargs)
+        if not self._context._proposed:
+            return args, kwargs, None
+        from webnn_py.script import low_precision  # noqa: PLC0415 - imported when it is used
+
+        return low_precision.resolved(operator, args, kwargs)
 
     def _drawn_alike(
         self,
@@ -479,7 +497,7 @@ class MLGraphBuilder(OperatorMethods):
         self._forget()
         try:
             self._check_browser(graph)
-            dynamic = self._dynamic_graph(graph)
+            shapes = self._dynamic_shapes(graph)
         except (TypeError, InvalidStateError, NotSupportedError, UnknownError) as error:
             return rejected_promise(self._context, "build", error)
         # spec: build 11-13
@@ -487,12 +505,11 @@ class MLGraphBuilder(OperatorMethods):
         self._context._graphs.add(ml_graph)
         # spec: build 18.1.1
         work: Work = partial(device.compile, graph, ml_graph._handle, progress)
-        if dynamic is not None:
+        if shapes is not None:
             from webnn_py.device.steps.dynamic_graphs import compile_dynamic  # noqa: PLC0415 - imported when it is used
-            from webnn_py.script.dynamic_shapes import DynamicShapes  # noqa: PLC0415 - imported when it is used
 
-            ml_graph._dynamic = DynamicShapes(dynamic)
-            work = partial(compile_dynamic, dynamic, ml_graph._handle, device)
+            ml_graph._dynamic = shapes
+            work = partial(compile_dynamic, shapes.take_edition(), ml_graph._handle, device)
         elif self._subgraphs is not None:
             from webnn_py.device.steps.subgraphs import compile_called  # noqa: PLC0415 - imported when it is used
 
@@ -502,6 +519,22 @@ class MLGraphBuilder(OperatorMethods):
             "build", work, lambda: ml_graph, failed=_cannot_compile, otherwise=ml_graph.destroy
         )
 
+    if not TYPE_CHECKING:  # type checkers know the specification's operators
+
+        def __getattr__(self, name: str) -> Any:
+            """Return an operator that only the explainer on dynamic shapes has, if it was asked for."""
+            if name[:1] != "_" and EXPLAINER in self._context._experimental:
+                from webnn_py.script import shape_operators  # noqa: PLC0415 - imported when it is used
+
+                if name in shape_operators.OPERATORS:
+                    return partial(shape_operators.call, name, self)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
+    def _shapes(self, method: str) -> DimensionNames:
+        if self._names is None:
+            raise NotSupportedError(f"{method}(): a context with a browser profile has no named dimensions")
+        return self._names
+
     def _check_browser(self, graph: Graph) -> None:
         """Refuse a graph as the browser does that the context stands for, which may lose the context."""
         error = None if self._browser is None else self._browser.graph(graph)
@@ -510,21 +543,27 @@ class MLGraphBuilder(OperatorMethods):
         if error is not None:
             raise error
 
-    def _dynamic_graph(self, graph: Graph) -> DynamicGraph | None:
-        """Return a graph with what was decided about its named dimensions; None for one of fixed sizes.
+    def _dynamic_shapes(self, graph: Graph) -> DynamicShapes | None:
+        """Return the shapes of a graph with named dimensions; None for one of fixed sizes.
 
         Raises:
             NotSupportedError: the device cannot compile it.
+            TypeError: the graph is none with the sizes that its operators were drawn with.
         """
         if self._names is None:
             return None
-        from webnn_py.script.dynamic_shapes import check_can_compile  # noqa: PLC0415 - imported when it is used
+        from webnn_py.script.dynamic_shapes import DynamicShapes, check_can_compile  # noqa: PLC0415 - imported when it is used
         from webnn_py.sized_graphs import DynamicGraph, is_dynamic  # noqa: PLC0415 - imported when it is used
 
         if not is_dynamic(graph):
             return None
         check_can_compile(self._context._device.backend, graph)
-        return DynamicGraph.of(graph, self._names.drawing)
+        try:
+            return DynamicShapes(DynamicGraph.of(graph, self._names.drawing), self._names.example_sizes)
+        except Refused as refusal:
+            known = ", ".join(f"{name} = {size}" for name, size in self._names.example_sizes.items())
+            advice = "declare the names by dimensions with a largest size for which it is one"
+            raise TypeError(f"build(): the graph is none where {known}: {refusal}; {advice}") from None
 
     def picture(self, outputs: Mapping[str, MLOperand]) -> GraphPicture:
         """Return a picture of the graph that :meth:`build` would build. Not in the specification.
@@ -645,6 +684,8 @@ class MLGraphBuilder(OperatorMethods):
 
     def _forget(self) -> None:
         self._values = {}
+        if self._names is not None:
+            self._names.forget_operands()
         self._constant_buffers = {}
         if self._subgraphs is not None:
             self._subgraphs.definitions.clear()
@@ -673,8 +714,9 @@ class MLGraphBuilder(OperatorMethods):
     def _descriptor(self, method: str, data_type: object, shape: object) -> MLOperandDescriptor:
         try:
             if self._names is not None and method == "input":
-                return self._names.input_descriptor(data_type, shape)
-            return operand_descriptor(data_type, shape, self._capabilities.packed if method == "constant" else ())
+                return self._names.input_descriptor(data_type, shape, self._context._proposed)
+            packed = self._capabilities.packed if method == "constant" else ()
+            return operand_descriptor(data_type, shape, packed + self._context._proposed)
         except TypeError as error:
             raise TypeError(f"{method}(): {error}") from None
 
@@ -686,15 +728,13 @@ class MLGraphBuilder(OperatorMethods):
             raise TypeError(f"{method}(): {refusal}") from None
 
     def _check_data_type(self, method: str, data_type: MLOperandDataType) -> None:
-        if data_type not in self._capabilities.data_types and data_type not in self._capabilities.packed:
-            allowed = ", ".join(self._capabilities.data_types)
-            raise TypeError(f"{method}(): data type is {data_type}; this device has {allowed}")
+        known = self._capabilities
+        if data_type not in known.data_types and data_type not in known.packed + known.low_precision:
+            raise TypeError(f"{method}(): {no_such_type(data_type, known)}")
 
     def _check_size(self, descriptor: MLOperandDescriptor) -> None:
         if self._names is not None:
-            from webnn_py.sized_graphs import at_largest  # noqa: PLC0415 - imported when it is used
-
-            descriptor = at_largest(descriptor)
+            descriptor = self._names.checked(descriptor)
         # spec: MLOperandDescriptor check dimensions 1-5
         problem = check_dimensions(
             descriptor,
@@ -734,13 +774,23 @@ def drawing_of(method: str, outputs: object) -> Graph:
     return graph
 
 
-def _names_for(context: MLContext) -> DimensionNames | None:
+def _scalar(number: float, data_type: MLOperandDataType) -> HostArray:
+    """Return a number of a data type as the array of a constant."""
+    if data_type not in LOW_PRECISION:
+        return np.array(number, data_type)
+    from webnn_py.low_precision import to_bits  # noqa: PLC0415 - imported when it is used
+
+    bits = to_bits(np.array([number], np.float32), data_type)
+    return bits.view(stored(MLOperandDescriptor(data_type, ())).data_type).reshape(())
+
+
+def _names_for(context: MLContext, values: Mapping[MLOperand, Value]) -> DimensionNames | None:
     """Return the names of a new builder's dimensions; None where there are none: not asked for, or in no browser."""
     if "dynamic-shapes" not in context._ml._experimental or context._browser is not None:
         return None
     from webnn_py.script.dynamic_shapes import DimensionNames  # noqa: PLC0415 - imported when it is used
 
-    return DimensionNames()
+    return DimensionNames(values, has_unbounded=EXPLAINER in context._ml._experimental)
 
 
 def _subgraphs_for(context: MLContext) -> Subgraphs | None:

@@ -11,6 +11,7 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from webnn_py.descriptors import (
+    LOW_PRECISION,
     MLBufferDescriptor,
     MLOperandDataType,
     MLOperandDataTypeLike,
@@ -21,7 +22,7 @@ from webnn_py.descriptors import (
     unsigned_long,
 )
 from webnn_py.device.backend import Backend, BackendInfo, Capabilities, HostArray, Lends
-from webnn_py.device.device import Device, Readback
+from webnn_py.device.device import Device, GraphHandle, Readback
 from webnn_py.errors import InvalidStateError, NotSupportedError, UnknownError
 from webnn_py.handle import Handle, forgotten_await
 from webnn_py.message_text import CONTEXT_DESTROYED, in_brackets, named_by, shortened, shown
@@ -36,14 +37,14 @@ from webnn_py.script.argument_checks import (
 )
 from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.buffer_source import check_target, host_copy
+from webnn_py.script.buffer_source import as_read, check_target, host_copy
 from webnn_py.script.copy_region import checked_copy_region
 from webnn_py.script.device_selection import Support, check_runs, operator_named, runs_itself
 from webnn_py.script.dispatch_arguments import storages_at_first_sight, storages_of
 from webnn_py.script.experiments import check_asked
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.interfaces import MLInterface
-from webnn_py.script.limits import op_support_limits, with_four_bits
+from webnn_py.script.limits import op_support_limits, with_proposals
 from webnn_py.script.records import ContextStatistics, MLContextLostInfo, MLPowerPreference
 from webnn_py.script.refused_calls import rejected_promise, report_refusal
 from webnn_py.script.release_queue import ReleaseQueue
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
 
     from webnn_py.saved_graphs.folder import GraphFolder
     from webnn_py.script.webgpu_interop import Exports
+    from webnn_py.sized_graphs import DynamicGraph
 
 T = TypeVar("T")
 
@@ -81,6 +83,7 @@ class MLContext(Handle):
     _experimental: frozenset[str]
     _accelerated: bool
     _capabilities: Capabilities
+    _proposed: tuple[MLOperandDataType, ...]  # the data types that scripts may name besides the eight
     _graph_folder: GraphFolder | None
     _files: trio.CapacityLimiter
     _device: Device
@@ -113,9 +116,8 @@ class MLContext(Handle):
         self._label = label
         self._ml = ml
         self._instruments, self._experimental = ml._instruments, ml._experimental
-        self._capabilities = (
-            with_four_bits(backend.capabilities) if "int4" in self._experimental else backend.capabilities
-        )
+        self._capabilities = with_proposals(backend.capabilities, self._experimental)
+        self._proposed = LOW_PRECISION if "low-precision" in self._experimental else ()
         self._device = Device(backend)
         self._graph_folder = None
         if ml._graph_folder is not None:
@@ -307,7 +309,8 @@ class MLContext(Handle):
         **flags: object,
     ) -> MLPromise[MLBuffer]:
         try:
-            descriptor = buffer_descriptor(data_type, shape, self._capabilities.packed, **flags)
+            proposed = self._capabilities.packed + self._proposed
+            descriptor = buffer_descriptor(data_type, shape, proposed, **flags)
             name = label_of(label)
             # spec: MLContext.createTensor 3
             self._check_not_lost(method)
@@ -344,7 +347,7 @@ class MLContext(Handle):
         """
         self._trio_run.check("create_constant_buffer()")
         try:
-            operand = operand_descriptor(data_type, shape)
+            operand = operand_descriptor(data_type, shape, self._proposed)
             name = label_of(label)
             descriptor = MLBufferDescriptor(operand.data_type, operand.shape, constant=True)
             # spec: MLContext.createConstantTensor 3
@@ -464,7 +467,7 @@ class MLContext(Handle):
             promise._reject(unknown("read_buffer", error), is_reported=self._device.is_lost)  # by the loss
         elif out is None:
             # spec: MLContext.readTensor(tensor) 8.1.3.2-8.1.3.3
-            promise._settle("fulfilled", data)
+            promise._settle("fulfilled", as_read(data, buffer._descriptor))
         else:
             try:
                 target = check_target(out, buffer._descriptor)
@@ -722,10 +725,20 @@ class MLContext(Handle):
             report_refusal(self, "dispatch", error, graph, inputs, outputs)
             raise
         read, written = given
+        if graph._dynamic is not None and graph._dynamic.grow(inputs):
+            self._compile_larger(graph, graph._dynamic.take_edition())
         caller = _getframe(1)
         work = partial(self._device.dispatch, graph._handle, read, written, (caller.f_code, caller.f_lasti))
         # spec: MLContext.dispatch 8
         self._timeline.enqueue(DeviceOperation("dispatch", work))
+
+    def _compile_larger(self, graph: MLGraph, edition: DynamicGraph) -> None:
+        """Have a graph with named dimensions compiled for larger sizes, in the place of what it was."""
+        from webnn_py.device.steps.dynamic_graphs import compile_edition  # noqa: PLC0415 - imported when it is used
+
+        smaller, graph._handle = graph._handle, GraphHandle(graph.label)
+        self._timeline.enqueue(DeviceOperation("build", partial(compile_edition, edition, graph._handle, self._device)))
+        self._releases.release(smaller)
 
     # --- saved graphs ------------------------------------------------------------------------------------------
 
@@ -757,6 +770,8 @@ class MLContext(Handle):
             name, folder = checked_key(key), self._checked_folder()
             self._check_graph(graph)
             refuse_proposals(method, [*graph.input_descriptors.values(), *graph.output_descriptors.values()])
+            if self._capabilities.low_precision:  # may be between inputs and outputs
+                refuse_proposals(method, [value.descriptor for value in graph._description.values])
             self._check_not_lost(method)
         except (TypeError, NotSupportedError, InvalidStateError) as error:
             return rejected_promise(self, method, error, graph)

@@ -6,12 +6,17 @@ from webnn_py.descriptors import sequence_of
 from webnn_py.errors import NotSupportedError
 from webnn_py.operators.idl import enumeration
 
+EXPLAINER: Final = "dynamic-shapes-explainer"
+"""The proposal "dynamic shapes" with what only its explainer has: names without bounds, and shapes as operands."""
+
 EXPERIMENTS: Final = (
     "compute-policy",
     "device-selection",
     "dynamic-shapes",
+    EXPLAINER,
     "graph-devices",
     "int4",
+    "low-precision",
     "subgraph",
     "webgpu-interop",
 )
@@ -20,8 +25,8 @@ EXPERIMENTS: Final = (
 
 def experiments(value: object) -> frozenset[str]:
     """Convert ``open_ml(experimental=…)``."""
-    names = sequence_of(value, enumeration(EXPERIMENTS), f"names of proposals: {', '.join(EXPERIMENTS)}")
-    return frozenset(names)
+    names = frozenset(sequence_of(value, enumeration(EXPERIMENTS), f"names of proposals: {', '.join(EXPERIMENTS)}"))
+    return names | {"dynamic-shapes"} if EXPLAINER in names else names
 
 
 def check_asked(member: str, asked: frozenset[str], proposal: str, otherwise: str) -> None:

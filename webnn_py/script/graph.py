@@ -177,6 +177,8 @@ class MLGraph(Handle, HasHandle):
             # spec: MLGraph.destroy 2
             self._destroyed = True
             self._context._graphs.discard(self)
+            if self._dynamic is not None:
+                self._dynamic.forget_constants()
             # spec: MLGraph.destroy 3
             self._context._releases.release(self._handle)
 

@@ -1,4 +1,4 @@
-"""Faults of sessions, saved graphs, dynamic shapes, JavaScript, the command, traces, profiles and tools."""
+"""Faults of sessions, saved graphs, proposals, JavaScript, the command, traces, profiles and tools."""
 
 import attrs
 
@@ -10,6 +10,8 @@ JAVASCRIPT = "spec_tests/javascript"
 COMMAND = "spec_tests/command"
 TRACING = "spec_tests/tracing"
 SUBGRAPHS = "spec_tests/script_timeline/test_subgraphs.py"
+SHAPES = "spec_tests/script_timeline/test_shape_operators.py"
+LOW_PRECISION = "spec_tests/operators/test_low_precision.py"
 DYNAMIC = ("spec_tests/script_timeline/test_dynamic_shapes.py", "spec_tests/device/test_sizes.py")
 BINDINGS = "webnn_py.javascript.engine.own_source"
 
@@ -86,6 +88,34 @@ def sizes_are_never_asked_again(coverage, tracing):
 @FAULTS.at("webnn_py.device.on_numpy.dynamic_executable.DynamicNumpyGraph._look_again", *DYNAMIC)
 def views_stay_of_the_largest_size(look_again, *given):
     pass
+
+
+@FAULTS.at("webnn_py.script.dynamic_shapes.DynamicShapes.grow", SHAPES)
+def graphs_never_grow(grow, shapes, inputs):
+    return False
+
+
+@FAULTS.at("webnn_py.script.shape_values._is_below", SHAPES)
+def sizes_are_compared_by_their_largest(is_below, left, right):
+    return getattr(left, "high", left) < getattr(right, "high", right)
+
+
+@FAULTS.at("webnn_py.named_sizes.expressions._undivided", *DYNAMIC)
+def remainders_stay_apart(undivided, coefficients):
+    return None
+
+
+# --- low precision -----------------------------------------------------------------------------------------------
+
+
+@FAULTS.at("webnn_py.device.on_numpy.passes.low_precision._rounded", LOW_PRECISION)
+def results_are_not_rounded(rounded, builder, operand, data_type):
+    return operand
+
+
+@FAULTS.at("webnn_py.low_precision._widened", LOW_PRECISION)
+def integers_are_rounded_twice(widened, x):
+    return x.astype("float32")
 
 
 # --- sub-graphs --------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from spec_tests.models.decoder_models import SIZES, Form, write_folder
 from spec_tests.support.onnxruntime_decoder import OnnxruntimeDecoder
 from webnn_py.runtime import Environment
 
+CAPACITY = 32
 TINY = SIZES["tiny"]
 EVEN = attrs.evolve(TINY, kv_heads=TINY.heads)
 FORMS = {
@@ -18,6 +19,10 @@ MORE_FORMS = {
     "float16": Form("genai", data_type="float16"),
     "MultiHeadAttention": Form("optimum", attention="MultiHeadAttention"),
     "Attention": Form("optimum", attention="Attention"),
+    "TensorScatter": Form("optimum", attention="TensorScatter", softcap=20.0),
+    "positions of the past": Form("optimum", positions="past", mask_type="int32"),
+    "positions by a sum": Form("optimum", positions="sum"),
+    "positions of the mask": Form("optimum", 4, positions="mask", attention="Attention", is_causal=True),
 }
 """Forms that need not be looked at on each device."""
 
@@ -25,6 +30,11 @@ MORE_FORMS = {
 def size_of(name):
     """Return the size of a form's decoder."""
     return EVEN if name in {"MultiHeadAttention", "Attention"} else TINY
+
+
+def length_of(name, capacity):
+    """Return the length of the caches of a form, in onnxruntime's own session; 0 where they grow."""
+    return capacity if name == "TensorScatter" else 0
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +58,7 @@ def peer_of(folder_of):
 
     def peer(name):
         if name not in made:
-            made[name] = OnnxruntimeDecoder(folder_of(name), size_of(name))
+            made[name] = OnnxruntimeDecoder(folder_of(name), size_of(name), fixed=length_of(name, CAPACITY))
         return made[name]
 
     return peer

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from spec_tests.runtime.generation.conftest import FORMS, MORE_FORMS, TINY
+from spec_tests.runtime.generation.conftest import CAPACITY, FORMS, MORE_FORMS, TINY
 from spec_tests.support import depth
 from webnn_py.runtime.generation import create_generator, generate
 
-CAPACITY = 32
 LENGTHS = (1, 15, 16, 17, CAPACITY - 1, CAPACITY)
 
 

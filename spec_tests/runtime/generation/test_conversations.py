@@ -329,20 +329,16 @@ async def test_only_the_last_row_of_a_prompt_has_logits(numpy_env, folder_of, mo
 
 async def test_models_that_are_not_supported_are_refused(numpy_env, folder_of, monkeypatch):
     folder = folder_of("optimum")
-    load = OnnxModel.load
-
-    def without(*names):
-        def loaded(path, **options):
-            model = load(path, **options)
-            model.inputs = {name: info for name, info in model.inputs.items() if name not in names}
-            return model
-
-        return loaded
-
-    monkeypatch.setattr(OnnxModel, "load", without("position_ids"))
-    with pytest.raises(NotSupportedError, match="has no input 'position_ids'; it would take the capacity for"):
-        await create_generator(numpy_env, folder)
-    monkeypatch.setattr(OnnxModel, "load", load)
+    proto = onnx.load(folder_of("positions of the past") / "model.onnx")
+    (counted,) = (node for node in proto.graph.node if node.name == "counted")
+    counted.op_type, counted.input[:] = "Expand", ["past", "length_1"]  # the same number for each new token
+    at = list(proto.graph.node).index(counted)
+    proto.graph.node.insert(at, onnx.helper.make_node("Unsqueeze", ["length", "row_1"], ["length_1"]))
+    onnx.save(proto, folder_of("positions of the past") / "miscounted.onnx")
+    with pytest.raises(
+        NotSupportedError, match="the model takes the length of its past in a way that is not supported"
+    ):
+        await create_generator(numpy_env, folder_of("positions of the past"), file="miscounted.onnx")
     path = folder_of("MultiHeadAttention") / "model.onnx"
     proto = onnx.load(path)
     for node in proto.graph.node:
@@ -351,14 +347,21 @@ async def test_models_that_are_not_supported_are_refused(numpy_env, folder_of, m
     onnx.save(proto, path.with_name("unmasked.onnx"))
     with pytest.raises(NotSupportedError, match=r"MultiHeadAttention 'layers.\d.attention' attends to the whole past"):
         await create_generator(numpy_env, path.parent, file="unmasked.onnx")
-    proto = onnx.load(folder / "model.onnx")
+    proto = onnx.load(path)
     (visible,) = (node for node in proto.graph.node if node.name == "is_visible")
     visible.input[1] = "is_seen"
-    onnx.save(proto, folder / "blind.onnx")
+    onnx.save(proto, path.with_name("blind.onnx"))
     with pytest.raises(NotSupportedError, match="the logits of 3 tokens in one run and one by one differ by"):
-        await create_generator(numpy_env, folder, file="blind.onnx")
+        await create_generator(numpy_env, path.parent, file="blind.onnx")
     await numpy_env.drain()
     assert numpy_env.statistics().live_buffers == 0
-    monkeypatch.setattr(OnnxModel, "load", without("attention_mask"))
+    load = OnnxModel.load
+
+    def loaded(path, **options):
+        model = load(path, **options)
+        model.inputs = {name: info for name, info in model.inputs.items() if name != "attention_mask"}
+        return model
+
+    monkeypatch.setattr(OnnxModel, "load", loaded)
     with pytest.raises(NotSupportedError, match=r"the model lacks \['attention_mask'\]; its inputs are"):
         await create_generator(numpy_env, folder)

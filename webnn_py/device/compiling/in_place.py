@@ -8,9 +8,11 @@ from typing import Any, Final
 from webnn_py.graph import Graph, Input
 from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION
 from webnn_py.operators.declaration import Operator
+from webnn_py.operators.indexing import scatter_nd
 
 UPDATED: Final[Mapping[Operator[..., Any], Mapping[int, str]]] = {
     GROUP_QUERY_ATTENTION: {1: "past_key", 2: "past_value"},
+    scatter_nd: {0: "input"},
 }
 """The outputs of operators that are an operand with new rows, by index: the operand."""
 

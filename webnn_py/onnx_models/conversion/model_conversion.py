@@ -63,7 +63,7 @@ TENSORS: Final = frozenset({MLOperand, np.ndarray, type(None)})
 LONGEST_PREFIX: Final = 100
 """Of a label, what stands before a node's own name."""
 
-Replacing = Callable[[MLOperand], MLOperand]
+Replacing = Callable[[Value], Value]
 """Returns what takes the place of a result."""
 
 
@@ -77,7 +77,8 @@ class ModelConversion:
         expenses: what the model has cost so far.
         weights: the initializers of its graph.
         narrowing: which data types others stand for, by their names, where a value is more than known.
-        replacing: functions of results of nodes of the graph, by name: what they return takes the result's place.
+        replacing: functions of results of nodes, of the graph and of branches in it, by name: what they return takes
+            the result's place.
 
     Attributes:
         done: how many nodes are converted, those of functions and inner graphs included.
@@ -101,7 +102,7 @@ class ModelConversion:
         self._expenses = expenses
         self._problems: list[Problem] = []
         self._scope: Scope = ChainMap()
-        self._top = Surroundings(self._scope, opsets)
+        self._top = Surroundings(self._scope, opsets, is_once=True)
         self._weights = weights
         self._constants = Constants(weights.key, narrowing)
         self._freezing = Freezing(builder)
@@ -250,11 +251,11 @@ class ModelConversion:
                     "before it gives already"
                 )
             if name:
-                own[name] = self._replaced(name, result) if seen is self._top else result
+                own[name] = self._replaced(name, result) if seen.is_once else result
 
     def _replaced(self, name: str, result: Converted) -> Converted:
-        """Return what takes the place of a result of the model's own graph."""
-        if name not in self._replacing or not isinstance(result, MLOperand):
+        """Return what takes the place of a result."""
+        if name not in self._replacing or not isinstance(result, (MLOperand, np.ndarray)):
             return result
         return self._replacing[name](result)
 
@@ -366,7 +367,8 @@ class ModelConversion:
         def results(graph: InnerGraph, inputs: Sequence[Converted], iteration: int | None) -> Steps[list[Converted]]:
             names = [item.name for item in graph.graph.input]
             prefix = seen.prefix if iteration is None else f"{shortened(label, LONGEST_PREFIX)}[{iteration}]/"
-            inner = seen.of_inner_graph({**graph.own, **dict(zip(names, inputs, strict=True))}, prefix)
+            own = {**graph.own, **dict(zip(names, inputs, strict=True))}
+            inner = seen.of_inner_graph(own, prefix, is_branch=iteration is None)
             yield from self._convert_nodes(graph.needed, inner)
             return [
                 looked_up(inner.scope, item.name, "an inner graph of", label) if is_wanted else MISSING

@@ -65,6 +65,7 @@ class Surroundings:
         attributes: what attributes of the nodes may refer to: the call's, in a function's body.
         prefix: what stands before the nodes' names in messages and labels: the call's name, in a function's body.
         is_repeated: whether the nodes may be converted several times, as those of an inner graph.
+        is_once: whether they are converted once at most: those of the model's graph, and of branches in it.
     """
 
     scope: Scope
@@ -72,10 +73,17 @@ class Surroundings:
     attributes: Mapping[str, AttributeProto] = attrs.field(factory=dict)
     prefix: str = ""
     is_repeated: bool = False
+    is_once: bool = False
 
-    def of_inner_graph(self, own: Mapping[str, Converted], prefix: str) -> Surroundings:
+    def of_inner_graph(self, own: Mapping[str, Converted], prefix: str, *, is_branch: bool) -> Surroundings:
         """Return the surroundings of nodes of an inner graph, which has values of its own in addition."""
-        return attrs.evolve(self, scope=self.scope.new_child(dict(own)), prefix=prefix, is_repeated=True)
+        return attrs.evolve(
+            self,
+            scope=self.scope.new_child(dict(own)),
+            prefix=prefix,
+            is_repeated=True,
+            is_once=self.is_once and is_branch,
+        )
 
 
 def tensor_of(value: Converted) -> Value:

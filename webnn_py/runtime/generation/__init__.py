@@ -4,8 +4,12 @@ From the top::
 
     generator      Generator: a decoder, its tokenizer and its settings; create_generator() and generate()
     conversation   Conversation: sequences that grow; Generation: the tokens of one call
+    checks         whether a cache of fixed capacity gives the logits that a model means
+    audio          sounds as encoders read them
     steps          a step of a batch, and the cache that it reads and writes
+    encoded        the decoder of an encoder-decoder as two models for sessions
     decoder        the decoder as a session's model, which makes its inputs and keeps its cache
+    growing        caches that a model lets grow, drawn as caches of fixed capacity
     tokens         text and tokens
     sampling       choosing the next token
     configuration  the configuration of a decoder, read from its folder
@@ -21,7 +25,12 @@ except ImportError as error:
     raise ImportError(f"webnn_py.runtime.generation needs more: {install_command('onnx')} ({error})") from error
 del _onnx, install_command
 
-from webnn_py.runtime.generation.configuration import DecoderConfiguration, DecoderNames, SearchDefaults  # noqa: E402
+from webnn_py.runtime.generation.configuration import (  # noqa: E402
+    DecoderConfiguration,
+    DecoderNames,
+    EncoderConfiguration,
+    SearchDefaults,
+)
 from webnn_py.runtime.generation.conversation import Conversation, Generation  # noqa: E402
 from webnn_py.runtime.generation.generator import Generator, create_generator, generate  # noqa: E402
 from webnn_py.runtime.generation.tokens import Token  # noqa: E402
@@ -30,6 +39,7 @@ __all__ = [
     "Conversation",
     "DecoderConfiguration",
     "DecoderNames",
+    "EncoderConfiguration",
     "Generation",
     "Generator",
     "SearchDefaults",

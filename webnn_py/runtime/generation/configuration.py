@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
@@ -17,6 +18,17 @@ GENAI_FILE: Final = "genai_config.json"
 
 OPTIMUM_MODELS: Final = ("model.onnx", "decoder_model_merged.onnx", "decoder_with_past_model.onnx")
 """The files of a decoder with a cache, in optimum's exports, the best one first."""
+
+MERGED: Final = re.compile(r"decoder_model_merged(.*)\.onnx")
+"""The name of a decoder with and without a cache in one file, of an encoder-decoder, with that of a variant."""
+
+WITH_PAST: Final = re.compile(r"decoder_with_past_model(.*)\.onnx")
+
+LAYERS: Final = ("decoder_num_hidden_layers", "decoder_layers", "num_decoder_layers", "num_hidden_layers")
+"""The names of the number of a decoder's layers in ``config.json``, the most special one first."""
+
+CONTEXTS: Final = ("max_target_positions", "max_position_embeddings")
+"""The names of the most tokens of a decoder."""
 
 REFUSED_SEARCH: Final[Mapping[str, float]] = {
     "num_beams": 1,
@@ -77,6 +89,35 @@ class DecoderNames:
 
 
 @attrs.frozen
+class EncoderConfiguration:
+    """What an encoder-decoder has in addition to a decoder with a cache.
+
+    Attributes:
+        file: the ONNX model of the encoder.
+        first: the ONNX model of the decoder's first step, which has no cache; the decoder's own file if that is merged.
+        forced: tokens of the decoder behind the start token.
+        suppressed: tokens that never come.
+        suppressed_first: tokens that do not come first.
+        rate: samples of a second of audio.
+        mels: frequencies of a spectrum.
+        hop: samples from one spectrum to the next.
+        window: samples of a spectrum.
+        frames: spectra that the encoder takes.
+    """
+
+    file: Path
+    first: Path
+    forced: tuple[int, ...] = ()
+    suppressed: frozenset[int] = frozenset()
+    suppressed_first: frozenset[int] = frozenset()
+    rate: int = 16000
+    mels: int = 80
+    hop: int = 160
+    window: int = 400
+    frames: int = 3000
+
+
+@attrs.frozen
 class DecoderConfiguration:
     """The configuration of a decoder, read from its folder.
 
@@ -89,6 +130,7 @@ class DecoderConfiguration:
         start_token: the token that begins a sequence, if there is one.
         names: of inputs and outputs.
         search: how tokens are chosen by default.
+        encoder: what an encoder-decoder has in addition; None for a decoder alone.
     """
 
     layout: Layout
@@ -99,19 +141,29 @@ class DecoderConfiguration:
     start_token: int | None
     names: DecoderNames
     search: SearchDefaults
+    encoder: EncoderConfiguration | None = None
+
+    @property
+    def begin(self) -> tuple[int, ...]:
+        """The tokens that a sequence begins with which has no prompt."""
+        start = () if self.start_token is None else (self.start_token,)
+        return start if self.encoder is None else (*start, *self.encoder.forced)
 
 
-def read_configuration(folder: Path, file: str | None) -> DecoderConfiguration:
+def read_configuration(folder: Path, file: str | None, given: Mapping[str, Any] | None = None) -> DecoderConfiguration:
     """Read the configuration of a decoder.
 
     Args:
         folder: has ``genai_config.json``, or ``config.json`` and maybe ``generation_config.json``.
         file: the model's file in the folder; by default the configuration, or optimum's usual names, say it.
+        given: what ``config.json`` would have, in its place.
 
     Raises:
         OSError: a file cannot be read.
         ValueError: there is no configuration, or it lacks something, or asks for what is not supported.
     """
+    if given is not None:
+        return _optimum(folder, given, file)
     if (folder / GENAI_FILE).is_file():
         return _genai(folder, _json(folder / GENAI_FILE), file)
     if (folder / "config.json").is_file():
@@ -123,6 +175,8 @@ def _genai(folder: Path, config: Mapping[str, Any], file: str | None) -> Decoder
     path = folder / GENAI_FILE
     model = _given(path, config, "model", dict)
     decoder = _given(path, model, "decoder", dict)
+    if "encoder" in model:
+        raise ValueError(f"{path}: the model has an encoder; encoder-decoders are supported in optimum's layout alone")
     inputs, outputs = (_given(path, decoder, name, dict, {}) for name in ("inputs", "outputs"))
     usual = DecoderNames()
     names = DecoderNames(
@@ -157,26 +211,94 @@ def _optimum(folder: Path, config: Mapping[str, Any], file: str | None) -> Decod
     more_path = folder / "generation_config.json"
     more = _json(more_path) if more_path.is_file() else {}
     ends = more.get("eos_token_id", config.get("eos_token_id", text.get("eos_token_id")))
+    has_encoder = config.get("is_encoder_decoder") is True
+    start = "decoder_start_token_id" if has_encoder else "bos_token_id"
+    model = _encoded_model(folder, file) if has_encoder else _optimum_model(folder, file)
     return DecoderConfiguration(
         "optimum",
-        _optimum_model(folder, file),
-        _given(path, text, "num_hidden_layers", int),
-        _given(path, text, "max_position_embeddings", int),
+        model,
+        _given(path, text, next((name for name in LAYERS if name in text), LAYERS[-1]), int),
+        _given(path, text, next((name for name in CONTEXTS if name in text), CONTEXTS[-1]), int),
         _tokens(path, ends),
-        _start(path, more.get("bos_token_id", text.get("bos_token_id"))),
-        DecoderNames(),
+        _start(path, more.get(start, text.get(start)), start),
+        _encoded_names() if has_encoder else DecoderNames(),
         _search(more_path, more),
+        _encoder(folder, model, {**config, **more}) if has_encoder else None,
     )
 
 
 def _optimum_model(folder: Path, file: str | None) -> Path:
-    if file is not None:
-        return folder / file
-    for name in OPTIMUM_MODELS:
+    return folder / file if file is not None else _found(folder, OPTIMUM_MODELS)
+
+
+def _encoded_model(folder: Path, file: str | None) -> Path:
+    """Return the file of a decoder that has a cache and attends to an encoder."""
+    model = folder / file if file is not None else _found(folder, OPTIMUM_MODELS[1:])
+    if not (MERGED.fullmatch(model.name) or WITH_PAST.fullmatch(model.name)):
+        raise ValueError(
+            f"{model}: the decoder of an encoder-decoder must be called {' or '.join(OPTIMUM_MODELS[1:])}, which may "
+            "have a variant's name before .onnx, so that its other files are found"
+        )
+    return model
+
+
+def _found(folder: Path, names: Sequence[str]) -> Path:
+    """Return the first of some files that is in an export's folder."""
+    for name in names:
         for path in (folder / name, folder / "onnx" / name):
             if path.is_file():
                 return path
-    raise ValueError(f"{folder} has none of {', '.join(OPTIMUM_MODELS)}; name its model's file by file=")
+    raise ValueError(f"{folder} has none of {', '.join(names)}; name its model's file by file=")
+
+
+def _encoded_names() -> DecoderNames:
+    kinds = ("key", "value")
+    past, present = ([f"{begin}.%d.decoder.{kind}" for kind in kinds] for begin in ("past_key_values", "present"))
+    return DecoderNames(past=(past[0], past[1]), present=(present[0], present[1]))
+
+
+def _encoder(folder: Path, model: Path, config: Mapping[str, Any]) -> EncoderConfiguration:
+    variant = next((found[1] for kind in (MERGED, WITH_PAST) if (found := kind.fullmatch(model.name))), "")
+    first = model if MERGED.fullmatch(model.name) else model.with_name(f"decoder_model{variant}.onnx")
+    path = folder / "preprocessor_config.json"
+    sound = _json(path) if path.is_file() else {}
+    usual = EncoderConfiguration(model, first)
+    numbers = {
+        name: _given(path, sound, setting, int, getattr(usual, name))
+        for name, setting in (
+            ("rate", "sampling_rate"),
+            ("mels", "feature_size"),
+            ("hop", "hop_length"),
+            ("window", "n_fft"),
+            ("frames", "nb_max_frames"),
+        )
+    }
+    return EncoderConfiguration(
+        model.with_name(f"encoder_model{variant}.onnx"),
+        first,
+        _forced(folder, config.get("forced_decoder_ids")),
+        _tokens(folder, config.get("suppress_tokens"), "suppress_tokens"),
+        _tokens(folder, config.get("begin_suppress_tokens"), "begin_suppress_tokens"),
+        **numbers,
+    )
+
+
+def _forced(path: Path, value: object) -> tuple[int, ...]:
+    """Return tokens of a setting that has pairs of a position, from 1 on, and a token; None where it is free."""
+    pairs: list[Any] = [] if value is None else value if isinstance(value, list) else [value]
+    tokens = []
+    for place, pair in enumerate(pairs, 1):
+        match pair:
+            case [int(at), int(token)] if at == place:
+                tokens.append(token)
+            case [int(at), None] if at == place:
+                break
+            case _:
+                raise ValueError(
+                    f"{path}: forced_decoder_ids is {shown(value)}; it must have pairs of a position, counted from 1, "
+                    "and a token"
+                )
+    return tuple(tokens)
 
 
 def _json(path: Path) -> Mapping[str, Any]:
@@ -202,17 +324,17 @@ def _given(path: Path, config: Mapping[str, Any], name: str, kind: type, default
     return value
 
 
-def _tokens(path: Path, value: object) -> frozenset[int]:
+def _tokens(path: Path, value: object, name: str = "eos_token_id") -> frozenset[int]:
     """Return the tokens of a setting that has one, several or none."""
     several: list[Any] = value if isinstance(value, list) else [] if value is None else [value]
     if not all(isinstance(item, int) for item in several):
-        raise ValueError(f"{path}: eos_token_id is {shown(value)}; it must be a token's number, or a list of them")
+        raise ValueError(f"{path}: {name} is {shown(value)}; it must be a token's number, or a list of them")
     return frozenset(several)
 
 
-def _start(path: Path, value: object) -> int | None:
+def _start(path: Path, value: object, name: str = "bos_token_id") -> int | None:
     if value is not None and not isinstance(value, int):
-        raise ValueError(f"{path}: bos_token_id is {shown(value)}; it must be a token's number")
+        raise ValueError(f"{path}: {name} is {shown(value)}; it must be a token's number")
     return value
 
 

@@ -16,7 +16,7 @@ from webnn_py.handle import Handle
 from webnn_py.message_text import shown
 from webnn_py.operators.idl import boolean
 from webnn_py.runtime.generation.sampling import Sampling, no_finite_logits
-from webnn_py.runtime.generation.steps import Cache, LoadedDecoder, StepResult
+from webnn_py.runtime.generation.steps import Cache, CrossAttentionCache, EncoderFeeds, LoadedDecoder, StepResult
 from webnn_py.runtime.generation.tokens import TextStream, Token
 
 Prompt = str | Sequence[int]
@@ -64,11 +64,17 @@ class Conversation(Handle):
     _closed: bool
 
     @classmethod
-    def _create(cls, decoder: LoadedDecoder, open_conversations: dict[Conversation, None], batch: int) -> Self:
+    def _create(
+        cls,
+        decoder: LoadedDecoder,
+        open_conversations: dict[Conversation, None],
+        batch: int,
+        feeds: EncoderFeeds | None = None,
+    ) -> Self:
         self = cls.__new__(cls)
         self._decoder = decoder
         self._open = open_conversations
-        self._cache = Cache(decoder, batch)
+        self._cache = Cache(decoder, batch) if feeds is None else CrossAttentionCache(decoder, feeds)
         self._tokens = tuple([] for _ in range(batch))
         self._known = [0] * batch
         self._turn = 0
@@ -93,7 +99,7 @@ class Conversation(Handle):
 
     def generate(  # noqa: PLR0913 - as many options as choosing tokens has
         self,
-        prompt: Prompt | Sequence[Prompt],
+        prompt: Prompt | Sequence[Prompt] = "",
         *,
         max_new_tokens: int | None = None,
         temperature: float | None = None,
@@ -111,7 +117,7 @@ class Conversation(Handle):
 
         Args:
             prompt: a text, or tokens; of a batch a list of these, one for each sequence. An empty text begins with the
-                token that the configuration begins sequences with. In a conversation that has begun both may be empty.
+                tokens that the configuration begins sequences with. In a conversation that has begun both may be empty.
             max_new_tokens: the most tokens that each sequence gets; by default, what the configuration and the capacity
                 leave.
             temperature: the divisor of logits before a token is drawn; 0 takes the likeliest. Where neither this
@@ -158,12 +164,7 @@ class Conversation(Handle):
 
     def _prompt(self, prompt: object, row: int) -> tuple[int, ...]:
         if isinstance(prompt, str):
-            tokenizer = self._decoder.tokenizer
-            if tokenizer is None:
-                raise TypeError("generate(): prompt is a text, and the generator has no tokenizer; give tokens")
-            tokens = tokenizer.encode(prompt, add_special_tokens=not self._tokens[row]).ids
-            start = self._decoder.configuration.start_token
-            prompt = tokens if tokens or self._tokens[row] or start is None else [start]
+            prompt = self._tokens_of(prompt, is_begin=not self._tokens[row])
         if not is_tokens(prompt):
             raise TypeError(f"generate(): prompt of sequence {row} is {shown(prompt)}; it must be a text or tokens")
         words = self._decoder.source.vocabulary
@@ -171,6 +172,19 @@ class Conversation(Handle):
             if not 0 <= token < words:
                 raise ValueError(f"generate(): prompt has the token {token}; the model's are from 0 to {words - 1}")
         return tuple(map(int, prompt))
+
+    def _tokens_of(self, text: str, *, is_begin: bool) -> Sequence[int]:
+        """Return the tokens of a text; of an empty one at the begin of a sequence those that sequences begin with."""
+        tokenizer, configuration = self._decoder.tokenizer, self._decoder.configuration
+        begin = configuration.begin if is_begin else ()
+        has_encoder = configuration.encoder is not None
+        if not text and (has_encoder or not is_begin):
+            return begin
+        if tokenizer is None:
+            raise TypeError("generate(): prompt is a text, and the generator has no tokenizer; give tokens")
+        # What a tokenizer puts around a text ends it, too, for encoder-decoders.
+        tokens: list[int] = tokenizer.encode(text, add_special_tokens=is_begin and not has_encoder).ids
+        return tokens or begin
 
     def _limits(self, prompts: Sequence[Sequence[int]], most: int | None) -> tuple[int, ...]:
         """Return how many tokens each sequence may get."""
@@ -367,14 +381,17 @@ class Generation(Handle):
         return [[*tokens, *prompt] for tokens, prompt in zip(old, self._request.prompts, strict=True)]
 
     def _banned(self) -> list[tuple[int, ...]]:
-        """Return the tokens that each sequence may not get yet: those that end it, while it is too short."""
+        """Return the tokens that each sequence may not get yet: first ones, and ends while it is too short."""
         configuration = self._conversation._decoder.configuration
-        least = configuration.search.min_length
-        if not least:
+        least, words = configuration.search.min_length, self._conversation._decoder.source.vocabulary
+        is_first = configuration.encoder is not None and not any(self._conversation._tokens)
+        never_first = configuration.encoder.suppressed_first if configuration.encoder is not None and is_first else ()
+        if not least and not never_first:
             return [()] * self._conversation.batch
-        words = self._conversation._decoder.source.vocabulary
-        ends = tuple(token for token in configuration.end_tokens if 0 <= token < words)
-        return [ends if len(tokens) < least else () for tokens in self._sequences()]
+        banned = [
+            {*never_first, *(configuration.end_tokens if len(tokens) < least else ())} for tokens in self._sequences()
+        ]
+        return [tuple(token for token in tokens if 0 <= token < words) for tokens in banned]
 
     def _chosen(self, result: StepResult, row: int, earlier: Sequence[int], banned: Iterable[int]) -> int:
         sampling, random = self._request.sampling, self._random[row]

@@ -9,28 +9,35 @@ serves all lengths.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
-from typing import Final, cast, final
+from typing import Any, Final, cast, final
 
 import numpy as np
-import trio
+from numpy.typing import NDArray
 from onnx import NodeProto
 
 from webnn_py.descriptors import MLOperandDataType
-from webnn_py.device.backend import HostArray
-from webnn_py.device.steps.finite_check import NonFinite
 from webnn_py.errors import NotSupportedError
 from webnn_py.message_text import listed, shown
 from webnn_py.onnx_models import OnnxModel, TensorInfo
 from webnn_py.operators.operand import MLOperand
-from webnn_py.runtime.contexts import OpenContext, received
 from webnn_py.runtime.generation.configuration import DecoderConfiguration
-from webnn_py.runtime.graph_cache import graph_key, keeps_graphs, loaded_or_built
-from webnn_py.runtime.models import Progress
+from webnn_py.runtime.generation.growing import (
+    GrowingCaches,
+    PastLengths,
+    Replacing,
+    Value,
+    cache_places,
+    cache_rows,
+    taken_nodes,
+)
+from webnn_py.runtime.graph_cache import graph_key
+from webnn_py.runtime.models import DrawnModel, OnnxSource, Progress
 from webnn_py.runtime.records import TensorDescriptor
+from webnn_py.runtime.tensor import Tensor
 from webnn_py.script.builder import MLGraphBuilder
-from webnn_py.script.graph import MLGraph
 
 STEP: Final = "step"
 LOGITS: Final = "logits"
@@ -38,10 +45,10 @@ TOKEN: Final = "token"  # noqa: S105 - no password
 LEADING: Final = 2
 """Columns of ``step`` before the tokens."""
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Of the graphs that this module draws, in the keys of the graph cache."""
 
-WRITING: Final = ("GroupQueryAttention",)
+WRITING: Final = frozenset({"GroupQueryAttention", "TensorScatter"})
 """Operators that write new keys into a cache of fixed length."""
 
 APPENDING: Final[Mapping[str, tuple[int, ...]]] = {"Concat": (), "MultiHeadAttention": (4, 5), "Attention": (3,)}
@@ -56,7 +63,7 @@ BRANCH: Final = "use_cache_branch"
 
 
 @final
-class DecoderSource:
+class DecoderSource(DrawnModel):
     """A decoder with its cache, as a model for a session.
 
     Args:
@@ -71,6 +78,8 @@ class DecoderSource:
         sizes: the sizes of symbolic dimensions that are known: none.
         caches: the names of inputs of keys and values, each with that of its output.
         appends: whether the model appends to its cache, instead of writing into one of fixed length.
+        hides: whether the model hides what is not in its cache, which then is to be checked.
+        grows: whether the model takes a cache of any length.
         vocabulary: how many tokens there are.
 
     Raises:
@@ -81,14 +90,21 @@ class DecoderSource:
         self._model = model
         self._names = configuration.names
         self._capacity = capacity
-        self.caches = dict(_cache_names(configuration))
+        self.caches = dict(cache_names(configuration))
         self._check_names()
-        self.appends = self._does_append()
-        if self.appends and self._names.positions not in model.inputs:
-            raise NotSupportedError(
-                f"create_generator(): the model appends to its cache and has no input {self._names.positions!r}; it "
-                "would take the capacity for the number of tokens: export it with position_ids"
-            )
+        nodes, weights = taken_nodes(model, {BRANCH: True})
+        operators = self._readers(nodes)
+        self.hides = operators != {"GroupQueryAttention"}
+        self.grows = not operators <= WRITING
+        lengths = PastLengths(nodes, weights, self.caches, has_sums=operators == {"Concat"})
+        has_positions = self._names.positions in model.inputs
+        self._lengths = lengths if lengths.is_known and not has_positions else None
+        self._growing = None
+        if operators == {"Concat"} and (has_positions or self._lengths is not None):
+            with suppress(NotSupportedError):  # what attends in another way may be given a past of the whole capacity
+                self._growing = GrowingCaches(nodes, *split_caches(configuration), self._lengths)
+        self.appends = self._growing is None and self.grows
+        self._rows = capacity if self._growing is None else cache_rows(capacity)
         self.sizes: Mapping[str, int] = {}
         cached = {name: self._cache(name) for name in self.caches}
         self.inputs = {STEP: TensorDescriptor("int32", ("batch", "columns")), **cached}
@@ -120,33 +136,33 @@ class DecoderSource:
                 f"{names.tokens!r}, {names.attention_mask!r}, {names.positions!r} and past keys and values"
             )
 
-    def _does_append(self) -> bool:
-        """Return whether the model appends to its cache, by the nodes that read it; refuse what does neither."""
-        readers = [node for node in _nodes(self._model) if not self.caches.keys().isdisjoint(node.input)]
+    def _readers(self, nodes: Iterable[NodeProto]) -> frozenset[str]:
+        """Return the operators that read caches; refuse those that neither write nor append, or hide nothing."""
+        readers = [node for node in nodes if not self.caches.keys().isdisjoint(node.input)]
         readers = [node for node in readers if node.op_type not in {"Shape", "If"}]
-        if readers and all(node.op_type in WRITING for node in readers):
-            return False
-        wrong = sorted({node.op_type for node in readers if node.op_type not in APPENDING})
+        operators = frozenset(node.op_type for node in readers)
+        if operators <= WRITING:
+            return operators
+        wrong = sorted(operators - APPENDING.keys())
         if wrong:
             raise NotSupportedError(
                 f"create_generator(): past keys and values are read by {listed(wrong)}; decoders are supported whose "
-                f"caches are read by {listed([*WRITING, *APPENDING])}"
+                f"caches are read by {listed([*sorted(WRITING), *APPENDING])}"
             )
         for node in readers:
             masks = APPENDING[node.op_type]
-            is_causal = any(attribute.name == "is_causal" and attribute.i for attribute in node.attribute)
-            if is_causal or (masks and not any(node.input[at : at + 1] not in ([], [""]) for at in masks)):
+            if masks and not any(node.input[at : at + 1] not in ([], [""]) for at in masks):
                 raise NotSupportedError(
-                    f"create_generator(): {node.op_type} {shown(node.name)} attends to the whole past, without a mask "
-                    "or by is_causal; a mask that comes from attention_mask must hide what is not in the cache"
+                    f"create_generator(): {node.op_type} {shown(node.name)} attends to the whole past, without a mask; "
+                    "a mask that comes from attention_mask must hide what is not in the cache"
                 )
-        return True
+        return operators
 
     def _cache(self, name: str) -> TensorDescriptor:
         info = self._model.inputs[name]
         match info.shape:
             case (_, int(heads), _, int(size)):
-                return TensorDescriptor(info.data_type, ("batch", heads, self._capacity, size))
+                return TensorDescriptor(info.data_type, ("batch", heads, self._rows, size))
         raise NotSupportedError(
             f"create_generator(): input {name!r} is {info}; it must be [batch, heads, length, size], with heads and "
             "size known"
@@ -161,56 +177,24 @@ class DecoderSource:
             )
         return shape[2]
 
-    # --- what a session asks for -----------------------------------------------------------------------------
+    def _key(self, shapes: Mapping[str, tuple[int, ...]], experimental: Collection[str]) -> str:
+        return f"decoder {VERSION} {graph_key(self._model, shapes, {}, tuple(self.outputs), experimental)}"
 
-    async def graph(
-        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
-    ) -> MLGraph:
-        """Load the graph from the context's graph cache, or convert, compile and save it.
+    def as_it_is(self, token: int, contents: Mapping[str, Tensor]) -> OnnxSource:
+        """Return the model for one token with a cache of some length, as nothing has changed it.
 
-        Raises:
-            UnsupportedModelError: WebNN, or the importer, cannot do something that the model asks for.
-            NotSupportedError: the model's cache has another shape than expected.
-            OperationError: the device cannot compile it.
-            InvalidStateError: the context is lost.
+        Args:
+            token: the token.
+            contents: the past keys and values, by the inputs' names.
         """
-        build = partial(self._built, opened, shapes, progress)
-        if not keeps_graphs(opened.context):
-            return await build()
-        outputs = tuple(self.outputs)
-        key = await trio.to_thread.run_sync(
-            graph_key, self._model, shapes, {}, outputs, opened.context._ml._experimental
-        )
-        return await loaded_or_built(opened.context, f"decoder {VERSION} {key}", build)
-
-    async def _built(
-        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
-    ) -> MLGraph:
-        builder = MLGraphBuilder(opened.context)
-        try:
-            return await received(builder.build(await self._drawn(builder, shapes, progress)))
-        finally:
-            builder.destroy()
-
-    async def check_finite(
-        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], feeds: Mapping[str, HostArray]
-    ) -> NonFinite | None:
-        """Draw the graph again, and compute its nodes one after the other.
-
-        Raises:
-            UnsupportedModelError, NotSupportedError: as :meth:`graph`.
-            InvalidStateError: the context is lost.
-            UnknownError: the device failed.
-        """
-        builder = MLGraphBuilder(opened.context)
-        try:
-            return await builder.check_finite(await self._drawn(builder, shapes, None), feeds)
-        finally:
-            builder.destroy()
-
-    def release(self, graph: MLGraph) -> None:
-        """Destroy it."""
-        graph.destroy()
+        length = contents[next(iter(self.caches))].dims[2]
+        given = {
+            self._names.tokens: np.array([[token]]),
+            self._names.attention_mask: np.ones([1, length + 1]),
+            self._names.positions: np.array([[length]]),
+            BRANCH: np.array([True]),
+        }
+        return frozen(self._model, given, self._names.logits)
 
     # --- the graph -------------------------------------------------------------------------------------------
 
@@ -240,27 +224,34 @@ class DecoderSource:
         values = {BRANCH: np.array([True])} if BRANCH in self._model.inputs else {}
         wanted = [self._names.logits, *self.caches.values()]
         select = partial(_rows, builder, new, builder.slice(step, [0, 1], [batch, 1]))
+        replacing = self._replacing(builder, pasts, counted)
+        if self._hidden is not None:
+            replacing[self._hidden] = select
+        seen = pasts if self._growing is None else {name: before(builder, past, new) for name, past in pasts.items()}
         results = await self._model._convert_in_steps(
-            builder,
-            {},
-            values,
-            {**fed, **pasts},
-            wanted,
-            progress=progress,
-            replacing={} if self._hidden is None else {self._hidden: select},
+            builder, {}, values, {**fed, **seen}, wanted, progress=progress, replacing=replacing
         )
-        rows = builder.reshape(select(results[self._names.logits]), [batch, self.vocabulary])
+        last = select(results[self._names.logits])
+        rows = builder.reshape(cast("MLOperand", last), [batch, self.vocabulary])
         logits = builder.cast(rows, "float32")
-        drawn = {LOGITS: logits, TOKEN: _likeliest(builder, logits)}
+        drawn = {LOGITS: logits, TOKEN: likeliest(builder, logits)}
         for name, past in pasts.items():
             output = self.caches[name]
             drawn[output] = self._kept(builder, output, past, results[output], counted)
         return drawn
 
+    def _replacing(
+        self, builder: MLGraphBuilder, pasts: Mapping[str, MLOperand], counted: MLOperand
+    ) -> dict[str, Replacing]:
+        """Return what takes the place of results of the model's nodes, which counts from the length of its past."""
+        if self._growing is not None:
+            return self._growing.replacing(builder, pasts, counted, self._rows)
+        return {} if self._lengths is None else self._lengths.replacing(builder, counted, self._rows)
+
     def _mask(self, builder: MLGraphBuilder, known: MLOperand, new: int) -> MLOperand:
         """Return the attention mask, 1 where there is a token: in the cache, and of what is appended to it."""
         batch = known.shape[0]
-        places = builder.constant(np.arange(self._capacity, dtype=np.int32).reshape(1, -1))
+        places = builder.constant(np.arange(self._rows, dtype=np.int32).reshape(1, -1))
         if not self.appends:
             return builder.lesser(places, builder.add(known, builder.constant(new, data_type="int32")))
         ones = builder.constant(np.ones([batch, new], np.uint8))
@@ -285,7 +276,13 @@ class DecoderSource:
         if not self.appends:
             return present
         fresh = builder.slice(present, [0, 0, capacity, 0], [batch, heads, new, size])
-        return builder.scatter_nd(past, _places(builder, counted, heads), fresh)
+        return builder.scatter_nd(past, cache_places(builder, counted, heads), fresh)
+
+
+def before(builder: MLGraphBuilder, cache: MLOperand, new: int) -> MLOperand:
+    """Return a past for a model that appends ``new`` rows, which then are as many as the cache has."""
+    batch, heads, rows, size = cache.shape
+    return builder.slice(cache, [0] * 4, [batch, heads, rows - new, size])
 
 
 def typed(item: TensorDescriptor | TensorInfo) -> MLOperandDataType:
@@ -293,25 +290,16 @@ def typed(item: TensorDescriptor | TensorInfo) -> MLOperandDataType:
     return cast("MLOperandDataType", item.data_type)
 
 
-def _places(builder: MLGraphBuilder, counted: MLOperand, heads: int) -> MLOperand:
-    """Return the indices of new keys in a cache, [batch, heads, new, 3]: sequence, head and position."""
-    batch, new = counted.shape
-    shape = [batch, heads, new, 1]
-    outer = np.indices([batch, heads, new], np.int32)[:2]
-    position = builder.expand(builder.reshape(counted, [batch, 1, new, 1]), shape)
-    return builder.concat([*(builder.constant(item.reshape(shape)) for item in outer), position], 3)
-
-
-def _rows(builder: MLGraphBuilder, new: int, row: MLOperand, states: MLOperand) -> MLOperand:
+def _rows(builder: MLGraphBuilder, new: int, row: MLOperand, states: Value) -> Value:
     """Return one row of each sequence, [batch, 1, size], of a row for each new token; of anything else the same."""
-    if states.rank != 3 or states.shape[:2] != (row.shape[0], new) or new == 1:
+    if not isinstance(states, MLOperand) or states.rank != 3 or states.shape[:2] != (row.shape[0], new) or new == 1:
         return states
     batch, _, size = states.shape
     starts = builder.constant(np.arange(0, batch * new, new, dtype=np.int32).reshape(batch, 1))
     return builder.gather(builder.reshape(states, [batch * new, size]), builder.add(row, starts))
 
 
-def _likeliest(builder: MLGraphBuilder, logits: MLOperand) -> MLOperand:
+def likeliest(builder: MLGraphBuilder, logits: MLOperand) -> MLOperand:
     """Return the token of the greatest logit of each sequence, [batch], or -1 where that is NaN or infinite."""
     tokens = builder.arg_max(logits, 1, keep_dimensions=True, output_data_type="int32")
     greatest = builder.gather_elements(logits, tokens, axis=1)
@@ -354,18 +342,25 @@ def _rank(name: str, ranks: Mapping[str, int], makers: Mapping[str, NodeProto]) 
     return ranks.get(name)
 
 
-def _cache_names(configuration: DecoderConfiguration) -> Iterator[tuple[str, str]]:
+def frozen(model: OnnxModel, values: Mapping[str, NDArray[Any]], output: str) -> OnnxSource:
+    """Return a model with values for those of its inputs that it has."""
+    known = {
+        name: value.astype(model.inputs[name].data_type) if value.dtype != np.bool_ else value
+        for name, value in values.items()
+        if name in model.inputs
+    }
+    return OnnxSource(model, {}, known, [output], {})
+
+
+def split_caches(configuration: DecoderConfiguration) -> tuple[list[str], list[str]]:
+    """Return the names of the inputs of keys, and of those of values."""
+    pasts = [past for past, _ in cache_names(configuration)]
+    return pasts[::2], pasts[1::2]
+
+
+def cache_names(configuration: DecoderConfiguration) -> Iterator[tuple[str, str]]:
+    """Yield the names of the inputs of keys and values, each with that of its output."""
     names = configuration.names
     for layer in range(configuration.layers):
         for past, present in zip(names.past, names.present, strict=True):
             yield past.replace("%d", str(layer)), present.replace("%d", str(layer))
-
-
-def _nodes(model: OnnxModel) -> Iterator[NodeProto]:
-    """Yield the nodes of a model, and of the graphs within them."""
-    pending = [*model._proto.graph.node]
-    while pending:
-        node = pending.pop()
-        yield node
-        for attribute in node.attribute:
-            pending.extend(attribute.g.node)

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, final
 
-import numpy as np
+import attrs
 import trio
-from numpy.typing import NDArray
 
 from webnn_py.descriptors import converted, unsigned_long
-from webnn_py.errors import InvalidStateError, NotSupportedError
+from webnn_py.errors import InvalidStateError
 from webnn_py.handle import Handle
 from webnn_py.message_text import shown
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.runtime.environment import Environment
+from webnn_py.runtime.generation.audio import Audio, encoder_feeds
+from webnn_py.runtime.generation.checks import check_growing, check_hiding
 from webnn_py.runtime.generation.configuration import DecoderConfiguration, read_configuration
 from webnn_py.runtime.generation.conversation import Conversation, Generation, Prompt, is_tokens
 from webnn_py.runtime.generation.decoder import DecoderSource
-from webnn_py.runtime.generation.steps import Cache, LoadedDecoder
+from webnn_py.runtime.generation.encoded import FirstSource, StepSource
+from webnn_py.runtime.generation.steps import Cache, CrossAttentionCache, EncoderFeeds, LoadedDecoder, LoadedEncoder
 from webnn_py.runtime.generation.tokens import load_tokenizer
-from webnn_py.runtime.models import Progress
+from webnn_py.runtime.models import OnnxSource, Progress
 from webnn_py.runtime.session import InferenceSession, SessionOptions
 
 if TYPE_CHECKING:
@@ -33,12 +35,6 @@ USUAL_CAPACITY: Final = 2048
 
 MOST_SEQUENCES: Final = 1024
 """Of a conversation."""
-
-CHECKED_TOKENS: Final = 3
-"""The number of tokens by which a model that appends to its cache is checked."""
-
-MOST_DIFFERENCE: Final = 0.2
-"""Of their deviation, by which logits may differ that are computed together and one by one, as of quantized models."""
 
 
 @final
@@ -87,15 +83,17 @@ class Generator(Handle):
         """Return whether it was closed."""
         return self._closed
 
-    def conversation(self, batch: int = 1) -> Conversation:
+    def conversation(self, batch: int = 1, *, audio: Audio | None = None) -> Conversation:
         """Begin sequences that keep what was computed on the device until the conversation is closed.
 
         Args:
             batch: how many sequences are computed together.
+            audio: what the encoder of an encoder-decoder reads, which has one sequence: samples from -1 to 1 of one
+                channel at the configuration's rate; or an array for each input of the encoder, by name.
 
         Raises:
-            TypeError: ``batch`` is no integer.
-            ValueError: it is out of range.
+            TypeError: ``batch`` is no integer; or ``audio`` is no sound, or is missing, or there is no encoder.
+            ValueError: ``batch`` is out of range, or ``audio`` is longer than the encoder takes.
             InvalidStateError: the generator is closed.
         """
         if self._closed:
@@ -103,16 +101,33 @@ class Generator(Handle):
         count = converted("conversation(): batch", unsigned_long, batch)
         if not 1 <= count <= MOST_SEQUENCES:
             raise ValueError(f"conversation(): batch is {count}; it must be from 1 to {MOST_SEQUENCES}")
-        return Conversation._create(self._decoder, self._conversations, count)
+        feeds = self._encoder_feeds(audio)
+        if feeds is not None and count != 1:
+            raise ValueError(f"conversation(): batch is {count}; an encoder-decoder has one sequence for each sound")
+        return Conversation._create(self._decoder, self._conversations, count, feeds)
 
-    async def prepare(self, prompt_tokens: int = 1) -> None:
+    def _encoder_feeds(self, audio: object) -> EncoderFeeds | None:
+        """Return what the encoder reads; None where there is none."""
+        encoder = self._decoder.encoder
+        if encoder is None:
+            if audio is not None:
+                raise TypeError("generate(): audio is for encoder-decoders; the model has no encoder")
+            return None
+        if audio is None:
+            raise TypeError("generate(): audio is missing; the model has an encoder, which reads it")
+        configuration = self.configuration.encoder
+        assert configuration is not None  # noqa: S101 - for type checkers: it was loaded by it
+        return encoder_feeds(audio, encoder.session.input_descriptors, configuration)
+
+    async def prepare(self, prompt_tokens: int = 1, *, audio: Audio | None = None) -> None:
         """Compile the graphs of a prompt and of the tokens after it; otherwise the first call does.
 
         Args:
             prompt_tokens: the number of tokens of the prompt.
+            audio: for an encoder-decoder a sound of the length to prepare for.
 
         Raises:
-            TypeError: ``prompt_tokens`` is no integer.
+            TypeError: ``prompt_tokens`` is no integer, or ``audio`` no sound.
             ValueError: it is out of range.
             InvalidStateError: the generator is closed, or the device is lost.
             UnsupportedModelError, NotSupportedError, OperationError: the model cannot be converted or compiled.
@@ -122,7 +137,8 @@ class Generator(Handle):
             raise ValueError(f"prepare(): prompt_tokens is {count}; it must be from 1 to {self.capacity}, the capacity")
         if self._closed:
             raise InvalidStateError("prepare(): the generator is closed")
-        cache = Cache(self._decoder, 1)
+        feeds = self._encoder_feeds(audio)
+        cache = Cache(self._decoder, 1) if feeds is None else CrossAttentionCache(self._decoder, feeds)
         try:
             for known, length in ((0, count), (count, count + 1)):
                 if length <= self.capacity:
@@ -155,6 +171,7 @@ async def create_generator(  # noqa: PLR0913 - as many options as a decoder's fo
     folder: str | os.PathLike[str],
     *,
     file: str | None = None,
+    config: Mapping[str, Any] | None = None,
     capacity: int | None = None,
     tokenizer: str | os.PathLike[str] | Tokenizer | None = "tokenizer.json",
     progress: Progress | None = None,
@@ -164,7 +181,9 @@ async def create_generator(  # noqa: PLR0913 - as many options as a decoder's fo
     Args:
         environment: has the device.
         folder: has the model as onnxruntime-genai or Hugging Face's optimum exports it.
-        file: the model's file in the folder, where the configuration does not say it.
+        file: the model's file in the folder, where the configuration does not say it; of an encoder-decoder the
+            decoder that has a cache.
+        config: what ``config.json`` has, in its place.
         capacity: how many tokens a sequence may have, its prompt included, at most as many as the model knows; 2048 by
             default, or what the model knows if that is less.
         tokenizer: a ``tokenizers.Tokenizer``; or the path of its file, in the folder if it is relative; or None for
@@ -187,65 +206,67 @@ async def create_generator(  # noqa: PLR0913 - as many options as a decoder's fo
     for name, value in (("folder", folder), *([] if file is None else [("file", file)])):
         if not isinstance(value, str | os.PathLike):
             raise TypeError(f"create_generator(): {name} is {shown(value)}; it must be a path")
+    if config is not None and not isinstance(config, Mapping):
+        raise TypeError(f"create_generator(): config is {shown(config)}; it must be a mapping, as config.json has it")
     path = Path(folder)
-    configuration = await trio.to_thread.run_sync(read_configuration, path, file)
+    configuration = await trio.to_thread.run_sync(read_configuration, path, file, config)
     room = _capacity(capacity, configuration)
     loaded = await _tokenizer(path, tokenizer)
-    source = await trio.to_thread.run_sync(_source, configuration, room)
     options = SessionOptions(frozenset(), enable_graph_capture=False, progress=progress)
+    if configuration.encoder is not None:
+        return await _created_with_encoder(environment, configuration, room, loaded, options)
+    source = await trio.to_thread.run_sync(_source, configuration, room)
     session = await environment._open_session("create_generator", source, options)
     generator = Generator._create(LoadedDecoder(environment, session, source, configuration, room, loaded))
     try:
         await generator.prepare()
-        if source.appends:
-            await _check_hiding(generator._decoder)
+        if source.hides:
+            await check_hiding(generator._decoder)
+        if source.grows:
+            await check_growing(generator._decoder, source, Cache(generator._decoder, 1))
     except BaseException:
         session._release()
         raise
     return generator
 
 
-async def _check_hiding(decoder: LoadedDecoder) -> None:
-    """Compare the logits of a prompt with those of its tokens one by one, for a model that appends to its cache.
-
-    The second cache is full of random numbers, which the model must not see.
-
-    Raises:
-        NotSupportedError: they differ, since the model sees what is not in the cache, or does not see what is.
-    """
-    tokens = [token % decoder.source.vocabulary for token in range(1, 1 + min(CHECKED_TOKENS, decoder.capacity))]
-    whole, single = Cache(decoder, 1), Cache(decoder, 1)
+async def _created_with_encoder(
+    environment: Environment,
+    configuration: DecoderConfiguration,
+    capacity: int,
+    tokenizer: Tokenizer | None,
+    options: SessionOptions,
+) -> Generator:
+    """Return the generator of an encoder-decoder, whose step with a cache has been compared with the model's own."""
+    encoder, first, later = await trio.to_thread.run_sync(_encoded_sources, configuration, capacity)
+    opened: list[InferenceSession] = []
     try:
-        together = await _logits(whole, tokens, 0)
-        await _logits(single, tokens[:1], 0)
-        await single.scramble()
-        for known in range(len(tokens)):
-            apart = await _logits(single, tokens[: known + 1], known)
-    finally:
-        whole.dispose()
-        single.dispose()
-    scale, difference = np.std(together), np.sqrt(np.mean((together - apart) ** 2))
-    if not difference <= MOST_DIFFERENCE * scale:
-        raise NotSupportedError(
-            f"create_generator(): the logits of {len(tokens)} tokens in one run and one by one differ by "
-            f"{difference:.3g} (their deviation is {scale:.3g}): the model does not hide by attention_mask alone what "
-            "is not in its cache, since it has a window, or takes positions from the length of the past"
-        )
+        for source in (encoder, first, later):
+            on_device = frozenset(source.outputs if source is encoder else ())
+            given = attrs.evolve(options, on_device=on_device)
+            opened.append(await environment._open_session("create_generator", source, given))
+        loaded_encoder = LoadedEncoder(opened[0], opened[1], first)
+        decoder = LoadedDecoder(environment, opened[2], later, configuration, capacity, tokenizer, loaded_encoder)
+        await check_growing(decoder, later, await CrossAttentionCache.of_random(decoder))
+    except BaseException:
+        for session in opened:
+            session._release()
+        raise
+    return Generator._create(decoder)
 
 
-async def _logits(cache: Cache, tokens: Sequence[int], known: int) -> NDArray[np.float64]:
-    result = await cache.step([tokens], [known], wants_likeliest=False, wants_logits=True, greatest=0)
-    return np.asarray(result.logits, np.float64)
-
-
-def generate(generator: Generator, prompt: Prompt | Sequence[Prompt], **options: Any) -> Generation:
-    """Generate tokens by one prompt, or by several that are computed together.
+def generate(
+    generator: Generator, prompt: Prompt | Sequence[Prompt] = "", *, audio: Audio | None = None, **options: Any
+) -> Generation:
+    """Generate tokens by one prompt, or by several that are computed together; or transcribe audio.
 
     ``async for token in generate(generator, "Once upon a time"): print(token.text, end="")``
 
     Args:
         generator: the decoder.
-        prompt: a text, or tokens; or a list of these, which are computed together.
+        prompt: a text, or tokens; or a list of these, which are computed together. Without it sequences begin with the
+            configuration's tokens.
+        audio: what the encoder of an encoder-decoder reads, as for :meth:`Generator.conversation`.
         **options: as for :meth:`Conversation.generate`.
 
     Returns:
@@ -261,7 +282,7 @@ def generate(generator: Generator, prompt: Prompt | Sequence[Prompt], **options:
     several = [prompt] if isinstance(prompt, str) or is_tokens(prompt) else prompt
     if not isinstance(several, Sequence) or not several:
         raise TypeError(f"generate(): prompt is {shown(prompt)}; it must be a text, tokens, or a list of these")
-    conversation = generator.conversation(len(several))
+    conversation = generator.conversation(len(several), audio=audio)
     try:
         generation = conversation.generate(several, **options)
     except BaseException:
@@ -294,6 +315,19 @@ async def _tokenizer(folder: Path, given: str | os.PathLike[str] | Tokenizer | N
             "tokenizers.Tokenizer or None"
         )
     return given
+
+
+def _encoded_sources(configuration: DecoderConfiguration, capacity: int) -> tuple[OnnxSource, FirstSource, StepSource]:
+    """Load the models of an encoder-decoder; runs in a worker thread."""
+    files = configuration.encoder
+    assert files is not None  # noqa: S101 - for type checkers
+    models = {path: OnnxModel.load(path, narrow_int64=True) for path in {files.file, files.first, configuration.file}}
+    encoder = OnnxSource(models[files.file], {}, {}, [next(iter(models[files.file].outputs))], {})
+    first = FirstSource(models[files.first], configuration, capacity)
+    later = StepSource(models[configuration.file], configuration, capacity)
+    for model in models.values():
+        model.read_weights()
+    return encoder, first, later
 
 
 def _source(configuration: DecoderConfiguration, capacity: int) -> DecoderSource:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Self, final
 
 import attrs
 import numpy as np
@@ -12,10 +12,13 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 from webnn_py.descriptors import MLOperandDataType
+from webnn_py.device.backend import HostArray
 from webnn_py.errors import InvalidStateError
 from webnn_py.runtime.generation.configuration import DecoderConfiguration
 from webnn_py.runtime.generation.decoder import LEADING, LOGITS, STEP, TOKEN, DecoderSource, typed
+from webnn_py.runtime.generation.encoded import HIDDEN, FirstSource, StepSource
 from webnn_py.runtime.generation.sampling import MOST_ON_DEVICE, Logits
+from webnn_py.runtime.runs import ShapeKey
 from webnn_py.runtime.session import WHILE_PENDING, InferenceSession
 from webnn_py.runtime.tensor import Tensor
 from webnn_py.script.buffer import MLBuffer
@@ -27,8 +30,59 @@ if TYPE_CHECKING:
 
     from webnn_py.runtime.environment import Environment
 
+RANDOM_STATES: Final = 8
+"""The number of hidden states by which an encoder-decoder is checked."""
+
 SHORTEST_PROMPT: Final = 16
 """New tokens are filled up to 1, or to a power of two from this one on, each of which has a graph."""
+
+
+EncoderFeeds = Mapping[str, HostArray]
+"""What an encoder reads, by the names of its inputs."""
+
+
+class GraphUses:
+    """How many caches use each graph; those of the lengths that nothing uses go, the oldest first, but for a few."""
+
+    MOST_IDLE = 12
+    """So many graphs are kept for later, four of each session."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[InferenceSession, ShapeKey], int] = {}
+
+    def begin(self, session: InferenceSession, key: ShapeKey) -> None:
+        """Note a use."""
+        self._counts[session, key] = self._counts.pop((session, key), 0) + 1
+
+    def end(self, session: InferenceSession, key: ShapeKey) -> None:
+        """Note the end of a use."""
+        self._counts[session, key] -= 1
+        idle = [item for item, count in self._counts.items() if not count]
+        for found in idle[: max(0, len(idle) - self.MOST_IDLE)]:
+            del self._counts[found]
+            found[0]._forget(found[1])
+
+
+@attrs.frozen(eq=False)
+class LoadedEncoder:
+    """The encoder of an encoder-decoder, and the first step of its decoder.
+
+    Attributes:
+        session: runs the encoder.
+        first: runs the first step.
+        source: the first step.
+        uses: the graphs of these and of the later steps, for each length of audio.
+    """
+
+    session: InferenceSession
+    first: InferenceSession
+    source: FirstSource
+    uses: GraphUses = attrs.field(factory=GraphUses)
+
+    async def release(self) -> None:
+        """Release the sessions."""
+        self.first._release()
+        await self.session.release()
 
 
 @attrs.frozen(eq=False)
@@ -42,16 +96,18 @@ class LoadedDecoder:
         configuration: read from its folder.
         capacity: how many tokens a sequence may have.
         tokenizer: makes tokens of text; None where there is none.
+        encoder: what an encoder-decoder has in addition; None for a decoder alone.
         choosers: sessions that find the greatest logits, by how many.
         line: is held while one of these is made.
     """
 
     environment: Environment
     session: InferenceSession
-    source: DecoderSource
+    source: DecoderSource | StepSource
     configuration: DecoderConfiguration
     capacity: int
     tokenizer: Tokenizer | None
+    encoder: LoadedEncoder | None = None
     choosers: dict[int, InferenceSession] = attrs.field(factory=dict)
     line: trio.Lock = attrs.field(factory=trio.Lock)
 
@@ -83,6 +139,9 @@ class LoadedDecoder:
         """Release the sessions, all before it waits for the device, which may be cancelled."""
         for session in self.choosers.values():
             session._release()
+        self.session._release()
+        if self.encoder is not None:
+            await self.encoder.release()
         await self.session.release()
 
 
@@ -136,7 +195,6 @@ class BoundStep:
     following: int
 
 
-@final
 class Cache:
     """The keys and values of a batch on the device.
 
@@ -154,7 +212,7 @@ class Cache:
         self._batch = batch
         self._sides: list[dict[str, Tensor]] = []
         self._others: dict[object, Tensor] = {}
-        self._bound: dict[tuple[int, int], BoundStep] = {}
+        self._bound: dict[tuple[bool, int, int], BoundStep] = {}
         self._side = 0
         self._step = trio.Lock()
         self._is_disposed = False
@@ -186,42 +244,51 @@ class Cache:
             session = self._decoder.session
             session._check_usable("generate")
             self._check_there()
-            step = step_of(sequences, known, self._decoder.capacity)
-            bound = self._bound.get((step.shape[1], self._side))
-            if bound is None:
-                bound = await self._bind(step.shape[1])
-            context, logits = session._opened.context, self._others[LOGITS]
-            context.write_buffer(bound.step, step)
-            context.dispatch(bound.graph, bound.inputs, bound.outputs)
+            context, side = session._opened.context, self._side
+            for is_first, step in self._steps(sequences, known):
+                bound = self._bound.get((is_first, step.shape[1], side))
+                if bound is None:
+                    bound = await self._bind(step.shape[1], side, is_first=is_first)
+                context.write_buffer(bound.step, step)
+                context.dispatch(bound.graph, bound.inputs, bound.outputs)
+                side = bound.following
             wanted = [*([TOKEN] if wants_likeliest else []), *([LOGITS] if wants_logits else [])]
+            results = {name: _buffer(tensor) for name, tensor in self._results().items()}
             try:
-                reads = await MLPromise.all([context.read_buffer(bound.outputs[name]) for name in wanted])
-                found = await self._decoder.greatest(logits, greatest) if greatest else None
+                reads = await MLPromise.all([context.read_buffer(results[name]) for name in wanted])
+                found = await self._decoder.greatest(self._others[LOGITS], greatest) if greatest else None
             except InvalidStateError:
                 session._check_usable("generate", WHILE_PENDING)
                 raise
-            self._side = bound.following
-            results = dict(zip(wanted, reads, strict=True))
-            return StepResult(results.get(TOKEN), results.get(LOGITS), found)
+            self._side = side
+            arrays = dict(zip(wanted, reads, strict=True))
+            return StepResult(arrays.get(TOKEN), arrays.get(LOGITS), found)
 
-    async def _bind(self, columns: int) -> BoundStep:
+    def _steps(
+        self, sequences: Sequence[Sequence[int]], known: Sequence[int]
+    ) -> Iterable[tuple[bool, NDArray[np.int32]]]:
+        """Return the inputs ``step`` of the runs that are needed; of the first step of an encoder-decoder also that."""
+        return [(False, step_of(sequences, known, self._decoder.capacity))]
+
+    async def _bind(self, columns: int, side: int, *, is_first: bool) -> BoundStep:
         """Make the graph and the tensors of steps with ``columns`` columns, as far as they are missing.
 
         Raises:
             InvalidStateError: the cache is disposed of meanwhile; with it goes what was made.
         """
         try:
-            return await self._made_step(columns)
+            return await self._made_step(columns, side, is_first=is_first)
         finally:
             if self._is_disposed:
                 self.dispose()
 
-    async def _made_step(self, columns: int) -> BoundStep:
+    async def _made_step(self, columns: int, side: int, *, is_first: bool) -> BoundStep:
         source = self._decoder.source
-        shapes = {name: (self._batch, *source.inputs[name].fixed_shape) for name in source.caches}
-        graph = await self._decoder.session._graph_for({STEP: (self._batch, columns), **shapes})
-        is_in_place = all(graph.in_place.get(present) == past for past, present in source.caches.items())
-        while len(self._sides) < (1 if is_in_place else 2):
+        shapes = {name: (self._batch, *source.inputs[name].fixed_shape[-3:]) for name in source.caches}
+        graph, reads, writes = await self._graph(columns, shapes, is_first=is_first)
+        is_in_place = is_first or all(graph.in_place.get(present) == past for past, present in source.caches.items())
+        following = side if is_in_place else 1 - side
+        while len(self._sides) <= max(side, following):
             self._sides.append(await self._made_side(shapes))
         others: dict[object, tuple[MLOperandDataType, list[int]]] = {
             (STEP, columns): ("int32", [self._batch, columns]),
@@ -233,14 +300,24 @@ class Cache:
                 self._others[name] = await self._made(*described, "step")
         self._decoder.session._check_usable("generate", WHILE_PENDING)
         self._check_there()
-        following = self._side if is_in_place else 1 - self._side
-        now, later = ({name: _buffer(item) for name, item in self._sides[at].items()} for at in (self._side, following))
-        results = {name: _buffer(self._others[name]) for name in (LOGITS, TOKEN)}
-        outputs = {**results, **{source.caches[name]: buffer for name, buffer in later.items()}}
+        now, later = ({name: _buffer(item) for name, item in self._sides[at].items()} for at in (side, following))
         step = _buffer(self._others[STEP, columns])
-        bound = BoundStep(graph, step, {STEP: step, **now}, outputs, following)
-        self._bound[columns, self._side] = bound
+        inputs = {STEP: step, **{name: _buffer(item) for name, item in reads.items()}, **({} if is_first else now)}
+        results = {name: _buffer(item) for name, item in {**writes, **self._results()}.items()}
+        outputs = {**results, **{source.caches[name]: buffer for name, buffer in later.items()}}
+        bound = BoundStep(graph, step, inputs, outputs, following)
+        self._bound[is_first, columns, side] = bound
         return bound
+
+    def _results(self) -> dict[str, Tensor]:
+        return {name: self._others[name] for name in (LOGITS, TOKEN)}
+
+    async def _graph(
+        self, columns: int, shapes: Mapping[str, tuple[int, ...]], *, is_first: bool
+    ) -> tuple[MLGraph, Mapping[str, Tensor], Mapping[str, Tensor]]:
+        """Return the graph of steps, and what else they read and write than tokens, caches and logits, by name."""
+        assert not is_first  # noqa: S101 - a decoder alone has no other step
+        return await self._decoder.session._graph_for({STEP: (self._batch, columns), **shapes}), {}, {}
 
     async def _made_side(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, Tensor]:
         side: dict[str, Tensor] = {}
@@ -257,13 +334,20 @@ class Cache:
             data_type=data_type, dims=dims, label=f"generation: {what}"
         )
 
-    async def scramble(self) -> None:
-        """Fill the cache with random numbers, which later steps must not see."""
+    async def contents(self, known: int) -> dict[str, Tensor]:
+        """Return the keys and values of the first tokens, by the names of a step's inputs."""
+        now = {name: await tensor.get_data() for name, tensor in self._sides[self._side].items()}
+        return {name: Tensor(np.ascontiguousarray(array[:, :, :known])) for name, array in now.items()}
+
+    async def scramble(self, known: int = 0) -> None:
+        """Fill the cache behind its first tokens with random numbers, which later steps must not see."""
         random = np.random.default_rng(0)
         for side in self._sides:
             for tensor in side.values():
-                noise = 4 * random.standard_normal(tensor.dims, np.float32)
-                await tensor.copy_from(Tensor(noise.astype(tensor.dtype)))
+                noise = (4 * random.standard_normal(tensor.dims, np.float32)).astype(tensor.dtype)
+                if known:
+                    noise[:, :, :known] = (await tensor.get_data())[:, :, :known]
+                await tensor.copy_from(Tensor(noise))
 
     def _check_there(self) -> None:
         if self._is_disposed:
@@ -278,6 +362,97 @@ class Cache:
         self._sides.clear()
         self._others.clear()
         self._bound.clear()
+
+
+@final
+class CrossAttentionCache(Cache):
+    """The keys and values of one sequence, which attends to an encoder's hidden states.
+
+    The first step runs the encoder, and computes the cross-attention's keys and values, once. Each further token is a
+    step of its own, of one graph.
+
+    Args:
+        decoder: has the sessions, and an encoder.
+        feeds: what the encoder reads.
+    """
+
+    def __init__(self, decoder: LoadedDecoder, feeds: EncoderFeeds) -> None:
+        super().__init__(decoder, 1)
+        assert decoder.encoder is not None  # noqa: S101 - for type checkers: whoever has feeds has one
+        self._encoder = decoder.encoder
+        self._feeds = feeds
+        self._hidden: dict[str, Tensor] = {}
+        self._cross: dict[str, Tensor] = {}
+        self._used: list[tuple[InferenceSession, ShapeKey]] = []
+
+    @classmethod
+    async def of_random(cls, decoder: LoadedDecoder) -> Self:
+        """Return a cache of random hidden states."""
+        self = cls(decoder, {})
+        described = self._encoder.source.inputs[HIDDEN]
+        noise = np.random.default_rng(1).standard_normal([1, RANDOM_STATES, *described.fixed_shape[-1:]], np.float32)
+        self._hidden = {HIDDEN: await decoder.environment.create_tensor(noise.astype(described.data_type))}
+        return self
+
+    async def contents(self, known: int) -> dict[str, Tensor]:
+        """Return the keys and values of the first tokens, and of the hidden states, by the names of a step's inputs."""
+        cross = self._encoder.source.cross
+        found = {past: Tensor(await self._cross[present].get_data()) for past, present in cross.items()}
+        return {**await super().contents(known), **found}
+
+    def _steps(
+        self, sequences: Sequence[Sequence[int]], known: Sequence[int]
+    ) -> Iterable[tuple[bool, NDArray[np.int32]]]:
+        (tokens,), (count,) = sequences, known
+        start = min(count, len(tokens) - 1)
+        if start == 0:
+            return [(True, np.array([[0, len(tokens) - 1, *tokens]], np.int32))]
+        return [(False, np.array([[place, 0, tokens[place]]], np.int32)) for place in range(start, len(tokens))]
+
+    async def _graph(
+        self, columns: int, shapes: Mapping[str, tuple[int, ...]], *, is_first: bool
+    ) -> tuple[MLGraph, Mapping[str, Tensor], Mapping[str, Tensor]]:
+        cross = self._encoder.source.cross
+        if not is_first:
+            reads = {past: self._cross[present] for past, present in cross.items()}
+            sizes = {name: tuple(tensor.dims) for name, tensor in reads.items()}
+            return await self._graph_of(self._decoder.session, {STEP: (1, columns), **sizes}), reads, {}
+        await self._encode()
+        (hidden,) = self._hidden.values()
+        graph = await self._graph_of(self._encoder.first, {STEP: (1, columns), HIDDEN: tuple(hidden.dims)})
+        for name in cross.values():
+            if name not in self._cross:
+                described = graph.output_descriptors[name]
+                self._cross[name] = await self._made(described.data_type, described.shape, "cross-attention")
+        return graph, {HIDDEN: hidden}, self._cross
+
+    async def _encode(self) -> None:
+        """Run the encoder, unless it has been."""
+        if not self._hidden:
+            session = self._encoder.session
+            described = session.input_descriptors.items()
+            key = tuple([self._feeds[name].shape for name, item in described if not item.is_fixed])
+            self._use(session, key)
+            self._hidden = dict(await session.run(self._feeds))
+
+    async def _graph_of(self, session: InferenceSession, shapes: Mapping[str, tuple[int, ...]]) -> MLGraph:
+        self._use(session, tuple(shapes.values()))
+        return await session._graph_for(shapes)
+
+    def _use(self, session: InferenceSession, key: ShapeKey) -> None:
+        if key and (session, key) not in self._used:
+            self._used.append((session, key))
+            self._encoder.uses.begin(session, key)
+
+    def dispose(self) -> None:
+        """Let go of the tensors and the graphs, and of those that a step is about to make."""
+        super().dispose()
+        _dispose(self._hidden)
+        _dispose(self._cross)
+        self._hidden.clear()
+        self._cross.clear()
+        while self._used:
+            self._encoder.uses.end(*self._used.pop())
 
 
 def _dispose(tensors: Mapping[Any, Tensor]) -> None:

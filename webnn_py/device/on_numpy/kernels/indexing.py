@@ -196,7 +196,8 @@ def scatter_nd(node: Node) -> Kernel:
     slices = Slices.of(node)
 
     def put(input: Array, indices: Array, updates: Array, output: Array) -> None:
-        np.copyto(output, input)
+        if input is not output:  # a cache that is updated in its place
+            np.copyto(output, input)
         rows, updates = output.reshape(slices.shape), updates.reshape(-1, slices.shape[1])
         for block, found in slices.numbers(indices):
             rows[found] = updates[block]

@@ -1,0 +1,37 @@
+"""``webnn-py transcribe``: what is said in a recording, printed as it is understood."""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+import trio
+
+from webnn_py.command.failures import BadInputError, needed
+from webnn_py.command.generate import loaded
+from webnn_py.command.sounds import Sound, decoded, resampled
+from webnn_py.distribution import install_command
+
+
+def transcribe(options: argparse.Namespace) -> int:
+    """Write down what is said in a recording, as it is understood.
+
+    Raises:
+        BadInputError: the folder, the recording or an option cannot be used.
+        CommandFailedError: the model cannot be run, or an extra is not installed.
+    """
+    needed("onnx", "reading ONNX models")
+    needed("tokenizers", "making tokens of text", install_command("generation"))
+    trio.run(_transcribed, options, decoded(options.sound))
+    return 0
+
+
+async def _transcribed(options: argparse.Namespace, sound: Sound) -> None:
+    async with loaded(options) as model:
+        encoder = model.generator.configuration.encoder
+        if encoder is None:
+            raise BadInputError(
+                f"{options.folder} has no encoder, so it hears nothing; webnn-py generate continues texts"
+            )
+        samples = sound.samples if sound.rate == encoder.rate else resampled(sound.samples, sound.rate, encoder.rate)
+        await model.print(options.prompt, options, samples.astype(np.float32))
