@@ -138,6 +138,8 @@ def decoded(path: Path) -> Sound:
         samples = _samples(found, body)
     if not len(samples):
         raise BadInputError(f"{path} has no samples")
+    if not np.isfinite(samples).all():
+        raise BadInputError(f"{path} has samples that are NaN or infinite, and may be damaged")
     return Sound(samples, found.rate, found.channels)
 
 
