@@ -30,6 +30,18 @@ FLOAT_BYTES: Final = 4
 LEAST_SUMS: Final = 4
 """The sums of each invocation for which workgroup memory is kept when vectors are staged."""
 
+MOST_SUMS_OF_BLOCKS: Final = 16
+"""The most sums of an invocation that are also kept for a block, and scaled as a whole; else weights are scaled."""
+
+MOST_SUM_BYTES: Final = 16384
+"""The workgroup memory that sums take at once: more would leave room for fewer workgroups."""
+
+MOST_STAGED_BYTES: Final = 20480
+"""The most workgroup memory that vectors take which are staged as a whole."""
+
+LANES_GRAIN: Final = 32
+"""More lanes than these are a multiple of them."""
+
 
 @attrs.frozen
 class FourBitTuning:
@@ -38,16 +50,20 @@ class FourBitTuning:
     Attributes:
         threads: the invocations of a workgroup.
         lanes: the most invocations that share a row of the matrix.
+        neighbours: the most of these that are neighbours; behind them come those of other rows, which load the same
+            elements of the vectors.
         rows: the most rows of the matrix of an invocation, which share what it loads of the vectors.
         words: the most words of a row that an invocation loads at once: 1, 2 or 4.
         ahead: the most loads of each row that an invocation makes before it multiplies.
-        is_staged: whether a workgroup copies the vectors into its memory, part by part.
+        is_staged: whether a workgroup copies the vectors into its memory, part by part if they are long; else lanes
+            have their part of the vectors in registers.
         parts: the most workgroups that share a row; a second kernel adds up their sums.
         least_groups: the fewest workgroups per processor for which invocations get more rows.
     """
 
     threads: int = 256
     lanes: int = 32
+    neighbours: int = 32
     rows: int = 4
     words: int = 4
     ahead: int = 1
@@ -57,10 +73,8 @@ class FourBitTuning:
 
 
 TUNINGS: Final[Mapping[int, FourBitTuning]] = {
-    1: FourBitTuning(rows=2, least_groups=2),
-    2: FourBitTuning(rows=4),
-    4: FourBitTuning(rows=4),
-    8: FourBitTuning(rows=4),
+    2: FourBitTuning(lanes=256, words=1, is_staged=False),
+    8: FourBitTuning(),
 }
 """The tuning for up to so many vectors."""
 
@@ -113,7 +127,8 @@ class FourBitPlan:
         loads = self.matrix.inner // WORD // words
         parts = min(tuning.parts, loads)
         threads = min(tuning.threads, features.max_invocations)
-        lanes = min(tuning.lanes, threads, power_of_two(-(-loads // parts)))
+        lanes = _lanes(-(-loads // parts), min(tuning.lanes, threads))
+        threads = threads // lanes * lanes
         plan = plan._with(words=words, parts=parts, threads=threads, lanes=lanes)
         plan = plan._with(ahead=min(tuning.ahead, -(-plan.loads // lanes)))
         while plan.room_for_sums(features) < LEAST_SUMS and plan.tuning.ahead > 1:
@@ -149,6 +164,12 @@ class FourBitPlan:
         return self.tuning.threads // self.tuning.lanes
 
     @property
+    def neighbours(self) -> int:
+        """The neighbouring invocations that share a row."""
+        lanes = self.tuning.lanes
+        return self.tuning.neighbours if lanes % self.tuning.neighbours == 0 else lanes
+
+    @property
     def per_group(self) -> int:
         """The rows of a workgroup."""
         return self.side * self.tuning.rows
@@ -164,15 +185,30 @@ class FourBitPlan:
         return self.tuning.lanes + 1
 
     @property
+    def staged_turns(self) -> int:
+        """The loads of a lane for which the vectors are staged at once: all of a part, if these are few enough."""
+        turns = -(-self.loads // self.tuning.lanes)
+        is_small = self._staged(turns) * WIDTH * FLOAT_BYTES <= MOST_STAGED_BYTES
+        return turns if is_small else self.tuning.ahead
+
+    @property
     def staged(self) -> int:
         """The vec4s of the vectors in workgroup memory."""
-        vec4s = self.vectors.outer * self.tuning.ahead * self.unit // WIDTH
-        return vec4s * self.pitch if self.tuning.is_staged else 0
+        return self._staged(self.staged_turns) if self.tuning.is_staged else 0
+
+    def _staged(self, turns: int) -> int:
+        return self.vectors.outer * turns * self.unit // WIDTH * self.pitch
 
     def room_for_sums(self, features: Features) -> int:
         """Return how many sums of each invocation fit into workgroup memory at once."""
-        room = features.max_workgroup_storage - self.staged * WIDTH * FLOAT_BYTES
-        return room // (self.tuning.threads * FLOAT_BYTES)
+        row = self.tuning.threads * FLOAT_BYTES
+        room = features.max_workgroup_storage - self.staged * WIDTH * FLOAT_BYTES - row
+        return min(room, max(MOST_SUM_BYTES, row)) // row
+
+    @property
+    def scales_weights(self) -> bool:
+        """Whether each weight is multiplied by its scale, not sums of a block: this takes fewer registers."""
+        return self.tuning.rows * self.vectors.outer > MOST_SUMS_OF_BLOCKS
 
     @property
     def common_point(self) -> int | None:
@@ -185,6 +221,14 @@ class FourBitPlan:
         first = int(packed[0]) & 15
         whole = packed[: points.descriptor.element_count // 2]
         return first if (whole == first * 17).all() and (packed[-1] & 15) == first else None
+
+
+def _lanes(loads: int, most: int) -> int:
+    """Return the invocations that share a row of so many loads, evenly, as far as whole subgroups allow."""
+    fewest = -(-loads // -(-loads // most))
+    if fewest <= LANES_GRAIN:
+        return min(most, power_of_two(fewest))
+    return min(most, -(-fewest // LANES_GRAIN) * LANES_GRAIN)
 
 
 def _in_blocks(lowering: Lowering, matrix: ComputedLoader) -> tuple[Value, Value, Value] | None:

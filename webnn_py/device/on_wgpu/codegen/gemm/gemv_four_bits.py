@@ -18,7 +18,6 @@ from webnn_py.descriptors import INT4
 from webnn_py.device.on_wgpu.codegen.entry_point import workgroup_entry_point
 from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueCode, emit_split_k_sum
 from webnn_py.device.on_wgpu.codegen.gemm.four_bit_plan import FLOAT_BYTES, FourBitPlan
-from webnn_py.device.on_wgpu.codegen.gemm.gemv_plan import MOST_ADDED
 from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import bound
 from webnn_py.device.on_wgpu.codegen.module import Binding
 from webnn_py.device.on_wgpu.records.buffer import Buffer
@@ -35,6 +34,9 @@ _AS_FLOATS: Final = f"""fn as_floats(word: u32, base: vec4<f32>) -> vec4<f32> {{
   let bits = (vec4<u32>(word) & vec4<u32>(0xfu, 0xf0u, 0xf00u, 0xf000u)) | vec4<u32>(0x4b000000u);
   return fma(bitcast<vec4<f32>>(bits), {POWERS}, -base);
 }}"""
+
+MOST_SHARES: Final = 16
+"""The most invocations that add up a sum."""
 
 BASE: Final = f"8388608.0 * {POWERS} + f32({{}})"
 """What is subtracted for a zero point."""
@@ -63,7 +65,12 @@ def _kernel(lowering: Lowering, plan: FourBitPlan, end: EpilogueCode, label: str
         if name != "points" or point is None
     ]
     at_once = min(plan.room_for_sums(lowering.features), tuning.rows * plan.vectors.outer)
-    parts = [f"var<workgroup> sums_of: array<f32, {at_once * tuning.threads}>;", *functions, _AS_FLOATS]
+    parts = [
+        f"var<workgroup> sums_of: array<f32, {at_once * tuning.threads}>;",
+        f"var<workgroup> shares_of: array<f32, {max(tuning.threads, at_once * plan.side)}>;",
+        *functions,
+        _AS_FLOATS,
+    ]
     if tuning.is_staged:
         parts.insert(0, f"var<workgroup> staged: array<vec4<f32>, {plan.staged}>;")
     lines = [*_begin(plan), *_multiply(plan, point), *_add_up(plan, end, at_once, count)]
@@ -79,16 +86,16 @@ def _words(plan: FourBitPlan) -> str:
 
 def _begin(plan: FourBitPlan) -> list[str]:
     """Return the places of an invocation; ``c0_1`` is the sum of the first row and the second vector."""
-    tuning, rows = plan.tuning, range(plan.tuning.rows)
-    last = plan.matrix.outer - 1
+    rows = range(plan.tuning.rows)
+    last, near = plan.matrix.outer - 1, plan.neighbours
     return [
         f"let outer0 = number % {plan.groups}u * {plan.per_group}u;",
         f"let begin = number / {plan.groups}u * {plan.loads}u;",
         f"let end = min(begin + {plan.loads}u, {plan.matrix.inner // plan.unit}u);",
         "let batch = 0u;",
         *plan.vectors.begin("vectors"),
-        f"let lane = t % {tuning.lanes}u;",
-        f"let place = t / {tuning.lanes}u;",
+        f"let lane = t % {near}u + t / {plan.side * near}u * {near}u;",
+        f"let place = t / {near}u % {plan.side}u;",
         *(f"let o{row} = min(outer0 + place + {row * plan.side}u, {last}u);" for row in rows),
         *(f"var c{row}_{count} = 0.0;" for row in rows for count in range(plan.vectors.outer)),
     ]
@@ -98,11 +105,14 @@ def _multiply(plan: FourBitPlan, point: int | None) -> list[str]:
     """Return the loop over the loads of a lane."""
     tuning = plan.tuning
     step = tuning.lanes * tuning.ahead
-    lines = [f"for (var first = begin; first < end; first += {step}u) {{"]
+    is_once = plan.tuning.is_staged and plan.staged_turns * tuning.lanes >= plan.loads
+    lines = [*(_stage(plan, "begin") if is_once else []), f"for (var first = begin; first < end; first += {step}u) {{"]
     for turn in range(tuning.ahead):
         lines += [f"  {line}" for line in _load(plan, turn, point)]
     if tuning.is_staged:
-        lines += [f"  {line}" for line in _stage(plan)]
+        lines += [] if is_once else [f"  {line}" for line in _stage(plan, "first")]
+        before = f"(first - begin) / {tuning.lanes}u * {plan.vectors.outer * plan.unit // WIDTH * plan.pitch}u + "
+        lines.append(f"  let own = {before if is_once else ''}lane;")
     is_whole = plan.matrix.inner // plan.unit % (step * tuning.parts) == 0
     for turn in range(tuning.ahead):
         lines.append("  {" if is_whole else f"  if (first + lane + {turn * tuning.lanes}u < end) {{")
@@ -129,12 +139,12 @@ def _load(plan: FourBitPlan, turn: int, point: int | None) -> list[str]:
     return lines
 
 
-def _stage(plan: FourBitPlan) -> list[str]:
-    """Copy what the workgroup needs next of the vectors, a vec4 of all lanes side by side."""
+def _stage(plan: FourBitPlan, first: str) -> list[str]:
+    """Copy what the workgroup needs of the vectors from a load on, a vec4 of all lanes side by side."""
     tuning, vectors = plan.tuning, plan.vectors
     of_lane = plan.unit // WIDTH
     of_turn = of_lane * tuning.lanes
-    count = of_turn * tuning.ahead
+    count = of_turn * plan.staged_turns
     last = vectors.inner // WIDTH - 1
     value = f"vectors_at(vectors_base + v * {vectors.outer_stride // WIDTH}u + {vectors.along(f'source * {WIDTH}u')})"
     return [
@@ -143,7 +153,7 @@ def _stage(plan: FourBitPlan) -> list[str]:
         f"  let v = item / {count}u;",
         f"  let k = item % {count}u;",
         f"  let at = ((k / {of_turn}u * {vectors.outer}u + v) * {of_lane}u + k % {of_lane}u) * {plan.pitch}u;",
-        f"  let source = min(first * {of_lane}u + k, {last}u);",
+        f"  let source = min({first} * {of_lane}u + k, {last}u);",
         f"  staged[at + k % {of_turn}u / {of_lane}u] = {value};",
         "}",
         "workgroupBarrier();",
@@ -162,33 +172,54 @@ def _multiply_one(plan: FourBitPlan, turn: int, point: int | None) -> list[str]:
         if point is None:
             stored = f"(points{turn}_{row} >> ((at{turn}_{row} & 7u) << 2u)) & 15u"
             lines.append(f"let base{row} = {BASE.format(f'f32({stored})')};")
-        lines += [f"var p{row}_{count} = 0.0;" for count in counts]
-    for four in range(of_lane):
-        word, half = divmod(four, len(HALVES))
-        component = "" if tuning.words == 1 else f".{COMPONENTS[word]}"
-        for row in rows:
-            base = f"base{row}" if point is None else "base"
-            lines.append(f"let m{four}_{row} = as_floats(w{turn}_{row}{component}{HALVES[half]}, {base});")
-        for count in counts:
-            if tuning.is_staged:
-                value = f"staged[{((turn * vectors.outer + count) * of_lane + four) * plan.pitch}u + lane]"
-            else:
-                start = f"vectors_base + {count * vectors.outer_stride // WIDTH}u"
-                value = f"vectors_at({start} + {vectors.along(f'u{turn} * {plan.unit}u + {four * WIDTH}u')})"
-            lines.append(f"let v{four}_{count} = {value};")
-            for row in rows:
-                total = f"p{row}_{count}"
-                for axis in COMPONENTS:
-                    total = f"fma(m{four}_{row}.{axis}, v{four}_{count}.{axis}, {total})"
-                lines.append(f"p{row}_{count} = {total};")
-    lines += [
-        f"c{row}_{count} = fma(p{row}_{count}, scale{turn}_{row}, c{row}_{count});" for row in rows for count in counts
-    ]
+        lines += [] if plan.scales_weights else [f"var p{row}_{count} = 0.0;" for count in counts]
+    loads = [[_vector(plan, turn, count, four) for count in counts] for four in range(of_lane)]
+    if tuning.is_staged:
+        for four in range(of_lane):
+            lines += loads[four]
+            lines += [line for row in rows for line in _multiply_four(plan, turn, row, four, point)]
+    else:
+        lines += [line for some in loads for line in some]
+        lines += [
+            line for row in rows for four in range(of_lane) for line in _multiply_four(plan, turn, row, four, point)
+        ]
+    if plan.scales_weights:
+        return lines
+    ends = [(f"c{row}_{count}", f"p{row}_{count}", f"scale{turn}_{row}") for row in rows for count in counts]
+    return [*lines, *(f"{total} = fma({own}, {scale}, {total});" for total, own, scale in ends)]
+
+
+def _vector(plan: FourBitPlan, turn: int, count: int, four: int) -> str:
+    """Load a vec4 of a vector."""
+    vectors, of_lane = plan.vectors, plan.unit // WIDTH
+    if plan.tuning.is_staged:
+        value = f"staged[{((turn * vectors.outer + count) * of_lane + four) * plan.pitch}u + own]"
+    else:
+        start = f"vectors_base + {count * vectors.outer_stride // WIDTH}u"
+        value = f"vectors_at({start} + {vectors.along(f'u{turn} * {plan.unit}u + {four * WIDTH}u')})"
+    return f"let v{four}_{count} = {value};"
+
+
+def _multiply_four(plan: FourBitPlan, turn: int, row: int, four: int, point: int | None) -> list[str]:
+    """Multiply four elements of a row with those of all vectors."""
+    word, half = divmod(four, len(HALVES))
+    component = "" if plan.tuning.words == 1 else f".{COMPONENTS[word]}"
+    base = f"base{row}" if point is None else "base"
+    scale = f" * scale{turn}_{row}" if plan.scales_weights else ""
+    lines = [f"let m{four}_{row} = as_floats(w{turn}_{row}{component}{HALVES[half]}, {base}){scale};"]
+    for count in range(plan.vectors.outer):
+        name = total = f"{'c' if plan.scales_weights else 'p'}{row}_{count}"
+        for axis in COMPONENTS:
+            total = f"fma(m{four}_{row}.{axis}, v{four}_{count}.{axis}, {total})"
+        lines.append(f"{name} = {total};")
     return lines
 
 
 def _add_up(plan: FourBitPlan, end: EpilogueCode, at_once: int, count: int) -> list[str]:
-    """Return the reduction over lanes, of as many sums as fit into workgroup memory at once, and the stores."""
+    """Return the reduction over lanes, of as many sums as fit into workgroup memory at once, and the stores.
+
+    Of each sum as many invocations as there are add up a share of the lanes, and one of them the shares.
+    """
     tuning, vectors = plan.tuning, plan.vectors.outer
     sums = [f"c{row}_{vector}" for row in range(tuning.rows) for vector in range(vectors)]
     address = plan.product.address("batch", "v", "o")
@@ -196,30 +227,32 @@ def _add_up(plan: FourBitPlan, end: EpilogueCode, at_once: int, count: int) -> l
         store = f"sums[number / {plan.groups}u * {count}u + {address}] = total;"
     else:
         store = f"finish_one({address}, total);"
-    lines = []
+    lines = [f"let mine = place * {tuning.lanes}u + lane;"]
     for first in range(0, len(sums), at_once):
         some = sums[first : first + at_once]
-        if first:
-            lines.append("workgroupBarrier();")
-        lines += [f"sums_of[{index * tuning.threads}u + t] = {name};" for index, name in enumerate(some)]
-        lanes = tuning.lanes
-        while lanes > MOST_ADDED:
-            lanes //= 2
-            lines += ["workgroupBarrier();", f"if (lane < {lanes}u) {{"]
-            for index in range(len(some)):
-                at = f"{index * tuning.threads}u + t"
-                lines.append(f"  sums_of[{at}] += sums_of[{at} + {lanes}u];")
-            lines.append("}")
+        outputs = len(some) * plan.side
+        shares = min(MOST_SHARES, tuning.lanes, 1 << (tuning.threads // outputs).bit_length() >> 1) or 1
+        each = -(-tuning.lanes // shares)
+        lines += ["workgroupBarrier();"] if first else []
+        lines += [f"sums_of[{index * tuning.threads}u + mine] = {name};" for index, name in enumerate(some)]
+        turn = f"(i + item / {shares}u) % {each}u * {shares}u" if tuning.lanes % shares == 0 else f"i * {shares}u"
         lines += [
             "workgroupBarrier();",
-            f"for (var item = t; item < {len(some) * plan.side}u; item += {tuning.threads}u) {{",
-            f"  let side = item % {plan.side}u;",
-            f"  let which = item / {plan.side}u;",
-            f"  let own = which * {tuning.threads}u + side * {tuning.lanes}u;",
+            f"for (var item = t; item < {outputs * shares}u; item += {tuning.threads}u) {{",
+            f"  let own = item / {shares}u * {tuning.lanes}u;",
             "  var total = 0.0;",
-            f"  for (var i = 0u; i < {lanes}u; i++) {{ total += sums_of[own + (side + i) % {lanes}u]; }}",
-            f"  let v = ({first}u + which) % {vectors}u;",
-            f"  let o = outer0 + ({first}u + which) / {vectors}u * {plan.side}u + side;",
+            f"  for (var i = 0u; i < {each}u; i++) {{",
+            f"    let at = item % {shares}u + {turn};",
+            f"    if (at < {tuning.lanes}u) {{ total += sums_of[own + at]; }}",
+            "  }",
+            "  shares_of[item] = total;",
+            "}",
+            "workgroupBarrier();",
+            f"for (var item = t; item < {outputs}u; item += {tuning.threads}u) {{",
+            f"  let v = ({first}u + item / {plan.side}u) % {vectors}u;",
+            f"  let o = outer0 + ({first}u + item / {plan.side}u) / {vectors}u * {plan.side}u + item % {plan.side}u;",
+            "  var total = 0.0;",
+            f"  for (var i = 0u; i < {shares}u; i++) {{ total += shares_of[item * {shares}u + i]; }}",
             f"  if (o < {plan.matrix.outer}u) {{ {store} }}",
             "}",
         ]
