@@ -60,9 +60,6 @@ VARIANTS: dict[str, FourBitTuning | None] = {
     "rows 1, lanes 16": attrs.evolve(WHOLE, lanes=16, rows=1),
     "rows 2, lanes 16, ahead 2": attrs.evolve(WHOLE, lanes=16, rows=2, ahead=2),
     "rows 4": WHOLE,
-    "rows 4, neighbours 8": attrs.evolve(WHOLE, neighbours=8),
-    "rows 4, words 2, neighbours 8": attrs.evolve(WHOLE, words=2, neighbours=8),
-    "rows 2, neighbours 8": attrs.evolve(WHOLE, rows=2, neighbours=8),
     "rows 4, words 2": attrs.evolve(WHOLE, words=2),
     "rows 8, words 2": attrs.evolve(WHOLE, rows=8, words=2),
 }

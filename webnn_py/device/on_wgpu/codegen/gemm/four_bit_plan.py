@@ -30,14 +30,8 @@ FLOAT_BYTES: Final = 4
 LEAST_SUMS: Final = 4
 """The sums of each invocation for which workgroup memory is kept when vectors are staged."""
 
-MOST_SUMS_OF_BLOCKS: Final = 16
-"""The most sums of an invocation that are also kept for a block, and scaled as a whole; else weights are scaled."""
-
 MOST_SUM_BYTES: Final = 16384
 """The workgroup memory that sums take at once: more would leave room for fewer workgroups."""
-
-MOST_STAGED_BYTES: Final = 20480
-"""The most workgroup memory that vectors take which are staged as a whole."""
 
 LANES_GRAIN: Final = 32
 """More lanes than these are a multiple of them."""
@@ -50,33 +44,29 @@ class FourBitTuning:
     Attributes:
         threads: the invocations of a workgroup.
         lanes: the most invocations that share a row of the matrix.
-        neighbours: the most of these that are neighbours; behind them come those of other rows, which load the same
-            elements of the vectors.
         rows: the most rows of the matrix of an invocation, which share what it loads of the vectors.
         words: the most words of a row that an invocation loads at once: 1, 2 or 4.
         ahead: the most loads of each row that an invocation makes before it multiplies.
-        is_staged: whether a workgroup copies the vectors into its memory, part by part if they are long; else lanes
-            have their part of the vectors in registers.
-        parts: the most workgroups that share a row; a second kernel adds up their sums.
+        is_staged: whether a workgroup copies the vectors into its memory, part by part; else lanes have their part of
+            the vectors in registers.
         least_groups: the fewest workgroups per processor for which invocations get more rows.
     """
 
     threads: int = 256
     lanes: int = 32
-    neighbours: int = 32
     rows: int = 4
     words: int = 4
     ahead: int = 1
     is_staged: bool = True
-    parts: int = 1
     least_groups: float = 1
 
 
 TUNINGS: Final[Mapping[int, FourBitTuning]] = {
+    1: FourBitTuning(threads=128, lanes=128, words=2, ahead=2, is_staged=False),
     2: FourBitTuning(lanes=256, words=1, is_staged=False),
     8: FourBitTuning(),
 }
-"""The tuning for up to so many vectors."""
+"""The tuning for up to so many vectors, as measured on an H200."""
 
 
 def tuning_of(vectors: int) -> FourBitTuning:
@@ -125,18 +115,17 @@ class FourBitPlan:
         while any(length // WORD % words for length in (self.matrix.inner, self.matrix.outer_stride, self.block)):
             words //= 2
         loads = self.matrix.inner // WORD // words
-        parts = min(tuning.parts, loads)
         threads = min(tuning.threads, features.max_invocations)
-        lanes = _lanes(-(-loads // parts), min(tuning.lanes, threads))
+        lanes = _lanes(loads, min(tuning.lanes, threads))
         threads = threads // lanes * lanes
-        plan = plan._with(words=words, parts=parts, threads=threads, lanes=lanes)
+        plan = plan._with(words=words, threads=threads, lanes=lanes)
         plan = plan._with(ahead=min(tuning.ahead, -(-plan.loads // lanes)))
         while plan.room_for_sums(features) < LEAST_SUMS and plan.tuning.ahead > 1:
             plan = plan._with(ahead=plan.tuning.ahead // 2)
         if plan.room_for_sums(features) < LEAST_SUMS:
             plan = plan._with(is_staged=False)
         enough = tuning.least_groups * table_of(features).units
-        while plan.tuning.rows > 1 and plan.groups * plan.tuning.parts < enough:
+        while plan.tuning.rows > 1 and plan.groups < enough:
             plan = plan._with(rows=plan.tuning.rows // 2)
         return plan
 
@@ -155,19 +144,13 @@ class FourBitPlan:
 
     @property
     def loads(self) -> int:
-        """The loads of a row that a workgroup makes, the last one perhaps fewer."""
-        return -(-self.matrix.inner // self.unit // self.tuning.parts)
+        """The loads of a row."""
+        return self.matrix.inner // self.unit
 
     @property
     def side(self) -> int:
         """The rows that a workgroup computes at once."""
         return self.tuning.threads // self.tuning.lanes
-
-    @property
-    def neighbours(self) -> int:
-        """The neighbouring invocations that share a row."""
-        lanes = self.tuning.lanes
-        return self.tuning.neighbours if lanes % self.tuning.neighbours == 0 else lanes
 
     @property
     def per_group(self) -> int:
@@ -176,7 +159,7 @@ class FourBitPlan:
 
     @property
     def groups(self) -> int:
-        """The workgroups of a part."""
+        """The workgroups."""
         return -(-self.matrix.outer // self.per_group)
 
     @property
@@ -185,30 +168,16 @@ class FourBitPlan:
         return self.tuning.lanes + 1
 
     @property
-    def staged_turns(self) -> int:
-        """The loads of a lane for which the vectors are staged at once: all of a part, if these are few enough."""
-        turns = -(-self.loads // self.tuning.lanes)
-        is_small = self._staged(turns) * WIDTH * FLOAT_BYTES <= MOST_STAGED_BYTES
-        return turns if is_small else self.tuning.ahead
-
-    @property
     def staged(self) -> int:
         """The vec4s of the vectors in workgroup memory."""
-        return self._staged(self.staged_turns) if self.tuning.is_staged else 0
-
-    def _staged(self, turns: int) -> int:
-        return self.vectors.outer * turns * self.unit // WIDTH * self.pitch
+        vec4s = self.vectors.outer * self.tuning.ahead * self.unit // WIDTH
+        return vec4s * self.pitch if self.tuning.is_staged else 0
 
     def room_for_sums(self, features: Features) -> int:
         """Return how many sums of each invocation fit into workgroup memory at once."""
         row = self.tuning.threads * FLOAT_BYTES
         room = features.max_workgroup_storage - self.staged * WIDTH * FLOAT_BYTES - row
         return min(room, max(MOST_SUM_BYTES, row)) // row
-
-    @property
-    def scales_weights(self) -> bool:
-        """Whether each weight is multiplied by its scale, not sums of a block: this takes fewer registers."""
-        return self.tuning.rows * self.vectors.outer > MOST_SUMS_OF_BLOCKS
 
     @property
     def common_point(self) -> int | None:

@@ -16,11 +16,10 @@ from typing import Final
 
 from webnn_py.descriptors import INT4
 from webnn_py.device.on_wgpu.codegen.entry_point import workgroup_entry_point
-from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueCode, emit_split_k_sum
-from webnn_py.device.on_wgpu.codegen.gemm.four_bit_plan import FLOAT_BYTES, FourBitPlan
+from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueCode
+from webnn_py.device.on_wgpu.codegen.gemm.four_bit_plan import FourBitPlan
 from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import bound
 from webnn_py.device.on_wgpu.codegen.module import Binding
-from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.lowering import Lowering
@@ -43,19 +42,11 @@ BASE: Final = f"8388608.0 * {POWERS} + f32({{}})"
 
 
 def emit_four_bit_gemv(lowering: Lowering, plan: FourBitPlan, epilogue: Epilogue) -> None:
-    """Emit the kernels of a product."""
-    parts = plan.tuning.parts
-    if parts == 1:
-        lowering.emit(_kernel(lowering, plan, epilogue.write(vec4s=False), epilogue.label))
-        return
-    sums = Buffer("block", parts * epilogue.padded_count * FLOAT_BYTES)
-    end = EpilogueCode([(sums, "sums", "f32")])
-    lowering.emit(_kernel(lowering, plan, end, f"{epilogue.label} (sums)", epilogue.padded_count))
-    emit_split_k_sum(lowering, epilogue, sums, parts)
+    """Emit the kernel of a product."""
+    lowering.emit(_kernel(lowering, plan, epilogue.write(vec4s=False), epilogue.label))
 
 
-def _kernel(lowering: Lowering, plan: FourBitPlan, end: EpilogueCode, label: str, count: int = 0) -> Kernel:
-    """Return the kernel; ``count`` are the sums of a part."""
+def _kernel(lowering: Lowering, plan: FourBitPlan, end: EpilogueCode, label: str) -> Kernel:
     point, tuning = plan.common_point, plan.tuning
     reads, functions = bound({"vectors": plan.vectors}, "f32")
     kinds = {"elements": _words(plan), "scales": "f32", "points": "u32"}
@@ -73,8 +64,8 @@ def _kernel(lowering: Lowering, plan: FourBitPlan, end: EpilogueCode, label: str
     ]
     if tuning.is_staged:
         parts.insert(0, f"var<workgroup> staged: array<vec4<f32>, {plan.staged}>;")
-    lines = [*_begin(plan), *_multiply(plan, point), *_add_up(plan, end, at_once, count)]
-    main, workgroups = workgroup_entry_point(plan.groups * tuning.parts, tuning.threads, lines)
+    lines = [*_begin(plan), *_multiply(plan, point), *_add_up(plan, at_once)]
+    main, workgroups = workgroup_entry_point(plan.groups, tuning.threads, lines)
     return end.kernel(label, [*reads, *own], parts, main, workgroups)
 
 
@@ -86,16 +77,13 @@ def _words(plan: FourBitPlan) -> str:
 
 def _begin(plan: FourBitPlan) -> list[str]:
     """Return the places of an invocation; ``c0_1`` is the sum of the first row and the second vector."""
-    rows = range(plan.tuning.rows)
-    last, near = plan.matrix.outer - 1, plan.neighbours
+    lanes, rows, last = plan.tuning.lanes, range(plan.tuning.rows), plan.matrix.outer - 1
     return [
-        f"let outer0 = number % {plan.groups}u * {plan.per_group}u;",
-        f"let begin = number / {plan.groups}u * {plan.loads}u;",
-        f"let end = min(begin + {plan.loads}u, {plan.matrix.inner // plan.unit}u);",
+        f"let outer0 = number * {plan.per_group}u;",
         "let batch = 0u;",
         *plan.vectors.begin("vectors"),
-        f"let lane = t % {near}u + t / {plan.side * near}u * {near}u;",
-        f"let place = t / {near}u % {plan.side}u;",
+        f"let lane = t % {lanes}u;",
+        f"let place = t / {lanes}u;",
         *(f"let o{row} = min(outer0 + place + {row * plan.side}u, {last}u);" for row in rows),
         *(f"var c{row}_{count} = 0.0;" for row in rows for count in range(plan.vectors.outer)),
     ]
@@ -105,17 +93,14 @@ def _multiply(plan: FourBitPlan, point: int | None) -> list[str]:
     """Return the loop over the loads of a lane."""
     tuning = plan.tuning
     step = tuning.lanes * tuning.ahead
-    is_once = plan.tuning.is_staged and plan.staged_turns * tuning.lanes >= plan.loads
-    lines = [*(_stage(plan, "begin") if is_once else []), f"for (var first = begin; first < end; first += {step}u) {{"]
+    lines = [f"for (var first = 0u; first < {plan.loads}u; first += {step}u) {{"]
     for turn in range(tuning.ahead):
         lines += [f"  {line}" for line in _load(plan, turn, point)]
     if tuning.is_staged:
-        lines += [] if is_once else [f"  {line}" for line in _stage(plan, "first")]
-        before = f"(first - begin) / {tuning.lanes}u * {plan.vectors.outer * plan.unit // WIDTH * plan.pitch}u + "
-        lines.append(f"  let own = {before if is_once else ''}lane;")
-    is_whole = plan.matrix.inner // plan.unit % (step * tuning.parts) == 0
+        lines += [f"  {line}" for line in _stage(plan)]
+    is_whole = plan.loads % step == 0
     for turn in range(tuning.ahead):
-        lines.append("  {" if is_whole else f"  if (first + lane + {turn * tuning.lanes}u < end) {{")
+        lines.append("  {" if is_whole else f"  if (first + lane + {turn * tuning.lanes}u < {plan.loads}u) {{")
         lines += [f"    {line}" for line in _multiply_one(plan, turn, point)]
         lines.append("  }")
     return [*lines, "}"]
@@ -123,7 +108,7 @@ def _multiply(plan: FourBitPlan, point: int | None) -> list[str]:
 
 def _load(plan: FourBitPlan, turn: int, point: int | None) -> list[str]:
     """Load the words of each row, their scale and their zero point."""
-    last = plan.matrix.inner // plan.unit - 1
+    last = plan.loads - 1
     sign = " ^ 0x88888888u" if plan.places[0].descriptor.data_type == INT4 else ""
     words = f" ^ {_words(plan)}(0x88888888u)" if sign else ""
     lines = [f"let u{turn} = min(first + lane + {turn * plan.tuning.lanes}u, {last}u);"]
@@ -139,12 +124,12 @@ def _load(plan: FourBitPlan, turn: int, point: int | None) -> list[str]:
     return lines
 
 
-def _stage(plan: FourBitPlan, first: str) -> list[str]:
-    """Copy what the workgroup needs of the vectors from a load on, a vec4 of all lanes side by side."""
+def _stage(plan: FourBitPlan) -> list[str]:
+    """Copy what the workgroup needs next of the vectors, a vec4 of all lanes side by side."""
     tuning, vectors = plan.tuning, plan.vectors
     of_lane = plan.unit // WIDTH
     of_turn = of_lane * tuning.lanes
-    count = of_turn * plan.staged_turns
+    count = of_turn * tuning.ahead
     last = vectors.inner // WIDTH - 1
     value = f"vectors_at(vectors_base + v * {vectors.outer_stride // WIDTH}u + {vectors.along(f'source * {WIDTH}u')})"
     return [
@@ -153,7 +138,7 @@ def _stage(plan: FourBitPlan, first: str) -> list[str]:
         f"  let v = item / {count}u;",
         f"  let k = item % {count}u;",
         f"  let at = ((k / {of_turn}u * {vectors.outer}u + v) * {of_lane}u + k % {of_lane}u) * {plan.pitch}u;",
-        f"  let source = min({first} * {of_lane}u + k, {last}u);",
+        f"  let source = min(first * {of_lane}u + k, {last}u);",
         f"  staged[at + k % {of_turn}u / {of_lane}u] = {value};",
         "}",
         "workgroupBarrier();",
@@ -172,7 +157,7 @@ def _multiply_one(plan: FourBitPlan, turn: int, point: int | None) -> list[str]:
         if point is None:
             stored = f"(points{turn}_{row} >> ((at{turn}_{row} & 7u) << 2u)) & 15u"
             lines.append(f"let base{row} = {BASE.format(f'f32({stored})')};")
-        lines += [] if plan.scales_weights else [f"var p{row}_{count} = 0.0;" for count in counts]
+        lines += [f"var p{row}_{count} = 0.0;" for count in counts]
     loads = [[_vector(plan, turn, count, four) for count in counts] for four in range(of_lane)]
     if tuning.is_staged:
         for four in range(of_lane):
@@ -183,8 +168,6 @@ def _multiply_one(plan: FourBitPlan, turn: int, point: int | None) -> list[str]:
         lines += [
             line for row in rows for four in range(of_lane) for line in _multiply_four(plan, turn, row, four, point)
         ]
-    if plan.scales_weights:
-        return lines
     ends = [(f"c{row}_{count}", f"p{row}_{count}", f"scale{turn}_{row}") for row in rows for count in counts]
     return [*lines, *(f"{total} = fma({own}, {scale}, {total});" for total, own, scale in ends)]
 
@@ -193,7 +176,7 @@ def _vector(plan: FourBitPlan, turn: int, count: int, four: int) -> str:
     """Load a vec4 of a vector."""
     vectors, of_lane = plan.vectors, plan.unit // WIDTH
     if plan.tuning.is_staged:
-        value = f"staged[{((turn * vectors.outer + count) * of_lane + four) * plan.pitch}u + own]"
+        value = f"staged[{((turn * vectors.outer + count) * of_lane + four) * plan.pitch}u + lane]"
     else:
         start = f"vectors_base + {count * vectors.outer_stride // WIDTH}u"
         value = f"vectors_at({start} + {vectors.along(f'u{turn} * {plan.unit}u + {four * WIDTH}u')})"
@@ -205,17 +188,16 @@ def _multiply_four(plan: FourBitPlan, turn: int, row: int, four: int, point: int
     word, half = divmod(four, len(HALVES))
     component = "" if plan.tuning.words == 1 else f".{COMPONENTS[word]}"
     base = f"base{row}" if point is None else "base"
-    scale = f" * scale{turn}_{row}" if plan.scales_weights else ""
-    lines = [f"let m{four}_{row} = as_floats(w{turn}_{row}{component}{HALVES[half]}, {base}){scale};"]
+    lines = [f"let m{four}_{row} = as_floats(w{turn}_{row}{component}{HALVES[half]}, {base});"]
     for count in range(plan.vectors.outer):
-        name = total = f"{'c' if plan.scales_weights else 'p'}{row}_{count}"
+        name = total = f"p{row}_{count}"
         for axis in COMPONENTS:
             total = f"fma(m{four}_{row}.{axis}, v{four}_{count}.{axis}, {total})"
         lines.append(f"{name} = {total};")
     return lines
 
 
-def _add_up(plan: FourBitPlan, end: EpilogueCode, at_once: int, count: int) -> list[str]:
+def _add_up(plan: FourBitPlan, at_once: int) -> list[str]:
     """Return the reduction over lanes, of as many sums as fit into workgroup memory at once, and the stores.
 
     Of each sum as many invocations as there are add up a share of the lanes, and one of them the shares.
@@ -223,18 +205,15 @@ def _add_up(plan: FourBitPlan, end: EpilogueCode, at_once: int, count: int) -> l
     tuning, vectors = plan.tuning, plan.vectors.outer
     sums = [f"c{row}_{vector}" for row in range(tuning.rows) for vector in range(vectors)]
     address = plan.product.address("batch", "v", "o")
-    if end.is_partial:
-        store = f"sums[number / {plan.groups}u * {count}u + {address}] = total;"
-    else:
-        store = f"finish_one({address}, total);"
-    lines = [f"let mine = place * {tuning.lanes}u + lane;"]
+    store = f"finish_one({address}, total);"
+    lines = []
     for first in range(0, len(sums), at_once):
         some = sums[first : first + at_once]
         outputs = len(some) * plan.side
         shares = min(MOST_SHARES, tuning.lanes, 1 << (tuning.threads // outputs).bit_length() >> 1) or 1
         each = -(-tuning.lanes // shares)
         lines += ["workgroupBarrier();"] if first else []
-        lines += [f"sums_of[{index * tuning.threads}u + mine] = {name};" for index, name in enumerate(some)]
+        lines += [f"sums_of[{index * tuning.threads}u + t] = {name};" for index, name in enumerate(some)]
         turn = f"(i + item / {shares}u) % {each}u * {shares}u" if tuning.lanes % shares == 0 else f"i * {shares}u"
         lines += [
             "workgroupBarrier();",
