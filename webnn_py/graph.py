@@ -18,7 +18,7 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.frozen import frozen
 from webnn_py.message_text import in_brackets
 from webnn_py.operators import movement
-from webnn_py.operators.declaration import Operator
+from webnn_py.operators.declaration import Operator, of_operands
 
 _SAMPLED: Final = 64
 """Of so many bytes at either end, and of so many between, is the hash of a key."""
@@ -283,6 +283,23 @@ class Graph:
         for node in self.nodes:
             yield from (value.descriptor for value in node.inputs)
             yield from node.outputs
+
+    def contents(self) -> list[object]:
+        """Return data whose text is the same for graphs that compute the same and were drawn in the same order.
+
+        A constant is the digest of its bytes, or the identity of the device's storage.
+        """
+        numbers: dict[Value, int] = {}
+        parts: list[object] = []
+        for value in (*self.inputs.values(), *self.constants):
+            numbers[value] = len(numbers)
+            data = value.data if isinstance(value, Constant) else None
+            parts.append((value.descriptor, ContentKey(data).digest if isinstance(data, np.ndarray) else id(data)))
+        for node in self.nodes:
+            options = [(name, one.contents() if isinstance(one, Graph) else one) for name, one in node.options.items()]
+            parts.append((node.operator.name, of_operands(node.operands, numbers.__getitem__), options))
+            numbers |= {result: len(numbers) + index for index, result in enumerate(node.results)}
+        return [*parts, [*self.inputs], [(name, numbers[value]) for name, value in self.outputs.items()]]
 
     @classmethod
     def reaching(cls, outputs: Mapping[str, Value]) -> Graph:

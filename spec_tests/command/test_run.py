@@ -99,6 +99,12 @@ def test_whole_numbers_are_made_within_their_bounds(source, low, high, command, 
     assert (told["minimum"], told["maximum"]) == (low, high)
 
 
+@pytest.mark.parametrize("bounds", ["0,inf", "-inf,0", "0.5,1"])
+def test_bounds_of_integers_are_whole_numbers(command, of_node, bounds):
+    path = of_node("Identity", ["x"], ("int32", [2]))
+    command("run", path, "--input", f"x=random:{bounds}").assert_refused("the bounds must be whole numbers")
+
+
 def test_booleans_are_given_and_compared(command, of_node):
     path = of_node("Not", ["x"], ("bool", [64]))
     told = command("run", path, "--compare", "onnxruntime", "--tolerance", "0", "--json").report()

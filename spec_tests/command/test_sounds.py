@@ -118,6 +118,7 @@ def test_a_tone_stays_the_same_tone_at_another_rate(new_rate):
     [
         (b"RIFF\0\0\0\0WAVE", "it has no samples"),
         (wav(b"", 1, 16), "has no samples"),
+        (wav(np.float32([0.5, np.nan]).tobytes(), 3, 32), "has samples that are NaN or infinite"),
         (wav(b"\0\0", 6, 8), "format 6 with 8 bits"),
         (wav(b"\0\0", 1, 16, channels=0), "it has 0 channels"),
         (b"RIFF\0\0\0\0WAVEdata\0\0\0\0", "its samples come before their format"),

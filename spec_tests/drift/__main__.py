@@ -29,6 +29,7 @@ def main(arguments):
         parser.error("--report and --record-wpt go with --wpt")
     if options.record_wpt is not None and options.report is None:
         parser.error("--record-wpt needs --report, whose sub-tests it records")
+    since = ", ".join(recorded.sources())
     try:
         source = (options.checkout / "index.bs").read_text(encoding="utf-8")
         changes = of_specification(source)
@@ -44,7 +45,7 @@ def main(arguments):
     for change in changes:
         print(change)
     count = "1 change" if len(changes) == 1 else f"{len(changes)} changes"
-    print(f"{count} since {', '.join(recorded.sources())}" if changes else "nothing has changed")
+    print(f"{count} since {since}" if changes else "nothing has changed")
     if options.record is not None or options.record_wpt is not None:
         page.write()
         return 0

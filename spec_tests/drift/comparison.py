@@ -4,14 +4,14 @@ from spec_tests.drift import recorded
 from spec_tests.idl.make_spec_facts import read_limits
 from spec_tests.idl.specification import LIMITS
 from spec_tests.specification import make_steps, references, steps
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.operators.registry import BY_SPEC_NAME
 
 NO_OPERATORS = {"input", "constant", "build", "constructor"}
 """Members of the builder that are no operators."""
 
 
 def of_specification(source):
-    """Return what a text has changed.
+    """Return the changes of a text.
 
     Raises:
         ValueError: it has no algorithms, or no IDL.
@@ -54,12 +54,11 @@ def _members(source):
     idl = "\n".join(recorded.idl_blocks(source))
     now, before = recorded.idl_members(idl), recorded.read().get("idl", {})
     yield from _entries("member of the IDL", before, now)
-    known = {operator.spec_name for operator in OPERATORS.values()}
     for name in now:
         owner, _, member = name.partition(".")
-        if owner == "MLGraphBuilder" and member not in known | NO_OPERATORS:
+        if owner == "MLGraphBuilder" and member not in BY_SPEC_NAME.keys() | NO_OPERATORS:
             yield f"operator new: {member}"
-    for name in sorted(known):
+    for name in sorted(BY_SPEC_NAME):
         if f"MLGraphBuilder.{name}" not in now:
             yield f"operator gone: {name}"
 
@@ -80,7 +79,7 @@ def _limits(source):
 
 
 def _entries(what, before, now):
-    """Yield what is new, changed and gone."""
+    """Yield the entries that are new, changed and gone."""
     for name, digest in now.items():
         if name not in before:
             yield f"{what} new: {name}"
@@ -92,7 +91,7 @@ def _entries(what, before, now):
 
 
 def of_wpt(checkout, report=None):
-    """Return what has changed in a checkout of web-platform-tests, and with a report in their sub-tests.
+    """Return the changes of a checkout of web-platform-tests, and with a report those of their sub-tests.
 
     Raises:
         OSError: there is no such checkout or report.

@@ -21,7 +21,7 @@ _TYPEDEF = re.compile(r"typedef\s+(.*?)\s+(\w+)\s*;", re.DOTALL)
 
 
 def read():
-    """Return what is recorded."""
+    """Return the record."""
     return json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
 
 

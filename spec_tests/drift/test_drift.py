@@ -161,3 +161,16 @@ def test_the_page_says_what_was_checked():
 
 def test_what_is_recorded_is_of_the_same_commit_as_the_steps():
     assert recorded.read()["text"] == steps.SOURCE
+
+
+def test_recording_names_the_commits_before_it(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(recorded, "FILE", tmp_path / "recorded.json")
+    monkeypatch.setattr(recorded, "record_specification", lambda _path, commit: recorded._write(text=f"webnn {commit}"))
+    monkeypatch.setattr(page, "write", lambda: None)
+    source = (
+        "<details open algorithm>\nThe <dfn method for=MLGraph>destroy()</dfn> steps are:\n    1. Stop.\n</details>\n"
+    )
+    (tmp_path / "index.bs").write_text(f"{source}<script type=idl>\n{IDL}</script>\n", encoding="utf-8")
+    recorded._write(text="webnn before")
+    assert command.main([str(tmp_path), "--record", "after"]) == 0
+    assert "since webnn before, " in capsys.readouterr().out

@@ -58,10 +58,11 @@ def emitted(monkeypatch):
 
 
 TUNINGS = [
+    FourBitTuning(rows=4, words=2, lanes=96, is_staged=False, least_groups=0),
     FourBitTuning(rows=4, words=4, ahead=2, least_groups=0),
-    FourBitTuning(threads=64, lanes=8, rows=2, words=2, ahead=2, parts=2, least_groups=0),
+    FourBitTuning(threads=64, lanes=8, rows=2, words=2, ahead=2, least_groups=0),
     FourBitTuning(threads=128, lanes=64, rows=1, words=1, is_staged=False),
-    FourBitTuning(threads=128, lanes=16, rows=4, parts=3, is_staged=False, least_groups=0),
+    FourBitTuning(threads=128, lanes=16, rows=4, is_staged=False, least_groups=0),
     None,
 ]
 

@@ -5,7 +5,7 @@ import pytest
 
 import webnn_py
 from spec_tests.support.backends import BACKENDS
-from webnn_py import MLGraphBuilder, NotSupportedError
+from webnn_py import InvalidStateError, MLGraphBuilder, NotSupportedError
 from webnn_py.device import registry
 
 BOTH = {"device-selection", "graph-devices"}
@@ -168,3 +168,30 @@ async def test_an_open_ml_block_waits_for_the_devices_that_are_asked(with_gpu):
     async with webnn_py.open_ml(experimental=BOTH) as ml:
         promise = ml.op_support_limits_per_device()
     assert [*await promise] == ["gpu1", "cpu1"]
+
+
+async def test_a_device_that_cannot_be_opened_is_passed_over(ml, with_gpu, monkeypatch):
+    def refuse(request):
+        raise NotSupportedError("the driver is broken")
+
+    numpy, gpu = registry.built_in()
+    monkeypatch.setattr(registry, "built_in", lambda: (numpy, attrs.evolve(gpu, open=refuse)))
+    context = await ml.create_context(fallback=["gpu", "cpu"])
+    assert context.backend.name == "numpy"
+    assert list(await ml.op_support_limits_per_device()) == ["cpu1"]
+    with pytest.raises(NotSupportedError, match=r"gpu of numpy .* cannot be opened: the driver is broken; wish"):
+        await ml.create_context(fallback=["gpu"])
+
+
+async def test_limits_that_contain_themselves_are_refused(ml):
+    limits = {}
+    limits["add"] = limits
+    with pytest.raises(TypeError, match=r"limits\['add'\].* must be as op_support_limits\(\) returns it"):
+        await ml.create_context(limits=limits)
+
+
+async def test_limits_are_refused_after_the_block():
+    async with webnn_py.open_ml(experimental=BOTH) as ml:
+        pass
+    with pytest.raises(InvalidStateError, match=r"per_device\(\): the open_ml\(\) block has been left"):
+        await ml.op_support_limits_per_device()

@@ -299,6 +299,18 @@ REFUSALS = {
         lambda b, _: b.range(numbers(b, 3), numbers(b, 5), numbers(b, 0)),
         "delta must be a number other than 0",
     ),
+    "no first number": (
+        lambda b, _: b.range(0, numbers(b, 3), numbers(b, 1)),
+        r"range\(\): start is 0; it must be an MLOp",
+    ),
+    "two data types": (
+        lambda b, _: b.range(numbers(b, 0), numbers(b, 3, data_type="uint32"), numbers(b, 1)),
+        r"start, limit and delta are int32, uint32 and int32; they must have one data type",
+    ),
+    "a number that wraps around": (
+        lambda b, x: b.expand_dynamic(x, b.cast(b.shape(b.constant(np.zeros(200, np.float32))), "int8")),
+        "cannot resolve new_shape",
+    ),
     "a scalar": (lambda b, _: b.shape(b.constant(1, data_type="int32")), "input is a scalar"),
     "an image": (lambda b, x: b.resample2d_dynamic(x, sizes=numbers(b, 1, 1)), "the rank of input"),
 }
@@ -312,6 +324,11 @@ async def test_what_cannot_be_resolved_is_refused(numpy_context, case):
     with pytest.raises(TypeError, match=words):
         draw(builder, x)
     builder.destroy()
+
+
+async def test_axes_may_be_any_iterable(builder):
+    x = builder.input("x", data_type="float32", shape=[4])
+    assert builder.squeeze(builder.unsqueeze(x, iter([0])), axes=iter([0])).shape == (4,)
 
 
 async def test_operands_of_others_and_later_calls_are_refused(numpy_context):

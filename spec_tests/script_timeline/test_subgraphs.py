@@ -1,5 +1,6 @@
 """The proposal "subgraph": definitions that are drawn once, and calls that run whole where a device has an operator."""
 
+import math
 import re
 
 import numpy as np
@@ -146,7 +147,21 @@ def fewer_rows(builder, inputs, config):
         (other_mask, CONFIG, "its body computes something else than 'GQA': the output 'output' differs by up to "),
         (attention, {**CONFIG, "softcap": 2}, "its body computes something else than 'GQA': the output 'output'"),
         (attention, {**CONFIG, "heads": 2}, "a member of config is 'heads'; it must be among \\['causal', "),
-        (attention, {**CONFIG, "softcap": "no"}, "config\\['softcap'\\] is 'no'; it must be a number or a boolean"),
+        (
+            attention,
+            {**CONFIG, "softcap": "no"},
+            "config\\['softcap'\\] is 'no'; it must be a number of float32 or a boolean",
+        ),
+        (
+            attention,
+            {**CONFIG, "local_window_size": math.nan},
+            "config\\['local_window_size'\\] is nan; it must be a num",
+        ),
+        (
+            attention,
+            {**CONFIG, "scale": 10**400},
+            "config\\['scale'\\] is an integer of 1329 bits; it must be a number",
+        ),
         (more_outputs, CONFIG, "an output is 'negative'; it must be among \\['output', 'present_key', 'present_value'"),
         (fewer_rows, CONFIG, "the output 'output' is float32 \\[2, 64\\]; it must be float32 \\[2, 1, 64\\]"),
     ],
@@ -195,6 +210,44 @@ async def test_its_options_are_in_config(on_numpy, config, operator, reason):
     (use,) = graph.subgraphs
     assert use.operator == operator
     assert reason in use.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "reason"),
+    [
+        ("matmul", {"a": (2, 3), "b": ()}, "matmul on this device takes no float32 [] as b"),
+        ("gatherElements", {"input": (2, 3), "indices": (2,)}, "takes no float32 [2] as indices"),
+        ("averagePool2d", {"input": (2, 3)}, "averagePool2d on this device takes no float32 [2, 3] as input"),
+        ("prelu", {"input": (2, 3), "slope": (3,)}, "its body computes something else than 'prelu'"),
+    ],
+)
+async def test_operands_that_an_operator_refuses_leave_the_call_to_its_body(on_numpy, name, inputs, reason):
+    builder = MLGraphBuilder(on_numpy)
+    formal, given = (
+        {each: builder.input(f"{prefix}{each}", data_type="float32", shape=shape) for each, shape in inputs.items()}
+        for prefix in ("", "given ")
+    )
+    definition = builder.build_subgraph({"y": builder.neg(next(iter(formal.values())))}, name=name, inputs=formal)
+    (use,) = (await builder.build(builder.subgraph(definition, given))).subgraphs
+    assert use.operator is None
+    assert reason in use.reason
+
+
+async def test_attentions_inputs_of_other_shapes_leave_the_call_to_its_body(on_numpy):
+    """The bias has another rank, and the positions, which nothing turns by, another shape."""
+    for extra, reason in (({"attention_bias": (1,)}, "as bias"), ({"position_ids": (1, 5)}, "something else")):
+        builder = MLGraphBuilder(on_numpy)
+        formal = Sizes().inputs(builder)
+        for name, shape in extra.items():
+            formal[name] = builder.input(name, data_type="float32" if "bias" in name else "int32", shape=shape)
+        body = {"output": builder.reshape(builder.neg(formal["query"]), [2, 1, 64])}
+        definition = builder.build_subgraph(body, name="GQA", inputs=formal, config={})
+        actual = {
+            name: builder.input(f"given {name}", data_type=item.data_type, shape=item.shape)
+            for name, item in definition.inputs.items()
+        }
+        (use,) = (await builder.build(builder.subgraph(definition, actual))).subgraphs
+        assert reason in use.reason
 
 
 async def test_equal_definitions_are_compared_once(on_numpy, monkeypatch):
@@ -252,11 +305,12 @@ async def test_uses_of_nested_calls_come_behind(on_numpy):
 
 async def test_a_definition_says_what_it_is(on_numpy):
     builder = MLGraphBuilder(on_numpy)
-    given = {"axes": [1], "nothing": None, "more": {"deep": (1.5, True)}}
+    given = {"axes": [1], "nothing": None, "more": {"deep": (np.float32(1.5), np.True_, np.int64(2))}}
     definition = defined(builder, normalized, "layerNormalization", config=given)
     given["axes"].append(2)
     assert definition.name == "layerNormalization"
-    assert dict(definition.config) == {"axes": [1], "more": {"deep": [1.5, True]}}
+    assert dict(definition.config) == {"axes": [1], "more": {"deep": [1.5, True, 2]}}
+    assert [type(one) for one in definition.config["more"]["deep"]] == [float, bool, int]
     assert str(definition.inputs["input"]) == str(definition.outputs["y"]) == "float32 [2, 3]"
     assert repr(definition) == ("<MLSubgraph 'layerNormalization': 7 operators, inputs ['input'], outputs ['y']>")
     with pytest.raises(TypeError, match=r"no public constructor; use MLGraphBuilder\.build_subgraph"):
@@ -424,6 +478,8 @@ async def test_definitions_that_double_each_other_are_bounded(on_numpy):
 
     with pytest.raises(TypeError, match=rf"stand for \d+ operators; they must be at most {MOST_OPERATORS}"):
         many()
+    small = defined(builder, lambda b, x: b.neg(x))
+    assert list(builder.subgraph(small, {"input": builder.input("x", data_type="float32", shape=(2, 3))})) == ["y"]
 
 
 async def test_nothing_of_it_is_there_unless_it_is_asked_for():

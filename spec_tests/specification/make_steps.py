@@ -2,7 +2,7 @@
 
 The file has no text of the specification but the first words of each step, since code and pages are found by them.
 A step keeps its identifier when others are added, removed or changed: identifiers are the numbers that steps had when
-they were first recorded, and steps that are added behind 5.2 are 5.2a, 5.2b and so on, as in laws.
+they were first recorded, and steps that are added after 5.2 are 5.2a, 5.2b and so on, as in laws.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from spec_tests.specification.forms import form_of, refuses
 from spec_tests.specification.text import read
 
 LETTERS = [*ascii_lowercase, *map("".join, product(ascii_lowercase, repeat=2))]
-"""The ends of the identifiers of steps that were added behind another, in their order."""
+"""The suffixes of identifiers of steps that were added after another, in their order."""
 
 BUILDS = ("api-mlgraphbuilder-constructor", "api-mlgraphbuilder-input", "api-mlgraphbuilder-build")
 

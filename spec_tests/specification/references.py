@@ -18,7 +18,7 @@ import attrs
 import webnn_py
 from spec_tests.specification import steps
 from spec_tests.specification.forms import FORMS
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.operators.registry import BY_SPEC_NAME, OPERATORS
 
 PACKAGE = Path(webnn_py.__file__).parent
 _COMMENT = re.compile(r"^\s*# spec: (.+)$")
@@ -126,8 +126,7 @@ def resolved(reference, place):
 def declaration(algorithm):
     """Return the place of the declaration of the operator that an algorithm is of; None if it is none's."""
     name = SHARED.get(algorithm.name)
-    by_spec_name = {operator.spec_name: operator for operator in OPERATORS.values()}
-    operator = OPERATORS[name] if name else by_spec_name.get(algorithm.name.removeprefix("MLGraphBuilder."))
+    operator = OPERATORS[name] if name else BY_SPEC_NAME.get(algorithm.name.removeprefix("MLGraphBuilder."))
     if operator is None or not (name or algorithm.name.startswith("MLGraphBuilder.")):
         return None
     path = Path(inspect.getsourcefile(operator.function)).relative_to(PACKAGE).as_posix()

@@ -16,11 +16,11 @@ class Step:
     """A recorded step.
 
     Attributes:
-        identifier: what comments call it; it stays when other steps change.
+        identifier: its name in comments; it stays when other steps change.
         number: its place in the algorithm now.
         digest: of its text.
         summary: its first words.
-        form: what it has in common with steps of other operators, "" for none.
+        form: the form that it shares with steps of other operators, "" for none.
         refuses: whether it throws, or returns failure.
     """
 
@@ -43,7 +43,7 @@ class Algorithm:
 
     @property
     def is_operator(self):
-        """Whether it is one of the builder's operators, or of what several of them share."""
+        """Return whether it is one of the builder's operators, or shared by several of them."""
         return any(step.form for step in self.steps)
 
     def step(self, identifier):
@@ -74,7 +74,7 @@ def selected(found, text):
     """Return the steps that a list such as ``1, 3-5.2`` names, without those below them.
 
     Raises:
-        ValueError: the algorithm has no such step.
+        ValueError: the algorithm has no such step, or a range ends before it begins.
     """
     order = [step.identifier for step in found.steps]
     steps = []
@@ -83,7 +83,10 @@ def selected(found, text):
         for name in (first, last or first):
             if name not in order:
                 raise ValueError(f"{found.name} has no step {name!r}")
-        steps += found.steps[order.index(first) : order.index(last or first) + 1]
+        begin, end = order.index(first), order.index(last or first) + 1
+        if begin >= end:
+            raise ValueError(f"{found.name}: the range {part.strip()} ends before it begins")
+        steps += found.steps[begin:end]
     return steps
 
 

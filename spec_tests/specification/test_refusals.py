@@ -1,6 +1,6 @@
 """Each step that refuses something is the one that does: the words are its own, not those of a later check.
 
-What a step refuses, later ones would often refuse, too, with the same error; these calls tell them apart.
+Later steps would often refuse the same arguments with the same error; these calls distinguish them.
 """
 
 import pytest

@@ -70,7 +70,8 @@ def test_every_form_is_written_in_code():
 
 
 @pytest.mark.parametrize(
-    "reference", ["MLContext.dispatch", "MLContext.dispatch 99", "no such algorithm 1", "* no such form", "build 4.9"]
+    "reference",
+    ["MLContext.dispatch", "MLContext.dispatch 99", "no such algorithm 1", "* no such form", "build 4.9", "build 4-3"],
 )
 def test_comments_that_name_nothing_are_refused(reference):
     with pytest.raises(references.UnknownStepError, match="somewhere"):

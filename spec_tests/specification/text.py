@@ -49,7 +49,7 @@ class Algorithm:
 
     Attributes:
         name: ``MLContext.dispatch`` for a method, with its parameters where it has several forms; otherwise the term
-            that it defines, behind the interface that it is defined for: ``MLContext lose``.
+            that it defines, after the interface that it is defined for: ``MLContext lose``.
         anchor: the section's.
         text: all of it, with white space as single spaces.
     """

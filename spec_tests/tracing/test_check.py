@@ -228,6 +228,34 @@ async def test_nothing_is_found_where_there_is_no_fault(body):
     assert (await checked(body, ends=True)).findings == ()
 
 
+async def test_looking_at_the_findings_does_not_change_them(ml):
+    setting = await Setting(ml).open()
+    with ml.check() as check:
+        for one in (setting.x, setting.y, setting.z):
+            await setting.context.read_buffer(one)
+            assert len(check.findings) == (one is setting.z)
+    assert [(one.kind, one.count) for one in check.findings] == [("reads-in-turn", 3)]
+
+
+async def test_a_check_is_entered_once(ml):
+    with ml.check() as check, pytest.raises(RuntimeError, match="a check can be entered once"), check:
+        pass
+    with pytest.raises(RuntimeError, match="a check can be entered once"), check:
+        pass
+
+
+async def test_reads_that_fail_are_not_kept(ml):
+    context = await ml.create_context(backend="numpy")
+    with ml.check() as check:
+        made = await buffer(context)
+        read = context.read_buffer(made)
+        made.destroy()
+        with pytest.raises(webnn_py.InvalidStateError):
+            await read
+    assert not check._reading
+    assert check.peak()[0] == 32
+
+
 async def test_numbers_lines_and_json():
     check = await checked(two_reads_after_each_run)
     (finding,) = check.findings

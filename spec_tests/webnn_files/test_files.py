@@ -172,7 +172,11 @@ WRONG = {
     'webnn_graph "x" v3 {}': "line 1: the version must be v1 or v2",
     'webnn_graph "x" v1 { inputs { x: f32[1] } }': "where ; must be",
     'webnn_graph "x" v1 {\n inputs { x: f9[1]; } }': "line 2: the data type is 'f9'; it must be one of f32, f16",
-    'webnn_graph "x" v1 { inputs { x: f32[-1]; } }': "-1 where a number of elements must be",
+    'webnn_graph "x" v1 { inputs { x: f32[-1]; } }': "'-1' where a number of elements must be",
+    'webnn_graph "x" v1 { inputs { x: f32[2.0]; } }': "'2.0' where a number of elements must be",
+    'webnn_graph "x" v1 {\n inputs { x: f9\n[1]; } }': "line 2: the data type is 'f9'",
+    'webnn_graph "x" v1 { consts { k: f32[] @scalar(1e999); } }': "1e999 is too large; infinities are written",
+    'webnn_graph "x" v1 { outputs { y; y; } }': "the output y is declared twice",
     'webnn_graph "x" v1 { inputs { x: f32[dyn("n", 4)]; } }': "a dimension is dynamic; only fixed sizes are read",
     'webnn_graph "x" v1 { inputs { x: f32[1]; x: f32[1]; } }': "the input x is declared twice",
     'webnn_graph "x" v1 { consts { k: f32[2] @bytes([0, 0]); } }': "the constant 'k' has 2 bytes; float32 [2] has 8",
@@ -189,7 +193,7 @@ WRONG = {
     'webnn_graph "x" v1 { inputs { x: f32[1]; } nodes { x = relu(x); } }': "the name 'x' is given twice",
     'webnn_graph "x" v1 { inputs { x: f32[1]; } nodes { [a, b] = relu(x); } }': "relu() has 1 results, and 2 names",
     'webnn_graph "x" v1 { outputs { y; } }': "the output 'y' is the name of nothing",
-    'webnn_graph "x" v1 { } more': "'more' behind the graph",
+    'webnn_graph "x" v1 { } more': "'more' after the graph",
     'webnn_graph "x" v1 { ! }': "'! }' is no part of the language",
 }
 
@@ -257,6 +261,28 @@ async def test_damaged_files_are_refused_in_words(tmp_path, ml):
             assert str(refused)  # noqa: PT017 - any words
         another.destroy()
     context.destroy()
+
+
+async def test_scalars_fill_no_memory_together(tmp_path, builder):
+    constants = " ".join(f"k{index}: f32[2000000] @scalar(0);" for index in range(9))
+    (tmp_path / "m.webnn").write_text(f'webnn_graph "m" v1 {{ consts {{ {constants} }} outputs {{ k0; }} }}')
+    with pytest.raises(WebnnFileError, match=r"72,000,000 bytes, the largest is float32 .*at most 67,108,864 bytes"):
+        load_webnn(builder, tmp_path / "m.webnn")
+
+
+async def test_labels_keep_their_ends_of_lines(tmp_path, builder, another):
+    operand = builder.relu(builder.input("x", data_type="float32", shape=[2]), label="a\r\nb\rc\n")
+    save_webnn({"y": operand}, tmp_path / "m.webnn")
+    assert b'label="a\r\nb\rc\n"' in (tmp_path / "m.webnn").read_bytes()
+    save_webnn(load_webnn(another, tmp_path / "m.webnn"), tmp_path / "n.webnn")
+    assert b'label="a\r\nb\rc\n"' in (tmp_path / "n.webnn").read_bytes()
+
+
+async def test_nothing_is_written_where_the_text_cannot_be(tmp_path, builder):
+    operand = builder.add(builder.input("x", data_type="float32", shape=[100]), builder.constant(np.ones(100, "f4")))
+    with pytest.raises(ValueError, match="surrogates not allowed"):
+        save_webnn({"y": operand}, tmp_path / "\udcff.webnn")
+    assert not list(tmp_path.iterdir())
 
 
 def test_names_are_public():

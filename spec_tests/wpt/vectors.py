@@ -18,9 +18,7 @@ import numpy as np
 
 from webnn_py import MLGraphBuilder, MLOperand
 from webnn_py.operators.declaration import python_name_of
-from webnn_py.operators.registry import OPERATORS
-
-BY_SPEC_NAME = {operator.spec_name: operator for operator in OPERATORS.values()}
+from webnn_py.operators.registry import BY_SPEC_NAME
 
 RENAMES = {
     ("averagePool2d", "roundingType"): ("outputShapeRounding", "renamed since the snapshot"),

@@ -58,7 +58,9 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     convert.add_argument(
         "--js", action="store_true", help="write a folder that runs the model in browsers through navigator.ml"
     )
-    check = commands.add_parser("check", help="run a Python program, and tell what it does in vain or forgets")
+    check = commands.add_parser(
+        "check", help="run a Python program, and report redundant work and what it never destroys"
+    )
     check.add_argument("--error", action="store_true", help="make the status 1 where something is found")
     check.add_argument("--json", action="store_true", help="print the report as JSON, on the standard error, too")
     check.add_argument("--debug", action="store_true", help="show tracebacks of errors")

@@ -1,4 +1,4 @@
-"""``webnn-py check``: what a Python program does in vain, or forgets."""
+"""``webnn-py check``: redundant work of a Python program, and what it never destroys."""
 
 import argparse
 import runpy

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 LARGEST_FILE: Final = 2**31 - 2**24
-"""Bytes of weights; a file of Protocol Buffers has at most 2 GiB, so more go into another one beside it."""
+"""Bytes of weights; a file of Protocol Buffers has at most 2 GiB, so larger models have a second file next to it."""
 
 
 def convert(options: argparse.Namespace) -> int:
@@ -65,11 +65,11 @@ def _checked(fresh: Path, source: Path) -> list[str]:
     """Check whether onnx and, where it is installed, onnxruntime accept a model that was written.
 
     Args:
-        fresh: where it is, its data beside it.
+        fresh: its path, next to its data.
         source: the model that it was made of.
 
     Returns:
-        What they do not accept of the source either, in words.
+        In words, what they do not accept in the source either.
 
     Raises:
         CommandFailedError: they accept the source, and not what was made of it.

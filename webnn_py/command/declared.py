@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 MOST_SHOWN: Final = 3
-"""So many inputs are named in a line."""
+"""The most inputs that are named in a line."""
 
 UNNAMED: Final = "?"
 """A dimension that is open and has no name."""
@@ -126,7 +126,7 @@ def asked_outputs(model: OnnxModel, names: Sequence[str]) -> list[str]:
 
 
 def named(option: str, texts: Iterable[str], allowed: Iterable[str], what: str) -> dict[str, str]:
-    """Options of the form ``NAME=TEXT`` by name.
+    """Return options of the form ``NAME=TEXT`` by name.
 
     Raises:
         BadInputError: one has another form, or a name that is not allowed or comes twice.
@@ -226,7 +226,7 @@ def checked(declared: DeclaredInput, value: Array, what: str) -> Array:
 
 
 def as_webnn(name: str, array: Array, data_type: str) -> Array:
-    """An input's array in the data type that its graph has it in: ``uint8`` for booleans, narrower ones if asked for.
+    """Return an input's array in the data type of its graph: ``uint8`` for booleans, a narrower one if requested.
 
     Raises:
         BadInputError: it has whole numbers that a narrower type lacks.
@@ -312,7 +312,7 @@ class Shapes:
         return tuple(self._sizes.get(size, (size,))[0] if isinstance(size, str) else size for size in declared)
 
     def fixed(self, name: str) -> tuple[int, ...] | None:
-        """Return the shape of an input, if it is known wholly."""
+        """Return the shape of an input, if all of it is known."""
         shape = self.of(name)
         sizes = tuple(size for size in shape or () if isinstance(size, int))
         return sizes if shape is not None and len(sizes) == len(shape) else None
@@ -347,17 +347,17 @@ class Shapes:
             )
         return shapes
 
-    def said(self, names: Iterable[str], sizes: Mapping[OpenSize, int]) -> list[str]:
-        """Return what says these sizes on a command line, without ``--shape``."""
+    def shape_options(self, names: Iterable[str], sizes: Mapping[OpenSize, int]) -> list[str]:
+        """Return the values of the options ``--shape`` that give these sizes."""
         names = list(names)
         shapes = self.shapes_with(names, sizes)
-        said = {f"{slot.key}={size}": None for slot, size in sizes.items() if slot.option}
+        found = {f"{slot.key}={size}": None for slot, size in sizes.items() if slot.option}
         options = {slot.key for slot in sizes if slot.option}
         for name in names:
             shape = self.of(name)
             if shape is None or any(isinstance(size, str) and size not in options for size in shape):
-                said[f"{name}={','.join(map(str, shapes[name]))}"] = None
-        return list(said)
+                found[f"{name}={','.join(map(str, shapes[name]))}"] = None
+        return list(found)
 
     def all_fixed(self, names: Iterable[str], advice: Advice) -> dict[str, tuple[int, ...]]:
         """Return the shapes of inputs.

@@ -70,8 +70,8 @@ def make_feeds(
     for name, source in sources.items():
         read = _reader(source)
         if read is not None:
-            array, said = read(Path(source), inputs[name], shapes.of(name), options)
-            given[name] = GivenInput(checked(inputs[name], array, source), said)
+            array, description = read(Path(source), inputs[name], shapes.of(name), options)
+            given[name] = GivenInput(checked(inputs[name], array, source), description)
             shapes.bind(name, array.shape, source)
     made = [name for name in inputs if name not in given]
     fixed = shapes.all_fixed(made, advice)
@@ -148,7 +148,7 @@ def _names_within(path: Path, inputs: Mapping[str, DeclaredInput]) -> list[str]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Mapping[str, Array]]:
-    """The arrays of a .npz file, which are read when they are asked for."""
+    """Open a .npz file, whose arrays are read when they are requested."""
     with opened_arrays(path) as opened:
         if not isinstance(opened, np.lib.npyio.NpzFile):
             raise BadInputError(f"{path} is a single array; call it .npy")
@@ -196,21 +196,22 @@ def _made_up(
 
 
 def _random(declared: DeclaredInput, bounds: str, shape: tuple[int, ...], generator: np.random.Generator) -> GivenInput:
-    """Numbers from 0 to 1, whole ones 0 or 1: these are right for indices and masks, too."""
+    """Return numbers from 0 to 1, integers 0 or 1: these suit indices and masks, too."""
+    what = f"--input {declared.name}=random:{bounds}"
     try:
         low, high = map(float, bounds.split(",")) if bounds else (0.0, 1.0)
     except ValueError:
         low, high = 1.0, 0.0
     if not low <= high:
-        raise BadInputError(f"--input {declared.name}=random:{bounds}: it must be random:LOW,HIGH")
+        raise BadInputError(f"{what}: it must be random:LOW,HIGH")
     if declared.dtype.kind == "f":
         draw = partial(generator.uniform, low, high)
-    elif low == int(low) and high == int(high):
+    elif low.is_integer() and high.is_integer():
         draw = partial(generator.integers, int(low), int(high), endpoint=True)
     else:
-        raise BadInputError(f"--input {declared.name}=random:{bounds}: {declared.name!r} is {declared.type_name}")
+        raise BadInputError(f"{what}: the bounds must be whole numbers, as {declared.name!r} is {declared.type_name}")
     try:
-        array = checked(declared, np.asarray(draw(size=shape)), f"--input {declared.name}=random:{bounds}")
+        array = checked(declared, np.asarray(draw(size=shape)), what)
     except (OverflowError, ValueError) as error:
-        raise BadInputError(f"--input {declared.name}=random:{bounds}: {error}") from error
+        raise BadInputError(f"{what}: {error}") from error
     return GivenInput(array, f"random, {low:g} to {high:g}")

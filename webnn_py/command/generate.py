@@ -1,4 +1,4 @@
-"""``webnn-py generate``: a text that a language model continues, printed as it comes."""
+"""``webnn-py generate``: continue a text by a language model, and print it token by token."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OPTIONS: Final = ("max_new_tokens", "temperature", "top_k", "top_p", "repetition
 """The options of the command that ``generate()`` has by the same names."""
 
 LAID_OUT: Final = re.compile(r"([\n\t])")
-"""The control characters that are printed as they are."""
+"""The control characters that are printed unchanged."""
 
 
 @attrs.define
@@ -47,7 +47,7 @@ class GeneratedText:
         text: the text so far.
         tokens: the tokens so far.
         finish: why it has ended.
-        times: when each token came, in seconds from the begin of the call.
+        times: when each token came, in seconds from the start of the call.
     """
 
     device: str
@@ -60,7 +60,7 @@ class GeneratedText:
 
     @property
     def tokens_per_second(self) -> float | None:
-        """Return how fast tokens came behind the first one; None where there are too few."""
+        """Return the speed after the first token; None if there are too few."""
         seconds = self.times[-1] - self.times[0] if self.times else 0.0
         return (len(self.times) - 1) / seconds if seconds > 0 else None
 
@@ -140,7 +140,7 @@ async def loaded(options: argparse.Namespace) -> AsyncIterator[LoadedModel]:
 
 
 async def _printed(generation: Generation, result: GeneratedText, *, as_json: bool) -> None:
-    """Print each token; at the end, be it by Ctrl-C, print how fast they came."""
+    """Print each token, and at the end, also after Ctrl-C, the speed."""
     since = perf_counter()
     try:
         async for token in generation:
@@ -160,7 +160,7 @@ async def _printed(generation: Generation, result: GeneratedText, *, as_json: bo
 
 
 def _laid_out(text: str) -> str:
-    """Return a text in which control characters are codes, but for ends of lines and tabulators."""
+    """Return a text with control characters as codes, except ends of lines and tabs."""
     return "".join(part if LAID_OUT.fullmatch(part) else visible(part) for part in LAID_OUT.split(text))
 
 

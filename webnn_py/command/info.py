@@ -147,8 +147,8 @@ async def _tried(
             found = await find_sizes(model, asked, names, lambda: MLGraphBuilder(device.context))
         except ValueError as error:  # the model is broken, which only converting it shows
             usual = {slot: slot.usual for slot in asked.shapes.open_sizes(asked.fed)}
-            shapes, said = asked.shapes.shapes_with(asked.fed, usual), asked.shapes.said(asked.fed, usual)
-            found = FoundSizes(shapes, asked.frozen, said, [], MLGraphBuilder(device.context), None, None)
+            shapes, texts = asked.shapes.shapes_with(asked.fed, usual), asked.shapes.shape_options(asked.fed, usual)
+            found = FoundSizes(shapes, asked.frozen, texts, [], MLGraphBuilder(device.context), None, None)
             return Tried(str(device.info), found, [ProblemGroup("", 1, ("the model",), str(error), "")])
         missing = [] if found.error is None else groups_of(found.error)
         if portability.profiles and found.outputs is not None:
@@ -238,7 +238,7 @@ def _whether_it_runs(report: ModelReport) -> Iterator[str]:
 
 
 def _wrapped(words: Iterator[str]) -> Iterator[str]:
-    """Words with commas between, in lines of about a hundred characters."""
+    """Yield words, separated by commas, in lines of about a hundred characters."""
     line = ""
     for word in words:
         if line and len(line) + len(word) > 100:
@@ -275,7 +275,7 @@ def _as_json(report: ModelReport) -> dict[str, Any]:
         },
         "device": tried.device,
         "shapes": dict(found.shapes),
-        "guessed": list(found.said),
+        "guessed": list(found.shape_options),
         "guessed_values": list(found.values),
         "tries": found.tries,
         "narrow": report.narrow,

@@ -3,7 +3,7 @@
 from typing import Final
 
 NARROWER: Final = {"float64": "float32", "int64": "int32"}
-"""What narrower types stand for these."""
+"""The narrower types that replace these."""
 
 
 def in_bytes(length: float) -> str:

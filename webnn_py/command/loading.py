@@ -22,7 +22,7 @@ def load_model(path: Path, *, read_weights: bool = False, narrow: Sequence[str] 
     Args:
         path: the file.
         read_weights: whether the weights are read, too.
-        narrow: further types that narrower ones stand for: "int64".
+        narrow: further types to narrow: "int64".
 
     Raises:
         BadInputError: there is no such file, it cannot be read, or it is no model.
@@ -48,7 +48,7 @@ def load_model(path: Path, *, read_weights: bool = False, narrow: Sequence[str] 
 
 
 def narrowed_types(model: OnnxModel, asked: Sequence[str]) -> list[str]:
-    """Return the types that narrower ones stand for: those that were asked for, and float64 where the model has it."""
+    """Return the types that are narrowed: the requested ones, and float64 if the model has it."""
     from onnx import TensorProto  # noqa: PLC0415 - an extra
 
     graph, double = model._proto.graph, TensorProto.DOUBLE

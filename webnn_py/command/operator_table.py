@@ -19,7 +19,7 @@ from webnn_py.operators.declaration import Operator, Parameter, spec_name_of
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.operators.documentation import documentation
 from webnn_py.operators.limits import MAX_RANK, RankRange
-from webnn_py.operators.registry import CATEGORIES, OPERATORS
+from webnn_py.operators.registry import BY_SPEC_NAME, CATEGORIES, OPERATORS
 from webnn_py.rewriting.builder import RewriteBuilder
 from webnn_py.testing.device_cases.files import FOLDER, Case, load
 
@@ -73,7 +73,7 @@ def in_order() -> list[Operator[..., Any]]:
 
 def by_any_name() -> dict[str, Operator[..., Any]]:
     """Return all operators by both of their names."""
-    return {**OPERATORS, **{operator.spec_name: operator for operator in OPERATORS.values()}}
+    return {**OPERATORS, **BY_SPEC_NAME}
 
 
 def _of_builder() -> set[str]:
@@ -236,7 +236,7 @@ def _graph_of(operator: Operator[..., Any], case: Case) -> Graph:
 
 
 def rows(found: Record) -> Iterator[tuple[str, ...]]:
-    """Yield what a table for eyes has of some operators, its head first."""
+    """Yield the rows of a printed table of operators, the headings first."""
     yield "operator", "operands", "tolerance in float32", "expanded into", "ONNX", "refused in browsers"
     for one in found["operators"]:
         operands = [argument["name"] for argument in one["arguments"] if argument["kind"] == "operand"]

@@ -50,7 +50,7 @@ class PictureShape:
         batch: how often it is there; None where the input has no such dimension.
         channels: 1, 3 or 4.
         height: None where the picture decides.
-        width: likewise.
+        width: None where the picture decides.
         channels_last: whether the channels are the last dimension.
     """
 

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from webnn_py.onnx_models import UnsupportedModelError
 
 NAMED: Final = 3
-"""So many of a group are named."""
+"""The most subjects of a group that are named."""
 
 GROUPS_SHOWN: Final = 3
-"""So many groups fit a line."""
+"""The most groups in a line."""
 
 
 IN_OPTIONS: Final = {

@@ -30,8 +30,8 @@ class OutputSummary:
         minimum: the least of the finite numbers; None if there are none.
         mean: of those.
         maximum: of those.
-        nans: how many are no number.
-        infinite: how many are infinite.
+        nans: the number of NaN.
+        infinite: the number of infinities.
     """
 
     name: str
@@ -62,7 +62,7 @@ def summary(name: str, array: Array) -> OutputSummary:
 
 @attrs.frozen
 class ScoredClass:
-    """A class, and what the model says of it."""
+    """A class, and its score."""
 
     index: int
     label: str
@@ -121,11 +121,11 @@ class Times:
     runs: tuple[float, ...]
 
     def percentiles(self) -> dict[str, float]:
-        """Of the runs after the first, in seconds."""
+        """Return percentiles of the runs after the first, in seconds."""
         return {f"p{percent}": float(np.percentile(self.runs, percent)) for percent in PERCENTILES}
 
     def as_milliseconds(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the durations in milliseconds, for JSON."""
         return {
             "load_ms": self.load * 1e3,
             "import_ms": self.import_ * 1e3,
@@ -153,7 +153,7 @@ class Looks:
     is_apart: bool = False
 
     def as_text(self) -> Iterator[str]:
-        """Lines to print."""
+        """Yield the lines to print."""
         if self.is_checked:
             found = self.first_non_finite
             yield from ["no node makes a NaN or an infinity"] if found is None else str(found).splitlines()

@@ -49,13 +49,13 @@ if TYPE_CHECKING:
 
 
 FEW: Final = 4
-"""So many numbers of a frozen input are shown."""
+"""The most numbers of a frozen input that are shown."""
 
 PROFILED: Final = 10
-"""So many runs a profile is of at least."""
+"""The fewest runs of a profile."""
 
 TOP: Final = 5
-"""So many classes are printed where ``--top`` does not say."""
+"""The default of ``--top``."""
 
 
 @attrs.frozen(eq=False)
@@ -94,15 +94,7 @@ def run(options: argparse.Namespace) -> int:
         BadInputError: what was given does not fit the model.
         CommandFailedError: the model cannot be run, or something that was asked for is not installed.
     """
-    if options.compare is None and options.tolerance is not None:
-        raise BadInputError("--tolerance needs --compare onnxruntime")
-    if options.resample and options.rate is None:
-        raise BadInputError("--resample needs --rate, the model's")
-    _check_used(options)
-    if options.top is not None and options.labels is None:
-        raise BadInputError("--top needs --labels, the names of the classes")
-    if options.compare is not None:
-        onnxruntime_version()
+    _check_options(options)
     labels = None if options.labels is None else read_labels(options.labels)
     check_ending("--save-outputs", options.save_outputs, [".npz"])
     since = perf_counter()
@@ -133,6 +125,11 @@ def run(options: argparse.Namespace) -> int:
     )
     if options.save_outputs is not None:
         _save(options.save_outputs, outputs)
+    return FAILED if _is_over(finished, options) or looks.first_non_finite is not None else 0
+
+
+def _is_over(finished: Finished, options: argparse.Namespace) -> bool:
+    """Print a run, and return whether it is further from another runtime than is tolerated."""
     if options.json:
         print_json(_as_json(finished))
     else:
@@ -145,7 +142,7 @@ def run(options: argparse.Namespace) -> int:
     if over:
         worst = "; ".join(f"output {shown(item.name)}, {_how_far(item)}" for item in over)
         print_lines([f"webnn-py run: over --tolerance {options.tolerance:g}: {worst}"], sys.stderr)
-    return FAILED if over or looks.first_non_finite is not None else 0
+    return bool(over)
 
 
 async def _measured(
@@ -271,8 +268,16 @@ def _differences(
     return [difference(name, outputs[name], theirs[name]) for name in outputs]
 
 
-def _check_used(options: argparse.Namespace) -> None:
-    """Refuse options of pictures and sounds where no input is one, since they would be passed over."""
+def _check_options(options: argparse.Namespace) -> None:
+    """Refuse options without those that they need, which would be ignored."""
+    if options.compare is None and options.tolerance is not None:
+        raise BadInputError("--tolerance needs --compare onnxruntime")
+    if options.resample and options.rate is None:
+        raise BadInputError("--resample needs --rate, the model's")
+    if options.top is not None and options.labels is None:
+        raise BadInputError("--top needs --labels, the names of the classes")
+    if options.compare is not None:
+        onnxruntime_version()
     suffixes = {Path(text.rpartition("=")[2]).suffix.lower() for text in options.input}
     for kind, there, names in (
         ("a picture", pictures.SUFFIXES, ("preprocess", "scale", "mean", "std", "bgr", "fit", "layout")),

@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 
 MOST_TRIES: Final = 100
 MOST_SECONDS: Final = 20.0
-"""So often and so long sizes are tried, whichever ends first; one try is always made."""
+"""The limits of the search, whichever ends it first; one try is always made."""
 
 MOST_ALIKE: Final = 12
-"""When so many tries in a row give the same reasons, word for word, they are not for the sizes."""
+"""After so many tries in a row with the same reasons, sizes are not the reason."""
 
 LENGTHS: Final = (32, 64, 1, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 
 FRAMES: Final = ((48, 320), (32, 320), (64, 64), (32, 32), (256, 256), (320, 320), (128, 128), (416, 416), (640, 640))
-"""Heights and widths of pictures and of lines of text, beside the usual 224 × 224."""
+"""Heights and widths of pictures and of lines of text, other than the usual 224 × 224."""
 
 MOST_SEEN: Final = 16
 LARGEST_SEEN: Final = 2**18
-"""So many of a model's own numbers are tried, up to so large ones."""
+"""The most numbers of the model itself that are tried, and the largest."""
 
 FEW_ELEMENTS: Final = 8
 """Constants of more elements are no shapes."""
@@ -57,7 +57,7 @@ class FoundSizes:
     Attributes:
         shapes: the shapes of all inputs that are not frozen.
         frozen: the values of those that are.
-        said: the options ``--shape`` that express what was found, without their name.
+        shape_options: the options ``--shape`` that express what was found, without their name.
         values: the same for ``--value``: inputs that were frozen so that shapes and conditions are known.
         builder: what it was drawn with.
         outputs: the operands that were drawn; None when it failed.
@@ -68,7 +68,7 @@ class FoundSizes:
 
     shapes: Mapping[str, tuple[int, ...]]
     frozen: Mapping[str, Array]
-    said: Sequence[str]
+    shape_options: Sequence[str]
     values: Sequence[str]
     builder: MLGraphBuilder
     outputs: Mapping[str, MLOperand] | None
@@ -84,7 +84,7 @@ class FoundSizes:
     @property
     def options(self) -> str:
         """All that was found, as it is typed."""
-        return " ".join([*as_options("--shape", self.said), *as_options("--value", self.values)])
+        return " ".join([*as_options("--shape", self.shape_options), *as_options("--value", self.values)])
 
     @property
     def fits(self) -> bool:
@@ -169,8 +169,8 @@ async def _tried(
             outputs = await model.convert_in_steps(builder, shapes, frozen, outputs=names, progress=advance)
     except UnsupportedModelError as error:
         refused = error
-    said = [f"{name}={value}" for name, value in values.items()]
-    return FoundSizes(shapes, frozen, asked.shapes.said(fed, sizes), said, builder, outputs, refused)
+    value_options = [f"{name}={value}" for name, value in values.items()]
+    return FoundSizes(shapes, frozen, asked.shapes.shape_options(fed, sizes), value_options, builder, outputs, refused)
 
 
 def search(model: OnnxModel, asked: AskedInputs, names: Sequence[str], device: Mapping[str, Any]) -> FoundSizes:

@@ -21,16 +21,16 @@ Samples = NDArray[np.float64]
 WHOLE_NUMBERS: Final = 1
 FLOATS: Final = 3
 EXTENSIBLE: Final = 0xFFFE
-"""The real format stands further behind."""
+"""The tag of files that have their format further on."""
 
 EXTENSIBLE_TAG: Final = EXTENSIBLE.to_bytes(2, "little")
 
 HEADER: Final = 16
 EXTENSIBLE_HEADER: Final = 26
-"""So many bytes of the format are read."""
+"""The bytes of the format that are read."""
 
 UNKNOWN_LENGTH: Final = 2**32 - 1
-"""What programs write that do not know yet how many bytes follow: they go on to the file's end."""
+"""The length that programs write while they do not know it: the samples go on to the end of the file."""
 
 
 @attrs.frozen(eq=False)
@@ -51,7 +51,7 @@ class Sound:
 def read_sound(
     path: Path, declared: DeclaredInput, shape: Sequence[int | str] | None, options: argparse.Namespace
 ) -> tuple[Array, str]:
-    """A sound for an input, and what was done to it: cut, or filled with silence, to the length that the input has.
+    """Return a sound for an input, cut or padded with silence to the input's length, and a description.
 
     Args:
         path: the file.
@@ -63,22 +63,22 @@ def read_sound(
         BadInputError: the file is no .wav file, has another rate than was asked for, or the input is none of a sound's.
     """
     sound = decoded(path)
-    said = f"{path}, {len(sound.samples):,} samples at {sound.rate:,} Hz"
+    description = f"{path}, {len(sound.samples):,} samples at {sound.rate:,} Hz"
     if sound.channels > 1:
-        said += f", mean of {sound.channels} channels"
+        description += f", mean of {sound.channels} channels"
     if options.rate is not None and options.rate != sound.rate:
         if not options.resample:
             raise BadInputError(f"{path} has {sound.rate} Hz, not {options.rate}; --resample converts it")
         sound = attrs.evolve(sound, samples=resampled(sound.samples, sound.rate, options.rate), rate=options.rate)
-        said += f", resampled to {options.rate:,} Hz"
+        description += f", resampled to {options.rate:,} Hz"
     full = _shape_for(declared, shape, len(sound.samples))
     length = max(full, default=1)
     samples = sound.samples[:length]
     if length < len(sound.samples):
-        said += f", the first {length:,}"
+        description += f", the first {length:,}"
     elif length > len(sound.samples):
         samples = np.pad(samples, (0, length - len(samples)))
-        said += f", silence up to {length:,}"
+        description += f", silence up to {length:,}"
     if declared.dtype.kind != "f":
         if declared.dtype.kind != "i":
             raise BadInputError(
@@ -86,7 +86,7 @@ def read_sound(
             )
         kind = np.iinfo(np.int8 if declared.dtype.itemsize == 1 else np.int16)
         samples = np.clip(np.rint(samples * (kind.max + 1)), kind.min, kind.max)
-    return samples.astype(declared.dtype).reshape(full), said
+    return samples.astype(declared.dtype).reshape(full), description
 
 
 def _shape_for(declared: DeclaredInput, shape: Sequence[int | str] | None, samples: int) -> tuple[int, ...]:
@@ -138,6 +138,8 @@ def decoded(path: Path) -> Sound:
         samples = _samples(found, body)
     if not len(samples):
         raise BadInputError(f"{path} has no samples")
+    if not np.isfinite(samples).all():
+        raise BadInputError(f"{path} has samples that are NaN or infinite, and may be damaged")
     return Sound(samples, found.rate, found.channels)
 
 
@@ -184,7 +186,7 @@ def _samples(found: _Format, body: bytes) -> Samples:
 
 
 def _whole_numbers(body: bytes, width: int) -> Samples:
-    """Samples of whole numbers, from -1 to 1; those of eight bits have no sign."""
+    """Return integer samples as numbers from -1 to 1; those of eight bits have no sign."""
     if width == 1:
         return (np.frombuffer(body, np.uint8) - 128.0) / 128
     # At the upper end of four bytes, so that the sign is where it belongs.

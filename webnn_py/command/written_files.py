@@ -67,7 +67,7 @@ def _place(fresh: Sequence[Path], paths: Sequence[Path]) -> None:
         for part, path in zip(fresh, paths, strict=True):
             part.replace(path)
     except BaseException:
-        if fresh[-1].exists():  # no file, or an older one, is beside what has been placed: they would not fit together
+        if fresh[-1].exists():  # what has been placed would have no file, or an older one, next to it
             for part, path in zip(fresh, paths, strict=True):
                 if not part.exists():
                     path.unlink(missing_ok=True)

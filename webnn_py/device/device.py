@@ -26,6 +26,7 @@ from webnn_py.device.backend import (
     CopyRegion,
     HostArray,
     KeepsCode,
+    KernelTiming,
     Lends,
     Memory,
     OnProgress,
@@ -33,12 +34,12 @@ from webnn_py.device.backend import (
     SavesCode,
     StagesWrites,
     Storage,
+    TimesKernels,
     begin_compile,
     constant_buffers,
 )
 from webnn_py.device.bookkeeping.copying import CopiesThroughHost
 from webnn_py.device.bookkeeping.exported_memory import Arrival, after_return
-from webnn_py.device.bookkeeping.timed_dispatch import Report, dispatch_timed
 from webnn_py.device.records.failure import Failure
 from webnn_py.device.records.memory_by_label import Entry, MemoryByLabel
 from webnn_py.errors import UnknownError
@@ -51,6 +52,9 @@ if TYPE_CHECKING:
     from webnn_py.device.bookkeeping.savable_nodes import SavableNodes
     from webnn_py.graph_pictures.plan import CompiledPlan
     from webnn_py.rewriting.report import PassReport
+
+
+Report = Callable[[Sequence[KernelTiming]], None]
 
 
 @attrs.frozen
@@ -385,7 +389,7 @@ class Device:
                 return None
         run: Callable[..., Awaitable[None] | None] = self.backend.dispatch
         if self.watch_kernels is not None:
-            run = partial(dispatch_timed, self.backend, self.watch_kernels())
+            run = partial(_dispatch_timed, self.backend, self.watch_kernels())
         try:  # as in write()
             if handle.failure is not None:
                 raise handle.failure
@@ -493,6 +497,12 @@ class Device:
     def _count_bytes(self, label: str, byte_length: int) -> None:
         self.live_bytes += byte_length
         self._by_label.add(label, byte_length=byte_length)
+
+
+def _dispatch_timed(backend: Backend, report: Report, *given: Any) -> Awaitable[None] | None:
+    """Run a graph on a backend that times kernels, and report the timings when the kernels have run."""
+    assert isinstance(backend, TimesKernels)  # noqa: S101 - the watcher checks it before
+    return then(backend.dispatch_timed(*given), report)
 
 
 def _mark(storages: Iterable[Storage], failure: Failure | None) -> None:

@@ -1,4 +1,4 @@
-"""Products with matrices of a few bits an element, with a scale for each block of a row: onnxruntime's MatMulNBits."""
+"""Matrices of a few bits an element, with a scale for each block of a row: onnxruntime's MatMulNBits, gathered rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.operators.classical import constant
 from webnn_py.operators.declaration import Operator
-from webnn_py.operators.decomposing.common import cut
+from webnn_py.operators.decomposing.common import cut, number
 from webnn_py.operators.limits import FLOATS, MAX_RANK, LimitsRow, limit
 from webnn_py.operators.methods import Builder
 from webnn_py.operators.operand import MLOperand
@@ -76,6 +76,96 @@ def matmul_nbits(
 
 
 MATMUL_NBITS: Final = Operator(matmul_nbits, "matmulNBits", MATMUL_NBITS_LIMITS)
+
+
+GATHER_LIMITS: Final[LimitsRow] = {
+    "data": limit(("uint8",), rank=(2, MAX_RANK)),
+    "indices": limit(("int32", "uint32", "int64"), rank=(0, MAX_RANK)),
+    "scales": limit(FLOATS, rank=(2, MAX_RANK)),
+    "zero_points": limit(("uint8",), rank=(2, MAX_RANK)),
+    "output0": limit(FLOATS, rank=(1, MAX_RANK), type_of="scales"),
+}
+
+
+def gather_block_quantized(
+    data: MLOperand,
+    indices: MLOperand,
+    scales: MLOperand,
+    *,
+    zero_points: MLOperand | None = None,
+    block_size: int,
+    label: str = "",
+) -> list[MLOperandDescriptor]:
+    """Gather rows of a table of integers of four bits, and dequantize these.
+
+    Args:
+        data: two integers in a byte, the first in the lower bits, [rows, ..., bytes].
+        indices: of rows; negative ones count from the end.
+        scales: the factor of each block, [rows, ..., blocks].
+        zero_points: the number of each block that stands for 0, two in a byte, [rows, ..., bytes]; 8 when absent.
+        block_size: the integers of a block; the last one of a row may be shorter.
+        label: the name of the node.
+
+    Returns:
+        [indices' shape, ..., 2 · bytes].
+    """
+    rows, *inner, length = data.shape
+    length *= 2
+    blocks = -(-length // block_size)
+    check_shape("scales", scales, [rows, *inner, blocks])
+    check_shape("zero_points", zero_points, [rows, *inner, -(-blocks // 2)])
+    return [output(scales.data_type, (*indices.shape, *inner, length))]
+
+
+GATHER_BLOCK_QUANTIZED: Final = Operator(gather_block_quantized, "gatherBlockQuantized", GATHER_LIMITS)
+
+
+def by_unpacking(
+    builder: Builder,
+    data: MLOperand,
+    indices: MLOperand,
+    scales: MLOperand,
+    *,
+    zero_points: MLOperand | None = None,
+    block_size: int,
+) -> list[MLOperand]:
+    """Draw :func:`gather_block_quantized`."""
+    rows, points = (
+        None if item is None else _halves(builder, builder.gather(item, indices, axis=0))
+        for item in (data, zero_points)
+    )
+    assert rows is not None  # noqa: S101 - data is there
+    scale = builder.gather(scales, indices, axis=0)
+    point = number(builder, 8, scale)
+    if points is not None:
+        point = builder.slice(points, [0] * points.rank, scale.shape)  # the last of an odd number fills a byte alone
+    return [dequantized_rows(builder, rows, scale, point, block_size)]
+
+
+def _halves(builder: Builder, x: MLOperand) -> MLOperand:
+    """Return the two integers of each byte side by side, as float32."""
+    whole = builder.reshape(builder.cast(x, "float32"), [*x.shape, 1])
+    high = builder.floor(builder.div(whole, number(builder, 16, whole)))
+    low = builder.sub(whole, builder.mul(high, number(builder, 16, whole)))
+    return builder.reshape(builder.concat([low, high], x.rank), [*x.shape[:-1], 2 * x.shape[-1]])
+
+
+def dequantized_rows(
+    builder: Builder, rows: MLOperand, scale: MLOperand, point: MLOperand, block_size: int
+) -> MLOperand:
+    """Return (integer - zero point) · scale; the last two have a number for each block of a row, or one for all."""
+    length = rows.shape[-1]
+    point = builder.cast(point, scale.data_type)
+    point = _by_element(builder, point, block_size, length) if point.rank else point
+    centred = builder.sub(builder.cast(rows, scale.data_type), point)
+    return builder.mul(centred, _by_element(builder, scale, block_size, length))
+
+
+def _by_element(builder: Builder, x: MLOperand, block_size: int, length: int) -> MLOperand:
+    """Repeat each number of a row for each element of its block; the last block may be shorter."""
+    repeated = builder.expand(builder.reshape(x, [*x.shape, 1]), [*x.shape, block_size])
+    rows = builder.reshape(repeated, [*x.shape[:-1], x.shape[-1] * block_size])
+    return cut(builder, rows, rows.rank - 1, 0, length)
 
 
 def by_dequantizing(

@@ -1,6 +1,6 @@
 """Attention to a cache of keys and values whose length is known when the graph runs.
 
-The cache has a fixed capacity. Each sample's new keys and values are written behind those that it has, and its queries
+The cache has a fixed capacity. Each sample's new keys and values are written after its previous ones, and its queries
 see the keys up to their own. It is onnxruntime's GroupQueryAttention: as one node, or drawn with masks over positions.
 """
 
@@ -83,7 +83,7 @@ def group_query_attention(
 ) -> list[MLOperandDescriptor]:
     """Attend to a cache and to new keys, which are written into it.
 
-    The new keys of a sample lie at the end of its keys; where ``total_length`` is the number of queries, at the
+    The new keys of a sample are the last of its keys; where ``total_length`` is the number of queries, at the
     beginning of the cache. A sample whose keys, or ``total_length``, do not fit into the cache has NaN as its output.
 
     Args:
@@ -113,7 +113,7 @@ def group_query_attention(
 
     Returns:
         [batch, new, heads · size]; the keys and the values of the cache, [batch, key heads, capacity, size], which are
-        0 behind the new ones.
+        0 after the new ones.
     """
     batch, new, _ = query.shape
     heads = num_heads if key is not None else num_heads + 2 * kv_num_heads
@@ -302,7 +302,7 @@ def _attended(
 
 
 def written(builder: Builder, past: MLOperand | None, rows: MLOperand, begins: MLOperand, capacity: int) -> MLOperand:
-    """Write rows into a cache, from an index of each sample on; behind them is 0.
+    """Write rows into a cache, from an index of each sample on, and zeros after them.
 
     Args:
         builder: draws the operators.

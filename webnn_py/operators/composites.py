@@ -15,7 +15,7 @@ from typing import Any, Final
 import attrs
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.operators.block_quantized import MATMUL_NBITS, by_dequantizing
+from webnn_py.operators.block_quantized import GATHER_BLOCK_QUANTIZED, MATMUL_NBITS, by_dequantizing, by_unpacking
 from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION, by_positions
 from webnn_py.operators.classical import LINEAR_MODEL, NORMALIZER, SCORES, by_division, by_product
 from webnn_py.operators.declaration import Operator
@@ -279,6 +279,7 @@ COMPOSITES: Final[Mapping[str, Composite]] = {
     for composite in (
         Composite(DYNAMIC_QUANTIZE, dynamically_quantized),
         Composite(DYNAMIC_QUANTIZE_LSTM, step_by_step),
+        Composite(GATHER_BLOCK_QUANTIZED, by_unpacking),
         Composite(GROUP_QUERY_ATTENTION, by_positions),
         Composite(LINEAR_MODEL, by_product, frozenset(LINEAR_MODEL.limits) - {"input", *SCORES}),
         Composite(LOOP, unrolled),

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.operators.declaration import Operator, of_operands
+from webnn_py.operators.declaration import Operator
 from webnn_py.operators.limits import ANY, MAX_RANK, LimitsRow, limit
 from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.subgraphs import drawn_on
 
 LIMITS: Final[LimitsRow] = {
     "states": limit(ANY),
@@ -69,23 +70,13 @@ def unrolled(
     """Draw :func:`loop` as all its steps."""
     count = len(states)
     stacks: list[list[MLOperand]] = [[] for _ in directions[len(scanned) :]]
-    wholes = [builder.split(whole, steps, axis=0) for whole in scanned]
-    ordered = [whole[::-1] if is_backward else whole for whole, is_backward in zip(wholes, directions, strict=False)]
+    sequences = [builder.split(operand, steps, axis=0) for operand in scanned]
+    ordered = [rows[::-1] if is_backward else rows for rows, is_backward in zip(sequences, directions, strict=False)]
     for rows in zip(*ordered, strict=True):
         parts = [builder.reshape(row, [*row.shape[1:]]) for row in rows]
-        made = _made(builder, step, [*states, *parts, *outer])
+        made = drawn_on(builder, step, zip(step.inputs.values(), [*states, *parts, *outer], strict=True))
         states = made[:count]
         for stack, value in zip(stacks, made[count:], strict=True):
             stack.append(builder.reshape(value, [1, *value.shape]))
     ways = zip(stacks, directions[len(scanned) :], strict=True)
     return [*states, *[builder.concat(stack[::-1] if is_backward else stack, 0) for stack, is_backward in ways]]
-
-
-def _made(builder: Any, step: Any, inputs: Sequence[MLOperand]) -> list[MLOperand]:
-    """Draw one step; return its outputs."""
-    operands = dict(zip(step.inputs.values(), inputs, strict=True))
-    for node in step.nodes:
-        given = of_operands(node.operands, operands.__getitem__)
-        made = getattr(builder, node.operator.name)(**given, **node.options, label=node.label)
-        operands.update(zip(node.results, made if isinstance(made, list) else [made], strict=True))
-    return [operands[value] for value in step.outputs.values()]

@@ -47,6 +47,8 @@ CONFIG: Final[Mapping[str, object]] = {
 BY_HEAD: Final = 4
 """The rank of queries, keys and values with an axis of heads."""
 
+_OPERATORS: Final = {operator.spec_name.casefold(): operator for operator in OPERATORS.values()}
+
 _SEED: Final = 907
 
 
@@ -57,7 +59,7 @@ class NamedOperator:
     Attributes:
         operator: the operator.
         draw: draws it; takes a builder and the inputs by name, and returns the outputs by name.
-        feeds: returns inputs of its domain, for which a body must compute the same; takes long for large ones.
+        feeds: returns inputs of its domain, for which a body must compute the same; slow for large ones.
     """
 
     operator: Operator[..., Any]
@@ -82,7 +84,7 @@ def named_operator(
     plain = name.casefold()
     if plain in {"gqa", "groupqueryattention"}:
         return _group_query_attention(config, inputs, outputs)
-    operator = next((each for each in OPERATORS.values() if each.spec_name.casefold() == plain), None)
+    operator = _OPERATORS.get(plain)
     return None if operator is None else _of_specification(operator, config, inputs, outputs)
 
 
@@ -141,11 +143,7 @@ _OUTPUTS: Final = ("output", "present_key", "present_value")
 def _group_query_attention(config: Mapping[str, Any], inputs: Descriptors, outputs: Sequence[str]) -> NamedOperator:
     _check_names("an input", [*inputs], [*_REQUIRED, *_OPTIONAL], _REQUIRED)
     _check_names("an output", outputs, _OUTPUTS, ())
-    _check_names("a member of config", [*config], [*CONFIG], ())
-    choices = {**CONFIG, **{name: value for name, value in config.items() if value is not None}}
-    for name, value in choices.items():
-        if not isinstance(value, bool | int | float):
-            refuse(f"config[{shown(name)}]", shown(value), "a number or a boolean")
+    choices = _choices(config)
     if choices["do_rotary"]:
         _check_names("an input", [*inputs], [*_REQUIRED, *_OPTIONAL], ("cos_cache", "sin_cache"))
     for name in ("past_key", "past_value"):
@@ -159,14 +157,13 @@ def _group_query_attention(config: Mapping[str, Any], inputs: Descriptors, outpu
     new = inputs["query"].shape[-2]
     if new > capacity:
         refuse("the capacity of the cache", capacity, f"at least {new}, the number of new keys")
-    window = int(choices["local_window_size"])
     options = {
         "num_heads": heads["query"],
         "kv_num_heads": heads["key"],
         "capacity": capacity,
         "scale": float(choices["scale"]),
         "softcap": float(choices["softcap"]),
-        "window": max(0, window),
+        "window": max(0, int(choices["local_window_size"])),
         "is_causal": bool(choices["causal"]),
         "is_interleaved": bool(choices["rotary_interleaved"]),
         "is_smooth": choices["smooth_softmax"] is True or choices["smooth_softmax"] == 1,
@@ -185,6 +182,16 @@ def _group_query_attention(config: Mapping[str, Any], inputs: Descriptors, outpu
         return {name: item for name, item in zip(_OUTPUTS, drawn, strict=True) if name in outputs}
 
     return NamedOperator(GROUP_QUERY_ATTENTION, draw, partial(_attention_feeds, inputs))
+
+
+def _choices(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of GroupQueryAttention."""
+    _check_names("a member of config", [*config], [*CONFIG], ())
+    choices: dict[str, Any] = {**CONFIG, **{name: value for name, value in config.items() if value is not None}}
+    for name, value in choices.items():
+        if not isinstance(value, int | float) or not abs(value) < 2**127:  # nor NaN
+            refuse(f"config[{shown(name)}]", shown(value), "a number of float32 or a boolean")
+    return choices
 
 
 def _heads(name: str, descriptor: MLOperandDescriptor, count: object) -> int:
@@ -220,16 +227,16 @@ def _attention_feeds(inputs: Descriptors) -> list[Feeds]:
 
 
 def _attention_feed(random: np.random.Generator, inputs: Descriptors, new: int, begins: Array) -> Feeds:
-    """Return inputs for new tokens behind those that each sample of a cache has, and zeros behind these."""
+    """Return inputs for new tokens after those in the cache of each sample, with zeros after these."""
     feeds = {}
     for name, descriptor in inputs.items():
         shape = descriptor.shape
         if name == "seqlens_k":
-            array = (begins + new - 1).reshape(shape)
+            array = np.resize(begins + new - 1, shape)
         elif name == "total_sequence_length":
             array = np.full(shape, begins.max() + new)
         elif name == "position_ids":
-            array = (begins[:, None] + np.arange(new)).reshape(shape)
+            array = np.resize(begins[:, None] + np.arange(new), shape)
         elif name in {"cos_cache", "sin_cache"}:
             angles = np.linspace(0, 3, int(np.prod(shape))).reshape(shape)
             array = np.cos(angles) if name == "cos_cache" else np.sin(angles)

@@ -6,7 +6,7 @@ operators of its body.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from webnn_py.descriptors import MLOperandDescriptor
@@ -29,10 +29,10 @@ def subgraph_call(
     """Call a sub-graph.
 
     Args:
-        operands: what the inputs of the body are bound to, in their order.
+        operands: the operands that the inputs of the body are bound to, in their order.
         captured: the constants of the body, in their order.
         body: the graph of the definition.
-        name: what the definition says that it computes.
+        name: the name of the definition, a claim about what it computes.
         config: the definition's record of choices, by name.
         label: the label of the node.
 
@@ -55,9 +55,20 @@ def inlined(
     config: Mapping[str, Any],
 ) -> list[MLOperand]:
     """Draw the body of :func:`subgraph_call`; calls in it stay calls."""
-    made = dict(zip((*body.inputs.values(), *body.constants), (*operands, *captured), strict=True))
-    for node in body.nodes:
+    return drawn_on(builder, body, zip((*body.inputs.values(), *body.constants), (*operands, *captured), strict=True))
+
+
+def drawn_on(builder: Any, graph: Any, operands: Iterable[tuple[Any, MLOperand]]) -> list[MLOperand]:
+    """Draw the operators of a graph again, and return its outputs.
+
+    Args:
+        builder: the builder to draw with.
+        graph: the graph.
+        operands: its inputs and constants, each with the operand that replaces it.
+    """
+    made = dict(operands)
+    for node in graph.nodes:
         given = of_operands(node.operands, made.__getitem__)
         drawn = builder._append(node.operator, (), {**given, **node.options, "label": node.label})
         made.update(zip(node.results, drawn if isinstance(drawn, list) else [drawn], strict=True))
-    return [made[value] for value in body.outputs.values()]
+    return [made[value] for value in graph.outputs.values()]

@@ -330,7 +330,7 @@ class MLGraphBuilder(OperatorMethods):
         For this package's own callers, who draw the same many times.
 
         Args:
-            drawn: the operators and their results, each behind those whose results it takes.
+            drawn: the operators and their results, each after those whose results it takes.
             operands: by those that were given before, those that are given now; all others stay the same.
             wanted: results of these operators.
             label: of the new operators.
@@ -406,7 +406,7 @@ class MLGraphBuilder(OperatorMethods):
         choices = converted("build_subgraph(): config", configuration, config)
         reached = self._reached("build_subgraph", outputs)
         values = self._bound("build_subgraph(): inputs", formal)
-        definition = subgraphs.define(text, choices, values, reached.outputs)
+        definition = subgraphs.define(text, choices, values, reached)
         self._input_names -= {value.name for value in values.values() if isinstance(value, Input)}
         return definition
 
@@ -761,16 +761,17 @@ def drawing_of(method: str, outputs: object) -> Graph:
     from webnn_py.rewriting.composites import spelled_out  # noqa: PLC0415 - imported when it is used
 
     operands = named(f"{method}(): outputs", MLOperand, "operands", outputs)
-    for name, operand in operands.items():
-        builder = None if operand._builder is None else operand._builder()
-        if not isinstance(builder, MLGraphBuilder):
-            raise TypeError(f"{method}(): the builder of outputs[{shown(name)}] is gone; keep it")
-        drawn = builder._reached(method, operands)
-        builder._check_subgraphs(drawn, method)
-        graph = spelled_out(drawn)
-        refuse_proposals(method, graph.descriptors)
-        return graph
-    raise TypeError(f"{method}(): outputs is empty; a graph needs at least one")
+    if not operands:
+        raise TypeError(f"{method}(): outputs is empty; a graph needs at least one")
+    name, operand = next(iter(operands.items()))
+    builder = None if operand._builder is None else operand._builder()
+    if not isinstance(builder, MLGraphBuilder):
+        raise TypeError(f"{method}(): the builder of outputs[{shown(name)}] is gone; keep it")
+    drawn = builder._reached(method, operands)
+    builder._check_subgraphs(drawn, method)
+    graph = spelled_out(drawn)
+    refuse_proposals(method, graph.descriptors)
+    return graph
 
 
 def _scalar(number: float, data_type: MLOperandDataType) -> HostArray:

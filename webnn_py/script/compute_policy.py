@@ -1,4 +1,4 @@
-"""The proposal "compute policy": one option in the place of ``power_preference`` and ``accelerated``.
+"""The proposal "compute policy": one option instead of ``power_preference`` and ``accelerated``.
 
 See docs/proposals/compute_policy.md. Nothing here is used unless ``open_ml(experimental={"compute-policy"})`` asks for
 it.

@@ -519,7 +519,7 @@ class MLContext(Handle):
                 offset or the count is no integer or leads out of a buffer; or the ranges overlap.
 
         A failure on the device is reported by the next ``read_buffer()`` of ``destination``, and so is an earlier one
-        that left ``source`` without data. Such a destination holds no data until it is wholly written.
+        that left ``source`` without data. Such a destination holds no data until all of it is written.
         """
         self._trio_run.check("copy_buffer()")
         try:
@@ -577,7 +577,7 @@ class MLContext(Handle):
 
         The GPU buffer stays the user's: destroying the ``MLBuffer`` or the context does not destroy it. What uses it
         after the user has destroyed it, or while it is mapped, fails, which reading its outputs reports. What the
-        user submits before a call of this context comes before it on the GPU; to submit behind it, await ``drain()``.
+        user submits before a call of this context comes before it on the GPU; to submit after it, await ``drain()``.
 
         Args:
             gpu_buffer: has the usages STORAGE, COPY_SRC and COPY_DST, and as many bytes as the descriptor takes,
@@ -672,7 +672,7 @@ class MLContext(Handle):
             when it does not run on WebGPU.
 
         A buffer of ``create_exportable_buffer()`` is used by nothing else until then: its calls are refused with
-        ``TypeError``. Whether its export shares the memory is said there.
+        ``TypeError``. See there whether its export shares the memory.
         """
         self._trio_run.check("export_to_gpu()")
         try:
@@ -707,7 +707,7 @@ class MLContext(Handle):
         Args:
             graph: a graph of this context.
             inputs: a buffer for each of the graph's inputs, by name; never modified.
-            outputs: a buffer for each of the graph's outputs, by name; wholly overwritten.
+            outputs: a buffer for each of the graph's outputs, by name; all of it is overwritten.
 
         Raises:
             InvalidStateError: the graph is destroyed.
@@ -749,7 +749,7 @@ class MLContext(Handle):
 
     @enable_ki_protection
     def save_graph(self, key: str, graph: MLGraph) -> MLPromise[None]:
-        """Save a compiled graph, in the place of what was saved under the key before. Not in the specification.
+        """Save a compiled graph, and replace what was saved under the key before. Not in the specification.
 
         Args:
             key: any text of at most 4096 characters.
@@ -927,8 +927,8 @@ class MLContext(Handle):
                 promise._resolve(result())
             else:
                 otherwise()
-                is_told_by_loss = self._device.is_lost and failed is not saving_error  # files fail for other reasons
-                promise._reject(failed(method, error), is_reported=is_told_by_loss)
+                is_reported = self._device.is_lost and failed is not saving_error  # files fail for other reasons
+                promise._reject(failed(method, error), is_reported=is_reported)
 
         aborted = partial(self._abort, promise, method)
         operation = DeviceOperation(method, work, settled, abortable, aborted, held_bytes)
@@ -980,7 +980,7 @@ class MLContext(Handle):
     async def _run(self) -> None:
         """Drain the device timeline until the context is lost and every release has run."""
         await self._timeline.run()
-        self._device.backend.lost = _nobody_listens
+        self._device.backend.lost = _ignore_loss
         self._device.backend.close()
 
     def _abort(self, promise: MLPromise[Any], method: str) -> None:
@@ -1010,5 +1010,5 @@ class MLContext(Handle):
         return f"{named_by(self._label)}on {shortened(str(self.backend), 100)}{lost}"
 
 
-def _nobody_listens(_message: str) -> None:
+def _ignore_loss(_message: str) -> None:
     """Ignore a loss that a backend reports after the end of its context."""

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 DEVICE_TYPES: Final[tuple[MLDeviceType, ...]] = get_args(MLDeviceType)
 
+MOST_NESTED: Final = 4
+"""The most mappings within each other in limits: operators, operands, ranks, bounds."""
+
 Support = Literal["optimized", "fallback"]
 
 
@@ -70,7 +73,7 @@ class Choice:
 
 
 def choices(request: OpenRequest) -> list[Choice]:
-    """This package's own devices that are here, one for each adapter, those that suit best first.
+    """Return this package's own devices that are here, one for each adapter, those that suit best first.
 
     Drivers take their time: to be called in a worker thread.
     """
@@ -101,10 +104,13 @@ def named(found: Iterable[Choice]) -> dict[str, Choice]:
 
 
 async def limits_per_device(request: OpenRequest) -> dict[str, dict[str, Any]]:
-    """Return the result of ``op_support_limits()`` for each device, by the device's name."""
+    """Return the result of ``op_support_limits()`` for each device that can be opened, by the device's name."""
     limits = {}
     for name, choice in named(await trio.to_thread.run_sync(choices, request)).items():
-        backend = await choice.open(request)
+        try:
+            backend = await choice.open(request)
+        except NotSupportedError:
+            continue  # as in choices()
         try:
             limits[name] = op_support_limits(backend.capabilities, None)
         finally:
@@ -129,10 +135,10 @@ class Wishes:
 
     @classmethod
     def taken(cls, options: dict[str, Any]) -> Wishes | None:
-        """Take the proposal's options out of all that are given; None where there are none.
+        """Take the proposal's options out of the given ones; None if it has none there.
 
         Raises:
-            TypeError: one is not what it must be, or a device is named besides.
+            TypeError: one is not what it must be, or a device is named, too.
         """
         fallback, limits = options.pop("fallback", None), options.pop("limits", None)
         if fallback is None and limits is None:
@@ -160,7 +166,11 @@ class Wishes:
             found = [choice for kind in self.fallback for choice in found if choice.kind == kind]
         lacking = ""
         for choice in found:
-            backend = await choice.open(request)
+            try:
+                backend = await choice.open(request)
+            except NotSupportedError as error:
+                lacking = f"{lacking}; {choice.info} cannot be opened: {error}"
+                continue
             problem = (
                 None if self.limits is None else _lacking(op_support_limits(backend.capabilities, None), self.limits)
             )
@@ -168,15 +178,16 @@ class Wishes:
                 return backend
             backend.close()
             lacking = f"{lacking}; {choice.info} lacks {problem}"
-        kinds = "" if self.fallback is None else f" among {', '.join(self.fallback)}"
+        kinds = "" if self.fallback is None else f" among {', '.join(self.fallback) or 'none'}"
         raise NotSupportedError(f"there is no such device{kinds}{lacking}; wish for less, or for none")
 
 
-def _check_limits(value: object, place: str, allowed: tuple[type, ...] = (str, int, Sequence)) -> None:
-    """Refuse what cannot be a limit: mappings, sequences of strings, integers and a layout are."""
-    if isinstance(value, Mapping):
+def _check_limits(value: object, place: str, allowed: tuple[type, ...] = (str, int, Sequence), depth: int = 0) -> None:
+    """Refuse what cannot be a limit: mappings, sequences of strings, integers and a layout can."""
+    if isinstance(value, Mapping) and depth < MOST_NESTED:
+        inner_allowed = (int,) if value.keys() == {"min", "max"} else allowed
         for name, inner in value.items():
-            _check_limits(inner, f"{place}[{shown(name)}]", (int,) if value.keys() == {"min", "max"} else allowed)
+            _check_limits(inner, f"{place}[{shown(name)}]", inner_allowed, depth + 1)
     elif isinstance(value, bool) or not isinstance(value, allowed):
         raise TypeError(f"{place} is {shown(value)}; it must be as op_support_limits() returns it")
 

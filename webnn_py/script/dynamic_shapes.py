@@ -60,7 +60,7 @@ FIRST_LARGEST: Final = 128
 """For a name without bounds: the size at which a drawing is checked, and the largest that is built for at first."""
 
 MOST_SHAPES: Final = 256
-"""So many sets of input shapes are remembered, for each graph."""
+"""The most sets of input shapes that are cached for each graph."""
 
 
 def _name(value: object) -> str:
@@ -186,7 +186,7 @@ class DimensionNames:
         mentions are tried.
 
         Raises:
-            Refused: the arguments do not fit together, or the output's shape cannot be said.
+            Refused: the arguments do not fit together, or the output's shape cannot be expressed.
         """
         try:
             return self._inferred(operator, arguments)
@@ -226,7 +226,7 @@ class DimensionNames:
     def resolved(
         self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]
     ) -> tuple[tuple[object, ...], dict[str, object]]:
-        """Return an operator's arguments, sizes in the place of dimensions' names.
+        """Return an operator's arguments, with sizes instead of dimensions' names.
 
         Raises:
             TypeError: there is no dimension of a name.

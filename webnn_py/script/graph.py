@@ -151,9 +151,9 @@ class MLGraph(Handle, HasHandle):
 
     @property
     def subgraphs(self) -> tuple[SubgraphUse, ...]:
-        """How each call of a sub-graph is computed: whole, or by its body. Not in the specification: a proposal.
+        """How each call of a sub-graph is computed: by an operator or its body. Not in the specification: a proposal.
 
-        Those within bodies that are drawn come behind. A graph of :meth:`MLContext.load_graph` has none.
+        Calls within bodies that are drawn follow. A graph of :meth:`MLContext.load_graph` has none.
 
         Raises:
             NotSupportedError: the proposal was not asked for.

@@ -66,7 +66,7 @@ def limits_of(operator: Operator[..., Any], capabilities: Capabilities) -> Mappi
 
 
 def _proposed(operator: Operator[..., Any], row: str, capabilities: Capabilities) -> DataTypes:
-    """Return the data types of proposals that a row of the limits has besides the declared ones."""
+    """Return the data types of proposals that a row of the limits has in addition to the declared ones."""
     declared, is_quantized = operator.limits[row].data_types, (operator.name, row) in QUANTIZED_ROWS
     found = capabilities.packed if is_quantized else ()
     if capabilities.low_precision:

@@ -123,7 +123,7 @@ class ML(Handle):
                 onnxruntime where the extra of that name is installed, otherwise numpy. Not in the specification.
             max_queued_bytes: what :meth:`MLContext.wait_for_capacity` waits for. Not in the specification.
             browser: a browser profile, by name: ``"chromium-153-litert"``. The context reports that browser's limits
-                and accepts what it accepts, and computes as ever. Not in the specification.
+                and accepts what it accepts; results stay the same. Not in the specification.
             label: a name for the context in messages and traces. Not in the specification.
             **options: what only some devices have; None is as if not given. Without ``backend``, an option chooses
                 the device that has it. The device ``"wgpu"`` has
@@ -182,7 +182,7 @@ class ML(Handle):
             others: further names that one which is unknown may be meant for.
 
         Returns:
-            What opens the device, and what the context is made with.
+            A function that opens the device, and the arguments of the context.
 
         Raises:
             TypeError: one is unknown, or is not what it must be.
@@ -319,7 +319,9 @@ class ML(Handle):
         self._trio_run.check(f"{method}()")
         try:
             check_asked(f"{method}()", self._experimental, "device-selection", "make contexts, and ask each")
-        except NotSupportedError as error:
+            if self._closed:
+                raise InvalidStateError("the open_ml() block has been left")
+        except (NotSupportedError, InvalidStateError) as error:
             return rejected_promise(self, method, error)
         promise: MLPromise[dict[str, dict[str, Any]]] = MLPromise._create(f"{method}()", self.script_timeline.trio_run)
         self._begin_opening(partial(self._find_limits, promise))
@@ -383,7 +385,7 @@ class ML(Handle):
         return Trace(self, most_events=most_events, kernels=converted("trace(): kernels", boolean, kernels))
 
     def check(self) -> Check:
-        """Find what a program does in vain, or forgets: ``with ml.check() as check``. Not in the specification.
+        """Find redundant work and what is never destroyed: ``with ml.check() as check``. Not in the specification.
 
         ``check.findings`` are tensors made for each call of a loop and kept, tensors left to the garbage collector,
         bytes that are read and written again, graphs that are built again, and reads in turn.
@@ -452,7 +454,7 @@ class ML(Handle):
             await self._opened.wait()
         for context in list(self._contexts):
             await context.device_timeline.wait_ended()
-        # What finalisers of collected buffers still have to say was posted before this, and runs before it.
+        # Callbacks of finalizers of collected buffers were posted before this, and run before it.
         collected = trio.Event()
         trio.lowlevel.current_trio_token().run_sync_soon(collected.set)
         await collected.wait()
@@ -484,8 +486,8 @@ class open_ml:  # noqa: N801 - used like a function
             graphs. Whoever can write into it as this user decides what runs. Not in the specification.
         graph_cache_bytes: how many bytes the folder may have: graphs that were used the longest ago go first.
         experimental: proposals to be tried, by name: ``"compute-policy"``, ``"device-selection"``,
-            ``"dynamic-shapes"``, ``"dynamic-shapes-explainer"``, ``"graph-devices"``, ``"int4"``,
-            ``"low-precision"`` and ``"subgraph"``. Not in the specification; see the pages on proposals.
+            ``"dynamic-shapes"``, ``"dynamic-shapes-explainer"``, ``"graph-devices"``, ``"int4"``, ``"low-precision"``,
+            ``"subgraph"`` and ``"webgpu-interop"``. Not in the specification; see the pages on proposals.
 
     Raises:
         TypeError: ``policy`` cannot be called, or another argument has the wrong type.

@@ -18,7 +18,7 @@ from webnn_py.operators.registry import OPERATORS
 T = TypeVar("T")
 
 MOST_ROWS = 40
-"""So many kernels have a row of their own."""
+"""The most kernels with a row of their own."""
 
 GIGA, TERA = 1e9, 1e12
 
@@ -38,7 +38,7 @@ class KernelProfile:
     """The time, bytes and operations of one kernel of a graph.
 
     Attributes:
-        name: the kernel's, for eyes.
+        name: the kernel's, for display.
         nodes: the nodes that it computes, in the order in which they run; none for a mere copy.
         seconds: how long it takes, the median of the faster half of the runs.
         share: that, of the whole dispatch.
@@ -324,13 +324,13 @@ def _count(amount: float, unit: str) -> str:
 
 
 def _digits(value: float) -> str:
-    """Three digits, or more where there are more before the point."""
+    """Return a number in three digits, or more if it has more before the point."""
     places = 2 if value < 10 else 1 if value < 100 else 0
     return f"{value:.{places}f}"
 
 
 def _columns(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Lines of a table: numbers to the right, and the last column cut off where the line ends."""
+    """Yield the lines of a table: numbers to the right, and the last column cut off where the line ends."""
     table = [headings, *rows]
     widths = [max(map(len, cells)) for cells in zip(*table, strict=True)]
     for row in table:

@@ -79,7 +79,7 @@ def _byte_length(arrays: Mapping[str, HostArray]) -> int:
 def _arrays(
     method: str, feeds: object, descriptors: Mapping[str, MLOperandDescriptor], spare: Collection[str] = ()
 ) -> dict[str, HostArray]:
-    """Copies of what the inputs are given; what is given to ``spare`` ones is left out."""
+    """Return copies of the data of the inputs; data of ``spare`` inputs are left out."""
     if not isinstance(feeds, Mapping):
         raise TypeError(f"{method}(): feeds is {shown(feeds)}; it must be a mapping of the inputs' names to arrays")
     if not descriptors.keys() <= feeds.keys() <= {*descriptors, *spare}:

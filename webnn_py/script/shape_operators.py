@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class ShapeBuilder(OperatorMethods):
-    """What these operators need of a builder."""
+    """The members of a builder that these operators use."""
 
     @abstractmethod
     def constant(self, value: Any, *, data_type: Any = None, shape: Any = None) -> MLOperand:
@@ -82,7 +82,7 @@ def range_(
         delta: the step, in the same form: positive or negative, and known when it is drawn.
         label: a name for messages.
     """
-    names, data_type = builder._shapes("range"), start.data_type
+    names = builder._shapes("range")
     first, end, step = (
         _resolved(builder, "range", name, item, label)
         for name, item in (("start", start), ("limit", limit), ("delta", delta))
@@ -92,6 +92,12 @@ def range_(
         raise TypeError(
             f"range(){in_brackets(label)}: start, limit and delta are {what}; they must have one element each, and "
             "delta must be a number other than 0"
+        )
+    data_type = start.data_type
+    if not data_type == limit.data_type == delta.data_type:
+        types = f"{data_type}, {limit.data_type} and {delta.data_type}"
+        raise TypeError(
+            f"range(){in_brackets(label)}: start, limit and delta are {types}; they must have one data type"
         )
     count: Any = -((first[0] - end[0]) // step[0])
     if type(count) is int and count < 1:
@@ -196,8 +202,9 @@ def unsqueeze(builder: ShapeBuilder, input: MLOperand, axes: Sequence[int], *, l
     """
     builder._shapes("unsqueeze")
     rest = list(_operand_of("unsqueeze", "input", input, label).shape)
-    rank = len(rest) + len(converted("unsqueeze(): axes", unsigned_longs, axes))
-    inserted = set(_axes("unsqueeze", axes, rank, label))
+    places = converted(f"unsqueeze(){in_brackets(label)}: axes", unsigned_longs, axes)
+    rank = len(rest) + len(places)
+    inserted = set(_axes("unsqueeze", places, rank, label))
     sizes = iter(rest)
     return builder.reshape(input, [1 if axis in inserted else next(sizes) for axis in range(rank)], label=label)
 
@@ -269,7 +276,7 @@ def slice_dynamic(  # noqa: PLR0913 - the arguments of slice()
         builder: draws it.
         input: the elements.
         starts: a vector of integers, computed from ``shape()`` and constants.
-        sizes: likewise.
+        sizes: a vector of integers, computed in the same way.
         strides: as for ``slice()``.
         label: a name for messages.
     """
@@ -287,7 +294,7 @@ def pad_dynamic(
         builder: draws it.
         input: the elements.
         beginning_padding: a vector of integers, computed from ``shape()`` and constants.
-        ending_padding: likewise.
+        ending_padding: a vector of integers, computed in the same way.
         label: a name for messages.
     """
     before = _resolved(builder, "pad_dynamic", "beginning_padding", beginning_padding, label)

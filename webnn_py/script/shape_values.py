@@ -23,7 +23,9 @@ Integers = np.ndarray[Any, np.dtype[np.object_]]
 """Numbers and sizes."""
 
 MOST: Final = 64
-"""So many integers of an operand are computed at most: a shape, or some."""
+"""The most integers of an operand that are computed: a shape, or some."""
+
+_BYTE: Final = 255
 
 
 def integers(values: object) -> Integers:
@@ -61,11 +63,16 @@ def evaluated(
 
 
 def fits(values: Integers, data_type: str) -> bool:
-    """Return whether integers are as few as shapes have, and numbers of a data type, which wraps no others around."""
+    """Return whether integers are as few as shapes have, and numbers of a data type, which wraps no others around.
+
+    The largest values of names are only compared with 8-bit types: names without bounds exceed the others.
+    """
     if data_type not in INTEGER_RANGES or values.size > MOST:
         return False
-    lowest = INTEGER_RANGES[data_type][0]  # type: ignore[index]  # it is among them
-    return all(_ends(item)[0] >= lowest for item in values.flat)
+    lowest, highest = INTEGER_RANGES[data_type]  # type: ignore[index]  # it is among them
+    return all(
+        low >= lowest and (high <= highest or (low < high and highest > _BYTE)) for low, high in map(_ends, values.flat)
+    )
 
 
 # --- arithmetic ------------------------------------------------------------------------------------------------
@@ -200,4 +207,4 @@ _FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "reduce_sum": _reduction(np.sum),
     "reduce_product": _reduction(np.prod),
 }
-"""What operators compute, of those that chains have: more than ONNX's data propagation, and no floats."""
+"""The operators of chains, and their results: more than ONNX's data propagation, and no floats."""

@@ -5,15 +5,18 @@ See docs/proposals/subgraph.md. Nothing here is used unless ``open_ml(experiment
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any, Final, Self, final
+
+import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.errors import NotSupportedError
 from webnn_py.graph import Constant, Graph, Input, Node, Value
 from webnn_py.handle import Handle
-from webnn_py.message_text import in_brackets, listed, plain, shown
+from webnn_py.message_text import counted, in_brackets, listed, plain, shown
 from webnn_py.named_sizes.values import has_size
 from webnn_py.operators.subgraphs import SUBGRAPH_CALL
 
@@ -23,13 +26,22 @@ MOST_OPERATORS: Final = 2**18
 MOST_NESTED: Final = 16
 """The most lists and records within each other in ``config``."""
 
+_PLAIN: Final[tuple[tuple[type, Callable[[Any], object]], ...]] = (
+    (str, plain),
+    (bool, bool),
+    (np.bool_, bool),
+    (Integral, int),
+    (Real, float),
+)
+"""The types of values in ``config``, and their conversions."""
+
 
 @final
 class MLSubgraph(Handle):
     """Operators with formal inputs, which :meth:`MLGraphBuilder.subgraph` calls; a proposal, not in the specification.
 
     Attributes:
-        name: what it says that it computes.
+        name: its name, a claim about what it computes.
         config: the choices by which it was drawn, by name.
         inputs: data type and shape of each formal input, by name.
         outputs: data type and shape of each output, by name.
@@ -58,7 +70,7 @@ class MLSubgraph(Handle):
 
     def _described(self) -> str:
         inputs, outputs = (listed([*names]) for names in (self.inputs, self.outputs))
-        return f"{shown(self.name)}: {self._operator_count} operators, inputs {inputs}, outputs {outputs}"
+        return f"{shown(self.name)}: {counted(self._operator_count, 'operator')}, inputs {inputs}, outputs {outputs}"
 
 
 class Subgraphs:
@@ -75,10 +87,8 @@ class Subgraphs:
         self._called = 0
         self._sizes: dict[Graph, int] = {}
 
-    def define(
-        self, name: str, config: Mapping[str, Any], inputs: Mapping[str, Value], outputs: Mapping[str, Value]
-    ) -> MLSubgraph:
-        """Return a new definition, to which the formal inputs belong from now on.
+    def define(self, name: str, config: Mapping[str, Any], inputs: Mapping[str, Value], reached: Graph) -> MLSubgraph:
+        """Return a new definition with the operators of a graph; the formal inputs belong to it from now on.
 
         Raises:
             TypeError: an input or an output is refused.
@@ -97,7 +107,6 @@ class Subgraphs:
             if value in self.formal:
                 raise TypeError(f"{what} belongs to the sub-graph {shown(self.formal[value])}; make another input")
             formal[each] = value
-        reached = Graph.reaching(outputs)
         for value in _inputs_of(reached):
             if value not in formal.values():
                 raise TypeError(
@@ -134,12 +143,13 @@ class Subgraphs:
                 raise TypeError(
                     f"{where}: operands[{shown(name)}] is {operands[name].descriptor}; it must be {descriptor}"
                 )
-        self._called += definition._operator_count
-        if self._called > MOST_OPERATORS:
+        called = self._called + definition._operator_count
+        if called > MOST_OPERATORS:
             raise TypeError(
-                f"{where}: the calls of this builder stand for {self._called} operators; they must be at most "
+                f"{where}: the calls of this builder stand for {called} operators; they must be at most "
                 f"{MOST_OPERATORS}"
             )
+        self._called = called
         body = definition._body
         given = {"operands": tuple(operands[name] for name in body.inputs), "captured": body.constants}
         options = {"body": body, "name": definition.name, "config": dict(definition.config)}
@@ -198,12 +208,9 @@ def _plain(value: object, where: str, depth: int) -> Any:
         return found
     if isinstance(value, list | tuple):
         return [_plain(item, f"{where}[{index}]", depth + 1) for index, item in enumerate(value)]
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return plain(value)
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return float(value)
+    if value is None:
+        return None
+    for kind, convert in _PLAIN:
+        if isinstance(value, kind):
+            return convert(value)
     raise TypeError(f"{where} is {shown(value)}; it must be a boolean, a number, a string, None, or a list or mapping")

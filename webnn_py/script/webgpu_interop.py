@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _MAP_READ, _MAP_WRITE, _COPY_SRC, _COPY_DST, _STORAGE = 0x1, 0x2, 0x4, 0x8, 0x80
 
 DEFAULT_USAGE: Final = _STORAGE | _COPY_SRC | _COPY_DST
-"""The usages of the GPU buffers where none are given."""
+"""The usages of GPU buffers by default."""
 
 _ALL_USAGES: Final = 0x3FF
 
@@ -53,10 +53,10 @@ class Exports:
 
 
 def usage_flags(value: object) -> int:
-    """Convert the usages of an exported buffer, by WebGPU's rules: those for mapping go with one other at most.
+    """Convert the usages of an exported buffer by WebGPU's rules: each usage for mapping allows one other.
 
     Raises:
-        TypeError: they are no flags of ``GPUBufferUsage``, or go together with none that WebGPU allows.
+        TypeError: they are no flags of ``GPUBufferUsage``, or WebGPU does not allow the combination.
     """
     usage = unsigned_long(value)
     if usage == 0 or usage & ~_ALL_USAGES:
@@ -107,7 +107,7 @@ def end_copy(buffer: MLBuffer) -> Arrival | None:
     """End an export, with contents that are still to come: what is enqueued from now on waits for them.
 
     Returns:
-        What gets the contents, or the reason why there are none; None for a buffer that is destroyed.
+        The arrival that gets the contents, or the reason why there are none; None for a destroyed buffer.
     """
     buffer._exported = False
     if buffer._destroyed:

@@ -19,16 +19,16 @@ def save_webnn(graph_outputs: Mapping[str, MLOperand], path: str | os.PathLike[s
 
     Args:
         graph_outputs: the operands to compute, by name, as :meth:`~webnn_py.MLGraphBuilder.build` takes them.
-        path: the file; the weights get its name, ending in ``.safetensors``; there are none where all constants
-            are short. What is written replaces what was there.
+        path: the file; the weights get its name, ending in ``.safetensors``; there is no such file if all constants
+            are short. Existing files are overwritten.
 
     Raises:
         TypeError: the outputs are refused, as by ``build()``, or ``path`` is no path.
         InvalidStateError: the builder has built, or the context is lost.
         NotSupportedError: the drawing has named dimensions, or data types of four bits.
-        ValueError: a name of an input or output has characters that names in the text have not, an input and an output
-            have one name, an option is infinite, a constant is a constant buffer, or the path is without a name or
-            that of the weights. Nothing is written then.
+        ValueError: a name of an input or output has characters that names in the text lack, an input and an output
+            have the same name, an option is infinite, a constant is a constant buffer, the file's name or a label is
+            not UTF-8, or the path has no name or is that of the weights. Nothing is written then.
         OSError: a file cannot be written.
     """
     from webnn_py.webnn_files.writing import write_files  # noqa: PLC0415 - imported when it is used
@@ -47,10 +47,10 @@ def load_webnn(
 ) -> dict[str, MLOperand]:
     """Draw the graph of a ``.webnn`` file, and return the operands of its outputs by name.
 
-    The file may be a stranger's: nothing is read but it and the file of weights.
+    The file need not be trusted: nothing but it and the file of weights is read.
 
     Args:
-        builder: what draws it; its inputs have the names that they have in the file.
+        builder: the builder to draw with; its inputs get the names that they have in the file.
         path: the file.
         weights: the file of weights, safetensors; ``path`` with that ending where there is one, when absent.
 
@@ -69,7 +69,7 @@ def load_webnn(
         raise TypeError(f"load_webnn(): builder is {shown(builder)}; it must be an MLGraphBuilder")
     file = _path("load_webnn(): path", path)
     try:
-        graph = read_text(file.read_text(encoding="utf-8"))
+        graph = read_text(file.read_bytes().decode())
     except UnicodeDecodeError as error:
         raise WebnnFileError(f"{file.name} is no text in UTF-8: {error.reason}") from None
     stored = file.with_suffix(".safetensors") if weights is None else _path("load_webnn(): weights", weights)

@@ -1,11 +1,11 @@
-"""``Check``: an instrument that finds what a program does in vain, or forgets."""
+"""``Check``: an instrument that finds redundant work, and what a program never destroys."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
 from sys import _getframe
@@ -16,7 +16,7 @@ import attrs
 import numpy as np
 from trio.lowlevel import enable_ki_protection
 
-from webnn_py.graph import Constant, ContentKey, Graph, Output, Value
+from webnn_py.graph import Graph
 from webnn_py.tracing.instruments import Instruments
 from webnn_py.tracing.lifetimes import MAKES_BUFFER
 from webnn_py.tracing.operation import Operation, TracedContext
@@ -42,7 +42,7 @@ FindingKind = Literal[
 ]
 
 MOST_KEPT: Final = 8
-"""So many tensors of one line that live at once, each made after another dispatch, are one for each call of a loop."""
+"""The number of tensors of one line, alive at once and each made after another dispatch, that suggests a loop."""
 
 _WORDS: Final = {
     "written-back": ("writes back unchanged what {} has read", "the tensor has it already"),
@@ -54,21 +54,21 @@ LEAST_BYTES: Final = 16
 """Fewer bytes may be the same by chance."""
 
 READS_IN_TURN: Final = 3
-"""So many reads of which each waits for the one before could have been together; fewer may be the end of a program."""
+"""The fewest reads in turn that are a finding; fewer may be the end of a program."""
 
 _SHOWN: Final = 5
-"""So many lines are named for the peak of memory, and for waits."""
+"""The most lines that are named for the peak of memory, and for waits."""
 
 
 @attrs.frozen
 class CheckFinding:
-    """Something that a program does in vain, or forgets.
+    """Redundant work of a program, or something that it never destroys.
 
     Attributes:
-        kind: what.
+        kind: the kind of finding.
         source: the user's line; None where it is not known.
-        count: how often, or how many.
-        message: what it is and what to do, without the line.
+        count: the number of times, or of things.
+        message: the finding and its remedy, without the line.
     """
 
     kind: FindingKind
@@ -82,20 +82,32 @@ class CheckFinding:
 
 @attrs.define(eq=False)
 class _Made:
-    """A buffer or a graph: who made it, and whether it is gone.
+    """A buffer or a graph, and the line that made it.
 
-    Of buffers, how many dispatches of the context there had been when it was made, last used, written and ended.
+    Of buffers, the number of dispatches of the context before they were made, after their last use and when they ended.
     """
 
     what: Literal["tensor", "graph"]
     source: Source | None
     context: int
-    byte_length: int
-    dispatches: int
-    last_used: int
-    times_written: int = 0
+    byte_length: int = 0
+    dispatches: int = 0
+    last_used: int = 0
     ended: float = math.inf
-    is_gone: bool = False
+
+    @property
+    def is_gone(self) -> bool:
+        """Return whether it was destroyed or collected."""
+        return self.ended < math.inf
+
+
+@attrs.frozen
+class _Read:
+    """A read of a buffer: its number, how often it had been written, and the line."""
+
+    buffer: int
+    writes: int
+    source: Source | None
 
 
 @attrs.define(eq=False)
@@ -106,19 +118,23 @@ class _Context:
     dispatches: int = 0
     is_gone: bool = False
     is_abandoned: bool = False
-    last: Operation | None = None
+    last_read: int = 0
     in_turn: list[Source | None] = attrs.field(factory=list)
     builds: dict[bytes, Source | None] = attrs.field(factory=dict)
     given: set[bytes] = attrs.field(factory=set)
-    read: dict[bytes, tuple[int, int, Source | None]] = attrs.field(factory=dict)
+    read: dict[bytes, _Read] = attrs.field(factory=dict)
+    writes: Counter[int] = attrs.field(factory=Counter)
 
 
 @final
 class Check:
-    """Finds what a program does in vain, or forgets, while it is open; made by :meth:`webnn_py.ML.check`.
+    """Finds redundant work and what is never destroyed, while it is open; made by :meth:`webnn_py.ML.check`.
 
-    It is a block, ``with ml.check() as check``, that can be entered once. It is an instrument, as a trace is, and looks
-    at the bytes that are written and read, too.
+    It is a block, ``with ml.check() as check``, that can be entered once. It is an instrument, as a trace is, and
+    compares the bytes that are written and read.
+
+    Raises:
+        RuntimeError: it is entered again.
 
     Args:
         watched: the ``ML``.
@@ -132,24 +148,26 @@ class Check:
         self._made: dict[int, _Made] = {}
         self._collected: Counter[Source | None] = Counter()
         self._kept: dict[Source | None, int] = {}
-        self._alive: dict[Source | None, dict[int, int]] = defaultdict(dict)
-        self._memory: list[tuple[int, Source | None]] = []
+        self._alive: dict[Source | None, Counter[int]] = defaultdict(Counter)
+        self._held: Counter[Source | None] = Counter()
+        self._peak: Counter[Source | None] = Counter()
         self._found: Counter[tuple[FindingKind, Source | None, Source | None]] = Counter()
         self._in_turn: Counter[tuple[Source | None, ...]] = Counter()
         self._waits: Counter[Source | None] = Counter()
-        self._targets: dict[int, Any] = {}
-        self._reading: dict[int, tuple[int, int]] = {}
-        self._has_ended = False
+        self._reading: dict[int, tuple[Any, Any, _Read]] = {}
+        self._was_entered = False
 
     @enable_ki_protection
     def __enter__(self) -> Self:
+        if self._was_entered:
+            raise RuntimeError("a check can be entered once; make another one by check()")
+        self._was_entered = True
         self._watched.add_instrument(self)
         return self
 
     @enable_ki_protection
     def __exit__(self, *_error: object) -> None:
         self._watched.remove_instrument(self)
-        self._has_ended = True
 
     def abandon(self, context: TracedContext) -> None:
         """Note that the program which made a context has ended: what it has then was never destroyed."""
@@ -178,57 +196,55 @@ class Check:
     def enqueued(self, operation: Operation) -> None:
         """A call has asked for something."""
         context = self._contexts[operation.context.number]
-        if operation.kind != "read_buffer" and operation.kind != "release":
+        if operation.kind not in ("read_buffer", "release"):
             self._end_turn(context)
+            context.writes.update(operation.writes)
         hook: Callable[[Operation, _Context], None] | None = getattr(self, f"_{operation.kind}", None)
         if hook is not None:
             hook(operation, context)
         elif operation.kind in MAKES_BUFFER:
             self._make(operation, context)
         if operation.kind != "release":
-            context.last = operation
-            self._use(operation, context)
+            for number in {*operation.reads, *operation.writes} & self._made.keys():
+                self._made[number].last_used = context.dispatches
 
     def settled(self, operation: Operation) -> None:
         """A promise is fulfilled; of a read, its bytes are there."""
         if operation.kind != "read_buffer":
             return
         self._waits[operation.source] += perf_counter_ns() - (operation.began_ns or perf_counter_ns())
-        read = self._targets.pop(operation.number, None)
-        if read is None:
+        if operation.number not in self._reading:
             return
-        promise, out = read
+        promise, out, read = self._reading.pop(operation.number)
         digest = _digest(promise._outcome if out is None else out)
         context = self._contexts[operation.context.number]
         if digest is not None and digest not in context.given:
-            context.read[digest] = *self._reading.pop(operation.number), operation.source
+            context.read[digest] = read
+
+    def rejected(self, operation: Operation, _error: Exception, _call: str | None) -> None:
+        """A promise is rejected; a read has no bytes."""
+        self._reading.pop(operation.number, None)
 
     # --- what calls ask for ------------------------------------------------------------------------------------
 
     def _make(self, operation: Operation, context: _Context) -> None:
+        source = operation.source
         for number in operation.writes:
-            source = operation.source
             self._made[number] = _Made(
-                "tensor",
-                source,
-                operation.context.number,
-                operation.byte_length,
-                context.dispatches,
-                context.dispatches,
+                "tensor", source, operation.context.number, operation.byte_length, context.dispatches
             )
-            self._memory.append((operation.byte_length, source))
+            self._held[source] += operation.byte_length
             alive = self._alive[source]
-            alive[number] = context.dispatches
-            if len(alive) >= MOST_KEPT:
-                self._kept[source] = max(self._kept.get(source, 0), len(set(alive.values())))
+            alive[context.dispatches] += 1
+            self._kept[source] = max(self._kept.get(source, 0), len(alive))
 
     def _build(self, operation: Operation, context: _Context) -> None:
         graph = operation.work.args[0]  # type: ignore[attr-defined]  # a partial, as operation_accesses has it
         number = operation.graph
         if number is not None:
-            self._made[number] = _Made("graph", operation.source, operation.context.number, 0, 0, 0)
+            self._made[number] = _Made("graph", operation.source, operation.context.number)
         if isinstance(graph, Graph):
-            signature = _signature(graph)
+            signature = blake2b(repr(graph.contents()).encode()).digest()
             if signature in context.builds:
                 self._found["built-again", operation.source, context.builds[signature]] += 1
             else:
@@ -239,37 +255,24 @@ class Check:
 
     def _write_buffer(self, operation: Operation, context: _Context) -> None:
         digest = _digest(operation.work.args[1])  # type: ignore[attr-defined]
-        if digest is None:
-            return
-        if digest not in context.read:
-            context.given.add(digest)
-            return
-        number, written, source = context.read[digest]
-        if number not in operation.writes:
-            self._found["through-host", operation.source, source] += 1
-        elif self._times_written(number) == written:  # otherwise it restores what the tensor has had
-            self._found["written-back", operation.source, source] += 1
-
-    def _use(self, operation: Operation, context: _Context) -> None:
-        for number in {*operation.reads, *operation.writes}:
-            made = self._made.get(number)
-            if made is not None:
-                made.last_used = context.dispatches
-                made.times_written += number in operation.writes
-
-    def _times_written(self, number: int) -> int:
-        return self._made[number].times_written if number in self._made else 0
+        read = None if digest is None else context.read.get(digest)
+        if read is None:
+            context.given |= set() if digest is None else {digest}
+        elif read.buffer not in operation.writes:
+            self._found["through-host", operation.source, read.source] += 1
+        elif context.writes[read.buffer] == read.writes + 1:  # this write is the only one since
+            self._found["written-back", operation.source, read.source] += 1
 
     def _read_buffer(self, operation: Operation, context: _Context) -> None:
         settled = operation.settled
         promise = operation.aborted.args[0] if operation.aborted is not None else None
         if promise is not None and settled is not None:
-            self._targets[operation.number] = promise, settled.args[3]  # type: ignore[attr-defined]
-            number = operation.reads[0]
-            self._reading[operation.number] = number, self._times_written(number)
-        last = context.last
-        if last is None or last.kind != "read_buffer" or last.number in self._targets:  # it is still pending
+            (number,) = operation.reads
+            read = _Read(number, context.writes[number], operation.source)
+            self._reading[operation.number] = promise, settled.args[3], read  # type: ignore[attr-defined]
+        if context.last_read in self._reading:  # it is pending
             self._end_turn(context)
+        context.last_read = operation.number
         context.in_turn.append(operation.source)
 
     def _end_turn(self, context: _Context) -> None:
@@ -289,18 +292,26 @@ class Check:
             self._end(number, made)
 
     def _end(self, number: int, made: _Made) -> None:
-        made.is_gone = True
         made.ended = self._contexts[made.context].dispatches
-        self._memory.append((-made.byte_length, made.source))
-        self._alive[made.source].pop(number, None)
+        if made.what == "graph":
+            return
+        self._contexts[made.context].writes.pop(number, None)
+        self._peak = self._highest()
+        self._held[made.source] -= made.byte_length
+        alive = self._alive[made.source]
+        alive[made.dispatches] -= 1
+        if not alive[made.dispatches]:
+            del alive[made.dispatches]
 
-    # --- what comes of it --------------------------------------------------------------------------------------
+    def _highest(self) -> Counter[Source | None]:
+        """Return the bytes of tensors by line when they were most."""
+        return self._held.copy() if self._held.total() > self._peak.total() else self._peak
+
+    # --- findings --------------------------------------------------------------------------------------
 
     @property
     def findings(self) -> tuple[CheckFinding, ...]:
         """The findings so far, in the order of the lines."""
-        for context in self._contexts.values():
-            self._end_turn(context)
         found = [*self._of_lifetimes(), *self._of_bytes(), *self._of_reads()]
         return tuple(sorted(found, key=_order))
 
@@ -323,7 +334,7 @@ class Check:
                 yield CheckFinding("not-destroyed", source, count, f"{text}: call destroy(), or that of the context")
 
     def _most_idle(self, source: Source | None) -> int:
-        """Return how many tensors of a line were kept at once, from as many rounds, that nothing used any more."""
+        """Return how many tensors of a line, made in as many rounds, were kept at once and used by nothing any more."""
         changes: list[tuple[float, int, int]] = []
         for made in self._made.values():
             end = min(made.ended, self._contexts[made.context].dispatches)
@@ -354,34 +365,25 @@ class Check:
             yield CheckFinding(kind, source, count, f"{_often(count)} {does.format(_place(other))}: {what_to_do}")
 
     def _of_reads(self) -> Iterator[CheckFinding]:
-        # Where the second of two reads is left out at times, the first has told whether it is needed.
         pairs: Counter[Source | None] = Counter()
-        for sources, count in self._in_turn.items():
+        # Where a program sometimes leaves out the second of two reads, the first tells it whether it needs the second.
+        in_turn = self._in_turn + Counter(tuple(one.in_turn) for one in self._contexts.values() if one.in_turn)
+        for sources, count in in_turn.items():
             if len(sources) >= READS_IN_TURN:
                 pairs[sources[1]] += len(sources) * count
-            elif len(sources) > 1 and count >= READS_IN_TURN and not self._in_turn[sources[:1]]:
+            elif len(sources) > 1 and count >= READS_IN_TURN and not in_turn[sources[:1]]:
                 pairs[sources[-1]] += len(sources) * count
         for source, count in pairs.items():
             text = f"{count} reads of which each waited for the one before"
             yield CheckFinding("reads-in-turn", source, count, f"{text}: start them all, then wait for them together")
 
     def peak(self) -> tuple[int, dict[Source | None, int]]:
-        """Return the most bytes of tensors that lived at once, and how many of each line they were."""
-        now = most = 0
-        by_line: Counter[Source | None] = Counter()
-        held: dict[Source | None, int] = {}
-        at = 0
-        for index, (change, _) in enumerate(self._memory):
-            now += change
-            if now > most:
-                most, at = now, index + 1
-        for change, source in self._memory[:at]:
-            by_line[source] += change
-        held = {source: count for source, count in by_line.most_common() if count > 0}
-        return most, held
+        """Return the most bytes of tensors that existed at once, and how many of them each line made."""
+        highest = self._highest()
+        return highest.total(), {source: count for source, count in highest.most_common() if count}
 
     def as_json(self) -> dict[str, Any]:
-        """Return what was found as data for JSON, with the peak of memory and the waits for reads by line."""
+        """Return the findings as data for JSON, with the peak of memory and the waits for reads by line."""
         most, held = self.peak()
         return {
             "findings": [
@@ -414,7 +416,7 @@ class Check:
 
 @contextmanager
 def checking(watched: Checked, checks: list[Check] | None) -> Iterator[None]:
-    """Check what is done within, after which nothing is destroyed any more, and add it to ``checks``, unless None."""
+    """Check a block after which nothing is destroyed, and add the check to ``checks``, unless that is None."""
     if checks is None:
         yield
         return
@@ -441,35 +443,10 @@ def _often(count: int) -> str:
 
 
 def _digest(data: object) -> bytes | None:
-    """Return a digest of an array's bytes; None for what many arrays have in common: few bytes, or all the same."""
+    """Return a digest of an array's bytes; None for few bytes, or equal ones, which many arrays have in common."""
     if not isinstance(data, np.ndarray) or data.nbytes < LEAST_BYTES:
         return None
     bytes_ = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
     if (bytes_ == bytes_[0]).all():
         return None
     return blake2b(bytes_.data, digest_size=16).digest()
-
-
-def _signature(graph: Graph) -> bytes:
-    """Return a digest that graphs share which compute the same from the same inputs, drawn in the same order."""
-    numbers: dict[Value, int] = {}
-
-    def number_of(value: Value) -> Hashable:
-        if isinstance(value, Output):
-            return numbers[value.node.results[0]], value.index
-        if isinstance(value, Constant):
-            data = value.data
-            return str(value.descriptor), ContentKey(data).digest if isinstance(data, np.ndarray) else id(data)
-        return next(name for name, given in graph.inputs.items() if given is value)
-
-    made = blake2b(digest_size=16)
-    for name, given in sorted(graph.inputs.items()):
-        made.update(repr((name, str(given.descriptor))).encode())
-    for index, node in enumerate(graph.nodes):
-        for result in node.results:
-            numbers[result] = index
-        operands = [number_of(value) for value in node.inputs]
-        made.update(repr((node.operator.spec_name, operands, [*node.operands], dict(node.options))).encode())
-    for name, value in sorted(graph.outputs.items()):
-        made.update(repr((name, number_of(value))).encode())
-    return made.digest()

@@ -121,7 +121,7 @@ class _Drawing:
         elif event.what in {"finished", "dropped"}:
             began = self._started.pop(number, None)
             outcome = "dropped" if event.what == "dropped" else "done" if event.why is None else "failed"
-            # What was begun before the trace has begun with it.
+            # Operations that began before the trace begin with it.
             unknown = event.time_ns if event.what == "dropped" or number in self._enqueued else 0
             since = unknown if began is None else began.time_ns
             self._operation(operation, since, event.time_ns, outcome, event.why)

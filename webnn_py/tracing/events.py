@@ -126,7 +126,7 @@ def events_of(taken: Iterable[Operation | Note], began_ns: int, ended_ns: int) -
     """Events between two times, in order.
 
     Args:
-        taken: operations, and what was noted besides.
+        taken: operations, and everything else that was noted.
         began_ns: on the clock of ``time.perf_counter_ns()``.
         ended_ns: on the same clock.
     """

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
 
-from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.message_text import shown
 from webnn_py.operators.casting import cast_number
-from webnn_py.operators.declaration import Operator, Parameter
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.operators.declaration import Operator
+from webnn_py.operators.registry import BY_SPEC_NAME
 from webnn_py.webnn_files.text import CallText, ConstantText, GraphText, Name, StoredTensor, WebnnFileError
 from webnn_py.webnn_files.weights import TensorFile
 
-BY_SPEC_NAME: Mapping[str, Operator[..., Any]] = {operator.spec_name: operator for operator in OPERATORS.values()}
-
 MOST_FILLED: Final = 2**26
-"""Bytes of a constant that is made of one number."""
+"""Bytes of all constants that are made of one number."""
 
 
 def draw(graph: GraphText, builder: Any, weights: TensorFile | None) -> dict[str, Any]:
@@ -30,7 +27,7 @@ def draw(graph: GraphText, builder: Any, weights: TensorFile | None) -> dict[str
         weights: the file of weights, if there is one.
 
     Raises:
-        WebnnFileError: a name is of nothing, or of two things; an operator or an argument is unknown; weights are
+        WebnnFileError: a name is undefined, or defined twice; an operator or an argument is unknown; weights are
             missing.
         TypeError: the builder refuses something.
     """
@@ -43,6 +40,7 @@ def draw(graph: GraphText, builder: Any, weights: TensorFile | None) -> dict[str
 
     for name, descriptor in graph.inputs.items():
         enter(name, builder.input(name, data_type=descriptor.data_type, shape=descriptor.shape), 0)
+    _check_filled(graph)
     for name, constant in graph.constants.items():
         descriptor = constant.descriptor
         data = _bytes_of(name, constant, weights)
@@ -80,17 +78,20 @@ def _bytes_of(name: str, constant: ConstantText, weights: TensorFile | None) -> 
                 )
             return contents
         case number:
-            return _filled(cast_number(number, descriptor.data_type), descriptor)
+            element = np.array(cast_number(number, descriptor.data_type), descriptor.data_type).tobytes()
+            return element * descriptor.element_count
 
 
-def _filled(number: float, descriptor: MLOperandDescriptor) -> bytes:
-    if descriptor.byte_length > MOST_FILLED:
+def _check_filled(graph: GraphText) -> None:
+    """Refuse scalars that would fill memory with a few words of a file."""
+    filled = [item.descriptor for item in graph.constants.values() if isinstance(item.contents, int | float)]
+    total = sum(descriptor.byte_length for descriptor in filled)
+    if total > MOST_FILLED:
+        largest = max(filled, key=lambda descriptor: descriptor.byte_length)
         raise WebnnFileError(
-            f"a constant {descriptor} is made of one number; it may have at most {MOST_FILLED:,} bytes, so that a few "
-            "words of a file cannot fill memory"
+            f"constants that are made of one number have {total:,} bytes, the largest is {largest}; it may have "
+            f"at most {MOST_FILLED:,} bytes, with all others"
         )
-    element = np.array(number, np.dtype(descriptor.data_type).newbyteorder("=")).tobytes()
-    return element * descriptor.element_count
 
 
 def _draw(call: CallText, builder: Any, values: Mapping[str, Any]) -> Any:
@@ -98,9 +99,7 @@ def _draw(call: CallText, builder: Any, values: Mapping[str, Any]) -> Any:
     if operator is None:
         raise WebnnFileError(f"{_at(call.line)}there is no operator {shown(call.operator)}")
     by_name = {parameter.spec_name: parameter for parameter in operator.parameters.values()}
-    given: dict[str, Any] = {}
-    for parameter, value in zip(_positional(operator, call), _flat(operator, call), strict=True):
-        given[parameter.name] = _operand(call, value, values)
+    given = {name: _operand(call, value, values) for name, value in _positional(operator, call)}
     for name, value in call.named.items():
         named = by_name.get(name)
         if named is None or named.name in given:
@@ -111,27 +110,18 @@ def _draw(call: CallText, builder: Any, values: Mapping[str, Any]) -> Any:
     return getattr(builder, operator.name)(**given)
 
 
-def _flat(operator: Operator[..., Any], call: CallText) -> list[Any]:
-    """Return the arguments without names; those of a sequence of operands as one list."""
-    first = operator.parameters[operator.operand_names[0]]
-    if _is_sequence(operator, first) and not (len(call.positional) == 1 and isinstance(call.positional[0], list)):
-        return [list(call.positional)]
-    return list(call.positional)
-
-
-def _positional(operator: Operator[..., Any], call: CallText) -> list[Parameter]:
-    """Return the parameters of arguments without names: the operands in their order."""
-    operands = [operator.parameters[name] for name in operator.operand_names]
-    count = len(_flat(operator, call))
-    if count > len(operands):
+def _positional(operator: Operator[..., Any], call: CallText) -> Iterator[tuple[str, Any]]:
+    """Yield the arguments without names by the operands' names; those of a sequence of operands as one list."""
+    given = call.positional
+    is_sequence = "Sequence" in str(operator.hints[operator.operand_names[0]])
+    if is_sequence and not (len(given) == 1 and isinstance(given[0], list)):
+        given = ([*given],)
+    if len(given) > len(operator.operand_names):
         raise WebnnFileError(
-            f"{_at(call.line)}{call.operator}() is given {count} operands without names; it has {len(operands)}"
+            f"{_at(call.line)}{call.operator}() is given {len(given)} operands without names; "
+            f"it has {len(operator.operand_names)}"
         )
-    return operands[:count]
-
-
-def _is_sequence(operator: Operator[..., Any], parameter: Parameter) -> bool:
-    return "Sequence" in str(operator.hints[parameter.name])
+    yield from zip(operator.operand_names, given, strict=False)
 
 
 def _operand(call: CallText, value: Any, values: Mapping[str, Any]) -> Any:

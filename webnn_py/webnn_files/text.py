@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any, Final, NoReturn
 
 import attrs
@@ -66,7 +66,7 @@ class Name:
 
 @attrs.frozen
 class StoredTensor:
-    """Constants' bytes that lie in the file of weights, by the name that they have there."""
+    """Bytes of a constant in the file of weights, by their name there."""
 
     name: str
 
@@ -110,7 +110,7 @@ class GraphText:
 
     @property
     def has_stored_tensors(self) -> bool:
-        """Whether constants lie in the file of weights."""
+        """Return whether constants are in the file of weights."""
         return any(isinstance(constant.contents, StoredTensor) for constant in self.constants.values())
 
 
@@ -150,46 +150,54 @@ class _Reader:
         self.kind, self.text, self.line = next(self._tokens)
         return taken
 
+    def check(self, is_right: bool, wanted: str) -> None:  # noqa: FBT001 - what is checked
+        """Refuse the next token unless it is right."""
+        if not is_right:
+            self.refuse(f"{shown(self.text) if self.text else 'the end'} where {wanted} must be")
+
     def expect(self, *wanted: str) -> str:
         """Take a token that must be one of those."""
-        if self.text not in wanted:
-            self.refuse(f"{shown(self.text) if self.text else 'the end'} where {' or '.join(wanted)} must be")
+        self.check(self.text in wanted, " or ".join(wanted))
         return self.take()
 
     def found(self, mark: str) -> bool:
         """Take a token if it is this one."""
-        if self.text == mark and self.kind != "string":
+        is_found = self.text == mark
+        if is_found:
             self.take()
-            return True
-        return False
+        return is_found
 
     def name(self) -> str:
         """Take a name."""
-        if self.kind != "name":
-            self.refuse(f"{shown(self.text) if self.text else 'the end'} where a name must be")
+        self.check(self.kind == "name", "a name")
         return self.take()
+
+    def new_name(self, taken: Container[str], what: str) -> str:
+        """Take a name that none of those taken has."""
+        if self.text in taken:
+            self.refuse(f"the {what} {self.text} is declared twice")
+        return self.name()
 
     def string(self) -> str:
         """Take a string."""
-        if self.kind != "string":
-            self.refuse(f"{shown(self.text) if self.text else 'the end'} where a string must be")
+        self.check(self.kind == "string", "a string")
         return re.sub(r"\\(.)", r"\1", self.take()[1:-1], flags=re.DOTALL)
 
     def number(self) -> int | float:
-        """Take a number."""
-        if self.kind != "number":
-            self.refuse(f"{shown(self.text) if self.text else 'the end'} where a number must be")
+        """Take a finite number."""
+        self.check(self.kind == "number", "a number")
         if len(self.text) > 400:
             self.refuse("a number has more than 400 digits")
-        text = self.take()
-        return int(text) if re.fullmatch(r"-?[0-9]+", text) else float(text)
+        number = int(self.text) if re.fullmatch(r"-?[0-9]+", self.text) else float(self.text)
+        if number in (math.inf, -math.inf):
+            self.refuse(f"{self.text} is too large; infinities are written as @bytes")
+        self.take()
+        return number
 
     def natural(self) -> int:
         """Take an integer that is not negative."""
-        number = self.number()
-        if type(number) is not int or number < 0:
-            self.refuse(f"{number} where a number of elements must be")
-        return number
+        self.check(self.kind != "number" or self.text.isdecimal(), "a number of elements")
+        return int(self.number())
 
     def value(self, depth: int = 0) -> Any:
         """Take the value of an argument."""
@@ -219,14 +227,15 @@ def read_text(text: str) -> GraphText:
     reader = _Reader(text)
     reader.expect("webnn_graph")
     name = reader.string()
-    if reader.name() not in ("v1", "v2"):
+    if reader.text not in ("v1", "v2"):
         reader.refuse("the version must be v1 or v2")
+    reader.take()
     reader.found("@quantized")
     reader.expect("{")
     inputs: dict[str, MLOperandDescriptor] = {}
     constants: dict[str, ConstantText] = {}
     calls: list[CallText] = []
-    outputs: list[str] = []
+    outputs: dict[str, None] = {}
     while not reader.found("}"):
         block = reader.expect("inputs", "consts", "nodes", "outputs")
         reader.expect("{")
@@ -238,27 +247,25 @@ def read_text(text: str) -> GraphText:
             elif block == "nodes":
                 calls.append(_read_call(reader))
             else:
-                outputs.append(reader.name())
+                outputs[reader.new_name(outputs, "output")] = None
                 while reader.found(",") or reader.found(";"):
                     pass
     if reader.kind != "end":
-        reader.refuse(f"{shown(reader.text)} behind the graph")
+        reader.refuse(f"{shown(reader.text)} after the graph")
     return GraphText(name, inputs, constants, tuple(calls), tuple(outputs))
 
 
 def _read_input(reader: _Reader, inputs: dict[str, MLOperandDescriptor]) -> None:
-    name = reader.name()
-    if name in inputs:
-        reader.refuse(f"the input {name} is declared twice")
+    name = reader.new_name(inputs, "input")
     reader.expect(":")
     inputs[name] = _read_type(reader)
     reader.expect(";")
 
 
 def _read_type(reader: _Reader) -> MLOperandDescriptor:
+    if reader.kind == "name" and reader.text not in TYPES:
+        reader.refuse(f"the data type is {shown(reader.text)}; it must be one of {', '.join(TYPES)}")
     word = reader.name()
-    if word not in TYPES:
-        reader.refuse(f"the data type is {shown(word)}; it must be one of {', '.join(TYPES)}")
     reader.expect("[")
     shape: list[int] = []
     while not reader.found("]"):
@@ -271,9 +278,7 @@ def _read_type(reader: _Reader) -> MLOperandDescriptor:
 
 
 def _read_constant(reader: _Reader, constants: dict[str, ConstantText]) -> None:
-    name = reader.name()
-    if name in constants:
-        reader.refuse(f"the constant {name} is declared twice")
+    name = reader.new_name(constants, "constant")
     reader.expect(":")
     descriptor = _read_type(reader)
     contents: bytes | int | float | StoredTensor = StoredTensor(name)

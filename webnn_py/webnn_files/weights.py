@@ -1,4 +1,4 @@
-"""Constants' bytes in a file of their own: safetensors, which RustNN reads, too."""
+"""Bytes of constants in a separate safetensors file, which RustNN reads as well."""
 
 import json
 import os
@@ -77,7 +77,7 @@ class TensorFile:
         """Return the bytes of a tensor, which must have this data type and shape.
 
         Raises:
-            WebnnFileError: there is none of the name, it is another, or it lies outside of the file.
+            WebnnFileError: there is none of the name, it is another, or it is outside of the file.
         """
         match self._entries.get(name):
             case {"dtype": data_type, "shape": shape, "data_offsets": [int(first), int(last)]}:
@@ -89,6 +89,6 @@ class TensorFile:
                 f"the weights {shown(name)} are {shown(data_type)} {shown(shape)}; they must be {descriptor}"
             )
         if last - first != descriptor.byte_length or not 0 <= first <= last <= self._end - self._begin:
-            raise WebnnFileError(f"the weights {shown(name)} lie at {first} to {last}, which is not their length")
+            raise WebnnFileError(f"the weights {shown(name)} are at {first} to {last}, which is not their length")
         self._file.seek(self._begin + first)
         return self._file.read(last - first)

@@ -15,7 +15,7 @@ from webnn_py.webnn_files import weights
 from webnn_py.webnn_files.text import IDENTIFIER, CallText, ConstantText, GraphText, Name, StoredTensor, written
 
 MOST_INLINE: Final = 256
-"""Bytes of a constant that stands in the text itself."""
+"""The most bytes of a constant in the text itself."""
 
 KEYWORDS: Final = frozenset({"true", "false", "null"})
 
@@ -28,18 +28,18 @@ def write_files(graph: Graph, path: Path) -> None:
         OSError: a file cannot be written.
     """
     text = GraphWriter(graph, path.stem)
-    lines = "\n".join(written(text.graph)) + "\n"
+    encoded = ("\n".join(written(text.graph)) + "\n").encode()
     if text.arrays:
         weights.write(path.with_suffix(".safetensors"), text.arrays)
-    path.write_text(lines, encoding="utf-8", newline="\n")
+    path.write_bytes(encoded)
 
 
 class GraphWriter:
-    """Names the values of a graph, and puts it into records of the text.
+    """Names the values of a graph, and describes it by records of the text.
 
     Args:
         graph: a builder's.
-        name: the name that it gets in the text.
+        name: its name in the text.
 
     Attributes:
         graph: the records.
@@ -56,7 +56,8 @@ class GraphWriter:
         for wanted in taken:
             if IDENTIFIER.fullmatch(wanted) is None or wanted in KEYWORDS:
                 raise ValueError(
-                    f"{shown(wanted)} cannot be a name in a .webnn file: letters, digits, _, . and /, no digit first"
+                    f"{shown(wanted)} cannot be a name in a .webnn file: names have letters, digits, _, . and /, and "
+                    "do not begin with a digit or ."
                 )
             if taken.count(wanted) > 1:
                 raise ValueError(f"an input and an output are called {shown(wanted)}; a .webnn file has one of a name")

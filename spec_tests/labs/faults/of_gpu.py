@@ -85,6 +85,16 @@ def gpu_attention_divides_by_too_much(inverse, highest, total):
     return inverse(highest, f"({total} + 0.5)")
 
 
+@FAULTS.at(f"{CODEGEN}.attention.cached._PartsWriter._masked", f"{GPU}/test_cached_attention.py", only="prompts")
+def gpu_queries_see_the_key_behind_their_own(masked, writer):
+    return [line.replace("key <= begin", "key <= 1 + begin") for line in masked(writer)]
+
+
+@FAULTS.at(f"{CODEGEN}.gemm.four_bit_plan.FourBitPlan.common_point", f"{GPU}/test_four_bit_gemv.py")
+def gpu_common_zero_point_is_that_of_other_bits(point, plan):
+    return None if point(plan) is None else point(plan) ^ 1
+
+
 @FAULTS.at(
     "webnn_py.device.on_wgpu.records.layout.Layout.vec4s", f"{GPU}/test_layout.py", CASES, only="layout or slice"
 )

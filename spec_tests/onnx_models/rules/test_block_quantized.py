@@ -3,6 +3,8 @@ from onnx import TensorProto, helper
 
 from spec_tests.onnx_models.single_node import Random, compared, microsoft, refused
 from spec_tests.support.backends import BACKENDS, on_each
+from webnn_py import MLGraphBuilder
+from webnn_py.onnx_models import OnnxModel
 
 random = Random(3)
 floats = random.floats
@@ -31,6 +33,8 @@ test_rows_of_packed_integers = compared(
     gathered(packed(5, 24), floats(5, 3), packed(5, 2), known=(0, 2, 3)),
     gathered(packed(5, 48), floats(5, 2), packed(5, 2), rows=ROWS[0], known=(0, 2, 3), bits=8, block_size=32),
     gathered(packed(5, 2, 48), floats(5, 2, 3), bits=8, quantize_axis=-1),
+    gathered(packed(5, 2, 24), floats(5, 2, 3), packed(5, 2, 2), quantize_axis=-1),
+    gathered(packed(5, 17), floats(5, 3).astype(np.float16), rows=ROWS[:1, :1]),
 )
 
 
@@ -55,3 +59,11 @@ test_other_layouts_are_refused = refused(
     (gathered(*TABLE, bits=2), "attributes bits and block_size is 2 and 16; it must be 4 or 8"),
     (gathered(*TABLE, block_size=32), "the shape of input scales is [5, 3]; it must be of 2 blocks to a row"),
 )
+
+
+async def test_packed_rows_are_one_kernel_on_a_gpu(ml):
+    context = await ml.create_context(backend="wgpu")
+    case = gathered(packed(5, 24), floats(5, 3), packed(5, 2), known=(0, 2, 3))[0]
+    builder = MLGraphBuilder(context)
+    graph = await builder.build(OnnxModel.load(case.model()).convert(builder))
+    assert graph.describe().splitlines()[-1] == "  1  gatherBlockQuantized float32  #1"

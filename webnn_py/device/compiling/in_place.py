@@ -1,4 +1,4 @@
-"""Which outputs of a graph may be written in the place of an input: caches to which a few rows are added."""
+"""Outputs of a graph that may be written in place of an input: caches to which a few rows are added."""
 
 from __future__ import annotations
 

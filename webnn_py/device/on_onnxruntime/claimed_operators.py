@@ -6,6 +6,7 @@ from typing import Any, Final
 from webnn_py.descriptors import DATA_TYPES, MLOperandDataType
 from webnn_py.device.backend import Capabilities
 from webnn_py.graph import Graph, Input
+from webnn_py.operators.block_quantized import GATHER_BLOCK_QUANTIZED
 from webnn_py.operators.composites import COMPOSITES, DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.matrix import gemm, matmul
@@ -50,9 +51,12 @@ def claims_without(names: Container[str]) -> Callable[[Operator[..., Any]], tupl
     return lambda operator: () if operator.name in names else DATA_TYPES
 
 
+NOT_WHOLE: Final = (GATHER_BLOCK_QUANTIZED, SUBGRAPH_CALL)
+"""The composites that it does not take whole: its own GatherBlockQuantized fails where an index is out of range."""
+
 CAPABILITIES: Final = Capabilities(
     claims_without(NOT_CLAIMED),
-    composites=tuple(item.operator for item in COMPOSITES.values() if item.operator is not SUBGRAPH_CALL),
+    composites=tuple(item.operator for item in COMPOSITES.values() if item.operator not in NOT_WHOLE),
     runs_loop=runs_loop,
 )
 """The abilities on the CPU, and on providers of which nothing is known."""

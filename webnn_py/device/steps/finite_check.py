@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -97,7 +97,7 @@ class NonFinite:
         return "\n".join([*lines, *(f"  {item}" for item in self.inputs)])
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all of it as dictionaries, lists, texts and numbers for JSON, which has no NaN: ``value`` is text."""
+        """Return the record as plain data for JSON, which has no NaN: ``value`` is text."""
         return attrs.asdict(self) | {"value": str(self.value)}
 
 
@@ -111,10 +111,9 @@ async def first_non_finite(device: Device, graph: Graph, given: Mapping[str, Hos
     """
     known: dict[Value, HostArray] = {value: given[name] for name, value in graph.inputs.items()}
     last_read = {value: index for index, node in enumerate(graph.nodes) for value in node.inputs}
-    for constant in dict.fromkeys(value for node in graph.nodes for value in node.inputs):
-        if isinstance(constant, Constant):
-            known[constant] = await _contents(device, constant)
-    found = _in_data(graph, known)
+    for constant in graph.constants:
+        known[constant] = await _contents(device, constant)
+    found = await trio.to_thread.run_sync(_in_data, known, last_read, limiter=device.limiter)
     begin = 0
     for part in _parts(graph.nodes):
         if found is not None:
@@ -174,18 +173,20 @@ def _current(value: Value, current: Mapping[Value, Value], inputs: Mapping[Value
     return current.get(value, inputs.get(value, value))
 
 
-# --- looking ------------------------------------------------------------------------------------------------------
+# --- examining ----------------------------------------------------------------------------------------------------
 
 
-def _in_data(graph: Graph, known: Mapping[Value, HostArray]) -> NonFinite | None:
-    """Return a NaN in an input or a constant; infinities there are intended, as masks."""
-    for node in graph.nodes:
-        for value in node.inputs:
-            array = known.get(value)
-            if array is None or not isinstance(value, Input | Constant) or not _has(np.isnan, array):
-                continue
+def _in_data(known: Mapping[Value, HostArray], read: Iterable[Value]) -> NonFinite | None:
+    """Return the first NaN of inputs and constants, in the order of reading; infinities there are intended, as masks.
+
+    Args:
+        known: the inputs and constants.
+        read: the values that nodes read, each once.
+    """
+    for value in read:
+        if value in known and _has(np.isnan, known[value]):
             kind, name = ("input", value.name) if isinstance(value, Input) else ("constant", "")
-            return _described(kind, name, None, 0, array, np.isnan(array), ())
+            return _described(kind, name, None, 0, known[value], np.isnan(known[value]), ())
     return None
 
 

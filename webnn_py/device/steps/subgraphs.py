@@ -1,6 +1,6 @@
 """Calls of sub-graphs when a graph is compiled: each as the operator for which its name stands, or as its body.
 
-A name is a claim, so the numpy device computes the body and the operator once, of inputs in the operator's domain. If
+A name is a claim, so the numpy device computes the body and the operator once, for inputs in the operator's domain. If
 the device has the operator, and both compute the same, the operator takes the place of the call.
 """
 
@@ -8,23 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import attrs
 import numpy as np
 import trio
 
+from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device import registry
 from webnn_py.device.backend import Backend, Capabilities, HostArray, OnProgress
 from webnn_py.device.compiling.expansion import limits_in
 from webnn_py.device.compiling.shared_constants import Identity, digest
 from webnn_py.device.device import Device, GraphHandle
-from webnn_py.device.steps.measuring import check_goes_on, compiled, storages
-from webnn_py.graph import Constant, ContentKey, Graph, Node, Value
+from webnn_py.device.steps.measuring import compiled, give_way, storages
+from webnn_py.graph import Graph, Node, Value
 from webnn_py.in_flight import done
 from webnn_py.message_text import shown
 from webnn_py.operators.composites import COMPOSITES
-from webnn_py.operators.declaration import of_operands
+from webnn_py.operators.declaration import Arguments, Operator
 from webnn_py.operators.named_subgraphs import NamedOperator, named_operator
 from webnn_py.operators.rules import Refused
 from webnn_py.operators.subgraphs import SUBGRAPH_CALL
@@ -68,7 +69,7 @@ def compile_called(
         handle: what takes the compiled graph.
         device: the device.
         progress: as for :meth:`Device.compile`.
-        uses: an empty list, to which the calls are added, those within bodies behind.
+        uses: an empty list, to which the calls are added; those within bodies follow.
 
     Raises:
         NotComputableError: the graph has a node that no device computes.
@@ -87,16 +88,16 @@ async def _replace_and_compile(
 ) -> None:
     checks = _Checks(device.limiter)
     while _has_calls(graph):
-        check_goes_on(device)
         found: dict[Node, NamedOperator] = {}
         for node in graph.nodes:
             if node.operator is SUBGRAPH_CALL:
+                await give_way(device)
                 operator, reason = await _found(node, device, checks)
                 name = None if operator is None else operator.operator.spec_name
                 uses.append(SubgraphUse(node.options["name"], node.label, _size(node), name, reason))
                 if operator is not None:
                     found[node] = operator
-        graph = rewrite(graph, partial(_replaced, found))
+        graph = await trio.to_thread.run_sync(rewrite, graph, partial(_replaced, found), limiter=device.limiter)
     await done(device.compile(graph, handle, progress))
 
 
@@ -137,22 +138,21 @@ async def _found(node: Node, device: Device, checks: _Checks) -> tuple[NamedOper
             return None, f"no operator is called {name}"
         if any(not isinstance(constant.data, np.ndarray) for constant in body.constants):
             raise Refused("its body has a constant buffer, whose bytes are not compared; bind an operand to an input")
-        whole = _whole(body, operator)
-        _check_device(whole, device.backend.capabilities)
+        replacement = _replacement(body, operator, device.backend.capabilities)
     except (Refused, TypeError) as error:
         return None, str(error)
-    difference = await checks.difference(node, whole, operator)
+    difference = await checks.difference(node, replacement, operator)
     return (None, f"its body computes something else than {name}: {difference}") if difference else (operator, "")
 
 
-def _whole(body: Graph, operator: NamedOperator) -> Graph:
-    """Return the graph of an operator in the place of a body.
+def _replacement(body: Graph, operator: NamedOperator, capabilities: Capabilities) -> Graph:
+    """Return the graph of the operator that replaces a body.
 
     Raises:
-        Refused: its outputs are not those of the body.
+        Refused: its outputs are not those of the body, or the device does not compute it.
         TypeError: it refuses an argument.
     """
-    outputs = _drawn(RewriteBuilder(), operator, body.inputs)
+    outputs = _drawn(_DeviceBuilder(capabilities), operator, body.inputs)
     for name, value in body.outputs.items():
         if outputs[name].descriptor != value.descriptor:
             raise Refused(f"the output {shown(name)} is {value.descriptor}; it must be {outputs[name].descriptor}")
@@ -160,29 +160,35 @@ def _whole(body: Graph, operator: NamedOperator) -> Graph:
     return Graph(body.inputs, reached.outputs, reached.nodes)
 
 
-def _check_device(whole: Graph, capabilities: Capabilities) -> None:
-    """Refuse what the device does not compute."""
-    for node in whole.nodes:
-        operator = node.operator
-        if operator.name in COMPOSITES:
-            if operator not in capabilities.composites:
-                raise Refused(f"the device has no kernel for {operator.spec_name}")
-            rows = {name: (row.data_types, row.ranks) for name, row in operator.limits.items()}
+class _DeviceBuilder(RewriteBuilder):
+    """Draws operators that a device computes; refuses others before their shape rules, which rely on the limits."""
+
+    def __init__(self, capabilities: Capabilities) -> None:
+        super().__init__()
+        self._capabilities = capabilities
+
+    def _append(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: Mapping[str, object]) -> Any:
+        self._check(operator, operator.bind(args, kwargs))
+        return super()._append(operator, args, kwargs)
+
+    def _check(self, operator: Operator[..., Any], arguments: Arguments) -> None:
+        name = operator.spec_name
+        if operator.name not in COMPOSITES:
+            rows = dict(limits_in(operator, self._capabilities))
+        elif operator in self._capabilities.composites:
+            rows = {operand: (row.data_types, row.ranks) for operand, row in operator.limits.items()}
         else:
-            rows = dict(limits_in(operator, capabilities))
-        operands = ((name, each) for name, item in node.operands.items() for each in _values(item))
-        for name, value in operands:
-            data_types, ranks = rows[name]
-            type_of = operator.limits[name].type_of
-            same = value if type_of is None else node.value(type_of)
-            if value.descriptor.data_type not in data_types or value.descriptor.rank not in ranks:
-                raise Refused(f"{operator.spec_name} on this device takes no {value.descriptor} as {name}")
-            if value.descriptor.data_type != same.descriptor.data_type:
-                raise Refused(f"{operator.spec_name} takes {name} and {type_of} of one data type only")
-
-
-def _values(item: Value | tuple[Value, ...]) -> tuple[Value, ...]:
-    return item if isinstance(item, tuple) else (item,)
+            raise Refused(f"the device has no kernel for {name}")
+        for row, _, operand in arguments.each_operand():
+            data_types, ranks = rows[row]
+            limits = operator.limits[row]
+            if operand.data_type not in data_types or operand.rank not in ranks:
+                given = MLOperandDescriptor(operand.data_type, operand.shape)
+                raise Refused(f"{name} on this device takes no {given} as {row}")
+            if limits.type_of is not None and operand.data_type != arguments.operand(limits.type_of).data_type:
+                raise Refused(f"{name} takes {row} and {limits.type_of} of one data type only")
+            if limits.rank_of is not None and operand.rank != arguments.operand(limits.rank_of).rank:
+                raise Refused(f"{name} takes {row} and {limits.rank_of} of one rank only")
 
 
 # --- comparing ---------------------------------------------------------------------------------------------------
@@ -195,41 +201,26 @@ class _Checks:
         self._limiter = limiter
         self._differences: dict[Identity, str] = {}
 
-    async def difference(self, node: Node, whole: Graph, operator: NamedOperator) -> str:
+    async def difference(self, node: Node, replacement: Graph, operator: NamedOperator) -> str:
         """Return the first difference of what a body and an operator compute; "" if there is none."""
         body: Graph = node.options["body"]
         choices = sorted(node.options["config"].items())
         identity = await trio.to_thread.run_sync(
-            lambda: digest(operator.operator.name, choices, *_parts(body)), limiter=self._limiter
+            lambda: digest(operator.operator.name, choices, body.contents()), limiter=self._limiter
         )
         if identity not in self._differences:
-            self._differences[identity] = await _difference(body, whole, operator, self._limiter)
+            self._differences[identity] = await _difference(body, replacement, operator, self._limiter)
         return self._differences[identity]
 
 
-def _parts(graph: Graph) -> list[object]:
-    """Return all that a graph says, with numbers for values; large constants by digests."""
-    numbers: dict[Value, int] = {}
-    parts: list[object] = []
-    for value in (*graph.inputs.values(), *graph.constants):
-        numbers[value] = len(numbers)
-        data = value.data if isinstance(value, Constant) else None
-        parts.append((value.descriptor, ContentKey(data).digest if isinstance(data, np.ndarray) else None))
-    for node in graph.nodes:
-        options = [(name, _parts(item) if isinstance(item, Graph) else item) for name, item in node.options.items()]
-        parts.append((node.operator.name, of_operands(node.operands, numbers.__getitem__), options))
-        numbers |= {result: len(numbers) + index for index, result in enumerate(node.results)}
-    return [*parts, [*graph.inputs], [(name, numbers[value]) for name, value in graph.outputs.items()]]
-
-
-async def _difference(body: Graph, whole: Graph, operator: NamedOperator, limiter: trio.CapacityLimiter) -> str:
+async def _difference(body: Graph, replacement: Graph, operator: NamedOperator, limiter: trio.CapacityLimiter) -> str:
     record = registry.find("numpy")
     backend: Backend = await done(record.open(registry.OpenRequest(options=record.converted({}))))
     try:
         device = Device(backend)
         plain = spelled_out(body)
         for feeds in await trio.to_thread.run_sync(operator.feeds, limiter=limiter):
-            expected, given = [await _computed(device, graph, feeds) for graph in (plain, whole)]
+            expected, given = [await _computed(device, graph, feeds) for graph in (plain, replacement)]
             words = await trio.to_thread.run_sync(_compared, expected, given, limiter=limiter)
             if words:
                 return words

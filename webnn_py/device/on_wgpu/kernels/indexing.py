@@ -7,13 +7,13 @@ updates directly, else in a table of the last update of each place.
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import attrs
 
 from webnn_py.device.on_wgpu.codegen.data_movement import MovementKernel
-from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point
-from webnn_py.device.on_wgpu.codegen.module import Binding, bound_kernel, declare
+from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point, vec4_indices
+from webnn_py.device.on_wgpu.codegen.module import Bindings, bound_kernel, declare
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import WIDTH, compute_type
 from webnn_py.device.on_wgpu.records.kernel import Kernel
@@ -22,10 +22,7 @@ from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import composite, kernels
 from webnn_py.graph import Node, Output, Value
 from webnn_py.operators import indexing
-from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION, by_positions, written
-from webnn_py.operators.fused import fused_operator
-from webnn_py.operators.methods import Builder
-from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.block_quantized import GATHER_BLOCK_QUANTIZED, by_unpacking
 from webnn_py.rewriting.builder import RewriteBuilder
 
 MOST_SOUGHT = 8
@@ -50,6 +47,50 @@ def gather(node: Node, lowering: Lowering) -> None:
     statements = f"""  let found = {position(moving, indices, f"i / {inner}u % {count}u", shape[axis])};
   return {moving.load(place, source)};"""
     moving.emit("gather", result.descriptor.element_count, lowering.target(result), statements)
+
+
+@composite(GATHER_BLOCK_QUANTIZED)
+def gather_block_quantized(node: Node, builder: RewriteBuilder) -> list[Value] | None:
+    """Draw it where sizes are known when the graph runs."""
+    if all(isinstance(size, int) for size in node.outputs[0].shape):
+        return None
+    operands: dict[str, Any] = {name: builder.operand(node.value(name)) for name in node.operands}
+    return [*map(builder.value, by_unpacking(builder, **operands, **node.options))]
+
+
+@kernels(GATHER_BLOCK_QUANTIZED)
+def gather_block_quantized_kernel(node: Node, lowering: Lowering) -> None:
+    """Read the four bits of each element where they lie."""
+    result, size = node.results[0], node.options["block_size"]
+    (rows, *outer, half), blocks = node.operand("data").shape, node.operand("scales").shape[-1]
+    outer_rows, length = math.prod(outer), 2 * half
+    bindings = Bindings("b")
+
+    def number(name: str, at: str) -> str:
+        value = node.value(name)
+        element, place = lowering.element(value), lowering.place(value)
+        return element.load(bindings.name(place.buffer, element.one), place.layout.index(at))
+
+    def half_byte(name: str, at: str) -> str:
+        return (
+            f"((({bindings.name(lowering.dense(node.value(name)), 'u32')}[{at} >> 3u]) >> (({at} & 7u) << 2u)) & 15u)"
+        )
+
+    kind = compute_type(node.operand("indices").data_type)
+    point = half_byte("zero_points", "point") if "zero_points" in node.operands else "8u"
+    statements = f"""  let which = i / {outer_rows * length}u;
+  let row = position_{kind}({number("indices", "which")}, {rows}u) * {outer_rows}u + i / {length}u % {outer_rows}u;
+  let element = row * {length}u + i % {length}u;
+  let block = row * {blocks}u + i % {length}u / {size}u;
+  let point = row * {blocks + blocks % 2}u + i % {length}u / {size}u;
+  return (f32({half_byte("data", "element")}) - f32({point})) * {number("scales", "block")};"""
+    count, stored = result.descriptor.element_count, lowering.element(result)
+    values = [f"row_element({index})" for index in vec4_indices(count)]
+    main, workgroups = vec4_entry_point(count, [f"o[four] = {stored.pack(values)};"])
+    parts = [f"fn row_element(i: u32) -> f32 {{\n{statements}\n}}", main]
+    writes = [(lowering.target(result), "o", stored.vec4)]
+    label = f"gatherBlockQuantized {result.descriptor.data_type}"
+    lowering.emit(bound_kernel(label, bindings, writes, parts, workgroups))
 
 
 @kernels(indexing.gather_elements)
@@ -211,59 +252,3 @@ def last_updates(lowering: Lowering, result: Output, places: ElementIndices | Co
     main, workgroups = vec4_entry_point(places.updates, lines)
     moving.finish("scatter find", main, workgroups, {"o": table}, "atomic<u32>")
     return table
-
-
-def _drawn_write_rows(builder: Builder, past: MLOperand, rows: MLOperand, begins: MLOperand) -> MLOperand:
-    """Write rows into a cache, [batch, heads, capacity, size], from an index of each sample on; behind them is 0."""
-    return written(builder, past, rows, begins, past.shape[2])
-
-
-WRITE_ROWS: Final = fused_operator("write_rows", _drawn_write_rows)
-
-
-@composite(GROUP_QUERY_ATTENTION)
-def group_query_attention(node: Node, builder: RewriteBuilder) -> list[Value]:
-    """Draw the masks, and write the new rows of caches by kernels of their own."""
-
-    def write(_: Builder, past: MLOperand | None, rows: MLOperand, begins: MLOperand, capacity: int) -> MLOperand:
-        if past is None or past.shape[2] != capacity or rows.shape[3] % WIDTH:
-            return written(builder, past, rows, begins, capacity)
-        cache: MLOperand = builder.write_rows(past, rows, begins)
-        return cache
-
-    operands: dict[str, Any] = {name: builder.operand(node.value(name)) for name in node.operands}
-    return [*map(builder.value, by_positions(builder, **operands, **node.options, write=write))]
-
-
-@kernels(WRITE_ROWS)
-def write_rows(node: Node, lowering: Lowering) -> None:
-    """Copy what is before the new rows, unless it is there already; then write these."""
-    past, begins = lowering.dense(node.value("past")), lowering.dense(node.value("begins"))
-    layout = lowering.place(node.value("rows")).layout.vec4s()  # heads may be taken apart from a row of all
-    rows = lowering.dense(node.value("rows")) if layout is None else lowering.place(node.value("rows")).buffer
-    at = "four" if layout is None else layout.index("four")
-    (result,) = node.results
-    target, (_, heads, capacity, size) = lowering.target(result), node.outputs[0].shape
-    new, vec4s = node.value("rows").descriptor.shape[2], size // WIDTH
-    kind = lowering.element(result).vec4
-    starts: Binding = (begins, "begins", "i32")
-    writes: list[Binding] = [(target, "o", kind)]
-    copy = [
-        f"let row = four / {vec4s}u;",
-        f"let is_before = i32(row % {capacity}u) < begins[row / {heads * capacity}u];",
-        f"o[four] = select({kind}(), past[four], is_before);",
-    ]
-    main, workgroups = vec4_entry_point(result.descriptor.element_count, copy)
-    copying = bound_kernel("write rows (copy)", [(past, "past", kind), starts], writes, [], workgroups, main)
-    is_of_dispatch = past.kind == "input" and target.kind == "output"
-    lowering.emit(attrs.evolve(copying, copies=is_of_dispatch))
-    write = [
-        f"let row = four / {vec4s}u;",
-        f"let matrix = row / {new}u;",
-        f"let place = begins[matrix / {heads}u] + i32(row % {new}u);",
-        f"if (place >= 0 && place < {capacity}) {{",
-        f"  o[(matrix * {capacity}u + u32(place)) * {vec4s}u + four % {vec4s}u] = rows[{at}];",
-        "}",
-    ]
-    main, workgroups = vec4_entry_point(node.value("rows").descriptor.element_count, write)
-    lowering.emit(bound_kernel("write rows", [(rows, "rows", kind), starts], writes, [], workgroups, main))

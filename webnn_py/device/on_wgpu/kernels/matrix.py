@@ -9,6 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from webnn_py.descriptors import UINT4, MLOperandDescriptor
+from webnn_py.device.on_wgpu.codegen.attention.cached import emit_cached_attention
+from webnn_py.device.on_wgpu.codegen.attention.cached_plan import has_kernels
 from webnn_py.device.on_wgpu.codegen.epilogue import OWN_BUFFERS, Epilogue
 from webnn_py.device.on_wgpu.codegen.gemm.computed_loader import ComputedLoader
 from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
@@ -18,9 +20,11 @@ from webnn_py.device.on_wgpu.records.element import WIDTH, literal
 from webnn_py.device.on_wgpu.records.layout import Layout, is_gemm_readable
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import composite, kernels
+from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.graph import Constant, Node, Value
 from webnn_py.operators import matrix
 from webnn_py.operators.block_quantized import MATMUL_NBITS, by_dequantizing, packed_in_bytes, times_columns, unpacked
+from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION, by_positions
 from webnn_py.operators.casting import cast_number
 from webnn_py.operators.composites import COMPOSITES
 from webnn_py.operators.operand import MLOperand
@@ -77,6 +81,20 @@ def matmul_nbits(node: Node, builder: RewriteBuilder) -> list[Value]:
     rows = builder.dequantize_linear(weights, wide["scales"], zeros)
     y = times_columns(builder, wide["a"], rows, wide.get("bias"), options["inner"])
     return [builder.value(y if is_wide else builder.cast(y, "float16"))]
+
+
+@composite(GROUP_QUERY_ATTENTION)
+def group_query_attention(node: Node, builder: RewriteBuilder) -> list[Value] | None:
+    """Draw attention with masks over positions where its kernels are not for it."""
+    if has_kernels(node) and KernelVariant.CACHED_ATTENTION.is_on:
+        return None
+    operands: dict[str, Any] = {name: builder.operand(node.value(name)) for name in node.operands}
+    return [*map(builder.value, by_positions(builder, **operands, **node.options))]
+
+
+@kernels(GROUP_QUERY_ATTENTION)
+def group_query_attention_kernels(node: Node, lowering: Lowering) -> None:
+    emit_cached_attention(lowering, node)
 
 
 @kernels(matrix.gemm)

@@ -30,6 +30,12 @@ FLOAT_BYTES: Final = 4
 LEAST_SUMS: Final = 4
 """The sums of each invocation for which workgroup memory is kept when vectors are staged."""
 
+MOST_SUM_BYTES: Final = 16384
+"""The workgroup memory that sums take at once: more would leave room for fewer workgroups."""
+
+LANES_GRAIN: Final = 32
+"""More lanes than these are a multiple of them."""
+
 
 @attrs.frozen
 class FourBitTuning:
@@ -41,8 +47,8 @@ class FourBitTuning:
         rows: the most rows of the matrix of an invocation, which share what it loads of the vectors.
         words: the most words of a row that an invocation loads at once: 1, 2 or 4.
         ahead: the most loads of each row that an invocation makes before it multiplies.
-        is_staged: whether a workgroup copies the vectors into its memory, part by part.
-        parts: the most workgroups that share a row; a second kernel adds up their sums.
+        is_staged: whether a workgroup copies the vectors into its memory, part by part; else lanes have their part of
+            the vectors in registers.
         least_groups: the fewest workgroups per processor for which invocations get more rows.
     """
 
@@ -52,17 +58,15 @@ class FourBitTuning:
     words: int = 4
     ahead: int = 1
     is_staged: bool = True
-    parts: int = 1
     least_groups: float = 1
 
 
 TUNINGS: Final[Mapping[int, FourBitTuning]] = {
-    1: FourBitTuning(rows=2, least_groups=2),
-    2: FourBitTuning(rows=4),
-    4: FourBitTuning(rows=4),
-    8: FourBitTuning(rows=4),
+    1: FourBitTuning(threads=128, lanes=128, words=2, ahead=2, is_staged=False),
+    2: FourBitTuning(lanes=256, words=1, is_staged=False),
+    8: FourBitTuning(),
 }
-"""The tuning for up to so many vectors."""
+"""The tuning for up to so many vectors, as measured on an H200."""
 
 
 def tuning_of(vectors: int) -> FourBitTuning:
@@ -111,17 +115,17 @@ class FourBitPlan:
         while any(length // WORD % words for length in (self.matrix.inner, self.matrix.outer_stride, self.block)):
             words //= 2
         loads = self.matrix.inner // WORD // words
-        parts = min(tuning.parts, loads)
         threads = min(tuning.threads, features.max_invocations)
-        lanes = min(tuning.lanes, threads, power_of_two(-(-loads // parts)))
-        plan = plan._with(words=words, parts=parts, threads=threads, lanes=lanes)
+        lanes = _lanes(loads, min(tuning.lanes, threads))
+        threads = threads // lanes * lanes
+        plan = plan._with(words=words, threads=threads, lanes=lanes)
         plan = plan._with(ahead=min(tuning.ahead, -(-plan.loads // lanes)))
         while plan.room_for_sums(features) < LEAST_SUMS and plan.tuning.ahead > 1:
             plan = plan._with(ahead=plan.tuning.ahead // 2)
         if plan.room_for_sums(features) < LEAST_SUMS:
             plan = plan._with(is_staged=False)
         enough = tuning.least_groups * table_of(features).units
-        while plan.tuning.rows > 1 and plan.groups * plan.tuning.parts < enough:
+        while plan.tuning.rows > 1 and plan.groups < enough:
             plan = plan._with(rows=plan.tuning.rows // 2)
         return plan
 
@@ -140,8 +144,8 @@ class FourBitPlan:
 
     @property
     def loads(self) -> int:
-        """The loads of a row that a workgroup makes, the last one perhaps fewer."""
-        return -(-self.matrix.inner // self.unit // self.tuning.parts)
+        """The loads of a row."""
+        return self.matrix.inner // self.unit
 
     @property
     def side(self) -> int:
@@ -155,7 +159,7 @@ class FourBitPlan:
 
     @property
     def groups(self) -> int:
-        """The workgroups of a part."""
+        """The workgroups."""
         return -(-self.matrix.outer // self.per_group)
 
     @property
@@ -171,8 +175,9 @@ class FourBitPlan:
 
     def room_for_sums(self, features: Features) -> int:
         """Return how many sums of each invocation fit into workgroup memory at once."""
-        room = features.max_workgroup_storage - self.staged * WIDTH * FLOAT_BYTES
-        return room // (self.tuning.threads * FLOAT_BYTES)
+        row = self.tuning.threads * FLOAT_BYTES
+        room = features.max_workgroup_storage - self.staged * WIDTH * FLOAT_BYTES - row
+        return min(room, max(MOST_SUM_BYTES, row)) // row
 
     @property
     def common_point(self) -> int | None:
@@ -185,6 +190,14 @@ class FourBitPlan:
         first = int(packed[0]) & 15
         whole = packed[: points.descriptor.element_count // 2]
         return first if (whole == first * 17).all() and (packed[-1] & 15) == first else None
+
+
+def _lanes(loads: int, most: int) -> int:
+    """Return the invocations that share a row of so many loads, evenly, as far as whole subgroups allow."""
+    fewest = -(-loads // -(-loads // most))
+    if fewest <= LANES_GRAIN:
+        return min(most, power_of_two(fewest))
+    return min(most, -(-fewest // LANES_GRAIN) * LANES_GRAIN)
 
 
 def _in_blocks(lowering: Lowering, matrix: ComputedLoader) -> tuple[Value, Value, Value] | None:

@@ -16,12 +16,10 @@ from typing import Final
 
 from webnn_py.descriptors import INT4
 from webnn_py.device.on_wgpu.codegen.entry_point import workgroup_entry_point
-from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueCode, emit_split_k_sum
-from webnn_py.device.on_wgpu.codegen.gemm.four_bit_plan import FLOAT_BYTES, FourBitPlan
-from webnn_py.device.on_wgpu.codegen.gemm.gemv_plan import MOST_ADDED
+from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueCode
+from webnn_py.device.on_wgpu.codegen.gemm.four_bit_plan import FourBitPlan
 from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import bound
 from webnn_py.device.on_wgpu.codegen.module import Binding
-from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.lowering import Lowering
@@ -36,24 +34,19 @@ _AS_FLOATS: Final = f"""fn as_floats(word: u32, base: vec4<f32>) -> vec4<f32> {{
   return fma(bitcast<vec4<f32>>(bits), {POWERS}, -base);
 }}"""
 
+MOST_SHARES: Final = 16
+"""The most invocations that add up a sum."""
+
 BASE: Final = f"8388608.0 * {POWERS} + f32({{}})"
 """What is subtracted for a zero point."""
 
 
 def emit_four_bit_gemv(lowering: Lowering, plan: FourBitPlan, epilogue: Epilogue) -> None:
-    """Emit the kernels of a product."""
-    parts = plan.tuning.parts
-    if parts == 1:
-        lowering.emit(_kernel(lowering, plan, epilogue.write(vec4s=False), epilogue.label))
-        return
-    sums = Buffer("block", parts * epilogue.padded_count * FLOAT_BYTES)
-    end = EpilogueCode([(sums, "sums", "f32")])
-    lowering.emit(_kernel(lowering, plan, end, f"{epilogue.label} (sums)", epilogue.padded_count))
-    emit_split_k_sum(lowering, epilogue, sums, parts)
+    """Emit the kernel of a product."""
+    lowering.emit(_kernel(lowering, plan, epilogue.write(vec4s=False), epilogue.label))
 
 
-def _kernel(lowering: Lowering, plan: FourBitPlan, end: EpilogueCode, label: str, count: int = 0) -> Kernel:
-    """Return the kernel; ``count`` are the sums of a part."""
+def _kernel(lowering: Lowering, plan: FourBitPlan, end: EpilogueCode, label: str) -> Kernel:
     point, tuning = plan.common_point, plan.tuning
     reads, functions = bound({"vectors": plan.vectors}, "f32")
     kinds = {"elements": _words(plan), "scales": "f32", "points": "u32"}
@@ -63,11 +56,16 @@ def _kernel(lowering: Lowering, plan: FourBitPlan, end: EpilogueCode, label: str
         if name != "points" or point is None
     ]
     at_once = min(plan.room_for_sums(lowering.features), tuning.rows * plan.vectors.outer)
-    parts = [f"var<workgroup> sums_of: array<f32, {at_once * tuning.threads}>;", *functions, _AS_FLOATS]
+    parts = [
+        f"var<workgroup> sums_of: array<f32, {at_once * tuning.threads}>;",
+        f"var<workgroup> shares_of: array<f32, {max(tuning.threads, at_once * plan.side)}>;",
+        *functions,
+        _AS_FLOATS,
+    ]
     if tuning.is_staged:
         parts.insert(0, f"var<workgroup> staged: array<vec4<f32>, {plan.staged}>;")
-    lines = [*_begin(plan), *_multiply(plan, point), *_add_up(plan, end, at_once, count)]
-    main, workgroups = workgroup_entry_point(plan.groups * tuning.parts, tuning.threads, lines)
+    lines = [*_begin(plan), *_multiply(plan, point), *_add_up(plan, at_once)]
+    main, workgroups = workgroup_entry_point(plan.groups, tuning.threads, lines)
     return end.kernel(label, [*reads, *own], parts, main, workgroups)
 
 
@@ -79,16 +77,13 @@ def _words(plan: FourBitPlan) -> str:
 
 def _begin(plan: FourBitPlan) -> list[str]:
     """Return the places of an invocation; ``c0_1`` is the sum of the first row and the second vector."""
-    tuning, rows = plan.tuning, range(plan.tuning.rows)
-    last = plan.matrix.outer - 1
+    lanes, rows, last = plan.tuning.lanes, range(plan.tuning.rows), plan.matrix.outer - 1
     return [
-        f"let outer0 = number % {plan.groups}u * {plan.per_group}u;",
-        f"let begin = number / {plan.groups}u * {plan.loads}u;",
-        f"let end = min(begin + {plan.loads}u, {plan.matrix.inner // plan.unit}u);",
+        f"let outer0 = number * {plan.per_group}u;",
         "let batch = 0u;",
         *plan.vectors.begin("vectors"),
-        f"let lane = t % {tuning.lanes}u;",
-        f"let place = t / {tuning.lanes}u;",
+        f"let lane = t % {lanes}u;",
+        f"let place = t / {lanes}u;",
         *(f"let o{row} = min(outer0 + place + {row * plan.side}u, {last}u);" for row in rows),
         *(f"var c{row}_{count} = 0.0;" for row in rows for count in range(plan.vectors.outer)),
     ]
@@ -98,14 +93,14 @@ def _multiply(plan: FourBitPlan, point: int | None) -> list[str]:
     """Return the loop over the loads of a lane."""
     tuning = plan.tuning
     step = tuning.lanes * tuning.ahead
-    lines = [f"for (var first = begin; first < end; first += {step}u) {{"]
+    lines = [f"for (var first = 0u; first < {plan.loads}u; first += {step}u) {{"]
     for turn in range(tuning.ahead):
         lines += [f"  {line}" for line in _load(plan, turn, point)]
     if tuning.is_staged:
         lines += [f"  {line}" for line in _stage(plan)]
-    is_whole = plan.matrix.inner // plan.unit % (step * tuning.parts) == 0
+    is_whole = plan.loads % step == 0
     for turn in range(tuning.ahead):
-        lines.append("  {" if is_whole else f"  if (first + lane + {turn * tuning.lanes}u < end) {{")
+        lines.append("  {" if is_whole else f"  if (first + lane + {turn * tuning.lanes}u < {plan.loads}u) {{")
         lines += [f"    {line}" for line in _multiply_one(plan, turn, point)]
         lines.append("  }")
     return [*lines, "}"]
@@ -113,7 +108,7 @@ def _multiply(plan: FourBitPlan, point: int | None) -> list[str]:
 
 def _load(plan: FourBitPlan, turn: int, point: int | None) -> list[str]:
     """Load the words of each row, their scale and their zero point."""
-    last = plan.matrix.inner // plan.unit - 1
+    last = plan.loads - 1
     sign = " ^ 0x88888888u" if plan.places[0].descriptor.data_type == INT4 else ""
     words = f" ^ {_words(plan)}(0x88888888u)" if sign else ""
     lines = [f"let u{turn} = min(first + lane + {turn * plan.tuning.lanes}u, {last}u);"]
@@ -163,63 +158,80 @@ def _multiply_one(plan: FourBitPlan, turn: int, point: int | None) -> list[str]:
             stored = f"(points{turn}_{row} >> ((at{turn}_{row} & 7u) << 2u)) & 15u"
             lines.append(f"let base{row} = {BASE.format(f'f32({stored})')};")
         lines += [f"var p{row}_{count} = 0.0;" for count in counts]
-    for four in range(of_lane):
-        word, half = divmod(four, len(HALVES))
-        component = "" if tuning.words == 1 else f".{COMPONENTS[word]}"
-        for row in rows:
-            base = f"base{row}" if point is None else "base"
-            lines.append(f"let m{four}_{row} = as_floats(w{turn}_{row}{component}{HALVES[half]}, {base});")
-        for count in counts:
-            if tuning.is_staged:
-                value = f"staged[{((turn * vectors.outer + count) * of_lane + four) * plan.pitch}u + lane]"
-            else:
-                start = f"vectors_base + {count * vectors.outer_stride // WIDTH}u"
-                value = f"vectors_at({start} + {vectors.along(f'u{turn} * {plan.unit}u + {four * WIDTH}u')})"
-            lines.append(f"let v{four}_{count} = {value};")
-            for row in rows:
-                total = f"p{row}_{count}"
-                for axis in COMPONENTS:
-                    total = f"fma(m{four}_{row}.{axis}, v{four}_{count}.{axis}, {total})"
-                lines.append(f"p{row}_{count} = {total};")
-    lines += [
-        f"c{row}_{count} = fma(p{row}_{count}, scale{turn}_{row}, c{row}_{count});" for row in rows for count in counts
-    ]
+    loads = [[_vector(plan, turn, count, four) for count in counts] for four in range(of_lane)]
+    if tuning.is_staged:
+        for four in range(of_lane):
+            lines += loads[four]
+            lines += [line for row in rows for line in _multiply_four(plan, turn, row, four, point)]
+    else:
+        lines += [line for some in loads for line in some]
+        lines += [
+            line for row in rows for four in range(of_lane) for line in _multiply_four(plan, turn, row, four, point)
+        ]
+    ends = [(f"c{row}_{count}", f"p{row}_{count}", f"scale{turn}_{row}") for row in rows for count in counts]
+    return [*lines, *(f"{total} = fma({own}, {scale}, {total});" for total, own, scale in ends)]
+
+
+def _vector(plan: FourBitPlan, turn: int, count: int, four: int) -> str:
+    """Load a vec4 of a vector."""
+    vectors, of_lane = plan.vectors, plan.unit // WIDTH
+    if plan.tuning.is_staged:
+        value = f"staged[{((turn * vectors.outer + count) * of_lane + four) * plan.pitch}u + lane]"
+    else:
+        start = f"vectors_base + {count * vectors.outer_stride // WIDTH}u"
+        value = f"vectors_at({start} + {vectors.along(f'u{turn} * {plan.unit}u + {four * WIDTH}u')})"
+    return f"let v{four}_{count} = {value};"
+
+
+def _multiply_four(plan: FourBitPlan, turn: int, row: int, four: int, point: int | None) -> list[str]:
+    """Multiply four elements of a row with those of all vectors."""
+    word, half = divmod(four, len(HALVES))
+    component = "" if plan.tuning.words == 1 else f".{COMPONENTS[word]}"
+    base = f"base{row}" if point is None else "base"
+    lines = [f"let m{four}_{row} = as_floats(w{turn}_{row}{component}{HALVES[half]}, {base});"]
+    for count in range(plan.vectors.outer):
+        name = total = f"p{row}_{count}"
+        for axis in COMPONENTS:
+            total = f"fma(m{four}_{row}.{axis}, v{four}_{count}.{axis}, {total})"
+        lines.append(f"{name} = {total};")
     return lines
 
 
-def _add_up(plan: FourBitPlan, end: EpilogueCode, at_once: int, count: int) -> list[str]:
-    """Return the reduction over lanes, of as many sums as fit into workgroup memory at once, and the stores."""
+def _add_up(plan: FourBitPlan, at_once: int) -> list[str]:
+    """Return the reduction over lanes, of as many sums as fit into workgroup memory at once, and the stores.
+
+    Of each sum as many invocations as there are add up a share of the lanes, and one of them the shares.
+    """
     tuning, vectors = plan.tuning, plan.vectors.outer
     sums = [f"c{row}_{vector}" for row in range(tuning.rows) for vector in range(vectors)]
     address = plan.product.address("batch", "v", "o")
-    if end.is_partial:
-        store = f"sums[number / {plan.groups}u * {count}u + {address}] = total;"
-    else:
-        store = f"finish_one({address}, total);"
+    store = f"finish_one({address}, total);"
     lines = []
     for first in range(0, len(sums), at_once):
         some = sums[first : first + at_once]
-        if first:
-            lines.append("workgroupBarrier();")
+        outputs = len(some) * plan.side
+        shares = min(MOST_SHARES, tuning.lanes, 1 << (tuning.threads // outputs).bit_length() >> 1) or 1
+        each = -(-tuning.lanes // shares)
+        lines += ["workgroupBarrier();"] if first else []
         lines += [f"sums_of[{index * tuning.threads}u + t] = {name};" for index, name in enumerate(some)]
-        lanes = tuning.lanes
-        while lanes > MOST_ADDED:
-            lanes //= 2
-            lines += ["workgroupBarrier();", f"if (lane < {lanes}u) {{"]
-            for index in range(len(some)):
-                at = f"{index * tuning.threads}u + t"
-                lines.append(f"  sums_of[{at}] += sums_of[{at} + {lanes}u];")
-            lines.append("}")
+        turn = f"(i + item / {shares}u) % {each}u * {shares}u" if tuning.lanes % shares == 0 else f"i * {shares}u"
         lines += [
             "workgroupBarrier();",
-            f"for (var item = t; item < {len(some) * plan.side}u; item += {tuning.threads}u) {{",
-            f"  let side = item % {plan.side}u;",
-            f"  let which = item / {plan.side}u;",
-            f"  let own = which * {tuning.threads}u + side * {tuning.lanes}u;",
+            f"for (var item = t; item < {outputs * shares}u; item += {tuning.threads}u) {{",
+            f"  let own = item / {shares}u * {tuning.lanes}u;",
             "  var total = 0.0;",
-            f"  for (var i = 0u; i < {lanes}u; i++) {{ total += sums_of[own + (side + i) % {lanes}u]; }}",
-            f"  let v = ({first}u + which) % {vectors}u;",
-            f"  let o = outer0 + ({first}u + which) / {vectors}u * {plan.side}u + side;",
+            f"  for (var i = 0u; i < {each}u; i++) {{",
+            f"    let at = item % {shares}u + {turn};",
+            f"    if (at < {tuning.lanes}u) {{ total += sums_of[own + at]; }}",
+            "  }",
+            "  shares_of[item] = total;",
+            "}",
+            "workgroupBarrier();",
+            f"for (var item = t; item < {outputs}u; item += {tuning.threads}u) {{",
+            f"  let v = ({first}u + item / {plan.side}u) % {vectors}u;",
+            f"  let o = outer0 + ({first}u + item / {plan.side}u) / {vectors}u * {plan.side}u + item % {plan.side}u;",
+            "  var total = 0.0;",
+            f"  for (var i = 0u; i < {shares}u; i++) {{ total += shares_of[item * {shares}u + i]; }}",
             f"  if (o < {plan.matrix.outer}u) {{ {store} }}",
             "}",
         ]
