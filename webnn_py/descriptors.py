@@ -300,10 +300,10 @@ def check_dimensions(descriptor: MLOperandDescriptor, *, max_rank: int, max_byte
     if descriptor.rank > max_rank:
         return f"rank is {descriptor.rank}; it must be at most {max_rank}"
     shape = descriptor.shape
-    for axis, size in enumerate(shape):
-        # spec: MLOperandDescriptor check dimensions 1
-        if not 1 <= size <= MAX_DIMENSION:
-            return f"shape is {listed(shape)}; dimension {axis} must be from 1 to {MAX_DIMENSION}"
+    # spec: MLOperandDescriptor check dimensions 1
+    if shape and not 1 <= min(shape) <= max(shape) <= MAX_DIMENSION:
+        axis = next(axis for axis, size in enumerate(shape) if not 1 <= size <= MAX_DIMENSION)
+        return f"shape is {listed(shape)}; dimension {axis} must be from 1 to {MAX_DIMENSION}"
     count = descriptor.element_count
     # spec: MLOperandDescriptor check dimensions 3
     if count > MAX_DIMENSION:

@@ -77,7 +77,7 @@ def simplified(
     from webnn_py.onnx_models.simplification.passes import simplify  # noqa: PLC0415 - an extra
 
     try:
-        return simplify(ReadModel(model._proto, model._size), shapes, values)
+        return simplify(ReadModel(model._proto, model._size, model._is_flat), shapes, values)
     except InvalidModelError as error:
         raise BadInputError(f"{path}: {error}") from error
 

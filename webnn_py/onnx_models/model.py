@@ -76,6 +76,7 @@ class OnnxModel:
     _proto: ModelProto
     _size: int
     _limits: ModelLimits
+    _is_flat: bool
     _live: Live
     _weights: Weights
     _narrowing: Mapping[str, str]
@@ -121,7 +122,8 @@ class OnnxModel:
         self = cls.__new__(cls)
         self._proto, self._size, self._limits = read.proto, read.size, limits
         graph = read.proto.graph
-        self._live = live(graph.node, [item.name for item in graph.output])
+        self._is_flat = read.is_flat
+        self._live = live(graph.node, [item.name for item in graph.output], are_flat=read.is_flat)
         self._weights = Weights(read.raw_data)
         self._digest = None
         own_value = {item.name for item in graph.initializer}
@@ -312,13 +314,14 @@ class OnnxModel:
         names, needed = list(self.outputs), self._live
         if outputs is not None:
             names = self._checked_outputs(outputs)
-            needed = live(self._proto.graph.node, names)
+            needed = live(self._proto.graph.node, names, are_flat=self._is_flat)
         conversion = ModelConversion(
             builder,
             opsets_of(self._proto.opset_import),
             functions_of(self._proto),
             Expenses(self._limits, self._size),
             self._weights,
+            is_flat=self._is_flat,
             narrowing=self._narrowing,
             replacing=replacing,
         )

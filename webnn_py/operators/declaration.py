@@ -258,9 +258,9 @@ class Operator(Generic[P, OutputT]):
     def _gather(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Mapping[str, object]:
         """Name the positional arguments; ``inspect`` words the refusals, being too slow for the rest."""
         given = dict(zip(self._positional, args, strict=False))
-        irregular = len(args) > len(self._positional) or not given.keys().isdisjoint(kwargs)
         given.update(kwargs)
-        if irregular or not self.parameters.keys() >= given.keys() or not given.keys() >= self._required:
+        is_regular = len(given) == len(args) + len(kwargs)  # none is given twice, and there are not too many
+        if not (is_regular and self.parameters.keys() >= given.keys() >= self._required):
             try:
                 self.signature.bind(*args, **kwargs)
             except TypeError as error:

@@ -89,7 +89,10 @@ def check_operands(
         Refused: with the operand, what it is, and what is allowed; or that the device cannot run the operator.
     """
     for name, shown, operand in arguments.each_operand():
-        row = rows[name]
+        row, descriptor = rows[name], operand._descriptor
+        is_inside = descriptor.data_type in row.data_types and len(descriptor.shape) in row.ranks
+        if is_inside and row.type_of is None is row.rank_of:  # as nearly all
+            continue
         if operand.data_type not in row.data_types and not any(row.data_types for row in rows.values()):
             raise Refused(f"this device cannot run it: {_why_not(operator, capabilities)}")
         _check_operand(shown, operand, row, arguments)

@@ -70,6 +70,12 @@ async def test_a_body_has_its_own_meaning(context, data, expected):
     assert_same(await run(context, data, {"x": X}), [expected])
 
 
+async def test_a_reference_outside_of_functions_is_an_absent_attribute(context):
+    proto = onnx.load_model_from_string(model("y = LeakyRelu (x)"))
+    proto.graph.node[0].attribute.add(name="alpha", ref_attr_name="slope", type=onnx.AttributeProto.FLOAT)
+    assert_same(await run(context, proto.SerializeToString(), {"x": X}), [np.where(X > 0, X, X / 100)])
+
+
 async def test_overloads_are_distinguished(context):
     bodies = ["F (a) => (b) { b = Neg (a) }", "F (a) => (b) { b = Relu (a) }"]
     proto = onnx.load_model_from_string(model("m = own.F (x)  y = own.F (m)", *bodies))

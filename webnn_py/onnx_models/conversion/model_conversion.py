@@ -30,6 +30,7 @@ from webnn_py.onnx_models.conversion.scopes import (
 )
 from webnn_py.onnx_models.conversion.sequences import SEQUENCE_OPERATORS, sequence_result
 from webnn_py.onnx_models.conversion.webnn_operator_calls import draw_call, operator_of
+from webnn_py.onnx_models.folding.evaluation import CONSTANT, fold
 from webnn_py.onnx_models.limits import Expenses
 from webnn_py.onnx_models.problems import (
     InvalidModelError,
@@ -76,6 +77,7 @@ class ModelConversion:
         functions: the model's own functions, by name.
         expenses: what the model has cost so far.
         weights: the initializers of its graph.
+        is_flat: whether the model has no functions, and its nodes neither inner graphs nor references to attributes.
         narrowing: which data types others stand for, by their names, where a value is more than known.
         replacing: functions of results of nodes, of the graph and of branches in it, by name: what they return takes
             the result's place.
@@ -93,10 +95,12 @@ class ModelConversion:
         expenses: Expenses,
         weights: Weights,
         *,
+        is_flat: bool,
         narrowing: Mapping[str, str],
         replacing: Mapping[str, Replacing],
     ) -> None:
         self._builder = builder
+        self._is_flat = is_flat
         self._replacing = replacing
         self._functions = functions
         self._expenses = expenses
@@ -287,7 +291,7 @@ class ModelConversion:
         """Return the results of a node; missing values where it cannot be converted, which is then noted."""
         label = f"{seen.prefix}{node_name(node)}"
         try:
-            filled = with_attributes(node, seen.attributes, self._expenses)
+            filled = node if self._is_flat else with_attributes(node, seen.attributes, self._expenses)
             return (yield from self._converted(filled, label, seen, wanted))
         except Refused as refused:
             self._problems.append(_problem(node, label, seen, str(refused), _way_out(refused)))
@@ -307,10 +311,17 @@ class ModelConversion:
     def _converted(
         self, node: NodeProto, label: str, seen: Surroundings, wanted: Sequence[bool]
     ) -> Steps[Sequence[Converted]]:
-        values = [looked_up(seen.scope, name, "node", label) if name else None for name in node.input[:]]
+        names, own = node.input[:], seen.scope.maps[0]  # where nearly all values are
+        values = [
+            own[name] if name and name in own else looked_up(seen.scope, name, "node", label) if name else None
+            for name in names
+        ]
         operator, is_own = node.op_type, node.domain in OWN_DOMAINS
         if self._functions and called_name(node) in self._functions:
             return (yield from self._function_results(node, values, label, seen, wanted))
+        if operator == CONSTANT and is_own and not names and not seen.is_repeated:  # as half the nodes of some models
+            check_form(kind_of(node, seen.opsets).form, node)
+            return fold(node, (), seen.opsets, self._expenses)
         if operator in CONTROL_FLOW and is_own:
             return (yield from self._control_flow_results(node, values, label, seen, wanted))
         is_of_sequences = operator in SEQUENCE_OPERATORS and is_own

@@ -100,15 +100,16 @@ def results_of(
     """
     kind = kind_of(node, opsets)
     check_form(kind.form, node)
-    sized = named_sizes.computed(node, values)
-    if sized is not None:
-        return sized
-    empty = empty_results(node, values, opsets, context.expenses)
-    if empty is not None:
-        return empty
+    known = [value for value in values if not isinstance(value, MLOperand)]
+    if known:
+        sized = named_sizes.computed(node, values)
+        if sized is not None:
+            return sized
+        empty = empty_results(node, values, opsets, context.expenses)
+        if empty is not None:
+            return empty
     if kind.rule is None:
         return _computed(node, values, kind, opsets, context)
-    known = [value for value in values if not isinstance(value, MLOperand)]
     if not kind.is_folded or len(known) < len(values) or any(map(named_sizes.has_names, known)):
         return call(kind.rule, kind.form, node, values, context)
     drawn = partial(call, kind.rule, kind.form, node, values, context)

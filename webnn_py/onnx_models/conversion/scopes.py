@@ -64,7 +64,7 @@ class Surroundings:
         opsets: the version of each operator set, by domain.
         attributes: what attributes of the nodes may refer to: the call's, in a function's body.
         prefix: what stands before the nodes' names in messages and labels: the call's name, in a function's body.
-        is_repeated: whether the nodes may be converted several times, as those of an inner graph.
+        is_repeated: whether the nodes may be converted several times, as those of a loop's body.
         is_once: whether they are converted once at most: those of the model's graph, and of branches in it.
     """
 
@@ -81,7 +81,7 @@ class Surroundings:
             self,
             scope=self.scope.new_child(dict(own)),
             prefix=prefix,
-            is_repeated=True,
+            is_repeated=self.is_repeated or not is_branch,
             is_once=self.is_once and is_branch,
         )
 

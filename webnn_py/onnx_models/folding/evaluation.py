@@ -90,12 +90,14 @@ def _outputs(
     arrays = [np.asarray(result) for result in results if isinstance(result, (np.ndarray, np.generic))]
     if len(arrays) < len(results) or not NOT_NUMBERS.isdisjoint([array.dtype.kind for array in arrays]):
         raise Refused("it gives something other than tensors of numbers, which is not supported")
+    spent = sum([item.nbytes for item in arrays if not known or not any(np.may_share_memory(item, x) for x in known)])
     names = node.output[:]
+    if len(names) == len(arrays) == 1 and names[0]:  # as of nearly all nodes
+        return [*arrays], spent
     named = [name for name in names if name]
     given = dict(zip(named, arrays, strict=False))
     if len(given) < len({*named}):
         raise Refused(f"it gives {len(arrays)} outputs; {len(names)} are named")
-    spent = sum([item.nbytes for item in arrays if not any(np.may_share_memory(item, x) for x in known)])
     return [given[name] if name else None for name in names], spent
 
 

@@ -64,6 +64,9 @@ class _Extent(NamedTuple):
     depth: int
 
 
+NO_NODES: Final = _Extent(0, 0)
+
+
 def check_calls(model: ModelProto, limits: ModelLimits) -> None:
     """Refuse functions that call themselves, or make the model too large or too deep.
 
@@ -105,10 +108,9 @@ class _Calls:
         return _Extent(count, depth)
 
     def _of_function(self, node: NodeProto) -> _Extent:
-        name = called_name(node)
-        function = self._functions.get(name)
+        function = self._functions.get(name := called_name(node)) if self._functions else None
         if function is None:
-            return _Extent(0, 0)
+            return NO_NODES
         if name in self._open:
             raise InvalidModelError(f"the function {worded(name[1])} calls itself, in node {worded(node_name(node))}")
         if len(self._open) >= DEEPEST:
@@ -133,7 +135,8 @@ def inner_graphs(node: NodeProto) -> Iterator[GraphProto]:
     for attribute in node.attribute[:]:
         if attribute.HasField("g"):
             yield attribute.g
-        yield from attribute.graphs[:]
+        if attribute.graphs:
+            yield from attribute.graphs
 
 
 def _problem(node: NodeProto, reason: str) -> Problem:

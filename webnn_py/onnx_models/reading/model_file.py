@@ -13,6 +13,7 @@ import onnx
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 from onnx import (
+    AttributeProto,
     GraphProto,
     ModelProto,
     NodeProto,
@@ -42,11 +43,14 @@ class ReadModel:
     Attributes:
         proto: the model; all its data are inside.
         size: that of its file, and of those that had its data, in bytes.
+        is_flat: whether it has no functions, and its nodes neither inner graphs nor references to attributes of a
+            function.
         raw_data: the raw data of its graph's larger initializers that were read on the way, by name.
     """
 
     proto: ModelProto
     size: int
+    is_flat: bool
     raw_data: Mapping[str, bytes] = attrs.field(factory=dict, repr=False)
 
 
@@ -89,7 +93,7 @@ def read_model(source: str | os.PathLike[str] | bytes, limits: ModelLimits) -> R
     raw_data = _checked_data(proto, tensors)
     if not is_flat:
         check_calls(proto, limits)
-    return ReadModel(proto, size, raw_data)
+    return ReadModel(proto, size, is_flat, raw_data)
 
 
 def _no_model(shown: str, data: bytes, otherwise: str) -> str:
@@ -108,12 +112,12 @@ def _checked(proto: ModelProto, limits: ModelLimits) -> tuple[list[TensorProto],
     """Check names, texts, versions and the number of nodes, wherever they are: inner graphs, functions.
 
     Returns:
-        All tensors, also those of attributes, inner graphs and functions; whether there are neither of the last two.
+        All tensors, also those of attributes, inner graphs and functions; whether the model is flat (``ReadModel``).
     """
     for kind, names in (("inputs", proto.graph.input), ("outputs", proto.graph.output)):
         _check_names(kind, [item.name for item in names])
     tensors: list[TensorProto] = []
-    nodes = graphs = 0
+    nodes = graphs = references = 0
     for message in _messages(proto):
         kind_of_message = type(message)
         if kind_of_message is NodeProto:
@@ -121,6 +125,8 @@ def _checked(proto: ModelProto, limits: ModelLimits) -> tuple[list[TensorProto],
             if nodes > limits.nodes:
                 reason = f"the model has more nodes than limits.nodes allows, {limits.nodes:,}"
                 raise UnsupportedModelError([Problem(f"node {worded(node_name(message))}", reason)])
+        elif kind_of_message is AttributeProto:
+            references += bool(message.ref_attr_name)
         elif kind_of_message is TensorProto:
             tensors.append(message)
         elif kind_of_message is GraphProto:
@@ -130,7 +136,7 @@ def _checked(proto: ModelProto, limits: ModelLimits) -> tuple[list[TensorProto],
                 f"the version of the operator set {worded(message.domain)} is {message.version}; "
                 f"it must be from 0 to {HIGHEST_VERSION}"
             )
-    return tensors, graphs == 1 and not proto.functions
+    return tensors, graphs == 1 and not references and not proto.functions
 
 
 def _checked_data(proto: ModelProto, tensors: Iterable[TensorProto]) -> dict[str, bytes]:
@@ -167,6 +173,8 @@ def _inner(message: Message) -> list[Message]:
     """Return the messages in a message's fields, and check the texts."""
     inner: list[Message] = []
     for field, value in message.ListFields():
+        if type(value) in _SINGLE:
+            continue
         held = _held(field)
         if held == "messages":
             inner += [value] if isinstance(value, Message) else value
@@ -202,7 +210,8 @@ def _inner_of_value_info(info: ValueInfoProto) -> list[Message]:
 
 
 def _inner_of_tensor(tensor: TensorProto) -> list[Message]:
-    _check_text(tensor, "name", tensor.name)
+    if type(tensor.name) is not str:
+        _check_text(tensor, "name", tensor.name)
     entries: list[Message] = tensor.external_data[:]
     return entries  # its data are not to be copied for a look
 
@@ -220,6 +229,8 @@ _INNER: Final[Mapping[type[Any], Callable[[Any], list[Message]]]] = {
 
 
 _TEXTS: Final = frozenset({str})
+_SINGLE: Final = frozenset({str, int, float})
+"""The types of fields' values that are neither messages nor texts that are not UTF-8."""
 
 
 def _are_texts(values: list[Any]) -> bool:

@@ -29,14 +29,19 @@ class Live:
     outputs: Sequence[str]
 
 
-def live(nodes: Sequence[NodeProto], outputs: Iterable[str]) -> Live:
+def live(nodes: Sequence[NodeProto], outputs: Iterable[str], *, are_flat: bool = False) -> Live:
     """Return the nodes that outputs need, in order.
+
+    Args:
+        nodes: the nodes.
+        outputs: the names of the outputs.
+        are_flat: whether it is known that no node has an inner graph.
 
     Raises:
         InvalidModelError: nodes need each other's outputs.
     """
     given = nodes[:]  # a slice copies a repeated field in a third of the time that iterating takes
-    uses = [frozenset(filter(None, used_by(node))) for node in given]
+    uses = [frozenset(filter(None, node.input[:] if are_flat else used_by(node))) for node in given]
     makes = [node.output[:] for node in given]
     wanted = tuple(outputs)
     used = set(wanted)
@@ -61,9 +66,9 @@ def _taken_from_outside(graph: GraphProto) -> set[str]:
     used = {item.name for item in graph.output}
     own = {item.name for item in graph.input[:] + graph.initializer[:]}
     own.update(item.values.name for item in graph.sparse_initializer)
-    for node in graph.node:
+    for node in graph.node[:]:
         used.update(used_by(node))
-        own.update(node.output)
+        own.update(node.output[:])
     return used - own
 
 

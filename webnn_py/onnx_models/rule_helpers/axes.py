@@ -86,7 +86,10 @@ def counted_all(axes: Iterable[int], rank: int) -> tuple[int, ...]:
     given = tuple(axes)
     if len(given) > rank:
         refuse("the number of axes", len(given), f"at most {rank}, that of the dimensions")
-    result = tuple(counted(axis, rank, f"axes {list(given)}: {axis}") for axis in given)
+    for axis in given:
+        if not -rank <= axis < rank:
+            counted(axis, rank, f"axes {list(given)}: {axis}")
+    result = tuple([axis % rank for axis in given])
     if len(set(result)) != len(result):
         refuse("axes", given, "without duplicates")
     return result

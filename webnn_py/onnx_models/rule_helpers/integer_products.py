@@ -47,7 +47,8 @@ class Integers:
         assert self.known is not None  # noqa: S101 - for type checkers
         x, zero = self.known
         differences = x.astype(np.float32)
-        differences -= zero
+        if self.zero_point is not None:
+            differences -= zero.astype(np.float32)  # of another type numpy converts both to float64
         return np.abs(differences, out=differences)
 
     def largest_sum(self, starts: range, axis: int, over: tuple[int, ...] = ()) -> int:

@@ -99,8 +99,8 @@ def _inputs(
     for index in range(max(len(values), count)):
         value = values[index] if index < len(values) else None
         parameter = rule.inputs[index] if index < count else rule.variadic
-        if isinstance(value, MLOperand) and parameter is not None and parameter.kind != "static":
-            arguments.append(value)
+        if value is not None and parameter is not None and parameter.kind != "static":
+            arguments.append(context.operand(value) if parameter.kind == "operand" else value)
             continue
         subject = f"input {form.inputs[min(index, len(form.inputs) - 1)]}"
         if parameter is not None:
@@ -126,9 +126,7 @@ def _argument(subject: str, parameter: InputParameter, value: Value | None, cont
         if parameter.required:
             raise Refused(f"{subject} is missing; it is needed")
         return parameter.default
-    if parameter.kind == "operand":
-        return context.operand(value)
-    return _read(subject, parameter, context.required(subject, value)) if parameter.kind == "static" else value
+    return _read(subject, parameter, context.required(subject, value))
 
 
 def _read(subject: str, parameter: InputParameter, value: StaticValue) -> object:
