@@ -268,7 +268,9 @@ def is_near(case, ours, theirs):
             return False
         if wanted.dtype.kind == "f":
             relative, absolute = max(case.relative, 1e-4), max(case.absolute, 1e-5)
-            if not np.allclose(mine, wanted, rtol=relative, atol=absolute, equal_nan=True):
+            # In float16 the tolerance of a small number would underflow.
+            numbers = mine.astype(np.float64), wanted.astype(np.float64)
+            if not np.allclose(*numbers, rtol=relative, atol=absolute, equal_nan=True):
                 return False
             continue
         steps = np.abs(mine.astype(np.int64) - wanted.astype(np.int64))
