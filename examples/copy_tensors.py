@@ -15,7 +15,7 @@ from webnn_py.runtime import Environment, Tensor
 
 
 async def main(*backend: str) -> None:
-    """What ONNX Runtime GenAI calls CopyCpuToDevice, CopyDeviceToCpu, CopyFrom, Zero and Cast."""
+    """The operations that ONNX Runtime GenAI calls CopyCpuToDevice, CopyDeviceToCpu, CopyFrom, Zero and Cast."""
     async with webnn_py.open_ml() as ml, Environment(ml, *backend) as env:
         print("sessions:", len(env.sessions), "device:", env.device)
         tokens = Tensor(np.array([[101, 7592, 2088, 102]], np.int32))

@@ -25,7 +25,7 @@ FIRST = 7
 
 @attrs.frozen
 class Weights:
-    """What the decoder has learnt: nothing, but it says something definite."""
+    """Weights of a decoder that has learnt nothing, but says something definite."""
 
     words: Array
     places: Array
@@ -105,7 +105,7 @@ async def decode(env: Environment, weights: Weights, steps: int) -> tuple[list[i
 
 
 async def create_state(env: Environment) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """What a step reads, and what it writes for the next one."""
+    """Return what a step reads, and what it writes for the next one."""
     mask = np.zeros((1, LONGEST), np.float32)
     mask[0, 0] = 1
     now = {

@@ -53,7 +53,7 @@ def points_of(picture: Image.Image) -> tuple[NDArray[np.float32], float]:
 
 
 def candidates(outputs: Outputs) -> Iterator[Face]:
-    """What each cell of each scale takes for a face."""
+    """Yield the faces that the cells of each scale find."""
     for stride in STRIDES:
         scores = np.sqrt(outputs[f"cls_{stride}"] * outputs[f"obj_{stride}"])[:, 0]
         for cell in np.flatnonzero(scores > SURE):

@@ -44,7 +44,7 @@ async def _serve(connection: Connection) -> None:
 
 
 class Computer:
-    """What the program has of the child.
+    """The program's end of the child.
 
     Attributes:
         started: how many children there have been.

@@ -28,7 +28,7 @@ Tokens = NDArray[np.int32]
 
 
 class Magika(NamedTuple):
-    """What the package ``magika`` brings: the model, its configuration, and what it knows of each content type."""
+    """The contents of the package ``magika``: the model, its configuration, and what it knows of each content type."""
 
     model: OnnxModel
     config: dict[str, Any]
@@ -71,7 +71,7 @@ async def identify(paths: Iterable[Path], magika: Magika, backend: str | None = 
 
 
 def look_at(path: Path, config: dict[str, Any]) -> Tokens | str:
-    """What the model is given of a file, or the label of what it is not asked about."""
+    """Return the bytes of a file for the model, or the label of a file that it is not asked about."""
     try:
         if not path.exists():
             return "file_not_found_error"

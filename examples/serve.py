@@ -122,7 +122,7 @@ class Waiting:
 
     @property
     def kind(self) -> tuple[tuple[str, str, tuple[int, ...]], ...]:
-        """What requests of a batch have in common."""
+        """Return what requests of a batch have in common."""
         return tuple(sorted((name, array.dtype.name, array.shape[1:]) for name, array in self.feeds.items()))
 
 

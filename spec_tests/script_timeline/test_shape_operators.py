@@ -33,7 +33,7 @@ def numbers(builder, *values, data_type="int32"):
 
 
 def integers(builder, operand):
-    """What is known of an operand when it is drawn."""
+    """Return what is known of an operand when it is drawn."""
     found = builder._names.known(operand)
     return None if found is None else [str(item) for item in found.reshape(-1)]
 

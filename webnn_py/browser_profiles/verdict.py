@@ -1,4 +1,4 @@
-"""What an engine answered about one graph: which operators it takes, and which it leaves or refuses."""
+"""An engine's answer about one graph: which operators it takes, and which it leaves or refuses."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from webnn_py.javascript import engine_commands
 from webnn_py.javascript.engine_commands import UNLIMITED, Command, Limits
 
 HostCall = Callable[[str, "memoryview | None"], "tuple[str, memoryview | None]"]
-"""What a script's message to the host does: JSON and bytes in, JSON and bytes out. It raises only to end the script."""
+"""The host's answer to a script's message: JSON and bytes in, JSON and bytes out. It raises only to end the script."""
 
 Refusal = Callable[[int, int], "str | None"]
 """The answer to a message of so many bytes of text and of payload that is not to be read; None for one that is."""
@@ -42,7 +42,7 @@ _SKIPPED_BYTES = 2**16
 _EXIT_SECONDS = 5.0
 
 _ENVIRONMENT = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
-"""What an engine's process gets of the environment: what loading needs, and nothing that a script should not know."""
+"""The environment variables of an engine's process: those that loading needs, and none that a script must not know."""
 
 
 class ScriptError(Exception):

@@ -38,7 +38,7 @@ ALLOWANCE_BYTES: Final = 128 * 2**20
 POLL_SECONDS: Final = 0.01
 
 _ENDING = ("destroy", "endExport", "returnContents")
-"""What only gives something back, and is never refused."""
+"""Methods that only give something back, and are never refused."""
 
 
 class MemoryAccount:

@@ -23,7 +23,7 @@ from webnn_py.operators.registry import OPERATORS
 HARNESS_SCRIPT = "resources/testharness.js"
 IDL_FILE = "interfaces/webnn.idl"
 HELPERS = "wpt_helpers.js"
-"""What the newest tests take from helpers that an older checkout lacks."""
+"""The file of helpers that the newest tests need and an older checkout lacks."""
 
 REQUIRED_FILE = "webnn/resources/minimum_datatype_set.json"
 """Where helpers since 2025 look for them (webnn issue 910)."""

@@ -18,7 +18,7 @@ DECIDED: Final[Mapping[Relation, Callable[[int], bool]]] = {
     "==": lambda value: value == 0,
     "<": lambda value: value < 0,
 }
-"""What is asked of an expression: whether it is 0, and whether it is below 0."""
+"""The question about an expression: whether it is 0, and whether it is below 0."""
 
 
 class UnknownSizeError(TypeError):

@@ -76,7 +76,7 @@ class Agent:
         self.results: dict[str, Ended | MLPromise[Any]] = {}
         """By action, of those that have ended: what became of it, or the promise that it has returned."""
         self.failure: tuple[str, Exception] | None = None
-        """What an action has raised that is no error of the API, and which."""
+        """The action that raised an exception that is no error of the API, and the exception."""
 
     @property
     def waits_in(self) -> str | None:

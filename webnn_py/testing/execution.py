@@ -20,7 +20,7 @@ from webnn_py.timelines.promise import MLPromise
 from webnn_py.timelines.timeline import TimelineStatistics
 
 _PLAIN = (bool, int, float, complex, str, bytes, np.ndarray, np.generic, Handle, ContextStatistics, TimelineStatistics)
-"""What is shown the same whenever it is the same."""
+"""Types of values that are shown the same whenever they are the same."""
 
 
 @attrs.frozen

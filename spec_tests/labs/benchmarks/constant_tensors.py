@@ -55,7 +55,7 @@ def drawn(builder, weights, length):
 
 
 class Ledger:
-    """What one way takes: bytes and seconds."""
+    """The cost of one way: bytes and seconds."""
 
     def __init__(self):
         self.given = 0

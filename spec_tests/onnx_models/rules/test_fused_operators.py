@@ -13,6 +13,9 @@ from spec_tests.onnx_models.single_node import (
     run_onnxruntime,
 )
 from spec_tests.support.backends import BACKENDS, on_each
+from webnn_py import MLGraphBuilder
+from webnn_py.onnx_models import OnnxModel
+from webnn_py.script.builder import drawing_of
 
 floats = Random(5).floats
 
@@ -80,3 +83,14 @@ async def test_layer_normalization_may_stand_in_an_older_opset(context):
     arrays = {"x": X, "scale": GAMMA, "bias": floats(4)}
     model = make_model(nodes, arrays, ["y"], opset=13)
     assert_same(await run(context, model, arrays), run_onnxruntime(model, arrays))
+
+
+@pytest.mark.parametrize(("data_type", "casts"), [(np.float32, 0), (np.float16, 2)])
+async def test_a_normalization_casts_only_what_is_of_another_type(ml, data_type, casts):
+    x, scale = X.astype(data_type), GAMMA.astype(data_type)
+    nodes = [helper.make_node("SimplifiedLayerNormalization", ["x", "scale"], ["y"], axis=-1)]
+    model = make_model(nodes, {"x": x, "scale": scale}, ["y"], {"scale": scale}, opset=17)
+    builder = MLGraphBuilder(await ml.create_context(backend="numpy"))
+    outputs = OnnxModel.load(model).convert(builder)
+    drawn = [node.operator.name for node in drawing_of("test", outputs).nodes]
+    assert drawn.count("cast") == casts

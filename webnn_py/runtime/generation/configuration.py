@@ -90,7 +90,7 @@ class DecoderNames:
 
 @attrs.frozen
 class EncoderConfiguration:
-    """What an encoder-decoder has in addition to a decoder with a cache.
+    """The settings of an encoder-decoder in addition to those of a decoder with a cache.
 
     Attributes:
         file: the ONNX model of the encoder.

@@ -38,7 +38,7 @@ SHORTEST_PROMPT: Final = 16
 
 
 EncoderFeeds = Mapping[str, HostArray]
-"""What an encoder reads, by the names of its inputs."""
+"""The arrays that an encoder reads, by the names of its inputs."""
 
 
 class GraphUses:

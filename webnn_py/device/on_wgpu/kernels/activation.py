@@ -106,7 +106,7 @@ def relu(node: Node, x: str) -> str:
 
 
 OWN_BUFFERS: Final = 4
-"""What the last kernel binds at most: the operand, the output, and two statistics between kernels."""
+"""The most buffers that the last kernel binds: the operand, the output, and two statistics between kernels."""
 
 
 @kernels(activation.softmax, fuses="input")

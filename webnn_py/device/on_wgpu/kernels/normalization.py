@@ -35,7 +35,7 @@ from webnn_py.operators.windows import image_axes
 from webnn_py.rewriting.builder import RewriteBuilder
 
 OWN_BUFFERS: Final = 6
-"""What the last kernel binds at most: operand, scale, bias, the output, and two statistics between kernels."""
+"""The most buffers that the last kernel binds: operand, scale, bias, the output, and two statistics between kernels."""
 
 
 def _epsilon(node: Node) -> float:

@@ -38,7 +38,7 @@ MOST_SHARES: Final = 16
 """The most invocations that add up a sum."""
 
 BASE: Final = f"8388608.0 * {POWERS} + f32({{}})"
-"""What is subtracted for a zero point."""
+"""The term that is subtracted for a zero point."""
 
 
 def emit_four_bit_gemv(lowering: Lowering, plan: FourBitPlan, epilogue: Epilogue) -> None:
