@@ -8,6 +8,7 @@ import numpy as np
 
 from webnn_py.device.on_onnxruntime.claimed_operators import NOT_CLAIMED
 from webnn_py.device.on_onnxruntime.lowering.rules import RULES as ON_CPU
+from webnn_py.device.on_onnxruntime.lowering.rules import SIGMOID_IS_ONE
 from webnn_py.graph import Node, Output
 from webnn_py.onnx_export import writing
 from webnn_py.onnx_export.body import BOOL, Array, Body, Float16Kernels, OnnxTensor
@@ -195,8 +196,10 @@ def _not_negative(body: Body, indices: OnnxTensor | Array, *sizes: int) -> OnnxT
 
 
 def sigmoid(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """Write Sigmoid for float16, whose error of 2⁻²³ rounding hides."""
-    return (SAVED if input.data_type == "float16" else ON_CPU)["sigmoid"](body, node, input=input)
+    """Write Sigmoid for float16, whose error of 2⁻²³ rounding hides; otherwise exp(x) / (1 + exp(x)) by Softsign."""
+    if input.data_type == "float16":
+        return SAVED["sigmoid"](body, node, input=input)
+    return body.node("Softsign", body.node("Exp", body.node("Min", input, SIGMOID_IS_ONE)))
 
 
 FLOAT16: Final = Float16Kernels(
