@@ -116,6 +116,8 @@ async def test_a_network_of_a_model_is_one_node(ml, written, operator):
     [
         ("sigmoid", "float32", {"Min": 1, "Exp": 1, "Softsign": 1}),
         ("sigmoid", "float16", {"Cast": 2, "Sigmoid": 1}),
+        ("hard_swish", "float32", {"Clip": 1, "HardSigmoid": 1, "Mul": 1}),
+        ("hard_swish", "float16", {"Cast": 2, "Clip": 1, "HardSwish": 1}),
         ("clamp", "float32", {"Clip": 1}),
     ],
 )
@@ -125,6 +127,48 @@ async def test_an_activation_is_few_nodes(ml, written, operator, data_type, node
     x = builder.input("x", data_type=data_type, shape=[5])
     await builder.build({"y": getattr(builder, operator)(x)})
     assert dict(written) == nodes
+
+
+def test_a_hard_swish_is_exact_next_to_minus_three_where_its_gate_is_rounded_once():
+    slope, summand = cuda_rules.SIXTH, 3 * cuda_rules.SIXTH
+    assert (np.float32(slope), np.float32(summand)) == (slope, summand)
+    near = np.arange(-(2**14), 2**14) * 2.0**-22
+    x = np.concatenate([near - 3, near + 3, np.linspace(-4, 4, 2**16)]).astype(np.float32)
+    limited = np.maximum(x, np.float32(-3))
+    # A product of float32 and its sum with a number of float32 are exact in float64.
+    gate = np.clip(slope * limited.astype(np.float64) + summand, 0, 1).astype(np.float32)
+    exact = x.astype(np.float64)
+    exact *= np.clip(exact + 3, 0, 6) / 6
+    np.testing.assert_array_max_ulp(limited * gate, exact.astype(np.float32), 2)
+
+
+def exact_sigmoid(x):
+    return np.exp(np.minimum(x, 0)) / (1 + np.exp(-np.abs(x)))
+
+
+def exact_hard_swish(x):
+    return np.where(x < -3, 0, np.maximum(x, -3) * np.clip(x + 3, 0, 6) / 6)
+
+
+@pytest.mark.skipif(
+    providers.CUDA.name not in onnxruntime.get_available_providers(), reason="needs onnxruntime-gpu and an NVIDIA GPU"
+)
+@pytest.mark.parametrize(
+    ("operator", "exact", "units"), [("sigmoid", exact_sigmoid, 4), ("hard_swish", exact_hard_swish, 2)]
+)
+async def test_an_activation_on_cuda_is_exact_for_all_numbers(ml, operator, exact, units):
+    context = await ml.create_context(backend="onnxruntime", execution_provider=providers.CUDA.name)
+    near = np.arange(-(2**10), 2**10) * 2.0**-22
+    special = [np.nan, np.inf, -np.inf, 3e38, -3e38, 88.8, -87.3, -103]
+    x = np.concatenate([special, near - 3, near + 3, np.linspace(-87, 87, 2**16)]).astype(np.float32)
+    builder = webnn_py.MLGraphBuilder(context)
+    operand = builder.input("x", data_type="float32", shape=x.shape)
+    graph = await builder.build({"y": getattr(builder, operator)(operand)})
+    result = (await compute_graph(context, graph, {"x": x}))["y"]
+    with np.errstate(all="ignore"):
+        expected = exact(x.astype(np.float64)).astype(np.float32)
+    np.testing.assert_array_equal(np.isnan(result), np.isnan(expected))
+    np.testing.assert_array_max_ulp(result[1:], expected[1:], units)
 
 
 def gates(b, x, *, splits=4, read=(0, 1, 3)):
