@@ -7,7 +7,7 @@ The table is for docs/proposals/dynamic_shapes_explainer.md.
 * names: one graph, with a name that has none, as the explainer of pull request 945 has it;
 * operands: the same, and each reshape takes its shape as an operand, computed from ``shape()``, as frameworks draw it.
 
-All must give the same numbers. Passes over all lengths take turns; the best of each is printed, and the first.
+All must give the same numbers, up to ``MOST_OFF``. Passes over all lengths take turns; the best of each is printed, and the first.
 
     python -m spec_tests.labs.benchmarks.dynamic_decoders --backend numpy --clock cpu
     python -m spec_tests.labs.benchmarks.dynamic_decoders --backend wgpu --decoder 2x256:200-231
@@ -31,6 +31,8 @@ from dynamic_decoder import Decoder, Run
 DECODERS = ("4x512:64-87", "12x1024:64-87", "2x256:200-231", "2x256:1-64")
 CLOCKS = {"cpu": time.process_time, "wall": time.perf_counter}
 HEADS = 8
+MOST_OFF = 1e-5
+"""The largest difference of results, as a share of the largest element: a GPU's kernels depend on sizes."""
 
 
 class ShapesAsOperands(Decoder):
@@ -105,7 +107,7 @@ async def measured(ml, backend, decoder, clock, repeats):
         way = Way(name, own, Run(own, lengths[0], len(lengths)))
         await way.build(clock)
         states.append(await way.go(clock))
-        np.testing.assert_array_equal(states[-1], states[0])
+        np.testing.assert_allclose(states[-1], states[0], rtol=0, atol=MOST_OFF * np.abs(states[0]).max())
         ways.append(way)
     for _ in range(repeats):
         for way in ways:
