@@ -1,7 +1,10 @@
-"""Hooks of hatchling's: the README as package indexes show it, and the documentation within wheels."""
+"""Hooks of hatchling's: the README as package indexes show it, the documentation and packed cases within wheels."""
 
+import json
+import lzma
 import posixpath
 import re
+import struct
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,7 +49,8 @@ ROOT_PAGES = {
 }
 """The pages that documents of the repository's root are in the documentation."""
 
-SHIPPED = frozenset({".md", ".png", ".jpg", ".svg"})
+SHIPPED = frozenset({".md", ".svg"})
+"""Photographs and pictures of the screen would take as much space as half of the pages, which describe them."""
 
 OF_CHECKOUTS = ("docs/contributing.md", "docs/drift.md", "docs/proposed_tests.md", "docs/steps/")
 """Pages that are only of use with the tests and the history, which wheels lack: they are left out."""
@@ -98,19 +102,57 @@ def _linked(text: str, folder: str, page: str, shipped: dict[str, Path]) -> str:
     return LINK.sub(link, PICTURE.sub(picture, text))
 
 
-class DocumentationHook(BuildHookInterface):
-    """Puts the documentation into wheels, as ``webnn_py/docs``; ``webnn-py docs`` finds it there."""
+CASES = "webnn_py/testing/device_cases"
+
+FORMATS = {
+    "float32": "f",
+    "float16": "e",
+    "int64": "q",
+    "uint64": "Q",
+    "int32": "i",
+    "uint32": "I",
+    "int8": "b",
+    "uint8": "B",
+}
+"""The data types of the cases, as ``struct`` names them."""
+
+
+def packed_cases(root: Path) -> bytes:
+    """The operators' cases in one file, which takes half the space; ``device_cases/files.py`` has the format."""
+    elements: dict[str, list[float]] = {data_type: [] for data_type in FORMATS}
+
+    def take(read: dict[str, Any]) -> dict[str, Any]:
+        if "data" in read:
+            data = read["data"]
+            elements[read["data_type"]] += [float(item) if isinstance(item, str) else item for item in data]
+            read["data"] = len(data)
+        return read
+
+    files = {
+        f"{path.parent.name}/{path.stem}": json.loads(path.read_bytes(), object_hook=take)
+        for path in sorted((root / CASES).glob("*/*.json"))
+    }
+    sizes = {data_type: len(items) for data_type, items in elements.items()}
+    heads = [json.dumps(head, separators=(",", ":")).encode() for head in (sizes, files)]
+    binary = b"".join(struct.pack(f"<{len(items)}{FORMATS[name]}", *items) for name, items in elements.items())
+    return lzma.compress(b"\n".join([*heads, binary]), preset=9 | lzma.PRESET_EXTREME)
+
+
+class WheelHook(BuildHookInterface):
+    """Puts the documentation into wheels, as ``webnn_py/docs``, where ``webnn-py docs`` finds it, and packed cases."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Called by hatchling before a build; an editable install has the checkout's documentation."""
+        """Called by hatchling before a build; an editable install has the checkout's documentation and cases."""
         if version == "editable":
             return
         self._folder = tempfile.TemporaryDirectory()
-        for name, content in documentation(Path(self.root)):
+        files = {f"webnn_py/docs/{name}": content for name, content in documentation(Path(self.root))}
+        files[f"{CASES}/cases.xz"] = packed_cases(Path(self.root))
+        for name, content in files.items():
             path = Path(self._folder.name, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-        build_data["force_include"][self._folder.name] = "webnn_py/docs"
+            build_data["force_include"][str(path)] = name
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Called by hatchling after a build."""

@@ -15,6 +15,8 @@ from spec_tests.documents.test_pages import LINK
 from spec_tests.support.documents import FENCE
 from webnn_py import distribution
 from webnn_py.distribution import install_command, page
+from webnn_py.testing.device_cases import files
+from webnn_py.testing.device_cases.tensors import bit_patterns, decode
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,7 +63,7 @@ def installed(tmp_path_factory):
     return folder
 
 
-def test_a_wheel_has_the_pages_and_the_cases_of_devices(installed, monkeypatch):
+def test_a_wheel_has_the_pages(installed, monkeypatch):
     monkeypatch.setattr(distribution, "PACKAGE", installed / "webnn_py")
     for name in ("blocking", "tutorial", "changelog", "security", "operators/arithmetic"):
         path = Path(page(name))
@@ -69,9 +71,33 @@ def test_a_wheel_has_the_pages_and_the_cases_of_devices(installed, monkeypatch):
         assert "{include}" not in path.read_text(encoding="utf-8")
     for name in ("contributing.md", "drift.md", "proposed_tests.md", "steps"):  # of use in a checkout only
         assert not (installed / "webnn_py/docs" / name).exists()
-    assert (installed / "webnn_py/testing/device_cases/arithmetic/add.json").is_file()
     for assets in ("html_page/assets/page.html", "graph_pictures/page/assets/picture.html"):
         assert (installed / "webnn_py" / assets).is_file()
+
+
+def written(tensor):
+    """Return a tensor as what it means: the bits of its elements, and whatever else is written."""
+    return {**tensor, "data": bit_patterns(decode(tensor)).tobytes()}
+
+
+def meaning(raw):
+    """Return a case with its tensors as what they mean."""
+    inputs = {name: list(map(written, t)) if isinstance(t, list) else written(t) for name, t in raw["inputs"].items()}
+    return {**raw, "inputs": inputs, "expected": list(map(written, raw["expected"]))}
+
+
+def test_a_wheel_has_all_cases_in_one_file(installed, monkeypatch):
+    """Each element has the same bits, zeros' signs included, and the order is the same."""
+    here = {(file.category, file.operator): file for file in files.load_all()}
+    monkeypatch.setattr(files, "PACKED", installed / "webnn_py/testing/device_cases/cases.xz")
+    monkeypatch.setattr(files, "FOLDER", installed)  # which has no cases
+    monkeypatch.setattr(files, "load", files.load.__wrapped__)  # which keeps nothing
+    there = {(file.category, file.operator): file for file in files.load_all()}
+    assert list(there) == list(here)
+    for key, file in there.items():
+        assert file.oracle == here[key].oracle
+        assert [meaning(case.raw) for case in file.cases] == [meaning(case.raw) for case in here[key].cases], key
+    assert not list((installed / "webnn_py/testing").rglob("*.json"))
 
 
 def test_links_of_the_pages_in_a_wheel_lead_to_files_in_it(installed):

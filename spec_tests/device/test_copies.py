@@ -2,6 +2,7 @@
 
 import re
 
+import attrs
 import numpy as np
 import pytest
 
@@ -122,14 +123,19 @@ async def test_copies_need_no_flags_and_no_host(context):
     flagless = [await context.create_buffer(data_type="float32", shape=[3]) for _ in range(2)]
     source, target = await filled(context, [1, 2, 3]), await zeroed(context, [3])
     await context.drain()
-    before = context.statistics()
+    before = own_statistics(context)
     context.copy_buffer(source, flagless[0])
     context.clear_buffer(flagless[1])
     context.copy_buffer(flagless[0], flagless[1], source_offset=1, count=2)
     context.copy_buffer(flagless[1], target)
     await context.drain()
-    assert context.statistics() == before
+    assert own_statistics(context) == before
     np.testing.assert_array_equal(await context.read_buffer(target), [2, 3, 0])
+
+
+def own_statistics(context):
+    """Return a context's statistics without the adapter's memory, of which other programs take their part."""
+    return attrs.evolve(context.statistics(), adapter_memory=None)
 
 
 async def test_a_device_that_cannot_copy_counts_what_goes_through_the_host(ml, options, monkeypatch):

@@ -1,22 +1,26 @@
 """Other providers' rules compute on the CPU, too, what the oracles say: what they avoid differs there only."""
 
+from functools import partial
+
 import attrs
 import numpy as np
 import pytest
 from onnx import helper
 
 import webnn_py
+from spec_tests.on_onnxruntime.both import assert_both, assert_written
 from spec_tests.operators.cases import load_all
 from spec_tests.operators.exceptions import EXCEPTIONS
 from spec_tests.operators.running import Computed
 from spec_tests.support.computing import compute_graph
 from spec_tests.support.onnx_programs import make_model
 from webnn_py.onnx_models import OnnxModel
+from webnn_py.rewriting.passes import PassContext
 from webnn_py.testing.device_cases.drawing import DRAWERS
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime import engine, providers  # noqa: E402 - an extra
+from webnn_py.device.on_onnxruntime import engine, executable, providers  # noqa: E402 - an extra
 from webnn_py.device.on_onnxruntime.lowering import cuda_rules, rules, webgpu_rules  # noqa: E402 - an extra
 
 OF_PROVIDER = {providers.CUDA: cuda_rules, providers.WEBGPU: webgpu_rules}
@@ -39,14 +43,15 @@ KNOWN = {(operator, name) for owner, operator, name in EXCEPTIONS if owner == "o
 
 
 def use_rules(monkeypatch, provider):
-    """Let the CPU provider have the rules of another one."""
+    """Let the CPU provider have the rules and passes of another one."""
     mixed = attrs.evolve(engine.CPU, has_guards=False, rules=provider.rules, capabilities=provider.capabilities)
     monkeypatch.setattr(engine, "CPU", mixed)
+    monkeypatch.setattr(executable, "PassContext", lambda contents, _target: PassContext(contents, provider.name))
 
 
 @pytest.fixture
 def mixed(monkeypatch):
-    """The CPU provider, with the rules of CUDA's."""
+    """The CPU provider, with the rules and passes of CUDA's."""
     use_rules(monkeypatch, providers.CUDA)
 
 
@@ -103,3 +108,103 @@ async def test_a_network_of_a_model_is_one_node(ml, written, operator):
     result = await compute_graph(context, graph, {"x": values["x"]})
     (wanted,) = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, {"x": values["x"]})
     np.testing.assert_allclose(result["y"], wanted, atol=1e-6)
+
+
+@pytest.mark.usefixtures("mixed")
+@pytest.mark.parametrize(
+    ("operator", "data_type", "nodes"),
+    [
+        ("sigmoid", "float32", {"Min": 1, "Exp": 1, "Softsign": 1}),
+        ("sigmoid", "float16", {"Cast": 2, "Sigmoid": 1}),
+        ("hard_swish", "float32", {"Clip": 1, "HardSigmoid": 1, "Mul": 1}),
+        ("hard_swish", "float16", {"Cast": 2, "Clip": 1, "HardSwish": 1}),
+        ("clamp", "float32", {"Clip": 1}),
+    ],
+)
+async def test_an_activation_is_few_nodes(ml, written, operator, data_type, nodes):
+    context = await ml.create_context(backend="onnxruntime")
+    builder = webnn_py.MLGraphBuilder(context)
+    x = builder.input("x", data_type=data_type, shape=[5])
+    await builder.build({"y": getattr(builder, operator)(x)})
+    assert dict(written) == nodes
+
+
+def test_a_hard_swish_is_exact_next_to_minus_three_where_its_gate_is_rounded_once():
+    slope, summand = cuda_rules.SIXTH, 3 * cuda_rules.SIXTH
+    assert (np.float32(slope), np.float32(summand)) == (slope, summand)
+    near = np.arange(-(2**14), 2**14) * 2.0**-22
+    x = np.concatenate([near - 3, near + 3, np.linspace(-4, 4, 2**16)]).astype(np.float32)
+    limited = np.maximum(x, np.float32(-3))
+    # A product of float32 and its sum with a number of float32 are exact in float64.
+    gate = np.clip(slope * limited.astype(np.float64) + summand, 0, 1).astype(np.float32)
+    exact = x.astype(np.float64)
+    exact *= np.clip(exact + 3, 0, 6) / 6
+    np.testing.assert_array_max_ulp(limited * gate, exact.astype(np.float32), 2)
+
+
+def exact_sigmoid(x):
+    return np.exp(np.minimum(x, 0)) / (1 + np.exp(-np.abs(x)))
+
+
+def exact_hard_swish(x):
+    return np.where(x < -3, 0, np.maximum(x, -3) * np.clip(x + 3, 0, 6) / 6)
+
+
+@pytest.mark.skipif(
+    providers.CUDA.name not in onnxruntime.get_available_providers(), reason="needs onnxruntime-gpu and an NVIDIA GPU"
+)
+@pytest.mark.parametrize(
+    ("operator", "exact", "units"), [("sigmoid", exact_sigmoid, 4), ("hard_swish", exact_hard_swish, 2)]
+)
+async def test_an_activation_on_cuda_is_exact_for_all_numbers(ml, operator, exact, units):
+    context = await ml.create_context(backend="onnxruntime", execution_provider=providers.CUDA.name)
+    near = np.arange(-(2**10), 2**10) * 2.0**-22
+    special = [np.nan, np.inf, -np.inf, 3e38, -3e38, 88.8, -87.3, -103]
+    x = np.concatenate([special, near - 3, near + 3, np.linspace(-87, 87, 2**16)]).astype(np.float32)
+    builder = webnn_py.MLGraphBuilder(context)
+    operand = builder.input("x", data_type="float32", shape=x.shape)
+    graph = await builder.build({"y": getattr(builder, operator)(operand)})
+    result = (await compute_graph(context, graph, {"x": x}))["y"]
+    with np.errstate(all="ignore"):
+        expected = exact(x.astype(np.float64)).astype(np.float32)
+    np.testing.assert_array_equal(np.isnan(result), np.isnan(expected))
+    np.testing.assert_array_max_ulp(result[1:], expected[1:], units)
+
+
+def gates(b, x, *, splits=4, read=(0, 1, 3)):
+    """Draw what a step of an LSTM computes of its gates."""
+    parts = b.split(x, splits, axis=1)
+    y = b.tanh(parts[2])
+    for index in read:
+        y = b.mul(y, b.sigmoid(parts[index]))
+    return y
+
+
+GATES = {
+    "three of four": ((2, 8), gates, {"Split": 2, "Min": 1, "Exp": 1, "Softsign": 1}),
+    "parts of other sizes": ((2, 9), partial(gates, splits=(2, 3, 2, 2), read=(0, 3)), {"Split": 2, "Softsign": 1}),
+    "the same part twice": ((2, 8), partial(gates, read=(1, 1)), {"Split": 1, "Softsign": 1}),
+    "one part": ((2, 8), partial(gates, read=(1,)), {"Split": 1, "Softsign": 1}),
+    "two steps": ((2, 32), lambda b, x: gates(b, gates(b, x)), {"Split": 4, "Softsign": 2}),
+    "many elements": ((64, 4096), gates, {"Split": 1, "Softsign": 3}),
+}
+
+
+@pytest.mark.usefixtures("mixed")
+@pytest.mark.parametrize("name", GATES)
+async def test_sigmoids_of_parts_are_computed_before_the_split(ml, numpy_context, written, name):
+    context = await ml.create_context(backend="onnxruntime")
+    shape, draw, nodes = GATES[name]
+    x = np.random.default_rng(4).normal(size=shape).astype(np.float32) * 9
+    x[0, :3] = np.nan, np.inf, -np.inf
+    await assert_both((context, numpy_context), draw, x, rtol=4e-6)
+    assert_written(written, **nodes)
+
+
+@pytest.mark.usefixtures("mixed")
+async def test_sigmoids_of_parts_of_float16_stay_single_nodes(ml, written):
+    context = await ml.create_context(backend="onnxruntime")
+    builder = webnn_py.MLGraphBuilder(context)
+    x = builder.input("x", data_type="float16", shape=[2, 8])
+    await builder.build({"y": gates(builder, x)})
+    assert_written(written, Split=1, Sigmoid=3)

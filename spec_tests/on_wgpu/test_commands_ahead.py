@@ -101,6 +101,16 @@ async def test_other_buffers_are_not_those_that_it_is_encoded_for(gpu, ahead):
     assert len(ahead) == count
 
 
+async def test_each_time_in_vain_twice_as_many_runs_have_to_come_before(gpu, ahead):
+    model = await Model(gpu).build()
+    pairs = [await model.buffers() for _ in range(2)]
+    for turn in range(8):
+        for number in range(5):
+            await model.check(*pairs[turn % 2], number)
+    assert model.graph._handle.compiled.ahead._runs_before == 8
+    assert model.encoded == []
+
+
 async def test_a_busy_gpu_gets_launches_as_ever(gpu, ahead):
     model, x, y = await used(gpu)
     gpu.write_buffer(x, np.ones((WIDTH, WIDTH), np.float32))

@@ -185,3 +185,11 @@ async def test_nothing_of_it_is_there_unless_it_is_asked_for(device):  # noqa: F
         context = await ml.create_context(backend="numpy")
         with pytest.raises(NotSupportedError, match=r'create_exportable_buffer\(\): this is of .*"webgpu-interop"'):
             await context.create_exportable_buffer(device, **KIND)
+
+
+async def test_what_a_context_without_webgpu_can_export_is_in_the_refusal(ml):
+    context = await ml.create_context(backend="numpy")
+    buffer = await context.create_buffer(**KIND)
+    with pytest.raises(NotSupportedError, match="except those of create_exportable_buffer"):
+        await context.export_to_gpu(buffer)
+    buffer.destroy()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from webnn_py.testing.device_cases.files import FOLDER, Case, CaseFile, load, load_all
+from webnn_py.testing.device_cases.files import FOLDER, Case, CaseFile, load_all
 from webnn_py.testing.device_cases.tensors import (
     INTEGER_TYPES,
     bit_patterns,
@@ -29,7 +29,6 @@ __all__ = [
     "difference",
     "encode",
     "flushed",
-    "load",
     "load_all",
     "ulp_distance",
     "within",

@@ -363,3 +363,10 @@ async def test_nobody_has_the_operators_without_asking():
                 getattr(builder, name)(x)
         with pytest.raises(TypeError, match="which no input has declared"):
             builder.input("y", data_type="float32", shape=["m"])
+
+
+async def test_a_name_is_not_empty():
+    async with webnn_py.open_ml(experimental={"dynamic-shapes-explainer"}) as ml:
+        builder = MLGraphBuilder(await ml.create_context(backend="numpy"))
+        with pytest.raises(TypeError, match=r"shape\[0\] is ''; a name must not be empty"):
+            builder.input("x", data_type="float32", shape=["", 2])

@@ -24,7 +24,6 @@ from pathlib import Path
 import pytest
 
 from spec_tests.specification import coverage, references, steps
-from spec_tests.specification.test_refusals import EFFECTS, REFUSED
 from spec_tests.specification.tracing import statement_at
 
 FILE = Path(__file__).with_name("faults.json")
@@ -115,10 +114,7 @@ def tests_of(place, steps_of_place):
     keys = [f"{name} {identifier}" for name, identifier in steps_of_place]
     ours = [test for key in keys for test in coverage.recorded()["ours"].get(key, [0])[1:]]
     proposed = [test.partition(" > ")[0] for key in keys for test in coverage.recorded()["proposed"].get(key, [0])[1:]]
-    own = "spec_tests/specification/test_refusals.py::test_a_step_"
-    short = [key.removeprefix("MLGraphBuilder.") for key in keys]
-    named = [f"{own}refuses_in_its_own_words[{key}]" for key in short if key in REFUSED]
-    named += [f"{own}has_its_effect[{key}]" for key in short if key in EFFECTS]
+    named = [test for step in steps_of_place for test in coverage.own_tests(*step)]
     named += list(dict.fromkeys(f"spec_tests/{test}" for test in ours))[:4]
     for file in dict.fromkeys(proposed):
         named.append(

@@ -3,11 +3,17 @@
 Later steps would often refuse the same arguments with the same error; these calls distinguish them.
 """
 
+import gc
+import weakref
+
+import attrs
+import numpy as np
 import pytest
 
 from spec_tests.specification import steps
 from spec_tests.specification.references import resolved
-from webnn_py import MLGraphBuilder
+from spec_tests.support.buffers import filled
+from webnn_py import InvalidStateError, MLGraphBuilder
 from webnn_py.operators.limits import MAX_RANK
 
 
@@ -108,3 +114,54 @@ async def test_a_step_has_its_effect(ml, reference):
     builder = MLGraphBuilder(await ml.create_context(backend="numpy"))
     call, shape = EFFECTS[reference]
     assert call(builder, of(builder)).shape == shape
+
+
+_HERE = "spec_tests/specification/test_refusals.py"
+NAMED = {
+    "cast 3": f"{_HERE}::test_an_output_that_the_device_lacks_is_refused",
+    "MLContext.readTensor(tensor) 8.1.2.1": f"{_HERE}::test_a_read_that_is_done_is_no_longer_kept_by_its_buffer",
+    "MLContext.readTensor(tensor, outputData) 6": f"{_HERE}::test_a_target_is_checked_before_the_buffer_is_destroyed",
+    "create a context 3.3": (
+        "spec_tests/script_timeline/test_compute_policy.py::test_on_a_processor_a_graph_runs_by_fallback_whatever_was_"
+        "asked_for"
+    ),
+}
+"""Steps → a test of its own that fails without the step."""
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda b, x: b.cast(x([2]), "int64"),
+        lambda b, x: b.arg_min(x([2]), 0, output_data_type="int64"),
+    ],
+    ids=["cast", "arg_min"],
+)
+async def test_an_output_that_the_device_lacks_is_refused(ml, draw):
+    context = await ml.create_context(backend="numpy")
+    types = tuple(one for one in context._capabilities.data_types if one != "int64")
+    context._capabilities = attrs.evolve(context._capabilities, data_types=types)
+    builder = MLGraphBuilder(context)
+    with pytest.raises(TypeError, match="the data type of the output is int64; it must be"):
+        draw(builder, of(builder))
+
+
+async def test_a_read_that_is_done_is_no_longer_kept_by_its_buffer(ml):
+    context = await ml.create_context(backend="numpy")
+    buffer = await filled(context, [1, 2])
+    result = weakref.ref(await context.read_buffer(buffer))
+    gc.collect()
+    assert result() is None
+    pending = context.read_buffer(buffer)
+    buffer.destroy()
+    with pytest.raises(InvalidStateError):
+        await pending
+
+
+async def test_a_target_is_checked_before_the_buffer_is_destroyed(ml):
+    context = await ml.create_context(backend="numpy")
+    buffer = await filled(context, [1, 2])
+    read = context.read_buffer(buffer, out=np.empty(1, np.float32))
+    buffer.destroy()
+    with pytest.raises(TypeError, match="they must be exactly 8 bytes"):
+        await read

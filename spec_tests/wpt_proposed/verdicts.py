@@ -28,7 +28,7 @@ def write(browser, files):
 
 
 def table():
-    """Return the tables: of files, and of what fails."""
+    """Return the tables: of files, and of what does not pass."""
     browser, files = read()
     rows = [f"| file | sub-tests | pass in {browser} |", "|---|---|---|"]
     failures = ["| file | sub-test | there |", "|---|---|---|"]
@@ -40,7 +40,7 @@ def table():
             if status != "PASS":
                 words = " ".join((message or status).split())[:160].replace("|", "\\|").replace("<", "&lt;")
                 failures.append(f"| `{name}` | {test.replace('|', '/')} | {words} |")
-    return "\n".join([*rows, "", "What fails there:", "", *failures, ""])
+    return "\n".join([*rows, "", "What does not pass there:", "", *failures, ""])
 
 
 def page():

@@ -21,7 +21,7 @@ from webnn_py.operators.documentation import documentation
 from webnn_py.operators.limits import MAX_RANK, RankRange
 from webnn_py.operators.registry import BY_SPEC_NAME, CATEGORIES, OPERATORS
 from webnn_py.rewriting.builder import RewriteBuilder
-from webnn_py.testing.device_cases.files import FOLDER, Case, load
+from webnn_py.testing.device_cases.files import Case, load
 
 Record = dict[str, Any]
 
@@ -36,7 +36,7 @@ FEWEST_CALLS: Final = 6
 def record(operator: Operator[..., Any]) -> Record:
     """Return what is known of an operator, as JSON."""
     about = documentation(operator)
-    cases = load(FOLDER / operator.category / f"{operator.name}.json").cases
+    cases = load(operator.category, operator.name).cases
     return {
         "name": operator.spec_name,
         "python_name": operator.name,

@@ -38,7 +38,7 @@ _HEADER: Final = struct.Struct("<Iq")
 
 _READ_BYTES: Final = 2**20
 
-_NEXT_CALL_NANOSECONDS: Final = 60_000
+_NEXT_CALL_NANOSECONDS: Final = 200_000
 """How long the next call is looked for before trio's other tasks get their turn: scripts make several in a row."""
 
 _TURN_NANOSECONDS: Final = 2_000_000

@@ -693,8 +693,10 @@ class MLContext(Handle):
     def _lender(self, method: str) -> Lends:
         backend = self._device.backend
         if not isinstance(backend, Lends):
+            is_proposed = method == "export_to_gpu" and "webgpu-interop" in self._experimental
             raise NotSupportedError(
                 f"{method}(): the context runs on {backend.info.name}; it must run on WebGPU to share buffers"
+                + ", except those of create_exportable_buffer()" * is_proposed
             )
         return backend
 

@@ -138,7 +138,9 @@ class DimensionNames:
             return self._declared(value)
         if isinstance(value, str):
             found = self._sizes.get(plain(value))
-            if found is None and self.has_unbounded and value:
+            if found is None and self.has_unbounded:
+                if not value:
+                    raise TypeError("is ''; a name must not be empty")
                 found = self._declared_unbounded(plain(value))
             if found is None:
                 raise TypeError(

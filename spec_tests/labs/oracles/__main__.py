@@ -85,7 +85,7 @@ async def _compute_graph(there, number, program, known, gathered):
     ]
     for one in disagreements(program, results):
         least = await smallest(there, one)
-        gathered.found.append((least, reason_of(least, known)))
+        gathered.found.append((least, await reason_of(there, least, known)))
 
 
 def compute_cases(places, part, seed):

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import attrs
 
+from spec_tests.labs.oracles.roundings import are_the_cause, roundings
+
 
 @attrs.frozen
 class Known:
@@ -17,6 +19,8 @@ class Known:
         features: data types that the call must have.
         right: who is right.
         reason: why.
+        readers: operators that pass a rounded sum on; where there are any, the difference is the rounding of a sum
+            before something is added to it, and must be no greater than that explains.
     """
 
     name: str
@@ -25,22 +29,31 @@ class Known:
     features: frozenset[str]
     right: str
     reason: str
+    readers: frozenset[str] = frozenset()
 
-    def explains(self, one):
-        """Return whether a disagreement is this one."""
-        return one.operator in self.operators and self.places.issuperset(one.odd) and self.features <= one.features
+    async def explains(self, places, one):
+        """Return whether a disagreement, as ``places`` compute it, is this one."""
+        if not self.places.issuperset(one.odd):
+            return False
+        if not self.readers:
+            return one.operator in self.operators and self.features <= one.features
+        calls = roundings(one.program, self)
+        return bool(calls) and await are_the_cause(places, one, calls)
 
 
 def load():
     """The list."""
     content = tomllib.loads(Path(__file__).with_name("differences.toml").read_text(encoding="utf-8"))
-    sets = ("operators", "places", "features")
+    sets = ("operators", "places", "features", "readers")
     return [
         Known(**{name: frozenset(value) if name in sets else value for name, value in ({"features": []} | one).items()})
         for one in content["difference"]
     ]
 
 
-def reason_of(one, known):
-    """The listed disagreement that one is, or None."""
-    return next((item for item in known if item.explains(one)), None)
+async def reason_of(places, one, known):
+    """Return the listed disagreement that one is, as ``places`` compute it, or None."""
+    for item in known:
+        if await item.explains(places, one):
+            return item
+    return None

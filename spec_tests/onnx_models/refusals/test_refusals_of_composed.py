@@ -180,6 +180,13 @@ test_composed_operators_are_refused_with_the_reason = refused(
     ),
     *(
         (
+            microsoft("QGemm", BYTES[0, 0], ONE, POINT, BYTES[0, 0].T, ONE, POINT, None, *given),
+            "inputs y_scale and y_zero_point is incomplete; it must be whole, or absent for floats",
+        )
+        for given in ((ONE,), (None, POINT))
+    ),
+    *(
+        (
             microsoft(operator, X, X[0, 0, 0], None, X, X[0, 0, 0], None, X[0, 0, 0]),
             "the data type of input A is float32; it must be a type of integers",
         )

@@ -64,6 +64,7 @@ test_attention = compared(
     reference("Attention", 25, Q, K, V, MASK, is_causal=1, qk_matmul_output_mode=2, outputs=4, wanted=(0, 3)),
     node("Attention", 23, Q, Q, Q, is_causal=1),
     reference("Attention", ANY, Q, K, V, None, *NOTHING, known=(4, 5), is_causal=1, outputs=3),
+    reference("Attention", ANY, Q, K, V, Q[0, 0, :, :1].copy()),
 )
 
 

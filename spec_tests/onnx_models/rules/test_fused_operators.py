@@ -75,6 +75,7 @@ test_normalization = compared(
     microsoft("SkipSimplifiedLayerNormalization", X, SKIPPED, GAMMA, floats(4), outputs=4, wanted=(0, 3)),
     microsoft("EmbedLayerNormalization", IDS, IDS // 2, *WORDS, floats(2, 8), *SCALES, np.int32(IDS > 0), outputs=3),
     microsoft("EmbedLayerNormalization", IDS, None, *WORDS, None, *SCALES, None, IDS, outputs=2),
+    microsoft("EmbedLayerNormalization", IDS, None, *WORDS, floats(2, 8), *SCALES, outputs=2),
 )
 
 

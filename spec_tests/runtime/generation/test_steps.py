@@ -55,9 +55,9 @@ async def test_a_step_is_one_upload_one_dispatch_and_one_read(env, folder_of, gp
     assert gpu_calls == calls
 
 
-async def test_ten_thousand_tokens_leave_memory_as_it_is(pytestconfig, numpy_env, folder_of):
+async def test_thousands_of_tokens_leave_memory_as_it_is(pytestconfig, numpy_env, folder_of):
     env = numpy_env
-    rounds, count = depth.amount(pytestconfig, quick=(2, 20), full=(40, 250), thorough=(40, 250))
+    rounds, count = depth.amount(pytestconfig, quick=(2, 20), full=(8, 250), thorough=(40, 250))
     async with await create_generator(env, folder_of("genai"), capacity=256, tokenizer=None) as generator:
         levels = set()
         for _ in range(rounds):

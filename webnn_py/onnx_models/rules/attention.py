@@ -93,7 +93,7 @@ def _given_bias(context: ConversionContext, given: Value, keys: int, like: MLOpe
     elif mask.data_type != like.data_type:
         mask = context.cast(mask, like.data_type)
     missing = keys - mask.shape[-1]
-    if missing > 0 and mask.shape[-1] > 1:
+    if missing > 0:
         ends = [0] * (mask.rank - 1) + [missing]
         mask = context.pad(mask, [0] * mask.rank, ends, mode="constant", value=-math.inf)
     return mask

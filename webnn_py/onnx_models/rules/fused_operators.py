@@ -231,8 +231,11 @@ def embed_layer_normalization(
     else:
         positions = context.gather(position_embedding, position_ids, axis=0)
     total = context.add(context.gather(word_embedding, input_ids, axis=0), positions)
-    if segment_ids is not None and segment_embedding is not None:
-        total = context.add(total, context.gather(segment_embedding, segment_ids, axis=0))
+    if segment_ids is not None and segment_embedding is None:
+        refuse("input segment_embedding", "absent", "given, where segment_ids are")
+    if segment_embedding is not None:  # without ids all words are of the first segment
+        ids = context.constant(np.zeros([1, 1], np.int32)) if segment_ids is None else segment_ids
+        total = context.add(total, context.gather(segment_embedding, ids, axis=0))
     y = context.layer_normalization(total, scale=gamma, bias=beta, axes=[total.rank - 1], epsilon=epsilon)
     if mask is not None:
         check_rank("input mask", mask, 2)

@@ -220,9 +220,11 @@ def qgemm(
     alpha = attributes.alpha
     scale = a_scale if alpha == 1 else context.mul(a_scale, context.number(alpha, a_scale))
     total = sums if c is None else context.add(sums, c)
-    if y_scale is None or y_zero_point is None:
-        return _scaled(context, total, context.mul(scale, b_scale))
-    return _requantized(context, total, [scale, b_scale], y_scale, y_zero_point)
+    if y_scale is not None and y_zero_point is not None:
+        return _requantized(context, total, [scale, b_scale], y_scale, y_zero_point)
+    if y_scale is not None or y_zero_point is not None:
+        refuse("the pair of inputs y_scale and y_zero_point", "incomplete", "whole, or absent for floats")
+    return _scaled(context, total, context.mul(scale, b_scale))
 
 
 @rule("com.microsoft.MatMulNBits", 1)

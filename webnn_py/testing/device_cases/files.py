@@ -13,10 +13,17 @@ instead of a graph input. NaN, infinities and -0 are the strings "nan", "inf", "
 A tolerance is one of ``{"exact": true}`` (the same bits, any NaN for a NaN), ``{"ulp": n}`` (units in the last place
 of the data type, zeros of both signs being one; for integers the difference) and ``{"absolute": x}``. NaN and
 infinities must stand where they are expected whatever the tolerance.
+
+Wheels have all files in one, ``cases.xz``, which ``hatch_build.py`` packs: JSON in which tensors have the number of
+their elements for ``data``, then the elements by data type, in the order of the tensors. Read from there, NaN,
+infinities and -0 are floats.
 """
 
 import json
+import lzma
+from collections.abc import Iterator
 from functools import cache, cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -28,6 +35,9 @@ from webnn_py.testing.device_cases.drawing import DRAWERS, Drawn, run
 from webnn_py.testing.device_cases.tensors import Array, decode, difference
 
 FOLDER: Final = Path(__file__).parent
+
+PACKED: Final = FOLDER / "cases.xz"
+"""All files in one, as wheels have them."""
 
 SMALLEST_NORMAL: Final = float(np.finfo(np.float32).smallest_normal)
 
@@ -141,14 +151,37 @@ class CaseFile:
 
 
 @cache
-def load(path: Path) -> CaseFile:
-    """Read one file."""
-    content = json.loads(path.read_text(encoding="utf-8"))
-    category, operator = path.parent.name, content["operator"]
+def load(category: str, operator: str) -> CaseFile:
+    """Read the cases of one operator."""
+    name = f"{category}/{operator}"
+    content = unpacked(PACKED)[name] if PACKED.is_file() else json.loads(FOLDER.joinpath(f"{name}.json").read_bytes())
     cases = tuple(Case(category, operator, raw) for raw in content["cases"])
     return CaseFile(category, operator, content["oracle"], cases)
 
 
 def load_all() -> list[CaseFile]:
-    """Read every file of every category."""
-    return [load(path) for path in sorted(FOLDER.glob("*/*.json"))]
+    """Read the cases of all operators."""
+    if PACKED.is_file():
+        names = [name.split("/") for name in unpacked(PACKED)]
+    else:
+        names = [[path.parent.name, path.stem] for path in sorted(FOLDER.glob("*/*.json"))]
+    return [load(category, operator) for category, operator in names]
+
+
+@cache
+def unpacked(path: Path) -> dict[str, Any]:
+    """Return the contents of all files, by category and operator such as ``"arithmetic/add"``."""
+    sizes, files, elements = lzma.decompress(path.read_bytes()).split(b"\n", 2)
+    streams: dict[str, Iterator[Any]] = {}
+    end = 0
+    for data_type, size in json.loads(sizes).items():
+        stored = np.frombuffer(elements, np.dtype(data_type).newbyteorder("<"), size, end)
+        streams[data_type] = iter(stored.tolist())
+        end += stored.nbytes
+
+    def filled(read: dict[str, Any]) -> dict[str, Any]:
+        if "data" in read:
+            read["data"] = list(islice(streams[read["data_type"]], read["data"]))
+        return read
+
+    return cast("dict[str, Any]", json.loads(files, object_hook=filled))

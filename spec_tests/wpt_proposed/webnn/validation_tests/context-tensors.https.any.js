@@ -48,6 +48,14 @@ promise_test(async t => {
 promise_test(async t => {
   const context = await navigator.ml.createContext(contextOptions);
   const tensor = await context.createTensor({...descriptor, readable: true});
+  const promise = context.readTensor(tensor, new Float32Array(1));
+  tensor.destroy();
+  await promise_rejects_js(t, TypeError, promise);
+}, 'readTensor(tensor, outputData): the buffer is checked before anything else can happen.');
+
+promise_test(async t => {
+  const context = await navigator.ml.createContext(contextOptions);
+  const tensor = await context.createTensor({...descriptor, readable: true});
   assert_throws_js(
       TypeError, () => context.writeTensor(tensor, new Float32Array(2)));
 }, 'writeTensor(): throw if the tensor is not writable.');

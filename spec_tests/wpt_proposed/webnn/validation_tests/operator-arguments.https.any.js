@@ -89,3 +89,18 @@ promise_test(async t => {
   assert_throws_js(
       TypeError, () => builder.expand(input, new Array(max + 1).fill(1)));
 }, '[expand] Throw if the rank of the new shape is beyond the limits.');
+
+promise_test(async t => {
+  const context = await navigator.ml.createContext(contextOptions);
+  const builder = new MLGraphBuilder(context);
+  const input = builder.input('input', {dataType: 'float32', shape: [1]});
+  const {dataTypes} = context.opSupportLimits().cast.output;
+  const all = ['float32', 'float16', 'int32', 'uint32', 'int64', 'uint64', 'int8', 'uint8'];
+  for (const dataType of all) {
+    if (dataTypes.includes(dataType)) {
+      assert_equals(builder.cast(input, dataType).dataType, dataType);
+    } else {
+      assert_throws_js(TypeError, () => builder.cast(input, dataType), dataType);
+    }
+  }
+}, '[cast] Throw if the data type is beyond the limits.');

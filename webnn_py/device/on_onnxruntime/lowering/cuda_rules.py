@@ -8,6 +8,7 @@ import numpy as np
 
 from webnn_py.device.on_onnxruntime.claimed_operators import NOT_CLAIMED
 from webnn_py.device.on_onnxruntime.lowering.rules import RULES as ON_CPU
+from webnn_py.device.on_onnxruntime.lowering.rules import SIGMOID_IS_ONE
 from webnn_py.graph import Node, Output
 from webnn_py.onnx_export import writing
 from webnn_py.onnx_export.body import BOOL, Array, Body, Float16Kernels, OnnxTensor
@@ -27,6 +28,9 @@ DECOMPOSED: Final[Mapping[str, str]] = {
     "tan": "There is no Tan.",
 }
 """The operators that are expanded, by Python name, each with the fault of the CUDA provider's own."""
+
+SIXTH: Final = 0xAAAAAA * 2.0**-26
+"""The even number of float32 next to 1/6, three times which is a number of float32 as well."""
 
 
 def arg_extreme(body: Body, node: Node, input: OnnxTensor) -> Written:
@@ -71,6 +75,20 @@ def gemm(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor, c: OnnxTensor | N
     if node.options["alpha"] == 0:
         return body.decomposed(node, {"a": a, "b": b, **({} if c is None else {"c": c})})
     return ON_CPU["gemm"](body, node, a=a, b=b, c=c)
+
+
+def hard_swish(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
+    """Limit x to -3, since HardSwish would multiply -Infinity by 0; for float32 multiply by a HardSigmoid.
+
+    Next to -3 HardSwish has an absolute error of 5·10⁻⁸, which only float16's rounding hides. HardSigmoid rounds once,
+    behind the sum: by a slope three times which is its summand it computes the slope times (x + 3), as exact there as
+    elsewhere, within two units in the last place in all.
+    """
+    bounds = np.array(-3, np.float32), np.array(math.inf, np.float32)
+    x = body.node("Clip", body.cast(input, "float32"), *bounds)
+    if input.data_type == "float16":
+        return body.cast(body.node("HardSwish", x), "float16")
+    return body.node("Mul", x, body.node("HardSigmoid", x, alpha=SIXTH, beta=3 * SIXTH))
 
 
 def matmul(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor) -> Written:
@@ -195,8 +213,10 @@ def _not_negative(body: Body, indices: OnnxTensor | Array, *sizes: int) -> OnnxT
 
 
 def sigmoid(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """Write Sigmoid for float16, whose error of 2⁻²³ rounding hides."""
-    return (SAVED if input.data_type == "float16" else ON_CPU)["sigmoid"](body, node, input=input)
+    """Write Sigmoid for float16, whose error of 2⁻²³ rounding hides; otherwise exp(x) / (1 + exp(x)) by Softsign."""
+    if input.data_type == "float16":
+        return SAVED["sigmoid"](body, node, input=input)
+    return body.node("Softsign", body.node("Exp", body.node("Min", input, SIGMOID_IS_ONE)))
 
 
 FLOAT16: Final = Float16Kernels(
@@ -242,6 +262,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "gelu": gelu,
     "gemm": gemm,
     "gru": recurrent_network,
+    "hard_swish": hard_swish,
     "lstm": recurrent_network,
     "matmul": matmul,
     "max_pool2d": max_pool2d,

@@ -17,11 +17,12 @@ from webnn_py.device.on_onnxruntime.passes.loop_rerolling import reroll_loops, u
 from webnn_py.device.on_onnxruntime.passes.quantized_recurrence import use_quantized_lstms
 from webnn_py.device.on_onnxruntime.passes.reshapes import move_reshapes
 from webnn_py.device.on_onnxruntime.passes.scalar_ranks import give_numbers_ranks
+from webnn_py.device.on_onnxruntime.passes.split_sigmoids import sigmoids_before_splits
 from webnn_py.device.on_onnxruntime.passes.stacked_extremes import stacked_extremes
-from webnn_py.device.on_onnxruntime.providers import CPU
+from webnn_py.device.on_onnxruntime.providers import CPU, CUDA
 from webnn_py.graph import Graph
 from webnn_py.onnx_export.node_passes import EQUAL_NODES, UNUSED_NODES
-from webnn_py.operators import conversion, convolution, matrix
+from webnn_py.operators import activation, conversion, convolution, matrix, movement
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE_LSTM
 from webnn_py.operators.loops import LOOP
 from webnn_py.operators.tree_ensembles import TREE_ENSEMBLE
@@ -76,6 +77,12 @@ PASSES: Final = PassManager(
         make=lambda graph, context: integer_products(graph, context.contents),
         after=("dynamic-quantization",),
         targets=(CPU.name,),
+    ),
+    NodePass(
+        name="split-sigmoids",
+        make=_for_graph(sigmoids_before_splits),
+        targets=(CUDA.name,),
+        needs=frozenset({activation.sigmoid, movement.split}),
     ),
     NodePass(name="stacked-extremes", make=_for_graph(stacked_extremes), targets=(CPU.name,)),
     NodePass(
