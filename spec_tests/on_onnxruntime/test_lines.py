@@ -76,7 +76,7 @@ BETWEEN = {
 @pytest.mark.parametrize("case", BETWEEN)
 async def test_between_convolutions_of_lines_no_reshape_is_written(contexts, written, case):
     await assert_both(contexts, BETWEEN[case], X, rtol=1e-5, atol=1e-5)
-    assert (written["Conv"] + written["FusedConv"], written["Reshape"]) == (
+    assert (written["Conv"], written["Reshape"]) == (
         3 if case == "a line that is added" else 2,
         2,
     )
@@ -141,7 +141,7 @@ async def test_a_normalization_behind_a_convolution_of_lines_is_folded_into_it(c
         return b.relu(b.batch_normalization(line(b, x), *numbers, axis=1))
 
     await assert_both(contexts, draw, X, rtol=1e-5, atol=1e-5)
-    assert_written(written, FusedConv=1, Sub=0, Reshape=2)
+    assert_written(written, Conv=1, Sub=0, Reshape=2)
 
 
 async def test_the_factors_of_a_normalization_are_computed_once(contexts, written):

@@ -76,7 +76,6 @@ async def test_a_graph_describes_what_each_pass_did(contexts):
     passes = lines[lines.index("passes") + 1 :]
     assert any(line.startswith("  rms-normalization, hard-swish: ") for line in passes)
     assert "    hard-swish: div" in passes
-    assert any(line.startswith("  fused-activations: ") for line in passes)
 
 
 async def test_a_pass_that_is_left_out_does_nothing(contexts):

@@ -4,7 +4,7 @@ import platform
 from collections.abc import Mapping
 from typing import Final
 
-_CONVOLUTION: Final = ("Conv", "FusedConv")
+_CONVOLUTION: Final = ("Conv",)
 _GELU: Final = ("Erf", "Gelu", "Tanh")
 _NORMALIZATION: Final = ("LayerNormalization", "ReduceMean")
 _POOLS: Final = ("AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool", "Resize")

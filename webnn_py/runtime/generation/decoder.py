@@ -108,7 +108,7 @@ class DecoderSource(DrawnModel):
         self.sizes: Mapping[str, int] = {}
         cached = {name: self._cache(name) for name in self.caches}
         self.inputs = {STEP: TensorDescriptor("int32", ("batch", "columns")), **cached}
-        self.vocabulary = self._vocabulary()
+        self.vocabulary = vocabulary_of(model, self._names.logits)
         self._hidden = last_hidden(model, self._names.logits)
         self.outputs = {
             LOGITS: TensorDescriptor("float32", ("batch", self.vocabulary)),
@@ -168,15 +168,6 @@ class DecoderSource(DrawnModel):
             "size known"
         )
 
-    def _vocabulary(self) -> int:
-        shape = self._model.outputs[self._names.logits].shape
-        if shape is None or len(shape) != 3 or not isinstance(shape[2], int):
-            raise NotSupportedError(
-                f"create_generator(): output {self._names.logits!r} is of shape {shown(shape)}; it must be [batch, "
-                "new, tokens], with the number of tokens known"
-            )
-        return shape[2]
-
     def _key(self, shapes: Mapping[str, tuple[int, ...]], experimental: Collection[str]) -> str:
         return f"decoder {VERSION} {graph_key(self._model, shapes, {}, tuple(self.outputs), experimental)}"
 
@@ -216,11 +207,7 @@ class DecoderSource(DrawnModel):
             self._names.attention_mask: self._mask(builder, known, new),
             self._names.positions: counted,
         }
-        fed = {
-            name: builder.cast(item, typed(self._model.inputs[name]))
-            for name, item in given.items()
-            if name in self._model.inputs
-        }
+        fed = cast_inputs(builder, self._model, given)
         values = {BRANCH: np.array([True])} if BRANCH in self._model.inputs else {}
         wanted = [self._names.logits, *self.caches.values()]
         select = partial(_rows, builder, new, builder.slice(step, [0, 1], [batch, 1]))
@@ -283,6 +270,22 @@ def before(builder: MLGraphBuilder, cache: MLOperand, new: int) -> MLOperand:
     """Return a past for a model that appends ``new`` rows, which then are as many as the cache has."""
     batch, heads, rows, size = cache.shape
     return builder.slice(cache, [0] * 4, [batch, heads, rows - new, size])
+
+
+def cast_inputs(builder: MLGraphBuilder, model: OnnxModel, given: Mapping[str, MLOperand]) -> dict[str, MLOperand]:
+    """Return those operands that are inputs of the model, in the data types that it declares."""
+    return {name: builder.cast(item, typed(model.inputs[name])) for name, item in given.items() if name in model.inputs}
+
+
+def vocabulary_of(model: OnnxModel, logits: str) -> int:
+    """Return the number of tokens, the last size of the logits; refuse a model that does not declare it."""
+    shape = model.outputs[logits].shape
+    if shape is None or len(shape) != 3 or not isinstance(shape[2], int):
+        raise NotSupportedError(
+            f"create_generator(): output {logits!r} is of shape {shown(shape)}; it must be [batch, new, tokens], "
+            "with the number of tokens known"
+        )
+    return shape[2]
 
 
 def typed(item: TensorDescriptor | TensorInfo) -> MLOperandDataType:

@@ -14,7 +14,7 @@ from typing import Any, Final, final
 import numpy as np
 
 from webnn_py.errors import NotSupportedError
-from webnn_py.message_text import listed, shown
+from webnn_py.message_text import listed
 from webnn_py.onnx_models import OnnxModel, TensorInfo
 from webnn_py.operators.operand import MLOperand
 from webnn_py.runtime.generation.configuration import DecoderConfiguration
@@ -26,10 +26,12 @@ from webnn_py.runtime.generation.decoder import (
     TOKEN,
     before,
     cache_names,
+    cast_inputs,
     frozen,
     likeliest,
     split_caches,
     typed,
+    vocabulary_of,
 )
 from webnn_py.runtime.generation.growing import GrowingCaches, PastLengths, cache_rows, taken_nodes
 from webnn_py.runtime.graph_cache import graph_key
@@ -84,13 +86,7 @@ class EncodedSource(DrawnModel):
         self.caches = dict(cache_names(configuration))
         self.cross = {_of_encoder(past): _of_encoder(present) for past, present in self.caches.items()}
         self._check_names()
-        shape = model.outputs[self._names.logits].shape
-        if shape is None or len(shape) != 3 or not isinstance(shape[2], int):
-            raise NotSupportedError(
-                f"create_generator(): output {self._names.logits!r} is of shape {shown(shape)}; it must be [batch, "
-                "new, tokens], with the number of tokens known"
-            )
-        self.vocabulary = shape[2]
+        self.vocabulary = vocabulary_of(model, self._names.logits)
 
     def _check_names(self) -> None:
         names, model = self._names, self._model
@@ -147,11 +143,7 @@ class EncodedSource(DrawnModel):
             self._names.positions: counted,
             COUNTED: builder.reshape(counted, [new]),
         }
-        fed = {
-            name: builder.cast(item, typed(self._model.inputs[name]))
-            for name, item in given.items()
-            if name in self._model.inputs
-        }
+        fed = cast_inputs(builder, self._model, given)
         return await self._drawn_with(builder, {**fed, **operands}, counted, progress)
 
     @abstractmethod

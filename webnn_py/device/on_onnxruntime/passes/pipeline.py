@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from webnn_py.device.on_onnxruntime.lowering.fused_activations import fuse_activations
 from webnn_py.device.on_onnxruntime.lowering.trees import decompose_doubtful_trees
 from webnn_py.device.on_onnxruntime.own_operators.quantized_lstm import QUANTIZED_LSTM
 from webnn_py.device.on_onnxruntime.passes.convolution_layout import relayout_convolution
@@ -99,9 +98,5 @@ PASSES: Final = PassManager(
     GraphPass(name="convolution-folding", run=_with_contents(folded), needs=frozenset({convolution.conv2d})),
 )
 
-NODE_PASSES: Final = PassManager(
-    EQUAL_NODES,
-    UNUSED_NODES,
-    GraphPass(name="fused-activations", run=fuse_activations, after=("unused-nodes",), targets=(CPU.name,)),
-)
+NODE_PASSES: Final = PassManager(EQUAL_NODES, UNUSED_NODES)
 """The passes over the ONNX nodes that the rewritten graph is written as."""
