@@ -37,7 +37,7 @@ class Case:
         operator: the ONNX operator.
         inputs: its inputs; None for absent ones.
         known: the indices of the inputs that are initializers, not inputs of the model.
-        attributes: its attributes.
+        attributes: its attributes; empty lists are of integers.
         version: the version of the operator.
         outputs: how many outputs it has.
         wanted: the indices of the outputs that are outputs of the model; all of them if None.
@@ -68,7 +68,10 @@ class Case:
         names = [f"x{index}" if item is not None else "" for index, item in enumerate(self.inputs)]
         outputs = [f"y{index}" for index in range(self.outputs)]
         domain, _, operator = self.operator.rpartition(".")
-        node = helper.make_node(operator, names, outputs, name="the node", domain=domain, **self.attributes)
+        attributes = {name: value for name, value in self.attributes.items() if value != []}
+        node = helper.make_node(operator, names, outputs, name="the node", domain=domain, **attributes)
+        empty = self.attributes.keys() - attributes.keys()
+        node.attribute.extend(helper.make_attribute(name, [], attr_type=onnx.AttributeProto.INTS) for name in empty)
         arrays = {name: item for name, item in zip(names, self.inputs, strict=True) if name}
         initializers = {names[index]: self.inputs[index] for index in self.known}
         wanted = outputs if self.wanted is None else [outputs[index] for index in self.wanted]

@@ -1,3 +1,5 @@
+import re
+
 import attrs
 import numpy as np
 import onnx
@@ -105,6 +107,18 @@ def test_sizes_below_1_are_open():
     for dimension, size in zip(proto.graph.input[0].type.tensor_type.shape.dim, (-1, 0, 3), strict=True):
         dimension.dim_value = size
     assert OnnxModel.load(proto.SerializeToString()).inputs["x"].shape == ("?", "?", 3)
+
+
+async def test_a_declared_size_of_0_is_told_from_an_open_one(context):
+    proto = onnx.load_model_from_string(relu_model("n, 1, 3"))
+    proto.graph.input[0].type.tensor_type.shape.dim[1].dim_value = 0
+    model = OnnxModel.load(proto.SerializeToString())
+    text = "input 'x' is float32 ['n', '?', 3]; give its shape in input_shapes, with 0 where it has no elements: "
+    with pytest.raises(ValueError, match=re.escape(f"{text}the model declares ['n', 0, 3], where some")):
+        model.convert(MLGraphBuilder(context))
+    proto.graph.input[0].type.tensor_type.shape.dim[1].dim_value = -1
+    with pytest.raises(ValueError, match=r"give its shape in input_shapes$"):
+        OnnxModel.load(proto.SerializeToString()).convert(MLGraphBuilder(context))
 
 
 def test_models_are_made_by_load_only():

@@ -49,7 +49,8 @@ class TensorInfo:
 
     Attributes:
         data_type: the WebNN data type, ``uint8`` for booleans; of a type that WebNN lacks, the name.
-        shape: the dimensions; a string is symbolic, "?" one without a name. None where not even the rank is declared.
+        shape: the dimensions; a string is symbolic, "?" one without a name, or that the model declares as 0 or less.
+            None where not even the rank is declared.
     """
 
     data_type: str
@@ -382,10 +383,19 @@ class OnnxModel:
         declared = self._info(name).shape
         if given is None:
             if declared is None or self._is_open(name):
-                raise ValueError(f"input {name!r} is {self._info(name)}; give its shape in input_shapes")
+                way_out = f"give its shape in input_shapes{self._on_zeros(name)}"
+                raise ValueError(f"input {name!r} is {self._info(name)}; {way_out}")
             return tuple(size for size in declared if isinstance(size, int))
         self._check_fits(name, given)
         return tuple(given)
+
+    def _on_zeros(self, name: str) -> str:
+        """Return the hint that an input may have no elements; nothing where none of its dimensions is declared as 0."""
+        declared = next(item.type.tensor_type.shape.dim for item in self._proto.graph.input if item.name == name)
+        if not any(item.HasField("dim_value") and item.dim_value == 0 for item in declared):
+            return ""
+        sizes = [item.dim_value if item.HasField("dim_value") else item.dim_param or "?" for item in declared]
+        return f", with 0 where it has no elements: the model declares {sizes}, where some exporters mean 0 as open"
 
     def _checked_value(self, name: str, given: StaticValue, element_type: int) -> StaticValue:
         value = np.asarray(given)

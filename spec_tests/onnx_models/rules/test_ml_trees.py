@@ -218,6 +218,10 @@ test_malformed_trees_are_refused = refused(
     (regressor(X, TARGET, post_transform="LOGISTIC"), "is [1, 'LOGISTIC']; it must be NONE"),
     (regressor(X, TARGET, aggregate_function="MEDIAN"), "aggregate_function is MEDIAN; it must be SUM"),
     (regressor(X, INCOMPLETE, aggregate_function="MIN"), LACKS_WEIGHTS),
+    (
+        regressor(X, {name: values * 2 for name, values in TARGET.items()}),
+        "a leaf has several weights for the one target",
+    ),
     (classifier(X, ONE, [3, 8], **BOTH, base_values=[0.1, 0.2]), "base_values is 2; it must be that of the scores"),
     (classifier(X, ONE, [3], **BOTH), "the labels and the classes with weights is [1, 0]"),
     (classifier(X, ALIKE, [3, 8], **BOTH), "onnxruntime's label is not that of the greater"),

@@ -20,7 +20,7 @@ test_axes_as_an_attribute = compared(
     *(
         node(operator, versions, X, **attributes)
         for operator, versions in BY_ATTRIBUTE.items()
-        for attributes in ({}, {"keepdims": 0}, {"axes": [1], "keepdims": 0}, {"axes": [0, 2]})
+        for attributes in ({}, {"axes": []}, {"keepdims": 0}, {"axes": [1], "keepdims": 0}, {"axes": [0, 2]})
     ),
     *(node(operator, versions[1:], X, axes=[-1]) for operator, versions in BY_ATTRIBUTE.items()),
 )

@@ -98,9 +98,9 @@ def _by_element(function: Callable[..., object]) -> Callable[[Inputs, Attributes
 
 
 def _axes(inputs: Inputs, attributes: Attributes, place: int) -> tuple[int, ...] | None:
-    """Return axes, which are an attribute or, in later versions, an input."""
+    """Return axes, which are an attribute, where an empty list means none, or, in later versions, an input."""
     given = inputs[place] if place < len(inputs) else None
-    axes = attributes.get("axes") if given is None else given.reshape(-1).tolist()
+    axes = attributes.get("axes") or None if given is None else given.reshape(-1).tolist()
     return None if axes is None else tuple(map(int, axes))
 
 

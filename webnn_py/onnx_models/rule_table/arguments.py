@@ -118,7 +118,10 @@ def _from_attribute(parameter: InputParameter, form: Form, attributes: Mapping[s
     value = attributes.get(name, form.defaults.get(name))
     if value is None and parameter.required:
         raise Refused(f"attribute {name} is missing; it is needed")
-    return parameter.default if value is None else _read(f"input {name}", parameter, np.array(value))
+    if value is None:
+        return parameter.default
+    is_empty = value == () and form.types.get(name) == INTS  # of which numpy would make floats
+    return _read(f"input {name}", parameter, np.array(value, np.int64 if is_empty else None))
 
 
 def _argument(subject: str, parameter: InputParameter, value: Value | None, context: ConversionContext) -> object:

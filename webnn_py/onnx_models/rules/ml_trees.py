@@ -197,6 +197,8 @@ def tree_regressor(
     weights, says = leaves_of(context, index, target_treeids, target_nodeids, target_ids, target_weights, n_targets)
     if aggregate_function in ("MIN", "MAX") and not says[trees.comparisons == LEAF].all():
         raise Refused(f"its leaves do not all have a weight for each target; for {aggregate_function} they must")
+    if n_targets == 1 and len({*zip(target_treeids, target_nodeids, strict=True)}) < len(target_weights):
+        raise Refused("a leaf has several weights for the one target; engines differ on whether they add up")
     rows = rows_of(context, x)
     _check_features(nodes, rows)
     options = {"function": FUNCTIONS[aggregate_function], "post_transform": post_transform}

@@ -158,7 +158,7 @@ def flatten(context: ConversionContext, data: MLOperand, *, axis: int) -> MLOper
     return _reshaped(context, data, [math.prod(data.shape[:first]), math.prod(data.shape[first:])])
 
 
-@rule("Squeeze", 1, 11, 13, 21, 23, 24, 25)
+@rule("Squeeze", 13, 21, 23, 24, 25)
 def squeeze(context: ConversionContext, data: MLOperand, axes: Integers | None = None) -> MLOperand:
     """Remove axes of size 1, by default all of them."""
     if axes is None:
@@ -167,6 +167,14 @@ def squeeze(context: ConversionContext, data: MLOperand, axes: Integers | None =
     if any(data.shape[axis] != 1 for axis in removed):
         refuse("axes", axes, f"axes of size 1 of {list(data.shape)}")
     return _reshaped(context, data, [size for axis, size in enumerate(data.shape) if axis not in removed])
+
+
+@rule("Squeeze", 1, 11)
+def squeeze_by_attribute(
+    context: ConversionContext, data: MLOperand, *, axes: Sequence[int] | None = None
+) -> MLOperand:
+    """Remove axes of size 1, all of them also for an empty list, as ONNX's reference does in these versions."""
+    return squeeze(context, data, tuple(axes) if axes else None)
 
 
 @rule("Unsqueeze", 1, 11, 13, 21, 23, 24, 25)
