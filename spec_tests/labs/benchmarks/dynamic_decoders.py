@@ -7,7 +7,8 @@ The table is for docs/proposals/dynamic_shapes_explainer.md.
 * names: one graph, with a name that has none, as the explainer of pull request 945 has it;
 * operands: the same, and each reshape takes its shape as an operand, computed from ``shape()``, as frameworks draw it.
 
-All must give the same numbers, up to ``MOST_OFF``. Passes over all lengths take turns; the best of each is printed, and the first.
+All must give the same numbers, up to ``MOST_OFF``. Passes over all lengths take turns; the best of each is printed, and
+the first.
 
     python -m spec_tests.labs.benchmarks.dynamic_decoders --backend numpy --clock cpu
     python -m spec_tests.labs.benchmarks.dynamic_decoders --backend wgpu --decoder 2x256:200-231
