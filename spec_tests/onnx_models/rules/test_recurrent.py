@@ -88,6 +88,18 @@ test_lengths_may_be_an_input_of_the_graph = compared(
 )
 
 
+@pytest.mark.parametrize("known", [(4,), ()])
+@pytest.mark.parametrize("operator", GATES)
+async def test_a_sequence_without_steps_keeps_its_first_state(context, operator, known):
+    states = [state() for _ in range(2 if operator == "LSTM" else 1)]
+    (case,) = network(operator, 22, np.array([0, 3], np.int32), *states, known=known)
+    sequence, *last = await run(context, case.model(), case.feeds)
+    their_sequence, *their_last = run_onnxruntime(case.model(), case.feeds)  # whose last states are 0
+    for given, theirs in zip(states, their_last, strict=True):
+        theirs[:, 0] = given[:, 0]
+    assert_same([sequence, *last], [their_sequence, *their_last])
+
+
 ACTIVATIONS = ["Sigmoid", "HardSigmoid", "Tanh", "Softsign", "ScaledTanh", "Elu"]
 
 
