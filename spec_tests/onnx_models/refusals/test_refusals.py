@@ -42,6 +42,12 @@ test_a_refusal_names_node_operator_opset_and_reason = refused(
     (conv(kernel_shape=[3, 2]), "attribute kernel_shape is [3, 2]; it must be that of inp"),
     (conv(strides=[1, 1, 1]), "attribute strides is [1, 1, 1]; it must be of length 2"),
     (node("ConvTranspose", 11, IMAGE, FILTER, output_shape=[9, 9]), "the output's shape is [9, 9]; it must be at most"),
+    (node("ConvTranspose", 11, IMAGE, FILTER, output_shape=[]), "attribute output_shape is []; it must be of length 2"),
+    (
+        node("ConvTranspose", 11, IMAGE, FILTER, output_padding=[]),
+        "attribute output_padding is []; it must be of length",
+    ),
+    (node("MeanVarianceNormalization", 13, IMAGE, axes=[]), "attribute axes is []; it must be at least one axis"),
     (node("ConvTranspose", 11, IMAGE, FILTER, output_shape=[9]), "attribute output_shape is [9]; it must be of length"),
     (node("LpPool", 11, IMAGE, kernel_shape=[2, 2], p=0), "attribute p is 0; it must be at least 1"),
     (node("GlobalLpPool", 2, IMAGE, p=0), "attribute p is 0; it must be at least 1"),

@@ -48,6 +48,10 @@ def dequantize(versions, *inputs, x=QUANTIZED, **options):
     return node("DequantizeLinear", versions, x, *inputs, **options)
 
 
+LIMITS = np.array([[-(2**31), 2**31 - 1, 0], [5, -(2**31) + 9, 2**31 - 9]], np.int32)
+"""Integers whose difference from a zero point has more than 32 bits; onnxruntime's wraps around."""
+
+
 test_quantization = compared(
     dequantize(ALL, HALF, POINT, known=(1,)),
     dequantize(ALL, HALF, x=QUANTIZED.astype(np.int32), known=(1,)),
@@ -72,6 +76,11 @@ test_quantization = compared(
     quantize(23, np.float16(0.3), x=UNQUANTIZED.astype(np.float16), precision=TensorProto.FLOAT, oracle="reference"),
     quantize(13, np.float32(0.3), x=UNQUANTIZED.astype(np.int32), oracle="reference"),
     dequantize(23, np.float32(0.3), output_dtype=TensorProto.FLOAT16, oracle=DEQUANTIZED),
+    *(
+        dequantize([19, 21, 23], np.float32(0.5), np.int32(point), x=LIMITS, known=known, oracle="reference")
+        for point in (-10, 10)
+        for known in ((1, 2), ())
+    ),
 )
 
 

@@ -114,6 +114,17 @@ test_weights_of_leaves_are_summed_over_the_trees = compared(
 )
 
 
+test_base_values_are_added_to_every_target = compared(  # onnxruntime leaves out targets of which no leaf says anything
+    *(
+        regressor(
+            X[:2], first_leaves(TARGET), ONE_TREE, targets=2, base_values=[0.5, -1.5], aggregate_function=item,
+            oracle="reference",
+        )
+        for item in ("SUM", "AVERAGE")
+    ),
+)  # fmt: skip
+
+
 async def test_nodes_stand_in_any_order(context, ml):
     turned = {name: values[::-1] for name, values in NODES.items()}  # onnxruntime takes the first for the root
     found = await run(context, regressor(X, TARGET, turned)[0].model(), {"x0": X})

@@ -1,6 +1,8 @@
+import attrs
 import numpy as np
+import pytest
 
-from spec_tests.onnx_models.single_node import Random, compared, node, refused
+from spec_tests.onnx_models.single_node import Random, assert_same, compared, node, refused, run, run_onnxruntime
 
 STEPS, BATCH, FEATURES, HIDDEN = 5, 2, 3, 4
 floats = Random(11, -0.7, 0.7).floats
@@ -86,6 +88,18 @@ test_lengths_may_be_an_input_of_the_graph = compared(
 )
 
 
+@pytest.mark.parametrize("known", [(4,), ()])
+@pytest.mark.parametrize("operator", GATES)
+async def test_a_sequence_without_steps_keeps_its_first_state(context, operator, known):
+    states = [state() for _ in range(2 if operator == "LSTM" else 1)]
+    (case,) = network(operator, 22, np.array([0, 3], np.int32), *states, known=known)
+    sequence, *last = await run(context, case.model(), case.feeds)
+    their_sequence, *their_last = run_onnxruntime(case.model(), case.feeds)  # whose last states are 0
+    for given, theirs in zip(states, their_last, strict=True):
+        theirs[:, 0] = given[:, 0]
+    assert_same([sequence, *last], [their_sequence, *their_last])
+
+
 ACTIVATIONS = ["Sigmoid", "HardSigmoid", "Tanh", "Softsign", "ScaledTanh", "Elu"]
 
 
@@ -102,6 +116,22 @@ test_clips_and_any_activations = compared(
     network("RNN", 22, activations=["LeakyRelu", "HardSigmoid"], **BOTH),
     network("RNN", 22, activations=["Sigmoid"], clip=0.5, wanted=(1,)),
 )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("operator", "activations", "alphas", "betas"),
+    [
+        ("RNN", ["ThresholdedRelu"], [1.0], []),
+        ("RNN", ["Affine"], [1.0], [0.0]),
+        ("GRU", ["Affine", "ThresholdedRelu"], [1.0, 1.0], [0.0]),
+        ("LSTM", ["Sigmoid", "Affine", "ThresholdedRelu"], [1.0, 1.0], [0.0]),
+    ],
+)
+async def test_missing_alphas_are_the_operators_own(context, operator, activations, alphas, betas):
+    (case,) = network(operator, 22, x=3 * X, parts=2, activations=activations)  # of onnxruntime they are 0
+    given = {**case.attributes, "activation_alpha": alphas, **({"activation_beta": betas} if betas else {})}
+    wanted = run_onnxruntime(attrs.evolve(case, attributes=given).model(), case.feeds)
+    assert_same(await run(context, case.model(), case.feeds), wanted)
 
 
 test_one_length_for_each_of_the_batch_is_needed = refused(

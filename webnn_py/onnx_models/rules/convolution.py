@@ -85,7 +85,7 @@ def conv_transpose(
     attributes.check_kernel(w)
     auto_pad, group = attributes.auto_pad, attributes.group
     slid = windows(x, w.shape[2:], attrs.evolve(attributes, pads=None))
-    appended = tuple(output_padding or (0,) * len(slid))
+    appended = (0,) * len(slid) if output_padding is None else tuple(output_padding)
     if len(appended) != len(slid):
         refuse("attribute output_padding", appended, f"of length {len(slid)}")
     begins, ends = given_padding(auto_pad, attributes.pads, len(slid))
@@ -215,7 +215,7 @@ def _cut_to(
     output_shape: Sequence[int] | None, slid: Sequence[Slide], appended: Sequence[int], *, more_at_end: bool
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return what to cut off for the output to have a given shape, by default the input's times the strides."""
-    wanted = output_shape or [item.size * item.stride for item in slid]
+    wanted = [item.size * item.stride for item in slid] if output_shape is None else output_shape
     if len(wanted) != len(slid):
         refuse("attribute output_shape", tuple(wanted), f"of length {len(slid)}")
     whole = [item.transposed_size + more for item, more in zip(slid, appended, strict=True)]

@@ -159,5 +159,7 @@ def lp_normalization(context: ConversionContext, x: MLOperand, *, axis: int, p: 
 @rule("MeanVarianceNormalization", 9, 13)
 def mean_variance_normalization(context: ConversionContext, x: MLOperand, *, axes: tuple[int, ...]) -> MLOperand:
     """Normalize over axes; 1e-9 keeps the divisor from being 0."""
+    if not axes:
+        refuse("attribute axes", axes, "at least one axis, or absent")
     _, centred, variance = moments(context, x, [counted(axis, x.rank) for axis in axes])
     return context.div(centred, context.add(context.sqrt(variance), context.number(1e-9, x)))
