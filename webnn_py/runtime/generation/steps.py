@@ -45,7 +45,7 @@ class GraphUses:
     """How many caches use each graph; those of the lengths that nothing uses go, the oldest first, but for a few."""
 
     MOST_IDLE = 12
-    """So many graphs are kept for later, four of each session."""
+    """The most graphs that are kept for later, four of each session."""
 
     def __init__(self) -> None:
         self._counts: dict[tuple[InferenceSession, ShapeKey], int] = {}
