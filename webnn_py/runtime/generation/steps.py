@@ -16,7 +16,7 @@ from webnn_py.device.backend import HostArray
 from webnn_py.errors import InvalidStateError
 from webnn_py.runtime.generation.configuration import DecoderConfiguration
 from webnn_py.runtime.generation.decoder import LEADING, LOGITS, STEP, TOKEN, DecoderSource, typed
-from webnn_py.runtime.generation.encoded import HIDDEN, FirstSource, StepSource
+from webnn_py.runtime.generation.encoder_decoder import HIDDEN, FirstSource, StepSource
 from webnn_py.runtime.generation.sampling import MOST_ON_DEVICE, Logits
 from webnn_py.runtime.runs import ShapeKey
 from webnn_py.runtime.session import WHILE_PENDING, InferenceSession
