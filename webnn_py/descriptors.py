@@ -175,8 +175,8 @@ def unsigned_long(value: object, lowest: int = 0, highest: int = MAX_UNSIGNED_LO
 
     Args:
         value: what was given.
-        lowest: what the message says is allowed; what is refused is the type's range.
-        highest: likewise.
+        lowest: the lowest number that the message allows; only numbers outside of the type's range are refused.
+        highest: the highest one.
         below_zero: what the message adds for a number below 0.
 
     Raises:

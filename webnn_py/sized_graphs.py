@@ -159,7 +159,7 @@ class DynamicGraph:
         return SizedGraph(Graph(inputs, outputs, tuple(nodes.values())), nodes)
 
     def output_descriptors(self, sizes: Sizes) -> dict[str, MLOperandDescriptor]:
-        """Of each output; raises ``Refused`` as :meth:`at`."""
+        """Return the descriptor of each output; raises ``Refused`` as :meth:`at`."""
         outputs = self.graph.outputs if self.covers(sizes) else self.at(sizes).graph.outputs
         return {name: at_sizes(value.descriptor, sizes) for name, value in outputs.items()}
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from webnn_py.onnx_models.simplification.passes import SimplifiedModel
 
 LONGEST_LINE: Final = 160
-"""Of what the file says of itself; JSON has all."""
+"""The most characters of a line of the file's metadata; JSON has all."""
 
 MOST_GROUPS: Final = 12
 """The most kinds of problems that are listed; JSON has all."""

@@ -26,7 +26,7 @@ from webnn_py.testing.device_cases.files import Case, load
 Record = dict[str, Any]
 
 NOTHING_CLAIMED: Final = Capabilities(supports=lambda _operator: ())
-"""Of a device that has to expand every operator."""
+"""The capabilities of a device that has to expand every operator."""
 
 
 FEWEST_CALLS: Final = 6

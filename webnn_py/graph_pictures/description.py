@@ -140,7 +140,7 @@ class GraphDescription:
 
 
 Leaf = tuple[MLOperandDescriptor, str | float | None]
-"""Of an input its name, of a constant its number if it is one."""
+"""The descriptor of a leaf, and the name of an input, or the number of a constant scalar."""
 
 
 @attrs.frozen(eq=False)

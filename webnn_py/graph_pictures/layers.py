@@ -24,7 +24,7 @@ SWEEPS: Final = 12
 
 @attrs.frozen
 class Size:
-    """Of a box: width and height."""
+    """The width and the height of a box."""
 
     width: float
     height: float

@@ -20,7 +20,7 @@ MOST_DRAWN: Final = 200
 """A notebook shows a picture of so many operators, and of more only the text."""
 
 SECTION: Final = 50
-"""So many operators are in each part of that text which can be folded."""
+"""The operators in each part of that text that can be folded."""
 
 
 class GraphPicture:

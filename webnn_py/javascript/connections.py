@@ -28,7 +28,7 @@ from webnn_py.javascript.host import Host
 from webnn_py.script.context import MLContext
 
 FREE: Final = 8
-"""So many connections are kept ready for threads to come; one that finds none waits."""
+"""The connections that are kept ready for new threads; a thread that finds none waits."""
 
 MOST_FOLDER_BYTES: Final = 80
 """The longest path of a host's folder: a socket's path has 103 bytes at most on macOS, 107 on Linux."""

@@ -74,8 +74,8 @@ def number_of(guards: Iterable[Guard], new_name: Callable[[str], str]) -> list[O
         else:
             numbers[guard.must].append(guard.tensor if guard.is_looked_at else total(guard.tensor))
     for (must, axis, _), tensors in joined.items():
-        told_by, whole = _told_together(must, tensors, axis, add)
-        numbers[told_by].append(total(whole))
+        condition, whole = _joined_condition(must, tensors, axis, add)
+        numbers[condition].append(total(whole))
     if amounts := numbers[Must.BE_NONE_OR_SOME]:
         numbers[Must.BE_ABOVE_ZERO].append(_least_amount(amounts, add))
     finite, sums = numbers[Must.BE_FINITE], numbers[Must.BE_NUMBERS]
@@ -89,7 +89,7 @@ def number_of(guards: Iterable[Guard], new_name: Callable[[str], str]) -> list[O
     return nodes
 
 
-def _told_together(must: Must, tensors: list[str], axis: int, add: Callable[..., str]) -> tuple[Must, str]:
+def _joined_condition(must: Must, tensors: list[str], axis: int, add: Callable[..., str]) -> tuple[Must, str]:
     """Return tensors joined along an axis, and the condition on them, such that their sum shows whether it holds."""
     whole = _whole(tensors, axis, add)
     return (Must.BE_FINITE, add("Reciprocal", [whole])) if must is Must.BE_ABOVE_ZERO else (must, whole)

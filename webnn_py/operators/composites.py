@@ -80,16 +80,16 @@ def dynamic_quantize_lstm(
         w: the weights of the input, [size, 4 · units]; the gates are in ONNX's order: input, output, forget, cell.
         r: those of the hidden state, [units, 4 · units].
         w_scale: of one element or one for each column.
-        r_scale: likewise.
+        r_scale: that of ``r``.
         hidden_state: the first one, [batch, units].
-        cell_state: likewise.
-        w_zero_point: likewise; 0 when absent.
-        r_zero_point: likewise.
+        cell_state: the first one, of the same shape.
+        w_zero_point: of the shape of ``w_scale``; 0 when absent.
+        r_zero_point: that of ``r``, of the shape of ``r_scale``.
         bias: what is added to the gates, [4 · units].
         peephole_weight: of input, output and forget gate, [3 · units]; the output gate sees the new cell.
         w_ends: where rows of ``w`` are cut, so that float32 holds sums of products up to there; the last one is their
             number.
-        r_ends: likewise.
+        r_ends: where rows of ``r`` are cut.
         is_backward: whether the last step of the input comes first.
         label: what the node is called.
 

@@ -49,7 +49,7 @@ COMPARISONS: Final = ("", "lesser_or_equal", "lesser", "greater_or_equal", "grea
 """The operators that compare a feature with a threshold, by their numbers; a leaf has none."""
 
 MOST_PRODUCTS: Final = 2**18
-"""So many triples of a row, a branch and a leaf of its tree may there be where all comparisons are made at once, small
+"""The most triples of a row, a branch and a leaf of its tree for which all comparisons are made at once, small
 trees filled up to the largest: a multiplication for each then takes less than a dozen operators for each level."""
 
 TREES: Final[LimitsRow] = {
@@ -207,7 +207,7 @@ class Paths:
 
     Attributes:
         branches: of each tree, the indices of its branches.
-        leaves: likewise, of its leaves.
+        leaves: of each tree, the indices of its leaves.
         ways: of each tree, branch and leaf, 1 where "yes" leads there, -1 where "no" does, 0 elsewhere.
         yeses: of each tree and leaf, how many say "yes" on the way; 1 where nothing leads.
     """
@@ -351,7 +351,7 @@ def _descended(builder: Builder, trees: Trees, input: MLOperand) -> MLOperand:
 
 
 def _answered(builder: Builder, trees: Trees, paths: Paths, input: MLOperand) -> MLOperand:
-    """Of each tree, row and leaf, 1 where all answers lead to the leaf, and 0; a single tree has no dimension."""
+    """Return, for each tree, row and leaf, 1 where all answers lead there, else 0; a single tree has no dimension."""
     count, branches = paths.branches.shape
     nodes, ways, yeses = paths.branches.ravel(), paths.ways, paths.yeses
     value = builder.gather(input, constant(builder, trees.features[nodes]), axis=1)

@@ -17,7 +17,7 @@ from webnn_py.script.graph import MLGraph
 from webnn_py.timelines.promise import MLPromise
 
 MOST_CAST_GRAPHS: Final = 32
-"""So many graphs of one ``cast`` are kept for the next time."""
+"""The most graphs of one ``cast`` that are kept for the next time."""
 
 
 @final

@@ -10,7 +10,7 @@ import attrs
 from webnn_py.descriptors import MLOperandDescriptor
 
 Bytes = memoryview
-"""Of unsigned bytes, in one piece."""
+"""An array of unsigned bytes, in one piece."""
 
 MOST_BYTES: Final = 2**32
 """The most bytes of a folder of saved graphs, unless ``graph_cache_bytes`` says otherwise."""

@@ -118,7 +118,7 @@ def replay(
 
 @attrs.define(eq=False)
 class _Totals:
-    """Of the orders that lead on from a state: how many end with each outcome, and one that does."""
+    """The number of orders from a state on that end with each outcome, and one that does."""
 
     outcomes: dict[Outcome, tuple[int, Order]] = attrs.field(factory=dict)
     violating: int = 0

@@ -18,7 +18,7 @@ EndState = Literal["returned", "raised", "fulfilled", "rejected", "pending"]
 ViolationKind = Literal["action", "check", "hang", "leak", "warning"]
 
 _MOST_ELEMENTS = 16
-"""Of a longer array the digest is compared and shown."""
+"""The most elements of an array that is compared and shown itself; of a longer one, its digest is."""
 
 
 @final

@@ -147,7 +147,7 @@ def all_of_the_cache_is_seen(mask, source, builder, known, new):
 
 
 @FAULTS.at(
-    "webnn_py.runtime.generation.growing.PastLengths.replacing",
+    "webnn_py.runtime.generation.growing_caches.PastLengths.replacing",
     f"{GENERATION}/test_encoder_decoders.py",
     only="tokens_are_those",
 )
@@ -156,7 +156,7 @@ def positions_are_counted_from_the_capacity(replacing, lengths, builder, counted
 
 
 @FAULTS.at(
-    "webnn_py.runtime.generation.growing.cache_places",
+    "webnn_py.runtime.generation.growing_caches.cache_places",
     f"{GENERATION}/test_encoder_decoders.py",
     only="tokens_are_those",
 )

@@ -362,10 +362,10 @@ class WgpuBackend:
         self._unsubmitted = []
 
     def _mark_unsubmitted(self, error: wgpu.GPUError) -> None:
-        told_by_loss = is_lost(self.device)
+        is_reported_by_loss = is_lost(self.device)
         for method, written in self._unsubmitted:
             failure = Failure.of(f"{method} failed: {error}")
-            if told_by_loss:
+            if is_reported_by_loss:
                 failure.mark_reported()
             for storage in written:
                 storage.failure = failure

@@ -119,7 +119,7 @@ def _operator(graph: GraphDescription, fates: Fates, index: int) -> dict[str, An
 
 
 def _options(operator: DrawnOperator) -> list[tuple[str, str, int]]:
-    """Of each argument that is no operand: its name, its value as text, and whether it is the default."""
+    """Return the name of each argument that is no operand, its value as text, and whether it is the default."""
     options = []
     for name, value in operator.options.items():
         text = "none" if value is None else str(list(value)) if isinstance(value, tuple) else str(value)

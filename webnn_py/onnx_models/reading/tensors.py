@@ -36,7 +36,7 @@ OWN_FIELDS: Final[Mapping[int, str]] = {
 """The fields of those element types whose elements have a field of their type."""
 
 FEW: Final = 32
-"""So many elements of a field are copied one by one."""
+"""The most elements of a field that are copied one by one."""
 
 MOST_DIMENSIONS: Final = 64
 """As numpy has it; operands have fewer, which the builder checks."""

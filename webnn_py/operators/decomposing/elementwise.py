@@ -171,7 +171,7 @@ def gelu(builder: Builder, input: MLOperand) -> MLOperand:
 
 
 def _half_erfc(builder: Builder, input: MLOperand) -> tuple[MLOperand, MLOperand]:
-    """Of x below zero and not below -32: x, and erfc(-x / √2) / 2.
+    """Return x and erfc(-x / √2) / 2, where x is below zero and not below -32.
 
     x² / 2 is cut in two, the first exact: its exponential would make much of the error of a square.
     """

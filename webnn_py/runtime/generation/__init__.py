@@ -2,17 +2,17 @@
 
 From the top::
 
-    generator      Generator: a decoder, its tokenizer and its settings; create_generator() and generate()
-    conversation   Conversation: sequences that grow; Generation: the tokens of one call
-    checks         whether a cache of fixed capacity gives the logits that a model means
-    audio          sounds as encoders read them
-    steps          a step of a batch, and the cache that it reads and writes
-    encoded        the decoder of an encoder-decoder as two models for sessions
-    decoder        the decoder as a session's model, which makes its inputs and keeps its cache
-    growing        caches that a model lets grow, drawn as caches of fixed capacity
-    tokens         text and tokens
-    sampling       choosing the next token
-    configuration  the configuration of a decoder, read from its folder
+    generator        Generator: a decoder, its tokenizer and its settings; create_generator() and generate()
+    conversation     Conversation: sequences that grow; Generation: the tokens of one call
+    checks           whether a cache of fixed capacity gives the logits that a model means
+    audio            sounds as encoders read them
+    steps            a step of a batch, and the cache that it reads and writes
+    encoder_decoder  the decoder of an encoder-decoder as two models for sessions
+    decoder          the decoder as a session's model, which makes its inputs and keeps its cache
+    growing_caches   caches that a model lets grow, drawn as caches of fixed capacity
+    tokens           text and tokens
+    sampling         choosing the next token
+    configuration    the configuration of a decoder, read from its folder
 
 It stands on sessions. Needs the extra ``generation``.
 """

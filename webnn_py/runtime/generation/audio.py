@@ -23,7 +23,7 @@ SPECTRA: Final = "input_features"
 """The input of encoders that read spectra, [batch, frequencies, spectra]."""
 
 FLOOR: Final = 8.0
-"""So many powers of ten below the greatest power all smaller ones are the same."""
+"""The powers of ten below the greatest power at which smaller ones are cut off."""
 
 LINEAR_HERTZ: Final = 1000.0
 """The scale of the frequencies is linear up to here, and logarithmic above."""

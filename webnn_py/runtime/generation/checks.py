@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from webnn_py.errors import NotSupportedError
 from webnn_py.runtime.generation.decoder import DecoderSource
-from webnn_py.runtime.generation.encoded import StepSource
+from webnn_py.runtime.generation.encoder_decoder import StepSource
 from webnn_py.runtime.generation.steps import Cache, LoadedDecoder
 from webnn_py.runtime.session import SessionOptions
 

@@ -24,7 +24,7 @@ from webnn_py.message_text import listed, shown
 from webnn_py.onnx_models import OnnxModel, TensorInfo
 from webnn_py.operators.operand import MLOperand
 from webnn_py.runtime.generation.configuration import DecoderConfiguration
-from webnn_py.runtime.generation.growing import (
+from webnn_py.runtime.generation.growing_caches import (
     GrowingCaches,
     PastLengths,
     Replacing,

@@ -21,7 +21,7 @@ from webnn_py.runtime.generation.checks import check_growing, check_hiding
 from webnn_py.runtime.generation.configuration import DecoderConfiguration, read_configuration
 from webnn_py.runtime.generation.conversation import Conversation, Generation, Prompt, is_tokens
 from webnn_py.runtime.generation.decoder import DecoderSource
-from webnn_py.runtime.generation.encoded import FirstSource, StepSource
+from webnn_py.runtime.generation.encoder_decoder import FirstSource, StepSource
 from webnn_py.runtime.generation.steps import Cache, CrossAttentionCache, EncoderFeeds, LoadedDecoder, LoadedEncoder
 from webnn_py.runtime.generation.tokens import load_tokenizer
 from webnn_py.runtime.models import OnnxSource, Progress

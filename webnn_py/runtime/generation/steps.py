@@ -16,7 +16,7 @@ from webnn_py.device.backend import HostArray
 from webnn_py.errors import InvalidStateError
 from webnn_py.runtime.generation.configuration import DecoderConfiguration
 from webnn_py.runtime.generation.decoder import LEADING, LOGITS, STEP, TOKEN, DecoderSource, typed
-from webnn_py.runtime.generation.encoded import HIDDEN, FirstSource, StepSource
+from webnn_py.runtime.generation.encoder_decoder import HIDDEN, FirstSource, StepSource
 from webnn_py.runtime.generation.sampling import MOST_ON_DEVICE, Logits
 from webnn_py.runtime.runs import ShapeKey
 from webnn_py.runtime.session import WHILE_PENDING, InferenceSession
@@ -45,7 +45,7 @@ class GraphUses:
     """How many caches use each graph; those of the lengths that nothing uses go, the oldest first, but for a few."""
 
     MOST_IDLE = 12
-    """So many graphs are kept for later, four of each session."""
+    """The most graphs that are kept for later, four of each session."""
 
     def __init__(self) -> None:
         self._counts: dict[tuple[InferenceSession, ShapeKey], int] = {}

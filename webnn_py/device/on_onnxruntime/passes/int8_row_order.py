@@ -19,7 +19,7 @@ MOST: Final = 128
 """The largest sum of the positive weights of a pair, and of the magnitudes of its negative ones."""
 
 LOUD: Final = MOST // 2
-"""Of two weights whose sum is out of bounds, at least one has a magnitude above this."""
+"""The magnitude that at least one of two weights exceeds whose sum is out of bounds."""
 
 MOST_LOUD: Final = 2**14
 """The most loud weights of a matrix for which an order is searched: with more there is usually none."""

@@ -19,7 +19,7 @@ from webnn_py.operators import movement
 from webnn_py.operators.casting import cast_number
 
 MOST_JOINED = 16
-"""So many tensors are joined by one kernel, where the adapter can bind as many buffers."""
+"""The most tensors that one kernel joins, where the adapter can bind as many buffers."""
 
 
 @layout(movement.reshape)
@@ -119,7 +119,7 @@ def _row_of(moving: MovementKernel, joined: Sequence[tuple[Place, int]]) -> str:
 
 
 def run_of(lengths: Sequence[int]) -> int:
-    """So many elements stay together where rows of these lengths are joined; of sizes, whether vec4s do."""
+    """Return how many elements stay together where rows of these lengths are joined; of sizes, whether vec4s do."""
     if any(type(length) is not int for length in lengths):
         return 1 if any(length % WIDTH for length in lengths) else WIDTH
     return math.gcd(*lengths)

@@ -27,7 +27,7 @@ from webnn_py.rewriting.walk import rewrite
 HORIZONTAL_FUSION: Final = "horizontal-fusion"
 
 MOST_BYTES: Final = 2**26
-"""So many may the single product's matrix or result have: larger products fill a GPU, each by itself."""
+"""The most bytes of the single product's matrix or result: larger products fill a GPU, each by itself."""
 
 ANYHOW: Final = frozenset({movement.concat})
 """Operators whose kernels read views of any layout."""

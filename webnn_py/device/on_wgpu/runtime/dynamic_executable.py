@@ -33,13 +33,13 @@ from webnn_py.named_sizes.values import coverage, has_size, values_function
 from webnn_py.sized_graphs import DynamicGraph, with_constants
 
 MOST_VARIANTS: Final = 64
-"""So many are kept, those used last."""
+"""The most variants that are kept, those used last."""
 
 AHEAD: Final = 32
 """The sizes of so many dispatches are uploaded at once, as far as they can be guessed."""
 
 MOST_KNOWN: Final = 4096
-"""Of so many sets of sizes it is remembered which variant is right."""
+"""The most sets of sizes whose variant is remembered."""
 
 SizesKey = tuple[int, ...]
 

@@ -39,7 +39,7 @@ from webnn_py.rewriting.report import PassReport
 from webnn_py.saved_graphs.record import Bytes, SavedCode
 
 MOST_GROUPS: Final = 64
-"""So many bind groups are kept for one kernel's inputs and outputs."""
+"""The most bind groups that are kept for one kernel's inputs and outputs."""
 
 
 @attrs.frozen(eq=False)

@@ -12,7 +12,7 @@ STORAGE: Final = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.Buf
 STAGING: Final = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
 
 KEPT_BYTES: Final = 256 * 2**20
-"""So many bytes of idle staging buffers are kept for the next read."""
+"""The most bytes of idle staging buffers that are kept for the next read."""
 
 
 class ReadbackPool:

@@ -198,7 +198,7 @@ class EncodedAhead(Protocol):
 Command = Launch | Encodes
 
 MOST_COLLECTED = 32
-"""So many launches take the host about as long as a submission takes."""
+"""The launches that take the host about as long as a submission takes."""
 
 FIRST_SUBMITTED = 8
 LEAST_LAUNCHES = 16

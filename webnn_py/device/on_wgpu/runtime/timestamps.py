@@ -21,7 +21,7 @@ from webnn_py.device.on_wgpu.runtime.native import MOST_COLLECTED, Encodes, Laun
 FEATURE: Final = "timestamp-query"
 
 MOST_KERNELS: Final = 2048
-"""So many have their two timestamps in one query set, by WebGPU's limit of 4096."""
+"""The most kernels with their two timestamps in one query set, by WebGPU's limit of 4096."""
 
 TICK_BYTES: Final = 8
 

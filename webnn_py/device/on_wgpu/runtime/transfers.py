@@ -20,7 +20,7 @@ LARGE: Final = 2**24
 """From so many bytes on, a read is copied in a thread of its own."""
 
 SHARE: Final = 3 * 2**20
-"""So many bytes at least are each thread's share of a copy: to wake it takes as long as to copy 1 to 3 MB."""
+"""The fewest bytes of a thread's share of a copy: waking it takes as long as copying 1 to 3 MB."""
 
 LONG_READ: Final = 2**27
 """A read of more bytes than this goes in slices."""
@@ -30,7 +30,7 @@ SLICES_READ: Final = 4
 """The bytes of a slice of such a read, and how many of them have mapped memory at a time."""
 
 PIECE: Final = 2**22
-"""So many bytes are copied before other tasks run: some 0.3 ms."""
+"""The bytes that are copied before other tasks run: some 0.3 ms."""
 
 COPYING_THREADS: Final = min(8, os.cpu_count() or 1)
 
@@ -45,7 +45,7 @@ def copy_in_shares(target: Any, source: Any, copiers: ThreadPoolExecutor) -> Non
 
     Args:
         target: an array of bytes.
-        source: likewise, of the same size.
+        source: an array of as many bytes.
         copiers: the threads.
     """
     count = min(COPYING_THREADS, source.nbytes // SHARE)
@@ -66,7 +66,7 @@ async def copy_mapped(
 
     Args:
         target: an array of bytes.
-        source: likewise, of the same size: the memory.
+        source: the mapped memory, an array of as many bytes.
         copiers: the threads.
         look: raises when the memory has gone with its device, which other tasks may destroy: then they have their turns
             between pieces only. None where nobody else has the device: much is copied in a thread then.

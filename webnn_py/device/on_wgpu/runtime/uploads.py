@@ -27,10 +27,10 @@ SLICE: Final = 2**24
 """The most bytes of a slice of mapped memory."""
 
 MOST_STAGED: Final = 2**29
-"""So many bytes of mapped memory may writes have that wait or are under way; what is beyond, is copied once more."""
+"""The most bytes of mapped memory of writes that wait or are under way; further ones are copied once more."""
 
 KEPT: Final = 2**28
-"""So many bytes of mapped memory are kept for the next writes."""
+"""The most bytes of mapped memory that are kept for the next writes."""
 
 UPLOAD: Final = wgpu.BufferUsage.MAP_WRITE | wgpu.BufferUsage.COPY_SRC
 

@@ -30,7 +30,7 @@ SLEEP_STEP: Final = 0.001
 
 MOST_WAITS: Final = 100
 WAIT_SECONDS: Final = 0.01
-"""So often, and so far apart, an answer is asked for that everything submitted must have given."""
+"""The number of polls, and the time between them, for an answer that all submitted work must have given."""
 
 
 @attrs.frozen

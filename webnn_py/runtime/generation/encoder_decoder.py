@@ -33,7 +33,7 @@ from webnn_py.runtime.generation.decoder import (
     typed,
     vocabulary_of,
 )
-from webnn_py.runtime.generation.growing import GrowingCaches, PastLengths, cache_rows, taken_nodes
+from webnn_py.runtime.generation.growing_caches import GrowingCaches, PastLengths, cache_rows, taken_nodes
 from webnn_py.runtime.graph_cache import graph_key
 from webnn_py.runtime.models import DrawnModel, OnnxSource, Progress
 from webnn_py.runtime.records import TensorDescriptor
