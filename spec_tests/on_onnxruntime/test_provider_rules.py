@@ -156,7 +156,7 @@ def exact_hard_swish(x):
 @pytest.mark.parametrize(
     ("operator", "exact", "units"), [("sigmoid", exact_sigmoid, 4), ("hard_swish", exact_hard_swish, 2)]
 )
-async def test_an_activation_on_cuda_is_exact_for_all_numbers(ml, operator, exact, units):
+async def test_an_activation_on_cuda_is_within_a_few_units_of_the_exact_one(ml, operator, exact, units):
     context = await ml.create_context(backend="onnxruntime", execution_provider=providers.CUDA.name)
     near = np.arange(-(2**10), 2**10) * 2.0**-22
     special = [np.nan, np.inf, -np.inf, 3e38, -3e38, 88.8, -87.3, -103]

@@ -694,9 +694,9 @@ class MLContext(Handle):
         backend = self._device.backend
         if not isinstance(backend, Lends):
             is_proposed = method == "export_to_gpu" and "webgpu-interop" in self._experimental
+            others = ", except those of create_exportable_buffer()" if is_proposed else ""
             raise NotSupportedError(
-                f"{method}(): the context runs on {backend.info.name}; it must run on WebGPU to share buffers"
-                + ", except those of create_exportable_buffer()" * is_proposed
+                f"{method}(): the context runs on {backend.info.name}; it must run on WebGPU to share buffers{others}"
             )
         return backend
 

@@ -115,7 +115,7 @@ test_weights_of_leaves_are_summed_over_the_trees = compared(
 
 
 BASED = [np.array([[0.6, -1.5]] * 2, np.float32)]
-"""What ONNX's reference computes; onnxruntime leaves out targets of which no leaf says anything."""
+"""The results of ONNX's reference; onnxruntime leaves out targets of which no leaf says anything."""
 
 test_base_values_are_added_to_every_target = compared(
     *(

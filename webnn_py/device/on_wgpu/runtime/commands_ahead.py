@@ -16,13 +16,13 @@ LEAST_LAUNCHES_AHEAD: Final = 16
 """Fewer launches are encoded with what comes before and behind them, in hardly more than the time of a submission."""
 
 MOST_AHEAD: Final = 128
-"""So many launches at most have one command buffer: it is made in one go, and each costs its submission some 10 µs."""
+"""The most launches in one command buffer: it is made in one go, and each costs its submission some 10 µs."""
 
 ENCODING_SECONDS: Final = 1.2e-5
 """About what a launch takes at most to be encoded and finished, on a slow host."""
 
 RUNS_BEFORE: Final = 2
-"""So many runs on the same buffers make another one likely; twice as many each time that it did not come.
+"""The runs on the same buffers after which another one is likely; doubled each time that none came.
 
 wgpu-native leaks some 100 kB of each command buffer that is finished and not submitted.
 """
