@@ -29,9 +29,6 @@ DECOMPOSED: Final[Mapping[str, str]] = {
 }
 """The operators that are expanded, by Python name, each with the fault of the CUDA provider's own."""
 
-SIXTH: Final = 0xAAAAAA * 2.0**-26
-"""The even number of float32 next to 1/6, three times which is a number of float32 as well."""
-
 
 def arg_extreme(body: Body, node: Node, input: OnnxTensor) -> Written:
     """Write ArgMax or ArgMin, which give an index out of range where no element exceeds the lowest finite number."""
@@ -78,17 +75,10 @@ def gemm(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor, c: OnnxTensor | N
 
 
 def hard_swish(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """Limit x to -3, since HardSwish would multiply -Infinity by 0; for float32 multiply by a HardSigmoid.
-
-    Next to -3 HardSwish has an absolute error of 5·10⁻⁸, which only float16's rounding hides. HardSigmoid rounds once,
-    behind the sum: by a slope three times which is its summand it computes the slope times (x + 3), as exact there as
-    elsewhere, within two units in the last place in all.
-    """
+    """Write HardSwish of x limited to -3 from below, since it would multiply -Infinity by 0."""
     bounds = np.array(-3, np.float32), np.array(math.inf, np.float32)
-    x = body.node("Clip", body.cast(input, "float32"), *bounds)
-    if input.data_type == "float16":
-        return body.cast(body.node("HardSwish", x), "float16")
-    return body.node("Mul", x, body.node("HardSigmoid", x, alpha=SIXTH, beta=3 * SIXTH))
+    limited = body.node("Clip", body.cast(input, "float32"), *bounds)
+    return body.cast(body.node("HardSwish", limited), input.data_type)
 
 
 def matmul(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor) -> Written:
