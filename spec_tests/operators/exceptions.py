@@ -55,6 +55,7 @@ EXCEPTIONS = {
     ("onnxruntime", "tanh", "float32, extreme values"): "It is off by 28 ULP for the smallest numbers.",
     ("onnxruntime", "where", "float32, extreme values"): _WHERE,
     ("onnxruntime", "where", "float16, extreme values"): _WHERE,
+    ("CUDAExecutionProvider", "hard_swish", "float32, rank 1"): "It cancels near -3: off by 1e-7.",
     **{
         ("CUDAExecutionProvider", "conv2d", f"float16, {name}"): _ROUNDED
         for name in ("a filter of one element", *(f"random settings {number}" for number in (1, 9, 13, 25)))
