@@ -45,7 +45,6 @@ ROUTINES = {
     "few-windows": (convolution, "has_few_windows", never),
     "turned-images": (Convolution, "of", staticmethod(upright)),
     "spread-windows": (Convolution, "is_spread", property(never)),
-    "pointwise": (Convolution, "is_pointwise", property(never)),
     "few-outputs": (Convolution, "has_few_outputs", property(never)),
 }
 """The replacement of each: a module or class, its attribute, and the value that leaves the routine out."""

@@ -9,16 +9,15 @@ from typing import Final
 import attrs
 import numpy as np
 
-from webnn_py.device.on_numpy.routines.blas import for_blas, matrix_product, prepared_product
+from webnn_py.device.on_numpy.routines.blas import for_blas, matrix_product
 from webnn_py.device.on_numpy.routines.conv_sizes import Convolution
 from webnn_py.device.on_numpy.routines.depthwise import has_overlapping_rows, overlapping_rows
 from webnn_py.device.on_numpy.routines.few_windows import few_windows, has_few_windows
 from webnn_py.device.on_numpy.routines.float16 import float32, narrow
 from webnn_py.device.on_numpy.routines.im2col import PRODUCT_TILE, im2col_planes
-from webnn_py.device.on_numpy.routines.packed_filter import filter_matrices
 from webnn_py.device.on_numpy.routines.tiling import inside, inside_of_windows, steps_of, tile_size, tile_starts
 from webnn_py.device.on_numpy.scratch import scratch
-from webnn_py.device.on_numpy.table import Array, Kernel, PreparedKernel, Run, in_order, kernel
+from webnn_py.device.on_numpy.table import Array, Kernel, kernel
 from webnn_py.graph import Node
 from webnn_py.operators import convolution
 from webnn_py.operators.windows import Slide
@@ -91,45 +90,9 @@ def meets_padding(conv: Convolution, is_strange: Array) -> Array:
 
 def as_products(conv: Convolution) -> Kernel:
     """Make the kernel that multiplies matrices, for images that are not turned."""
-    if conv.is_pointwise and conv.data_type == "float32":
-        return pointwise(conv)
     if has_overlapping_rows(conv):
         return overlapping_rows(conv)
     return few_windows(conv) if has_few_windows(conv) else im2col_planes(conv)
-
-
-def pointwise(conv: Convolution) -> Kernel:
-    """Make the kernel of 1×1 windows: a matrix product of the filter and the images as they are."""
-    nchw = conv.layout == "nchw"
-    steps = tuple(slice(None, None, slide.stride) for slide in conv.slides)
-    where = (slice(None), slice(None), *steps) if nchw else (slice(None), *steps)
-
-    def run(images: Array, filter_: Array, *rest: Array) -> None:
-        output = rest[-1]
-        matrices = filter_matrices(conv, filter_)
-        if nchw:
-            columns = images[where].reshape(conv.batch, conv.groups, conv.group_inputs, -1)
-            result = output.reshape(conv.batch, conv.groups, conv.group_outputs, -1)
-            matrix_product(for_blas(matrices), for_blas(columns), result)
-        else:
-            rows = images[where].reshape(-1, conv.groups, conv.group_inputs).swapaxes(0, 1)
-            pixels = output.reshape(-1, conv.groups, conv.group_outputs).swapaxes(0, 1)
-            matrix_product(for_blas(rows), for_blas(matrices.swapaxes(1, 2)), pixels)
-        if conv.has_bias:
-            np.add(output, rest[0][:, None, None] if nchw else rest[0], out=output)
-
-    def prepare(images: Array, filter_: Array, *rest: Array) -> Run:
-        if not (images.flags.c_contiguous and filter_.flags.c_contiguous):
-            return partial(run, images, filter_, *rest)
-        columns = images.reshape(conv.batch, conv.groups, conv.group_inputs, -1)
-        result = rest[-1].reshape(conv.batch, conv.groups, conv.group_outputs, -1, copy=False)
-        runs = [prepared_product(filter_matrices(conv, filter_), columns, result)]
-        if conv.has_bias:
-            runs.append(partial(np.add, rest[-1], rest[0][:, None, None], rest[-1]))
-        return in_order(runs)
-
-    is_dense = nchw and conv.filter_layout == "oihw" and all(slide.stride == 1 for slide in conv.slides)
-    return PreparedKernel(prepare) if is_dense else run
 
 
 @kernel(convolution.conv_transpose2d, work=transposed_multiply_adds)

@@ -156,11 +156,6 @@ class Convolution:
         """Return whether the filter has height and width before the input channels."""
         return self.filter_layout in ("hwio", "ohwi")
 
-    @property
-    def is_pointwise(self) -> bool:
-        """Return whether every window is a single element of the unpadded images."""
-        return all(slide.window == 1 and not slide.begin and not slide.end for slide in self.slides)
-
     def upright(self, convolve: Kernel) -> Kernel:
         """Return the kernel for the node's images, given the kernel for images that are turned if ``is_turned``."""
         if not self.is_turned:
