@@ -44,6 +44,7 @@ async def env(pytestconfig, ml, backend, options):
         yield environment
 
 
+@pytest.mark.sampled(1, full=4)
 async def test_the_tokens_are_those_of_onnxruntimes_sessions(env, speech, peer_tokens, capsys):
     async with await transcribe.load(env, None) as generator:
         before = env.statistics().host_copies
