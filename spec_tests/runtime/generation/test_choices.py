@@ -11,6 +11,11 @@ from webnn_py.runtime.generation.configuration import SearchDefaults, read_confi
 from webnn_py.runtime.generation.sampling import Sampling
 from webnn_py.runtime.generation.tokens import TextStream
 
+PRINTED = [*range(33, 127), *range(161, 173), *range(174, 256)]
+BYTES = {byte: chr(byte) for byte in PRINTED}
+BYTES |= {byte: chr(256 + number) for number, byte in enumerate(byte for byte in range(256) if byte not in BYTES)}
+"""The tokens of single bytes of a tokenizer as GPT-2's."""
+
 LOGITS = np.log(np.array([0.1, 0.4, 0.05, 0.25, 0.2], np.float32))
 
 
@@ -76,6 +81,66 @@ def test_characters_come_whole(tokenizer):
     pieces = [stream.push(token) for token in tokens]
     assert "".join(pieces) + stream.rest() == text
     assert not any("\ufffd" in piece for piece in pieces)
+
+
+@pytest.fixture(scope="module")
+def of_bytes():
+    """Make tokenizers of words and bytes, as Llama's, and functions that make tokens of bytes, as nobody else's text."""
+    tokenizers = pytest.importorskip("tokenizers")
+    decoders = tokenizers.decoders
+    vocabulary = {token: number for number, token in enumerate(["▁hello", "▁", "a", *map("<0x{:02X}>".format, range(256))])}
+    llama = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=vocabulary, merges=[], byte_fallback=True))
+    parts = decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)
+    llama.decoder = decoders.Sequence(list(parts))
+    gpt = make_tokenizer(384)
+    return {
+        "llama": (llama, lambda data: [3 + byte for byte in data]),
+        "gpt": (gpt, lambda data: [gpt.token_to_id(BYTES[byte]) for byte in data]),
+    }
+
+
+def streamed(tokenizer, tokens, before=()):
+    stream = TextStream(tokenizer, (), before)
+    return "".join([*(stream.push(token) for token in tokens), stream.rest()])
+
+
+TEXT = "né 👩‍👩‍👧👩‍👩‍👧 中文中文中文中文 🙂🙂🙂🙂!"
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt"])
+def test_characters_of_single_bytes_come_whole_however_many_there_are(of_bytes, name):
+    tokenizer, tokens_of = of_bytes[name]
+    tokens = tokens_of(TEXT.encode())
+    assert streamed(tokenizer, tokens) == TEXT
+    for count in range(len(TEXT)):
+        known = len(TEXT[:count].encode())
+        assert streamed(tokenizer, tokens[known:], tokens[:known]) == TEXT[count:], count
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"\xff\xff\xff\xe2\x82\xacx", "\ufffd\ufffd\ufffd€x"),
+        (b"\xe2\x82\xe2\x82\xac", "\ufffd€"),
+        (b"a\xf0\x9f\x98", "a\ufffd"),
+        (100 * b"\xff" + b"\xe2\x82\xacx", 100 * "\ufffd" + "€x"),
+    ],
+)
+def test_bytes_that_are_no_text_do_not_lose_characters_behind_them(of_bytes, data, text):
+    tokenizer, tokens_of = of_bytes["gpt"]
+    assert streamed(tokenizer, tokens_of(data)) == text
+
+
+def test_a_turn_does_not_repeat_the_unfinished_end_of_the_one_before(of_bytes):
+    tokenizer, tokens_of = of_bytes["gpt"]
+    assert streamed(tokenizer, tokens_of(b"b"), tokens_of(b"a\xff")) == "b"
+    assert streamed(tokenizer, tokens_of(b"\x82\xacb"), tokens_of(b"a\xe2")) == "€b"
+
+
+def test_spaces_stay_between_tokens_of_words_and_of_bytes(of_bytes):
+    tokenizer, tokens_of = of_bytes["llama"]
+    tokens = [0, *tokens_of("🙂".encode()), 1, *tokens_of("🙂".encode()), 0, 2]
+    assert streamed(tokenizer, tokens) == "hello🙂 🙂 helloa" == tokenizer.decode(tokens)
 
 
 def test_a_stop_across_tokens_is_held_back(tokenizer):
