@@ -1,6 +1,7 @@
 """Tokens are drawn with their probabilities; text comes when it is certain; folders are read or refused."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -85,10 +86,12 @@ def test_characters_come_whole(tokenizer):
 
 @pytest.fixture(scope="module")
 def of_bytes():
-    """Make tokenizers of words and bytes, as Llama's, and functions that make tokens of bytes, as nobody else's text."""
+    """Make a tokenizer as Llama's, of words and bytes, one as GPT-2's, and what makes tokens of bytes for each."""
     tokenizers = pytest.importorskip("tokenizers")
     decoders = tokenizers.decoders
-    vocabulary = {token: number for number, token in enumerate(["▁hello", "▁", "a", *map("<0x{:02X}>".format, range(256))])}
+    vocabulary = {
+        token: number for number, token in enumerate(["▁hello", "▁", "a", *map("<0x{:02X}>".format, range(256))])
+    }
     llama = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=vocabulary, merges=[], byte_fallback=True))
     parts = decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)
     llama.decoder = decoders.Sequence(list(parts))
@@ -197,13 +200,39 @@ def changed(**settings):
     ("files", "words"),
     [
         ({}, "has neither genai_config.json nor config.json"),
-        ({"genai_config": "{"}, "is no JSON"),
+        ({"genai_config": "{"}, "genai_config.json cannot be read as JSON: Expecting property name"),
+        ({"genai_config": "[" * 100_000}, "genai_config.json cannot be read as JSON: maximum recursion depth"),
+        ({"genai_config": "9" * 5000}, "genai_config.json cannot be read as JSON: Exceeds the limit"),
         ({"genai_config": "[]"}, "must be a JSON object"),
         ({"genai_config": {}}, "model must be dict; it lacks it"),
         ({"genai_config": {"model": {"decoder": {"filename": 5}}}}, "filename must be str; it has 5"),
         ({"genai_config": changed(model={"decoder": {"inputs": []}})}, "inputs must be dict; it has"),
         ({"genai_config": changed(model={"decoder": {"inputs": {"past_key_names": 5}}})}, "past_key_names must be str"),
         ({"genai_config": changed(model={"bos_token_id": "a"})}, "bos_token_id is 'a'; it must be a token's number"),
+        ({"genai_config": changed(model={"bos_token_id": True})}, "bos_token_id is True; it must be a token's number"),
+        ({"genai_config": changed(model={"eos_token_id": [2, True]})}, "eos_token_id is .*; it must be a token's"),
+        *(
+            (
+                {"genai_config": changed(model={"decoder": {"filename": name}})},
+                "filename is .*; it must be in the folder",
+            )
+            for name in ("../x.onnx", "/x.onnx", "a/../../x.onnx", "c:x.onnx", "..\\x.onnx")
+        ),
+        ({"genai_config": changed(model={"decoder": {"num_hidden_layers": 10**12}})}, "it must be at most 10000"),
+        (
+            {"genai_config": changed(model={"decoder": {"inputs": {"past_key_names": "keys"}}})},
+            "past_key_names is 'keys'; it must have %d once",
+        ),
+        *(
+            ({"genai_config": changed(search={name: value})}, f"{name} is {value}; it must be {allowed}")
+            for name, value, allowed in (
+                ("temperature", True, "a finite number"),
+                ("top_p", math.nan, "a finite number"),
+                ("repetition_penalty", math.inf, "a finite number"),
+                ("do_sample", 1, "true or false"),
+                ("min_length", True, "an integer from 0"),
+            )
+        ),
         ({"genai_config": changed(search=[])}, "search must be dict"),
         ({"genai_config": changed(search={"top_k": 1.5})}, "top_k is 1.5; it must be an integer from 0"),
         ({"config": {"text_config": 5}}, "text_config must be dict"),
