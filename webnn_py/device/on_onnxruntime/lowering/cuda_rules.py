@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from webnn_py.device.on_onnxruntime.claimed_operators import NOT_CLAIMED
+from webnn_py.device.on_onnxruntime.lowering.attention import scattering_attention
 from webnn_py.device.on_onnxruntime.lowering.rules import RULES as ON_CPU
 from webnn_py.device.on_onnxruntime.lowering.rules import SIGMOID_IS_ONE
 from webnn_py.graph import Node, Output
@@ -251,6 +252,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "dequantize_linear": dequantize_linear,
     "gelu": gelu,
     "gemm": gemm,
+    "group_query_attention": scattering_attention,
     "gru": recurrent_network,
     "hard_swish": hard_swish,
     "lstm": recurrent_network,
