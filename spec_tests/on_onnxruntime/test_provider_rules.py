@@ -191,6 +191,16 @@ async def test_rows_that_do_not_fit_are_moved_into_the_cache(ml, rng, last, begi
     np.testing.assert_array_equal(results["present_key"], wanted)
 
 
+@pytest.mark.usefixtures("mixed")
+async def test_a_hard_swish_is_one_node_behind_a_convolution(ml, written):
+    context = await ml.create_context(backend="onnxruntime")
+    builder = webnn_py.MLGraphBuilder(context)
+    x = builder.input("x", data_type="float32", shape=[1, 1, 3, 3])
+    y = builder.conv2d(x, builder.constant(np.ones([1, 1, 1, 1], np.float32)))
+    await builder.build({"y": builder.hard_swish(y), "z": builder.hard_swish(builder.relu(y))})
+    assert (written["Clip"], written["HardSwish"]) == (1, 2)
+
+
 def exact_sigmoid(x):
     return np.exp(np.minimum(x, 0)) / (1 + np.exp(-np.abs(x)))
 
