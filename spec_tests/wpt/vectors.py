@@ -89,13 +89,14 @@ def number(value: Any) -> Any:
 
 def array(tensor: Mapping[str, Any]) -> np.ndarray:
     """The array of a tensor; a single number fills it."""
-    shape, data = tensor["shape"], number(tensor["data"])
-    data = data if isinstance(data, list) else [data] * math.prod(shape)
-    if not tensor["dataType"].startswith("float"):
-        whole_bytes = tensor["dataType"].replace("int4", "int8")  # the builder refuses what it was
-        return np.array(data, whole_bytes).reshape(shape)
-    with np.errstate(all="ignore"):
-        return np.array(data, np.float64).astype(tensor["dataType"]).reshape(shape)
+    data_type = tensor["dataType"]
+    # The builder refuses what was int4.
+    read_as = "float64" if data_type.startswith("float") else data_type.replace("int4", "int8")
+    given = np.array(number(tensor["data"]), read_as)
+    if data_type.startswith("float"):
+        with np.errstate(all="ignore"):
+            given = given.astype(data_type)
+    return given.reshape(tensor["shape"]) if given.ndim else np.full(tensor["shape"], given)
 
 
 def expected(tensor: Mapping[str, Any]) -> np.ndarray:
