@@ -88,6 +88,67 @@ def test_a_stop_across_tokens_is_held_back(tokenizer):
     assert kept.rest() == "##"
 
 
+def streamed(tokenizer, tokens, stops=(), before=()):
+    stream = TextStream(tokenizer, stops, before)
+    pieces = []
+    for token in tokens:
+        pieces.append(stream.push(token))
+        if stream.is_stopped:
+            return "".join(pieces)
+    return "".join(pieces) + stream.rest()
+
+
+def test_random_bytes_and_characters_come_as_the_whole_sequence_is_decoded(tokenizer):
+    rng = np.random.default_rng(0)
+    for _ in range(400):
+        text = "".join(rng.choice(["a", " the", "世界", "🙂", "é", "\ufffd"], 8))
+        tokens = np.array(tokenizer.encode(text).ids)
+        changed = rng.random(len(tokens)) < rng.choice([0, 0.1, 1])
+        tokens = np.where(changed, rng.integers(0, 384, len(tokens)), tokens).tolist()
+        whole = tokenizer.decode(tokens)
+        assert streamed(tokenizer, tokens) == whole
+        stop = whole[(at := int(rng.integers(len(whole)))) : at + 3]
+        assert streamed(tokenizer, tokens, (stop,)) == whole[: whole.index(stop)]
+        split = int(rng.integers(len(tokens)))
+        before = tokenizer.decode(tokens[:split])
+        if whole.startswith(before):
+            assert streamed(tokenizer, tokens[split:], (), tokens[:split]) == whole[len(before) :]
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"), [("👩‍👩‍👧" * 9, [8, 11, 12]), ("a界" * 9 + "界" * 20, [4, 30, 60])], ids=["emoji", "characters"]
+)
+def test_bytes_that_are_decoded_together_come_as_characters(text, ends):
+    tokenizers = pytest.importorskip("tokenizers")
+    words = {f"<0x{byte:02X}>": byte for byte in range(256)} | {"a": 256, "<unk>": 257}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(words, [], unk_token="<unk>", byte_fallback=True))  # noqa: S106
+    tokenizer.decoder = tokenizers.decoders.Sequence(
+        [tokenizers.decoders.ByteFallback(), tokenizers.decoders.Fuse(), tokenizers.decoders.Strip(" ", 1, 0)]
+    )
+    tokens = tokenizer.encode(text).ids
+    stream = TextStream(tokenizer, (), [])
+    pieces = [stream.push(token) for token in tokens]
+    assert ("".join(pieces), stream.rest()) == (text, "")
+    assert max(map(len, pieces)) == 1
+    for end in ends:
+        before = text.encode()[:end].decode(errors="ignore")
+        assert streamed(tokenizer, tokens[end:], (), tokens[:end]) == text[len(before) :]
+    assert streamed(tokenizer, [*tokens[:2], 256]) == tokenizer.decode([*tokens[:2], 256])
+
+
+def test_bytes_that_are_no_text_are_decoded_together_to_a_limit(tokenizer):
+    lengths = []
+
+    class Counting:
+        def decode(self, tokens):
+            lengths.append(len(tokens))
+            return "\ufffd" * len(tokens) if 200 in tokens else "a" * len(tokens)
+
+    text = streamed(Counting(), [200] + [201] * 200)
+    assert set(text) == {"\ufffd", "a"}
+    assert max(lengths) == TextStream.MOST
+
+
 def written(folder, **files):
     for name, content in files.items():
         path = folder / f"{name}.json"

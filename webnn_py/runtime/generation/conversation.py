@@ -412,15 +412,16 @@ class Generation(Handle):
         text = stream.push(token)
         self._counts[row] += 1
         finish: Finish | None = None
-        if stream.is_stopped:
-            finish = "stop"
-        elif token in self._conversation._decoder.configuration.end_tokens:
+        if token in self._conversation._decoder.configuration.end_tokens:
             finish = "end"
         elif self._counts[row] == self._request.limits[row]:
             finish = "length"
+        if finish is not None and not stream.is_stopped:
+            text += stream.rest()
+        if stream.is_stopped:
+            finish = "stop"
         if finish is not None:
             self._active.remove(row)
-            text += "" if finish == "stop" else stream.rest()
         logits = result.logits[row].copy() if self._request.wants_logits and result.logits is not None else None
         return Token(token, text, row, finish, logits)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 UNFINISHED: Final = "\ufffd"
-"""The end of a text whose last character lacks bytes."""
+"""The end of a text whose last character lacks bytes: one for all of its bytes, or one for each."""
 
 LONGEST_CHARACTER: Final = 4
 """The most bytes of a character, and so the most tokens that one may wait for its end."""
@@ -58,29 +58,81 @@ class TextStream:
     CONTEXT: Final = 8
     """The tokens before a new one that are decoded with it: some tokenizers look back to where a word begins."""
 
+    MOST: Final = 64
+    """The most tokens that are decoded together, where the text of the last ones depends on those before."""
+
     def __init__(self, tokenizer: Tokenizer | None, stops: Sequence[str], before: Sequence[int]) -> None:
         self._tokenizer = tokenizer
         self._stops = stops
-        self._tokens = list(before[-self.CONTEXT :])
-        self._known = self._decoded().rstrip(UNFINISHED)
-        self._unfinished = 0
+        self._revised = 0
+        # Some tokenizers make no character of a run of bytes that begins, or ends, within one.
+        most = len(before)
+        ends = range(most, max(most - LONGEST_CHARACTER, -1), -1)
+        starts = [max(0, most - self.CONTEXT - more) for more in range(LONGEST_CHARACTER)]
+        parts = [(start, end) for end in ends for start in starts]
+        start, end = min(parts, key=lambda part: self._decoded(before[slice(*part)]).count(UNFINISHED))
+        self._tokens = list(before[start:end])
+        text = self._decoded(self._tokens)
+        self._known = text[: _certain(text)]
+        for token in before[end:]:
+            self._certain_text(token)
+        self._seen = self._uncertain_text().count(UNFINISHED)
         self._held = ""
         self.is_stopped = False
 
-    def _decoded(self) -> str:
-        return "" if self._tokenizer is None else self._tokenizer.decode(self._tokens)
+    def _decoded(self, tokens: Sequence[int]) -> str:
+        return "" if self._tokenizer is None else self._tokenizer.decode(tokens)
 
     def push(self, token: int) -> str:
         """Add a token; return the text that is certain now."""
+        return self._released(self._unseen(self._certain_text(token)))
+
+    def _certain_text(self, token: int) -> str:
+        """Add a token; return what it adds to the text that later ones do not change."""
         self._tokens.append(token)
-        text = self._decoded()
-        self._unfinished += 1
-        if text.endswith(UNFINISHED) and self._unfinished < LONGEST_CHARACTER:
-            return ""
-        self._unfinished = 0
-        self._held += text[len(self._known) :]
-        self._tokens = self._tokens[-self.CONTEXT :]
-        self._known = self._decoded()
+        text = self._decoded(self._tokens)
+        if text.startswith(self._known):
+            self._revised = 0
+        else:  # bytes that are decoded together: a new character lacks some, or they are no text
+            self._revised += 1
+            if text.endswith(UNFINISHED) and self._revised < LONGEST_CHARACTER:
+                return ""
+            self._tokens, self._known, self._revised = self._tokens[-self._revised :], "", 0
+            text = self._decoded(self._tokens)
+        certain = text[len(self._known) : _certain(text)]
+        self._known += certain
+        self._drop_first(text)
+        return certain
+
+    def _uncertain_text(self) -> str:
+        """Return the text of bytes that are no whole character so far."""
+        if self._revised:
+            return self._decoded(self._tokens[-self._revised :])
+        return self._decoded(self._tokens)[len(self._known) :]
+
+    def _drop_first(self, text: str) -> None:
+        """Drop the first tokens where there are many: if possible, so that the others' text remains as it is."""
+        length = len(self._tokens)
+        if length < 2 * self.CONTEXT:
+            return
+        unknown = len(text) - len(self._known)
+        for first in range(length - self.CONTEXT, length - self.CONTEXT - LONGEST_CHARACTER, -1):
+            later = self._decoded(self._tokens[first:])
+            if (len(later) > unknown and text.endswith(later)) or length >= self.MOST:
+                self._tokens = self._tokens[first:]
+                self._known = later[: max(0, len(later) - unknown)]
+                return
+
+    def _unseen(self, text: str) -> str:
+        """Return a text without what it repeats of the unfinished end of the tokens before."""
+        same = min(self._seen, len(text) - len(text.lstrip(UNFINISHED)))
+        if text:
+            self._seen = self._seen - same if same == len(text) else 0
+        return text[same:]
+
+    def _released(self, text: str) -> str:
+        """Return what is certain of the text that is held back and of new text."""
+        self._held += text
         found = [place for stop in self._stops if (place := self._held.find(stop)) >= 0]
         if found:
             self.is_stopped = True
@@ -97,9 +149,14 @@ class TextStream:
 
     def rest(self) -> str:
         """Return what was held back, at the end of the sequence."""
+        certain = self._released(self._unseen(self._uncertain_text()))
         held, self._held = self._held, ""
-        unfinished = self._decoded()[len(self._known) :]
-        return held + unfinished
+        return certain + held
+
+
+def _certain(text: str) -> int:
+    """Return the length of a text without its end that the next tokens may change."""
+    return max(len(text.rstrip(UNFINISHED)), len(text) - LONGEST_CHARACTER + 1)
 
 
 @attrs.frozen
