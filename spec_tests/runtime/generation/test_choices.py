@@ -1,6 +1,7 @@
 """Tokens are drawn with their probabilities; text comes when it is certain; folders are read or refused."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -202,6 +203,41 @@ def changed(**settings):
         ({"genai_config": changed(model={"bos_token_id": "a"})}, "bos_token_id is 'a'; it must be a token's number"),
         ({"genai_config": changed(search=[])}, "search must be dict"),
         ({"genai_config": changed(search={"top_k": 1.5})}, "top_k is 1.5; it must be an integer from 0"),
+        ({"genai_config": "[" * 50000}, "genai_config.json is no JSON, or none that can be read"),
+        ({"genai_config": '{"model": ' + "1" * 5000 + "}"}, "genai_config.json is no JSON, or none that can be read"),
+        ({"genai_config": " " * (2**24 + 1)}, "genai_config.json has more than 16,777,216 bytes"),
+        *(
+            ({"genai_config": changed(model={"decoder": {"filename": name}})}, "filename is .*; it must name a file in")
+            for name in ("../x.onnx", "/x.onnx", "a/../../x.onnx", "..\\x.onnx", "C:x.onnx", "", ".", "a\0", "\ud800")
+        ),
+        *(
+            ({"genai_config": changed(model={"decoder": {side: {f"{name}_value_names": value}}})}, "must have one %d")
+            for side, name in (("inputs", "past"), ("outputs", "present"))
+            for value in ("past", "%s", "%d.%d", "%d%", "%99d")
+        ),
+        ({"genai_config": changed(model={"decoder": {"num_hidden_layers": 10**9}})}, "from 1 to 10,000; it has 10"),
+        ({"genai_config": changed(model={"context_length": 2**31})}, "from 1 to 2,147,483,647; it has 2147483648"),
+        (
+            {"genai_config": changed(model={"context_length": True})},
+            "context_length must be an integer .*; it has True",
+        ),
+        ({"genai_config": changed(model={"bos_token_id": True})}, "bos_token_id is True; it must be a token's number"),
+        ({"genai_config": changed(model={"eos_token_id": [1, True]})}, r"eos_token_id is \[1, True\]; it must be"),
+        ({"genai_config": changed(search={"do_sample": 1})}, "do_sample is 1; it must be true or false"),
+        ({"genai_config": changed(search={"top_k": True})}, "top_k is True; it must be an integer from 0"),
+        *(
+            (
+                {"genai_config": changed(search={name: value})},
+                f"{name} is .*; it must be a (finite )?number (from|above) 0",
+            )
+            for name, values in {
+                "temperature": (math.nan, math.inf, -1, True, "1", 10**400),
+                "top_p": (math.nan, 7, -0.5, True),
+                "repetition_penalty": (0, -1, math.inf, math.nan, False),
+            }.items()
+            for value in values
+        ),
+        ({"config": {"is_encoder_decoder": "yes"}}, "is_encoder_decoder must be bool; it has 'yes'"),
         ({"config": {"text_config": 5}}, "text_config must be dict"),
         ({"config": {"num_hidden_layers": 0}}, "none of|num_hidden_layers must be an integer from 1"),
     ],
@@ -209,6 +245,16 @@ def changed(**settings):
 def test_broken_folders_are_refused(tmp_path, files, words):
     with pytest.raises(ValueError, match=words):
         read_configuration(written(tmp_path, **files), None)
+
+
+def test_what_is_no_file_is_refused_where_a_configuration_should_be(tmp_path):
+    written(tmp_path, **{name.removesuffix(".json"): config for name, config in optimum_configs(SIZES["tiny"]).items()})
+    (tmp_path / "model.onnx").touch()
+    for name in ("generation_config.json", "config.json", "genai_config.json"):
+        (tmp_path / name).unlink(missing_ok=True)
+        (tmp_path / name).mkdir()
+        with pytest.raises(OSError, match=name):
+            read_configuration(tmp_path, None)
 
 
 def test_settings_of_the_search_that_are_not_supported_are_refused(tmp_path):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, Final, Literal, cast
+from os.path import lexists
+from pathlib import Path, PureWindowsPath
+from typing import Any, Final, Literal, TypeGuard
 
 import attrs
 
-from webnn_py.message_text import listed, shown
+from webnn_py.message_text import shown
 
 Layout = Literal["onnxruntime-genai", "optimum"]
 
@@ -42,6 +45,17 @@ REFUSED_SEARCH: Final[Mapping[str, float]] = {
 
 WHOLE_SEARCH: Final = frozenset({"top_k", "min_length", "max_length"})
 """Settings of the search that are integers."""
+
+MOST_BYTES: Final = 2**24
+"""Of a configuration's file."""
+
+MOST_LAYERS: Final = 10_000
+
+MOST_TOKENS: Final = 2**31 - 1
+"""Of a sequence."""
+
+MOST_OF_SOUND: Final = 1_000_000
+"""The most that a number may be by which sound becomes spectra."""
 
 
 @attrs.frozen
@@ -164,9 +178,9 @@ def read_configuration(folder: Path, file: str | None, given: Mapping[str, Any] 
     """
     if given is not None:
         return _optimum(folder, given, file)
-    if (folder / GENAI_FILE).is_file():
+    if lexists(folder / GENAI_FILE):
         return _genai(folder, _json(folder / GENAI_FILE), file)
-    if (folder / "config.json").is_file():
+    if lexists(folder / "config.json"):
         return _optimum(folder, _json(folder / "config.json"), file)
     raise ValueError(f"{folder} has neither {GENAI_FILE} nor config.json; it must be the folder of a decoder's export")
 
@@ -184,20 +198,20 @@ def _genai(folder: Path, config: Mapping[str, Any], file: str | None) -> Decoder
         _given(path, inputs, "attention_mask", str, usual.attention_mask),
         _given(path, inputs, "position_ids", str, usual.positions),
         (
-            _given(path, inputs, "past_key_names", str, usual.past[0]),
-            _given(path, inputs, "past_value_names", str, usual.past[1]),
+            _name_of_layers(path, inputs, "past_key_names", usual.past[0]),
+            _name_of_layers(path, inputs, "past_value_names", usual.past[1]),
         ),
         _given(path, outputs, "logits", str, usual.logits),
         (
-            _given(path, outputs, "present_key_names", str, usual.present[0]),
-            _given(path, outputs, "present_value_names", str, usual.present[1]),
+            _name_of_layers(path, outputs, "present_key_names", usual.present[0]),
+            _name_of_layers(path, outputs, "present_value_names", usual.present[1]),
         ),
     )
     return DecoderConfiguration(
         "onnxruntime-genai",
-        folder / (_given(path, decoder, "filename", str) if file is None else file),
-        _given(path, decoder, "num_hidden_layers", int),
-        _given(path, model, "context_length", int),
+        folder / (_file_name(path, decoder) if file is None else file),
+        _whole(path, decoder, "num_hidden_layers", MOST_LAYERS),
+        _whole(path, model, "context_length", MOST_TOKENS),
         _tokens(path, model.get("eos_token_id")),
         _start(path, model.get("bos_token_id")),
         names,
@@ -209,16 +223,16 @@ def _optimum(folder: Path, config: Mapping[str, Any], file: str | None) -> Decod
     path = folder / "config.json"
     text = _given(path, config, "text_config", dict, config)
     more_path = folder / "generation_config.json"
-    more = _json(more_path) if more_path.is_file() else {}
+    more = _json(more_path) if lexists(more_path) else {}
     ends = more.get("eos_token_id", config.get("eos_token_id", text.get("eos_token_id")))
-    has_encoder = config.get("is_encoder_decoder") is True
+    has_encoder = _given(path, config, "is_encoder_decoder", bool, False)
     start = "decoder_start_token_id" if has_encoder else "bos_token_id"
     model = _encoded_model(folder, file) if has_encoder else _optimum_model(folder, file)
     return DecoderConfiguration(
         "optimum",
         model,
-        _given(path, text, next((name for name in LAYERS if name in text), LAYERS[-1]), int),
-        _given(path, text, next((name for name in CONTEXTS if name in text), CONTEXTS[-1]), int),
+        _whole(path, text, next((name for name in LAYERS if name in text), LAYERS[-1]), MOST_LAYERS),
+        _whole(path, text, next((name for name in CONTEXTS if name in text), CONTEXTS[-1]), MOST_TOKENS),
         _tokens(path, ends),
         _start(path, more.get(start, text.get(start)), start),
         _encoded_names() if has_encoder else DecoderNames(),
@@ -261,10 +275,10 @@ def _encoder(folder: Path, model: Path, config: Mapping[str, Any]) -> EncoderCon
     variant = next((found[1] for kind in (MERGED, WITH_PAST) if (found := kind.fullmatch(model.name))), "")
     first = model if MERGED.fullmatch(model.name) else model.with_name(f"decoder_model{variant}.onnx")
     path = folder / "preprocessor_config.json"
-    sound = _json(path) if path.is_file() else {}
+    sound = _json(path) if lexists(path) else {}
     usual = EncoderConfiguration(model, first)
     numbers = {
-        name: _given(path, sound, setting, int, getattr(usual, name))
+        name: _whole(path, sound, setting, MOST_OF_SOUND, getattr(usual, name))
         for name, setting in (
             ("rate", "sampling_rate"),
             ("mels", "feature_size"),
@@ -289,9 +303,9 @@ def _forced(path: Path, value: object) -> tuple[int, ...]:
     tokens = []
     for place, pair in enumerate(pairs, 1):
         match pair:
-            case [int(at), int(token)] if at == place:
+            case [at, token] if _is_integer(at) and at == place and _is_integer(token):
                 tokens.append(token)
-            case [int(at), None] if at == place:
+            case [at, None] if _is_integer(at) and at == place:
                 break
             case _:
                 raise ValueError(
@@ -302,10 +316,12 @@ def _forced(path: Path, value: object) -> tuple[int, ...]:
 
 
 def _json(path: Path) -> Mapping[str, Any]:
+    if path.stat().st_size > MOST_BYTES:
+        raise ValueError(f"{path} has more than {MOST_BYTES:,} bytes, the most that a configuration may have")
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path} is no JSON: {error}") from error
+    except (ValueError, RecursionError) as error:  # also of integers of many digits, and of lists deep in each other
+        raise ValueError(f"{path} is no JSON, or none that can be read: {error}") from error
     if not isinstance(found, dict):
         raise ValueError(f"{path} is {shown(found)}; it must be a JSON object")  # noqa: TRY004 - a file, no argument
     return found
@@ -313,29 +329,63 @@ def _json(path: Path) -> Mapping[str, Any]:
 
 def _given(path: Path, config: Mapping[str, Any], name: str, kind: type, default: Any = None) -> Any:
     """Return a setting of a type; ``default``, unless that is None, where it is absent or null."""
-    value: Any = config.get(name)
+    value = config.get(name)
     if value is None and default is not None:
         return default
-    if not isinstance(value, kind) or isinstance(value, bool) or (kind is int and cast("int", value) < 1):
-        there = "lacks it" if value is None else f"has {shown(value)}"
-        raise ValueError(
-            f"{path}: {name} must be {kind.__name__ if kind is not int else 'an integer from 1'}; it {there}"
-        )
+    if not isinstance(value, kind):
+        raise ValueError(f"{path}: {name} must be {kind.__name__}; it {_there(value)}")  # noqa: TRY004 - a file
     return value
+
+
+def _whole(path: Path, config: Mapping[str, Any], name: str, most: int, default: int | None = None) -> int:
+    """Return a setting that is an integer from 1 to ``most``; ``default``, unless that is None, where it is absent."""
+    value = config.get(name)
+    if value is None and default is not None:
+        return default
+    if not _is_integer(value) or not 1 <= value <= most:
+        raise ValueError(f"{path}: {name} must be an integer from 1 to {most:,}; it {_there(value)}")
+    return value
+
+
+def _there(value: object) -> str:
+    return "lacks it" if value is None else f"has {shown(value)}"
+
+
+def _file_name(path: Path, decoder: Mapping[str, Any]) -> str:
+    """Return the name of the model's file, which is in the configuration's folder on any system."""
+    name: str = _given(path, decoder, "filename", str)
+    parts = PureWindowsPath(name)
+    if not parts.name or parts.anchor or ".." in parts.parts or not name.isprintable():
+        raise ValueError(
+            f"{path}: filename is {shown(name)}; it must name a file in the folder (file= may name others)"
+        )
+    return name
+
+
+def _name_of_layers(path: Path, names: Mapping[str, Any], setting: str, default: str) -> str:
+    """Return a name that has ``%d`` for the number of a layer."""
+    name: str = _given(path, names, setting, str, default)
+    if name.count("%") != 1 or "%d" not in name:
+        raise ValueError(f"{path}: {setting} is {shown(name)}; it must have one %d, for the number of a layer")
+    return name
 
 
 def _tokens(path: Path, value: object, name: str = "eos_token_id") -> frozenset[int]:
     """Return the tokens of a setting that has one, several or none."""
     several: list[Any] = value if isinstance(value, list) else [] if value is None else [value]
-    if not all(isinstance(item, int) for item in several):
+    if not all(map(_is_integer, several)):
         raise ValueError(f"{path}: {name} is {shown(value)}; it must be a token's number, or a list of them")
     return frozenset(several)
 
 
 def _start(path: Path, value: object, name: str = "bos_token_id") -> int | None:
-    if value is not None and not isinstance(value, int):
+    if value is not None and not _is_integer(value):
         raise ValueError(f"{path}: {name} is {shown(value)}; it must be a token's number")
     return value
+
+
+def _is_integer(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _search(path: Path, config: Mapping[str, Any]) -> SearchDefaults:
@@ -345,10 +395,23 @@ def _search(path: Path, config: Mapping[str, Any]) -> SearchDefaults:
                 f"{path}: {name} is {shown(config[name])}; only {off}, which switches it off, is supported"
             )
     known = {item.name: config[item.name] for item in attrs.fields(SearchDefaults) if config.get(item.name) is not None}
-    wrong = [name for name, value in known.items() if not isinstance(value, int | float)]
-    if wrong:
-        raise ValueError(f"{path}: {listed(wrong)} must be numbers")
-    for name in WHOLE_SEARCH & known.keys():
-        if not isinstance(known[name], int) or known[name] < 0:
-            raise ValueError(f"{path}: {name} is {shown(known[name])}; it must be an integer from 0")
+    for name, value in known.items():
+        is_right, allowed = _allowed(name, value)
+        if not is_right:
+            raise ValueError(f"{path}: {name} is {shown(value)}; it must be {allowed}")
     return SearchDefaults(**known)
+
+
+def _allowed(name: str, value: object) -> tuple[bool, str]:
+    """Return whether a setting of the search may have a value, and which ones it may have."""
+    if name == "do_sample":
+        return isinstance(value, bool), "true or false"
+    if name in WHOLE_SEARCH:
+        return _is_integer(value) and value >= 0, "an integer from 0"
+    number = value if _is_integer(value) or isinstance(value, float) else math.nan
+    if name == "top_p":
+        return 0 <= number <= 1, "a number from 0 to 1"
+    is_finite = 0 <= number <= sys.float_info.max
+    if name == "repetition_penalty":
+        return is_finite and number > 0, "a finite number above 0"
+    return is_finite, "a finite number from 0"
