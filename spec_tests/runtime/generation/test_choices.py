@@ -56,6 +56,10 @@ def test_penalties_and_bans_change_a_copy():
         Sampling(repetition_penalty=2.0).adjusted(logits, [0, 1, 1], [2]), np.array([1, -4, -np.inf], np.float32)
     )
     np.testing.assert_array_equal(logits, [2, -2, 1])
+    greatest = np.finfo(np.float32).max
+    for penalty, wanted in ((1e-320, [greatest, 0, 0]), (1e300, [0, -greatest, 0])):
+        changed = Sampling(repetition_penalty=penalty).adjusted(np.array([8, -2, 0], np.float32), [0, 1, 2], [])
+        np.testing.assert_allclose(changed, np.array(wanted, np.float32), atol=1e-30)
 
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(1.0), Sampling(1.0, top_k=2), Sampling(1.0, top_p=0.5)])

@@ -44,12 +44,22 @@ async def ids(generation):
         ([-1], {}, ValueError, "the token -1"),
         (b"a", {}, TypeError, "prompt has|prompt is"),
         (5, {}, TypeError, "prompt is 5; it must be a text, tokens, or a list"),
+        (bytearray(b"a"), {}, TypeError, r"prompt is bytearray\(b'a'\); it must be a text, tokens, or a list"),
+        (memoryview(b"a"), {}, TypeError, "prompt is <memory"),
+        (np.array(3), {}, TypeError, r"prompt is array\(3\)"),
+        ("a\udc80", {}, ValueError, r"prompt has '\\udc80' at 1, half of a character; it must be Unicode text"),
         ([1.5], {}, TypeError, r"prompt of sequence 0 is 1.5; it must be a text or tokens"),
         ([1], {"max_new_tokens": 0}, ValueError, "max_new_tokens is 0"),
         ([1], {"max_new_tokens": 1.5}, TypeError, "max_new_tokens is 1.5"),
         ([1], {"temperature": -1}, ValueError, "temperature is -1.0; it must be at least 0"),
         ([1], {"temperature": "hot"}, TypeError, "temperature is 'hot'; it must be a finite number"),
         ([1], {"temperature": float("nan")}, TypeError, "temperature is nan"),
+        (
+            [1],
+            {"temperature": 10**400},
+            TypeError,
+            "temperature is an integer of 1329 bits; it must be a finite number",
+        ),
         ([1], {"top_p": 0}, ValueError, "top_p is 0.0; it must be above 0"),
         ([1], {"top_k": -1}, TypeError, "top_k is -1"),
         ([1], {"repetition_penalty": 0}, ValueError, "repetition_penalty is 0.0; it must be above 0"),
@@ -315,6 +325,8 @@ async def test_a_penalty_and_the_logits(generator):
         assert token.id == int(np.argmax(token.logits))
     penalized = await ids(generate(generator, [7] * 4, max_new_tokens=12, repetition_penalty=1e6))
     assert len({*penalized, 7}) == 13
+    for number in (np.int64(1), np.float32(1)):
+        assert len(await ids(generate(generator, [7], max_new_tokens=2, temperature=number))) == 2
 
 
 @pytest.mark.parametrize("form", ["genai of 4 bits", "optimum"])

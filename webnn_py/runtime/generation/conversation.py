@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, Literal, Self, TypeGuard, final
+from contextlib import suppress
+from typing import Any, ClassVar, Final, Literal, Self, TypeGuard, final
 
 import attrs
 import numpy as np
@@ -23,6 +25,9 @@ Prompt = str | Sequence[int]
 """A text, or tokens."""
 
 Finish = Literal["end", "stop", "length"]
+
+BYTES: Final = (bytes, bytearray, memoryview)
+"""Sequences of integers that are no tokens."""
 
 
 @attrs.frozen
@@ -152,7 +157,7 @@ class Conversation(Handle):
 
     def _prompts(self, prompt: Any) -> tuple[tuple[int, ...], ...]:
         several = [prompt] if isinstance(prompt, str) or is_tokens(prompt) else prompt
-        if isinstance(several, bytes) or not isinstance(several, Sequence):
+        if isinstance(several, BYTES) or not isinstance(several, Sequence):
             raise TypeError(f"generate(): prompt is {shown(prompt)}; it must be a text, tokens, or a list of these")
         if len(several) != self.batch:
             raise ValueError(f"generate(): prompt has {len(several)} sequences; the conversation has {self.batch}")
@@ -182,6 +187,12 @@ class Conversation(Handle):
             return begin
         if tokenizer is None:
             raise TypeError("generate(): prompt is a text, and the generator has no tokenizer; give tokens")
+        if (
+            at := next((at for at, character in enumerate(text) if "\ud800" <= character <= "\udfff"), None)
+        ) is not None:
+            raise ValueError(
+                f"generate(): prompt has {text[at]!r} at {at}, half of a character; it must be Unicode text"
+            )
         # What a tokenizer puts around a text ends it, too, for encoder-decoders.
         tokens: list[int] = tokenizer.encode(text, add_special_tokens=is_begin and not has_encoder).ids
         return tokens or begin
@@ -456,13 +467,16 @@ class Generation(Handle):
 def is_tokens(value: object) -> TypeGuard[Sequence[int]]:
     """Return whether a value is a sequence of integers."""
     return (
-        isinstance(value, Sequence | np.ndarray)
-        and not isinstance(value, bytes | bytearray)
+        (isinstance(value, Sequence) or (isinstance(value, np.ndarray) and value.ndim == 1))
+        and not isinstance(value, BYTES)
         and all(isinstance(item, int | np.integer) and not isinstance(item, bool) for item in value)
     )
 
 
 def _number(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.floating) or not np.isfinite(value):
-        raise TypeError(f"generate(): {name} is {shown(value)}; it must be a finite number")
-    return float(value)
+    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
+        with suppress(OverflowError):  # of integers that are no floats
+            number = float(value)
+            if math.isfinite(number):
+                return number
+    raise TypeError(f"generate(): {name} is {shown(value)}; it must be a finite number")
