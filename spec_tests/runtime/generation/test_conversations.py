@@ -271,6 +271,14 @@ async def test_conversations_take_turns(generator):
     assert found == wanted
 
 
+async def test_sequences_of_a_batch_go_on_where_others_have_filled_the_cache(generator):
+    prompts = [[7] * 32, [6] * 29, [1]]
+    wanted = [await ids(generate(generator, prompt)) for prompt in prompts]
+    assert [len(tokens) for tokens in wanted] == [1, 4, 32]
+    tokens = [token async for token in generate(generator, prompts)]
+    assert [[token.id for token in tokens if token.sequence == row] for row in range(3)] == wanted
+
+
 async def test_the_same_seed_draws_the_same_tokens(generator):
     options = {"max_new_tokens": 8, "temperature": 1.5, "seed": 4}
     first, again = [await ids(generate(generator, [1], **options)) for _ in range(2)]

@@ -48,7 +48,7 @@ class Sampling:
             tokens = np.unique(np.fromiter(earlier, np.int64))
             found = changed[tokens]
             penalty = np.float32(np.clip(self.repetition_penalty, FLOAT32.smallest_normal, FLOAT32.max))
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", under="ignore"):
                 penalized = np.where(found > 0, found / penalty, found * penalty)
             # A finite logit stays finite.
             changed[tokens] = np.where(np.isfinite(found), np.clip(penalized, FLOAT32.min, FLOAT32.max), found)
