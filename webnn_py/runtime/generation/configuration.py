@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from os.path import lexists
-from pathlib import Path, PureWindowsPath
-from typing import Any, Final, Literal, TypeGuard
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any, Final, Literal, cast
 
 import attrs
 
@@ -33,6 +32,9 @@ LAYERS: Final = ("decoder_num_hidden_layers", "decoder_layers", "num_decoder_lay
 CONTEXTS: Final = ("max_target_positions", "max_position_embeddings")
 """The names of the most tokens of a decoder."""
 
+MOST_LAYERS: Final = 10_000
+"""The most layers of a decoder; the largest models have a hundred."""
+
 REFUSED_SEARCH: Final[Mapping[str, float]] = {
     "num_beams": 1,
     "no_repeat_ngram_size": 0,
@@ -45,17 +47,6 @@ REFUSED_SEARCH: Final[Mapping[str, float]] = {
 
 WHOLE_SEARCH: Final = frozenset({"top_k", "min_length", "max_length"})
 """Settings of the search that are integers."""
-
-MOST_BYTES: Final = 2**24
-"""Of a configuration's file."""
-
-MOST_LAYERS: Final = 10_000
-
-MOST_TOKENS: Final = 2**31 - 1
-"""Of a sequence."""
-
-MOST_OF_SOUND: Final = 1_000_000
-"""The most that a number may be by which sound becomes spectra."""
 
 
 @attrs.frozen
@@ -198,20 +189,20 @@ def _genai(folder: Path, config: Mapping[str, Any], file: str | None) -> Decoder
         _given(path, inputs, "attention_mask", str, usual.attention_mask),
         _given(path, inputs, "position_ids", str, usual.positions),
         (
-            _name_of_layers(path, inputs, "past_key_names", usual.past[0]),
-            _name_of_layers(path, inputs, "past_value_names", usual.past[1]),
+            _numbered(path, inputs, "past_key_names", usual.past[0]),
+            _numbered(path, inputs, "past_value_names", usual.past[1]),
         ),
         _given(path, outputs, "logits", str, usual.logits),
         (
-            _name_of_layers(path, outputs, "present_key_names", usual.present[0]),
-            _name_of_layers(path, outputs, "present_value_names", usual.present[1]),
+            _numbered(path, outputs, "present_key_names", usual.present[0]),
+            _numbered(path, outputs, "present_value_names", usual.present[1]),
         ),
     )
     return DecoderConfiguration(
         "onnxruntime-genai",
         folder / (_file_name(path, decoder) if file is None else file),
-        _whole(path, decoder, "num_hidden_layers", MOST_LAYERS),
-        _whole(path, model, "context_length", MOST_TOKENS),
+        _layers(path, decoder, "num_hidden_layers"),
+        _given(path, model, "context_length", int),
         _tokens(path, model.get("eos_token_id")),
         _start(path, model.get("bos_token_id")),
         names,
@@ -225,14 +216,14 @@ def _optimum(folder: Path, config: Mapping[str, Any], file: str | None) -> Decod
     more_path = folder / "generation_config.json"
     more = _json(more_path) if lexists(more_path) else {}
     ends = more.get("eos_token_id", config.get("eos_token_id", text.get("eos_token_id")))
-    has_encoder = _given(path, config, "is_encoder_decoder", bool, False)
+    has_encoder = config.get("is_encoder_decoder") is True
     start = "decoder_start_token_id" if has_encoder else "bos_token_id"
     model = _encoded_model(folder, file) if has_encoder else _optimum_model(folder, file)
     return DecoderConfiguration(
         "optimum",
         model,
-        _whole(path, text, next((name for name in LAYERS if name in text), LAYERS[-1]), MOST_LAYERS),
-        _whole(path, text, next((name for name in CONTEXTS if name in text), CONTEXTS[-1]), MOST_TOKENS),
+        _layers(path, text, next((name for name in LAYERS if name in text), LAYERS[-1])),
+        _given(path, text, next((name for name in CONTEXTS if name in text), CONTEXTS[-1]), int),
         _tokens(path, ends),
         _start(path, more.get(start, text.get(start)), start),
         _encoded_names() if has_encoder else DecoderNames(),
@@ -278,7 +269,7 @@ def _encoder(folder: Path, model: Path, config: Mapping[str, Any]) -> EncoderCon
     sound = _json(path) if lexists(path) else {}
     usual = EncoderConfiguration(model, first)
     numbers = {
-        name: _whole(path, sound, setting, MOST_OF_SOUND, getattr(usual, name))
+        name: _given(path, sound, setting, int, getattr(usual, name))
         for name, setting in (
             ("rate", "sampling_rate"),
             ("mels", "feature_size"),
@@ -303,9 +294,9 @@ def _forced(path: Path, value: object) -> tuple[int, ...]:
     tokens = []
     for place, pair in enumerate(pairs, 1):
         match pair:
-            case [at, token] if _is_integer(at) and at == place and _is_integer(token):
+            case [int(at), int(token)] if at == place:
                 tokens.append(token)
-            case [at, None] if _is_integer(at) and at == place:
+            case [int(at), None] if at == place:
                 break
             case _:
                 raise ValueError(
@@ -316,12 +307,10 @@ def _forced(path: Path, value: object) -> tuple[int, ...]:
 
 
 def _json(path: Path) -> Mapping[str, Any]:
-    if path.stat().st_size > MOST_BYTES:
-        raise ValueError(f"{path} has more than {MOST_BYTES:,} bytes, the most that a configuration may have")
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:  # also of integers of many digits, and of lists deep in each other
-        raise ValueError(f"{path} is no JSON, or none that can be read: {error}") from error
+    except (ValueError, RecursionError) as error:  # a ValueError of its encoding, its syntax, or of very long integers
+        raise ValueError(f"{path} cannot be read as JSON: {error}") from error
     if not isinstance(found, dict):
         raise ValueError(f"{path} is {shown(found)}; it must be a JSON object")  # noqa: TRY004 - a file, no argument
     return found
@@ -329,45 +318,43 @@ def _json(path: Path) -> Mapping[str, Any]:
 
 def _given(path: Path, config: Mapping[str, Any], name: str, kind: type, default: Any = None) -> Any:
     """Return a setting of a type; ``default``, unless that is None, where it is absent or null."""
-    value = config.get(name)
+    value: Any = config.get(name)
     if value is None and default is not None:
         return default
-    if not isinstance(value, kind):
-        raise ValueError(f"{path}: {name} must be {kind.__name__}; it {_there(value)}")  # noqa: TRY004 - a file
+    if not isinstance(value, kind) or isinstance(value, bool) or (kind is int and cast("int", value) < 1):
+        there = "lacks it" if value is None else f"has {shown(value)}"
+        raise ValueError(
+            f"{path}: {name} must be {kind.__name__ if kind is not int else 'an integer from 1'}; it {there}"
+        )
     return value
-
-
-def _whole(path: Path, config: Mapping[str, Any], name: str, most: int, default: int | None = None) -> int:
-    """Return a setting that is an integer from 1 to ``most``; ``default``, unless that is None, where it is absent."""
-    value = config.get(name)
-    if value is None and default is not None:
-        return default
-    if not _is_integer(value) or not 1 <= value <= most:
-        raise ValueError(f"{path}: {name} must be an integer from 1 to {most:,}; it {_there(value)}")
-    return value
-
-
-def _there(value: object) -> str:
-    return "lacks it" if value is None else f"has {shown(value)}"
 
 
 def _file_name(path: Path, decoder: Mapping[str, Any]) -> str:
-    """Return the name of the model's file, which is in the configuration's folder on any system."""
+    """Return the model's file; a configuration that somebody else wrote names none outside of its folder."""
     name: str = _given(path, decoder, "filename", str)
-    parts = PureWindowsPath(name)
-    if not parts.name or parts.anchor or ".." in parts.parts or not name.isprintable():
-        raise ValueError(
-            f"{path}: filename is {shown(name)}; it must name a file in the folder (file= may name others)"
-        )
+    for kind in (PurePosixPath, PureWindowsPath):
+        if not kind(name).name or not name.isprintable() or kind(name).anchor or ".." in kind(name).parts:
+            raise ValueError(f"{path}: filename is {shown(name)}; it must be in the folder, or give file= instead")
     return name
 
 
-def _name_of_layers(path: Path, names: Mapping[str, Any], setting: str, default: str) -> str:
-    """Return a name that has ``%d`` for the number of a layer."""
-    name: str = _given(path, names, setting, str, default)
-    if name.count("%") != 1 or "%d" not in name:
-        raise ValueError(f"{path}: {setting} is {shown(name)}; it must have one %d, for the number of a layer")
-    return name
+def _layers(path: Path, config: Mapping[str, Any], name: str) -> int:
+    count: int = _given(path, config, name, int)
+    if count > MOST_LAYERS:
+        raise ValueError(f"{path}: {name} is {count}; it must be at most {MOST_LAYERS}")
+    return count
+
+
+def _numbered(path: Path, config: Mapping[str, Any], name: str, usual: str) -> str:
+    """Return the name of an input or output of each layer."""
+    pattern: str = _given(path, config, name, str, usual)
+    if pattern.count("%d") != 1:
+        raise ValueError(f"{path}: {name} is {shown(pattern)}; it must have %d once, where the layer's number is")
+    return pattern
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _tokens(path: Path, value: object, name: str = "eos_token_id") -> frozenset[int]:
@@ -381,11 +368,7 @@ def _tokens(path: Path, value: object, name: str = "eos_token_id") -> frozenset[
 def _start(path: Path, value: object, name: str = "bos_token_id") -> int | None:
     if value is not None and not _is_integer(value):
         raise ValueError(f"{path}: {name} is {shown(value)}; it must be a token's number")
-    return value
-
-
-def _is_integer(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool)
+    return cast("int | None", value)
 
 
 def _search(path: Path, config: Mapping[str, Any]) -> SearchDefaults:
@@ -396,22 +379,14 @@ def _search(path: Path, config: Mapping[str, Any]) -> SearchDefaults:
             )
     known = {item.name: config[item.name] for item in attrs.fields(SearchDefaults) if config.get(item.name) is not None}
     for name, value in known.items():
-        is_right, allowed = _allowed(name, value)
+        if name == "do_sample":
+            is_right, allowed = isinstance(value, bool), "true or false"
+        elif name in WHOLE_SEARCH:
+            is_right, allowed = _is_integer(value) and value >= 0, "an integer from 0"
+        else:
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            is_finite = is_number and abs(value) <= sys.float_info.max
+            is_right, allowed = is_finite and value >= 0, "a finite number from 0"
         if not is_right:
             raise ValueError(f"{path}: {name} is {shown(value)}; it must be {allowed}")
     return SearchDefaults(**known)
-
-
-def _allowed(name: str, value: object) -> tuple[bool, str]:
-    """Return whether a setting of the search may have a value, and which ones it may have."""
-    if name == "do_sample":
-        return isinstance(value, bool), "true or false"
-    if name in WHOLE_SEARCH:
-        return _is_integer(value) and value >= 0, "an integer from 0"
-    number = value if _is_integer(value) or isinstance(value, float) else math.nan
-    if name == "top_p":
-        return 0 <= number <= 1, "a number from 0 to 1"
-    is_finite = 0 <= number <= sys.float_info.max
-    if name == "repetition_penalty":
-        return is_finite and number > 0, "a finite number above 0"
-    return is_finite, "a finite number from 0"

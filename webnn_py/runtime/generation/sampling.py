@@ -14,8 +14,6 @@ from webnn_py.errors import OperationError
 MOST_ON_DEVICE: Final = 64
 """The most of the greatest logits that a GPU finds itself: it compares each with each of a block."""
 
-FLOAT32: Final = np.finfo(np.float32)
-
 Logits = NDArray[np.float32]
 
 
@@ -47,11 +45,7 @@ class Sampling:
             changed = logits.copy()
             tokens = np.unique(np.fromiter(earlier, np.int64))
             found = changed[tokens]
-            penalty = np.float32(np.clip(self.repetition_penalty, FLOAT32.smallest_normal, FLOAT32.max))
-            with np.errstate(over="ignore", under="ignore"):
-                penalized = np.where(found > 0, found / penalty, found * penalty)
-            # A finite logit stays finite.
-            changed[tokens] = np.where(np.isfinite(found), np.clip(penalized, FLOAT32.min, FLOAT32.max), found)
+            changed[tokens] = np.where(found > 0, found / self.repetition_penalty, found * self.repetition_penalty)
         places = list(banned)
         if places:
             changed = logits.copy() if changed is logits else changed

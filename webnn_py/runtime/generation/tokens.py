@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 UNFINISHED: Final = "\ufffd"
-"""The end of a text whose last character lacks bytes: one for all of its bytes, or one for each."""
+"""The end of a text whose last character lacks bytes."""
 
-LONGEST_CHARACTER: Final = 4
-"""The most bytes of a character, and so the most tokens that one may wait for its end."""
+MOST_UNFINISHED: Final = 3
+"""The most bytes of a character that lacks some."""
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
@@ -56,83 +56,53 @@ class TextStream:
     """
 
     CONTEXT: Final = 8
-    """The tokens before a new one that are decoded with it: some tokenizers look back to where a word begins."""
+    """The tokens of ``before`` that are decoded with the first new one."""
 
-    MOST: Final = 64
-    """The most tokens that are decoded together, where the text of the last ones depends on those before."""
+    MOST_TOKENS: Final = 64
+    """The most tokens that wait until the text ends with a whole character: the rest of them is no text."""
 
     def __init__(self, tokenizer: Tokenizer | None, stops: Sequence[str], before: Sequence[int]) -> None:
         self._tokenizer = tokenizer
         self._stops = stops
-        self._revised = 0
-        # Some tokenizers make no character of a run of bytes that begins, or ends, within one.
-        most = len(before)
-        ends = range(most, max(most - LONGEST_CHARACTER, -1), -1)
-        starts = [max(0, most - self.CONTEXT - more) for more in range(LONGEST_CHARACTER)]
-        parts = [(start, end) for end in ends for start in starts]
-        start, end = min(parts, key=lambda part: self._decoded(before[slice(*part)]).count(UNFINISHED))
-        self._tokens = list(before[start:end])
-        text = self._decoded(self._tokens)
-        self._known = text[: _certain(text)]
-        for token in before[end:]:
-            self._certain_text(token)
-        self._seen = self._uncertain_text().count(UNFINISHED)
+        self._tokens = self._from_a_character(list(before[-self.CONTEXT :]))
+        self._context = len(self._tokens)
+        self._known = self._decoded()
         self._held = ""
         self.is_stopped = False
 
-    def _decoded(self, tokens: Sequence[int]) -> str:
-        return "" if self._tokenizer is None else self._tokenizer.decode(tokens)
+    def _decoded(self) -> str:
+        return "" if self._tokenizer is None else self._tokenizer.decode(self._tokens)
+
+    def _from_a_character(self, tokens: list[int]) -> list[int]:
+        """Return tokens without the first ones that are the end of a character."""
+        if self._tokenizer is not None:
+            for start in range(min(len(tokens), MOST_UNFINISHED + 1)):
+                if not self._tokenizer.decode(tokens[start:]).startswith(UNFINISHED):
+                    return tokens[start:]
+        return tokens
 
     def push(self, token: int) -> str:
-        """Add a token; return the text that is certain now."""
-        return self._released(self._unseen(self._certain_text(token)))
+        """Add a token; return the text that is certain now.
 
-    def _certain_text(self, token: int) -> str:
-        """Add a token; return what it adds to the text that later ones do not change."""
+        New tokens are decoded with those of the text before, since some tokenizers look back to where a word begins.
+        Both begin with a character: of bytes that begin within one, some tokenizers decode none at all.
+        """
         self._tokens.append(token)
-        text = self._decoded(self._tokens)
-        if text.startswith(self._known):
-            self._revised = 0
-        else:  # bytes that are decoded together: a new character lacks some, or they are no text
-            self._revised += 1
-            if text.endswith(UNFINISHED) and self._revised < LONGEST_CHARACTER:
-                return ""
-            self._tokens, self._known, self._revised = self._tokens[-self._revised :], "", 0
-            text = self._decoded(self._tokens)
-        certain = text[len(self._known) : _certain(text)]
-        self._known += certain
-        self._drop_first(text)
-        return certain
+        text = self._decoded()
+        has_room = len(self._tokens) - self._context < self.MOST_TOKENS
+        if text.endswith(UNFINISHED) and has_room:
+            return ""
+        begin = len(self._known) if text.startswith(self._known) else len(self._known.rstrip(UNFINISHED))
+        self._held += text[begin:]
+        self._known = text
+        if len(text) > begin or not has_room:
+            self._tokens = self._from_a_character(self._tokens[self._context :])
+            self._context = len(self._tokens)
+            self._known = self._decoded()
+        return self._released()
 
-    def _uncertain_text(self) -> str:
-        """Return the text of bytes that are no whole character so far."""
-        if self._revised:
-            return self._decoded(self._tokens[-self._revised :])
-        return self._decoded(self._tokens)[len(self._known) :]
-
-    def _drop_first(self, text: str) -> None:
-        """Drop the first tokens where there are many: if possible, so that the others' text remains as it is."""
-        length = len(self._tokens)
-        if length < 2 * self.CONTEXT:
-            return
-        unknown = len(text) - len(self._known)
-        for first in range(length - self.CONTEXT, length - self.CONTEXT - LONGEST_CHARACTER, -1):
-            later = self._decoded(self._tokens[first:])
-            if (len(later) > unknown and text.endswith(later)) or length >= self.MOST:
-                self._tokens = self._tokens[first:]
-                self._known = later[: max(0, len(later) - unknown)]
-                return
-
-    def _unseen(self, text: str) -> str:
-        """Return a text without what it repeats of the unfinished end of the tokens before."""
-        same = min(self._seen, len(text) - len(text.lstrip(UNFINISHED)))
-        if text:
-            self._seen = self._seen - same if same == len(text) else 0
-        return text[same:]
-
-    def _released(self, text: str) -> str:
-        """Return what is certain of the text that is held back and of new text."""
-        self._held += text
+    def _released(self) -> str:
+        """Return what is certain of the text that is held back."""
         found = [place for stop in self._stops if (place := self._held.find(stop)) >= 0]
         if found:
             self.is_stopped = True
@@ -149,14 +119,10 @@ class TextStream:
 
     def rest(self) -> str:
         """Return what was held back, at the end of the sequence."""
-        certain = self._released(self._unseen(self._uncertain_text()))
+        self._held += self._decoded()[len(self._known) :]
+        certain = self._released()
         held, self._held = self._held, ""
         return certain + held
-
-
-def _certain(text: str) -> int:
-    """Return the length of a text without its end that the next tokens may change."""
-    return max(len(text.rstrip(UNFINISHED)), len(text) - LONGEST_CHARACTER + 1)
 
 
 @attrs.frozen
