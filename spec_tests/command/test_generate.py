@@ -32,6 +32,7 @@ def test_a_text_is_continued(command, folder, monkeypatch):
     assert (len(report["tokens"]), report["finish"], report["prompt_tokens"]) == (5, "length", 9)
     monkeypatch.setattr(sys, "stdin", io.StringIO("hello world"))
     assert command(*arguments, "-", "--json").report()["tokens"] == report["tokens"]
+    command(*arguments, "a", "--top-k", "0", "--json").succeeded()
     drawn = [command(*arguments, "a", "--temperature", "2", "--seed", seed, "--json").report() for seed in "112"]
     assert drawn[0]["tokens"] == drawn[1]["tokens"] != drawn[2]["tokens"]
 
@@ -45,10 +46,24 @@ def test_a_text_is_continued(command, folder, monkeypatch):
         (["--file", "other.onnx"], "other.onnx: No such file"),
         (["--file", "genai_config.json"], "is no ONNX model"),
         (["--stop", ""], "stop is"),
+        (["--prompt", "a\udcff"], "surrogates not allowed"),
+        (["--top-k", "-1"], "top_k is -1; it must be from 0"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_a_line(command, folder, options, words):
     command("generate", folder, "--backend", "numpy", "--prompt", "a", *options).assert_refused(words)
+
+
+@pytest.mark.parametrize(
+    ("stdin", "words"),
+    [
+        (None, "the standard input, which is closed"),
+        (io.TextIOWrapper(io.BytesIO(b"a\xff"), "utf-8"), "cannot read the standard input: 'utf-8' codec can't decode"),
+    ],
+)
+def test_a_standard_input_that_cannot_be_read_is_refused(command, folder, monkeypatch, stdin, words):
+    monkeypatch.setattr(sys, "stdin", stdin)
+    command("generate", folder, "--prompt", "-").assert_refused(words)
 
 
 def test_a_folder_without_a_decoder_is_refused(command, folder, tmp_path):

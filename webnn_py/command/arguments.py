@@ -197,7 +197,7 @@ def _add_choosing(command: argparse.ArgumentParser) -> None:
         "--capacity", type=positive, metavar="N", help="most tokens, with those of the prompt (default: up to 2048)"
     )
     command.add_argument("--temperature", type=amount, metavar="X", help="0 takes the likeliest token each time")
-    command.add_argument("--top-k", type=positive, metavar="N", help="draw from the N likeliest tokens")
+    command.add_argument("--top-k", type=int, metavar="N", help="draw from the N likeliest tokens; 0 from all")
     command.add_argument("--top-p", type=amount, metavar="X", help="draw from the likeliest of this probability")
     command.add_argument("--repetition-penalty", type=amount, metavar="X", help="make earlier tokens less likely")
     command.add_argument("--seed", type=int, metavar="N", help="draw the same tokens each time")

@@ -74,9 +74,17 @@ def generate(options: argparse.Namespace) -> int:
     """
     needed("onnx", "reading ONNX models")
     needed("tokenizers", "making tokens of text", install_command("generation"))
-    prompt = sys.stdin.read() if options.prompt == "-" and sys.stdin is not None else options.prompt
-    trio.run(_generated, options, prompt)
+    trio.run(_generated, options, _prompt_of_stdin() if options.prompt == "-" else options.prompt)
     return 0
+
+
+def _prompt_of_stdin() -> str:
+    if sys.stdin is None:
+        raise BadInputError("--prompt - reads the prompt from the standard input, which is closed")
+    try:
+        return sys.stdin.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInputError(f"--prompt - cannot read the standard input: {error}") from error
 
 
 async def _generated(options: argparse.Namespace, prompt: str) -> None:

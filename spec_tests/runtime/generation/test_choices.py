@@ -154,6 +154,9 @@ def test_a_stop_across_tokens_is_held_back(tokenizer):
     kept = TextStream(tokenizer, ("###",), [])
     assert "".join(kept.push(token) for token in tokenizer.encode("a##").ids) == "a"
     assert kept.rest() == "##"
+    unfinished = TextStream(tokenizer, ("\ufffd",), [])
+    assert unfinished.push(tokenizer.encode("🙂").ids[0]) + unfinished.rest() == ""
+    assert unfinished.is_stopped
 
 
 def written(folder, **files):
@@ -216,7 +219,7 @@ def changed(**settings):
                 {"genai_config": changed(model={"decoder": {"filename": name}})},
                 "filename is .*; it must be in the folder",
             )
-            for name in ("../x.onnx", "/x.onnx", "a/../../x.onnx", "c:x.onnx", "..\\x.onnx")
+            for name in ("../x.onnx", "/x.onnx", "a/../../x.onnx", "c:x.onnx", "..\\x.onnx", "", ".", "a\0", "\ud800")
         ),
         ({"genai_config": changed(model={"decoder": {"num_hidden_layers": 10**12}})}, "it must be at most 10000"),
         (
@@ -227,6 +230,7 @@ def changed(**settings):
             ({"genai_config": changed(search={name: value})}, f"{name} is {value}; it must be {allowed}")
             for name, value, allowed in (
                 ("temperature", True, "a finite number"),
+                ("temperature", -1, "a finite number from 0"),
                 ("top_p", math.nan, "a finite number"),
                 ("repetition_penalty", math.inf, "a finite number"),
                 ("do_sample", 1, "true or false"),
@@ -242,6 +246,16 @@ def changed(**settings):
 def test_broken_folders_are_refused(tmp_path, files, words):
     with pytest.raises(ValueError, match=words):
         read_configuration(written(tmp_path, **files), None)
+
+
+def test_what_is_no_file_is_refused_where_a_configuration_should_be(tmp_path):
+    written(tmp_path, **{name.removesuffix(".json"): config for name, config in optimum_configs(SIZES["tiny"]).items()})
+    (tmp_path / "model.onnx").touch()
+    for name in ("generation_config.json", "config.json", "genai_config.json"):
+        (tmp_path / name).unlink(missing_ok=True)
+        (tmp_path / name).mkdir()
+        with pytest.raises(OSError, match=name):
+            read_configuration(tmp_path, None)
 
 
 def test_settings_of_the_search_that_are_not_supported_are_refused(tmp_path):

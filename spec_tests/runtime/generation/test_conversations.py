@@ -44,6 +44,9 @@ async def ids(generation):
         ([-1], {}, ValueError, "the token -1"),
         (b"a", {}, TypeError, "prompt has|prompt is"),
         (5, {}, TypeError, "prompt is 5; it must be a text, tokens, or a list"),
+        (bytearray(b"a"), {}, TypeError, r"prompt is bytearray\(b'a'\); it must be a text, tokens, or a list"),
+        (memoryview(b"a"), {}, TypeError, "prompt is <memory"),
+        (np.array(3), {}, TypeError, r"prompt is array\(3\)"),
         ([1.5], {}, TypeError, r"prompt of sequence 0 is 1.5; it must be a text or tokens"),
         ([1], {"max_new_tokens": 0}, ValueError, "max_new_tokens is 0"),
         ([1], {"max_new_tokens": 1.5}, TypeError, "max_new_tokens is 1.5"),
@@ -269,6 +272,14 @@ async def test_conversations_take_turns(generator):
     assert found == wanted
 
 
+async def test_sequences_of_a_batch_go_on_where_others_have_filled_the_cache(generator):
+    prompts = [[7] * 32, [6] * 29, [1]]
+    wanted = [await ids(generate(generator, prompt)) for prompt in prompts]
+    assert [len(tokens) for tokens in wanted] == [1, 4, 32]
+    tokens = [token async for token in generate(generator, prompts)]
+    assert [[token.id for token in tokens if token.sequence == row] for row in range(3)] == wanted
+
+
 async def test_the_same_seed_draws_the_same_tokens(generator):
     options = {"max_new_tokens": 8, "temperature": 1.5, "seed": 4}
     first, again = [await ids(generate(generator, [1], **options)) for _ in range(2)]
@@ -323,6 +334,7 @@ async def test_a_penalty_and_the_logits(generator):
         assert token.id == int(np.argmax(token.logits))
     penalized = await ids(generate(generator, [7] * 4, max_new_tokens=12, repetition_penalty=1e6))
     assert len({*penalized, 7}) == 13
+    assert len(await ids(generate(generator, [7], max_new_tokens=2, temperature=np.int64(1)))) == 2
 
 
 @pytest.mark.parametrize("form", ["genai of 4 bits", "optimum"])

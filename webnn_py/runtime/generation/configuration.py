@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 import re
+import sys
 from collections.abc import Mapping, Sequence
+from os.path import lexists
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, Final, Literal, cast
 
@@ -168,9 +169,9 @@ def read_configuration(folder: Path, file: str | None, given: Mapping[str, Any] 
     """
     if given is not None:
         return _optimum(folder, given, file)
-    if (folder / GENAI_FILE).is_file():
+    if lexists(folder / GENAI_FILE):
         return _genai(folder, _json(folder / GENAI_FILE), file)
-    if (folder / "config.json").is_file():
+    if lexists(folder / "config.json"):
         return _optimum(folder, _json(folder / "config.json"), file)
     raise ValueError(f"{folder} has neither {GENAI_FILE} nor config.json; it must be the folder of a decoder's export")
 
@@ -213,7 +214,7 @@ def _optimum(folder: Path, config: Mapping[str, Any], file: str | None) -> Decod
     path = folder / "config.json"
     text = _given(path, config, "text_config", dict, config)
     more_path = folder / "generation_config.json"
-    more = _json(more_path) if more_path.is_file() else {}
+    more = _json(more_path) if lexists(more_path) else {}
     ends = more.get("eos_token_id", config.get("eos_token_id", text.get("eos_token_id")))
     has_encoder = config.get("is_encoder_decoder") is True
     start = "decoder_start_token_id" if has_encoder else "bos_token_id"
@@ -265,7 +266,7 @@ def _encoder(folder: Path, model: Path, config: Mapping[str, Any]) -> EncoderCon
     variant = next((found[1] for kind in (MERGED, WITH_PAST) if (found := kind.fullmatch(model.name))), "")
     first = model if MERGED.fullmatch(model.name) else model.with_name(f"decoder_model{variant}.onnx")
     path = folder / "preprocessor_config.json"
-    sound = _json(path) if path.is_file() else {}
+    sound = _json(path) if lexists(path) else {}
     usual = EncoderConfiguration(model, first)
     numbers = {
         name: _given(path, sound, setting, int, getattr(usual, name))
@@ -332,7 +333,7 @@ def _file_name(path: Path, decoder: Mapping[str, Any]) -> str:
     """Return the model's file; a configuration that somebody else wrote names none outside of its folder."""
     name: str = _given(path, decoder, "filename", str)
     for kind in (PurePosixPath, PureWindowsPath):
-        if kind(name).anchor or ".." in kind(name).parts:
+        if not kind(name).name or not name.isprintable() or kind(name).anchor or ".." in kind(name).parts:
             raise ValueError(f"{path}: filename is {shown(name)}; it must be in the folder, or give file= instead")
     return name
 
@@ -384,7 +385,8 @@ def _search(path: Path, config: Mapping[str, Any]) -> SearchDefaults:
             is_right, allowed = _is_integer(value) and value >= 0, "an integer from 0"
         else:
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            is_right, allowed = is_number and math.isfinite(value), "a finite number"
+            is_finite = is_number and abs(value) <= sys.float_info.max
+            is_right, allowed = is_finite and value >= 0, "a finite number from 0"
         if not is_right:
             raise ValueError(f"{path}: {name} is {shown(value)}; it must be {allowed}")
     return SearchDefaults(**known)

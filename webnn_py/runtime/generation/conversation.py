@@ -6,7 +6,7 @@ import math
 from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar, Literal, Self, TypeGuard, final
+from typing import Any, ClassVar, Final, Literal, Self, TypeGuard, final
 
 import attrs
 import numpy as np
@@ -25,6 +25,9 @@ Prompt = str | Sequence[int]
 """A text, or tokens."""
 
 Finish = Literal["end", "stop", "length"]
+
+BYTES: Final = (bytes, bytearray, memoryview)
+"""Sequences of integers that are no tokens."""
 
 
 @attrs.frozen
@@ -155,7 +158,7 @@ class Conversation(Handle):
 
     def _prompts(self, prompt: Any) -> tuple[tuple[int, ...], ...]:
         several = [prompt] if isinstance(prompt, str) or is_tokens(prompt) else prompt
-        if isinstance(several, bytes) or not isinstance(several, Sequence):
+        if isinstance(several, BYTES) or not isinstance(several, Sequence):
             raise TypeError(f"generate(): prompt is {shown(prompt)}; it must be a text, tokens, or a list of these")
         if len(several) != self.batch:
             raise ValueError(f"generate(): prompt has {len(several)} sequences; the conversation has {self.batch}")
@@ -419,15 +422,16 @@ class Generation(Handle):
         text = stream.push(token)
         self._counts[row] += 1
         finish: Finish | None = None
-        if stream.is_stopped:
-            finish = "stop"
-        elif token in self._conversation._decoder.configuration.end_tokens:
+        if token in self._conversation._decoder.configuration.end_tokens:
             finish = "end"
         elif self._counts[row] == self._request.limits[row]:
             finish = "length"
+        if finish is not None and not stream.is_stopped:
+            text += stream.rest()
+        if stream.is_stopped:
+            finish = "stop"
         if finish is not None:
             self._active.remove(row)
-            text += "" if finish == "stop" else stream.rest()
         logits = result.logits[row].copy() if self._request.wants_logits and result.logits is not None else None
         return Token(token, text, row, finish, logits)
 
@@ -462,14 +466,14 @@ class Generation(Handle):
 def is_tokens(value: object) -> TypeGuard[Sequence[int]]:
     """Return whether a value is a sequence of integers."""
     return (
-        isinstance(value, Sequence | np.ndarray)
-        and not isinstance(value, bytes | bytearray)
+        (isinstance(value, Sequence) or (isinstance(value, np.ndarray) and value.ndim == 1))
+        and not isinstance(value, BYTES)
         and all(isinstance(item, int | np.integer) and not isinstance(item, bool) for item in value)
     )
 
 
 def _number(name: str, value: object) -> float:
-    if isinstance(value, int | float | np.floating) and not isinstance(value, bool):
+    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
         with suppress(OverflowError):  # of an integer
             number = float(value)
             if math.isfinite(number):

@@ -479,9 +479,10 @@ def step_of(sequences: Sequence[Sequence[int]], known: Sequence[int], capacity: 
     new = min(capacity, filled_up(max(1, longest)))
     step = np.zeros([len(sequences), LEADING + new], np.int32)
     for row, tokens, count in zip(step, sequences, known, strict=True):
-        start = max(0, min(count, len(tokens) - 1, capacity - new))
-        row[0], row[1] = start, len(tokens) - 1 - start
-        row[LEADING : LEADING + len(tokens) - start] = tokens[start:]
+        length = min(len(tokens), capacity)  # the last token of a sequence that has ended need not fit
+        start = max(0, min(count, length - 1, capacity - new))
+        row[0], row[1] = start, length - 1 - start
+        row[LEADING : LEADING + length - start] = tokens[start:length]
     return step
 
 

@@ -99,6 +99,10 @@ class TextStream:
             self._tokens = self._from_a_character(self._tokens[self._context :])
             self._context = len(self._tokens)
             self._known = self._decoded()
+        return self._released()
+
+    def _released(self) -> str:
+        """Return what is certain of the text that is held back."""
         found = [place for stop in self._stops if (place := self._held.find(stop)) >= 0]
         if found:
             self.is_stopped = True
@@ -115,8 +119,10 @@ class TextStream:
 
     def rest(self) -> str:
         """Return what was held back, at the end of the sequence."""
+        self._held += self._decoded()[len(self._known) :]
+        certain = self._released()
         held, self._held = self._held, ""
-        return held + self._decoded()[len(self._known) :]
+        return certain + held
 
 
 @attrs.frozen
