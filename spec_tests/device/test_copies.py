@@ -2,13 +2,13 @@
 
 import re
 
-import attrs
 import numpy as np
 import pytest
 
 from spec_tests.support.buffers import constant, filled, zeroed
 from spec_tests.support.cells import cells
 from spec_tests.support.drawing import build_add_one
+from spec_tests.support.own_statistics import own_statistics
 from webnn_py import DestroyedBufferError, UnknownError
 from webnn_py.descriptors import DATA_TYPES
 from webnn_py.device.backend import Copies
@@ -131,11 +131,6 @@ async def test_copies_need_no_flags_and_no_host(context):
     await context.drain()
     assert own_statistics(context) == before
     np.testing.assert_array_equal(await context.read_buffer(target), [2, 3, 0])
-
-
-def own_statistics(context):
-    """Return a context's statistics without the adapter's memory, of which other programs take their part."""
-    return attrs.evolve(context.statistics(), adapter_memory=None)
 
 
 async def test_a_device_that_cannot_copy_counts_what_goes_through_the_host(ml, options, monkeypatch):

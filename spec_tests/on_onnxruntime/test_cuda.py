@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 import trio
 
+from spec_tests.runtime.test_in_place import CACHES, decoder
 from spec_tests.support.buffers import constant, zeroed
 from spec_tests.support.drawing import build_add_buffer, build_add_one, run
 from spec_tests.support.fake_cuda import Error, FakeCuda, with_cuda_bindings
-from webnn_py import NotSupportedError, UnknownError
+from webnn_py import MLGraphBuilder, NotSupportedError, UnknownError
 from webnn_py.device.on_onnxruntime import device_record
+from webnn_py.onnx_models import OnnxModel
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
@@ -194,6 +196,51 @@ async def test_a_run_that_cannot_be_captured_is_run_again_and_the_graph_says_why
     assert [(await read).tolist() for read in reads] == [[number + 1] * 2 for number in range(5)]
     assert cuda.runs == ["-1", "-1", "1", "-1", "-1", "-1"]
     assert "cannot capture it: Concat supports at most 32 inputs" in graph.describe(passes=True)
+
+
+@pytest.fixture(params=["a stand-in", "a GPU"])
+def on_cuda(request):
+    """Return the options of a context on the CUDA provider, with the stand-in or on a GPU, where there is one."""
+    if request.param == "a stand-in":
+        request.getfixturevalue("cuda")
+        return {"backend": "onnxruntime"}
+    if providers.CUDA.name not in onnxruntime.get_available_providers():
+        pytest.skip("needs onnxruntime-gpu and an NVIDIA GPU")
+    return {"backend": "onnxruntime", "execution_provider": providers.CUDA.name}
+
+
+@pytest.mark.parametrize("data_type", ["float32", "float16"])
+async def test_a_step_that_writes_into_its_caches_is_replayed(ml, on_cuda, numpy_context, rng, data_type):
+    graphs, tolerance = [], {"float32": 1e-5, "float16": 5e-3}[data_type]
+    for context in (await ml.create_context(**on_cuda), numpy_context):
+        builder = MLGraphBuilder(context)
+        graph = await builder.build(OnnxModel.load(decoder(1, 2, data_type)).convert(builder))
+        assert graph.in_place == CACHES
+        inputs, outputs = [
+            {
+                name: await context.create_buffer(
+                    data_type=item.data_type, shape=item.shape, readable=True, writable=True
+                )
+                for name, item in descriptors.items()
+                if name not in CACHES
+            }
+            for descriptors in (graph.input_descriptors, graph.output_descriptors)
+        ]
+        graphs.append((context, graph, inputs, outputs | {name: inputs[past] for name, past in CACHES.items()}))
+    for step in range(6):
+        last = np.int32([step, step + 1])
+        feeds = {"query": rng.standard_normal((2, 1, 128)).astype(data_type), "last": last, "total": last.max() + 1}
+        results = []
+        for context, graph, inputs, outputs in graphs:
+            for name, array in feeds.items():
+                context.write_buffer(inputs[name], array)
+            context.dispatch(graph, inputs, outputs)
+            results.append([await context.read_buffer(buffer) for buffer in outputs.values()])
+        for ours, theirs in zip(*results, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance)
+    text = graphs[0][1].describe(passes=True)
+    assert "the CPU computes" not in text
+    assert "cannot capture" not in text
 
 
 async def test_buffers_of_their_own_for_every_run_are_not_captured(context, cuda):

@@ -9,12 +9,19 @@ from onnx import helper
 
 import webnn_py
 from spec_tests.on_onnxruntime.both import assert_both, assert_written
+from spec_tests.onnx_models.rules.random_attention import cached_attention, group_query
+from spec_tests.onnx_models.rules.test_random_attention import assert_near
+from spec_tests.onnx_models.single_node import run
 from spec_tests.operators.cases import load_all
 from spec_tests.operators.exceptions import EXCEPTIONS
 from spec_tests.operators.running import Computed
+from spec_tests.runtime.test_in_place import CACHES, decoder
+from spec_tests.support.cache_facts import COPYING
 from spec_tests.support.computing import compute_graph
 from spec_tests.support.onnx_programs import make_model
 from webnn_py.onnx_models import OnnxModel
+from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION
+from webnn_py.operators.composites import COMPOSITES
 from webnn_py.rewriting.passes import PassContext
 from webnn_py.testing.device_cases.drawing import DRAWERS
 
@@ -23,9 +30,10 @@ onnxruntime = pytest.importorskip("onnxruntime")
 from webnn_py.device.on_onnxruntime import device_record, engine, executable, providers  # noqa: E402 - an extra
 from webnn_py.device.on_onnxruntime.lowering import cuda_rules, rules, webgpu_rules  # noqa: E402 - an extra
 
+RANK_OF_CACHES = 4
 OF_PROVIDER = {providers.CUDA: cuda_rules, providers.WEBGPU: webgpu_rules}
 OWN = {
-    provider: {name for name, rule in provider.rules.items() if rule is not rules.RULES.get(name)}
+    provider: {name for name, rule in provider.rules.items() if rule is not rules.RULES.get(name)} - COMPOSITES.keys()
     | module.DECOMPOSED.keys()
     for provider, module in OF_PROVIDER.items()
 }
@@ -130,6 +138,69 @@ async def test_an_activation_is_few_nodes(ml, written, operator, data_type, node
     assert dict(written) == nodes
 
 
+@pytest.mark.parametrize(
+    ("provider", "has_whole", "is_in_place"),
+    [(providers.CPU, True, True), (providers.CUDA, True, True), (providers.WEBGPU, False, False)],
+    ids=lambda given: getattr(given, "name", None),
+)
+def test_a_provider_takes_attention_whole_and_updates_its_caches_in_place(provider, has_whole, is_in_place):
+    assert (GROUP_QUERY_ATTENTION in provider.capabilities.composites) == has_whole
+    assert provider.capabilities.writes_in_place == is_in_place
+    assert (provider.name in COPYING) == (not is_in_place)
+
+
+@pytest.mark.usefixtures("mixed")
+@pytest.mark.parametrize("new", [1, 3])
+async def test_a_cache_is_read_by_what_writes_into_it_alone(ml, models, new):
+    context = await ml.create_context(backend="onnxruntime")
+    builder = webnn_py.MLGraphBuilder(context)
+    graph = await builder.build(OnnxModel.load(decoder(new)).convert(builder))
+    assert graph.in_place == CACHES
+    (model,) = models
+    caches = [item.name for item in model.input if len(item.type.tensor_type.shape.dim) == RANK_OF_CACHES]
+    assert len(caches) == 2
+    readers = [node for node in model.node if {*node.input} & {*caches}]
+    assert [(node.op_type, node.input[0]) for node in readers] == [("ScatterElements", name) for name in caches]
+    assert not {"Clip", "Pad", "Tile", "Range", "Shape"} & models.operators.keys(), "the CPU computes them of integers"
+
+
+@pytest.mark.usefixtures("mixed")
+async def test_attention_to_a_cache_that_is_written_into_is_onnxruntimes(ml):
+    context = await ml.create_context(backend="onnxruntime")
+    for seed in range(24):
+        case, counts = group_query(np.random.default_rng(seed))
+        wanted = cached_attention(case, keeps=True)
+        assert_near(await run(context, case.model(), case.feeds), wanted, counts)
+
+
+@pytest.mark.usefixtures("mixed")
+@pytest.mark.parametrize(("last", "begin"), [(-(2**30), 0), (-1, 0), (1, 0), (7, 5), (8, 5), (2**31 - 1, 5)])
+async def test_rows_that_do_not_fit_are_moved_into_the_cache(ml, rng, last, begin):
+    context = await ml.create_context(backend="onnxruntime")
+    builder = webnn_py.MLGraphBuilder(context)
+    graph = await builder.build(OnnxModel.load(decoder(3)).convert(builder))
+    shapes = {name: item.shape for name, item in graph.input_descriptors.items()}
+    feeds = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    feeds |= {"last": np.int32([last]), "total": np.int32(8)}
+    results = await compute_graph(context, graph, feeds)
+    is_there = last == 7
+    assert np.isnan(results["output"]).all() == (not is_there)
+    keys = feeds["query"][0, :, 64:96].reshape(3, 2, 16).transpose(1, 0, 2)
+    wanted = feeds["past_key"].copy()
+    wanted[0, :, begin : begin + 3] = keys
+    np.testing.assert_array_equal(results["present_key"], wanted)
+
+
+@pytest.mark.usefixtures("mixed")
+async def test_a_hard_swish_is_one_node_behind_a_convolution(ml, written):
+    context = await ml.create_context(backend="onnxruntime")
+    builder = webnn_py.MLGraphBuilder(context)
+    x = builder.input("x", data_type="float32", shape=[1, 1, 3, 3])
+    y = builder.conv2d(x, builder.constant(np.ones([1, 1, 1, 1], np.float32)))
+    await builder.build({"y": builder.hard_swish(y), "z": builder.hard_swish(builder.relu(y))})
+    assert (written["Clip"], written["HardSwish"]) == (1, 2)
+
+
 def exact_sigmoid(x):
     return np.exp(np.minimum(x, 0)) / (1 + np.exp(-np.abs(x)))
 
@@ -156,6 +227,8 @@ async def test_an_activation_on_cuda_is_close_to_the_exact_one(ml, operator, dat
     numbers = [special, near - 3, near + 3, np.linspace(-4, 4, 2**14), np.linspace(-87, 87, 2**16)]
     with np.errstate(over="ignore"):
         x = np.concatenate(numbers).astype(data_type)
+    if data_type == "float16":
+        x = np.arange(2**16, dtype=np.uint16).view(np.float16)
     builder = webnn_py.MLGraphBuilder(context)
     operand = builder.input("x", data_type=data_type, shape=x.shape)
     graph = await builder.build({"y": getattr(builder, operator)(operand)})
@@ -166,8 +239,9 @@ async def test_an_activation_on_cuda_is_close_to_the_exact_one(ml, operator, dat
     np.testing.assert_array_equal(result[~is_finite], expected[~is_finite])
     result, expected = (array[is_finite].astype(np.float64) for array in (result, expected))
     units, off = most_off
+    sizes = np.minimum(np.abs(expected), float(np.finfo(data_type).max) / 2).astype(data_type)
     with np.errstate(under="ignore"):
-        allowed = units * np.spacing(np.abs(expected).astype(data_type)) + off
+        allowed = units * np.spacing(sizes) + off
     worst = np.argmax(np.abs(result - expected) - allowed)
     assert abs(result[worst] - expected[worst]) <= allowed[worst], (x[is_finite][worst], result[worst], expected[worst])
 

@@ -13,10 +13,9 @@ from spec_tests.operators.exceptions import EXCEPTIONS, FOLDED
 from spec_tests.operators.running import Computed, has_subnormals, run_cases, without_zeros
 from spec_tests.support.adapter_arithmetic import with_subnormals_as_zero
 from spec_tests.support.backends import BACKENDS, DEVICES, NO_ADAPTER, on_each
-from spec_tests.support.sampled_engine import ENGINE, OPTION
+from spec_tests.support.sampled_engine import ENGINE, OPTION, owner
 from webnn_py.testing.device_cases.drawing import DRAWERS
 
-CPU = "CPUExecutionProvider"
 TINY = 2.0**-100
 FILES = load_all()
 OF_NAME = {file.operator: file for file in FILES}
@@ -46,15 +45,9 @@ def test_cases_compute_the_same_from(pytestconfig, backend, options, file, drawe
     _check(pytestconfig, backend, options, file, drawer)
 
 
-def _owner(config, backend):
-    """The name under which exceptions of a backend are listed: the execution provider's, where one is tested."""
-    provider = config.getoption(OPTION)
-    return backend if backend != ENGINE or provider in {None, CPU} else provider
-
-
 def _check(config, backend, options, file, drawer):
     cases = Choice(config).cases(backend, file, drawer)
-    owners = {_owner(config, backend), *([backend] if drawer == FOLDED else [])}
+    owners = {owner(backend), *([backend] if drawer == FOLDED else [])}
     known = {(operator, name) for owner, operator, name in EXCEPTIONS if owner in owners}
     some = tuple(case for case in cases if (file.operator, case.name) not in known)
     computed = Computed.of(backend, attrs.evolve(file, cases=some), DRAWERS[drawer], **options)
@@ -69,7 +62,7 @@ def _check(config, backend, options, file, drawer):
 def test_a_listed_exception_is_still_one(request, backend, operator, name, reason):
     if backend not in BACKENDS and backend != request.config.getoption(OPTION):
         pytest.skip("the execution provider is not tested" if backend.endswith("ExecutionProvider") else NO_ADAPTER)
-    if backend != _owner(request.config, backend):
+    if backend != owner(backend):
         pytest.skip("another execution provider is tested")
     backend = backend if backend in BACKENDS else ENGINE
     options = {"gpu_device": request.getfixturevalue("shared_gpu")} if backend == "wgpu" else {}

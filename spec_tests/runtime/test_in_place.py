@@ -6,7 +6,9 @@ import pytest
 from onnx import helper
 
 from spec_tests.onnx_models.single_node import OPTIONS
+from spec_tests.support.cache_facts import COPYING
 from spec_tests.support.onnx_programs import make_model
+from spec_tests.support.sampled_engine import owner
 from webnn_py import MLGraphBuilder, open_ml
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.runtime import Environment, Tensor
@@ -19,18 +21,20 @@ CACHES = {"present_key": "past_key", "present_value": "past_value"}
 @pytest.fixture(params=["numpy", "onnxruntime", "wgpu"])
 def in_place_device(request):
     """Return a device that updates caches in their place."""
+    if owner(request.param) in COPYING:
+        pytest.skip("this execution provider copies caches")
     return request.param
 
 
-def decoder(new, batch=1):
+def decoder(new, batch=1, data_type="float32"):
     """Return a model that attends to a cache, with packed queries, keys and values of ``new`` positions."""
     inputs = ["query", "", "", "past_key", "past_value", "last", "total"]
     heads = {"num_heads": HEADS, "kv_num_heads": KEY_HEADS}
     node = helper.make_node(
         "GroupQueryAttention", inputs, ["output", *CACHES], domain="com.microsoft", name="attention", **heads
     )
-    cache = np.zeros((batch, KEY_HEADS, CAPACITY, SIZE), np.float32)
-    rows = np.zeros((batch, new, (HEADS + 2 * KEY_HEADS) * SIZE), np.float32)
+    cache = np.zeros((batch, KEY_HEADS, CAPACITY, SIZE), data_type)
+    rows = np.zeros((batch, new, (HEADS + 2 * KEY_HEADS) * SIZE), data_type)
     lengths = np.zeros(batch, np.int32), np.zeros((), np.int32)
     arrays = dict(zip(NAMES, (rows, cache, cache, *lengths), strict=True))
     return make_model([node], arrays, ["output", *CACHES], opset=17)
@@ -187,9 +191,9 @@ async def test_samples_continue_at_places_of_their_own(ml, in_place_device):
             tensor.dispose()
 
 
-@pytest.mark.parametrize("device", ["numpy", "onnxruntime"])
-async def test_rows_that_scatter_nd_writes_go_into_the_tensor_of_its_input(ml, device):
-    async with Environment(ml, device) as env:
+@pytest.mark.parametrize("in_place_device", ["numpy", "onnxruntime"], indirect=True)
+async def test_rows_that_scatter_nd_writes_go_into_the_tensor_of_its_input(ml, in_place_device):
+    async with Environment(ml, in_place_device) as env:
         builder = MLGraphBuilder((await env.open_device()).context)
         cache = builder.input("cache", data_type="float32", shape=[6, 2])
         place = builder.input("place", data_type="int32", shape=[1, 1])

@@ -4,6 +4,7 @@ from spec_tests.support.depth import amount, deselect, has_cells, has_turn
 from webnn_py.device.on_onnxruntime import device_record
 
 ENGINE = "onnxruntime"
+CPU = "CPUExecutionProvider"
 PARTS = {"quick": 13, "full": 5, "thorough": 1}
 """One test of so many; primes, so that every parameter has its turn."""
 
@@ -19,6 +20,11 @@ def configure(config):
     provider = config.getoption(OPTION)
     if provider is not None:
         device_record.DEFAULT_PROVIDER = provider
+
+
+def owner(backend):
+    """Return the name under which facts of a backend are listed: the execution provider's, where one is tested."""
+    return backend if backend != ENGINE or device_record.DEFAULT_PROVIDER == CPU else device_record.DEFAULT_PROVIDER
 
 
 def choose(config, items):

@@ -113,7 +113,7 @@ def group_query_attention(
 
     Returns:
         [batch, new, heads · size]; the keys and the values of the cache, [batch, key heads, capacity, size], which are
-        0 after the new ones.
+        0 after the new ones, or, where the device writes into the past, what that has there.
     """
     batch, new, _ = query.shape
     heads = num_heads if key is not None else num_heads + 2 * kv_num_heads
@@ -221,10 +221,14 @@ def by_positions(
         cos, sin = (builder.gather(item, places, axis=0) for item in (cosines, sines))
         q, k = (rotated(builder, item, cos, sin, interleaved=is_interleaved) for item in (q, k))
     hidden = _hidden(builder, begins, ends, new, capacity, window, is_causal=is_causal)
-    longest = builder.max(builder.max(ends, builder.add(begins, number(builder, new, begins))), total_length)
+    # Of the operands themselves: sums with them may overflow.
+    is_behind_begin = builder.greater_or_equal(last_positions, number(builder, new - 1, last_positions))
     is_within = builder.logical_and(
-        builder.greater_or_equal(begins, number(builder, 0, begins)),
-        builder.lesser_or_equal(longest, number(builder, capacity, longest)),
+        builder.logical_or(is_first, is_behind_begin),
+        builder.logical_and(
+            builder.lesser(last_positions, number(builder, capacity, last_positions)),
+            builder.lesser_or_equal(total_length, number(builder, capacity, total_length)),
+        ),
     )
     is_within = builder.reshape(is_within, [batch, 1, 1, 1])
     factor = number(builder, scale or 1 / math.sqrt(size), q)
@@ -313,9 +317,7 @@ def written(builder: Builder, past: MLOperand | None, rows: MLOperand, begins: M
         capacity: the length of the result.
     """
     batch, heads, new, size = rows.shape
-    if past is None:
-        past = filled(builder, 0, rows.data_type, [batch, heads, capacity, size])
-    past = padded(builder, past, 2, 0, capacity - past.shape[2], 0)
+    past = extended(builder, past, rows, capacity)
     places = builder.sub(along(builder, range(capacity), 1, 2), builder.reshape(begins, [batch, 1]))
     if new > 1:
         flat = builder.reshape(builder.transpose(rows, permutation=[0, 2, 1, 3]), [batch * new, heads, size])
@@ -327,6 +329,14 @@ def written(builder: Builder, past: MLOperand | None, rows: MLOperand, begins: M
     is_behind = builder.greater_or_equal(column, number(builder, new, column))
     rows = builder.where(is_behind, number(builder, 0, rows), rows)
     return builder.where(builder.lesser(column, number(builder, 0, column)), past, rows)
+
+
+def extended(builder: Builder, past: MLOperand | None, rows: MLOperand, capacity: int) -> MLOperand:
+    """Return a cache of a capacity for rows of [batch, heads, new, size], with zeros behind what the past has."""
+    batch, heads, _, size = rows.shape
+    if past is None:
+        return filled(builder, 0, rows.data_type, [batch, heads, capacity, size])
+    return padded(builder, past, 2, 0, capacity - past.shape[2], 0)
 
 
 def repeated(builder: Builder, x: MLOperand, groups: int) -> MLOperand:

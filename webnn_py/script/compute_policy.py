@@ -35,7 +35,7 @@ def hints_of(value: object, asked: Mapping[str, Any]) -> tuple[MLPowerPreference
 
 
 def effective(power_preference: MLPowerPreference, device_types: Sequence[MLDeviceType]) -> MLComputePolicy:
-    """Return the policy by which a graph really runs: "fallback" where a processor does most of the work.
+    """Return the policy by which a graph really runs: "fallback" where a processor does most of the work, else never.
 
     Args:
         power_preference: what its context was asked for.

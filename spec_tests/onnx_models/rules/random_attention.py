@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from spec_tests.onnx_models.single_node import microsoft, node
+from spec_tests.onnx_models.single_node import expected, microsoft, node
 
 
 def maybe(rng, item, share=0.5):
@@ -88,6 +88,24 @@ def group_query(rng, kind=None, batch=None, capacity=None, **given):
     (case,) = microsoft("GroupQueryAttention", *inputs, known=known, outputs=3, **attributes)
     counts = np.minimum(last + 1, new) if kind == "prompt" else np.full(batch, new)
     return case, counts
+
+
+def cached_attention(case, *, keeps):
+    """Return the results of a case of GroupQueryAttention by onnxruntime's CPU.
+
+    Args:
+        case: the case.
+        keeps: whether what the past has behind the new rows is to be in the present, instead of zeros.
+    """
+    output, *presents = expected(case)
+    past, (last, total), new = case.inputs[3:5], case.inputs[5:7], output.shape[1]
+    if not keeps or past[0] is None:
+        return [output, *presents]
+    presents = [present.copy() for present in presents]
+    for sample, end in enumerate(np.where(total == new, new, last.reshape(-1) + 1)):
+        for present, before in zip(presents, past, strict=True):
+            present[sample, :, end : before.shape[2]] = before[sample, :, end:]
+    return [output, *presents]
 
 
 def multi_head(rng):

@@ -1,6 +1,7 @@
 """Tokens are drawn with their probabilities; text comes when it is certain; folders are read or refused."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -10,6 +11,11 @@ from webnn_py import OperationError
 from webnn_py.runtime.generation.configuration import SearchDefaults, read_configuration
 from webnn_py.runtime.generation.sampling import Sampling
 from webnn_py.runtime.generation.tokens import TextStream
+
+PRINTED = [*range(33, 127), *range(161, 173), *range(174, 256)]
+BYTES = {byte: chr(byte) for byte in PRINTED}
+BYTES |= {byte: chr(256 + number) for number, byte in enumerate(byte for byte in range(256) if byte not in BYTES)}
+"""The tokens of single bytes of a tokenizer as GPT-2's."""
 
 LOGITS = np.log(np.array([0.1, 0.4, 0.05, 0.25, 0.2], np.float32))
 
@@ -78,6 +84,68 @@ def test_characters_come_whole(tokenizer):
     assert not any("\ufffd" in piece for piece in pieces)
 
 
+@pytest.fixture(scope="module")
+def of_bytes():
+    """Make a tokenizer as Llama's, of words and bytes, one as GPT-2's, and what makes tokens of bytes for each."""
+    tokenizers = pytest.importorskip("tokenizers")
+    decoders = tokenizers.decoders
+    vocabulary = {
+        token: number for number, token in enumerate(["▁hello", "▁", "a", *map("<0x{:02X}>".format, range(256))])
+    }
+    llama = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=vocabulary, merges=[], byte_fallback=True))
+    parts = decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)
+    llama.decoder = decoders.Sequence(list(parts))
+    gpt = make_tokenizer(384)
+    return {
+        "llama": (llama, lambda data: [3 + byte for byte in data]),
+        "gpt": (gpt, lambda data: [gpt.token_to_id(BYTES[byte]) for byte in data]),
+    }
+
+
+def streamed(tokenizer, tokens, before=()):
+    stream = TextStream(tokenizer, (), before)
+    return "".join([*(stream.push(token) for token in tokens), stream.rest()])
+
+
+TEXT = "né 👩‍👩‍👧👩‍👩‍👧 中文中文中文中文 🙂🙂🙂🙂!"
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt"])
+def test_characters_of_single_bytes_come_whole_however_many_there_are(of_bytes, name):
+    tokenizer, tokens_of = of_bytes[name]
+    tokens = tokens_of(TEXT.encode())
+    assert streamed(tokenizer, tokens) == TEXT
+    for count in range(len(TEXT)):
+        known = len(TEXT[:count].encode())
+        assert streamed(tokenizer, tokens[known:], tokens[:known]) == TEXT[count:], count
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"\xff\xff\xff\xe2\x82\xacx", "\ufffd\ufffd\ufffd€x"),
+        (b"\xe2\x82\xe2\x82\xac", "\ufffd€"),
+        (b"a\xf0\x9f\x98", "a\ufffd"),
+        (100 * b"\xff" + b"\xe2\x82\xacx", 100 * "\ufffd" + "€x"),
+    ],
+)
+def test_bytes_that_are_no_text_do_not_lose_characters_behind_them(of_bytes, data, text):
+    tokenizer, tokens_of = of_bytes["gpt"]
+    assert streamed(tokenizer, tokens_of(data)) == text
+
+
+def test_a_turn_does_not_repeat_the_unfinished_end_of_the_one_before(of_bytes):
+    tokenizer, tokens_of = of_bytes["gpt"]
+    assert streamed(tokenizer, tokens_of(b"b"), tokens_of(b"a\xff")) == "b"
+    assert streamed(tokenizer, tokens_of(b"\x82\xacb"), tokens_of(b"a\xe2")) == "€b"
+
+
+def test_spaces_stay_between_tokens_of_words_and_of_bytes(of_bytes):
+    tokenizer, tokens_of = of_bytes["llama"]
+    tokens = [0, *tokens_of("🙂".encode()), 1, *tokens_of("🙂".encode()), 0, 2]
+    assert streamed(tokenizer, tokens) == "hello🙂 🙂 helloa" == tokenizer.decode(tokens)
+
+
 def test_a_stop_across_tokens_is_held_back(tokenizer):
     stream = TextStream(tokenizer, ("###",), [])
     pieces = [stream.push(token) for token in tokenizer.encode("a#b##c###d").ids]
@@ -132,13 +200,39 @@ def changed(**settings):
     ("files", "words"),
     [
         ({}, "has neither genai_config.json nor config.json"),
-        ({"genai_config": "{"}, "is no JSON"),
+        ({"genai_config": "{"}, "genai_config.json cannot be read as JSON: Expecting property name"),
+        ({"genai_config": "[" * 100_000}, "genai_config.json cannot be read as JSON: maximum recursion depth"),
+        ({"genai_config": "9" * 5000}, "genai_config.json cannot be read as JSON: Exceeds the limit"),
         ({"genai_config": "[]"}, "must be a JSON object"),
         ({"genai_config": {}}, "model must be dict; it lacks it"),
         ({"genai_config": {"model": {"decoder": {"filename": 5}}}}, "filename must be str; it has 5"),
         ({"genai_config": changed(model={"decoder": {"inputs": []}})}, "inputs must be dict; it has"),
         ({"genai_config": changed(model={"decoder": {"inputs": {"past_key_names": 5}}})}, "past_key_names must be str"),
         ({"genai_config": changed(model={"bos_token_id": "a"})}, "bos_token_id is 'a'; it must be a token's number"),
+        ({"genai_config": changed(model={"bos_token_id": True})}, "bos_token_id is True; it must be a token's number"),
+        ({"genai_config": changed(model={"eos_token_id": [2, True]})}, "eos_token_id is .*; it must be a token's"),
+        *(
+            (
+                {"genai_config": changed(model={"decoder": {"filename": name}})},
+                "filename is .*; it must be in the folder",
+            )
+            for name in ("../x.onnx", "/x.onnx", "a/../../x.onnx", "c:x.onnx", "..\\x.onnx")
+        ),
+        ({"genai_config": changed(model={"decoder": {"num_hidden_layers": 10**12}})}, "it must be at most 10000"),
+        (
+            {"genai_config": changed(model={"decoder": {"inputs": {"past_key_names": "keys"}}})},
+            "past_key_names is 'keys'; it must have %d once",
+        ),
+        *(
+            ({"genai_config": changed(search={name: value})}, f"{name} is {value}; it must be {allowed}")
+            for name, value, allowed in (
+                ("temperature", True, "a finite number"),
+                ("top_p", math.nan, "a finite number"),
+                ("repetition_penalty", math.inf, "a finite number"),
+                ("do_sample", 1, "true or false"),
+                ("min_length", True, "an integer from 0"),
+            )
+        ),
         ({"genai_config": changed(search=[])}, "search must be dict"),
         ({"genai_config": changed(search={"top_k": 1.5})}, "top_k is 1.5; it must be an integer from 0"),
         ({"config": {"text_config": 5}}, "text_config must be dict"),

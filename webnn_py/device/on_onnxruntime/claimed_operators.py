@@ -62,4 +62,4 @@ CAPABILITIES: Final = Capabilities(
 """The abilities on the CPU, and on providers of which nothing is known."""
 
 ELSEWHERE: Final = (DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM, TREE_ENSEMBLE)
-"""The composites on other providers: ONNX's operators for the rest have kernels on the CPU only."""
+"""The composites on other providers, which have no kernels for the rest, or none for all of their arguments."""

@@ -14,6 +14,7 @@ from webnn_py.device.on_onnxruntime.lowering.rules import FLOAT16, RULES
 from webnn_py.onnx_export import writing
 from webnn_py.onnx_export.body import Float16Kernels, Write
 from webnn_py.onnx_export.table import Rule
+from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION
 
 
 @attrs.frozen(eq=False)
@@ -70,7 +71,9 @@ CUDA: Final = Provider(
     "gpu",
     options={"use_tf32": "0"},  # which rounds the factors of products to 10 bits
     configuration={"session.record_ep_graph_assignment_info": "1"},
-    capabilities=Capabilities(claims_without(cuda_rules.DECOMPOSED), composites=ELSEWHERE),
+    capabilities=Capabilities(
+        claims_without(cuda_rules.DECOMPOSED), composites=(*ELSEWHERE, GROUP_QUERY_ATTENTION), writes_in_place=True
+    ),
     rules=cuda_rules.RULES,
     float16=cuda_rules.FLOAT16,
     has_guards=False,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, Final, Literal, cast
 
 import attrs
 
-from webnn_py.message_text import listed, shown
+from webnn_py.message_text import shown
 
 Layout = Literal["onnxruntime-genai", "optimum"]
 
@@ -29,6 +30,9 @@ LAYERS: Final = ("decoder_num_hidden_layers", "decoder_layers", "num_decoder_lay
 
 CONTEXTS: Final = ("max_target_positions", "max_position_embeddings")
 """The names of the most tokens of a decoder."""
+
+MOST_LAYERS: Final = 10_000
+"""The most layers of a decoder; the largest models have a hundred."""
 
 REFUSED_SEARCH: Final[Mapping[str, float]] = {
     "num_beams": 1,
@@ -184,19 +188,19 @@ def _genai(folder: Path, config: Mapping[str, Any], file: str | None) -> Decoder
         _given(path, inputs, "attention_mask", str, usual.attention_mask),
         _given(path, inputs, "position_ids", str, usual.positions),
         (
-            _given(path, inputs, "past_key_names", str, usual.past[0]),
-            _given(path, inputs, "past_value_names", str, usual.past[1]),
+            _numbered(path, inputs, "past_key_names", usual.past[0]),
+            _numbered(path, inputs, "past_value_names", usual.past[1]),
         ),
         _given(path, outputs, "logits", str, usual.logits),
         (
-            _given(path, outputs, "present_key_names", str, usual.present[0]),
-            _given(path, outputs, "present_value_names", str, usual.present[1]),
+            _numbered(path, outputs, "present_key_names", usual.present[0]),
+            _numbered(path, outputs, "present_value_names", usual.present[1]),
         ),
     )
     return DecoderConfiguration(
         "onnxruntime-genai",
-        folder / (_given(path, decoder, "filename", str) if file is None else file),
-        _given(path, decoder, "num_hidden_layers", int),
+        folder / (_file_name(path, decoder) if file is None else file),
+        _layers(path, decoder, "num_hidden_layers"),
         _given(path, model, "context_length", int),
         _tokens(path, model.get("eos_token_id")),
         _start(path, model.get("bos_token_id")),
@@ -217,7 +221,7 @@ def _optimum(folder: Path, config: Mapping[str, Any], file: str | None) -> Decod
     return DecoderConfiguration(
         "optimum",
         model,
-        _given(path, text, next((name for name in LAYERS if name in text), LAYERS[-1]), int),
+        _layers(path, text, next((name for name in LAYERS if name in text), LAYERS[-1])),
         _given(path, text, next((name for name in CONTEXTS if name in text), CONTEXTS[-1]), int),
         _tokens(path, ends),
         _start(path, more.get(start, text.get(start)), start),
@@ -304,8 +308,8 @@ def _forced(path: Path, value: object) -> tuple[int, ...]:
 def _json(path: Path) -> Mapping[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path} is no JSON: {error}") from error
+    except (ValueError, RecursionError) as error:  # a ValueError of its encoding, its syntax, or of very long integers
+        raise ValueError(f"{path} cannot be read as JSON: {error}") from error
     if not isinstance(found, dict):
         raise ValueError(f"{path} is {shown(found)}; it must be a JSON object")  # noqa: TRY004 - a file, no argument
     return found
@@ -324,18 +328,46 @@ def _given(path: Path, config: Mapping[str, Any], name: str, kind: type, default
     return value
 
 
+def _file_name(path: Path, decoder: Mapping[str, Any]) -> str:
+    """Return the model's file; a configuration that somebody else wrote names none outside of its folder."""
+    name: str = _given(path, decoder, "filename", str)
+    for kind in (PurePosixPath, PureWindowsPath):
+        if kind(name).anchor or ".." in kind(name).parts:
+            raise ValueError(f"{path}: filename is {shown(name)}; it must be in the folder, or give file= instead")
+    return name
+
+
+def _layers(path: Path, config: Mapping[str, Any], name: str) -> int:
+    count: int = _given(path, config, name, int)
+    if count > MOST_LAYERS:
+        raise ValueError(f"{path}: {name} is {count}; it must be at most {MOST_LAYERS}")
+    return count
+
+
+def _numbered(path: Path, config: Mapping[str, Any], name: str, usual: str) -> str:
+    """Return the name of an input or output of each layer."""
+    pattern: str = _given(path, config, name, str, usual)
+    if pattern.count("%d") != 1:
+        raise ValueError(f"{path}: {name} is {shown(pattern)}; it must have %d once, where the layer's number is")
+    return pattern
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def _tokens(path: Path, value: object, name: str = "eos_token_id") -> frozenset[int]:
     """Return the tokens of a setting that has one, several or none."""
     several: list[Any] = value if isinstance(value, list) else [] if value is None else [value]
-    if not all(isinstance(item, int) for item in several):
+    if not all(map(_is_integer, several)):
         raise ValueError(f"{path}: {name} is {shown(value)}; it must be a token's number, or a list of them")
     return frozenset(several)
 
 
 def _start(path: Path, value: object, name: str = "bos_token_id") -> int | None:
-    if value is not None and not isinstance(value, int):
+    if value is not None and not _is_integer(value):
         raise ValueError(f"{path}: {name} is {shown(value)}; it must be a token's number")
-    return value
+    return cast("int | None", value)
 
 
 def _search(path: Path, config: Mapping[str, Any]) -> SearchDefaults:
@@ -345,10 +377,14 @@ def _search(path: Path, config: Mapping[str, Any]) -> SearchDefaults:
                 f"{path}: {name} is {shown(config[name])}; only {off}, which switches it off, is supported"
             )
     known = {item.name: config[item.name] for item in attrs.fields(SearchDefaults) if config.get(item.name) is not None}
-    wrong = [name for name, value in known.items() if not isinstance(value, int | float)]
-    if wrong:
-        raise ValueError(f"{path}: {listed(wrong)} must be numbers")
-    for name in WHOLE_SEARCH & known.keys():
-        if not isinstance(known[name], int) or known[name] < 0:
-            raise ValueError(f"{path}: {name} is {shown(known[name])}; it must be an integer from 0")
+    for name, value in known.items():
+        if name == "do_sample":
+            is_right, allowed = isinstance(value, bool), "true or false"
+        elif name in WHOLE_SEARCH:
+            is_right, allowed = _is_integer(value) and value >= 0, "an integer from 0"
+        else:
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            is_right, allowed = is_number and math.isfinite(value), "a finite number"
+        if not is_right:
+            raise ValueError(f"{path}: {name} is {shown(value)}; it must be {allowed}")
     return SearchDefaults(**known)

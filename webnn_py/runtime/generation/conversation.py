@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar, Literal, Self, TypeGuard, final
 
 import attrs
@@ -124,7 +126,8 @@ class Conversation(Handle):
                 nor ``top_k`` nor ``top_p`` is given, the configuration says whether tokens are drawn.
             top_k: the number of likeliest tokens of which one is drawn; 0 for all.
             top_p: draw from those of the likeliest tokens that together have this probability.
-            repetition_penalty: positive logits of earlier tokens are divided by it, negative ones multiplied.
+            repetition_penalty: positive logits of earlier tokens are divided by it, negative ones multiplied; from
+                1e-30 to 1e30.
             seed: makes the random numbers the same each time; each sequence of a batch has its own.
             stop: a text, or several, at which a sequence ends; it is no part of the text.
             logits: whether each token comes with the logits it was chosen by.
@@ -182,6 +185,10 @@ class Conversation(Handle):
             return begin
         if tokenizer is None:
             raise TypeError("generate(): prompt is a text, and the generator has no tokenizer; give tokens")
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"generate(): prompt {shown(text)} is no text: {error}") from error
         # What a tokenizer puts around a text ends it, too, for encoder-decoders.
         tokens: list[int] = tokenizer.encode(text, add_special_tokens=is_begin and not has_encoder).ids
         return tokens or begin
@@ -221,7 +228,7 @@ class Conversation(Handle):
         for name, is_right, allowed in (
             ("temperature", sampling.temperature >= 0, "at least 0"),
             ("top_p", 0 < sampling.top_p <= 1, "above 0 and at most 1"),
-            ("repetition_penalty", sampling.repetition_penalty > 0, "above 0"),
+            ("repetition_penalty", 1e-30 <= sampling.repetition_penalty <= 1e30, "from 1e-30 to 1e30"),
         ):
             if not is_right:
                 raise ValueError(f"generate(): {name} is {getattr(sampling, name)}; it must be {allowed}")
@@ -462,6 +469,9 @@ def is_tokens(value: object) -> TypeGuard[Sequence[int]]:
 
 
 def _number(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.floating) or not np.isfinite(value):
-        raise TypeError(f"generate(): {name} is {shown(value)}; it must be a finite number")
-    return float(value)
+    if isinstance(value, int | float | np.floating) and not isinstance(value, bool):
+        with suppress(OverflowError):  # of an integer
+            number = float(value)
+            if math.isfinite(number):
+                return number
+    raise TypeError(f"generate(): {name} is {shown(value)}; it must be a finite number")

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 UNFINISHED: Final = "\ufffd"
 """The end of a text whose last character lacks bytes."""
 
-LONGEST_CHARACTER: Final = 4
-"""The most bytes of a character, and so the most tokens that one may wait for its end."""
+MOST_UNFINISHED: Final = 3
+"""The most bytes of a character that lacks some."""
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
@@ -56,31 +56,49 @@ class TextStream:
     """
 
     CONTEXT: Final = 8
-    """The tokens before a new one that are decoded with it: some tokenizers look back to where a word begins."""
+    """The tokens of ``before`` that are decoded with the first new one."""
+
+    MOST_TOKENS: Final = 64
+    """The most tokens that wait until the text ends with a whole character: the rest of them is no text."""
 
     def __init__(self, tokenizer: Tokenizer | None, stops: Sequence[str], before: Sequence[int]) -> None:
         self._tokenizer = tokenizer
         self._stops = stops
-        self._tokens = list(before[-self.CONTEXT :])
-        self._known = self._decoded().rstrip(UNFINISHED)
-        self._unfinished = 0
+        self._tokens = self._from_a_character(list(before[-self.CONTEXT :]))
+        self._context = len(self._tokens)
+        self._known = self._decoded()
         self._held = ""
         self.is_stopped = False
 
     def _decoded(self) -> str:
         return "" if self._tokenizer is None else self._tokenizer.decode(self._tokens)
 
+    def _from_a_character(self, tokens: list[int]) -> list[int]:
+        """Return tokens without the first ones that are the end of a character."""
+        if self._tokenizer is not None:
+            for start in range(min(len(tokens), MOST_UNFINISHED + 1)):
+                if not self._tokenizer.decode(tokens[start:]).startswith(UNFINISHED):
+                    return tokens[start:]
+        return tokens
+
     def push(self, token: int) -> str:
-        """Add a token; return the text that is certain now."""
+        """Add a token; return the text that is certain now.
+
+        New tokens are decoded with those of the text before, since some tokenizers look back to where a word begins.
+        Both begin with a character: of bytes that begin within one, some tokenizers decode none at all.
+        """
         self._tokens.append(token)
         text = self._decoded()
-        self._unfinished += 1
-        if text.endswith(UNFINISHED) and self._unfinished < LONGEST_CHARACTER:
+        has_room = len(self._tokens) - self._context < self.MOST_TOKENS
+        if text.endswith(UNFINISHED) and has_room:
             return ""
-        self._unfinished = 0
-        self._held += text[len(self._known) :]
-        self._tokens = self._tokens[-self.CONTEXT :]
-        self._known = self._decoded()
+        begin = len(self._known) if text.startswith(self._known) else len(self._known.rstrip(UNFINISHED))
+        self._held += text[begin:]
+        self._known = text
+        if len(text) > begin or not has_room:
+            self._tokens = self._from_a_character(self._tokens[self._context :])
+            self._context = len(self._tokens)
+            self._known = self._decoded()
         found = [place for stop in self._stops if (place := self._held.find(stop)) >= 0]
         if found:
             self.is_stopped = True
@@ -98,8 +116,7 @@ class TextStream:
     def rest(self) -> str:
         """Return what was held back, at the end of the sequence."""
         held, self._held = self._held, ""
-        unfinished = self._decoded()[len(self._known) :]
-        return held + unfinished
+        return held + self._decoded()[len(self._known) :]
 
 
 @attrs.frozen

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
+import attrs
 import numpy as np
 
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import Body, Drawing, OnnxTensor
 from webnn_py.onnx_export.nodes import MICROSOFT
 from webnn_py.onnx_export.table import Written
-from webnn_py.operators.cached_attention import by_positions
+from webnn_py.operators.cached_attention import by_positions, extended
+from webnn_py.operators.decomposing.common import along, number
+from webnn_py.operators.operand import MLOperand
 
 STEP: Final = 8
 """The divisor of the sizes of heads for which onnxruntime has a kernel."""
@@ -22,6 +26,36 @@ def group_query_attention(body: Body, node: Node, **operands: OnnxTensor) -> Wri
     drawing = Drawing(body)
     drawn = {name: drawing.of(tensor) for name, tensor in operands.items()}
     return [drawing.tensor(operand) for operand in by_positions(drawing, **drawn, **node.options)]
+
+
+def scattering_attention(body: Body, node: Node, **operands: OnnxTensor) -> Written:
+    """Write the decomposition with ScatterElements, which copies no cache where past and present are one buffer.
+
+    Behind the new rows stays what the past has there.
+    """
+    drawing = Drawing(body)
+    drawn = {name: drawing.of(tensor) for name, tensor in operands.items()}
+    write = partial(_scattered, body)
+    return [drawing.tensor(operand) for operand in by_positions(drawing, **drawn, **node.options, write=write)]
+
+
+def _scattered(
+    body: Body, drawing: Drawing, past: MLOperand | None, rows: MLOperand, begins: MLOperand, capacity: int
+) -> MLOperand:
+    """Write rows into a cache, with the other parameters of ``cached_attention.written``.
+
+    Rows that do not fit are moved into the cache: each element is written once, or the order of threads would count.
+    """
+    batch, _, new, _ = rows.shape
+    whole = extended(drawing, past, rows, capacity)
+    most = number(drawing, capacity - new, begins)
+    begins = drawing.max(drawing.min(begins, most), number(drawing, 0, begins))
+    places = drawing.add(drawing.reshape(begins, [batch, 1, 1, 1]), along(drawing, range(new), 2, 4))
+    places = drawing.expand(places, rows.shape)
+    cache = drawing.tensor(whole)
+    made = body.node("ScatterElements", cache, drawing.tensor(places), drawing.tensor(rows), axis=2)
+    written: MLOperand = drawing.of(attrs.evolve(made, descriptor=cache.descriptor))
+    return written
 
 
 def has_kernel(node: Node) -> bool:

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from webnn_py.device.on_onnxruntime.claimed_operators import NOT_CLAIMED
+from webnn_py.device.on_onnxruntime.lowering.attention import scattering_attention
 from webnn_py.device.on_onnxruntime.lowering.rules import RULES as ON_CPU
 from webnn_py.device.on_onnxruntime.lowering.rules import SIGMOID_IS_ONE
 from webnn_py.graph import Node, Output
@@ -18,6 +19,7 @@ from webnn_py.onnx_export.rules.indexing import in_range
 from webnn_py.onnx_export.rules.pooling import pooled
 from webnn_py.onnx_export.rules.reduction import of_rows
 from webnn_py.onnx_export.table import Rule, Written
+from webnn_py.operators import convolution
 from webnn_py.operators.limits import FLOATS
 
 DECOMPOSED: Final[Mapping[str, str]] = {
@@ -75,10 +77,15 @@ def gemm(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor, c: OnnxTensor | N
 
 
 def hard_swish(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """Write HardSwish of x limited to -3 from below, since it would multiply -Infinity by 0."""
-    bounds = np.array(-3, np.float32), np.array(math.inf, np.float32)
-    limited = body.node("Clip", body.cast(input, "float32"), *bounds)
-    return body.cast(body.node("HardSwish", limited), input.data_type)
+    """Write HardSwish of x limited to -3 from below, since it would multiply -Infinity by 0.
+
+    Behind a convolution, which gives that only where it overflows or reads an infinity, the limit is left out: it takes
+    as long as the activation.
+    """
+    x, read = body.cast(input, "float32"), node.operands["input"]
+    if not (isinstance(read, Output) and read.node.operator is convolution.conv2d):
+        x = body.node("Clip", x, np.array(-3, np.float32), np.array(math.inf, np.float32))
+    return body.cast(body.node("HardSwish", x), input.data_type)
 
 
 def matmul(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor) -> Written:
@@ -251,6 +258,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "dequantize_linear": dequantize_linear,
     "gelu": gelu,
     "gemm": gemm,
+    "group_query_attention": scattering_attention,
     "gru": recurrent_network,
     "hard_swish": hard_swish,
     "lstm": recurrent_network,
