@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections import Counter, defaultdict
 from concurrent.futures import Future
+from functools import cache
 from pathlib import Path
 from unittest.mock import patch
 
@@ -130,11 +131,21 @@ def kinds_of(array):
 def _forget():
     """Let each case write its texts anew, whatever the cases before it have left in caches."""
     tiled._MAINS.clear()
-    for name, module in list(sys.modules.items()):
-        if name.startswith(WRITERS):
-            for thing in vars(module).values():
-                if hasattr(thing, "cache_clear"):
-                    thing.cache_clear()
+    for function in _caching(len(sys.modules)):
+        function.cache_clear()
+
+
+@cache
+def _caching(_modules):
+    """Return the functions of the writers that keep results; there may be more when more modules are imported."""
+    things = [
+        thing
+        for name, module in list(sys.modules.items())
+        if name.startswith(WRITERS)
+        for thing in vars(module).values()
+        if hasattr(thing, "cache_clear")
+    ]
+    return {id(thing): thing for thing in things}.values()
 
 
 async def _lower_all(files, place):
