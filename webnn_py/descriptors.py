@@ -46,6 +46,8 @@ DATA_TYPES: Final[tuple[MLOperandDataType, ...]] = get_args(MLOperandDataType)
 
 BYTES_PER_ELEMENT: Final[Mapping[MLOperandDataType, int]] = {name: np.dtype(name).itemsize for name in DATA_TYPES}
 
+MOST_BYTES_PER_ELEMENT: Final = max(BYTES_PER_ELEMENT.values())
+
 MAX_DIMENSION: Final = 2**31 - 1
 """A valid dimension, and a valid number of elements, is 1 to this (the range of ``long``)."""
 
@@ -296,20 +298,20 @@ def operand_descriptor(
 
 def check_dimensions(descriptor: MLOperandDescriptor, *, max_rank: int, max_byte_length: int) -> str | None:
     """Return the spec's "check dimensions": what is wrong with ``descriptor``, or None."""
-    # spec: MLOperandDescriptor check dimensions 2
-    if descriptor.rank > max_rank:
-        return f"rank is {descriptor.rank}; it must be at most {max_rank}"
     shape = descriptor.shape
+    # spec: MLOperandDescriptor check dimensions 2
+    if len(shape) > max_rank:
+        return f"rank is {len(shape)}; it must be at most {max_rank}"
     # spec: MLOperandDescriptor check dimensions 1
     if shape and not 1 <= min(shape) <= max(shape) <= MAX_DIMENSION:
         axis = next(axis for axis, size in enumerate(shape) if not 1 <= size <= MAX_DIMENSION)
         return f"shape is {listed(shape)}; dimension {axis} must be from 1 to {MAX_DIMENSION}"
-    count = descriptor.element_count
+    count = math.prod(shape)
     # spec: MLOperandDescriptor check dimensions 3
     if count > MAX_DIMENSION:
         return f"shape {listed(shape)} has {count} elements; it must have at most {MAX_DIMENSION}"
     # spec: MLOperandDescriptor check dimensions 4
-    if descriptor.byte_length > max_byte_length:
+    if count * MOST_BYTES_PER_ELEMENT > max_byte_length and descriptor.byte_length > max_byte_length:
         return f"{descriptor} takes {descriptor.byte_length} bytes; it must take at most {max_byte_length}"
     # spec: MLOperandDescriptor check dimensions 5
     return None

@@ -276,10 +276,12 @@ class MLGraphBuilder(OperatorMethods):
             raise TypeError(f"{name}{in_brackets(kwargs.get('label'))}: {error}") from error.__cause__
         # spec: * can build
         self._check_can_build(operator.name)
-        for _, name_of_operand, operand in arguments.each_operand():
+        try:
             # spec: * operand; validate operand 0
-            if operand not in self._values:
-                raise TypeError(f"{name}{in_brackets(arguments.label)}: {name_of_operand} belongs to another builder")
+            values = of_operands(arguments.operands, self._values.__getitem__)
+        except KeyError:
+            other = next(shown for _, shown, operand in arguments.each_operand() if operand not in self._values)
+            raise TypeError(f"{name}{in_brackets(arguments.label)}: {other} belongs to another builder") from None
         rows = limits_of(operator, self._capabilities)
         try:
             check_operands(operator, rows, arguments, self._capabilities)
@@ -293,7 +295,6 @@ class MLGraphBuilder(OperatorMethods):
                 self._check_size(descriptor)
         except Refused as refusal:
             raise TypeError(f"{name}{in_brackets(arguments.label)}: {refusal}") from None
-        values = of_operands(arguments.operands, self._values.__getitem__)
         # spec: * node
         node = Node(operator, values, arguments.options(), tuple(descriptors), arguments.label, (self._drawn,))
         self._drawn += 1

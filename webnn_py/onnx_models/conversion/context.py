@@ -225,6 +225,11 @@ class ConversionContext(Builder):
         return there[place]
 
     @property
+    def has_named_sizes(self) -> bool:
+        """Return whether sizes may be known at dispatch only: in drawings with named dimensions."""
+        return self._builder._names is not None
+
+    @property
     def has_four_bits(self) -> bool:
         """Return whether integers of four bits stay what they are: the proposal "int4", where it was asked for."""
         return bool(self._builder._capabilities.packed)

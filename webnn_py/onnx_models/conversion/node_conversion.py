@@ -102,7 +102,7 @@ def results_of(
     check_form(kind.form, node)
     known = [value for value in values if not isinstance(value, MLOperand)]
     if known:
-        sized = named_sizes.computed(node, values)
+        sized = named_sizes.computed(node, values) if context.has_named_sizes else None
         if sized is not None:
             return sized
         empty = empty_results(node, values, opsets, context.expenses)

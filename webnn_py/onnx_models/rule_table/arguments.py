@@ -95,10 +95,11 @@ def _inputs(
     context: ConversionContext,
 ) -> list[object]:
     arguments: list[object] = []
-    count = min(len(rule.inputs), form.most_inputs)
-    for index in range(max(len(values), count)):
-        value = values[index] if index < len(values) else None
-        parameter = rule.inputs[index] if index < count else rule.variadic
+    parameters = rule.inputs[: form.most_inputs]
+    count = len(parameters)
+    absent = [None] * (count - len(values))
+    for index, value in enumerate([*values, *absent]):
+        parameter = parameters[index] if index < count else rule.variadic
         if value is not None and parameter is not None and parameter.kind != "static":
             arguments.append(context.operand(value) if parameter.kind == "operand" else value)
             continue
@@ -145,6 +146,8 @@ def check_form(form: Form, node: NodeProto) -> None:
     if form.fewest_inputs and not node.input:
         raise Refused(f"it has no inputs; it must have at least {form.fewest_inputs}")
     attributes = node.attribute[:]
+    if not attributes:
+        return
     types = {item.name: item.type for item in attributes}
     if len(types) == len(attributes) and types.items() <= form.types.items():  # as of nearly all nodes
         return
