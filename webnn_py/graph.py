@@ -51,7 +51,7 @@ class Input(Value):
 
 @final
 class ContentKey:
-    """Recognizes arrays of the same bytes, by a digest that is computed when two look alike or when it is asked for.
+    """Recognizes arrays of the same bytes, by comparing them or by a digest that is computed once two look alike.
 
     Args:
         array: contiguous; its bytes never change.
@@ -83,7 +83,13 @@ class ContentKey:
     def __eq__(self, other: object) -> bool:
         if self is other or type(other) is not ContentKey:
             return self is other
-        return self._hash == other._hash and self.digest == other.digest
+        if self._hash != other._hash:
+            return False
+        ours, others = self._array, other._array
+        # A comparison takes a thirtieth of two digests. Arrays that only look alike get digests, for all later ones.
+        if ours is not None and others is not None and np.array_equal(ours, others):
+            return True
+        return self.digest == other.digest
 
     def __repr__(self) -> str:
         return repr(self.digest)
