@@ -1,4 +1,4 @@
-"""What a context says of itself."""
+"""The statistics of a context alone."""
 
 import attrs
 

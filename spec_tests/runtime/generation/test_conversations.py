@@ -55,12 +55,7 @@ async def ids(generation):
         ([1], {"temperature": float("nan")}, TypeError, "temperature is nan"),
         ([1], {"top_p": 0}, ValueError, "top_p is 0.0; it must be above 0"),
         ([1], {"top_k": -1}, TypeError, "top_k is -1"),
-        (
-            [1],
-            {"temperature": 10**400},
-            TypeError,
-            "temperature is an integer of 1329 bits; it must",
-        ),
+        ([1], {"temperature": 10**400}, TypeError, "temperature is an integer of 1329 bits; it must"),
         ([1], {"repetition_penalty": 0}, ValueError, "repetition_penalty is 0.0; it must be from 1e-30 to 1e30"),
         ([1], {"repetition_penalty": 1e-308}, ValueError, "repetition_penalty is 1e-308; it must be from 1e-30"),
         ("\ud800", {}, ValueError, r"prompt '.ud800' is no text: .* surrogates not allowed"),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from time import perf_counter
 from typing import Any, Final, TypeVar
@@ -61,27 +61,6 @@ class _Submitted:
         self.seconds, self.graph, self.count = 0.0, None, 0
 
 
-class _NoticingLoss:
-    """A context that reports the loss of the device where an exception is that of broken work: all later calls fail."""
-
-    __slots__ = ("_backend",)
-
-    def __init__(self, backend: CudaBackend) -> None:
-        self._backend = backend
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
-        backend = self._backend
-        if isinstance(error, Exception) and not backend._is_over:
-            try:
-                backend._stream.is_idle()
-            except CudaError as found:
-                backend._is_over = True
-                backend.lost(f"CUDA reports {found}")
-
-
 class CudaBackend(OnnxruntimeBackend):
     """Runs graphs on an NVIDIA GPU.
 
@@ -109,11 +88,10 @@ class CudaBackend(OnnxruntimeBackend):
         self.info = attrs.evolve(self.info, adapter=self._stream.adapter)
         self._submitted = _Submitted()
         self._is_over = False
-        self._noticing_loss = _NoticingLoss(self)
 
     def allocate(self, descriptor: MLOperandDescriptor) -> CudaBuffer:  # type: ignore[override]  # buffers are opaque
         """Allocate zeros."""
-        with self._noticing_loss:
+        with self._noticing_loss():
             return self._stream.allocate(descriptor)
 
     def stage(self, array: HostArray) -> HostArray:
@@ -122,7 +100,7 @@ class CudaBackend(OnnxruntimeBackend):
 
     def write(self, storage: Storage, data: HostArray) -> None:  # type: ignore[override]
         """Copy an array into a buffer."""
-        with self._noticing_loss:
+        with self._noticing_loss():
             self._stream.write(storage.data, data)
 
     def read(self, storage: Storage) -> HostArray | Coroutine[Any, Any, HostArray]:
@@ -131,18 +109,18 @@ class CudaBackend(OnnxruntimeBackend):
         seconds = self._submitted.seconds + buffer.descriptor.byte_length / COPY_BYTES_PER_SECOND
         read = partial(self._waited_for, partial(self._stream.read, buffer))
         if seconds <= INLINE_SECONDS or self._thread.may_skip_check(seconds):
-            with self._noticing_loss:
+            with self._noticing_loss():
                 return read()
         return self._in_thread_unless_alone(read, seconds)
 
     def copy(self, source: Storage, destination: Storage, region: CopyRegion) -> None:
         """Copy elements from one buffer to another."""
-        with self._noticing_loss:
+        with self._noticing_loss():
             self._stream.copy(source.data, destination.data, region)
 
     def clear(self, storage: Storage) -> None:
         """Set all bytes to zero."""
-        with self._noticing_loss:
+        with self._noticing_loss():
             self._stream.clear(storage.data)
 
     def free(self, data: Any) -> None:
@@ -151,7 +129,7 @@ class CudaBackend(OnnxruntimeBackend):
             for binding in list(data.bound_to):
                 binding.unbind()
             if not self._is_over:
-                with self._noticing_loss:
+                with self._noticing_loss():
                     self._stream.free(data)
 
     def compile(self, graph: Graph) -> Coroutine[Any, Any, CudaGraph]:
@@ -162,7 +140,7 @@ class CudaBackend(OnnxruntimeBackend):
         self, compiled: Any, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
     ) -> Coroutine[Any, Any, None] | None:
         """Bind the buffers and submit the kernels."""
-        with self._noticing_loss:
+        with self._noticing_loss():
             pending = super().dispatch(compiled, inputs, outputs)
         if pending is None:
             self._submitted.add(compiled)
@@ -170,7 +148,7 @@ class CudaBackend(OnnxruntimeBackend):
         return self._submitted_later(compiled, pending)
 
     async def _submitted_later(self, compiled: CudaGraph, pending: Coroutine[Any, Any, None]) -> None:
-        with self._noticing_loss:
+        with self._noticing_loss():
             await pending
         self._submitted.add(compiled)
 
@@ -185,7 +163,7 @@ class CudaBackend(OnnxruntimeBackend):
     def adapter_memory(self) -> AdapterMemory | None:
         """Return the memory of the GPU."""
         if not self._is_over:
-            with suppress(CudaError), self._noticing_loss:
+            with suppress(CudaError), self._noticing_loss():
                 return self._stream.memory()
         return None
 
@@ -195,7 +173,7 @@ class CudaBackend(OnnxruntimeBackend):
         self._stream.close()
 
     def _is_idle(self) -> bool:
-        with self._noticing_loss:
+        with self._noticing_loss():
             return self._stream.is_idle()
 
     def _waited_for(self, step: Callable[[], T]) -> T:
@@ -205,9 +183,23 @@ class CudaBackend(OnnxruntimeBackend):
         return result
 
     async def _in_thread(self, step: Callable[[], T]) -> T:
-        with self._noticing_loss:
+        with self._noticing_loss():
             return await self._thread.run(step)
 
     async def _in_thread_unless_alone(self, step: Callable[[], T], seconds: float) -> T:
-        with self._noticing_loss:
+        with self._noticing_loss():
             return await self._thread.run_unless_alone(step, seconds)
+
+    @contextmanager
+    def _noticing_loss(self) -> Iterator[None]:
+        """Report the loss of the device where an exception is that of broken work: every later call fails as well."""
+        try:
+            yield
+        except Exception:
+            if not self._is_over:
+                try:
+                    self._stream.is_idle()
+                except CudaError as error:
+                    self._is_over = True
+                    self.lost(f"CUDA reports {error}")
+            raise

@@ -168,11 +168,8 @@ class EncodedSource(DrawnModel):
         new = logits.shape[1]
         last = builder.slice(logits, [0, new - 1, 0], [1, 1, self.vocabulary])
         row = builder.cast(builder.reshape(last, [1, self.vocabulary]), "float32")
-        never = (
-            []
-            if self._encoder is None
-            else [token for token in self._encoder.suppressed if 0 <= token < self.vocabulary]
-        )
+        suppressed = () if self._encoder is None else self._encoder.suppressed
+        never = [token for token in suppressed if 0 <= token < self.vocabulary]
         if never:
             may_come = np.ones([1, self.vocabulary], np.uint8)
             may_come[0, never] = 0

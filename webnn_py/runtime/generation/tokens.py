@@ -56,10 +56,10 @@ class TextStream:
     """
 
     CONTEXT: Final = 8
-    """The tokens of ``before`` that are decoded with the first new one."""
+    """The tokens of ``before`` that are decoded with the first new one, and of a run that is no text."""
 
     MOST_TOKENS: Final = 64
-    """The most tokens that wait until the text ends with a whole character: the rest of them is no text."""
+    """The most tokens that wait for a text that ends with a whole character: so long a run is no text."""
 
     def __init__(self, tokenizer: Tokenizer | None, stops: Sequence[str], before: Sequence[int]) -> None:
         self._tokenizer = tokenizer
@@ -96,7 +96,8 @@ class TextStream:
         self._held += text[begin:]
         self._known = text
         if len(text) > begin or not has_room:
-            self._tokens = self._from_a_character(self._tokens[self._context :])
+            new = self._tokens[self._context :]
+            self._tokens = new if has_room else self._from_a_character(new[-self.CONTEXT :])
             self._context = len(self._tokens)
             self._known = self._decoded()
         return self._released()
