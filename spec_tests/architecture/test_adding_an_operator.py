@@ -34,7 +34,7 @@ CATEGORY_FILES = {
         '        unary.tan: "tan_f32({0})",\n',
         '        unary.tan: "tan_f32({0})",\n        unary.atan: "select(atan({0}), {0}, is_nan({0}))",\n',
     ),
-    "spec_tests/small_device/webnn_small_device.py": (
+    "webnn_py/device/reference.py": (
         '    "sin": np.sin,\n',
         '    "sin": np.sin,\n    "atan": np.arctan,\n',
     ),

@@ -81,6 +81,6 @@ def test_passes_are_listed_with_nodes_and_rules(command, perceptron):
 
 
 def test_a_device_without_passes_says_so(command, perceptron):
-    ended = command("info", perceptron, "--backend", "small", "--passes")
-    assert "passes      small (" in ended.out
+    ended = command("info", perceptron, "--backend", "reference", "--passes")
+    assert "passes      reference (" in ended.out
     assert " has none\n" in ended.out

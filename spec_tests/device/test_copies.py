@@ -151,7 +151,7 @@ async def test_a_device_that_cannot_copy_counts_what_goes_through_the_host(ml, o
 
 
 async def test_a_copy_of_another_packages_device(ml):
-    context = await ml.create_context(backend="small")
+    context = await ml.create_context(backend="reference")
     await check_copies(context, (5, 8), [(1, 2, 3), (0, 7, 1)], "float32")
 
 

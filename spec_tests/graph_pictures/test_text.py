@@ -144,7 +144,7 @@ async def test_what_is_expanded_has_its_kernels(context, backend):
 
 
 async def test_another_packages_device_need_not_tell_kernels(ml):
-    context = await ml.create_context(backend="small")
+    context = await ml.create_context(backend="reference")
     graph = await draw_residual_block(context).build()
     assert "conv2d [first]" in graph.describe()
     assert "kernel" not in graph.describe()

@@ -13,8 +13,8 @@ CHOSEN = Path(__file__).with_name("chosen.json")
 PARTS = 61
 """Of the cases that are not chosen, one in so many is computed each day; a prime, so that every kind has its turn."""
 
-PARTS_OF_SMALL = 3
-"""Of all cases a quick run computes one in so many on the small device, whose kernels are numpy's."""
+PARTS_OF_REFERENCE = 3
+"""Of all cases a quick run computes one in so many on the reference device, whose kernels are numpy's."""
 
 PARTS_OF_CHOSEN = 5
 """Of the chosen cases that are costly, or not drawn as written, a quick run computes one in so many.
@@ -75,8 +75,8 @@ class Choice:
         ways = amount(self._config, quick=EVERY * len(WAYS), full=1, thorough=1)
         if drawer in WAYS and not has_turn(self._config, start + EVERY * WAYS.index(drawer), ways):
             return ()
-        if backend == "small":
-            parts = amount(self._config, quick=PARTS_OF_SMALL, full=1, thorough=1)
+        if backend == "reference":
+            parts = amount(self._config, quick=PARTS_OF_REFERENCE, full=1, thorough=1)
             least = min(parts, max(1, len(file.cases) // LEAST_CHOSEN))
             return tuple(case for at, case in enumerate(file.cases, start) if has_turn(self._config, at, least))
         if backend != "wgpu" or parts == 1:

@@ -1,24 +1,24 @@
 """Decompositions are complete, are called as their operators are, and repeat blocks as the text says.
 
-What they compute is tested by every case of every operator, on the small device, which has little else.
+What they compute is tested by every case of every operator, on the reference device, which has little else.
 """
 
 import inspect
 
 import numpy as np
 import pytest
-import webnn_small_device
 
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
+from webnn_py.device import reference
 from webnn_py.operators.decomposing import moving
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.operators.registry import OPERATORS
 
 
 def test_every_operator_is_a_primitive_or_has_a_decomposition():
-    assert set(DECOMPOSITIONS) | set(webnn_small_device.KERNELS) == set(OPERATORS)
-    assert not set(DECOMPOSITIONS) & set(webnn_small_device.KERNELS)
+    assert set(DECOMPOSITIONS) | set(reference.KERNELS) == set(OPERATORS)
+    assert not set(DECOMPOSITIONS) & set(reference.KERNELS)
 
 
 def test_decompositions_are_called_as_their_operators_are():
@@ -52,7 +52,7 @@ OUT_OF_RANGE = {
 @pytest.mark.parametrize("title", OUT_OF_RANGE)
 async def test_what_leaves_the_range_on_the_way_is_scaled(ml, title):
     name, numbers, expected = OUT_OF_RANGE[title]
-    context = await ml.create_context(backend="small")
+    context = await ml.create_context(backend="reference")
     builder, values = MLGraphBuilder(context), np.float32(numbers).reshape(1, 1, 1, -1)
     y = getattr(builder, name)(builder.input("x", data_type="float32", shape=values.shape))
     got = await compute(context, builder, {"x": values}, {"y": y})

@@ -3,8 +3,6 @@
 import attrs
 import numpy as np
 import pytest
-import webnn_small_device
-from webnn_small_device import CAPABILITIES, SmallBackend
 
 from spec_tests.operators.cases import load_all
 from spec_tests.operators.minimal import minimal, operand_rows
@@ -14,9 +12,11 @@ from spec_tests.support.computing import compute, run_graph
 from spec_tests.support.stand_ins import failing, noted
 from webnn_py import MLGraphBuilder, UnknownError
 from webnn_py.descriptors import DATA_TYPES, MLOperandDescriptor
+from webnn_py.device import reference
 from webnn_py.device.backend import Capabilities
 from webnn_py.device.compiling import expansion
 from webnn_py.device.compiling.expansion import ExpandingBuilder, missing_primitives, support_of
+from webnn_py.device.reference import RECORD, ReferenceBackend
 from webnn_py.graph import Input
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.operators.examples import examples_of
@@ -26,8 +26,11 @@ FILES = {file.operator: file for file in load_all()}
 FLOAT32 = ("float32", "int32", "uint8")
 
 
+CAPABILITIES = RECORD.capabilities()
+
+
 def without(*names, data_types=DATA_TYPES, max_rank=8, **of_operators):
-    """Return the limits of the small device without some operators and data types."""
+    """Return the limits of the reference device without some operators and data types."""
 
     def supports(operator):
         if operator.name in names:
@@ -37,8 +40,8 @@ def without(*names, data_types=DATA_TYPES, max_rank=8, **of_operators):
     return Capabilities(supports, data_types, max_rank)
 
 
-class Limited(SmallBackend):
-    """The small device, which does not know what it is given beyond its capabilities."""
+class Limited(ReferenceBackend):
+    """The reference device, which does not know what it is given beyond its capabilities."""
 
     def __init__(self, capabilities):
         super().__init__()
@@ -205,13 +208,13 @@ def test_the_examples_reach_everything_that_any_case_reaches(name):
 
 
 @pytest.fixture
-async def small(ml):
-    return await ml.create_context(backend="small")
+async def context(ml):
+    return await ml.create_context(backend="reference")
 
 
-async def test_names_and_constants_of_an_expanded_graph_stay(small):
-    weights = await constant(small, [1, 2, 3])
-    builder = MLGraphBuilder(small)
+async def test_names_and_constants_of_an_expanded_graph_stay(context):
+    weights = await constant(context, [1, 2, 3])
+    builder = MLGraphBuilder(context)
     x, unused = (builder.input(name, data_type="float32", shape=[3]) for name in ("x", "unused"))
     softened = builder.softmax(builder.mul(x, builder.constant(weights)), 0)
     outputs = {
@@ -224,7 +227,7 @@ async def test_names_and_constants_of_an_expanded_graph_stay(small):
     weights.destroy()
     assert list(graph.input_descriptors) == ["x", "unused"]
     assert list(graph.output_descriptors) == list(outputs)
-    results = await run_graph(small, graph, {"x": np.float32([0, 0.5, -1]), "unused": np.ones(3)})
+    results = await run_graph(context, graph, {"x": np.float32([0, 0.5, -1]), "unused": np.ones(3)})
     powers = np.exp(np.float32([0, 1, -3]))
     for name in ("ä", "again"):
         np.testing.assert_allclose(results[name], powers / powers.sum(), rtol=1e-6)
@@ -232,13 +235,13 @@ async def test_names_and_constants_of_an_expanded_graph_stay(small):
     np.testing.assert_array_equal(results["of both"], [1, 0.5, 2])
 
 
-async def test_an_error_names_the_operator_that_was_drawn_and_its_label(small, monkeypatch):
-    monkeypatch.setitem(webnn_small_device.KERNELS, "exp", failing(FloatingPointError("too hot")))
-    builder = MLGraphBuilder(small)
+async def test_an_error_names_the_operator_that_was_drawn_and_its_label(context, monkeypatch):
+    monkeypatch.setitem(reference.KERNELS, "exp", failing(FloatingPointError("too hot")))
+    builder = MLGraphBuilder(context)
     x = builder.input("x", data_type="float32", shape=[3])
     y = builder.lstm_cell(*operands_of_cell(builder, x), 1, label="my cell")[0]
     with pytest.raises(UnknownError, match=r"exp \[in lstmCell \[my cell\]\]\(float32 \[1, 1\]\): too hot"):
-        await compute(small, builder, {"x": np.zeros(3, np.float32)}, {"y": y})
+        await compute(context, builder, {"x": np.zeros(3, np.float32)}, {"y": y})
 
 
 def operands_of_cell(builder, x):
@@ -247,11 +250,11 @@ def operands_of_cell(builder, x):
     return [row, *zeros]
 
 
-async def test_a_graph_that_needs_no_expansion_is_compiled_as_it_is(small, monkeypatch):
-    seen = noted(monkeypatch, SmallBackend, "compile", lambda _backend, graph: graph)
-    builder = MLGraphBuilder(small)
+async def test_a_graph_that_needs_no_expansion_is_compiled_as_it_is(context, monkeypatch):
+    seen = noted(monkeypatch, ReferenceBackend, "compile", lambda _backend, graph: graph)
+    builder = MLGraphBuilder(context)
     x = builder.input("x", data_type="float32", shape=[3])
-    await compute(small, builder, {"x": np.ones(3, np.float32)}, {"y": builder.add(x, x, label="mine")})
+    await compute(context, builder, {"x": np.ones(3, np.float32)}, {"y": builder.add(x, x, label="mine")})
     (graph,) = seen
     assert [(node.operator.name, node.label) for node in graph.nodes] == [("add", "mine")]
 
@@ -285,7 +288,7 @@ def test_a_device_that_claims_the_missing_primitives_too_can_run_the_operator(na
     nothing = Capabilities(lambda _operator: ())
     missing = missing_primitives(OPERATORS[name], nothing)
     assert missing
-    assert set(missing) <= set(webnn_small_device.KERNELS)
+    assert set(missing) <= set(reference.KERNELS)
     enough = Capabilities(lambda operator: DATA_TYPES if operator.name in missing else ())
     assert any(support_of(OPERATORS[name], enough).data_types.values())
 

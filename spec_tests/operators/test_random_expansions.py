@@ -1,4 +1,4 @@
-"""Random graphs of all categories give on the small device, by decompositions, what they give on numpy."""
+"""Random graphs of all categories give on the reference device, by decompositions, what they give on numpy."""
 
 import pytest
 from hypothesis import given
@@ -13,4 +13,4 @@ from webnn_py.descriptors import DATA_TYPES
 @SETTINGS
 @given(data=st.data())
 def test_a_random_graph_gives_the_same_expanded(category, data):
-    assert_same(data.draw(programs(category, lambda: DATA_TYPES), label="program"), "small")
+    assert_same(data.draw(programs(category, lambda: DATA_TYPES), label="program"), "reference")

@@ -158,7 +158,7 @@ async def test_a_context_reports_how_graphs_would_run(ml, with_gpu):
 
 
 async def test_an_operator_that_is_expanded_is_a_fallback(ml):
-    context = await ml.create_context(backend="small")
+    context = await ml.create_context(backend="reference")
     context._device.backend.info = attrs.evolve(context.backend, device_types=("npu",))
     assert await context.query_support(operators=["add"]) == "optimized"
     assert await context.query_support(operators=["add", "softmax"]) == "fallback"

@@ -262,7 +262,7 @@ async def test_a_destroyed_graph_computes_no_shapes(added):
 
 
 async def test_a_device_without_dynamic_shapes_refuses_to_build(ml):
-    context = await ml.create_context(backend="small")
+    context = await ml.create_context(backend="reference")
     builder, outputs = draw(context, SEQ)
     with pytest.raises(NotSupportedError, match=r"build\(\): small .* cannot compile graphs with named dimensions"):
         await builder.build(outputs)

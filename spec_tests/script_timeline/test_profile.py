@@ -192,7 +192,7 @@ async def test_a_loaded_graph_has_the_kernels_of_the_built_one(tmp_path, options
 
 
 async def test_a_device_that_does_not_time_kernels_is_refused(ml):
-    context = await ml.create_context(backend="small")
+    context = await ml.create_context(backend="reference")
     with pytest.raises(NotSupportedError, match=r"^profile\(\): small .* does not time kernels"):
         await (await perceptron(context)).profile({"x": X})
 

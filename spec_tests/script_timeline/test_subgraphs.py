@@ -116,7 +116,7 @@ async def test_attention_without_rotation_is_whole(on_numpy, config):
 
 
 async def test_a_device_that_has_no_kernel_runs_the_body(ml):
-    context = await ml.create_context(backend="small")
+    context = await ml.create_context(backend="reference")
     (use,) = (await built(context, Sizes(), "GQA")).subgraphs
     assert use.reason == "the device has no kernel for groupQueryAttention"
 

@@ -27,8 +27,8 @@ def on_each(names: Sequence[str]) -> Any:
     return backend
 
 
-BACKENDS = [record.name for record in registry.built_in() if is_here(record)]
-DEVICES = [*BACKENDS, "small"]
-"""With the one of ``spec_tests/small_device``, another package's, whose operators are mostly expanded into others."""
+BACKENDS = [record.name for record in registry.built_in() if record.name != "reference" and is_here(record)]
+DEVICES = [*BACKENDS, "reference"]
+"""With the reference device, whose operators are mostly expanded into others."""
 HAS_ADAPTER = "wgpu" in BACKENDS
 NO_ADAPTER = "WebGPU not tested: no adapter found (Debian and Ubuntu: apt install mesa-vulkan-drivers)"

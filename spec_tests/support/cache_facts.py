@@ -1,6 +1,6 @@
 """How devices update caches of keys and values; execution providers by their names, see ``sampled_engine.owner``."""
 
-COPYING = frozenset({"small", "WebGpuExecutionProvider"})
+COPYING = frozenset({"reference", "WebGpuExecutionProvider"})
 """Those that draw attention to a cache by its decomposition, and write each present into memory of its own."""
 
 KEEPING = frozenset({"CUDAExecutionProvider"})

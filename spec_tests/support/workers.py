@@ -30,11 +30,11 @@ LONG_OPERATORS = (
 )
 """Likewise of the operators."""
 
-OPERATOR = re.compile(r"operators/test_cases\.py::.*\[.*?(numpy|onnxruntime|small|wgpu)-(?:as_\w+-)?(\w+)")
+OPERATOR = re.compile(r"operators/test_cases\.py::.*\[.*?(numpy|onnxruntime|reference|wgpu)-(?:as_\w+-)?(\w+)")
 TEXTS = re.compile(r"test_products_with_the_same_key_have_the_same_text\[(\w+)\]$")
 """Most of what this compiles of an operator its cases have compiled."""
 
-VECTORS = re.compile(r"wpt/test_vectors\.py::.*\b(numpy|small|wgpu)\b")
+VECTORS = re.compile(r"wpt/test_vectors\.py::.*\b(numpy|reference|wgpu)\b")
 
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)

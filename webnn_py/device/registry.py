@@ -30,6 +30,7 @@ BUILT_IN: Final = {
     "numpy": "webnn_py.device.on_numpy.device_record:RECORD",
     "wgpu": "webnn_py.device.on_wgpu.device_record:RECORD",
     "onnxruntime": "webnn_py.device.on_onnxruntime.device_record:RECORD",
+    "reference": "webnn_py.device.reference:RECORD",
 }
 """This package's own devices, by name, in the syntax of entry points. Only these are chosen when no device is named."""
 

@@ -1,28 +1,23 @@
-"""The small device of ``spec_tests/small_device``, and the package that ``docs/adding_a_device.md`` makes of it."""
+"""The package that ``docs/adding_a_device.md`` makes, and the tables of that page."""
 
 import os
 import re
 import subprocess
 import sys
-import textwrap
-import tomllib
 import zipfile
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
-import webnn_small_device
-from webnn_small_device import SmallBackend
 
 from spec_tests.support.depth import is_full
-from webnn_py.device import backend, registry
+from webnn_py.device import backend
 from webnn_py.device.backend import Backend
+from webnn_py.device.reference import KERNELS, ReferenceBackend
 from webnn_py.device.steps import dynamic_graphs
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs/adding_a_device.md").read_text(encoding="utf-8")
-MODULE = Path(webnn_small_device.__file__).read_text(encoding="utf-8")
-OF_THE_PACKAGE = {"webnn_small_device.py", "test_small_device.py"}
+OF_THE_PACKAGE = {"webnn_lookup_device.py", "test_lookup_device.py"}
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
 
 
@@ -30,37 +25,25 @@ def python_pieces():
     return [text for language, text in BLOCKS if language == "python"]
 
 
-def without_empty_lines(text):
-    return [line for line in text.splitlines() if line]
-
-
-def test_the_pieces_of_code_are_the_module_from_top_to_bottom():
-    *pieces, _ = python_pieces()
-    assert len(pieces) > 5
-    assert without_empty_lines("".join(pieces)) == without_empty_lines(MODULE)
-
-
-def test_the_entry_point_is_that_of_the_distribution():
-    (text,) = (text for language, text in BLOCKS if language == "toml")
-    written = tomllib.loads(text)["project"]["entry-points"][registry.GROUP]
-    assert written == {entry.name: entry.value for entry in entry_points(group=registry.GROUP)}
-    assert registry.find("small") is webnn_small_device.RECORD
+def test_the_device_of_the_document_is_short():
+    module, _ = python_pieces()
+    assert len(module.splitlines()) < 50
 
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory):
     """The three files of the document in a folder, and what is installed of them in another: (folder, environment)."""
     folder, installed = tmp_path_factory.mktemp("package"), tmp_path_factory.mktemp("installed")
-    *pieces, tests = python_pieces()
-    (folder / "webnn_small_device.py").write_text("".join(pieces), encoding="utf-8")
-    (folder / "test_small_device.py").write_text(tests, encoding="utf-8")
+    module, tests = python_pieces()
+    (folder / "webnn_lookup_device.py").write_text(module, encoding="utf-8")
+    (folder / "test_lookup_device.py").write_text(tests, encoding="utf-8")
     (project,) = (text for language, text in BLOCKS if language == "toml")
     (folder / "pyproject.toml").write_text(project, encoding="utf-8")
     subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel"], cwd=folder, check=True)
     (wheel,) = (folder / "dist").iterdir()
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(installed)
-    (folder / "webnn_small_device.py").unlink()  # what is installed is what is imported
+    (folder / "webnn_lookup_device.py").unlink()  # what is installed is what is imported
     environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}  # of these tests
     return folder, {**environment, "PYTHONPATH": os.pathsep.join([str(installed), str(ROOT)])}
 
@@ -69,13 +52,13 @@ def test_the_package_of_the_document_is_a_device(package):
     folder, environment = package
     command = [sys.executable, "-m", "webnn_py", "devices"]
     listed = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
-    assert re.search(r"^small ", listed.stdout, re.MULTILINE), listed.stdout
+    assert re.search(r"^lookup ", listed.stdout, re.MULTILINE), listed.stdout
 
 
-CHOSEN = ("softmax", "gather_nd", "quantize")
+CHOSEN = ("softmax", "gather_nd", "sigmoid")
 PROGRAM = f"""
 import pytest
-from test_small_device import operator_cases, test_case
+from test_lookup_device import operator_cases, test_case
 
 passed = 0
 for case in operator_cases():
@@ -96,7 +79,7 @@ def test_the_tests_of_the_document_pass_on_the_package(package, pytestconfig):
     command = [sys.executable, "-c", PROGRAM]
     if is_full(pytestconfig):
         options = ["-q", "-p", "no:cacheprovider", "-k", " or ".join(CHOSEN)]
-        command = [sys.executable, "-m", "pytest", *options, "test_small_device.py"]
+        command = [sys.executable, "-m", "pytest", *options, "test_lookup_device.py"]
     tested = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert tested.returncode == 0, tested.stdout + tested.stderr
     passed = int(re.search(r"(\d+) passed", tested.stdout)[1])
@@ -117,7 +100,9 @@ def named_in_table(heading):
 def test_the_table_of_the_backend_has_all_members():
     named = [names for names, _ in named_in_table("| member | what it is |\n")]
     assert (
-        set().union(*named) == members(Backend) == {name for name in members(Backend) if hasattr(SmallBackend(), name)}
+        set().union(*named)
+        == members(Backend)
+        == {name for name in members(Backend) if hasattr(ReferenceBackend(), name)}
     )
 
 
@@ -143,7 +128,7 @@ def test_the_commands_run_tests_that_are_there():
 
 def test_the_paths_in_the_document_are_there():
     paths = set(re.findall(r"`([\w/]+\.py|webnn_py/\w+|spec_tests/\w+)`", DOCUMENT)) - OF_THE_PACKAGE
-    assert len(paths) > 5
+    assert len(paths) > 3
     for path in paths:
         there = (ROOT / path).exists() or (ROOT / "webnn_py" / path).exists()
         assert there, path
@@ -152,5 +137,4 @@ def test_the_paths_in_the_document_are_there():
 def test_the_primitives_are_those_that_it_claims():
     (sentence,) = re.findall(r"The primitives have no decomposition. They are: (.*?)\.\n", DOCUMENT, re.DOTALL)
     listed = re.findall(r"`(\w+)`", sentence)
-    assert listed == sorted(webnn_small_device.KERNELS)
-    assert f"{len(listed)} operators" in textwrap.fill(DOCUMENT, 10**6)
+    assert listed == sorted(KERNELS)

@@ -1,39 +1,35 @@
-"""A device in a few pages: plain numpy, and no operator that can be said in terms of others.
+"""The reference device: one numpy function for each primitive; every other operator is expanded into these.
 
-``docs/adding_a_device.md`` explains it from top to bottom.
+It is the oracle of the other devices and the smallest complete example of one (``docs/adding_a_device.md``).
 """
 
+from __future__ import annotations
+
 import math
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, Final
 
 import numpy as np
 
-from webnn_py.descriptors import DATA_TYPES, MLOperandDataType, MLOperandDescriptor
-from webnn_py.device.backend import Backend, BackendInfo, Capabilities, HostArray, Storage
-from webnn_py.device.registry import DeviceRecord, OpenRequest, Suitability
-from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
-from webnn_py.operators.declaration import Operator
+from webnn_py.descriptors import DATA_TYPES, MLOperandDescriptor
+from webnn_py.device.backend import BackendInfo, Capabilities, HostArray, Storage
+from webnn_py.device.host_processor import processor
+from webnn_py.device.registry import DeviceRecord, Suitability
+from webnn_py.graph import Constant, Graph, Node, Value
 
 Array = np.ndarray[Any, Any]
 Kernel = Callable[..., Array]
 """Takes the node and its operands' arrays, and returns the array of the output."""
 
-KERNELS: dict[str, Kernel] = {}
+KERNELS: Final[dict[str, Kernel]] = {}
+"""The kernel of each primitive, by the operator's name."""
 
 
 def kernel(function: Kernel) -> Kernel:
     """Enter the kernel of the operator of the function's name."""
     KERNELS[function.__name__.rstrip("_")] = function
     return function
-
-
-def supports(operator: Operator[..., Any]) -> tuple[MLOperandDataType, ...]:
-    """All data types of the operators that have a kernel; the others are expanded into these."""
-    return DATA_TYPES if operator.name in KERNELS else ()
-
-
-CAPABILITIES = Capabilities(supports)
 
 
 # --- kernels -------------------------------------------------------------------------------------------------------
@@ -105,26 +101,28 @@ def cast(node: Node, x: Array) -> Array:
 @kernel
 def matmul(_node: Node, a: Array, b: Array) -> Array:
     """float16 is summed in float32."""
-    return np.matmul(a.astype(np.float32), b.astype(np.float32))
+    product: Array = np.matmul(a.astype(np.float32), b.astype(np.float32))
+    return product
 
 
-def reduction(function: Callable[..., Array]) -> Kernel:
-    def reduce(node: Node, x: Array) -> Array:
-        axes = node.options["axes"]
-        wide = x.astype(np.float32) if x.dtype == np.float16 else x
-        all_axes = tuple(range(x.ndim)) if axes is None else tuple(axes)
-        return function(wide, axis=all_axes, keepdims=node.options["keep_dimensions"])
-
-    return reduce
-
-
-for name, function in {
+REDUCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "reduce_max": np.max,
     "reduce_min": np.min,
     "reduce_sum": lambda x, **how: np.sum(x, dtype=x.dtype, **how),
     "reduce_product": lambda x, **how: np.prod(x, dtype=x.dtype, **how),
-}.items():
-    KERNELS[name] = reduction(function)
+}
+
+
+def reduce(node: Node, x: Array) -> Array:
+    """float16 is reduced in float32."""
+    axes = node.options["axes"]
+    wide = x.astype(np.float32) if x.dtype == np.float16 else x
+    all_axes = tuple(range(x.ndim)) if axes is None else tuple(axes)
+    result: Array = REDUCTIONS[node.operator.name](wide, axis=all_axes, keepdims=node.options["keep_dimensions"])
+    return result
+
+
+KERNELS.update(dict.fromkeys(REDUCTIONS, reduce))
 
 
 @kernel
@@ -177,36 +175,36 @@ def scatter_nd(_node: Node, x: Array, indices: Array, updates: Array) -> Array:
     return result
 
 
-# --- graphs --------------------------------------------------------------------------------------------------------
+# --- the device ----------------------------------------------------------------------------------------------------
 
 
-class SmallGraph:
+class ReferenceGraph:
     """A graph that is walked node by node at each dispatch."""
 
     byte_length = 0
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, kernels: Mapping[str, Kernel]) -> None:
+        self._graph = graph
+        self._kernels = kernels
         # Constant buffers may be released once the graph is compiled: their arrays are kept.
-        values = [value for node in graph.nodes for value in node.inputs]
-        self.constants = {value: _contents(value) for value in values if isinstance(value, Constant)}
+        self._constants: dict[Value, Array] = {value: _contents(value) for value in graph.constants}
 
-    def run(self, inputs: Mapping[str, Array]) -> Iterator[tuple[str, Array]]:
-        """Compute every output."""
-        arrays: dict[Value, Array] = dict(self.constants)
-        arrays |= {value: inputs[name] for name, value in self.graph.inputs.items() if isinstance(value, Input)}
-        for node in self.graph.nodes:
-            operands = [arrays[value] for value in node.inputs]
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Return the array of every output, by name.
+
+        Raises:
+            RuntimeError: a kernel failed; the text names the node.
+        """
+        arrays = self._constants | {value: inputs[name] for name, value in self._graph.inputs.items()}
+        for node in self._graph.nodes:
             try:
                 with np.errstate(all="ignore"):
-                    result = KERNELS[node.operator.name](node, *operands)
+                    result = self._kernels[node.operator.name](node, *(arrays[value] for value in node.inputs))
                     # Kernels may compute in a wider data type: here it is rounded, once.
                     arrays[node.results[0]] = np.asarray(result).astype(node.outputs[0].data_type)
             except Exception as error:
                 raise RuntimeError(f"{node}: {error}") from error
-        for name, value in self.graph.outputs.items():
-            assert isinstance(value, Output)
-            yield name, arrays[value]
+        return {name: arrays[value] for name, value in self._graph.outputs.items()}
 
 
 def _contents(value: Constant) -> Array:
@@ -214,15 +212,22 @@ def _contents(value: Constant) -> Array:
     return np.asarray(data.data if isinstance(data, Storage) else data)
 
 
-class SmallBackend:
-    """Buffers are arrays; everything runs at once, so that nothing is ever awaited."""
+class ReferenceBackend:
+    """Buffers are arrays; everything runs at once, so that nothing is ever awaited.
 
-    capabilities = CAPABILITIES
+    Args:
+        name: the device's name.
+        kernels: the kernel of each operator that the device computes itself, by the operator's name; the others are
+            expanded into these.
+    """
+
     overlapping = False
 
-    def __init__(self) -> None:
-        self.info = BackendInfo("small", "this processor", f"numpy {np.__version__}")
+    def __init__(self, name: str = "reference", kernels: Mapping[str, Kernel] = KERNELS) -> None:
+        self.info = BackendInfo(name, processor(), f"numpy {np.__version__}")
+        self.capabilities = capabilities(frozenset(kernels))
         self.lost: Callable[[str], None] = lambda _message: None
+        self._kernels = kernels
 
     def allocate(self, descriptor: MLOperandDescriptor) -> Array:
         return np.zeros(descriptor.shape, descriptor.data_type)
@@ -231,20 +236,21 @@ class SmallBackend:
         np.copyto(storage.data, data)
 
     def read(self, storage: Storage) -> HostArray:
-        return storage.data.copy()
+        array: Array = storage.data
+        return array.copy()
 
     def free(self, data: Array) -> None:
         """The array goes with its last reference."""
 
-    def compile(self, graph: Graph) -> SmallGraph:
-        return SmallGraph(graph)
+    def compile(self, graph: Graph) -> ReferenceGraph:
+        return ReferenceGraph(graph, self._kernels)
 
-    def dispatch(self, compiled: SmallGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> None:
-        for name, array in compiled.run({name: storage.data for name, storage in inputs.items()}):
+    def dispatch(self, compiled: ReferenceGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> None:
+        for name, array in compiled.run({name: storage.data for name, storage in inputs.items()}).items():
             np.copyto(outputs[name].data, array)
 
-    def release_graph(self, compiled: SmallGraph) -> None:
-        """Likewise."""
+    def release_graph(self, compiled: ReferenceGraph) -> None:
+        """The constants go with the graph."""
 
     def finish(self) -> None:
         """Nothing goes on behind the device timeline."""
@@ -259,16 +265,21 @@ class SmallBackend:
         """Nothing is left to close."""
 
 
-def open_small(_request: OpenRequest) -> Backend:
-    return SmallBackend()
+@cache
+def capabilities(names: frozenset[str]) -> Capabilities:
+    """Return what a device with kernels of these operators can do: all data types of each.
+
+    The same object for the same names: what is derived from it is kept with it.
+    """
+    return Capabilities(lambda operator: DATA_TYPES if operator.name in names else ())
 
 
-RECORD = DeviceRecord(
-    name="small",
-    title="the small device",
+RECORD: Final = DeviceRecord(
+    name="reference",
+    title="the reference device",
     is_accelerated=False,
     probe=lambda _power_preference: Suitability.ON_REQUEST,
-    open=open_small,
-    adapters=lambda: [SmallBackend().info],
-    capabilities=lambda: CAPABILITIES,
+    open=lambda _request: ReferenceBackend(),
+    adapters=lambda: [ReferenceBackend().info],
+    capabilities=lambda: capabilities(frozenset(KERNELS)),
 )
