@@ -190,8 +190,8 @@ def test_graphs_run_by_each_policy_on_every_device(run, engine, backend):
 ATTENTION = (Path(__file__).parents[2] / "examples" / "subgraph.mjs").read_text(encoding="utf-8")
 
 ATTENTION_SAID = """
-GQA: 53 operators, run as groupQueryAttention
-a name of my own: 53 operators, no operator is called 'a name of my own'
+GQA: 86 operators, run as groupQueryAttention
+a name of my own: 86 operators, no operator is called 'a name of my own'
   output: equal
   present_key: equal
   present_value: equal

@@ -9,16 +9,19 @@ import pytest
 import webnn_py
 from spec_tests.support.backends import DEVICES, on_each
 from spec_tests.support.cache_facts import COPYING
+from spec_tests.support.cells import cells
 from spec_tests.support.computing import compute_graph, results_of
 from spec_tests.support.grouped_attention import Sizes, attention, define
 from spec_tests.support.sampled_engine import owner
 from webnn_py import InvalidStateError, MLGraphBuilder, NotSupportedError
-from webnn_py.device.steps import subgraphs as steps
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.operators.decompositions import DECOMPOSITIONS
+from webnn_py.operators.examples import examples_of
+from webnn_py.operators.registry import OPERATORS
 from webnn_py.script.subgraphs import MOST_OPERATORS
 
-CONFIG = {"do_rotary": True, "scale": 0.3}
-OPERATORS = 50
-"""Those of the body of attention."""
+HEADS = {"num_heads": 4, "kv_num_heads": 2}
+CONFIG = {**HEADS, "do_rotary": True, "scale": 0.3}
 
 TOLERANCE = {"float32": 2e-5, "float16": 5e-3}
 X = np.linspace(-2, 2, 6, dtype=np.float32).reshape(2, 3)
@@ -80,7 +83,8 @@ async def test_attention_is_equal_whole_and_by_its_body(context, backend, sizes,
     for name in ("GQA", "mine"):
         graph = await built(context, sizes, name)
         (use,) = graph.subgraphs
-        assert (use.name, use.label, use.operators) == (name, "layer", OPERATORS)
+        assert (use.name, use.label) == (name, "layer")
+        assert use.operators > 50
         is_whole = name == "GQA" and owner(backend) not in COPYING
         assert use.operator == ("groupQueryAttention" if is_whole else None)
         assert is_whole == (use.reason == "")
@@ -90,7 +94,7 @@ async def test_attention_is_equal_whole_and_by_its_body(context, backend, sizes,
 
 
 async def test_other_shapes_of_attentions_integers_are_whole_as_well(on_numpy):
-    """The lengths of samples as a column, their maximum as a vector, and positions that are given."""
+    """The lengths of samples as a column, and their maximum as a vector of int64."""
     sizes = Sizes(new=2)
     builder = MLGraphBuilder(on_numpy)
     shared = {
@@ -98,18 +102,18 @@ async def test_other_shapes_of_attentions_integers_are_whole_as_well(on_numpy):
         "total_sequence_length": builder.input("total_sequence_length", data_type="int64", shape=[1]),
     }
     operands = sizes.inputs(builder, **shared)
-    operands["position_ids"] = builder.input("position_ids", data_type="int64", shape=[2, 2])
 
     def draw(builder, inputs, config):
-        total = builder.reshape(builder.cast(inputs["total_sequence_length"], "int32"), [])
-        return attention(builder, {**inputs, "total_sequence_length": total}, config)
+        ends = builder.reshape(inputs["seqlens_k"], [2])
+        total = builder.cast(inputs["total_sequence_length"], "int32")
+        return attention(builder, {**inputs, "seqlens_k": ends, "total_sequence_length": total}, config)
 
     definition = define(builder, operands, CONFIG, draw=draw)
     graph = await builder.build(builder.subgraph(definition, operands))
     assert graph.subgraphs[0].reason == ""
 
 
-@pytest.mark.parametrize("config", [{}, {"do_rotary": False, "scale": None}])
+@pytest.mark.parametrize("config", [HEADS, {**HEADS, "do_rotary": False, "scale": None}])
 async def test_attention_without_rotation_is_whole(on_numpy, config):
     graph = await built(on_numpy, Sizes(), "GroupQueryAttention", config=config)
     assert graph.subgraphs[0].operator == "groupQueryAttention"
@@ -145,9 +149,9 @@ def fewer_rows(builder, inputs, config):
 @pytest.mark.parametrize(
     ("draw", "config", "reason"),
     [
-        (other_scale, CONFIG, "its body computes something else than 'GQA': the output 'output' differs by up to "),
-        (other_mask, CONFIG, "its body computes something else than 'GQA': the output 'output' differs by up to "),
-        (attention, {**CONFIG, "softcap": 2}, "its body computes something else than 'GQA': the output 'output'"),
+        (other_scale, CONFIG, "its body is not the decomposition of 'GQA' with this config"),
+        (other_mask, CONFIG, "its body is not the decomposition of 'GQA' with this config"),
+        (attention, {**CONFIG, "softcap": 2}, "its body is not the decomposition of 'GQA' with this config"),
         (attention, {**CONFIG, "heads": 2}, "a member of config is 'heads'; it must be among \\['causal', "),
         (
             attention,
@@ -178,13 +182,156 @@ async def test_a_body_that_is_something_else_runs_as_drawn(on_numpy, draw, confi
     np.testing.assert_equal(*[await compute_graph(on_numpy, graph, feeds) for graph in (named, plain)])
 
 
-async def test_the_name_of_an_operator_of_the_specification_stands_for_it(context):
+def softmax(builder, x):
+    """The softmax along the last axis, as it is decomposed."""
+    greatest = builder.reduce_max(x, axes=[1], keep_dimensions=True)
+    powers = builder.exp(builder.sub(x, greatest))
+    return builder.div(powers, builder.reduce_sum(powers, axes=[1], keep_dimensions=True))
+
+
+def constant(builder, value, data_type="float32"):
+    return builder.constant(value, data_type=data_type)
+
+
+def gated(builder, x):
+    """The sum of the hard gate, with its operands in the other order, as hardSwish is decomposed."""
+    gate = builder.min(builder.add(constant(builder, 3), x), constant(builder, 6))
+    above = builder.mul(builder.div(gate, constant(builder, 6)), x)
+    return builder.where(builder.lesser(x, constant(builder, -3)), constant(builder, 0), above)
+
+
+@pytest.mark.parametrize(
+    ("name", "draw", "config"),
+    [
+        ("softmax", softmax, {"axis": 1}),
+        ("Relu", lambda b, x: b.max(x, constant(b, 0)), {}),
+        ("RELU", lambda b, x: b.relu(x), {}),
+        ("clamp", lambda b, x: b.min(b.max(x, constant(b, -1)), constant(b, 1.5)), {"minValue": -1, "maxValue": 1.5}),
+        ("clamp", lambda b, x: b.clamp(x, min_value=-1.0, max_value=1), {"minValue": -1, "maxValue": 1.0}),
+        ("hardSwish", gated, {}),
+        ("tanh", lambda b, x: b.tanh(x), {}),
+    ],
+)
+async def test_a_body_that_is_the_decomposition_runs_as_the_operator_of_its_name(context, name, draw, config):
     builder = MLGraphBuilder(context)
     x = builder.input("x", data_type="float32", shape=X.shape)
-    y = builder.subgraph(defined(builder, tanh, "Tanh"), {"input": x})["y"]
-    graph = await builder.build({"y": y})
-    assert [use.operator for use in graph.subgraphs] == ["tanh"]
-    np.testing.assert_allclose((await compute_graph(context, graph, {"x": X}))["y"], np.tanh(X), rtol=1e-5, atol=1e-6)
+    outputs = {
+        each: builder.subgraph(defined(builder, draw, called, config=config), {"input": x})["y"]
+        for each, called in (("whole", name), ("drawn", "mine"))
+    }
+    graph = await builder.build(outputs)
+    assert [use.operator and use.operator.casefold() for use in graph.subgraphs] == [name.casefold(), None]
+    computed = await compute_graph(context, graph, {"x": X})
+    np.testing.assert_allclose(computed["whole"], computed["drawn"], rtol=1e-5, atol=1e-6)
+
+
+EXAMPLES = [
+    (name, example)
+    for name in DECOMPOSITIONS
+    for example in examples_of(
+        OPERATORS[name],
+        {
+            row: "float32" if "float32" in limits.data_types else limits.data_types[0]
+            for row, limits in OPERATORS[name].limits.items()
+        },
+        rank=3,
+    )
+    if not any(isinstance(value, list) and isinstance(value[0], MLOperandDescriptor) for value in example.values())
+]
+
+
+@cells(("name", "example"), EXAMPLES)
+async def test_the_decomposition_of_each_operator_is_recognized(on_numpy, name, example):
+    operator, builder = OPERATORS[name], MLGraphBuilder(on_numpy)
+    spec_names = {parameter.name: parameter.spec_name for parameter in operator.parameters.values()}
+    shapes = {each: value for each, value in example.items() if isinstance(value, MLOperandDescriptor)}
+    formal, given = (
+        {
+            each: builder.input(f"{prefix}{spec_names[each]}", data_type=value.data_type, shape=value.shape)
+            for each, value in shapes.items()
+        }
+        for prefix in ("", "given ")
+    )
+    drawn = DECOMPOSITIONS[name](builder, **{**example, **formal})
+    outputs = {f"y{index}": item for index, item in enumerate(drawn if isinstance(drawn, list) else [drawn])}
+    if not {*outputs.values()}.isdisjoint(formal.values()):
+        return  # a clamp without limits draws nothing
+    definition = builder.build_subgraph(
+        outputs,
+        name=operator.spec_name,
+        inputs={spec_names[each]: item for each, item in formal.items()},
+        config={spec_names[each]: value for each, value in example.items() if each not in shapes},
+    )
+    graph = await builder.build(builder.subgraph(definition, {spec_names[each]: item for each, item in given.items()}))
+    assert [(use.operator, use.reason) for use in graph.subgraphs] == [(operator.spec_name, "")]
+
+
+def cut_off(builder, x):
+    return softmax(builder, builder.clamp(x, min_value=-100, max_value=100))
+
+
+LARGE = np.array([[-1000, -3.5, 0], [3.5, 100, 1e30]], np.float32)
+
+UNLIKE = {
+    "relu6": ("relu", {"input": LARGE}, {}, lambda b, x: b.clamp(x, min_value=0, max_value=6)),
+    "relu6 in parts": ("relu", {"input": LARGE}, {}, lambda b, x: b.min(b.max(constant(b, 0), x), constant(b, 6))),
+    "clamped logits": ("softmax", {"input": LARGE}, {"axis": 1}, cut_off),
+    "along another axis": ("softmax", {"input": LARGE}, {"axis": 0}, softmax),
+    "a product of integers": (
+        "min",
+        {"a": np.array([3, 5], np.int32), "b": np.array([2, -7], np.int32)},
+        {},
+        lambda b, x, y: b.mul(x, y),
+    ),
+    "a conjunction of integers": (
+        "mul",
+        {"a": np.array([3, 5], np.uint8), "b": np.array([2, 7], np.uint8)},
+        {},
+        lambda b, x, y: b.logical_and(x, y),
+    ),
+    "operands in the other order": (
+        "sub",
+        {"a": np.array([3, 5], np.float32), "b": np.array([2, -7], np.float32)},
+        {},
+        lambda b, x, y: b.sub(y, x),
+    ),
+    "tanh by exponentials": ("tanh", {"input": LARGE}, {}, tanh),
+    "a constant that differs in its sign": (
+        "relu",
+        {"input": LARGE},
+        {},
+        lambda b, x: b.max(constant(b, -0.0), x),
+    ),
+    "other limits": ("clamp", {"input": LARGE}, {"minValue": 0, "maxValue": 8}, lambda b, x: b.relu(x)),
+    "an option that the name does not say": ("elu", {"input": LARGE}, {}, lambda b, x: b.elu(x, alpha=2)),
+    "wrapped around": (
+        "identity",
+        {"input": np.array([3, 200], np.uint8)},
+        {},
+        lambda b, x: b.cast(b.cast(x, "int8"), "uint8"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNLIKE)
+async def test_a_name_does_not_change_what_another_body_computes(context, case):
+    name, feeds, config, draw = UNLIKE[case]
+    builder = MLGraphBuilder(context)
+    descriptors = {each: {"data_type": array.dtype.name, "shape": array.shape} for each, array in feeds.items()}
+    given = {each: builder.input(f"given {each}", **descriptor) for each, descriptor in descriptors.items()}
+    outputs = {}
+    for called in (name, "mine"):
+        formal = {each: builder.input(each, **descriptor) for each, descriptor in descriptors.items()}
+        body = {"y": draw(builder, *formal.values())}
+        definition = builder.build_subgraph(body, name=called, inputs=formal, config=config)
+        outputs[called] = builder.subgraph(definition, given)["y"]
+    graph = await builder.build(outputs)
+    assert [use.operator for use in graph.subgraphs] == [None, None]
+    assert {use.reason.partition(" of ")[0] for use in graph.subgraphs if use.name == name} == {
+        "its body is not the decomposition"
+    }
+    results = await compute_graph(context, graph, {f"given {each}": array for each, array in feeds.items()})
+    np.testing.assert_equal(results[name], results["mine"])
 
 
 def normalized(builder, x, epsilon=0.5):
@@ -198,7 +345,7 @@ def normalized(builder, x, epsilon=0.5):
     ("config", "operator", "reason"),
     [
         ({"axes": [1], "epsilon": 0.5}, "layerNormalization", ""),
-        ({"axes": [1], "epsilon": 0.25}, None, "its body computes something else than 'layerNormalization': the out"),
+        ({"axes": [1], "epsilon": 0.25}, None, "its body is not the decomposition of 'layerNormalization'"),
         ({"axes": [5]}, None, "axes [5]: 5 is 5; it must be less than the rank, 2, of the shape [2, 3]"),
         ({"axis": [1]}, None, "a member of config is 'axis'; it must be among ['axes', 'epsilon']"),
         ({"axes": "all"}, None, "axes is 'all'"),
@@ -220,7 +367,7 @@ async def test_its_options_are_in_config(on_numpy, config, operator, reason):
         ("matmul", {"a": (2, 3), "b": ()}, "matmul on this device takes no float32 [] as b"),
         ("gatherElements", {"input": (2, 3), "indices": (2,)}, "takes no float32 [2] as indices"),
         ("averagePool2d", {"input": (2, 3)}, "averagePool2d on this device takes no float32 [2, 3] as input"),
-        ("prelu", {"input": (2, 3), "slope": (3,)}, "its body computes something else than 'prelu'"),
+        ("prelu", {"input": (2, 3), "slope": (3,)}, "its body is not the decomposition of 'prelu'"),
     ],
 )
 async def test_operands_that_an_operator_refuses_leave_the_call_to_its_body(on_numpy, name, inputs, reason):
@@ -237,38 +384,20 @@ async def test_operands_that_an_operator_refuses_leave_the_call_to_its_body(on_n
 
 async def test_attentions_inputs_of_other_shapes_leave_the_call_to_its_body(on_numpy):
     """The bias has another rank, and the positions, which nothing turns by, another shape."""
-    for extra, reason in (({"attention_bias": (1,)}, "as bias"), ({"position_ids": (1, 5)}, "something else")):
+    for extra, reason in (({"attention_bias": (1,)}, "as bias"), ({"position_ids": (1, 5)}, "not the decomposition")):
         builder = MLGraphBuilder(on_numpy)
         formal = Sizes().inputs(builder)
         for name, shape in extra.items():
             formal[name] = builder.input(name, data_type="float32" if "bias" in name else "int32", shape=shape)
-        body = {"output": builder.reshape(builder.neg(formal["query"]), [2, 1, 64])}
-        definition = builder.build_subgraph(body, name="GQA", inputs=formal, config={})
+        definition = builder.build_subgraph(
+            {"output": builder.neg(formal["query"])}, name="GQA", inputs=formal, config=HEADS
+        )
         actual = {
             name: builder.input(f"given {name}", data_type=item.data_type, shape=item.shape)
             for name, item in definition.inputs.items()
         }
         (use,) = (await builder.build(builder.subgraph(definition, actual))).subgraphs
         assert reason in use.reason
-
-
-async def test_equal_definitions_are_compared_once(on_numpy, monkeypatch):
-    compared = []
-    difference = steps._difference
-
-    async def counted(body, whole, operator, limiter):
-        compared.append(operator.operator.name)
-        return await difference(body, whole, operator, limiter)
-
-    monkeypatch.setattr(steps, "_difference", counted)
-    builder = MLGraphBuilder(on_numpy)
-    x = builder.input("x", data_type="float32", shape=X.shape)
-    definitions = [defined(builder, tanh, "tanh"), defined(builder, tanh, "tanh"), defined(builder, normalized, "tanh")]
-    for definition in (*definitions, definitions[0]):
-        x = builder.subgraph(definition, {"input": x})["y"]
-    graph = await builder.build({"y": x})
-    assert [use.operator for use in graph.subgraphs] == ["tanh", "tanh", None, "tanh"]
-    assert compared == ["tanh", "tanh"]
 
 
 # --- definitions and calls ---------------------------------------------------------------------------------------
@@ -294,15 +423,32 @@ async def test_a_definition_is_called_many_times_and_within_others(context):
 
 async def test_uses_of_nested_calls_come_behind(on_numpy):
     builder = MLGraphBuilder(on_numpy)
-    inner = defined(builder, tanh, "tanh")
+    inner = defined(builder, softmax, "softmax", config={"axis": 1})
     outer = defined(builder, lambda b, x: b.neg(b.subgraph(inner, {"input": x}, label="in")["y"]), "negative")
     x = builder.input("x", data_type="float32", shape=X.shape)
     graph = await builder.build(builder.subgraph(outer, {"input": x}, label="out"))
     assert [(use.label, use.operators, use.operator) for use in graph.subgraphs] == [
         ("out", 6, None),
-        ("in", 5, "tanh"),
+        ("in", 5, "softmax"),
     ]
-    np.testing.assert_allclose((await compute_graph(on_numpy, graph, {"x": X}))["y"], -np.tanh(X), rtol=1e-5)
+    powers = np.exp(X)
+    expected = -powers / powers.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose((await compute_graph(on_numpy, graph, {"x": X}))["y"], expected, rtol=1e-5)
+
+
+async def test_a_body_of_calls_is_compared_with_their_operators(on_numpy):
+    def draw(builder, x):
+        ratios = defined(builder, lambda b, y: b.exp(y), "powers")
+        powers = builder.subgraph(
+            ratios, {"input": builder.sub(x, builder.reduce_max(x, axes=[1], keep_dimensions=True))}
+        )["y"]
+        return builder.div(powers, builder.reduce_sum(powers, axes=[1], keep_dimensions=True))
+
+    builder = MLGraphBuilder(on_numpy)
+    x = builder.input("x", data_type="float32", shape=X.shape)
+    definition = defined(builder, draw, "softmax", config={"axis": 1})
+    (use,) = (await builder.build(builder.subgraph(definition, {"input": x}))).subgraphs
+    assert use.operator == "softmax"
 
 
 async def test_a_definition_says_what_it_is(on_numpy):

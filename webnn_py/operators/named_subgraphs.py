@@ -4,30 +4,24 @@
   arguments and the options.
 * "GQA" or "GroupQueryAttention": onnxruntime's operator, whose inputs, outputs and attributes the names are.
 
-A name is a claim about a body, to be checked: :attr:`NamedOperator.feeds` are inputs for which both must compute the
-same.
+A name is a claim about a body, which :mod:`webnn_py.device.steps.subgraphs` checks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
 import attrs
-import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.message_text import listed, shown
 from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION
 from webnn_py.operators.declaration import Operator
-from webnn_py.operators.limits import FLOATS
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.registry import OPERATORS
 from webnn_py.operators.rules import Refused, refuse
 
-Array = np.ndarray[Any, Any]
-Feeds = Mapping[str, Array]
 Descriptors = Mapping[str, MLOperandDescriptor]
 Operands = Mapping[str, MLOperand]
 
@@ -49,8 +43,6 @@ BY_HEAD: Final = 4
 
 _OPERATORS: Final = {operator.spec_name.casefold(): operator for operator in OPERATORS.values()}
 
-_SEED: Final = 907
-
 
 @attrs.frozen
 class NamedOperator:
@@ -59,12 +51,10 @@ class NamedOperator:
     Attributes:
         operator: the operator.
         draw: draws it; takes a builder and the inputs by name, and returns the outputs by name.
-        feeds: returns inputs of its domain, for which a body must compute the same; slow for large ones.
     """
 
     operator: Operator[..., Any]
     draw: Callable[[Any, Operands], Operands]
-    feeds: Callable[[], Sequence[Feeds]]
 
 
 def named_operator(
@@ -114,23 +104,7 @@ def _of_specification(
             refuse("the number of outputs", len(outputs), str(len(made)))
         return dict(zip(outputs, made, strict=True))
 
-    return NamedOperator(operator, draw, partial(_any_feeds, inputs))
-
-
-def _any_feeds(inputs: Descriptors) -> list[Feeds]:
-    random = np.random.default_rng(_SEED)
-    return [{name: _numbers(random, descriptor) for name, descriptor in inputs.items()}]
-
-
-def _numbers(random: np.random.Generator, descriptor: MLOperandDescriptor) -> Array:
-    if descriptor.data_type in FLOATS:
-        return _cast(random.standard_normal(descriptor.shape), descriptor)
-    return _cast(random.integers(0, 2, descriptor.shape), descriptor)  # indices and flags, too
-
-
-def _cast(array: Array, descriptor: MLOperandDescriptor) -> Array:
-    with np.errstate(all="ignore"):  # numbers too small for float16 are 0, whatever a script sets
-        return array.astype(descriptor.data_type)
+    return NamedOperator(operator, draw)
 
 
 # --- GroupQueryAttention ---------------------------------------------------------------------------------------------
@@ -172,7 +146,8 @@ def _group_query_attention(config: Mapping[str, Any], inputs: Descriptors, outpu
     def draw(builder: Any, bound: Operands) -> Operands:
         operands: dict[str, MLOperand] = {name: _rows(builder, bound[name]) for name in _REQUIRED[:3]}
         operands |= {name: bound[name] for name in ("past_key", "past_value")}
-        operands["last_positions"] = builder.reshape(_int32(builder, bound["seqlens_k"]), [batch])
+        ends = _int32(builder, bound["seqlens_k"])
+        operands["last_positions"] = ends if ends.rank == 1 else builder.reshape(ends, [batch])
         operands["total_length"] = _int32(builder, bound["total_sequence_length"])
         renamed = {"attention_bias": "bias", "head_sink": "sink"}
         if choices["do_rotary"]:
@@ -181,7 +156,7 @@ def _group_query_attention(config: Mapping[str, Any], inputs: Descriptors, outpu
         drawn = builder._append(GROUP_QUERY_ATTENTION, (), {**operands, **options})
         return {name: item for name, item in zip(_OUTPUTS, drawn, strict=True) if name in outputs}
 
-    return NamedOperator(GROUP_QUERY_ATTENTION, draw, partial(_attention_feeds, inputs))
+    return NamedOperator(GROUP_QUERY_ATTENTION, draw)
 
 
 def _choices(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -213,36 +188,3 @@ def _rows(builder: Any, x: MLOperand) -> Any:
 
 def _int32(builder: Any, x: MLOperand) -> Any:
     return x if x.data_type == "int32" else builder.cast(x, "int32")
-
-
-def _attention_feeds(inputs: Descriptors) -> list[Feeds]:
-    """Return inputs for the first tokens of a cache, and for later ones where it has room."""
-    new = inputs["query"].shape[-2]
-    batch, _, capacity, _ = inputs["past_key"].shape
-    random = np.random.default_rng(_SEED)
-    begins = [np.zeros(batch, np.int64)]
-    if capacity > new:
-        begins.append(random.integers(1, capacity - new + 1, batch))
-    return [_attention_feed(random, inputs, new, each) for each in begins]
-
-
-def _attention_feed(random: np.random.Generator, inputs: Descriptors, new: int, begins: Array) -> Feeds:
-    """Return inputs for new tokens after those in the cache of each sample, with zeros after these."""
-    feeds = {}
-    for name, descriptor in inputs.items():
-        shape = descriptor.shape
-        if name == "seqlens_k":
-            array = np.resize(begins + new - 1, shape)
-        elif name == "total_sequence_length":
-            array = np.full(shape, begins.max() + new)
-        elif name == "position_ids":
-            array = np.resize(begins[:, None] + np.arange(new), shape)
-        elif name in {"cos_cache", "sin_cache"}:
-            angles = np.linspace(0, 3, int(np.prod(shape))).reshape(shape)
-            array = np.cos(angles) if name == "cos_cache" else np.sin(angles)
-        else:
-            array = random.standard_normal(shape)
-            if name in {"past_key", "past_value"}:
-                array *= np.arange(shape[2])[:, None] < begins[:, None, None, None]
-        feeds[name] = _cast(array, descriptor)
-    return feeds

@@ -1,8 +1,9 @@
 """``python -m spec_tests.labs.benchmarks.subgraphs``: what the name of a sub-graph saves, on a decoder's attention.
 
-Layers of grouped-query attention as issue 907 draws it, each a call of one definition: as "GQA", which a device may run
-whole, and by a name that says nothing. Both graphs run in turn, each with one buffer for a cache before and after where
-its ``in_place`` allows it, and their results are compared. Times are medians; those of the processor count all threads.
+Layers of grouped-query attention in operators of the specification, each a call of one definition: as "GQA", which a
+device may run whole, and by a name that says nothing. Both graphs run in turn, each with one buffer for a cache before
+and after where its ``in_place`` allows it, and their results are compared. Times are medians; those of the processor
+count all threads.
 """
 
 import statistics
@@ -17,7 +18,6 @@ import webnn_py
 from spec_tests.labs.benchmarks.measure import head, parser, row
 from spec_tests.support.grouped_attention import Sizes, define
 
-CONFIG = {"do_rotary": True}
 NAMES = {"GQA": "whole", "attention of mine": "as drawn"}
 
 
@@ -33,7 +33,8 @@ async def built(context, sizes, layers, name):
     """Build layers: the output of each is the queries of the next; each has a cache of its own."""
     builder = webnn_py.MLGraphBuilder(context)
     operands = sizes.inputs(builder)
-    definition = define(builder, operands, CONFIG, name)
+    config = {"do_rotary": True, "num_heads": sizes.heads, "kv_num_heads": sizes.key_heads}
+    definition = define(builder, operands, config, name)
     outputs, query = {}, operands["query"]
     for layer in range(layers):
         shape = sizes.shapes()["past_key"]
@@ -43,8 +44,7 @@ async def built(context, sizes, layers, name):
         }
         drawn = builder.subgraph(definition, {**operands, **pasts, "query": query}, label=f"layer {layer}")
         outputs |= {f"{each}{layer}": drawn[each] for each in ("present_key", "present_value")}
-        taken_apart = builder.reshape(drawn["output"], [sizes.batch, sizes.new, sizes.heads, sizes.size])
-        query = builder.transpose(taken_apart, permutation=[0, 2, 1, 3])
+        query = drawn["output"]
     began = process_time()
     graph = await builder.build({**outputs, "output": drawn["output"]})
     return Built(graph, process_time() - began)

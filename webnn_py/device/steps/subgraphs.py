@@ -1,40 +1,37 @@
 """Calls of sub-graphs when a graph is compiled: each as the operator for which its name stands, or as its body.
 
-A name is a claim, so the numpy device computes the body and the operator once, for inputs in the operator's domain. If
-the device has the operator, and both compute the same, the operator takes the place of the call.
+A name is a claim. The operator takes the place of the call if the device has it and the body is the operator, or its
+decomposition: the same operators with the same options and constants, in any order of drawing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import attrs
 import numpy as np
 import trio
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device import registry
-from webnn_py.device.backend import Backend, Capabilities, HostArray, OnProgress
+from webnn_py.device.backend import Capabilities, OnProgress
 from webnn_py.device.compiling.expansion import limits_in
 from webnn_py.device.compiling.shared_constants import Identity, digest
 from webnn_py.device.device import Device, GraphHandle
-from webnn_py.device.steps.measuring import compiled, give_way, storages
-from webnn_py.graph import Graph, Node, Value
+from webnn_py.device.steps.measuring import give_way
+from webnn_py.graph import ContentKey, Graph, Node, Value
 from webnn_py.in_flight import done
 from webnn_py.message_text import shown
 from webnn_py.operators.composites import COMPOSITES
-from webnn_py.operators.declaration import Arguments, Operator
+from webnn_py.operators.declaration import Arguments, Operator, of_operands
+from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.operators.named_subgraphs import NamedOperator, named_operator
 from webnn_py.operators.rules import Refused
 from webnn_py.operators.subgraphs import SUBGRAPH_CALL
 from webnn_py.rewriting.builder import RewriteBuilder
 from webnn_py.rewriting.composites import drawn_out, spelled_out
 from webnn_py.rewriting.walk import rewrite
-
-TOLERANCES: Final = {"float16": 2e-2, "float32": 1e-3}
-"""How far an element may differ, as a share of 1 and the largest element; those of other types must be equal."""
 
 
 @attrs.frozen
@@ -86,13 +83,14 @@ def _has_calls(graph: Graph) -> bool:
 async def _replace_and_compile(
     graph: Graph, handle: GraphHandle, device: Device, progress: OnProgress | None, uses: list[SubgraphUse]
 ) -> None:
-    checks = _Checks(device.limiter)
     while _has_calls(graph):
         found: dict[Node, NamedOperator] = {}
         for node in graph.nodes:
             if node.operator is SUBGRAPH_CALL:
                 await give_way(device)
-                operator, reason = await _found(node, device, checks)
+                operator, reason = await trio.to_thread.run_sync(
+                    _found, node, device.backend.capabilities, limiter=device.limiter
+                )
                 name = None if operator is None else operator.operator.spec_name
                 uses.append(SubgraphUse(node.options["name"], node.label, _size(node), name, reason))
                 if operator is not None:
@@ -123,7 +121,7 @@ def _drawn(builder: RewriteBuilder, operator: NamedOperator, operands: Mapping[s
     return {name: builder.value(operand) for name, operand in drawn.items()}
 
 
-async def _found(node: Node, device: Device, checks: _Checks) -> tuple[NamedOperator | None, str]:
+def _found(node: Node, capabilities: Capabilities) -> tuple[NamedOperator | None, str]:
     """Return the operator that computes a call; None and the reason if its body must be drawn."""
     body: Graph = node.options["body"]
     name = shown(node.options["name"])
@@ -138,11 +136,13 @@ async def _found(node: Node, device: Device, checks: _Checks) -> tuple[NamedOper
             return None, f"no operator is called {name}"
         if any(not isinstance(constant.data, np.ndarray) for constant in body.constants):
             raise Refused("its body has a constant buffer, whose bytes are not compared; bind an operand to an input")
-        replacement = _replacement(body, operator, device.backend.capabilities)
+        replacement = _replacement(body, operator, capabilities)
     except (Refused, TypeError) as error:
         return None, str(error)
-    difference = await checks.difference(node, replacement, operator)
-    return (None, f"its body computes something else than {name}: {difference}") if difference else (operator, "")
+    drawn = _structure(spelled_out(body))
+    if drawn in (_structure(replacement), _structure(_decomposed(replacement, operator.operator))):
+        return operator, ""
+    return None, f"its body is not the decomposition of {name} with this config"
 
 
 def _replacement(body: Graph, operator: NamedOperator, capabilities: Capabilities) -> Graph:
@@ -194,64 +194,42 @@ class _DeviceBuilder(RewriteBuilder):
 # --- comparing ---------------------------------------------------------------------------------------------------
 
 
-class _Checks:
-    """The comparisons of bodies with operators during a build, each made once for equal definitions."""
+def _decomposed(graph: Graph, operator: Operator[..., Any]) -> Graph:
+    """Return the graph with the decomposition of an operator in its place; unchanged for a primitive."""
+    decomposition = DECOMPOSITIONS.get(operator.name)
 
-    def __init__(self, limiter: trio.CapacityLimiter) -> None:
-        self._limiter = limiter
-        self._differences: dict[Identity, str] = {}
+    def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
+        if node.operator is not operator:
+            return None
+        if operator.name in COMPOSITES:
+            return drawn_out(node, current)
+        if decomposition is None:
+            return None
+        builder = RewriteBuilder()
+        drawn = decomposition(builder, **{**current.options, **of_operands(current.operands, builder.operand)})
+        return dict(zip(node.results, map(builder.value, drawn if isinstance(drawn, list) else [drawn]), strict=True))
 
-    async def difference(self, node: Node, replacement: Graph, operator: NamedOperator) -> str:
-        """Return the first difference of what a body and an operator compute; "" if there is none."""
-        body: Graph = node.options["body"]
-        choices = sorted(node.options["config"].items())
-        identity = await trio.to_thread.run_sync(
-            lambda: digest(operator.operator.name, choices, body.contents()), limiter=self._limiter
-        )
-        if identity not in self._differences:
-            self._differences[identity] = await _difference(body, replacement, operator, self._limiter)
-        return self._differences[identity]
-
-
-async def _difference(body: Graph, replacement: Graph, operator: NamedOperator, limiter: trio.CapacityLimiter) -> str:
-    record = registry.find("numpy")
-    backend: Backend = await done(record.open(registry.OpenRequest(options=record.converted({}))))
-    try:
-        device = Device(backend)
-        plain = spelled_out(body)
-        for feeds in await trio.to_thread.run_sync(operator.feeds, limiter=limiter):
-            expected, given = [await _computed(device, graph, feeds) for graph in (plain, replacement)]
-            words = await trio.to_thread.run_sync(_compared, expected, given, limiter=limiter)
-            if words:
-                return words
-    finally:
-        backend.close()
-    return ""
+    return rewrite(graph, replace)
 
 
-async def _computed(device: Device, graph: Graph, feeds: Mapping[str, HostArray]) -> dict[str, HostArray]:
-    made = {name: value.descriptor for name, value in graph.outputs.items()}
-    given = {name: feeds[name] for name in graph.inputs}
-    async with compiled(device, graph) as handle, storages(device, given, made) as (inputs, outputs):
-        await done(device.backend.dispatch(handle.compiled, inputs, outputs))
-        return {name: await done(device.backend.read(storage)) for name, storage in outputs.items()}
+def _structure(graph: Graph) -> dict[str, Identity]:
+    """Return a digest for each output, equal for graphs of the same operators, options, constants and inputs."""
+    digests: dict[Value, Identity] = {value: digest("input", name) for name, value in graph.inputs.items()}
+    for constant in graph.constants:
+        assert isinstance(constant.data, np.ndarray)  # noqa: S101 - others have been refused
+        digests[constant] = digest("constant", constant.descriptor, ContentKey(constant.data).digest)
+    for node in graph.nodes:
+        operands = [*of_operands(node.operands, digests.__getitem__).items()]
+        if node.operator.is_commutative:
+            operands = [("", each) for each in sorted(digests[value] for value in node.inputs)]
+        options = sorted((name, _option(value)) for name, value in node.options.items())
+        of_node = digest(node.operator.name, operands, options)
+        digests |= {result: digest("result", result.index, of_node) for result in node.results}
+    return {name: digests[value] for name, value in graph.outputs.items()}
 
 
-def _compared(expected: Mapping[str, HostArray], given: Mapping[str, HostArray]) -> str:
-    """Return which output differs, and how, in words; "" if none does."""
-    words = {name: _difference_of(array, given[name]) for name, array in expected.items()}
-    return next((f"the output {shown(name)} {how}" for name, how in words.items() if how), "")
-
-
-def _difference_of(expected: HostArray, given: HostArray) -> str:
-    """Return how an array differs from the expected one, in words; "" if it does not."""
-    tolerance = TOLERANCES.get(expected.dtype.name)
-    if tolerance is None:
-        return "" if np.array_equal(expected, given) else f"has {np.sum(expected != given)} other elements"
-    one, other = expected.astype(np.float64), given.astype(np.float64)
-    finite = np.isfinite(one)
-    if not np.array_equal(one[~finite], other[~finite], equal_nan=True) or not np.isfinite(other[finite]).all():
-        return "has NaN or infinities elsewhere"
-    largest = float(np.abs(one[finite]).max(initial=0))
-    difference = float(np.abs(one[finite] - other[finite]).max(initial=0))
-    return "" if difference <= tolerance * (1 + largest) else f"differs by up to {difference:.2g}"
+def _option(value: Any) -> str:
+    """Return a text that is equal for equal options: a number may be drawn as an integer or as a float."""
+    if isinstance(value, float) and value.is_integer() and str(value) != "-0.0":
+        return repr(int(value))
+    return repr(value)
