@@ -10,7 +10,16 @@ def forgotten_await(value: object) -> str:
     return f"; {cast('Promised', value)._named()} is a promise: forgot await?"
 
 
-class Handle:
+class NotCopied:
+    """Refuses to be copied or pickled, since it stands for something elsewhere. A mixin."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} can be neither copied nor pickled: it stands for something elsewhere")
+
+
+class Handle(NotCopied):
     """Stands for something that the library keeps: it is neither made, copied nor pickled by a script."""
 
     __slots__ = ()
@@ -28,9 +37,6 @@ class Handle:
     def _described(self) -> str:
         """Return the text of the repr behind the class's name: short, and without access to a device."""
         raise NotImplementedError
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(f"{type(self).__name__} can be neither copied nor pickled: it stands for something elsewhere")
 
 
 class NoArray:

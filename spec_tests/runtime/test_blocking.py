@@ -1,6 +1,7 @@
 """Environments, sessions and tensors without ``await`` give the same results and errors, from any thread."""
 
 import asyncio
+import copy
 import gc
 import inspect
 import pickle
@@ -121,6 +122,15 @@ def test_a_tensor_on_the_host_is_pickled_and_another_is_not(env, session, x):
     with pytest.raises(TypeError):
         pickle.dumps(tensor)
     tensor.dispose()
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps], ids=["copy", "deepcopy", "pickle"])
+def test_a_session_and_its_environment_cannot_be_copied(env, session, x, duplicate):
+    for name, facade in (("Environment", env), ("InferenceSession", session)):
+        with pytest.raises(TypeError, match=f"^{name} can be neither copied nor pickled; make an Environment and its"):
+            duplicate(facade)
+    gc.collect()
+    np.testing.assert_array_equal(session.run({"x": x})["y"].data, x + 1)
 
 
 def test_the_device_is_opened_and_drained(options):

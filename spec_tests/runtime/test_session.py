@@ -42,6 +42,15 @@ async def test_a_model_comes_as_bytes_path_or_loaded(env, tmp_path, kind, x):
         await assert_adds(session, x)
 
 
+async def test_ways_out_name_the_options_of_sessions(env):
+    text = "g (float[2] x) => (float[2] y, float[0] z) <int64[1] i = {1}> { y = Neg (x)  z = Slice (x, i, i) }"
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> {text}').SerializeToString()
+    with pytest.raises(UnsupportedModelError, match="leave it out, by output_names"):
+        await env.create_session(model)
+    async with await env.create_session(model, output_names=["y"]) as session:
+        assert session.output_names == ("y",)
+
+
 async def test_a_graph_is_built_on_the_device_that_the_environment_opens(env, x):
     device = await env.open_device()
     assert device is env.device

@@ -8,6 +8,7 @@ import pytest
 import webnn_py
 from spec_tests.support.drawing import build_add_one
 from webnn_py import MLGraphBuilder
+from webnn_py.runtime import Environment
 
 
 @pytest.fixture
@@ -15,14 +16,15 @@ async def handles(ml, context):
     """One handle of each class, by the class's name."""
     buffer = await context.create_buffer(data_type="int8", shape=[1])
     found = [ml, context, buffer, await build_add_one(context, [1]), context.lost]
-    found.append(MLGraphBuilder(context).input("x", data_type="int8", shape=[1]))
+    builder = MLGraphBuilder(context)
+    found += [builder, builder.input("x", data_type="int8", shape=[1]), Environment(ml)]
     return {type(handle).__name__: handle for handle in found}
 
 
 NAMES = ("ML", "MLContext", "MLBuffer", "MLGraph", "MLPromise", "MLOperand")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "MLGraphBuilder", "Environment"])
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps], ids=["copy", "deepcopy", "pickle"])
 async def test_a_handle_cannot_be_copied(handles, name, duplicate):
     with pytest.raises(TypeError, match=rf"^{name} can be neither copied nor pickled"):

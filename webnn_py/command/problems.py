@@ -21,6 +21,7 @@ GROUPS_SHOWN: Final = 3
 IN_OPTIONS: Final = {
     "by input_values": "by --value",
     "by outputs": "by --output",
+    "by output_names": "by --output",
     "OnnxModel.load(…, narrow_float64=True)": "--narrow float64",
     "OnnxModel.load(…, narrow_int64=True)": "--narrow int64",
 }

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from itertools import chain
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any, Final, Self, final
+from typing import Any, Final, NoReturn, Self, final
 
 import attrs
 import numpy as np
@@ -91,6 +91,9 @@ class OnnxModel:
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         raise TypeError("OnnxModel has no public constructor; use OnnxModel.load()")
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("OnnxModel can be neither copied nor pickled; load it in each process")
 
     @classmethod
     def load(

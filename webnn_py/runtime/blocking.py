@@ -21,6 +21,7 @@ from typing import (
     Final,
     Generic,
     Never,
+    NoReturn,
     ParamSpec,
     Self,
     TypeVar,
@@ -59,6 +60,12 @@ class _OnLoop(Generic[S]):
 
     def __repr__(self) -> str:
         return repr(self._async)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"{type(self._async).__name__} can be neither copied nor pickled; make an Environment and its sessions in "
+            "each process"
+        )
 
 
 class _Same(property, Generic[T]):

@@ -11,6 +11,7 @@ import trio
 
 from webnn_py.descriptors import MLOperandDataTypeLike, converted, unsigned_long
 from webnn_py.errors import InvalidStateError, NotSupportedError
+from webnn_py.handle import NotCopied
 from webnn_py.message_text import named_by
 from webnn_py.operators.idl import boolean
 from webnn_py.runtime.contexts import DEFAULT_ID, ContextOwner
@@ -51,7 +52,7 @@ class EnvironmentOptions(ContextOptions, total=False):
 
 
 @final
-class Environment:
+class Environment(NotCopied):
     """One device and what runs on it: sessions share it, and can pass tensors on it to each other.
 
     The device is opened by its first user, be it a session, a tensor or a copy. The last one to go ends it; the next

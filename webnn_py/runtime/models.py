@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, final
 
+import attrs
 import numpy as np
 import trio
 
@@ -239,9 +240,18 @@ class OnnxSource(DrawnModel):
     async def _drawn(
         self, builder: MLGraphBuilder, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
     ) -> dict[str, MLOperand]:
-        return await self._model.convert_in_steps(
-            builder, self._shapes(shapes), self._values, outputs=self.outputs, progress=progress
-        )
+        from webnn_py.onnx_models import UnsupportedModelError  # noqa: PLC0415 - an extra
+
+        try:
+            return await self._model.convert_in_steps(
+                builder, self._shapes(shapes), self._values, outputs=self.outputs, progress=progress
+            )
+        except UnsupportedModelError as error:  # in words of create_session()
+            problems = [
+                attrs.evolve(problem, way_out=problem.way_out.replace("by outputs", "by output_names"))
+                for problem in error.problems
+            ]
+            raise UnsupportedModelError(problems) from None
 
 
 class Model(Protocol):

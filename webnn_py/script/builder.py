@@ -24,7 +24,7 @@ from webnn_py.descriptors import (
 from webnn_py.device.backend import HostArray, OnProgress
 from webnn_py.errors import InvalidStateError, NotSupportedError, OperationError, UnknownError
 from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
-from webnn_py.handle import forgotten_await
+from webnn_py.handle import NotCopied, forgotten_await
 from webnn_py.message_text import in_brackets, shown
 from webnn_py.operators.casting import cast_number
 from webnn_py.operators.declaration import Operator, of_operands
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 
 @final
-class MLGraphBuilder(OperatorMethods):
+class MLGraphBuilder(NotCopied, OperatorMethods):
     """Draws one graph (section "MLGraphBuilder interface").
 
     Every operator is a method that takes operands and returns one, or a list of them. What does not fit is refused

@@ -67,6 +67,7 @@ REFUSED = [
     (ROWS + "t = SequenceInsert (s, s)  y = SequenceAt (t, zero)", "a sequence of tensors stands where a tensor"),
     (ROWS + "t = SequenceErase (s, far)  y = SequenceAt (t, zero)", "input position is 7; it must be from -3 to 2"),
     (ROWS + "y = Neg (s)", "a sequence of tensors stands where a tensor is needed"),
+    (ROWS + "o = Optional (s)  y = Neg (o)", "the operator is not supported"),
     (ROWS + "t = SequenceInsert (s, x)  y = ConcatFromSequence <axis = 1> (t)", "differ in more than the size of axis"),
     (ROWS + "t = SequenceInsert (s, x)  y = ConcatFromSequence <axis = 0, new_axis = 1> (t)", "have the shapes [(1, "),
     (ROWS + "y = ConcatFromSequence <axis = 2> (s)", "the axis of the sequence is 2; it must be from -2 to 1"),
@@ -80,9 +81,9 @@ REFUSED = [
 ]  # fmt: skip
 
 
-def problem(context, nodes, *, outputs="float[3,4] y", **limits):
+def problem(context, nodes, *, outputs="float[3,4] y", opset=16, **limits):
     known = "int64 zero = {0}, int64 one = {1}, int64 far = {7}, int64[2] four = {2, 2}, bool yes = {1}"
-    data = parsed(f"({outputs}) <{known}> {{ {nodes} }}", inputs="float[3,4] x, int64 p")
+    data = parsed(f"({outputs}) <{known}> {{ {nodes} }}", inputs="float[3,4] x, int64 p", opset=opset)
     with pytest.raises(UnsupportedModelError) as caught:
         OnnxModel.load(data, limits=ModelLimits(**limits)).convert(MLGraphBuilder(context))
     (found,) = caught.value.problems
@@ -92,6 +93,12 @@ def problem(context, nodes, *, outputs="float[3,4] y", **limits):
 @pytest.mark.parametrize(("nodes", "text"), REFUSED, ids=[text[:60] for _, text in REFUSED])
 async def test_invalid_uses_of_sequences_are_refused(context, nodes, text):
     assert text in problem(context, nodes)
+
+
+async def test_an_operator_of_sequences_without_a_rule_is_not_supported(context):
+    nodes = "s = SplitToSequence (x)  t = SequenceMap (s) <body = b (float[1,4] a) => (float[1,4] c) { c = Neg (a) }>"
+    told = problem(context, f"{nodes}  y = ConcatFromSequence <axis = 0> (t)", opset=17)
+    assert told == "node 'SequenceMap of t' (SequenceMap, opset 17): the operator is not supported"
 
 
 async def test_a_sequence_is_no_output(context):

@@ -121,6 +121,37 @@ async def test_a_refusal_says_which_inputs_would_do_if_they_were_frozen(context,
     assert str(error.problems[0]) == f"node 'e' (Expand, opset 14): {reason}{advice}"
 
 
+SMALL = "(float[2] y) {{ y = {} }}"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "call", "advice"),
+    [
+        ("float[3] x", "RandomNormalLike (x)", ""),
+        ("float[3] x", "RandomUniformLike (x)", ""),
+        ("float[3] x", "Bernoulli (x)", ""),
+        ("float[1,3] x", "Multinomial (x)", ""),
+        ("float[3] x", "Optional (x)", ""),
+        ("float[3] x", "StringSplit (x)", ""),
+        ("int64[3] x", "TfIdfVectorizer (x)", ""),
+        ("uint8[30] x", "ImageDecoder (x)", ""),
+        ("float[3] x", "NonZero (x)", "freeze input 'x', by input_values"),
+        ("float[2,3] x", "NonZero (x)", "freeze input 'x', by input_values"),
+        ("float[64,2] x", "NonZero (x)", ""),
+        ("float[2,3] x", "Unique (x)", "freeze input 'x', by input_values"),
+    ],
+)
+async def test_freezing_is_advised_where_the_operator_is_then_computed(context, inputs, call, advice):
+    (problem,) = refusal(context, parsed(SMALL.format(call), inputs=inputs, opset=21)).problems
+    assert problem.reason.startswith("the operator is not supported")
+    assert problem.way_out == advice
+
+
+async def test_an_input_that_is_frozen_as_advised_is_enough(context):
+    model = OnnxModel.load(parsed("(int64[2,n] y) { y = NonZero (x) }", inputs="float[2,2] x"))
+    model.convert(MLGraphBuilder(context), input_values={"x": np.eye(2, dtype=np.float32)})
+
+
 async def test_an_output_of_a_type_that_webnn_lacks_is_refused(context):
     model = parsed("(double[2] y) <float[2] w = {1, 2}> { y = Cast <to = 11> (w) }", inputs="")
     assert "output 'y': the data type of a value is float64" in str(refusal(context, model))

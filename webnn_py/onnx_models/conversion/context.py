@@ -14,7 +14,7 @@ from webnn_py.graph import Constant, Node
 from webnn_py.graph import Value as GraphValue
 from webnn_py.onnx_export.body import name_of
 from webnn_py.onnx_models.conversion.booleans import is_boolean
-from webnn_py.onnx_models.conversion.freezing_advice import Freezing
+from webnn_py.onnx_models.conversion.freezing_advice import HIGHEST_RANK, Freezing
 from webnn_py.onnx_models.folding.known_operands import known_value
 from webnn_py.onnx_models.limits import Expenses
 from webnn_py.onnx_models.problems import RefusedWithWayOut
@@ -298,9 +298,14 @@ class ConversionContext(Builder):
             )
         return known
 
-    def freezing(self, values: Sequence[Value | None]) -> str:
-        """Return what a caller can do for values to be static, in words; "" where there is nothing."""
-        return self._freezing.advice([value for value in values if isinstance(value, MLOperand)])
+    def freezing(self, values: Sequence[Value | None], highest_rank: int = HIGHEST_RANK) -> str:
+        """Return what a caller can do for values to be static, in words; "" where there is nothing.
+
+        Args:
+            values: those that must be static.
+            highest_rank: of the inputs that are worth freezing.
+        """
+        return self._freezing.advice([value for value in values if isinstance(value, MLOperand)], highest_rank)
 
     def reserve(self, bytes_: int) -> None:
         """Spend the bytes of a large value that a rule is about to compute from small ones.

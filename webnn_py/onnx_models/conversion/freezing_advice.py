@@ -11,9 +11,9 @@ from webnn_py.script.builder import MLGraphBuilder
 MOST_INPUTS: Final = 3
 MOST_ELEMENTS: Final = 64
 HIGHEST_RANK: Final = 1
-"""Inputs of higher rank are data, which are not known while building."""
+"""Of shapes, sizes, positions and conditions. Inputs of higher rank are data, which are not known while building."""
 
-_TOO_MANY: Final = frozenset({""})
+_TOO_MANY: Final[frozenset[Input | None]] = frozenset({None})
 """Stands for what cannot be frozen: too many inputs, or large ones."""
 
 
@@ -27,17 +27,23 @@ class Freezing:
 
     def __init__(self, builder: MLGraphBuilder) -> None:
         self._builder = builder
-        self._found: dict[Value, frozenset[str]] = {}
+        self._found: dict[Value, frozenset[Input | None]] = {}
 
-    def advice(self, operands: Iterable[MLOperand]) -> str:
-        """Return which inputs to freeze for operands to be static, in words; "" where freezing does not help."""
-        names = _together(self._inputs_of(self._builder._values[operand]) for operand in operands)
-        if not names or names == _TOO_MANY:
+    def advice(self, operands: Iterable[MLOperand], highest_rank: int = HIGHEST_RANK) -> str:
+        """Return which inputs to freeze for operands to be static, in words.
+
+        Args:
+            operands: those that must be static.
+            highest_rank: of the inputs; "" is returned where freezing does not help, or for others.
+        """
+        inputs = _together(self._inputs_of(self._builder._values[operand]) for operand in operands)
+        names = [item.name for item in inputs if item is not None and item.descriptor.rank <= highest_rank]
+        if not names or len(names) < len(inputs):
             return ""
         several = "s" if len(names) > 1 else ""
         return f"freeze input{several} {', '.join(map(repr, sorted(names)))}, by input_values"
 
-    def _inputs_of(self, value: Value) -> frozenset[str]:
+    def _inputs_of(self, value: Value) -> frozenset[Input | None]:
         pending = [value]
         while pending:
             current = pending[-1]
@@ -51,14 +57,13 @@ class Freezing:
                 else:
                     self._found[current] = _together(self._found[item] for item in inputs)
             elif isinstance(current, Input):
-                shape = current.descriptor.shape
-                is_small = len(shape) <= HIGHEST_RANK and prod(shape) <= MOST_ELEMENTS
-                self._found[current] = frozenset({current.name}) if is_small else _TOO_MANY
+                is_small = prod(current.descriptor.shape) <= MOST_ELEMENTS
+                self._found[current] = frozenset({current}) if is_small else _TOO_MANY
             else:
                 self._found[current] = frozenset()
         return self._found[value]
 
 
-def _together(groups: Iterable[frozenset[str]]) -> frozenset[str]:
-    names: frozenset[str] = frozenset().union(*groups)
-    return _TOO_MANY if len(names) > MOST_INPUTS or names >= _TOO_MANY else names
+def _together(groups: Iterable[frozenset[Input | None]]) -> frozenset[Input | None]:
+    inputs: frozenset[Input | None] = frozenset().union(*groups)
+    return _TOO_MANY if len(inputs) > MOST_INPUTS or inputs >= _TOO_MANY else inputs

@@ -341,6 +341,7 @@ class ModelConversion:
             if results is None:
                 tensors: Any = values
                 if not kinds <= TENSORS:
+                    check_operator(node, seen.opsets)
                     tensors = [None if value is None else tensor_of(value) for value in values]
                 results = self._tensor_results(node, tensors, seen, context)
             return [MISSING if result is None else result for result in results]

@@ -32,6 +32,10 @@ DRAWN_FIRST: Final = frozenset(
 """Operators that no model computes shapes with: the device computes them as any other."""
 
 
+HIGHEST_RANK_OF_MASKS: Final = 2
+"""The highest rank of an input that is frozen for an operator without a rule, as a mask of tokens for NonZero."""
+
+
 @attrs.frozen(eq=False)
 class OperatorKind:
     """Facts about all nodes of an operator in a version of its operator set.
@@ -133,7 +137,8 @@ def _computed(
         known = [context.known(value) for value in values]
         if all(item is not None or value is None for item, value in zip(known, values, strict=True)):
             return fold(node, known, opsets, context.expenses)
-    raise RefusedWithWayOut(_no_rule(kind.schema), context.freezing(values))
+    way_out = context.freezing(values, HIGHEST_RANK_OF_MASKS) if kind.is_folded else ""
+    raise RefusedWithWayOut(_no_rule(kind.schema), way_out)
 
 
 def _either(
