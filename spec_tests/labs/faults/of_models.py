@@ -17,8 +17,8 @@ FAULTS = Faults()
 
 
 @FAULTS.at(f"{MODELS}.reading.external_data._inside", f"{ONNX}/test_external_data.py")
-def external_data_lie_anywhere(inside, subject, location, root):
-    return (root / location).resolve()
+def external_data_lie_anywhere(inside, subject, location, folders):
+    return (folders.searched[0] / location).resolve()
 
 
 @FAULTS.at(f"{MODELS}.limits.Expenses.add_bytes", f"{ONNX}/test_limits.py", f"{ONNX}/test_external_data.py")

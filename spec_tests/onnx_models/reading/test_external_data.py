@@ -6,6 +6,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from spec_tests.onnx_models.single_node import assert_same, parsed, run
+from spec_tests.support.model_cache import cached
 from webnn_py.onnx_models import InvalidModelError, ModelLimits, OnnxModel, UnsupportedModelError
 
 X = np.arange(8, dtype=np.float32)
@@ -120,7 +121,11 @@ async def test_a_part_of_a_file_is_read(context, tmp_path):
         (external(location="a\0b"), "which is no name of one"),
         (external(location="."), "which is no regular file"),
         (external(location="out.bin"), "'out.bin', a link that leads out of the model's folder"),
-        (external(location="out/secret.bin"), "a link that leads out of the model's folder"),
+        (
+            external(location="out/secret.bin"),
+            "'out/secret.bin', by 'out', a link that leads out of the model's folder",
+        ),
+        (external(location="within/data.bin"), "'within/data.bin', by 'within', a link that leads out of"),
         (external(offset=-1), "the offset of its data is '-1'; it must be an integer, at least 0"),
         (external(offset="9" * 5000), "the offset of its data is "),
         (external(length="1e3"), "the length of its data is '1e3'"),
@@ -142,6 +147,8 @@ def test_data_outside_the_folder_or_of_another_length_are_refused(tensor, text, 
     (tmp_path / "secret.bin").write_bytes(X.tobytes())
     (folder / "out.bin").symlink_to(tmp_path / "secret.bin")
     (folder / "out").symlink_to(tmp_path)
+    (folder / "within").symlink_to("out")
+    (tmp_path / "data.bin").write_bytes(X.tobytes())
     path = written(folder, adding(tensor))
     with pytest.raises(InvalidModelError) as caught:
         OnnxModel.load(path)
@@ -154,6 +161,72 @@ async def test_a_link_inside_the_folder_is_followed(context, tmp_path):
     (tmp_path / "data.bin").symlink_to("real.bin")
     path = written(tmp_path, adding(external()), has_data=False)
     assert_same(await run(context, path, {"x": X}), [X + X])
+
+
+@pytest.mark.parametrize("inner", ["", "onnx/deep"], ids=["in the snapshot", "in a folder of it"])
+async def test_a_model_in_a_hugging_face_cache_is_read(context, tmp_path, inner):
+    folder = tmp_path / "fresh" / inner
+    folder.mkdir(parents=True)
+    written(folder, adding(external()))
+    path = cached(tmp_path / "fresh", tmp_path / "hub") / inner / "model.onnx"
+    assert path.is_symlink()
+    assert_same(await run(context, path, {"x": X}), [X + X])
+    (tmp_path / "linked hub").symlink_to("hub")
+    path = tmp_path / "linked hub" / path.relative_to(tmp_path / "hub")
+    assert_same(await run(context, path, {"x": X}), [X + X])
+
+
+async def test_data_of_another_snapshot_of_the_repository_are_read(context, tmp_path):
+    folder = tmp_path / "fresh"
+    folder.mkdir()
+    written(folder, adding(external()), has_data=False)
+    snapshot = cached(folder, tmp_path / "hub")
+    (snapshot.parent / "older").mkdir()
+    (snapshot.parent / "older" / "data.bin").write_bytes(X.tobytes())
+    (snapshot / "data.bin").symlink_to("../older/data.bin")
+    assert_same(await run(context, snapshot / "model.onnx", {"x": X}), [X + X])
+
+
+def test_links_of_a_cache_to_another_repository_are_refused(tmp_path):
+    folder = tmp_path / "fresh"
+    folder.mkdir()
+    written(folder, adding(external()), has_data=False)
+    snapshot = cached(folder, tmp_path / "hub")
+    other = tmp_path / "hub" / "models--org--other" / "blobs" / "secret"
+    other.parent.mkdir(parents=True)
+    other.write_bytes(X.tobytes())
+    (snapshot / "data.bin").symlink_to(other)
+    with pytest.raises(
+        InvalidModelError, match=r"'data\.bin', a link that leads out of the model's folder, to .*secret'"
+    ):
+        OnnxModel.load(snapshot / "model.onnx")
+
+
+async def test_a_link_to_a_model_has_the_folder_of_its_target_as_well(context, tmp_path):
+    real, used = tmp_path / "real", tmp_path / "used"
+    real.mkdir()
+    used.mkdir()
+    (used / "model.onnx").symlink_to(written(real, adding(external())))
+    assert_same(await run(context, used / "model.onnx", {"x": X}), [X + X])
+    (used / "data.bin").symlink_to("../real/data.bin")
+    assert_same(await run(context, used / "model.onnx", {"x": X}), [X + X])
+    (used / "data.bin").unlink()
+    (tmp_path / "data.bin").write_bytes(X.tobytes())
+    (used / "data.bin").symlink_to("../data.bin")
+    with pytest.raises(InvalidModelError, match=r"'data\.bin', a link that leads out of the model's folder, to "):
+        OnnxModel.load(used / "model.onnx")
+
+
+def test_data_that_a_model_beside_a_cache_links_to_are_refused(tmp_path):
+    """The model's own file is no link, so nothing else is its own."""
+    snapshot, blobs = tmp_path / "home" / "snapshots" / "1", tmp_path / "home" / "blobs"
+    snapshot.mkdir(parents=True)
+    blobs.mkdir()
+    (blobs / "1").write_bytes(X.tobytes())
+    (snapshot / "data.bin").symlink_to("../../blobs/1")
+    path = written(snapshot, adding(external()), has_data=False)
+    with pytest.raises(InvalidModelError, match="a link that leads out of the model's folder"):
+        OnnxModel.load(path)
 
 
 def test_a_link_to_itself_is_refused(tmp_path):

@@ -88,7 +88,7 @@ def read_model(source: str | os.PathLike[str] | bytes, limits: ModelLimits) -> R
         )
     size = len(data)
     if external and path is not None:
-        size = read_external_data(external, path.parent, size, limits)
+        size = read_external_data(external, path, size, limits)
     del data  # first: the raw data that are kept take as much memory
     raw_data = _checked_data(proto, tensors)
     if not is_flat:
