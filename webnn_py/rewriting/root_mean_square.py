@@ -12,12 +12,14 @@ from webnn_py.rewriting.rule import RewriteRule
 LEAST_EPSILON: Final = 1e-12
 """With an epsilon of at least this size the reciprocal of the root is finite, and sums may be scaled down."""
 
-_SQUARES: Final[tuple[Callable[..., Any], ...]] = (lambda b, x: b.pow(x, 2), lambda b, x: b.mul(x, x))
-_DIVIDED: Final[tuple[Callable[..., Any], ...]] = (
+SQUARES: Final[tuple[Callable[..., Any], ...]] = (lambda b, x: b.pow(x, 2), lambda b, x: b.mul(x, x))
+"""The ways to draw a square."""
+DIVIDED: Final[tuple[Callable[..., Any], ...]] = (
     lambda b, x, root: b.div(x, root),
     lambda b, x, root: b.mul(x, b.reciprocal(root)),
     lambda b, x, root: b.mul(x, b.div(1, root)),
 )
+"""The ways to draw a division by a root."""
 
 
 def _normalized(square: Callable[..., Any], divided: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,7 +53,7 @@ def _refusal_of_scaled(x: Value, scale: Value, axes: tuple[int, ...] | None, eps
     return refused
 
 
-_DRAWINGS: Final = tuple(starmap(_normalized, product(_SQUARES, _DIVIDED)))
+_DRAWINGS: Final = tuple(starmap(_normalized, product(SQUARES, DIVIDED)))
 
 RMS_NORMALIZATION: Final = RewriteRule(
     name="rms-normalization",

@@ -67,3 +67,22 @@ test_other_normalizations = compared(
     node("MeanVarianceNormalization", [9, 13], IMAGE, absolute=1e-5),
     node("MeanVarianceNormalization", [9, 13], IMAGE, axes=[0, 1, 2, 3], absolute=1e-5),
 )
+
+
+LARGE = (IMAGE * 1000).astype(np.float16)
+"""Numbers whose squares are beyond float16."""
+
+WIDE = LARGE.astype(np.float32)
+STANDARDIZED = (WIDE - WIDE.mean((0, 2, 3), keepdims=True)) / WIDE.std((0, 2, 3), keepdims=True)
+STANDARDIZED = STANDARDIZED.astype(np.float16)
+OF_CHANNELS = floats(4, 4).astype(np.float16)
+
+
+test_large_numbers_of_float16 = compared(
+    node("BatchNormalization", [14, 15], LARGE, *OF_CHANNELS, training_mode=1, outputs=3, wanted=(0,)),
+    node("LRN", 13, LARGE, size=3, alpha=0.01, relative=1e-3),
+    node("MeanVarianceNormalization", 13, LARGE, axes=[0, 2, 3], oracle=[STANDARDIZED], relative=2e-3, absolute=2e-3),
+    node("LayerNormalization", 17, LARGE, floats(6).astype(np.float16), relative=2e-3, absolute=2e-3),
+    node("InstanceNormalization", 22, LARGE, *OF_CHANNELS[:2], relative=2e-3, absolute=2e-3),
+    node("LpNormalization", 22, LARGE, axis=-1, p=2, relative=2e-3),
+)

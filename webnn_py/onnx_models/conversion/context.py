@@ -140,6 +140,14 @@ class ConversionContext(Builder):
         """Add a cast, unless the operand is of the type already."""
         return input if input.data_type == data_type else super().cast(input, data_type, label=label)
 
+    def value_of(self, operand: MLOperand) -> GraphValue:
+        """Return the value of the graph that an operand stands for."""
+        return self._builder._values[operand]
+
+    def operand_of(self, value: GraphValue) -> MLOperand:
+        """Return an operand that stands for a value of the graph."""
+        return self._builder._operand(value, self.label)
+
     def apply(self, operator: Operator[..., MLOperandDescriptor], *args: object, **options: object) -> MLOperand:
         """Add an operator of one output that is given as a value."""
         result: MLOperand = self._append(operator, args, options)

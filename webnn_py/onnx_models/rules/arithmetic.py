@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
+from webnn_py.onnx_models.rule_helpers.normalizations import normalized
 from webnn_py.onnx_models.rule_table.declaration import one_to_one, rule
 from webnn_py.operators import arithmetic
 from webnn_py.operators.casting import INTEGER_RANGES
@@ -15,9 +16,16 @@ from webnn_py.operators.rules import refuse
 
 one_to_one("Add", arithmetic.add, 7, 13, 14)
 one_to_one("Sub", arithmetic.sub, 7, 13, 14)
-one_to_one("Mul", arithmetic.mul, 7, 13, 14)
-one_to_one("Div", arithmetic.div, 7, 13, 14)
 
+
+def _ends_normalizations(onnx_operator: str, operator: Operator[..., Any], *versions: int) -> None:
+    @rule(onnx_operator, *versions)
+    def convert(context: ConversionContext, a: MLOperand, b: MLOperand) -> MLOperand:
+        return normalized(context, context.apply(operator, a, b))
+
+
+_ends_normalizations("Mul", arithmetic.mul, 7, 13, 14)
+_ends_normalizations("Div", arithmetic.div, 7, 13, 14)
 
 ROUNDING = 1e-5
 """The largest relative difference of a power in float32 from the integer that it stands for."""

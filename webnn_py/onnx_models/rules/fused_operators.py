@@ -7,6 +7,7 @@ import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_helpers.axes import check_rank, counted
+from webnn_py.onnx_models.rule_helpers.normalizations import root_mean_square
 from webnn_py.onnx_models.rule_helpers.windows import ConvolutionAttributes
 from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.onnx_models.rules.activation import gelu as onnx_gelu
@@ -138,7 +139,7 @@ def rms_normalization(
     context: ConversionContext, x: MLOperand, scale: MLOperand, *, axis: int, epsilon: float, stash_type: Literal[1]
 ) -> MLOperand:
     """Divide by the root of the mean square over the axes from one on, and multiply by a scale."""
-    return _root_mean_square(context, x, scale, counted(axis, x.rank), epsilon)[0]
+    return _scaled_root_mean_square(context, x, scale, counted(axis, x.rank), epsilon)[0]
 
 
 @rule("SimplifiedLayerNormalization", 1)
@@ -152,17 +153,15 @@ def simplified_layer_normalization(
     stash_type: Literal[1] = 1,
 ) -> list[MLOperand]:
     """Normalize as RMSNormalization; the second output is the inverse of the root mean square."""
-    return list(_root_mean_square(context, x, scale, counted(axis, x.rank), epsilon))
+    return list(_scaled_root_mean_square(context, x, scale, counted(axis, x.rank), epsilon))
 
 
-def _root_mean_square(
+def _scaled_root_mean_square(
     context: ConversionContext, x: MLOperand, scale: MLOperand, first: int, epsilon: float
 ) -> tuple[MLOperand, MLOperand]:
-    """Return the normalized tensor, and the inverse of the root mean square."""
-    wide = context.cast(x, "float32")
-    square = context.reduce_mean(context.mul(wide, wide), axes=range(first, x.rank), keep_dimensions=True)
-    inverse = context.reciprocal(context.sqrt(context.add(square, context.number(epsilon, square))))
-    return context.mul(context.cast(context.mul(wide, inverse), x.data_type), scale), inverse
+    """Return the normalized and scaled tensor, and the inverse of the root mean square."""
+    y, inverse = root_mean_square(context, x, range(first, x.rank), epsilon)
+    return context.mul(y, scale), inverse
 
 
 @rule("com.microsoft.SkipLayerNormalization", 1)
@@ -195,7 +194,7 @@ def skip_simplified_layer_normalization(
 ) -> list[MLOperand | None]:
     """Add, then divide by the root of the mean square."""
     total = _total(context, x, skip, bias)
-    y, inverse = _root_mean_square(context, total, gamma, total.rank - 1, epsilon)
+    y, inverse = _scaled_root_mean_square(context, total, gamma, total.rank - 1, epsilon)
     return [y, None, inverse, total]
 
 

@@ -1,4 +1,4 @@
-"""Normalization."""
+"""Normalization; means of squares are computed in float32, since they overflow in float16."""
 
 import math
 from typing import Literal
@@ -32,17 +32,24 @@ def batch_normalization(
     if not training_mode:
         return [context.batch_normalization(x, mean, variance, scale=scale, bias=b, epsilon=epsilon)]
     reduced = [axis for axis in range(x.rank) if axis != 1]
-    own_mean = context.reduce_mean(x, axes=reduced)
-    centred = context.sub(x, context.reshape(own_mean, [size if axis == 1 else 1 for axis, size in enumerate(x.shape)]))
+    wide, scale, b = (context.cast(item, "float32") for item in (x, scale, b))
+    own_mean = context.reduce_mean(wide, axes=reduced)
+    per_channel = [size if axis == 1 else 1 for axis, size in enumerate(x.shape)]
+    centred = context.sub(wide, context.reshape(own_mean, per_channel))
     own_variance = context.reduce_mean(context.mul(centred, centred), axes=reduced)
-    y = context.batch_normalization(x, own_mean, own_variance, scale=scale, bias=b, epsilon=epsilon)
+    y = context.batch_normalization(wide, own_mean, own_variance, scale=scale, bias=b, epsilon=epsilon)
     running = [
-        context.add(
-            context.mul(old, context.number(momentum, old)), context.mul(new, context.number(1 - momentum, new))
-        )
+        context.cast(_mixed(context, context.cast(old, "float32"), new, momentum), old.data_type)
         for old, new in ((mean, own_mean), (variance, own_variance))
     ]
-    return [y, *running]
+    return [context.cast(y, x.data_type), *running]
+
+
+def _mixed(context: ConversionContext, old: MLOperand, new: MLOperand, momentum: float) -> MLOperand:
+    """Return a running mean of an old one and a new value."""
+    return context.add(
+        context.mul(old, context.number(momentum, old)), context.mul(new, context.number(1 - momentum, new))
+    )
 
 
 @rule("InstanceNormalization", 6, 22)
@@ -140,11 +147,12 @@ def local_response_normalization(
     """Return x / (bias + alpha · the mean of squares over ``size`` channels around) to the power of beta."""
     if x.rank < 3 or size < 1:
         refuse("the rank of the input and attribute size", f"{x.rank} and {size}", "at least 3, and at least 1")
-    squares = context.reshape(context.mul(x, x), [x.shape[0], 1, x.shape[1], math.prod(x.shape[2:])])
+    wide = context.cast(x, "float32")
+    squares = context.reshape(context.mul(wide, wide), [x.shape[0], 1, x.shape[1], math.prod(x.shape[2:])])
     padded = context.pad(squares, [0, 0, (size - 1) // 2, 0], [0, 0, size // 2, 0])  # channels that lack are 0
     means = context.reshape(context.average_pool2d(padded, window_dimensions=[size, 1]), x.shape)
-    divisor = context.add(context.mul(means, context.number(alpha, x)), context.number(bias, x))
-    return context.div(x, context.pow(divisor, context.number(beta, x)))
+    divisor = context.add(context.mul(means, context.number(alpha, wide)), context.number(bias, wide))
+    return context.cast(context.div(wide, context.pow(divisor, context.number(beta, wide))), x.data_type)
 
 
 @rule("LpNormalization", 1, 22)
@@ -161,5 +169,7 @@ def mean_variance_normalization(context: ConversionContext, x: MLOperand, *, axe
     """Normalize over axes; 1e-9 keeps the divisor from being 0."""
     if not axes:
         refuse("attribute axes", axes, "at least one axis, or absent")
-    _, centred, variance = moments(context, x, [counted(axis, x.rank) for axis in axes])
-    return context.div(centred, context.add(context.sqrt(variance), context.number(1e-9, x)))
+    wide = context.cast(x, "float32")
+    _, centred, variance = moments(context, wide, [counted(axis, x.rank) for axis in axes])
+    normal = context.div(centred, context.add(context.sqrt(variance), context.number(1e-9, wide)))
+    return context.cast(normal, x.data_type)
