@@ -53,7 +53,6 @@ if typing.TYPE_CHECKING:
     from webnn_py.device.steps.measuring import DeviceRates
     from webnn_py.device.steps.subgraphs import SubgraphUse
     from webnn_py.graph_pictures.picture import GraphPicture
-    from webnn_py.script.dynamic_shapes import MLDynamicDimension
     from webnn_py.script.javascript_export import save_js
     from webnn_py.script.profile import GraphProfile, KernelProfile, OperatorProfile
     from webnn_py.script.subgraphs import MLSubgraph
@@ -71,7 +70,6 @@ else:
             "GraphPicture": "graph_pictures.picture",
             "GraphProfile": "script.profile",
             "KernelProfile": "script.profile",
-            "MLDynamicDimension": "script.dynamic_shapes",
             "MLSubgraph": "script.subgraphs",
             "NonFinite": "device.steps.finite_check",
             "OperatorProfile": "script.profile",
@@ -105,7 +103,6 @@ __all__ = [
     "MLBufferDescriptor",
     "MLContext",
     "MLContextLostInfo",
-    "MLDynamicDimension",
     "MLGraph",
     "MLGraphBuilder",
     "MLNumber",

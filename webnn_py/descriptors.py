@@ -11,7 +11,6 @@ import numpy as np
 
 from webnn_py.handle import forgotten_await
 from webnn_py.message_text import listed, plain, shown, words_of
-from webnn_py.named_sizes.expressions import SymbolicSize
 
 T = TypeVar("T")
 
@@ -75,7 +74,7 @@ _INTEGERS: Final = frozenset({int})
 def _shape(values: Iterable[int]) -> tuple[int, ...]:
     if type(values) is tuple and _INTEGERS.issuperset(map(type, values)):  # as nearly all are, in half the time
         return values
-    return tuple(value if type(value) in (int, SymbolicSize) else operator.index(value) for value in values)
+    return tuple(operator.index(value) for value in values)
 
 
 @attrs.frozen
@@ -186,8 +185,6 @@ def unsigned_long(value: object, lowest: int = 0, highest: int = MAX_UNSIGNED_LO
     """
     if isinstance(value, bool):
         raise TypeError(f"is {value!r}; it must be an integer, not a bool")
-    if type(value) is SymbolicSize:
-        return cast("int", value)
     try:
         number = operator.index(cast("int", value))
     except TypeError:

@@ -31,14 +31,12 @@ HEAVY = (
     "webnn_py.operators.decompositions",
     "webnn_py.rewriting",
     "webnn_py.saved_graphs.folder",
-    "webnn_py.script.dynamic_shapes",
     "webnn_py.script.profile",
-    "webnn_py.sized_graphs",
     "webnn_py.tracing.chrome",
     "webnn_py.tracing.page",
     "webnn_py.web_export",
 )
-LATER = ("DeviceRates", "GraphPicture", "GraphProfile", "MLDynamicDimension", "NonFinite", "ValueRange", "save_js")
+LATER = ("DeviceRates", "GraphPicture", "GraphProfile", "NonFinite", "ValueRange", "save_js")
 FIRST_GRAPH = """
 import sys, json
 import numpy as np, trio, webnn_py

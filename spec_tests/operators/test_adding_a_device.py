@@ -13,7 +13,6 @@ from spec_tests.support.depth import is_full
 from webnn_py.device import backend
 from webnn_py.device.backend import Backend
 from webnn_py.device.reference import KERNELS, ReferenceBackend
-from webnn_py.device.steps import dynamic_graphs
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs/adding_a_device.md").read_text(encoding="utf-8")
@@ -110,13 +109,12 @@ def test_the_table_of_what_backends_may_have_has_all_protocols():
     rows = named_in_table("| members | protocol | without it |\n")
     optional = {
         thing.__name__: thing
-        for module in (backend, dynamic_graphs)
-        for thing in vars(module).values()
-        if getattr(thing, "_is_runtime_protocol", False) and thing.__module__ == module.__name__
+        for thing in vars(backend).values()
+        if getattr(thing, "_is_runtime_protocol", False) and thing.__module__ == backend.__name__
     }
     named = {re.search(r"`(\w+)", row.split("|")[2])[1]: names for names, row in rows}
     assert named == {name: members(protocol) for name, protocol in optional.items()}
-    assert len(named) == 9
+    assert len(named) == 8
 
 
 def test_the_commands_run_tests_that_are_there():

@@ -248,6 +248,12 @@ async def test_a_block_left_a_hundred_times_leaves_nothing(options):
     gc.collect()
 
 
+@pytest.mark.parametrize("given", ["subgraph", {"sub-graph"}, [1], 5])
+def test_only_known_proposals_can_be_asked_for(given):
+    with pytest.raises(TypeError, match=r"^open_ml\(\): experimental"):
+        open_ml(experimental=given)
+
+
 # --- options of create_context() -------------------------------------------------------------------------------------
 
 BAD_OPTIONS = {

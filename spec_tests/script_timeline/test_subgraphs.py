@@ -652,11 +652,3 @@ async def test_no_browser_has_it(ml):
     x = builder.input("x", data_type="float32", shape=X.shape)
     with pytest.raises(NotSupportedError, match=r"build_subgraph\(\): the context stands for a browser, and none has"):
         builder.build_subgraph({"y": builder.neg(x)}, name="f", inputs={"x": x})
-
-
-async def test_named_dimensions_are_refused():
-    async with webnn_py.open_ml(experimental={"subgraph", "dynamic-shapes"}) as ml:
-        builder = MLGraphBuilder(await ml.create_context(backend="numpy"))
-        x = builder.input("x", data_type="float32", shape=[webnn_py.MLDynamicDimension("n", 4), 3])
-        with pytest.raises(NotSupportedError, match="with a named dimension; sub-graphs have fixed sizes"):
-            builder.build_subgraph({"y": builder.neg(x)}, name="f", inputs={"x": x})

@@ -45,25 +45,15 @@ async def compute_graph(context: MLContext, graph: MLGraph, feeds: Mapping[str, 
         graph.destroy()
 
 
-async def run_graph(
-    context: MLContext,
-    graph: MLGraph,
-    feeds: Mapping[str, np.ndarray],
-    shapes: Mapping[str, Sequence[int]] | None = None,
-) -> dict[str, np.ndarray]:
-    """Return the outputs of a graph for these inputs, cast to its data types; the graph stays.
-
-    ``shapes`` has the outputs' shapes where the graph has named dimensions.
-    """
+async def run_graph(context: MLContext, graph: MLGraph, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the outputs of a graph for these inputs, cast to its data types; the graph stays."""
     inputs, outputs = {}, {}
     try:
         for name, item in graph.input_descriptors.items():
-            shape = item.shape if shapes is None else feeds[name].shape
-            inputs[name] = await context.create_buffer(data_type=item.data_type, shape=shape, writable=True)
+            inputs[name] = await context.create_buffer(data_type=item.data_type, shape=item.shape, writable=True)
             context.write_buffer(inputs[name], feeds[name].astype(item.data_type))
         for name, item in graph.output_descriptors.items():
-            shape = item.shape if shapes is None else shapes[name]
-            outputs[name] = await context.create_buffer(data_type=item.data_type, shape=shape, readable=True)
+            outputs[name] = await context.create_buffer(data_type=item.data_type, shape=item.shape, readable=True)
         context.dispatch(graph, inputs, outputs)
         return {name: await context.read_buffer(buffer) for name, buffer in outputs.items()}
     finally:

@@ -11,7 +11,6 @@ import pytest
 
 import webnn_py
 from spec_tests.support.cells import cells
-from spec_tests.support.depth import is_full
 from spec_tests.support.examples import EXAMPLES, output
 from spec_tests.support.scripts import both_engines
 from spec_tests.tracing import correct_programs
@@ -358,7 +357,6 @@ OF_THE_PACKAGE = (
     "copy_tensors",
     "decode_loop",
     "destroy_in_flight",
-    "dynamic_decoder",
     "fibonacci",
     "from_asyncio",
     "lstm_steps",
@@ -371,9 +369,7 @@ OF_THE_PACKAGE = (
 
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", OF_THE_PACKAGE)
-def test_nothing_is_found_in_the_examples(name, request):
-    if name == "dynamic_decoder" and not is_full(request.config):
-        pytest.skip("takes seconds: at full depth")
+def test_nothing_is_found_in_the_examples(name):
     output("-m", "webnn_py", "check", "--error", EXAMPLES / f"{name}.py")
 
 

@@ -119,17 +119,3 @@ async def test_a_trace_holds_nothing_of_operations_that_run_when_it_ends(ml, con
     gc.collect()
     assert gone() is None
     assert [event.what for event in trace.events] == ["enqueued", "started"]
-
-
-async def test_a_build_with_named_dimensions_names_its_graph():
-    async with webnn_py.open_ml(experimental={"dynamic-shapes"}) as ml:
-        context = await ml.create_context(backend="numpy")
-        builder = webnn_py.MLGraphBuilder(context)
-        x = builder.input("x", data_type="float32", shape=[webnn_py.MLDynamicDimension("n", 4)])
-        with ml.trace() as trace:
-            graph = await builder.build({"y": builder.neg(x)}, label="decoder")
-        build = next(event.operation for event in trace.events if event.what == "finished")
-        assert (build.kind, build.labels, build.graph) == ("build", ("decoder",), graph._handle.number)
-        (begin,) = of_phase(check_document(trace.document()), "b", "graph")
-        assert "[decoder]" in begin["name"]
-        graph.destroy()

@@ -99,13 +99,12 @@ class Readback:
 class GraphHandle:
     """A graph on the device: empty until compiled, and again after its release."""
 
-    __slots__ = ("captured", "compiled", "failure", "in_place", "label", "nodes", "number", "passes", "plan")
+    __slots__ = ("captured", "compiled", "in_place", "label", "nodes", "number", "passes", "plan")
 
     def __init__(self, label: str = "") -> None:
         self.label = label
         self.compiled: CompiledGraph | None = None
         self.captured: list[Memory] = []
-        self.failure: Exception | None = None  # why it is empty, where no promise says so
         self.in_place: Mapping[str, str] = {}  # the outputs that may be in the memory of an input: that input
         self.nodes: SavableNodes | None = None
         self.plan: CompiledPlan | None = None
@@ -391,8 +390,6 @@ class Device:
         if self.watch_kernels is not None:
             run = partial(_dispatch_timed, self.backend, self.watch_kernels())
         try:  # as in write()
-            if handle.failure is not None:
-                raise handle.failure
             # spec: MLContext.dispatch 8.1.1
             pending = run(handle.compiled, inputs, outputs)
         except Exception as error:  # noqa: BLE001 - a later read reports it

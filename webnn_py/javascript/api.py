@@ -15,7 +15,7 @@ import numpy as np
 from webnn_py.descriptors import FOUR_BITS, MLOperandDataType, converted
 from webnn_py.device.bookkeeping.exported_memory import Arrival
 from webnn_py.javascript.compatibility import OPTION_NAMES, Compatibility
-from webnn_py.javascript.values import BigInt, BufferSource, dimension
+from webnn_py.javascript.values import BigInt, BufferSource
 from webnn_py.operators.declaration import python_name_of, spec_name_of
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.registry import BY_SPEC_NAME, OPERATORS
@@ -79,7 +79,6 @@ class API:
             ("MLContext", "deleteGraph"): _delete_graph,
             ("MLContext", "destroy"): MLContext.destroy,
             ("MLGraph", "destroy"): MLGraph.destroy,
-            ("MLGraph", "computeShapes"): self._compute_shapes,
             ("MLTensor", "destroy"): MLBuffer.destroy,
             ("MLTensor", "endExport"): self._end_export,
             ("MLTensor", "returnContents"): self._return_contents,
@@ -194,10 +193,6 @@ class API:
         names = self._graph_names.get(graph, {})
         context.dispatch(graph, {names.get(name, name): buffer for name, buffer in inputs.items()}, outputs)
 
-    def _compute_shapes(self, graph: MLGraph, shapes: Mapping[str, list[int]]) -> list[tuple[str, tuple[int, ...]]]:
-        names = self._graph_names.get(graph, {})
-        return list(graph.compute_shapes({names.get(name, name): shape for name, shape in shapes.items()}).items())
-
     def _op_support_limits(self, context: MLContext) -> dict[str, Any]:
         return self._limits_for_script(context.op_support_limits())
 
@@ -220,8 +215,7 @@ class API:
         known = self._names.setdefault(builder, {})
         repeated = self._mode.repeated_input_names and name in known
         own = f"{name}\0{len(known)}" if repeated else name
-        shape = [dimension(item) for item in descriptor["shape"]]
-        operand = builder.input(own, data_type=descriptor["dataType"], shape=shape)
+        operand = builder.input(own, data_type=descriptor["dataType"], shape=descriptor["shape"])
         known[own] = name
         return operand
 
@@ -247,11 +241,7 @@ class API:
             self._graph_names[graph] = {names[own]: own for own in graph.input_descriptors}
 
     def _operator(self, builder: object, member: str, arguments: list[Any]) -> Any:
-        operator = BY_SPEC_NAME.get(member)
-        if operator is None:  # one of a proposal
-            *operands, others = arguments
-            options = {python_name_of(name): value for name, value in others.items()}
-            return getattr(builder, python_name_of(member))(*operands, **options)
+        operator = BY_SPEC_NAME[member]
         *given, options = arguments
         required = [parameter for parameter in operator.parameters.values() if parameter.required]
         values = {parameter.name: value for parameter, value in zip(required, given, strict=False)}

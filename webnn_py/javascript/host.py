@@ -16,7 +16,7 @@ from webnn_py.errors import DestroyedBufferError, DOMException, QuotaExceededErr
 from webnn_py.javascript.api import API, Converted
 from webnn_py.javascript.compatibility import Compatibility
 from webnn_py.javascript.memory import SMALL_BYTES, TEXT_FACTOR, MemoryAccount
-from webnn_py.javascript.values import data_of, decode, shape_for_scripts
+from webnn_py.javascript.values import data_of, decode
 from webnn_py.javascript.words import OutputClosedError
 from webnn_py.operators.operand import MLOperand
 from webnn_py.script.buffer import MLBuffer
@@ -250,7 +250,7 @@ def _source(at: Mapping[str, str]) -> Source:
 
 
 def _descriptor_of(value: MLOperand | MLBuffer) -> dict[str, Any]:
-    return {"dataType": value.data_type, "shape": shape_for_scripts(value.shape)}
+    return {"dataType": value.data_type, "shape": value.shape}
 
 
 def _attributes_of_buffer(buffer: MLBuffer) -> dict[str, Any]:
@@ -289,6 +289,5 @@ def _use(use: SubgraphUse) -> dict[str, Any]:
 
 def _descriptors(by_name: Mapping[str, MLOperandDescriptor]) -> list[tuple[str, dict[str, Any]]]:
     return [
-        (name, {"dataType": descriptor.data_type, "shape": shape_for_scripts(descriptor.shape)})
-        for name, descriptor in by_name.items()
+        (name, {"dataType": descriptor.data_type, "shape": descriptor.shape}) for name, descriptor in by_name.items()
     ]

@@ -7,7 +7,6 @@ from typing import Any, Final
 from webnn_py.browser_profiles import BrowserProfile
 from webnn_py.descriptors import FOUR_BITS, LOW_PRECISION, SYNONYMS
 from webnn_py.script.compute_policy import POLICIES
-from webnn_py.script.experiments import EXPLAINER, experiments
 from webnn_py.script.low_precision import SCHEMES
 from webnn_py.script.webgpu_interop import DEFAULT_USAGE
 
@@ -42,13 +41,7 @@ _GRAPH: Final = _named("interface", "MLGraph")
 _KEY: Final = _argument("key", _STRING)
 _LIMITS: Final = _named("dictionary", "MLOpSupportLimits")
 _BY_NAME: Final = {"kind": "record", "key": {"kind": "USVString"}}
-_NAMED_SHAPES: Final = {**_BY_NAME, "of": _of("sequence", _UNSIGNED_LONG)}
-_NUMBER_OR_NAME: Final = {"kind": "union", "of": [_UNSIGNED_LONG, _STRING]}
-_DIMENSION: Final = {"kind": "union", "of": [_UNSIGNED_LONG, _STRING, _named("dictionary", "MLDynamicDimension")]}
 _DEVICES: Final = {"name": "devices", "type": _of("frozenArray", _STRING)}
-
-_SIZED: Final = {"newShape", "starts", "sizes", "beginningPadding", "endingPadding", "repetitions"}
-"""The operators' arguments in which a name may stand for its size."""
 
 
 def _add_devices(description: Json) -> None:
@@ -94,32 +87,6 @@ def _add_device_selection(description: Json) -> None:
     interfaces["ML"]["operations"].append(_operation("opSupportLimitsPerDevice", _of("promise", by_device)))
 
 
-def _add_dynamic_shapes(description: Json) -> None:
-    """Add named dimensions, and ``computeShapes()``."""
-    dictionaries, interfaces = description["dictionaries"], description["interfaces"]
-    dictionaries["MLDynamicDimension"] = {
-        "parent": None,
-        "members": [
-            _member("name", _STRING, required=True),
-            _member("maxSize", _UNSIGNED_LONG, required=True),
-            _member("minSize", _UNSIGNED_LONG, default=1),
-        ],
-    }
-    members = copy.deepcopy(dictionaries["MLOperandDescriptor"]["members"])
-    next(member for member in members if member["name"] == "shape")["type"] = _of("sequence", _DIMENSION)
-    dictionaries["MLInputOperandDescriptor"] = {"parent": None, "members": members}
-    compute_shapes = _operation("computeShapes", _NAMED_SHAPES, _argument("inputShapes", _NAMED_SHAPES))
-    interfaces["MLGraph"]["operations"].append(compute_shapes)
-    shape = next(attribute for attribute in interfaces["MLOperand"]["attributes"] if attribute["name"] == "shape")
-    shape["type"] = _of("frozenArray", _NUMBER_OR_NAME)
-    for operation in interfaces["MLGraphBuilder"]["operations"]:
-        for argument in (argument for overload in operation["overloads"] for argument in overload["arguments"]):
-            if operation["name"] == "input" and argument["name"] == "descriptor":
-                argument["type"] = _named("dictionary", "MLInputOperandDescriptor")
-            if argument["name"] in _SIZED:
-                argument["type"] = _of("sequence", _NUMBER_OR_NAME)
-
-
 def _add_int4(description: Json) -> None:
     enums = description["enums"]
     enums["MLOperandDataType"] = list(dict.fromkeys((*enums["MLOperandDataType"], *FOUR_BITS)))
@@ -140,46 +107,6 @@ def _add_low_precision(description: Json) -> None:
         if operation["name"] in ("quantizeLinear", "dequantizeLinear"):
             (overload,) = operation["overloads"]
             overload["arguments"][-1]["type"] = _named("dictionary", "MLQuantizationOptions")
-
-
-def _add_shape_operators(description: Json) -> None:
-    """Add the explainer's operators that take shapes as operands."""
-    dictionaries = description["dictionaries"]
-    sizes, operand = _of("sequence", _UNSIGNED_LONG), _named("interface", "MLOperand")
-    resampled = copy.deepcopy(dictionaries["MLResample2dOptions"])
-    next(member for member in resampled["members"] if member["name"] == "sizes")["type"] = operand
-    dictionaries |= {
-        "MLSqueezeOptions": {"parent": "MLOperatorOptions", "members": [_member("axes", sizes)]},
-        "MLReshapeTo2dOptions": {
-            "parent": "MLOperatorOptions",
-            "members": [_member("axis", _UNSIGNED_LONG, default=1)],
-        },
-        "MLSliceDynamicOptions": {"parent": "MLOperatorOptions", "members": [_member("strides", sizes)]},
-        "MLResample2dDynamicOptions": resampled,
-    }
-
-    def method(name: str, *operands: str | Json, options: str = "MLOperatorOptions", returns: Json = operand) -> Json:
-        given = [item if isinstance(item, dict) else _argument(item, operand) for item in operands]
-        return _operation(
-            name, returns, *given, _argument("options", _named("dictionary", options), optional=True, default={})
-        )
-
-    description["interfaces"]["MLGraphBuilder"]["operations"] += [
-        method("shape", "input"),
-        method("range", "start", "limit", "delta"),
-        method("modulusFloor", "a", "b"),
-        method("modulusTruncate", "a", "b"),
-        method("squeeze", "input", options="MLSqueezeOptions"),
-        method("unsqueeze", "input", _argument("axes", sizes)),
-        method("reshapeTo2d", "input", options="MLReshapeTo2dOptions"),
-        method("reshapeDynamic", "input", "newShape"),
-        method("expandDynamic", "input", "newShape"),
-        method("sliceDynamic", "input", "starts", "sizes", options="MLSliceDynamicOptions"),
-        method("padDynamic", "input", "beginningPadding", "endingPadding"),
-        method("splitDynamic", "input", "splits", options="MLSplitOptions", returns=_of("sequence", operand)),
-        method("resample2dDynamic", "input", options="MLResample2dDynamicOptions"),
-        method("tileDynamic", "input", "repetitions"),
-    ]
 
 
 def _add_webgpu_interop(description: Json) -> None:
@@ -232,8 +159,6 @@ def _add_subgraph(description: Json) -> None:
 _ADDITIONS: Final[Mapping[str, Callable[[Json], None]]] = {
     "compute-policy": _add_compute_policy,
     "device-selection": _add_device_selection,
-    "dynamic-shapes": _add_dynamic_shapes,
-    EXPLAINER: _add_shape_operators,
     "graph-devices": _add_devices,
     "int4": _add_int4,
     "low-precision": _add_low_precision,
@@ -245,9 +170,8 @@ _ADDITIONS: Final[Mapping[str, Callable[[Json], None]]] = {
 def with_proposals(description: Json, experimental: Collection[str]) -> Json:
     """Return a description with the members of the proposals that are asked for."""
     changed = copy.deepcopy(description)
-    asked = experiments(tuple(experimental))
     for name, add in _ADDITIONS.items():
-        if name in asked:
+        if name in experimental:
             add(changed)
     return changed
 

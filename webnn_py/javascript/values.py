@@ -7,7 +7,6 @@ import attrs
 import numpy as np
 
 from webnn_py.device.backend import HostArray
-from webnn_py.script.dynamic_shapes import MLDynamicDimension
 
 _DTYPES: dict[str, Any] = {
     "ArrayBuffer": np.uint8,
@@ -75,15 +74,3 @@ def data_of(array: HostArray) -> memoryview:
     """Return the bytes of an array, without a copy when it is contiguous."""
     flat = np.ascontiguousarray(array).reshape(-1)
     return flat.view(np.uint8).data
-
-
-def dimension(given: Any) -> Any:
-    """Return a dimension of an input as Python has it: a dictionary becomes an ``MLDynamicDimension``."""
-    if not isinstance(given, dict):
-        return given
-    return MLDynamicDimension(given["name"], given["maxSize"], given["minSize"])
-
-
-def shape_for_scripts(shape: tuple[object, ...]) -> list[object]:
-    """Return a shape as scripts see it: sizes that are known at dispatch only by their texts."""
-    return [size if isinstance(size, int) else str(size) for size in shape]

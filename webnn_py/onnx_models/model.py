@@ -140,7 +140,7 @@ class OnnxModel:
         self.narrow_float64, self.narrow_int64 = narrow_float64, narrow_int64
         return self
 
-    def convert(  # noqa: PLR0913 - as many as ways to give inputs
+    def convert(
         self,
         builder: MLGraphBuilder,
         input_shapes: Mapping[str, Sequence[int]] | None = None,
@@ -148,7 +148,6 @@ class OnnxModel:
         *,
         input_operands: Mapping[str, MLOperand] | None = None,
         outputs: Iterable[str] | None = None,
-        largest_sizes: Mapping[str, int] | None = None,
     ) -> dict[str, MLOperand]:
         """Convert the model to operands of a builder.
 
@@ -162,10 +161,6 @@ class OnnxModel:
             input_operands: operands of the builder that take the place of inputs, so that a model can be a part of a
                 graph: what an operator or another model has computed.
             outputs: the names of those outputs that are wanted; all by default. What only others need is left out.
-            largest_sizes: dimensions that the model names, and their largest sizes: they stay open, as named dimensions
-                of the graph, which is then one for all sizes (docs/proposals/dynamic_shapes.md). ``input_shapes`` may
-                have an :class:`~webnn_py.MLDynamicDimension`, too. Where the model needs a decision about a size, it is
-                refused.
 
         Returns:
             Those outputs by name, ready for :meth:`~webnn_py.MLGraphBuilder.build`.
@@ -176,8 +171,6 @@ class OnnxModel:
             InvalidModelError: the model is malformed in a way that only converting it shows.
             ValueError: the shapes or values do not fit the model's inputs, or there is no such output.
         """
-        if largest_sizes is not None:
-            input_shapes = self._named_shapes(largest_sizes, input_shapes or {}, input_operands or {})
         _, steps = self._begin(builder, input_shapes, input_values, input_operands, outputs, {})
         converted = _gone_on(steps, math.inf)
         assert converted is not None  # noqa: S101 - for type checkers: it has ended
@@ -191,7 +184,6 @@ class OnnxModel:
         *,
         input_operands: Mapping[str, MLOperand] | None = None,
         outputs: Iterable[str] | None = None,
-        largest_sizes: Mapping[str, int] | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> dict[str, MLOperand]:
         """Convert the model as :meth:`convert` does, and let other tasks run every few milliseconds.
@@ -204,12 +196,9 @@ class OnnxModel:
             input_values: as for :meth:`convert`.
             input_operands: as for :meth:`convert`.
             outputs: as for :meth:`convert`.
-            largest_sizes: as for :meth:`convert`.
             progress: is called at each pause and at the end with the number of nodes that are converted, and of all
                 that are known: those of a function, or a branch, when it is come to.
         """
-        if largest_sizes is not None:
-            input_shapes = self._named_shapes(largest_sizes, input_shapes or {}, input_operands or {})
         return await self._convert_in_steps(
             builder, input_shapes, input_values, input_operands, outputs, progress=progress, replacing={}
         )
@@ -269,35 +258,6 @@ class OnnxModel:
                 made.update(part)
             self._digest = made.digest()
         return self._digest
-
-    def _named_shapes(
-        self,
-        largest_sizes: Mapping[str, int],
-        input_shapes: Mapping[str, Sequence[int]],
-        input_operands: Mapping[str, MLOperand],
-    ) -> dict[str, Sequence[int]]:
-        """Return the shapes of inputs with named dimensions where the model has names, and those that were given.
-
-        Raises:
-            ValueError: the model has no dimension of a name.
-        """
-        from webnn_py.script.dynamic_shapes import MLDynamicDimension  # noqa: PLC0415 - imported when it is used
-
-        named = {name: MLDynamicDimension(name, size) for name, size in largest_sizes.items()}
-        known = {size for info in self.inputs.values() for size in info.shape or () if isinstance(size, str)}
-        if not named.keys() <= known:
-            unknown = sorted(named.keys() - known)
-            raise ValueError(f"largest_sizes names {unknown}; the model's dimensions are {sorted(known)}")
-        shapes: dict[str, Sequence[Any]] = {}
-        for name, info in self.inputs.items():
-            sizes = [named.get(size, size) if isinstance(size, str) else size for size in info.shape or ()]
-            if (
-                info.shape is not None
-                and name not in input_operands
-                and not any(isinstance(size, str) for size in sizes)
-            ):
-                shapes[name] = sizes
-        return {**shapes, **input_shapes}
 
     def _begin(  # noqa: PLR0913, PLR0917 - those of convert_in_steps(), checked
         self,

@@ -71,30 +71,20 @@ def broadcast(a: Sequence[int], b: Sequence[int], names: tuple[str, str] = ("a",
     left = (1,) * (rank - len(a)) + tuple(a)
     right = (1,) * (rank - len(b)) + tuple(b)
     # spec: bidirectionally broadcasting 9-9.3; bidirectionally broadcastable 0
-    if not all(map(_broadcasts, left, right)):
+    if any(x != y and x != 1 and y != 1 for x, y in zip(left, right, strict=True)):
         raise Refused(
             f"the shapes of {names[0]} and {names[1]} are {listed(a)} and {listed(b)}; "
             "they must broadcast: each pair of dimensions equal, or one of them 1"
         )
     # spec: bidirectionally broadcasting 8, 9.4, 10
-    return tuple(x if _is_one(y) or x == y else y if x == 1 else x for x, y in zip(left, right, strict=True))
-
-
-def _is_one(size: int) -> bool:
-    """Return whether a dimension is the number 1; a size that is known at dispatch only counts as another."""
-    return type(size) is int and size == 1
-
-
-def _broadcasts(x: int, y: int) -> bool:
-    """Return whether two dimensions are equal or one of them is 1, with as few decisions about sizes as possible."""
-    return _is_one(x) or _is_one(y) or x == y or x == 1 or y == 1
+    return tuple(y if x == 1 else x for x, y in zip(left, right, strict=True))
 
 
 def check_broadcast_to(name: str, shape: Sequence[int], target: Sequence[int]) -> None:
     """Refuse a shape that does not broadcast, unidirectionally, to ``target``."""
     # spec: unidirectionally broadcasting 1-2, 4-5
     padded = (1,) * (len(target) - len(shape)) + tuple(shape)
-    fits = (_is_one(size) or size in (wanted, 1) for size, wanted in zip(padded, target, strict=False))
+    fits = (size in (wanted, 1) for size, wanted in zip(padded, target, strict=False))
     # spec: unidirectionally broadcasting 3, 7-7.3; unidirectionally broadcastable 0
     if len(shape) > len(target) or not all(fits):
         refuse(f"the shape of {name}", tuple(shape), f"broadcastable to {listed(target)}")

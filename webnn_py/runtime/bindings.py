@@ -27,19 +27,15 @@ class ExpectedInputs:
     Args:
         descriptors: the inputs by name; a string among the dimensions is bound by the feeds.
         bound: the sizes of symbolic dimensions that are known already.
-        largest: the largest sizes of others, as far as there are any.
 
     Attributes:
         descriptors: the inputs by name.
         open: those whose shapes the feeds decide.
     """
 
-    def __init__(
-        self, descriptors: Mapping[str, TensorDescriptor], bound: Mapping[str, int], largest: Mapping[str, int]
-    ) -> None:
+    def __init__(self, descriptors: Mapping[str, TensorDescriptor], bound: Mapping[str, int]) -> None:
         self.descriptors = descriptors
         self._bound = dict(bound)
-        self._largest = largest
         self._dtypes = {name: _DTYPES.get(item.data_type) for name, item in descriptors.items()}
         self.open = {name: item for name, item in descriptors.items() if not item.is_fixed}
         self._shapes = {name: item.shape for name, item in descriptors.items()}
@@ -108,12 +104,6 @@ class ExpectedInputs:
                     if size != value:
                         raise _wrong(f"input {name!r}", f"of shape {list(shape)}", str(descriptor))
                 elif size != "?":
-                    most = self._largest.get(size)
-                    if most is not None and not 1 <= value <= most:
-                        raise TypeError(
-                            f"run(): input {name!r} is of shape {list(shape)}; it must be {descriptor}, with {size!r} "
-                            f"from 1 to {most}, the session's largest size of it"
-                        )
                     known, by = bound.setdefault(size, (value, f"input {name!r}"))
                     if known != value:
                         raise TypeError(

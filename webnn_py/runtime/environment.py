@@ -213,7 +213,6 @@ class Environment(NotCopied):
         free_dimensions: Mapping[str, int] | None = None,
         input_values: Mapping[str, Any] | None = None,
         output_names: Iterable[str] | None = None,
-        largest_sizes: Mapping[str, int] | None = None,
         enable_graph_capture: bool = False,
         progress: Progress | None = None,
     ) -> InferenceSession:
@@ -232,9 +231,6 @@ class Environment(NotCopied):
             free_dimensions: sizes of symbolic dimensions, by name.
             input_values: arrays for inputs that are to be constants; the session then lacks these inputs.
             output_names: the outputs that the session has; all of the model's by default.
-            largest_sizes: the largest size of each symbolic dimension that has no size by ``free_dimensions``. The
-                session then has one graph, made now, for all sizes from 1 to these. Needs ``open_ml(experimental=
-                {"dynamic-shapes"})`` and a device that takes named dimensions; such a graph is in no graph cache.
             enable_graph_capture: freeze the first run, which must be on the device wholly; see
                 :meth:`~webnn_py.runtime.InferenceSession.run`. Further runs must have the same tensors.
             progress: is called now and then with the number of nodes that are converted, and of all.
@@ -245,14 +241,14 @@ class Environment(NotCopied):
             OSError: the file cannot be read.
             UnsupportedModelError: WebNN, or the importer, cannot do something that the model asks for.
             OperationError: the device cannot compile it.
-            NotSupportedError: there is no such device, or ``largest_sizes`` needs what it, or the environment, lacks.
+            NotSupportedError: there is no such device.
             InvalidStateError: the environment is closed, or its device was lost while it was being used.
         """
         self._owner.check_open("create_session")
         check_locations(preferred_output_location)
         is_captured = converted("create_session(): enable_graph_capture", boolean, enable_graph_capture)
         refuse_progress("create_session", progress)
-        source = await load_model(model, free_dimensions, input_values, output_names, largest_sizes)
+        source = await load_model(model, free_dimensions, input_values, output_names)
         on_device = outputs_on_device(source, preferred_output_location)
         return await self._open_session("create_session", source, SessionOptions(on_device, is_captured, progress))
 

@@ -12,19 +12,17 @@ import attrs
 import numpy as np
 import trio
 
-from webnn_py.descriptors import MLOperandDescriptor, converted, sequence_of, size_or_axis, string
+from webnn_py.descriptors import converted, sequence_of, size_or_axis, string
 from webnn_py.device.backend import HostArray
 from webnn_py.device.steps.finite_check import NonFinite
 from webnn_py.distribution import install_command
 from webnn_py.errors import InvalidStateError, NotSupportedError
 from webnn_py.message_text import in_brackets, listed, nearest, shown
-from webnn_py.named_sizes.expressions import SymbolicSize
 from webnn_py.operators.operand import MLOperand
 from webnn_py.runtime.contexts import OpenContext, received
 from webnn_py.runtime.graph_cache import graph_key, keeps_graphs, loaded_or_built
 from webnn_py.runtime.records import TensorDescriptor
 from webnn_py.script.builder import MLGraphBuilder
-from webnn_py.script.experiments import check_asked
 from webnn_py.script.graph import MLGraph
 
 if TYPE_CHECKING:
@@ -42,11 +40,8 @@ class BuiltGraph:
 
     def __init__(self, graph: MLGraph) -> None:
         self._graph = graph
-        self.inputs = {name: _described(d) for name, d in graph.input_descriptors.items()}
-        self.outputs = {name: _described(d) for name, d in graph.output_descriptors.items()}
-        sizes: list[object] = [size for item in graph.input_descriptors.values() for size in item.shape]
-        self.largest_sizes = {str(size): size.high for size in sizes if isinstance(size, SymbolicSize)}
-        self.has_one_graph = bool(self.largest_sizes)
+        self.inputs = {name: TensorDescriptor(d.data_type, d.shape) for name, d in graph.input_descriptors.items()}
+        self.outputs = {name: TensorDescriptor(d.data_type, d.shape) for name, d in graph.output_descriptors.items()}
 
     async def graph(
         self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
@@ -88,9 +83,6 @@ class BuiltGraph:
 
 class DrawnModel(ABC):
     """A model whose graphs are drawn by a builder, compiled, and kept in the context's graph cache."""
-
-    largest_sizes: Mapping[str, int] = {}
-    has_one_graph = False
 
     @abstractmethod
     async def _drawn(
@@ -157,8 +149,6 @@ class OnnxSource(DrawnModel):
         inputs: its inputs by name, frozen ones left out.
         outputs: its outputs by name.
         sizes: the sizes of symbolic dimensions that are known.
-        largest_sizes: the largest sizes of those that stay open in one graph.
-        has_one_graph: whether there are any.
     """
 
     def __init__(
@@ -167,7 +157,6 @@ class OnnxSource(DrawnModel):
         free_dimensions: Mapping[str, int],
         input_values: Mapping[str, np.ndarray[Any, Any]],
         output_names: Iterable[str] | None,
-        largest_sizes: Mapping[str, int],
     ) -> None:
         infos = {**model.inputs, **model.overridable}
         declared = {name: TensorDescriptor(info.data_type, info.shape) for name, info in infos.items()}
@@ -178,10 +167,6 @@ class OnnxSource(DrawnModel):
         self._values = {name: np.asarray(value) for name, value in input_values.items()}
         self.sizes = _sizes(declared, free_dimensions, self._values)
         self.inputs = {name: _sized(declared[name], self.sizes) for name in model.inputs if name not in self._values}
-        self.largest_sizes = largest_sizes
-        self.has_one_graph = bool(largest_sizes)
-        if self.has_one_graph:
-            self._check_largest_sizes()
         wanted = list(model.outputs if output_names is None else output_names)
         if not wanted or not set(wanted) <= model.outputs.keys():
             unknown = set(wanted) - model.outputs.keys()
@@ -191,44 +176,6 @@ class OnnxSource(DrawnModel):
             for name, info in model.outputs.items()
             if name in wanted
         }
-
-    def _check_largest_sizes(self) -> None:
-        """Refuse largest sizes that name no open dimension, or leave one open.
-
-        Raises:
-            TypeError: they do.
-        """
-        names = {size for item in self.inputs.values() for size in item.shape or () if isinstance(size, str)}
-        unknown = self.largest_sizes.keys() - names
-        if unknown:
-            raise _unknown("largest_sizes has", unknown, "the open dimensions are", sorted(names))
-        for name, item in self.inputs.items():
-            if item.shape is None or not {*item.shape} <= {*item.fixed_shape, *self.largest_sizes}:
-                raise TypeError(
-                    f"create_session(): largest_sizes leaves input {name!r}, {item}, open; one graph for all sizes "
-                    "needs the largest size of each dimension, or its size by free_dimensions"
-                )
-
-    async def graph(
-        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
-    ) -> MLGraph:
-        """Return a graph for shapes as :meth:`DrawnModel.graph` does; one for all if there are largest sizes.
-
-        Raises:
-            NotSupportedError: there are, and dynamic shapes were not asked for, or the device has none.
-        """
-        if not self.has_one_graph:
-            return await super().graph(opened, shapes, progress)
-        from webnn_py.script.dynamic_shapes import MLDynamicDimension  # noqa: PLC0415 - imported when it is used
-
-        otherwise = "without largest_sizes each set of sizes has a graph"
-        check_asked("create_session(): largest_sizes", opened.context._experimental, "dynamic-shapes", otherwise)
-        named = {name: MLDynamicDimension(name, size) for name, size in self.largest_sizes.items()}
-        open_shapes: dict[str, Any] = {
-            name: [named.get(size, size) if isinstance(size, str) else size for size in item.shape or ()]
-            for name, item in self.inputs.items()
-        }
-        return await self._built(opened, open_shapes, progress)
 
     def _key(self, shapes: Mapping[str, tuple[int, ...]], experimental: Collection[str]) -> str:
         return graph_key(self._model, self._shapes(shapes), self._values, tuple(self.outputs), experimental)
@@ -261,8 +208,6 @@ class Model(Protocol):
         inputs: its inputs by name; dimensions that are strings are bound by the feeds.
         outputs: its outputs by name.
         sizes: the sizes of symbolic dimensions that are known.
-        largest_sizes: the largest sizes of others, as far as there are any.
-        has_one_graph: whether one graph serves all shapes.
     """
 
     @property
@@ -271,10 +216,6 @@ class Model(Protocol):
     def outputs(self) -> Mapping[str, TensorDescriptor]: ...  # noqa: D102
     @property
     def sizes(self) -> Mapping[str, int]: ...  # noqa: D102
-    @property
-    def largest_sizes(self) -> Mapping[str, int]: ...  # noqa: D102
-    @property
-    def has_one_graph(self) -> bool: ...  # noqa: D102
 
     async def graph(
         self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
@@ -295,7 +236,6 @@ async def load_model(
     free_dimensions: Mapping[str, int] | None,
     input_values: Mapping[str, Any] | None,
     output_names: Iterable[str] | None,
-    largest_sizes: Mapping[str, int] | None,
 ) -> Model:
     """Make a session's model of what the user gave; files are read in a worker thread.
 
@@ -305,23 +245,21 @@ async def load_model(
         OSError: it cannot be read.
         ImportError: it is ONNX, and the extra ``onnx`` is not installed.
     """
-    sizes = _checked_sizes("free_dimensions", free_dimensions)
-    largest = _checked_sizes("largest_sizes", largest_sizes)
+    sizes = _checked_sizes({} if free_dimensions is None else free_dimensions)
     values = {} if input_values is None else input_values
     if not isinstance(values, Mapping):
         raise TypeError(f"create_session(): input_values is {shown(values)}; it must be a mapping of names to arrays")
     if output_names is not None:
         output_names = converted("create_session(): output_names", _names, output_names)
     if isinstance(model, MLGraph):
-        if sizes or largest or values or output_names is not None:
+        if sizes or values or output_names is not None:
             raise TypeError(
-                "create_session(): free_dimensions, largest_sizes, input_values and output_names are for ONNX models, "
-                "not for a graph"
+                "create_session(): free_dimensions, input_values and output_names are for ONNX models, not for a graph"
             )
         await trio.lowlevel.checkpoint()
         return BuiltGraph(model)
     loaded = await trio.to_thread.run_sync(_onnx_model, model)
-    return OnnxSource(loaded, sizes, values, output_names, largest)
+    return OnnxSource(loaded, sizes, values, output_names)
 
 
 def _onnx_model(model: object) -> OnnxModel:
@@ -345,24 +283,18 @@ def _names(value: object) -> tuple[str, ...]:
     return sequence_of(value, string, "names of outputs")
 
 
-def _checked_sizes(option: str, given: Mapping[str, int] | None) -> dict[str, int]:
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise TypeError(f"create_session(): {option} is {shown(given)}; it must be a mapping of names to sizes")
+def _checked_sizes(free_dimensions: Mapping[str, int]) -> dict[str, int]:
+    if not isinstance(free_dimensions, Mapping):
+        raise TypeError(
+            f"create_session(): free_dimensions is {shown(free_dimensions)}; it must be a mapping of names to sizes"
+        )
     sizes = {}
-    for name, size in given.items():
-        what = f"create_session(): {option}[{shown(name)}]"
+    for name, size in free_dimensions.items():
+        what = f"create_session(): free_dimensions[{shown(name)}]"
         sizes[name] = converted(what, size_or_axis, size)
         if not sizes[name]:
             raise TypeError(f"{what} is 0; it must be at least 1")
     return sizes
-
-
-def _described(descriptor: MLOperandDescriptor) -> TensorDescriptor:
-    """Return the descriptor of a graph's input or output, in which names stand for sizes that a dispatch decides."""
-    sizes: tuple[object, ...] = descriptor.shape
-    return TensorDescriptor(descriptor.data_type, tuple(size if isinstance(size, int) else str(size) for size in sizes))
 
 
 def _sizes(

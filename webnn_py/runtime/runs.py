@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 import attrs
 
@@ -41,46 +41,24 @@ class Request:
         return tuple(self.shapes.values())
 
 
-@attrs.define(eq=False)
+@attrs.frozen(eq=False)
 class Plan:
     """The graph for one set of shapes, and the session's own buffers for what has no place on the device.
 
     One buffer for each is enough, also for runs that overlap: the device timeline writes, computes and reads in order.
-
-    Attributes:
-        graph: the graph.
-        input_descriptors: data type and shape of each of its inputs.
-        output_descriptors: data type and shape of each of its outputs.
-        inputs: the buffers of inputs.
-        outputs: the buffers of outputs.
-        pending: how many runs wait for what they read.
     """
 
     graph: MLGraph
-    input_descriptors: Mapping[str, MLOperandDescriptor]
-    output_descriptors: Mapping[str, MLOperandDescriptor]
     inputs: dict[str, MLBuffer] = attrs.field(factory=dict)
     outputs: dict[str, MLBuffer] = attrs.field(factory=dict)
-    pending: int = 0
-
-    @classmethod
-    def of(cls, graph: MLGraph, shapes: Mapping[str, tuple[int, ...]]) -> Self:
-        """Return the plan of a graph, with named dimensions for shapes of the inputs that have any.
-
-        Raises:
-            TypeError: the graph takes no inputs of these shapes.
-        """
-        if graph._dynamic is not None:
-            given = {name: shapes.get(name, item.shape) for name, item in graph.input_descriptors.items()}
-            found = graph._dynamic.of_shapes(given, "run", "feeds")
-            return cls(graph, found.input_descriptors, found.output_descriptors)
-        return cls(graph, graph.input_descriptors, graph.output_descriptors)
 
     def missing_inputs(self, request: Request) -> list[str]:
         """Return the inputs for which a buffer has to be made."""
         feeds = request.feeds
         return [
-            name for name in self.input_descriptors if name not in self.inputs and not isinstance(feeds[name], Tensor)
+            name
+            for name in self.graph.input_descriptors
+            if name not in self.inputs and not isinstance(feeds[name], Tensor)
         ]
 
     def missing_outputs(self, request: Request) -> list[str]:
@@ -88,7 +66,7 @@ class Plan:
         targets = request.fetches.targets
         return [
             name
-            for name in self.output_descriptors
+            for name in self.graph.output_descriptors
             if name not in self.outputs
             and name not in request.fresh_names
             and not isinstance(targets.get(name), Tensor)
@@ -105,11 +83,11 @@ class Plan:
             return await created(opened.context, descriptor.data_type, descriptor.shape)
 
         for name in request.fresh_names:
-            fresh[name] = await create(self.output_descriptors[name])
+            fresh[name] = await create(self.graph.output_descriptors[name])
         for name in self.missing_inputs(request):
-            self.inputs[name] = await create(self.input_descriptors[name])
+            self.inputs[name] = await create(self.graph.input_descriptors[name])
         for name in self.missing_outputs(request):
-            self.outputs[name] = await create(self.output_descriptors[name])
+            self.outputs[name] = await create(self.graph.output_descriptors[name])
 
     def check(self, opened: OpenContext, request: Request) -> None:
         """Check what may have changed while the run waited, and the outputs, whose shapes are now known.
@@ -120,7 +98,7 @@ class Plan:
             NotSupportedError: a place is a GPU buffer, and the device has none.
         """
         targets = request.fetches.targets
-        check_targets(targets, self.output_descriptors)
+        check_targets(targets, self.graph.output_descriptors)
         check_distinct(request.feeds, targets, self.graph.in_place)
         check_places("input", request.feeds, opened)
         check_places("output", targets, opened)
@@ -129,21 +107,21 @@ class Plan:
         """Write, dispatch and read: all of it is enqueued before this returns."""
         context, targets = opened.context, request.fetches.targets
         inputs, outputs = {}, {}
-        for name in self.input_descriptors:
+        for name in self.graph.input_descriptors:
             feed = request.feeds[name]
             if isinstance(feed, Tensor):
                 inputs[name] = feed._buffer_on(opened, "run", name)
             else:
                 inputs[name] = self.inputs[name]
                 context.write_buffer(inputs[name], feed)
-        for name in self.output_descriptors:
+        for name in self.graph.output_descriptors:
             target = targets.get(name)
             if isinstance(target, Tensor):
                 outputs[name] = target._buffer_on(opened, "run", name)
             else:
                 outputs[name] = fresh[name] if name in fresh else self.outputs[name]
         context.dispatch(self.graph, inputs, outputs)
-        enqueued = Enqueued(self)
+        enqueued = Enqueued(self.graph)
         for name in request.fetches.names:
             target = targets.get(name)
             if isinstance(target, Tensor):
@@ -155,7 +133,7 @@ class Plan:
             else:
                 enqueued.reads[name] = context.read_buffer(outputs[name], out=target)
                 given = request.fetches.tensors.get(name)
-                descriptor = self.output_descriptors[name]
+                descriptor = self.graph.output_descriptors[name]
                 enqueued.results[name] = Tensor._on_host(target, descriptor) if given is None else given
         return enqueued
 
@@ -169,20 +147,15 @@ class Plan:
 class Enqueued:
     """The outputs of a run: tensors that are known already, and promises."""
 
-    plan: Plan
+    graph: MLGraph
     results: dict[str, Tensor] = attrs.field(factory=dict)
     reads: dict[str, MLPromise[Any]] = attrs.field(factory=dict)
 
     async def gathered(self) -> dict[str, Tensor]:
         """Wait for what is read, and return the results in the order of the outputs."""
-        self.plan.pending += 1
-        try:
-            found = await MLPromise.all(self.reads.values())
-        finally:
-            self.plan.pending -= 1
-        for name, data in zip(self.reads, found, strict=True):
+        for name, data in zip(self.reads, await MLPromise.all(self.reads.values()), strict=True):
             if data is not None:
-                self.results[name] = Tensor._on_host(data, self.plan.output_descriptors[name])
+                self.results[name] = Tensor._on_host(data, self.graph.output_descriptors[name])
         if len(self.results) > 1:
-            return {name: self.results[name] for name in self.plan.output_descriptors if name in self.results}
+            return {name: self.results[name] for name in self.graph.output_descriptors if name in self.results}
         return self.results

@@ -38,9 +38,6 @@ LOCATIONS: Final = get_args(TensorLocation)
 
 WHILE_PENDING: Final = " while it was pending"
 
-MOST_SHAPES: Final = 32
-"""The sets of shapes for which a session keeps buffers, of those that have one graph."""
-
 
 @attrs.frozen
 class SessionOptions:
@@ -81,8 +78,6 @@ class InferenceSession(Handle):
     _everything: Fetches
     _captured: CapturedRun | None
     _plans: dict[ShapeKey, Plan]
-    _graph: MLGraph | None
-    """The graph of all shapes, if one serves them all."""
     _line: trio.Lock
     """First come, first served: runs stay in order while one waits for its graph or its buffers."""
     _released: bool
@@ -97,11 +92,10 @@ class InferenceSession(Handle):
         self._opened = hold.opened
         self._model = model
         self._options = options
-        self._expected = ExpectedInputs(model.inputs, model.sizes, model.largest_sizes)
+        self._expected = ExpectedInputs(model.inputs, model.sizes)
         self._everything = Fetches(tuple(model.outputs))
         self._captured = None
         self._plans = {}
-        self._graph = None
         self._line = trio.Lock()
         self._released = False
         self.input_descriptors = MappingProxyType(dict(model.inputs))
@@ -204,35 +198,20 @@ class InferenceSession(Handle):
             raise
 
     async def _prepare(self) -> None:
-        """Make the graph, if the model says all shapes, or one graph serves all."""
-        if self._model.has_one_graph:
-            async with self._line:
-                self._graph = await self._made_graph({}, "create_session")
-        elif not self._expected.open:
+        """Make the graph, if the model says all shapes."""
+        if not self._expected.open:
             async with self._line:
                 await self._plan((), {})
 
     async def _plan(self, key: ShapeKey, shapes: Mapping[str, tuple[int, ...]], method: str = "run") -> Plan:
         plan = self._plans.get(key)
         if plan is None:
-            graph = await self._made_graph(shapes, method) if self._graph is None else self._graph
-            plan = self._plans[key] = Plan.of(graph, shapes)
-            if self._graph is not None:
-                self._forget_buffers(plan)
+            graph = await self._model.graph(self._opened, shapes, self._options.progress)
+            if self._released:
+                self._model.release(graph)
+                self._check_usable(method, WHILE_PENDING)
+            plan = self._plans[key] = Plan(graph)
         return plan
-
-    async def _made_graph(self, shapes: Mapping[str, tuple[int, ...]], method: str) -> MLGraph:
-        graph = await self._model.graph(self._opened, shapes, self._options.progress)
-        if self._released:
-            self._model.release(graph)
-            self._check_usable(method, WHILE_PENDING)
-        return graph
-
-    def _forget_buffers(self, newest: Plan) -> None:
-        """Let go of the buffers of the oldest shapes of a graph that serves all, where no run waits for them."""
-        idle = [key for key, plan in self._plans.items() if not plan.pending and plan is not newest]
-        for key in idle[: max(0, len(self._plans) - MOST_SHAPES)]:
-            self._plans.pop(key).destroy_buffers()
 
     async def _graph_for(self, shapes: Mapping[str, tuple[int, ...]]) -> MLGraph:
         """Return the graph of runs, which is made if there is none.
@@ -270,7 +249,6 @@ class InferenceSession(Handle):
                 if self._captured is None:
                     enqueued = await self._prepare_and_enqueue(request)
                     plan = self._plans[request.key]
-                    plan.pending += 1  # so that its buffers stay
                     self._captured = CapturedRun.of(self._opened, plan, request, enqueued.results)
                     return enqueued.results
         captured = self._captured
@@ -380,8 +358,6 @@ class InferenceSession(Handle):
             plan.destroy_buffers()
             self._model.release(plan.graph)
         self._plans.clear()
-        if self._graph is not None:
-            self._model.release(self._graph)
         self._open_sessions.pop(self, None)
         self._hold.release()
 

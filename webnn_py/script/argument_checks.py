@@ -18,7 +18,6 @@ from webnn_py.device.backend import Capabilities, Storage
 from webnn_py.errors import NotSupportedError, UnknownError
 from webnn_py.handle import forgotten_await
 from webnn_py.message_text import in_brackets, listed, named_by, shown
-from webnn_py.named_sizes.values import has_size
 from webnn_py.operators.idl import boolean, usv_string
 from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.buffer import MLBuffer
@@ -39,15 +38,11 @@ def unknown(method: str, error: Exception) -> UnknownError:
 
 
 def refuse_proposals(method: str, descriptors: Iterable[MLOperandDescriptor]) -> None:
-    """Refuse what only proposals have and a method knows nothing of: named dimensions, and their data types."""
+    """Refuse data types of proposals, of which a method knows nothing."""
     for descriptor in descriptors:
         if descriptor.data_type not in DATA_TYPES:
             raise NotSupportedError(
                 f"{method}(): an operand is {descriptor}; this takes graphs of the specification's data types only"
-            )
-        if has_size(descriptor.shape):
-            raise NotSupportedError(
-                f"{method}(): an input is {descriptor}, with a named dimension; this takes graphs of fixed sizes only"
             )
 
 

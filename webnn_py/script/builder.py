@@ -37,7 +37,7 @@ from webnn_py.script.browser_rules import asked_profile, engine_verdict
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.buffer_source import ExportsArray, data_type_of, exported_array, host_copy
 from webnn_py.script.context import MLContext
-from webnn_py.script.experiments import EXPLAINER, check_asked
+from webnn_py.script.experiments import check_asked
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.limits import check_operands, check_outputs, limits_of
 from webnn_py.script.refused_calls import rejected_promise, report_refusal
@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from webnn_py.browser_profiles import EngineVerdict
     from webnn_py.device.steps.finite_check import NonFinite
     from webnn_py.graph_pictures.picture import GraphPicture
-    from webnn_py.script.dynamic_shapes import DimensionNames, DynamicShapes
-    from webnn_py.script.low_precision import QuantizationScheme
     from webnn_py.script.subgraphs import MLSubgraph, Subgraphs
 
 
@@ -93,7 +91,6 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         self._input_names: set[str] = set()
         self._drawn = 0
         self._constant_buffers: dict[Value, MLBuffer] = {}
-        self._names = _names_for(context, self._values)
         self._subgraphs = _subgraphs_for(context)
         self._reference = ref(self)
 
@@ -270,7 +267,11 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
     def _draw(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         name = f"{operator.name}()"
         try:
-            args, kwargs, scheme = self._resolved_arguments(operator, args, kwargs)
+            scheme = None
+            if self._context._proposed:
+                from webnn_py.script import low_precision  # noqa: PLC0415 - imported when it is used
+
+                args, kwargs, scheme = low_precision.resolved(operator, args, kwargs)
             arguments = operator.bind(args, kwargs)
         except TypeError as error:
             raise TypeError(f"{name}{in_brackets(kwargs.get('label'))}: {error}") from error.__cause__
@@ -287,7 +288,7 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
             check_operands(operator, rows, arguments, self._capabilities)
             if scheme is not None:
                 scheme.check(arguments, self._values)
-            descriptors = operator.infer(arguments) if self._names is None else self._names.infer(operator, arguments)
+            descriptors = operator.infer(arguments)
             # spec: * output limits
             check_outputs(operator, rows, descriptors)
             for descriptor in descriptors:
@@ -300,24 +301,8 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         self._drawn += 1
         # spec: * result
         if not operator.returns_sequence:
-            results = [self._operand(node.results[0], operator.name, arguments.label)]
-        else:
-            results = [self._operand(v, f"{operator.name}[{v.index}]", arguments.label) for v in node.results]
-        if self._names is not None:
-            self._names.follow(operator, arguments, results)
-        return results if operator.returns_sequence else results[0]
-
-    def _resolved_arguments(
-        self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]
-    ) -> tuple[tuple[object, ...], dict[str, object], QuantizationScheme | None]:
-        """Return an operator's arguments without what only proposals have, and what that says of a quantization."""
-        if self._names is not None:
-            args, kwargs = self._names.resolved(operator, args, kwargs)
-        if not self._context._proposed:
-            return args, kwargs, None
-        from webnn_py.script import low_precision  # noqa: PLC0415 - imported when it is used
-
-        return low_precision.resolved(operator, args, kwargs)
+            return self._operand(node.results[0], operator.name, arguments.label)
+        return [self._operand(v, f"{operator.name}[{v.index}]", arguments.label) for v in node.results]
 
     def _drawn_alike(
         self,
@@ -498,7 +483,6 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         self._forget()
         try:
             self._check_browser(graph)
-            shapes = self._dynamic_shapes(graph)
         except (TypeError, InvalidStateError, NotSupportedError, UnknownError) as error:
             return rejected_promise(self._context, "build", error)
         # spec: build 11-13
@@ -506,12 +490,7 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         self._context._graphs.add(ml_graph)
         # spec: build 18.1.1
         work: Work = partial(device.compile, graph, ml_graph._handle, progress)
-        if shapes is not None:
-            from webnn_py.device.steps.dynamic_graphs import compile_dynamic  # noqa: PLC0415 - imported when it is used
-
-            ml_graph._dynamic = shapes
-            work = partial(compile_dynamic, shapes.take_edition(), ml_graph._handle, device)
-        elif self._subgraphs is not None:
+        if self._subgraphs is not None:
             from webnn_py.device.steps.subgraphs import compile_called  # noqa: PLC0415 - imported when it is used
 
             work = partial(compile_called, graph, ml_graph._handle, device, progress, ml_graph._subgraphs)
@@ -520,22 +499,6 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
             "build", work, lambda: ml_graph, failed=_cannot_compile, otherwise=ml_graph.destroy
         )
 
-    if not TYPE_CHECKING:  # type checkers know the specification's operators
-
-        def __getattr__(self, name: str) -> Any:
-            """Return an operator that only the explainer on dynamic shapes has, if it was asked for."""
-            if name[:1] != "_" and EXPLAINER in self._context._experimental:
-                from webnn_py.script import shape_operators  # noqa: PLC0415 - imported when it is used
-
-                if name in shape_operators.OPERATORS:
-                    return partial(shape_operators.call, name, self)
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-
-    def _shapes(self, method: str) -> DimensionNames:
-        if self._names is None:
-            raise NotSupportedError(f"{method}(): a context with a browser profile has no named dimensions")
-        return self._names
-
     def _check_browser(self, graph: Graph) -> None:
         """Refuse a graph as the browser does that the context stands for, which may lose the context."""
         error = None if self._browser is None else self._browser.graph(graph)
@@ -543,28 +506,6 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
             self._context._lose(str(error))
         if error is not None:
             raise error
-
-    def _dynamic_shapes(self, graph: Graph) -> DynamicShapes | None:
-        """Return the shapes of a graph with named dimensions; None for one of fixed sizes.
-
-        Raises:
-            NotSupportedError: the device cannot compile it.
-            TypeError: the graph is none with the sizes that its operators were drawn with.
-        """
-        if self._names is None:
-            return None
-        from webnn_py.script.dynamic_shapes import DynamicShapes, check_can_compile  # noqa: PLC0415 - imported when it is used
-        from webnn_py.sized_graphs import DynamicGraph, is_dynamic  # noqa: PLC0415 - imported when it is used
-
-        if not is_dynamic(graph):
-            return None
-        check_can_compile(self._context._device.backend, graph)
-        try:
-            return DynamicShapes(DynamicGraph.of(graph, self._names.drawing), self._names.example_sizes)
-        except Refused as refusal:
-            known = ", ".join(f"{name} = {size}" for name, size in self._names.example_sizes.items())
-            advice = "declare the names by dimensions with a largest size for which it is one"
-            raise TypeError(f"build(): the graph is none where {known}: {refusal}; {advice}") from None
 
     def picture(self, outputs: Mapping[str, MLOperand]) -> GraphPicture:
         """Return a picture of the graph that :meth:`build` would build. Not in the specification.
@@ -604,7 +545,7 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         Raises:
             TypeError: the outputs are refused, or there is no such profile.
             InvalidStateError: the builder has built, or the context is lost.
-            NotSupportedError: the drawing has named dimensions, or data types of four bits.
+            NotSupportedError: the drawing has data types of proposals.
         """
         profile = converted("browser_verdict(): browser", asked_profile, browser)
         graph = drawing_of("browser_verdict", outputs)
@@ -685,8 +626,6 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
 
     def _forget(self) -> None:
         self._values = {}
-        if self._names is not None:
-            self._names.forget_operands()
         self._constant_buffers = {}
         if self._subgraphs is not None:
             self._subgraphs.definitions.clear()
@@ -699,8 +638,6 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         # spec: create an MLOperand 1-5
         operand = MLOperand._create(value.descriptor, origin, name)
         operand._builder = self._reference
-        if self._names is not None:
-            self._names.enter(value.descriptor)
         self._values[operand] = value
         return operand
 
@@ -714,8 +651,6 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
 
     def _descriptor(self, method: str, data_type: object, shape: object) -> MLOperandDescriptor:
         try:
-            if self._names is not None and method == "input":
-                return self._names.input_descriptor(data_type, shape, self._context._proposed)
             packed = self._capabilities.packed if method == "constant" else ()
             return operand_descriptor(data_type, shape, packed + self._context._proposed)
         except TypeError as error:
@@ -734,8 +669,6 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
             raise TypeError(f"{method}(): {no_such_type(data_type, known)}")
 
     def _check_size(self, descriptor: MLOperandDescriptor) -> None:
-        if self._names is not None:
-            descriptor = self._names.checked(descriptor)
         # spec: MLOperandDescriptor check dimensions 1-5
         problem = check_dimensions(
             descriptor,
@@ -757,7 +690,7 @@ def drawing_of(method: str, outputs: object) -> Graph:
     Raises:
         TypeError: the outputs are refused, as by ``build()``, or their builder is gone.
         InvalidStateError: the builder has built, or the context is lost.
-        NotSupportedError: the drawing has named dimensions, or data types of four bits.
+        NotSupportedError: the drawing has data types of proposals.
     """
     from webnn_py.rewriting.composites import spelled_out  # noqa: PLC0415 - imported when it is used
 
@@ -783,15 +716,6 @@ def _scalar(number: float, data_type: MLOperandDataType) -> HostArray:
 
     bits = to_bits(np.array([number], np.float32), data_type)
     return bits.view(stored(MLOperandDescriptor(data_type, ())).data_type).reshape(())
-
-
-def _names_for(context: MLContext, values: Mapping[MLOperand, Value]) -> DimensionNames | None:
-    """Return the names of a new builder's dimensions; None where there are none: not asked for, or in no browser."""
-    if "dynamic-shapes" not in context._ml._experimental or context._browser is not None:
-        return None
-    from webnn_py.script.dynamic_shapes import DimensionNames  # noqa: PLC0415 - imported when it is used
-
-    return DimensionNames(values, has_unbounded=EXPLAINER in context._ml._experimental)
 
 
 def _subgraphs_for(context: MLContext) -> Subgraphs | None:

@@ -22,7 +22,7 @@ from webnn_py.descriptors import (
     unsigned_long,
 )
 from webnn_py.device.backend import Backend, BackendInfo, Capabilities, HostArray, Lends
-from webnn_py.device.device import Device, GraphHandle, Readback
+from webnn_py.device.device import Device, Readback
 from webnn_py.errors import InvalidStateError, NotSupportedError, UnknownError
 from webnn_py.handle import Handle, forgotten_await
 from webnn_py.message_text import CONTEXT_DESTROYED, in_brackets, named_by, shortened, shown
@@ -63,7 +63,6 @@ if TYPE_CHECKING:
 
     from webnn_py.saved_graphs.folder import GraphFolder
     from webnn_py.script.webgpu_interop import Exports
-    from webnn_py.sized_graphs import DynamicGraph
 
 T = TypeVar("T")
 
@@ -727,20 +726,10 @@ class MLContext(Handle):
             report_refusal(self, "dispatch", error, graph, inputs, outputs)
             raise
         read, written = given
-        if graph._dynamic is not None and graph._dynamic.grow(inputs):
-            self._compile_larger(graph, graph._dynamic.take_edition())
         caller = _getframe(1)
         work = partial(self._device.dispatch, graph._handle, read, written, (caller.f_code, caller.f_lasti))
         # spec: MLContext.dispatch 8
         self._timeline.enqueue(DeviceOperation("dispatch", work))
-
-    def _compile_larger(self, graph: MLGraph, edition: DynamicGraph) -> None:
-        """Have a graph with named dimensions compiled for larger sizes, in the place of what it was."""
-        from webnn_py.device.steps.dynamic_graphs import compile_edition  # noqa: PLC0415 - imported when it is used
-
-        smaller, graph._handle = graph._handle, GraphHandle(graph.label)
-        self._timeline.enqueue(DeviceOperation("build", partial(compile_edition, edition, graph._handle, self._device)))
-        self._releases.release(smaller)
 
     # --- saved graphs ------------------------------------------------------------------------------------------
 

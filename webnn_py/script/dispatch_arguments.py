@@ -21,7 +21,7 @@ def storages_at_first_sight(
 
     One pass without a call for each buffer: nearly all dispatches are of this kind.
     """
-    if graph._context is not context or graph._destroyed or graph._dynamic is not None:
+    if graph._context is not context or graph._destroyed:
         return None
     read: Storages = {}
     written: Storages = {}
@@ -75,8 +75,7 @@ def storages_of(
     # spec: MLContext.dispatch 5
     for buffer in (*named_inputs.values(), *named_outputs.values()):
         check_buffer(context, "dispatch", buffer)
-    wanted = graph if graph._dynamic is None else graph._dynamic.at(named_inputs)
     # spec: MLContext.dispatch 6
-    read = storages("inputs", named_inputs, wanted.input_descriptors)
+    read = storages("inputs", named_inputs, graph.input_descriptors)
     # spec: MLContext.dispatch 7
-    return read, storages("outputs", named_outputs, wanted.output_descriptors)
+    return read, storages("outputs", named_outputs, graph.output_descriptors)

@@ -6,14 +6,9 @@ from webnn_py.descriptors import sequence_of
 from webnn_py.errors import NotSupportedError
 from webnn_py.operators.idl import enumeration
 
-EXPLAINER: Final = "dynamic-shapes-explainer"
-"""The proposal "dynamic shapes" with what only its explainer has: names without bounds, and shapes as operands."""
-
 EXPERIMENTS: Final = (
     "compute-policy",
     "device-selection",
-    "dynamic-shapes",
-    EXPLAINER,
     "graph-devices",
     "int4",
     "low-precision",
@@ -25,8 +20,7 @@ EXPERIMENTS: Final = (
 
 def experiments(value: object) -> frozenset[str]:
     """Convert ``open_ml(experimental=…)``."""
-    names = frozenset(sequence_of(value, enumeration(EXPERIMENTS), f"names of proposals: {', '.join(EXPERIMENTS)}"))
-    return names | {"dynamic-shapes"} if EXPLAINER in names else names
+    return frozenset(sequence_of(value, enumeration(EXPERIMENTS), f"names of proposals: {', '.join(EXPERIMENTS)}"))
 
 
 def check_asked(member: str, asked: frozenset[str], proposal: str, otherwise: str) -> None:

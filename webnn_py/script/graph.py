@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self, final
 
 from trio.lowlevel import enable_ki_protection
 
-from webnn_py.descriptors import MLOperandDescriptor, converted
+from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.backend import MLDeviceType
 from webnn_py.device.device import GraphHandle
-from webnn_py.errors import InvalidStateError
 from webnn_py.graph import Graph
 from webnn_py.handle import Handle
-from webnn_py.message_text import named_by, shortened, shown
+from webnn_py.message_text import named_by, shortened
 from webnn_py.script.experiments import check_asked
 from webnn_py.script.interfaces import ContextInterface
-from webnn_py.script.refused_calls import HasHandle, report_refusal
+from webnn_py.script.refused_calls import HasHandle
 from webnn_py.timelines.promise import MLPromise
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from webnn_py.graph_pictures.picture import GraphPicture
     from webnn_py.graph_pictures.plan import CompiledPlan
     from webnn_py.script.compute_policy import MLComputePolicy
-    from webnn_py.script.dynamic_shapes import DynamicShapes
     from webnn_py.script.profile import GraphProfile
 
 
@@ -50,7 +48,6 @@ class MLGraph(Handle, HasHandle):
         "_context",
         "_destroyed",
         "_drawing",
-        "_dynamic",
         "_handle",
         "_operator_count",
         "_saved_plan",
@@ -61,7 +58,6 @@ class MLGraph(Handle, HasHandle):
     _context: ContextInterface
     _destroyed: bool
     _drawing: GraphDescription | Sketch
-    _dynamic: DynamicShapes | None
     _handle: GraphHandle
     _operator_count: int
     _saved_plan: CompiledPlan | None
@@ -87,7 +83,6 @@ class MLGraph(Handle, HasHandle):
         self = cls.__new__(cls)
         self._context = context
         self._destroyed = False
-        self._dynamic = None
         self._subgraphs = []
         self._handle = GraphHandle(label)
         return self
@@ -177,42 +172,8 @@ class MLGraph(Handle, HasHandle):
             # spec: MLGraph.destroy 2
             self._destroyed = True
             self._context._graphs.discard(self)
-            if self._dynamic is not None:
-                self._dynamic.forget_constants()
             # spec: MLGraph.destroy 3
             self._context._releases.release(self._handle)
-
-    def compute_shapes(self, input_shapes: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of outputs, for those of inputs: ``computeShapes()``. Not in the specification: a proposal.
-
-        The same as ``dispatch()`` finds out, and refuses, without running the graph.
-
-        Args:
-            input_shapes: the shape of every input, by name.
-
-        Raises:
-            TypeError: the names are not those of the inputs, or the graph takes no inputs of these shapes; the text
-                says which dimension is wrong, or which operator refuses.
-            NotSupportedError: the proposal was not asked for.
-            InvalidStateError: the graph is destroyed.
-        """
-        from webnn_py.script.dynamic_shapes import named_shapes  # noqa: PLC0415 - imported when it is used
-
-        try:
-            if self._destroyed:
-                raise InvalidStateError("compute_shapes(): the graph is destroyed: destroy() was called on it")
-            otherwise = "output_descriptors have the shapes of outputs"
-            check_asked("compute_shapes()", self._context._experimental, "dynamic-shapes", otherwise)
-            given = converted("compute_shapes(): input_shapes", named_shapes, input_shapes)
-            outputs = self.output_descriptors
-            if self._dynamic is not None:
-                outputs = self._dynamic.of_shapes(given).output_descriptors
-            elif given != {name: descriptor.shape for name, descriptor in self.input_descriptors.items()}:
-                raise TypeError(f"compute_shapes(): input_shapes are {shown(given)}; they must be those of {self!r}")
-            return {name: descriptor.shape for name, descriptor in outputs.items()}
-        except Exception as error:
-            report_refusal(self._context, "compute_shapes", error, self)
-            raise
 
     @enable_ki_protection
     def profile(self, feeds: Mapping[str, object], *, repeat: int = 10) -> MLPromise[GraphProfile]:

@@ -486,8 +486,8 @@ class open_ml:  # noqa: N801 - used like a function
             graphs. Whoever can write into it as this user decides what runs. Not in the specification.
         graph_cache_bytes: how many bytes the folder may have: graphs that were used the longest ago go first.
         experimental: proposals to be tried, by name: ``"compute-policy"``, ``"device-selection"``,
-            ``"dynamic-shapes"``, ``"dynamic-shapes-explainer"``, ``"graph-devices"``, ``"int4"``, ``"low-precision"``,
-            ``"subgraph"`` and ``"webgpu-interop"``. Not in the specification; see the pages on proposals.
+            ``"graph-devices"``, ``"int4"``, ``"low-precision"``, ``"subgraph"`` and ``"webgpu-interop"``. Not in the
+            specification; see the pages on proposals.
 
     Raises:
         TypeError: ``policy`` cannot be called, or another argument has the wrong type.

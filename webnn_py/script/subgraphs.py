@@ -13,11 +13,9 @@ from typing import Any, Final, Self, final
 import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.errors import NotSupportedError
 from webnn_py.graph import Constant, Graph, Input, Node, Value
 from webnn_py.handle import Handle
 from webnn_py.message_text import counted, in_brackets, listed, plain, shown
-from webnn_py.named_sizes.values import has_size
 from webnn_py.operators.subgraphs import SUBGRAPH_CALL
 
 MOST_OPERATORS: Final = 2**18
@@ -92,7 +90,6 @@ class Subgraphs:
 
         Raises:
             TypeError: an input or an output is refused.
-            NotSupportedError: a value has a named dimension.
         """
         formal: dict[str, Input] = {}
         for each, value in inputs.items():
@@ -112,11 +109,6 @@ class Subgraphs:
                 raise TypeError(
                     f"build_subgraph(): outputs depend on the input {shown(_text(value))}, which is not among inputs "
                     f"{listed([*formal])}; a body sees its own inputs and constants only"
-                )
-        for descriptor in (*reached.descriptors, *(value.descriptor for value in formal.values())):
-            if has_size(descriptor.shape):
-                raise NotSupportedError(
-                    f"build_subgraph(): an operand is {descriptor}, with a named dimension; sub-graphs have fixed sizes"
                 )
         body = Graph(formal, reached.outputs, reached.nodes)
         size = sum(self._sizes[node.options["body"]] if node.operator is SUBGRAPH_CALL else 1 for node in body.nodes)

@@ -25,7 +25,7 @@ def save_webnn(graph_outputs: Mapping[str, MLOperand], path: str | os.PathLike[s
     Raises:
         TypeError: the outputs are refused, as by ``build()``, or ``path`` is no path.
         InvalidStateError: the builder has built, or the context is lost.
-        NotSupportedError: the drawing has named dimensions, or data types of four bits.
+        NotSupportedError: the drawing has data types of proposals.
         ValueError: a name of an input or output has characters that names in the text lack, an input and an output
             have the same name, an option is infinite, a constant is a constant buffer, the file's name or a label is
             not UTF-8, or the path has no name or is that of the weights. Nothing is written then.

@@ -167,8 +167,3 @@ def gpu_loss_wakes_nobody(wake, listener, reason, device=None):
 @FAULTS.at(f"{RUNTIME}.executable.identities_of_forms", "spec_tests/device/test_shared_constants.py")
 def gpu_forms_of_constants_are_not_shared(identities, kernels):
     return dict.fromkeys(identities(kernels))
-
-
-@FAULTS.at(f"{RUNTIME}.dynamic_executable.DynamicWgpuGraph._found", f"{GPU}/test_dynamic_graphs.py")
-def gpu_first_variant_is_used_for_any_size(found, graph, key):
-    return graph._variants[0] if graph._variants else None

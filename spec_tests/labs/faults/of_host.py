@@ -10,9 +10,7 @@ JAVASCRIPT = "spec_tests/javascript"
 COMMAND = "spec_tests/command"
 TRACING = "spec_tests/tracing"
 SUBGRAPHS = "spec_tests/script_timeline/test_subgraphs.py"
-SHAPES = "spec_tests/script_timeline/test_shape_operators.py"
 LOW_PRECISION = "spec_tests/operators/test_low_precision.py"
-DYNAMIC = ("spec_tests/script_timeline/test_dynamic_shapes.py", "spec_tests/device/test_sizes.py")
 BINDINGS = "webnn_py.javascript.engine.own_source"
 
 FAULTS = Faults()
@@ -75,34 +73,6 @@ def saved_graphs_are_of_any_device(check, label, device):
 @FAULTS.at("webnn_py.saved_graphs.folder.GraphFolder._make_room", SAVED)
 def saved_graphs_take_any_room(make_room, folder, size, target):
     pass
-
-
-# --- dynamic shapes ----------------------------------------------------------------------------------------------
-
-
-@FAULTS.at("webnn_py.named_sizes.values.coverage", *DYNAMIC)
-def sizes_are_never_asked_again(coverage, tracing):
-    return lambda _sizes: True
-
-
-@FAULTS.at("webnn_py.device.on_numpy.dynamic_executable.DynamicNumpyGraph._look_again", *DYNAMIC)
-def views_stay_of_the_largest_size(look_again, *given):
-    pass
-
-
-@FAULTS.at("webnn_py.script.dynamic_shapes.DynamicShapes.grow", SHAPES)
-def graphs_never_grow(grow, shapes, inputs):
-    return False
-
-
-@FAULTS.at("webnn_py.script.shape_values._is_below", SHAPES)
-def sizes_are_compared_by_their_largest(is_below, left, right):
-    return getattr(left, "high", left) < getattr(right, "high", right)
-
-
-@FAULTS.at("webnn_py.named_sizes.expressions._undivided", *DYNAMIC)
-def remainders_stay_apart(undivided, coefficients):
-    return None
 
 
 # --- low precision -----------------------------------------------------------------------------------------------

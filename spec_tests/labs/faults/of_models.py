@@ -164,11 +164,6 @@ def new_keys_are_written_to_the_first_row(cache_places, builder, counted, heads)
     return cache_places(builder, builder.mul(counted, builder.constant(0, data_type="int32")), heads)
 
 
-@FAULTS.at("webnn_py.runtime.session.InferenceSession._forget_buffers", "spec_tests/runtime/test_largest_sizes.py")
-def buffers_of_all_sizes_are_kept(forget_buffers, session, newest):
-    pass
-
-
 @FAULTS.at("webnn_py.runtime.generation.tokens.TextStream._overlap", f"{GENERATION}/test_choices.py")
 def stops_within_a_token_alone_end_a_text(overlap, stream, stop):
     return 0

@@ -198,9 +198,3 @@ async def test_reports_for_browsers_name_operators_that_browsers_have(ml):
     context = await ml.create_context(backend="onnxruntime")
     assert NAME not in operators(*drawn(context, network()))
     assert "dynamicQuantizeLstm" not in "\n".join(ml._watching._report.lines())
-
-
-async def test_shapes_that_runs_choose_are_drawn_in_operators():
-    async with open_ml(experimental={"dynamic-shapes"}) as ml:
-        context = await ml.create_context(backend="onnxruntime")
-        assert NAME not in operators(*drawn(context, network()))

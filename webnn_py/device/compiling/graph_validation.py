@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from webnn_py.descriptors import MAX_DIMENSION
 from webnn_py.graph import Graph, Node
-from webnn_py.named_sizes.values import largest
 from webnn_py.operators.convolution import filter_shape
 from webnn_py.operators.windows import Slide, image_shape, slides
 
@@ -47,7 +46,7 @@ def _of_transposed_convolution(node: Node) -> Iterator[str]:
     options: Any = node.options
     _, channels, *window = filter_shape(node.operand("filter").shape, options["filter_layout"])
     groups = options["groups"]
-    if largest(channels) % groups:
+    if channels % groups:
         yield f"the number of groups is {groups}; it must be a divisor of the number of input channels, {channels}"
     if _is_small(node):
         return
@@ -70,7 +69,7 @@ def _is_small(node: Node) -> bool:
     """Return whether all numbers are so small that nothing can span too much; most nodes need no other check."""
     shapes = [*[value.descriptor.shape for value in node.inputs], *[output.shape for output in node.outputs]]
     given = [node.options.get(name) or () for name in ("padding", "strides", "dilations", "window_dimensions")]
-    return max(map(largest, chain(*shapes, *given))) < SMALL
+    return all(number < SMALL for number in chain(*shapes, *given))
 
 
 def _of_windows(along: Mapping[str, Slide], counts: tuple[int, int]) -> Iterator[str]:
@@ -90,15 +89,13 @@ def _too_many(name: str, count: int, words: str) -> str:
 def _slides(node: Node, layout: Any, window: Any) -> dict[str, Slide]:
     options: Any = node.options
     sizes = image_shape(node.operand("input").shape, layout)[2:]
-    along = slides(
-        [*map(largest, sizes)], [*map(largest, window)], options["padding"], options["strides"], options["dilations"]
-    )
+    along = slides(sizes, window, options["padding"], options["strides"], options["dilations"])
     return dict(zip(("rows", "columns"), along, strict=True))
 
 
 def _output_sizes(node: Node, layout: Any) -> tuple[int, int]:
     _, _, height, width = image_shape(node.outputs[0].shape, layout)
-    return largest(height), largest(width)
+    return height, width
 
 
 PROBLEMS: Final[Mapping[str, Callable[[Node], Iterator[str]]]] = {

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from webnn_py.descriptors import FOUR_BITS
 from webnn_py.graph import Constant, Graph, Node, Output, Value
-from webnn_py.sized_graphs import is_dynamic_node
 
 ALIGNMENT = 64
 """Intermediates start at multiples of this many bytes: a cache line, and at least the alignment of SIMD loads."""
@@ -42,7 +41,7 @@ def split_constant(graph: Graph) -> tuple[list[Node], list[Node]]:
 
     for node in graph.nodes:
         has_four_bits = any(value.descriptor.data_type in FOUR_BITS for value in node.inputs)
-        if all(map(constant, node.inputs)) and not is_dynamic_node(node) and not has_four_bits:
+        if all(map(constant, node.inputs)) and not has_four_bits:
             known.add(node)
             folded.append(node)
         else:

@@ -12,7 +12,6 @@ from webnn_py.device.backend import BackendInfo, Capabilities, CopyRegion, HostA
 from webnn_py.device.compiling.shared_constants import SharedConstants
 from webnn_py.device.host_processor import processor
 from webnn_py.device.on_numpy import composites, kernels  # noqa: F401 - both enter kernels into the table
-from webnn_py.device.on_numpy.dynamic_executable import DynamicNumpyGraph
 from webnn_py.device.on_numpy.executable import NumpyGraph
 from webnn_py.device.on_numpy.passes.low_precision import in_float32
 from webnn_py.device.on_numpy.passes.pipeline import rewritten
@@ -21,7 +20,6 @@ from webnn_py.device.worker_thread import WorkerThread
 from webnn_py.graph import Graph
 from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION
 from webnn_py.operators.declaration import Operator
-from webnn_py.sized_graphs import DynamicGraph
 
 T = TypeVar("T")
 
@@ -97,10 +95,6 @@ class NumpyBackend:
     def _compiled(self, graph: Graph) -> NumpyGraph:
         graph, reports = rewritten(in_float32(graph))
         return NumpyGraph(graph, self._constants, reports)
-
-    def compile_dynamic(self, dynamic: DynamicGraph) -> Coroutine[Any, Any, NumpyGraph]:
-        """Make the list of calls for the largest sizes; for other sizes, a dispatch remakes the calls that change."""
-        return self._thread.run(lambda: DynamicNumpyGraph(dynamic, self._constants))
 
     def dispatch(
         self, compiled: NumpyGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]

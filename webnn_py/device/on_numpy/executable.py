@@ -257,7 +257,7 @@ class NumpyGraph:
 
     def _make_kernels(self, work: Mapping[Node, float]) -> dict[Node, Kernel]:
         """Make the kernels, which share their scratch, by falling work: the node with most work usually needs most."""
-        pool = self._pool = ScratchPool()
+        pool = ScratchPool()
         kernels = pool.make(
             {node: partial(entry_of(node).make, node) for node in sorted(work, key=lambda node: -work[node])}
         )

@@ -25,7 +25,6 @@ from webnn_py.device.on_wgpu.records.recently_used import Room
 from webnn_py.device.on_wgpu.runtime.buffer_copies import BufferCopies, Span
 from webnn_py.device.on_wgpu.runtime.buffer_sharing import LentBuffer, check_foreign, check_usable
 from webnn_py.device.on_wgpu.runtime.device_loss import DeviceLossWatch, to_nobody
-from webnn_py.device.on_wgpu.runtime.dynamic_executable import DynamicWgpuGraph
 from webnn_py.device.on_wgpu.runtime.executable import GraphResources, WgpuGraph, upload
 from webnn_py.device.on_wgpu.runtime.memory import STORAGE, ReadbackPool
 from webnn_py.device.on_wgpu.runtime.native import BufferClear, NativeQueue, Ticket, is_lost
@@ -47,7 +46,6 @@ from webnn_py.device.records.failure import Failure
 from webnn_py.graph import Graph
 from webnn_py.in_flight import InFlight
 from webnn_py.saved_graphs.record import Bytes, SavedCode
-from webnn_py.sized_graphs import DynamicGraph
 
 T = TypeVar("T")
 
@@ -301,31 +299,14 @@ class WgpuBackend:
         """Compile the pipelines of kernels that were saved, and upload constants, in a worker thread."""
         return await self._in_thread(lambda: WgpuGraph.of_saved(from_saved(code), self._resources))
 
-    async def compile_dynamic(self, dynamic: DynamicGraph) -> DynamicWgpuGraph:
-        """Compile a graph with named dimensions: one set of kernels for all sizes that are computed alike."""
-        return await self._in_thread(DynamicWgpuGraph, dynamic, self._resources)
-
-    async def _dispatch_when_prepared(
-        self, compiled: DynamicWgpuGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
-    ) -> None:
-        outdated = await self._in_thread(compiled.prepare, inputs)
-        if outdated is not None:
-            await self._release_graph(outdated, self._work_done())
-        self.dispatch(compiled, inputs, outputs)
-
-    def dispatch(
-        self, compiled: WgpuGraph | DynamicWgpuGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
-    ) -> Coroutine[Any, Any, None] | None:
+    def dispatch(self, compiled: WgpuGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> None:
         """Launch all kernels of a graph; they are submitted together with what comes next, or when nothing does.
 
         Those that use a user's buffer are submitted by themselves and at once, before the user can destroy it.
         """
-        if type(compiled) is DynamicWgpuGraph and not compiled.is_ready(inputs):
-            return self._dispatch_when_prepared(compiled, inputs, outputs)
         storages = (*inputs.values(), *outputs.values())
         self._launch("dispatch()", storages, outputs.values(), partial(compiled.run, inputs, outputs))
         self._waiting.launched(compiled)
-        return None
 
     def _launch(
         self, method: str, storages: Iterable[Storage], written: Iterable[Storage], launch: Callable[[], None]
@@ -376,11 +357,11 @@ class WgpuBackend:
         self._uploads.map_again()
         return self._queue.work_done()
 
-    def release_graph(self, compiled: WgpuGraph | DynamicWgpuGraph) -> InFlight[None]:
+    def release_graph(self, compiled: WgpuGraph) -> InFlight[None]:
         """Destroy the graph's buffers once the GPU has finished with everything submitted so far."""
         return InFlight(self._release_graph(compiled, self._work_done()))
 
-    async def _release_graph(self, compiled: WgpuGraph | DynamicWgpuGraph, ticket: Ticket) -> None:
+    async def _release_graph(self, compiled: WgpuGraph, ticket: Ticket) -> None:
         await self._wait(ticket)
         compiled.release()
 

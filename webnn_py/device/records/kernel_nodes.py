@@ -8,7 +8,6 @@ import attrs
 
 from webnn_py.device.records.flops import flops
 from webnn_py.graph import Node
-from webnn_py.named_sizes.values import largest
 
 
 @attrs.frozen
@@ -29,7 +28,7 @@ class KernelNode:
     @classmethod
     def of(cls, node: Node) -> KernelNode:
         """Return the record of a node."""
-        return cls(node.operator.spec_name, node.label, largest(flops(node)))
+        return cls(node.operator.spec_name, node.label, flops(node))
 
 
 def remembered(nodes: Iterable[Node]) -> tuple[KernelNode, ...]:

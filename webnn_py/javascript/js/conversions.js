@@ -260,12 +260,6 @@
     const find = (test) => own.find(type.of, test);
     const sequence = find((member) => member.kind === 'sequence');
     if (sequence && isObject(value) && value[own.iterator]) return toHost(value, sequence, where, extras);
-    const text = find((member) => member.kind === 'DOMString');
-    const dictionary = text && find((member) => member.kind === 'dictionary');
-    if (dictionary && (value === undefined || value === null || isObject(value))) {
-      return toHost(value, dictionary, where, extras);
-    }
-    if (text && typeof value !== 'number') return toHost(value, text, where, extras);
     const bigint = find((member) => member.kind === 'bigint');
     const numeric = find(isNumeric);
     if (bigint && numeric) return toNumeric(value, where);

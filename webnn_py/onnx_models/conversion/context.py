@@ -156,7 +156,7 @@ class ConversionContext(Builder):
     def draws_whole(self, composite: Operator[..., Any]) -> bool:
         """Return whether a composite is one node: the device takes it, and alone decides."""
         builder = self._builder
-        return builder._browser is None and builder._names is None and composite in builder._capabilities.composites
+        return builder._browser is None and composite in builder._capabilities.composites
 
     def composite(
         self, composite: Operator[..., list[MLOperandDescriptor]], operands: Mapping[str, Value], **options: object
@@ -200,11 +200,6 @@ class ConversionContext(Builder):
         array = np.frombuffer(value, data_type).reshape(shape or ()) if isinstance(value, bytes) else np.asarray(value)
         if array.dtype == np.bool_:
             array = array.astype(np.uint8)
-        if array.dtype == object:
-            from webnn_py.onnx_models.folding import named_sizes  # noqa: PLC0415 - which draws with this
-
-            if named_sizes.has_names(array):
-                return named_sizes.as_tensor(self, array)
         if array.size == 0:
             raise Refused(f"a value of the shape {list(array.shape)} is needed as a tensor; WebNN has no empty ones")
         name = name_of(array.dtype)
@@ -231,11 +226,6 @@ class ConversionContext(Builder):
         if place not in there:
             there[place] = self._builder._constant_shared(read_only(data.reshape(sizes)), value.key)
         return there[place]
-
-    @property
-    def has_named_sizes(self) -> bool:
-        """Return whether sizes may be known at dispatch only: in drawings with named dimensions."""
-        return self._builder._names is not None
 
     @property
     def has_four_bits(self) -> bool:

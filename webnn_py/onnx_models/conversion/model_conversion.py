@@ -10,7 +10,6 @@ import numpy as np
 from onnx import GraphProto, NodeProto, SparseTensorProto, TensorProto
 
 from webnn_py.graph import Output
-from webnn_py.named_sizes.decisions import UnknownSizeError
 from webnn_py.onnx_models.conversion.context import Constants, ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.conversion.control_flow import CONTROL_FLOW, ControlFlowNode, InnerGraph
 from webnn_py.onnx_models.conversion.freezing_advice import Freezing
@@ -110,9 +109,8 @@ class ModelConversion:
         self._weights = weights
         self._constants = Constants(weights.key, narrowing)
         self._freezing = Freezing(builder)
-        # Browsers' rules and named dimensions look at each operator.
-        is_plain = builder._browser is None and builder._names is None
-        self._repetition = Repetition(builder) if is_plain else None
+        # Browsers' rules look at each operator.
+        self._repetition = Repetition(builder) if builder._browser is None else None
         self.done = 0
         self.total = 0
 
@@ -295,10 +293,6 @@ class ModelConversion:
             return (yield from self._converted(filled, label, seen, wanted))
         except Refused as refused:
             self._problems.append(_problem(node, label, seen, str(refused), _way_out(refused)))
-            return [MISSING] * len(node.output)
-        except UnknownSizeError as error:
-            reason = f"a dimension {error}; convert the model for each size"
-            self._problems.append(_problem(node, label, seen, reason, ""))
             return [MISSING] * len(node.output)
         except (InvalidModelError, UnsupportedModelError):
             raise

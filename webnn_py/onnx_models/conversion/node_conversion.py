@@ -12,7 +12,6 @@ import attrs
 from onnx import NodeProto, defs
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
-from webnn_py.onnx_models.folding import named_sizes
 from webnn_py.onnx_models.folding.empty_tensors import empty_results
 from webnn_py.onnx_models.folding.evaluation import FOLDED, NotComputed, fold
 from webnn_py.onnx_models.problems import RefusedWithWayOut
@@ -106,15 +105,12 @@ def results_of(
     check_form(kind.form, node)
     known = [value for value in values if not isinstance(value, MLOperand)]
     if known:
-        sized = named_sizes.computed(node, values) if context.has_named_sizes else None
-        if sized is not None:
-            return sized
         empty = empty_results(node, values, opsets, context.expenses)
         if empty is not None:
             return empty
     if kind.rule is None:
         return _computed(node, values, kind, opsets, context)
-    if not kind.is_folded or len(known) < len(values) or any(map(named_sizes.has_names, known)):
+    if not kind.is_folded or len(known) < len(values):
         return call(kind.rule, kind.form, node, values, context)
     drawn = partial(call, kind.rule, kind.form, node, values, context)
     computed = partial(fold, node, known, opsets, context.expenses)
@@ -131,8 +127,6 @@ def _computed(
     context: ConversionContext,
 ) -> Results:
     """Return the results of a node without a rule, whose inputs must be known."""
-    if node.op_type == "Range" and any(map(named_sizes.has_names, values)):
-        return [named_sizes.drawn_range(context, values)]
     if kind.is_folded:
         known = [context.known(value) for value in values]
         if all(item is not None or value is None for item, value in zip(known, values, strict=True)):

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterable
 
 from webnn_py.onnx_models.conversion.context import StaticValue
-from webnn_py.onnx_models.folding.named_sizes import has_names
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
@@ -15,7 +14,7 @@ def integers(name: str, value: StaticValue) -> tuple[int, ...]:
     Raises:
         Refused: it is something else.
     """
-    if value.ndim > 1 or (value.dtype.kind not in "iu" and not has_names(value)):
+    if value.ndim > 1 or value.dtype.kind not in "iu":
         refuse(name, f"{value.dtype.name} {list(value.shape)}", "a list of integers")
     return tuple(value.reshape(-1).tolist())
 

@@ -35,8 +35,6 @@ def filled(context: ConversionContext, input: StaticValue, *, value: TensorProto
     """Return a large tensor that has one value everywhere; a small one is computed while building."""
     element = np.zeros(1, np.float32) if value is None else tensor_array(value)
     shape = integers("input input", input)
-    if not all(isinstance(size, int) for size in shape):
-        return context.expand(context.constant(element.reshape([])), shape)
     length = math.prod(shape) * element.itemsize
     is_plain = element.size == 1 and element.dtype.kind in "biuf" and input.ndim == 1
     if is_plain and min(shape, default=1) >= 1 and length < LARGE:

@@ -7,7 +7,6 @@ from typing import Literal
 import numpy as np
 
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
-from webnn_py.onnx_models.folding.named_sizes import whole_numbers
 from webnn_py.onnx_models.rule_helpers.axes import check_rank, counted, counted_all, scalar
 from webnn_py.onnx_models.rule_table.declaration import Integer, Integers, rule
 from webnn_py.operators.operand import MLOperand
@@ -75,8 +74,6 @@ def slice_(
         refuse("starts, ends, axes and steps", f"{len(starts)}, {len(ends)}, {len(axes)} and {len(steps)}", "as many")
     if 0 in steps:
         refuse("steps", tuple(steps), "not 0")
-    if not all(isinstance(item, int) for item in (*data.shape, *starts, *ends)):
-        return _sliced(context, data, list(zip(axes, starts, ends, steps, strict=True)))
     taken = [range(size) for size in data.shape]
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         taken[axis] = range(data.shape[axis])[start:end:step]
@@ -99,27 +96,6 @@ def slice_(
     )
 
 
-def _sliced(context: ConversionContext, data: MLOperand, parts: Sequence[tuple[int, int, int, int]]) -> MLOperand:
-    """Slice where sizes are known at dispatch only: from a place, counted from either end, to another, step by step.
-
-    What is beyond a dimension is clamped where the bounds of its size tell that it is.
-    """
-    starts, sizes, strides = [0] * data.rank, list(data.shape), [1] * data.rank
-    for axis, start, end, step in parts:
-        size = data.shape[axis]
-        if step < 1:
-            refuse("steps", step, "at least 1 along a dimension whose size is known at dispatch only")
-        first, last = (_within(place, size) for place in (start, end))
-        starts[axis], sizes[axis], strides[axis] = first, last - first, step
-    return data if tuple(sizes) == data.shape else context.slice(data, starts, sizes, strides=strides)
-
-
-def _within(place: int, size: int) -> int:
-    """Return a place in a dimension, counted from its beginning; it is clamped if it surely is beyond the end."""
-    place = place + size if place < 0 else place
-    return min(size, place)
-
-
 @rule("Transpose", 1, 13, 21, 23, 24, 25)
 def transpose(context: ConversionContext, data: MLOperand, *, perm: Sequence[int] | None = None) -> MLOperand:
     """Reorder the axes; by default in reverse order."""
@@ -131,18 +107,15 @@ def reshape(context: ConversionContext, data: MLOperand, shape: Integers, *, all
     """Another shape: 0 keeps a dimension, -1 takes what is left; with ``allowzero`` a 0 is refused as an empty one."""
     sizes = list(shape)
     for axis, size in enumerate(shape):
-        if isinstance(size, int) and size == 0 and not allowzero:
+        if size == 0 and not allowzero:
             if axis >= data.rank:
                 refuse(f"input shape {list(shape)}: the 0", axis, f"where the input {list(data.shape)} has a dimension")
             sizes[axis] = data.shape[axis]
-    numbers = [size for size in sizes if isinstance(size, int)]  # the others are at least 1
-    if numbers.count(-1) > 1 or min(numbers, default=0) < -1:
+    if sizes.count(-1) > 1 or min(sizes, default=0) < -1:
         refuse("input shape", shape, "positive, but for one -1")
-    if -1 in numbers:
-        place = next(axis for axis, size in enumerate(sizes) if isinstance(size, int) and size == -1)
-        rest = math.prod([size for axis, size in enumerate(sizes) if axis != place])
-        sizes[place] = math.prod(data.shape) // (rest if not isinstance(rest, int) else max(1, rest))
-    if 0 in numbers or math.prod(sizes) != math.prod(data.shape):
+    if -1 in sizes:
+        sizes[sizes.index(-1)] = math.prod(data.shape) // max(1, -math.prod(sizes))
+    if 0 in sizes or math.prod(sizes) != math.prod(data.shape):
         refuse("input shape", shape, f"of as many elements as the input {list(data.shape)} has")
     return _reshaped(context, data, sizes)
 
@@ -208,13 +181,13 @@ def triangular(context: ConversionContext, data: MLOperand, k: Integer = 0, *, u
 @rule("Shape", 1, 13, 15, 19, 21, 23, 24, 25)
 def shape_of(context: ConversionContext, data: MLOperand, *, start: int = 0, end: int | None = None) -> StaticValue:
     """Return the shape, or a part of it, which is static."""
-    return whole_numbers(data.shape[start:end])
+    return np.array(data.shape[start:end], np.int64)
 
 
 @rule("Size", 1, 13, 19, 21, 23, 24, 25)
 def size_of(context: ConversionContext, data: MLOperand) -> StaticValue:
     """Return the number of elements, which is static."""
-    return whole_numbers([math.prod(data.shape)], [])
+    return np.array(math.prod(data.shape), np.int64)
 
 
 ChannelOrder = Literal["DCR", "CRD"]

@@ -352,7 +352,7 @@ def frozen(model: OnnxModel, values: Mapping[str, NDArray[Any]], output: str) ->
         for name, value in values.items()
         if name in model.inputs
     }
-    return OnnxSource(model, {}, known, [output], {})
+    return OnnxSource(model, {}, known, [output])
 
 
 def split_caches(configuration: DecoderConfiguration) -> tuple[list[str], list[str]]:

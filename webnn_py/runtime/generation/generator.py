@@ -322,7 +322,7 @@ def _encoded_sources(configuration: DecoderConfiguration, capacity: int) -> tupl
     files = configuration.encoder
     assert files is not None  # noqa: S101 - for type checkers
     models = {path: OnnxModel.load(path, narrow_int64=True) for path in {files.file, files.first, configuration.file}}
-    encoder = OnnxSource(models[files.file], {}, {}, [next(iter(models[files.file].outputs))], {})
+    encoder = OnnxSource(models[files.file], {}, {}, [next(iter(models[files.file].outputs))])
     first = FirstSource(models[files.first], configuration, capacity)
     later = StepSource(models[configuration.file], configuration, capacity)
     for model in models.values():

@@ -7,7 +7,6 @@ updates directly, else in a table of the last update of each place.
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import attrs
 
@@ -19,11 +18,10 @@ from webnn_py.device.on_wgpu.records.element import WIDTH, compute_type
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.layout import dense_strides
 from webnn_py.device.on_wgpu.records.lowering import Lowering
-from webnn_py.device.on_wgpu.records.table import composite, kernels
+from webnn_py.device.on_wgpu.records.table import kernels
 from webnn_py.graph import Node, Output, Value
 from webnn_py.operators import indexing
-from webnn_py.operators.block_quantized import GATHER_BLOCK_QUANTIZED, by_unpacking
-from webnn_py.rewriting.builder import RewriteBuilder
+from webnn_py.operators.block_quantized import GATHER_BLOCK_QUANTIZED
 
 MOST_SOUGHT = 8
 """Among so many updates an element is sought directly."""
@@ -49,17 +47,8 @@ def gather(node: Node, lowering: Lowering) -> None:
     moving.emit("gather", result.descriptor.element_count, lowering.target(result), statements)
 
 
-@composite(GATHER_BLOCK_QUANTIZED)
-def gather_block_quantized(node: Node, builder: RewriteBuilder) -> list[Value] | None:
-    """Draw it where sizes are known when the graph runs."""
-    if all(isinstance(size, int) for size in node.outputs[0].shape):
-        return None
-    operands: dict[str, Any] = {name: builder.operand(node.value(name)) for name in node.operands}
-    return [*map(builder.value, by_unpacking(builder, **operands, **node.options))]
-
-
 @kernels(GATHER_BLOCK_QUANTIZED)
-def gather_block_quantized_kernel(node: Node, lowering: Lowering) -> None:
+def gather_block_quantized(node: Node, lowering: Lowering) -> None:
     """Read the four bits of each element where they lie."""
     result, size = node.results[0], node.options["block_size"]
     (rows, *outer, half), blocks = node.operand("data").shape, node.operand("scales").shape[-1]

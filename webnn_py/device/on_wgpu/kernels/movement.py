@@ -10,7 +10,6 @@ from webnn_py.descriptors import BYTES_PER_ELEMENT
 from webnn_py.device.on_wgpu.codegen.copies import copy_kernel
 from webnn_py.device.on_wgpu.codegen.data_movement import MovementKernel
 from webnn_py.device.on_wgpu.records.buffer import Buffer, Place
-from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.layout import Layout, dense_strides
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import kernels, layout
@@ -101,7 +100,7 @@ def join_aside(lowering: Lowering, like: Value, joined: Sequence[tuple[Place, in
 def join(lowering: Lowering, like: Value, joined: Sequence[tuple[Place, int]], outer: int, target: Buffer) -> None:
     """One kernel that writes rows, each made of a row of each of the joined tensors, given with their lengths."""
     lengths = [length for _, length in joined]
-    moving = MovementKernel(lowering, like, [place for place, _ in joined], run_of(lengths))
+    moving = MovementKernel(lowering, like, [place for place, _ in joined], math.gcd(*lengths))
     moving.emit("concat", outer * sum(lengths), target, _row_of(moving, joined))
 
 
@@ -116,13 +115,6 @@ def _row_of(moving: MovementKernel, joined: Sequence[tuple[Place, int]]) -> str:
         start += units
         lines.append(f"  if (at < {start}u) {{ return {load}; }}" if start < total else f"  return {load};")
     return "\n".join(lines)
-
-
-def run_of(lengths: Sequence[int]) -> int:
-    """Return how many elements stay together where rows of these lengths are joined; of sizes, whether vec4s do."""
-    if any(type(length) is not int for length in lengths):
-        return 1 if any(length % WIDTH for length in lengths) else WIDTH
-    return math.gcd(*lengths)
 
 
 @kernels(movement.triangular)

@@ -33,10 +33,9 @@ class ResampledAxis:
 
     def _places(self) -> tuple[NDArray[np.int64], int]:
         """Return the coordinates of new elements' middles between those of the old ones, and their unit."""
-        size, new_size = int(self.size), int(self.new_size)  # a table has a number of places
-        unit = 2 * new_size
-        places = (2 * np.arange(new_size, dtype=np.int64) + 1) * size - new_size
-        return np.clip(places, 0, (size - 1) * unit), unit
+        unit = 2 * self.new_size
+        places = (2 * np.arange(self.new_size, dtype=np.int64) + 1) * self.size - self.new_size
+        return np.clip(places, 0, (self.size - 1) * unit), unit
 
     def nearest(self) -> Constant:
         """Return the nearest old element of each new one, the lower of two."""

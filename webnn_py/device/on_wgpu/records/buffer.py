@@ -9,7 +9,6 @@ import attrs
 from webnn_py.device.backend import HostArray, Storage
 from webnn_py.device.compiling.shared_constants import Identity
 from webnn_py.device.on_wgpu.records.layout import Layout
-from webnn_py.named_sizes.values import largest
 
 GRAIN: Final = 32
 """Buffers take a multiple of so many bytes: four of the longest elements, the unit in which kernels store."""
@@ -26,14 +25,14 @@ class Buffer:
 
     Attributes:
         kind: an input or output of the dispatch, a constant, or a block: memory of the graph's, given later.
-        byte_length: its size; where that is known at dispatch only, the largest.
+        byte_length: its size.
         name: of an input or output.
         data: of a constant: the host's bytes, the storage of a constant buffer, or a GPU buffer computed at build.
         identity: of a constant that graphs may have in common.
     """
 
     kind: Literal["input", "output", "constant", "block"]
-    byte_length: int = attrs.field(converter=largest)
+    byte_length: int
     name: str = ""
     data: HostArray | Storage | object = None
     identity: Identity | None = None

@@ -11,7 +11,6 @@ import attrs
 import numpy as np
 
 from webnn_py.descriptors import FOUR_BITS, INT4, MLOperandDataType
-from webnn_py.named_sizes.expressions import SymbolicSize
 
 WIDTH: Final = 4
 """The elements of a vec4: those that an invocation of an element-wise kernel computes."""
@@ -121,14 +120,8 @@ def compute_type(data_type: MLOperandDataType) -> str:
     return element(data_type, shader_f16=False).compute
 
 
-LEAST_ROUNDED: Final = 2**24
-"""Whole numbers up to this are floats without being rounded."""
-
-
-def literal(value: float | SymbolicSize, kind: str) -> str:
+def literal(value: float, kind: str) -> str:
     """Return a number as a WGSL expression; infinities and NaN, which have no literals, by their bits."""
-    if type(value) is SymbolicSize and kind == "f32" and value.high < LEAST_ROUNDED:
-        return f"f32({value}u)"
     if kind == "f32":
         number = np.float32(value)
         if np.isfinite(number):

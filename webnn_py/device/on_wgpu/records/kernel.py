@@ -8,7 +8,6 @@ import attrs
 
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.records.kernel_nodes import KernelNode
-from webnn_py.named_sizes.expressions import SymbolicSize
 
 
 @attrs.frozen(eq=False)
@@ -24,7 +23,6 @@ class Kernel:
         workgroups: in x, y and z.
         nodes: those that it computes, alone or with other kernels; none when it only copies.
         drawn: the places in the drawing of the operators that it has a part in.
-        sizes: what is known at dispatch only, and is read from a uniform buffer, the last binding.
         copies: whether it only makes an output of an input, which is not needed where both are in one buffer.
     """
 
@@ -35,7 +33,6 @@ class Kernel:
     workgroups: tuple[int, int, int]
     nodes: tuple[KernelNode, ...] = ()
     drawn: tuple[int, ...] = ()
-    sizes: tuple[SymbolicSize, ...] = ()
     copies: bool = False
 
     @property
@@ -44,9 +41,9 @@ class Kernel:
         return sum(buffer.byte_length for buffer in {*self.reads, *self.writes})
 
     @property
-    def writable(self) -> tuple[bool | None, ...]:
-        """For each binding, whether it is declared for writing; None of the one with sizes."""
-        return (*writable(self.reads, self.writes), *(() if not self.sizes else (None,)))
+    def writable(self) -> tuple[bool, ...]:
+        """For each binding, whether it is declared for writing."""
+        return writable(self.reads, self.writes)
 
 
 def writable(reads: Sequence[Buffer], writes: Sequence[Buffer]) -> tuple[bool, ...]:

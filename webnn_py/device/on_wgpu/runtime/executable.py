@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, ClassVar, Final, Self
+from typing import Any, Final, Self
 
 import attrs
 import numpy as np
@@ -19,7 +19,7 @@ from webnn_py.device.backend import Memory, Storage
 from webnn_py.device.compiling.plan import split_constant
 from webnn_py.device.compiling.shared_constants import Identities, Identity, SharedConstants, digest, digest_of_contents
 from webnn_py.device.on_wgpu.codegen.joining.runs import LEAST_STEPS, may_be_joined
-from webnn_py.device.on_wgpu.lowering import KernelSequence, LoweringContext, lowered
+from webnn_py.device.on_wgpu.lowering import LoweringContext, lowered
 from webnn_py.device.on_wgpu.passes.arena import BufferRange, DeviceMemory, place_blocks
 from webnn_py.device.on_wgpu.passes.kernel_groups import KernelGroups
 from webnn_py.device.on_wgpu.passes.pipeline import PASSES
@@ -76,8 +76,6 @@ class WgpuGraph:
     """
 
     passes: tuple[PassReport, ...] = ()
-    _joins: ClassVar = True
-    """Return whether small kernels are joined."""
 
     def __init__(
         self,
@@ -94,12 +92,10 @@ class WgpuGraph:
         identities = Identities(graph, folded)
         known, missing = self._fold(folded, live, graph, identities)
         alive = Graph(graph.inputs, graph.outputs, tuple(live))
-        context = LoweringContext(
-            known=known, identity_of=identities.of, begin=self._take_written, joins=fold and self._joins
-        )
+        context = LoweringContext(known=known, identity_of=identities.of, begin=self._take_written, joins=fold)
         lowering, reports = lowered(KernelGroups.of(alive, resources.features), context)
         self.passes += reports
-        kernels = self._with_sizes(lowering)
+        kernels = lowering.nodes
         self._compute(missing)  # while the drivers compile
         self._memory |= place_blocks(kernels, resources.device.limits["max-buffer-size"], self.allocate)
         intermediates = {item.buffer for buffer, item in self._memory.items() if buffer.kind == "block"}
@@ -145,14 +141,6 @@ class WgpuGraph:
             if self._on_progress is not None:
                 self._on_progress(len(pipelines), len(kernels))
         return pipelines
-
-    def _with_sizes(self, lowering: KernelSequence) -> Sequence[Kernel]:
-        """Return the kernels, with places for sizes that are known at dispatch only: there are none here."""
-        return lowering.nodes
-
-    def size_ranges(self, _kernel: Kernel) -> tuple[BufferRange, ...]:
-        """Return the ranges of a kernel's sizes that are known at dispatch only; there are none here."""
-        return ()
 
     def _begin(self, resources: GraphResources, *, keeps: bool) -> None:
         self._resources = resources
@@ -409,12 +397,11 @@ class KernelLaunch:
         self._buffers = (*kernel.reads, *kernel.writes)
         self._external = [buffer for buffer in self._buffers if buffer.kind in ("input", "output")]
         self._groups: dict[tuple[wgpu.GPUBuffer, ...], wgpu.GPUBindGroup] = {}
-        self.workgroups = kernel.workgroups
         self._fixed: Launch | None = None
         # Now, since constant buffers may be destroyed after the build.
         own = [graph.memory(buffer) for buffer in self._buffers if buffer not in self._external]
         if not self._external:
-            group = graph.bind_own(kernel, [*own, *graph.size_ranges(kernel)])
+            group = graph.bind_own(kernel, own)
             self._groups[()] = group
             self._fixed = (pipeline._internal, group._internal, *kernel.workgroups, group)
 
@@ -424,7 +411,7 @@ class KernelLaunch:
 
     def launch(self, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> Launch:
         """Raw handles for :meth:`.NativeQueue.launch`."""
-        if self._fixed is not None and self.workgroups is self.kernel.workgroups:
+        if self._fixed is not None:
             return self._fixed
         given = {buffer: (inputs if buffer.kind == "input" else outputs)[buffer.name].data for buffer in self._external}
         key = tuple(given.values())
@@ -436,9 +423,8 @@ class KernelLaunch:
                 BufferRange.whole(given[buffer]) if buffer in given else self._graph.memory(buffer)
                 for buffer in self._buffers
             ]
-            ranges += self._graph.size_ranges(self.kernel)
             group = self._groups[key] = self._graph.bind(self.kernel, ranges)
-        return (self._pipeline._internal, group._internal, *self.workgroups, group)
+        return (self._pipeline._internal, group._internal, *self.kernel.workgroups, group)
 
 
 def upload(

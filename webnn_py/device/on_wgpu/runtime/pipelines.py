@@ -6,7 +6,7 @@ As many are kept as there is room for, beside those of living graphs, which keep
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from heapq import heappop, heappush
 from threading import Lock
@@ -26,9 +26,6 @@ MOST_THREADS: Final = min(16, os.cpu_count() or 1)
 
 PIPELINE_BYTES: Final = 2**17
 """About what a driver takes for a pipeline, besides its text, as 0.13 MB each were seen; WebGPU does not tell."""
-
-
-_BINDINGS: Final[Mapping[bool | None, str]] = {True: "storage", False: "read-only-storage", None: "uniform"}
 
 
 class EndedError(RuntimeError):
@@ -83,7 +80,7 @@ class Pipelines:
         self._of_graphs: WeakValueDictionary[str, wgpu.GPUComputePipeline] = WeakValueDictionary()
         self._waiting: list[PendingPipeline] = []  # a heap
         self._made = 0
-        self._layouts: dict[tuple[bool | None, ...], tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]] = {}
+        self._layouts: dict[tuple[bool, ...], tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]] = {}
 
     @property
     def are_shared(self) -> bool:
@@ -146,18 +143,18 @@ class Pipelines:
         counts, byte_lengths = zip(*((room.count, room.byte_length) for room in self._rooms), strict=True)
         self._kept.resize(Room(max(counts), max(byte_lengths)))
 
-    def layout(self, writable: tuple[bool | None, ...]) -> tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]:
-        """Return the layouts of modules with these bindings, each declared for writing or not, or for sizes."""
+    def layout(self, writable: tuple[bool, ...]) -> tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]:
+        """Return the layouts of modules with these bindings, each declared for writing or not."""
         with self._lock:
             return self._layout(writable)
 
-    def _layout(self, writable: tuple[bool | None, ...]) -> tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]:
+    def _layout(self, writable: tuple[bool, ...]) -> tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]:
         if writable not in self._layouts:
             entries: list[dict[str, Any]] = [
                 {
                     "binding": index,
                     "visibility": wgpu.ShaderStage.COMPUTE,
-                    "buffer": {"type": _BINDINGS[written]},
+                    "buffer": {"type": "storage" if written else "read-only-storage"},
                 }
                 for index, written in enumerate(writable)
             ]

@@ -31,10 +31,8 @@ ROWS_ADDED: Final = 2
 
 
 def has_kernels(node: Node) -> bool:
-    """Return whether the kernels are for a node: sizes are known, and rows of caches are some whole vec4s."""
-    shapes = [value.descriptor.shape for value in node.inputs]
-    are_known = all(isinstance(size, int) for shape in shapes for size in shape)
-    return are_known and node.outputs[1].shape[3] % WIDTH == 0 and node.outputs[1].shape[3] <= THREADS * WIDTH
+    """Return whether the kernels are for a node: rows of caches are some whole vec4s."""
+    return node.outputs[1].shape[3] % WIDTH == 0 and node.outputs[1].shape[3] <= THREADS * WIDTH
 
 
 @attrs.frozen

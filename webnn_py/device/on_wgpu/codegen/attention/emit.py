@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import attrs
-
 from webnn_py.device.on_wgpu.codegen.attention import tile
 from webnn_py.device.on_wgpu.codegen.attention.kernel import POWER, TileWriter, inverse, normalization_factor
 from webnn_py.device.on_wgpu.codegen.attention.lane_kernel import LaneWriter
@@ -60,8 +58,6 @@ def find_plan(shape: AttentionShape, features: Features) -> AttentionPlan | Lane
     """Return the plan of the kernel, by subgroups if available; None if attention stays several kernels."""
     if shape.size % WIDTH or shape.columns % WIDTH or shape.products < tile.LEAST_PRODUCTS:
         return None
-    # Sizes of registers and workgroup memory must be numbers, so dynamic row sizes are specialized.
-    shape = attrs.evolve(shape, size=int(shape.size), columns=int(shape.columns))
     return choose_lanes(shape, features) or choose_plan(shape, features)
 
 

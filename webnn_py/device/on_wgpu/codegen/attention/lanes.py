@@ -21,7 +21,6 @@ from webnn_py.device.on_wgpu.codegen.attention.tile import (
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.variants import KernelVariant
-from webnn_py.named_sizes.values import rough
 
 WARPS: Final = 4 * UNITS
 """The subgroups of 32 lanes that a large GPU executes at a time."""
@@ -37,8 +36,6 @@ LEAST_WORK: Final = 140
 
 MOST_AT_ONCE: Final = 8
 """The most keys whose scores are computed at once without exhausting registers."""
-
-MOST_SLICES: Final = 64
 
 MERGE_WORK: Final = 32
 """The time in which slices are merged, in keys."""
@@ -166,12 +163,9 @@ class LanePlan(AttentionTiling):
         return 16 * self.staged + 8 * self.slices * self.rows
 
     @property
-    def cost(self) -> int:
-        """The estimated time, without a unit: rounds of all subgroups times the work of one.
-
-        It is computed in integers, since dynamic sizes can be compared but not rounded.
-        """
-        keys = MOST_SLICES // self.slices * self.shape.keys + (MOST_SLICES * MERGE_WORK if self.slices > 1 else 0)
+    def cost(self) -> float:
+        """The estimated time, without a unit: rounds of all subgroups times the work of one."""
+        keys = self.shape.keys / self.slices + (MERGE_WORK if self.slices > 1 else 0)
         if self.shape.rows <= MOST_VECTORS:
             products = self.each * (self.each_depth + self.each_columns) * WIDTH
             return max(WARPS, self.warps) * keys * (products + OVERHEAD)
@@ -201,11 +195,8 @@ def choose_lanes(shape: AttentionShape, features: Features) -> LanePlan | None:
     if not (features.subgroups and KernelVariant.ATTENTION_LANES.is_on):
         return None
     is_few = shape.rows <= MOST_VECTORS
-    about = shape
-    if not is_few:
-        about = attrs.evolve(shape, batch=rough(shape.batch), rows=rough(shape.rows), keys=rough(shape.keys))
     plans = [
-        LanePlan(about, lanes, each, threads // lanes if is_few else slices, threads)
+        LanePlan(shape, lanes, each, threads // lanes if is_few else slices, threads)
         for lanes in (2, 4, 8, 16, 32)
         for each in (8, 4, 2, 1)
         for threads in (128, 64)
@@ -216,15 +207,15 @@ def choose_lanes(shape: AttentionShape, features: Features) -> LanePlan | None:
     if plan is None:
         return None
     wanted = (4 if is_few else 1) * UNITS // plan.groups
-    splits = max(1, min(wanted, about.keys // (LEAST_KEYS // 2 if is_few else LEAST_KEYS)))
+    splits = max(1, min(wanted, shape.keys // (LEAST_KEYS // 2 if is_few else LEAST_KEYS)))
     if is_few:
-        return attrs.evolve(plan, shape=shape, splits=splits)
+        return attrs.evolve(plan, splits=splits)
     at_once = min(MOST_AT_ONCE, plan.keys // plan.slices)
     is_ahead = plan.turns <= MOST_AHEAD and plan.keeps_much
-    return attrs.evolve(plan, shape=shape, splits=splits, is_ahead=is_ahead, at_once=at_once)
+    return attrs.evolve(plan, splits=splits, is_ahead=is_ahead, at_once=at_once)
 
 
-def _preference(plan: LanePlan) -> tuple[int, bool, int]:
+def _preference(plan: LanePlan) -> tuple[float, bool, int]:
     """Return the sort key that is least for the fastest plan."""
     is_few = plan.shape.rows <= MOST_VECTORS
     has_few_groups = plan.groups < (UNITS if is_few or plan.keeps_much else 2 * UNITS)  # smaller ones are better

@@ -177,9 +177,9 @@ class AttentionPlan(AttentionTiling):
         return 16 * (tile.rows * self.row + self.staged + powers) + 4 * tile.rows * tile.across
 
     @property
-    def cost(self) -> int:
-        """The estimated time, without a unit; an integer, so that dynamic sizes can be compared."""
-        return -(-self.groups // UNITS) * self.tile.rows * round(WHOLE / self.tile.rate)
+    def cost(self) -> float:
+        """The estimated time, without a unit."""
+        return -(-self.groups // UNITS) * self.tile.rows / self.tile.rate
 
     def fits(self, features: Features) -> bool:
         """Return whether an adapter can run it, with sums in registers."""
@@ -196,9 +196,6 @@ TILES: Final = (
     AttentionTile(4, 4, 4, rate=0.2),
     AttentionTile(2, 4, 4, rate=0.1),
 )
-
-WHOLE: Final = 280
-"""The scale of :attr:`AttentionPlan.cost`, which makes the inverse of every rate an integer."""
 
 LEAST_KEYS: Final = 256
 """The fewest keys of a part."""

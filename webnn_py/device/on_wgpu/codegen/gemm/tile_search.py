@@ -25,7 +25,6 @@ from webnn_py.device.on_wgpu.codegen.gemm.tile_tables import (
     table_of,
 )
 from webnn_py.device.on_wgpu.records.features import Features
-from webnn_py.named_sizes.values import rough
 
 Work = tuple[GemmTile, int]
 """A tile, and the number of split-K parts."""
@@ -59,11 +58,9 @@ class Extent:
 
     @classmethod
     def of(cls, product: GemmProblem) -> Self:
-        """Return the extent of a product, with estimates of dynamic sizes."""
+        """Return the extent of a product."""
         shape = product.batch, product.left.outer, product.right.outer, product.left.inner
-        batch, rows, columns, inner = map(rough, shape)
-        is_float16 = product.left.element.data_type == "float16"
-        return cls(_sides_of(product), batch, rows, columns, inner, is_float16)
+        return cls(_sides_of(product), *shape, is_float16=product.left.element.data_type == "float16")
 
     @property
     def products(self) -> int:
@@ -103,7 +100,6 @@ def choose_work(product: GemmProblem, features: Features, accumulate: str) -> Wo
 
 def choose_tile(rows: int, columns: int, batch: int, features: Features) -> GemmTile:
     """Return the usual tile that computes a product fastest."""
-    rows, columns, batch = rough(rows), rough(columns), rough(batch)
     units = table_of(features).units
 
     def cost(tile: GemmTile) -> float:
@@ -120,7 +116,7 @@ def _holds(rule: TileRule, extent: Extent, usual: Work, table: TileTable) -> boo
     is_large = extent.columns >= rule.columns and extent.inner >= rule.inner and extent.products >= rule.products
     if not (least <= extent.rows <= most and is_large and rule.usual in (None, tile)):
         return False
-    groups = tile.groups(extent.rows, extent.columns) * extent.batch * rough(parts)
+    groups = tile.groups(extent.rows, extent.columns) * extent.batch * parts
     return not rule.idle or extent.inner <= rule.short or busy_share(groups, table.processors) < BUSY
 
 

@@ -24,7 +24,6 @@ from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.recently_used import RecentlyUsed, Room
 from webnn_py.device.on_wgpu.records.variants import KernelVariant
-from webnn_py.named_sizes.decisions import tracing_in_force
 
 _MAINS: Final[RecentlyUsed[Hashable, tuple[str, Dispatch]]] = RecentlyUsed(Room(count=256, byte_length=2**23))
 """Entry points that were written: layers of a model share them, and writing them dominates the time of a build."""
@@ -77,14 +76,11 @@ def tiled_kernel(plan: TilePlan, count: int, end: EpilogueCode, label: str) -> K
     reads, functions = bound({"left": product.left, "right": product.right}, plan.fetched)
     shared = [f"var<workgroup> tile: array<{plan.left.vector}, {tile.vec4s}>;"]
     parts = [*shared, *functions]
-    key = (
-        _key(plan, count, end) if tracing_in_force() is None else None
-    )  # decisions about dynamic sizes must be recorded
-    main = None if key is None else _MAINS.get(key)
+    key = _key(plan, count, end)
+    main = _MAINS.get(key)
     if main is None:
         main = _main(plan, count, end)
-        if key is not None:
-            _MAINS.put(key, main, len(main[0]))
+        _MAINS.put(key, main, len(main[0]))
     return end.kernel(label, reads, parts, *main)
 
 

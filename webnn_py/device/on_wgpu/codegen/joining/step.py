@@ -64,7 +64,7 @@ class KernelStep:
         """Return a kernel as a step; None if it cannot be one."""
         if prod(kernel.workgroups) > MOST_WORKGROUPS or kernel.workgroups[0] != prod(kernel.workgroups):
             return None
-        if kernel.sizes or kernel.copies or len(kernel.source) > MOST_CHARACTERS:
+        if kernel.copies or len(kernel.source) > MOST_CHARACTERS:
             return None
         return _read(kernel.source)
 

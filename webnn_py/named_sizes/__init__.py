@@ -1,1 +1,0 @@
-"""Sizes that are known at dispatch only: expressions of named dimensions, their values, decisions about them."""
