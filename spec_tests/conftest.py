@@ -41,7 +41,7 @@ from spec_tests.wpt.option import pytest_ignore_collect, pytest_terminal_summary
 from webnn_py.device.on_wgpu.adapters import choose, request_device
 from webnn_py.device.on_wgpu.records.recently_used import Room
 from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
-from webnn_py.device.steps import measuring
+from webnn_py.profiling import measuring
 
 MOST_PIPELINES = Room(count=2000, byte_length=2**30)
 """So many are kept for the next tests: software Vulkan takes about half a megabyte for each."""

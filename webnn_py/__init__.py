@@ -49,12 +49,11 @@ from webnn_py.version import __version__ as __version__
 
 if typing.TYPE_CHECKING:
     from webnn_py.browser_profiles.verdict import EngineVerdict, OperatorVerdict
-    from webnn_py.device.steps.finite_check import NonFinite, ValueRange
-    from webnn_py.device.steps.measuring import DeviceRates
+    from webnn_py.checking import NonFinite, ValueRange
     from webnn_py.device.steps.subgraphs import SubgraphUse
     from webnn_py.graph_pictures.picture import GraphPicture
+    from webnn_py.profiling import DeviceRates, GraphProfile, KernelProfile, OperatorProfile
     from webnn_py.script.javascript_export import save_js
-    from webnn_py.script.profile import GraphProfile, KernelProfile, OperatorProfile
     from webnn_py.script.subgraphs import MLSubgraph
     from webnn_py.script.webnn_files import load_webnn, save_webnn
     from webnn_py.webnn_files.text import WebnnFileError
@@ -65,17 +64,17 @@ else:
         from importlib import import_module  # noqa: PLC0415 - used here only
 
         modules = {
-            "DeviceRates": "device.steps.measuring",
+            "DeviceRates": "profiling",
             "EngineVerdict": "browser_profiles.verdict",
             "GraphPicture": "graph_pictures.picture",
-            "GraphProfile": "script.profile",
-            "KernelProfile": "script.profile",
+            "GraphProfile": "profiling",
+            "KernelProfile": "profiling",
             "MLSubgraph": "script.subgraphs",
-            "NonFinite": "device.steps.finite_check",
-            "OperatorProfile": "script.profile",
+            "NonFinite": "checking",
+            "OperatorProfile": "profiling",
             "OperatorVerdict": "browser_profiles.verdict",
             "SubgraphUse": "device.steps.subgraphs",
-            "ValueRange": "device.steps.finite_check",
+            "ValueRange": "checking",
             "WebnnFileError": "webnn_files.text",
             "load_webnn": "script.webnn_files",
             "save_js": "script.javascript_export",

@@ -8,7 +8,7 @@ import pytest
 from spec_tests.support.backends import DEVICES
 from spec_tests.support.releases import assert_nothing_lives
 from webnn_py import InvalidStateError, MLGraphBuilder, UnknownError
-from webnn_py.device.steps import finite_check
+from webnn_py.checking import check_finite, non_finite
 
 X = np.array([[1.0, 2.0, 0.0], [4.0, -1.0, 9.0]], np.float32)
 
@@ -24,7 +24,7 @@ def drawn(context):
 async def test_a_finite_graph_has_none_and_can_be_built(drawn):
     builder, x = drawn
     outputs = {"y": builder.sqrt(builder.abs(x))}
-    promise = builder.check_finite(outputs, {"x": X})
+    promise = check_finite(outputs, {"x": X})
     assert promise._line[0].co_name == "test_a_finite_graph_has_none_and_can_be_built"
     assert await promise is None
     (await builder.build(outputs)).destroy()
@@ -34,7 +34,7 @@ async def test_the_node_in_the_middle_of_a_fused_chain_is_named(drawn):
     builder, x = drawn
     root = builder.sqrt(builder.mul(x, builder.constant(4.0, data_type="float32")), label="root")
     outputs = {"y": builder.softmax(builder.relu(builder.add(root, x)), 1)}
-    found = await builder.check_finite(outputs, {"x": X})
+    found = await check_finite(outputs, {"x": X})
     assert (found.operator, found.label, found.node, found.output, found.index) == ("sqrt", "root", 1, 0, (1, 1))
     assert np.isnan(found.value)
     assert (found.result.minimum, found.result.maximum, found.result.nans, found.result.infinities) == (0, 6, 1, 0)
@@ -50,7 +50,7 @@ async def test_the_node_in_the_middle_of_a_fused_chain_is_named(drawn):
 async def test_an_infinity_of_finite_operands_is_found(drawn):
     builder, x = drawn
     outputs = {"y": builder.exp(builder.div(builder.constant(1.0, data_type="float32"), x, label="inverse"))}
-    found = await builder.check_finite(outputs, {"x": X})
+    found = await check_finite(outputs, {"x": X})
     assert (found.operator, found.label, found.index, found.value) == ("div", "inverse", (0, 2), np.inf)
     assert [(item.name, item.minimum, item.maximum) for item in found.inputs] == [("a", 1, 1), ("b", -1, 9)]
 
@@ -60,7 +60,7 @@ async def test_masks_may_be_infinite_but_must_not_become_nan(drawn):
     mask = builder.constant(np.array([[0, -np.inf, 0], [-np.inf, -np.inf, -np.inf]], np.float32))
     scores = builder.add(x, mask)
     outputs = {"y": builder.softmax(scores, 1, label="attention")}
-    found = await builder.check_finite(outputs, {"x": X})
+    found = await check_finite(outputs, {"x": X})
     assert (found.operator, found.label, found.index) == ("softmax", "attention", (1, 0))
     assert found.inputs[0].infinities == 4
 
@@ -68,18 +68,18 @@ async def test_masks_may_be_infinite_but_must_not_become_nan(drawn):
 async def test_an_output_with_an_infinity_is_named_alone(drawn):
     builder, x = drawn
     first, second = builder.split(builder.log(builder.abs(x)), 2, axis=0)
-    found = await builder.check_finite({"a": first, "b": second}, {"x": np.abs(X) + 1})
+    found = await check_finite({"a": first, "b": second}, {"x": np.abs(X) + 1})
     assert found is None
-    found = await builder.check_finite({"b": builder.concat([first, second], 0)}, {"x": X})
+    found = await check_finite({"b": builder.concat([first, second], 0)}, {"x": X})
     assert (found.operator, found.index, found.value) == ("log", (0, 2), -np.inf)
 
 
 async def test_a_nan_of_the_data_is_found_in_the_constant_or_input(drawn):
     builder, x = drawn
     outputs = {"y": builder.add(x, builder.constant(np.array([0, 0, np.nan], np.float32)))}
-    found = await builder.check_finite(outputs, {"x": X})
+    found = await check_finite(outputs, {"x": X})
     assert (found.operator, found.node, found.index) == ("constant", None, (2,))
-    found = await builder.check_finite(outputs, {"x": np.full_like(X, np.nan)})
+    found = await check_finite(outputs, {"x": np.full_like(X, np.nan)})
     assert (found.operator, found.label, found.node, found.index) == ("input", "x", None, (0, 0))
     assert str(found).splitlines()[0] == "input [x] brings nan at [0, 0]"
 
@@ -88,29 +88,29 @@ async def test_constant_buffers_are_checked(context):
     builder = MLGraphBuilder(context)
     buffer = await context.create_constant_buffer(np.float32([2, -3]), data_type="float32", shape=[2])
     outputs = {"y": builder.log(builder.constant(buffer), label="of a buffer")}
-    found = await builder.check_finite(outputs, {})
+    found = await check_finite(outputs, {})
     assert (found.label, found.index, found.inputs[0].minimum) == ("of a buffer", (1,), -3)
     buffer.destroy()
     with pytest.raises(TypeError, match=r"^check_finite\(\)"):
-        await builder.check_finite(outputs, {})
+        await check_finite(outputs, {})
     builder.destroy()
 
 
 async def test_integers_are_always_finite(drawn):
     builder, x = drawn
-    assert await builder.check_finite({"y": builder.cast(builder.round_even(x), "int32")}, {"x": X}) is None
+    assert await check_finite({"y": builder.cast(builder.round_even(x), "int32")}, {"x": X}) is None
 
 
 @pytest.mark.parametrize(("most_nodes", "most_bytes"), [(1, 2**20), (2, 2**20), (64, 1), (64, 50)])
 async def test_parts_of_any_size_find_the_same(drawn, monkeypatch, most_nodes, most_bytes):
-    monkeypatch.setattr(finite_check, "MOST_NODES", most_nodes)
-    monkeypatch.setattr(finite_check, "MOST_BYTES", most_bytes)
+    monkeypatch.setattr(non_finite, "MOST_NODES", most_nodes)
+    monkeypatch.setattr(non_finite, "MOST_BYTES", most_bytes)
     builder, x = drawn
     values = [x]
     for _ in range(4):
         values.append(builder.add(values[-1], values[0]))
     outputs = {"y": builder.sqrt(builder.concat([values[4], values[1]], 0), label="last")}
-    found = await builder.check_finite(outputs, {"x": X})
+    found = await check_finite(outputs, {"x": X})
     assert (found.label, found.node, found.index) == ("last", 5, (1, 1))
     assert found.inputs[0].minimum == -5
 
@@ -120,7 +120,7 @@ async def test_every_device_finds_the_first_node(ml, name):
     context = await ml.create_context(backend=name)
     builder = MLGraphBuilder(context)
     x = builder.input("x", data_type="float32", shape=X.shape)
-    found = await builder.check_finite({"y": builder.gelu(builder.reciprocal(x, label="first"))}, {"x": X})
+    found = await check_finite({"y": builder.gelu(builder.reciprocal(x, label="first"))}, {"x": X})
     assert (found.operator, found.label, found.index) == ("reciprocal", "first", (0, 2))
     builder.destroy()
 
@@ -128,12 +128,12 @@ async def test_every_device_finds_the_first_node(ml, name):
 async def test_inputs_that_no_output_needs_may_be_given(drawn):
     builder, x = drawn
     builder.input("spare", data_type="float32", shape=[1])
-    assert await builder.check_finite({"y": builder.exp(x)}, {"x": X, "spare": None}) is None
+    assert await check_finite({"y": builder.exp(x)}, {"x": X, "spare": None}) is None
 
 
 async def test_the_dictionary_is_json(drawn):
     builder, x = drawn
-    found = await builder.check_finite({"y": builder.log(x, label="of x")}, {"x": np.abs(X)})
+    found = await check_finite({"y": builder.log(x, label="of x")}, {"x": np.abs(X)})
     document = json.loads(json.dumps(found.as_dict(), allow_nan=False))
     assert (document["label"], document["index"], document["value"]) == ("of x", [0, 2], "-inf")
     assert document["inputs"][0]["maximum"] == 9
@@ -141,11 +141,11 @@ async def test_the_dictionary_is_json(drawn):
 
 async def test_nothing_is_left_after_a_check_and_after_one_that_fails(context, device, drawn):
     builder, x = drawn
-    await builder.check_finite({"y": builder.sqrt(builder.exp(x))}, {"x": X})
+    await check_finite({"y": builder.sqrt(builder.exp(x))}, {"x": X})
     assert_nothing_lives(context)
     device.failing["dispatch"] = RuntimeError("out of order")
     with pytest.raises(UnknownError, match=r"^check_finite\(\) failed on the device: out of order"):
-        await builder.check_finite({"y": builder.exp(x)}, {"x": X})
+        await check_finite({"y": builder.exp(x)}, {"x": X})
     assert_nothing_lives(context)
 
 
@@ -160,14 +160,14 @@ async def test_nothing_is_left_after_a_check_and_after_one_that_fails(context, d
 async def test_feeds_that_do_not_fit_are_refused(drawn, feeds, words):
     builder, x = drawn
     with pytest.raises(TypeError, match=rf"^check_finite\(\): {words}"):
-        await builder.check_finite({"y": builder.exp(x)}, feeds)
+        await check_finite({"y": builder.exp(x)}, feeds)
 
 
 async def test_check_finite_refuses_what_build_refuses(drawn, context):
     builder, x = drawn
     outputs = {"y": builder.exp(x)}
     with pytest.raises(TypeError, match=r"^check_finite\(\): outputs\['x'\] is an input"):
-        await builder.check_finite({"x": x}, {"x": X})
+        await check_finite({"x": x}, {"x": X})
     (await builder.build(outputs)).destroy()
     with pytest.raises(InvalidStateError, match=r"^check_finite\(\): the builder has built"):
-        await builder.check_finite(outputs, {"x": X})
+        await check_finite(outputs, {"x": X})

@@ -14,7 +14,8 @@ from spec_tests.support.cells import cells
 from spec_tests.support.drawing import build_add_one
 from spec_tests.support.own_statistics import own_statistics
 from spec_tests.support.scene import F32, ONES
-from webnn_py import MLGraphBuilder, open_ml
+from webnn_py import MLGraphBuilder, open_ml, profiling
+from webnn_py.checking import check_finite
 from webnn_py.distribution import page
 
 
@@ -59,8 +60,8 @@ CALLS = {
     "clear_buffer()": lambda scene: scene.context.clear_buffer(scene.x),
     "save_graph()": lambda scene: scene.context.save_graph("key", scene.graph),
     "query_support()": lambda scene: scene.context.query_support(operators=["relu"]),
-    "profile()": lambda scene: scene.graph.profile({"x": ONES}),
-    "check_finite()": lambda scene: scene.builder.check_finite({"y": scene.output}, {"x": ONES}),
+    "profile()": lambda scene: profiling.profile(scene.graph, {"x": ONES}),
+    "check_finite()": lambda scene: check_finite({"y": scene.output}, {"x": ONES}),
     "export_to_gpu()": lambda scene: scene.context.export_to_gpu(scene.x),
     "import_buffer()": lambda scene: scene.context.import_buffer(None, **F32),
     "build()": lambda scene: scene.builder.build({"y": scene.output}),

@@ -14,6 +14,7 @@ from spec_tests.support.computing import compute_graph, results_of
 from spec_tests.support.grouped_attention import Sizes, attention, define
 from spec_tests.support.sampled_engine import owner
 from webnn_py import InvalidStateError, MLGraphBuilder, NotSupportedError
+from webnn_py.checking import check_finite
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.operators.examples import examples_of
@@ -509,7 +510,7 @@ async def test_pictures_checks_and_exports_have_its_operators(on_numpy, tmp_path
     x = builder.input("x", data_type="float32", shape=X.shape)
     outputs = builder.subgraph(defined(builder, tanh, "tanh"), {"input": x}, label="squashed")
     assert "subgraph [squashed]" in str(builder.picture(outputs))
-    found = await builder.check_finite(outputs, {"x": np.full_like(X, 1e3)})
+    found = await check_finite(outputs, {"x": np.full_like(X, 1e3)})
     assert (found.operator, found.label) == ("exp", "squashed")
     webnn_py.save_js(outputs, tmp_path)
     text = (tmp_path / "model.js").read_text()

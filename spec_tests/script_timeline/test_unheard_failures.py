@@ -158,8 +158,6 @@ REFUSED = {
     "delete_graph": ("NotSupportedError", lambda context, *_: context.delete_graph("k")),
     "query_support": ("NotSupportedError", lambda context, *_: context.query_support()),
     "build": ("InvalidStateError", lambda _context, _graph, builder: builder.build({})),
-    "check_finite": ("InvalidStateError", lambda _context, _graph, builder: builder.check_finite({}, {})),
-    "profile": ("InvalidStateError", lambda _context, graph, _: graph.profile({})),
     "create_context": ("TypeError", lambda context, *_: context._ml.create_context(backend="none")),
 }
 

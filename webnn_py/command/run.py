@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 import trio
 
+from webnn_py.checking import check_finite
 from webnn_py.command import pictures, sounds
 from webnn_py.command.comparison import (
     OutputDifference,
@@ -37,6 +38,7 @@ from webnn_py.command.size_search import search
 from webnn_py.command.written_files import check_ending, written_whole
 from webnn_py.device.backend import TimesKernels
 from webnn_py.message_text import shown, table
+from webnn_py.profiling import profile as profile_of
 from webnn_py.runtime import Environment
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.ml import open_ml
@@ -180,7 +182,7 @@ async def _measured(
         found = None
         if options.check_finite:
             async with clock("looking for NaN"):
-                found = await builder.check_finite(operands, fed)
+                found = await check_finite(operands, fed)
         since = perf_counter()
         async with clock("building"):
             graph = await builder.build(operands)
@@ -215,7 +217,7 @@ def _profiler(
     """
     if not options.profile:
         return None
-    if isinstance(device.context._device.backend, TimesKernels):
+    if isinstance(device.context.device.backend, TimesKernels):
         return environment
     if device_options(options):
         raise BadInputError(
@@ -227,7 +229,7 @@ def _profiler(
 
 async def _profiled(graph: MLGraph, feeds: Mapping[str, Array], options: argparse.Namespace) -> GraphProfile:
     async with clock("profiling"):
-        return await graph.profile(feeds, repeat=max(options.repeat, PROFILED))
+        return await profile_of(graph, feeds, repeat=max(options.repeat, PROFILED))
 
 
 async def _profiled_apart(

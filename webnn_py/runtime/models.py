@@ -12,9 +12,9 @@ import attrs
 import numpy as np
 import trio
 
+from webnn_py.checking import NonFinite, check_finite
 from webnn_py.descriptors import converted, sequence_of, size_or_axis, string
 from webnn_py.device.backend import HostArray
-from webnn_py.device.steps.finite_check import NonFinite
 from webnn_py.distribution import install_command
 from webnn_py.errors import InvalidStateError, NotSupportedError
 from webnn_py.message_text import in_brackets, listed, nearest, shown
@@ -74,7 +74,7 @@ class BuiltGraph:
         await trio.lowlevel.checkpoint()
         raise NotSupportedError(
             "check_finite(): the session runs a graph that was built by the user, which has no nodes any more; call "
-            "MLGraphBuilder.check_finite() before build()"
+            "webnn_py.checking.check_finite(outputs, feeds) before build()"
         )
 
     def release(self, graph: MLGraph) -> None:
@@ -132,7 +132,7 @@ class DrawnModel(ABC):
         """
         builder = MLGraphBuilder(opened.context)
         try:
-            return await builder.check_finite(await self._drawn(builder, shapes, None), feeds)
+            return await check_finite(await self._drawn(builder, shapes, None), feeds)
         finally:
             builder.destroy()
 

@@ -10,13 +10,14 @@ from typing import Any, Final, Self, final, get_args
 import attrs
 import trio
 
+from webnn_py.checking import NonFinite
 from webnn_py.descriptors import converted
 from webnn_py.device.backend import HostArray
-from webnn_py.device.steps.finite_check import NonFinite
 from webnn_py.errors import InvalidStateError, NotSupportedError
 from webnn_py.handle import Handle
 from webnn_py.message_text import nearest, shown, visible
 from webnn_py.operators.idl import enumeration
+from webnn_py.profiling import GraphProfile, profile
 from webnn_py.runtime.bindings import ExpectedInputs, Fetches, check_places, checked_fetches
 from webnn_py.runtime.capture import CapturedRun
 from webnn_py.runtime.contexts import ContextReference, OpenContext
@@ -26,7 +27,6 @@ from webnn_py.runtime.runs import Enqueued, Plan, Request, ShapeKey
 from webnn_py.runtime.tensor import Tensor
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.graph import MLGraph
-from webnn_py.script.profile import GraphProfile
 
 Feeds = Mapping[str, Any]
 """For each input, by name, a numpy array or a tensor."""
@@ -261,7 +261,7 @@ class InferenceSession(Handle):
     # --- looking into it -------------------------------------------------------------------------------------
 
     async def profile(self, feeds: Feeds, *, repeat: int = 10) -> GraphProfile:
-        """Report where a run spends its time, by kernel: :meth:`webnn_py.MLGraph.profile` of the graph for feeds.
+        """Report where a run spends its time, by kernel: :func:`webnn_py.profiling.profile` of the graph for feeds.
 
         The graph is made if there is none for their shapes. Runs wait meanwhile, and their buffers are not touched.
 
@@ -281,10 +281,10 @@ class InferenceSession(Handle):
             async with self._line:
                 self._check_usable("profile", WHILE_PENDING)
                 graph = (await self._plan(tuple(shapes.values()), shapes, "profile")).graph
-            return await graph.profile({name: arrays[name] for name in graph.input_descriptors}, repeat=repeat)
+            return await profile(graph, {name: arrays[name] for name in graph.input_descriptors}, repeat=repeat)
 
     async def check_finite(self, feeds: Feeds) -> NonFinite | None:
-        """Find the node that makes the first NaN or infinity, as :meth:`webnn_py.MLGraphBuilder.check_finite` does.
+        """Find the node that makes the first NaN or infinity, as :func:`webnn_py.checking.check_finite` does.
 
         The model is converted again for the feeds' shapes, and its nodes are computed without being fused.
 

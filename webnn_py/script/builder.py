@@ -46,7 +46,6 @@ from webnn_py.timelines.promise import MLPromise
 
 if TYPE_CHECKING:
     from webnn_py.browser_profiles import EngineVerdict
-    from webnn_py.device.steps.finite_check import NonFinite
     from webnn_py.graph_pictures.picture import GraphPicture
     from webnn_py.script.subgraphs import MLSubgraph, Subgraphs
 
@@ -473,9 +472,7 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         try:
             refuse_progress("build", progress)
             name = converted("build(): label", usv_string, label)
-            graph = self._reached("build", outputs)
-            self._check_subgraphs(graph, "build")
-            self._check_constant_buffers(graph, "build")
+            graph = self.graph_of("build", outputs)
         except (TypeError, InvalidStateError) as error:
             return rejected_promise(self._context, "build", error)
         # spec: build 16
@@ -551,6 +548,33 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         graph = drawing_of("browser_verdict", outputs)
         return await trio.to_thread.run_sync(engine_verdict, profile, graph, abandon_on_cancel=True)
 
+    @property
+    def context(self) -> MLContext:
+        """The context for which the builder builds. Not in the specification."""
+        return self._context
+
+    @property
+    def input_names(self) -> frozenset[str]:
+        """The names of all inputs so far. Not in the specification."""
+        return frozenset(self._input_names)
+
+    def graph_of(self, method: str, outputs: object) -> Graph:
+        """Return the graph that :meth:`build` would build, for tools. Not in the specification.
+
+        Args:
+            method: the name of the caller, for messages.
+            outputs: as for :meth:`build`.
+
+        Raises:
+            TypeError: the outputs are refused.
+            InvalidStateError: the builder has built, or the context is lost.
+        """
+        self._context._trio_run.check(f"{method}()")
+        graph = self._reached(method, outputs)
+        self._check_subgraphs(graph, method)
+        self._check_constant_buffers(graph, method)
+        return graph
+
     def _reached(self, method: str, outputs: object) -> Graph:
         """Check outputs, and return the graph that computes them."""
         checked = named(f"{method}(): outputs", MLOperand, "operands", outputs)
@@ -584,40 +608,6 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         for buffer in map(self._constant_buffers.__getitem__, values):
             # spec: build 4.4
             buffer._check_alive(method, repr(buffer))
-
-    @enable_ki_protection
-    def check_finite(
-        self, outputs: Mapping[str, MLOperand], feeds: Mapping[str, object]
-    ) -> MLPromise[NonFinite | None]:
-        """Compute the drawing node by node and find where NaN and infinities come from; not in the specification.
-
-        Here, and not on a built graph, since that has no nodes any more. The builder stays as it is. The context's
-        device computes some nodes at a time, every value an output, so that no node is fused into another; all
-        values are read and checked. It makes its own buffers and releases them.
-
-        Args:
-            outputs: the operands to compute, as for :meth:`build`.
-            feeds: what each input that the outputs need is given, by name, see :meth:`MLContext.write_buffer`; what
-                others are given is not checked.
-
-        Returns:
-            A promise of the first node, in the order in which they were drawn, that makes a NaN though none of its
-            operands has one, or an infinity though all of them are finite; of the first input or constant that
-            brings a NaN; or of None. Rejected as ``build()``'s is, with ``TypeError`` for feeds that do not fit, and
-            with ``UnknownError`` when the device fails.
-        """
-        from webnn_py.rewriting.composites import spelled_out  # noqa: PLC0415 - imported when it is used
-        from webnn_py.script.profiling import enqueue_check_finite  # noqa: PLC0415 - imported when it is used
-
-        self._context._trio_run.check("check_finite()")
-        try:
-            drawn = self._reached("check_finite", outputs)
-            self._check_subgraphs(drawn, "check_finite")
-            graph = spelled_out(drawn)
-            self._check_constant_buffers(graph, "check_finite")
-        except (TypeError, InvalidStateError) as error:
-            return rejected_promise(self._context, "check_finite", error)
-        return enqueue_check_finite(self._context, graph, feeds, self._input_names)
 
     def destroy(self) -> None:
         """Drop the graph and its constants without building it; not in the specification. Idempotent."""
@@ -684,6 +674,22 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         return f"<MLGraphBuilder {'destroyed' if self._destroyed else f'{len(self._values)} operands'}>"
 
 
+def builder_of(method: str, outputs: object) -> MLGraphBuilder:
+    """Return the builder of some operands, by name.
+
+    Raises:
+        TypeError: ``outputs`` is no mapping of names to operands, or is empty, or the builder is gone.
+    """
+    operands = named(f"{method}(): outputs", MLOperand, "operands", outputs)
+    if not operands:
+        raise TypeError(f"{method}(): outputs is empty; a graph needs at least one")
+    name, operand = next(iter(operands.items()))
+    builder = None if operand._builder is None else operand._builder()
+    if not isinstance(builder, MLGraphBuilder):
+        raise TypeError(f"{method}(): the builder of outputs[{shown(name)}] is gone; keep it")
+    return builder
+
+
 def drawing_of(method: str, outputs: object) -> Graph:
     """Return the graph of some outputs, without composites; their builder keeps it.
 
@@ -694,16 +700,7 @@ def drawing_of(method: str, outputs: object) -> Graph:
     """
     from webnn_py.rewriting.composites import spelled_out  # noqa: PLC0415 - imported when it is used
 
-    operands = named(f"{method}(): outputs", MLOperand, "operands", outputs)
-    if not operands:
-        raise TypeError(f"{method}(): outputs is empty; a graph needs at least one")
-    name, operand = next(iter(operands.items()))
-    builder = None if operand._builder is None else operand._builder()
-    if not isinstance(builder, MLGraphBuilder):
-        raise TypeError(f"{method}(): the builder of outputs[{shown(name)}] is gone; keep it")
-    drawn = builder._reached(method, operands)
-    builder._check_subgraphs(drawn, method)
-    graph = spelled_out(drawn)
+    graph = spelled_out(builder_of(method, outputs).graph_of(method, outputs))
     refuse_proposals(method, graph.descriptors)
     return graph
 

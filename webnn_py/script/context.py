@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from sys import _getframe
 from typing import TYPE_CHECKING, Any, Self, TypeVar, final, overload
@@ -226,6 +226,11 @@ class MLContext(Handle):
     def device_timeline(self) -> DeviceTimeline:
         """The queue of device operations; tests and teaching pause and step it."""
         return self._timeline
+
+    @property
+    def device(self) -> Device:
+        """The device, for tools and extensions. Not in the specification."""
+        return self._device
 
     def op_support_limits(self) -> dict[str, Any]:
         """The data types and ranks that every operator accepts here (section "opSupportLimits()"); they are enforced.
@@ -885,6 +890,40 @@ class MLContext(Handle):
             raise InvalidStateError("the graph is destroyed: destroy() was called on it")
 
     # --- operations with a promise ---------------------------------------------------------------------------
+
+    @enable_ki_protection
+    def enqueue(
+        self, kind: str, work: Callable[[], T | Awaitable[T]], *, held_bytes: int = 0, abortable: bool = True
+    ) -> MLPromise[T]:
+        """Enqueue an operation of a tool or an extension on the device timeline. Not in the specification.
+
+        Args:
+            kind: the name of the operation, for traces and messages: that of the function that was called.
+            work: called by the device timeline when everything enqueued before has run; returns the value of the
+                promise, or an awaitable of it.
+            held_bytes: the bytes of user data that it holds until it has run.
+            abortable: whether it is dropped when the context is lost; releases are not.
+
+        Returns:
+            A promise of what ``work`` returns, rejected with ``UnknownError`` when that raises, and with
+            ``InvalidStateError`` when the context is lost.
+        """
+        self._trio_run.check(f"{kind}()")
+        if self._lost_message is not None:
+            return rejected_promise(self, kind, self._lost_error(kind))
+        values: list[T] = []
+
+        async def keep(pending: Awaitable[T]) -> None:
+            values.append(await pending)
+
+        def step() -> Awaitable[None] | None:
+            value = work()
+            if isinstance(value, Awaitable):
+                return keep(value)
+            values.append(value)
+            return None
+
+        return self._enqueue(kind, step, values.pop, abortable=abortable, held_bytes=held_bytes, depth=3)
 
     def _enqueue(  # noqa: PLR0913 - an operation's
         self,

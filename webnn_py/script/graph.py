@@ -13,13 +13,13 @@ from trio.lowlevel import enable_ki_protection
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.backend import MLDeviceType
 from webnn_py.device.device import GraphHandle
+from webnn_py.errors import InvalidStateError
 from webnn_py.graph import Graph
 from webnn_py.handle import Handle
 from webnn_py.message_text import named_by, shortened
 from webnn_py.script.experiments import check_asked
 from webnn_py.script.interfaces import ContextInterface
 from webnn_py.script.refused_calls import HasHandle
-from webnn_py.timelines.promise import MLPromise
 
 if TYPE_CHECKING:
     from webnn_py.device.steps.subgraphs import SubgraphUse
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from webnn_py.graph_pictures.picture import GraphPicture
     from webnn_py.graph_pictures.plan import CompiledPlan
     from webnn_py.script.compute_policy import MLComputePolicy
-    from webnn_py.script.profile import GraphProfile
 
 
 @final
@@ -116,6 +115,27 @@ class MLGraph(Handle, HasHandle):
         return MappingProxyType(self._handle.in_place)
 
     @property
+    def context(self) -> ContextInterface:
+        """The context that the graph was built for. Not in the specification."""
+        return self._context
+
+    @property
+    def handle(self) -> GraphHandle:
+        """The graph on the device, for tools and extensions. Not in the specification."""
+        return self._handle
+
+    def check_usable(self, method: str) -> None:
+        """Refuse a graph that is destroyed or whose context is lost. Not in the specification.
+
+        Raises:
+            InvalidStateError: it is.
+        """
+        self._context._trio_run.check(f"{method}()")
+        self._context._check_not_lost(method)
+        if self._destroyed:
+            raise InvalidStateError(f"{method}(): the graph is destroyed: destroy() was called on it")
+
+    @property
     def _device_handle(self) -> GraphHandle:
         return self._handle
 
@@ -174,27 +194,6 @@ class MLGraph(Handle, HasHandle):
             self._context._graphs.discard(self)
             # spec: MLGraph.destroy 3
             self._context._releases.release(self._handle)
-
-    @enable_ki_protection
-    def profile(self, feeds: Mapping[str, object], *, repeat: int = 10) -> MLPromise[GraphProfile]:
-        """Run the graph by itself and report where the time goes, kernel by kernel. Not in the specification.
-
-        It makes its own buffers and releases them. Nothing else runs on the context during that time.
-
-        Args:
-            feeds: what each input is given, by name: exactly its bytes, see :meth:`MLContext.write_buffer`.
-            repeat: how many runs there are with timings, and how many without, when the device is warm, which takes
-                half a second or more; one of each comes before and does not count. Times are the median of the faster
-                half.
-
-        Returns:
-            A promise of the profile, rejected with ``TypeError`` for feeds that are not the graph's inputs and for a
-            ``repeat`` below 1, ``InvalidStateError`` when the graph is destroyed or the context is lost,
-            ``NotSupportedError`` when the device does not time kernels, ``UnknownError`` when it fails.
-        """
-        from webnn_py.script.profiling import enqueue_profile  # noqa: PLC0415 - imported when it is used
-
-        return enqueue_profile(self, feeds, repeat)
 
     # --- pictures; they need no device, and outlive destroy() and the loss of the context ----------------------
 

@@ -5,12 +5,11 @@ With them a buffer or a graph does not import the module of the class that makes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.backend import BackendInfo
-from webnn_py.device.device import Device, GraphHandle
+from webnn_py.device.device import Device
 from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.records import MLPowerPreference
 from webnn_py.script.release_queue import ReleaseQueue
@@ -57,6 +56,15 @@ class ContextInterface(CallReceiver, Protocol):
     def backend(self) -> BackendInfo:
         """The backend, adapter and driver that the context runs on."""
 
+    @property
+    def device(self) -> Device:
+        """The device, for tools and extensions."""
+
+    def enqueue(
+        self, kind: str, work: Callable[[], T | Awaitable[T]], *, held_bytes: int = 0, abortable: bool = True
+    ) -> MLPromise[T]:
+        """Enqueue an operation of a tool or an extension on the device timeline."""
+
     _label: str
     _power_preference: MLPowerPreference
     _ml: MLInterface
@@ -84,14 +92,3 @@ class ContextInterface(CallReceiver, Protocol):
         held_bytes: int = 0,
         depth: int = 2,
     ) -> MLPromise[T]: ...
-
-
-class GraphInterface(Protocol):
-    """The members of ``MLGraph`` that profiling uses."""
-
-    input_descriptors: Mapping[str, MLOperandDescriptor]
-    output_descriptors: Mapping[str, MLOperandDescriptor]
-
-    _context: ContextInterface
-    _destroyed: bool
-    _handle: GraphHandle

@@ -25,7 +25,7 @@ import webnn_py
 from spec_tests.labs.benchmarks.built import Built
 from spec_tests.labs.benchmarks.measure import WORDS, as_text, head, is_wanted, parser, row
 from spec_tests.support.onnx_programs import make_model
-from webnn_py import MLContext, MLGraph, MLGraphBuilder
+from webnn_py import MLContext, MLGraph, MLGraphBuilder, profiling
 from webnn_py.device.on_wgpu.codegen.gemm import four_bit_plan
 from webnn_py.device.on_wgpu.codegen.gemm.four_bit_plan import FourBitTuning
 from webnn_py.onnx_models import OnnxModel
@@ -145,7 +145,7 @@ async def seconds_of(context: MLContext, chain: Chain) -> float:
 
 async def seconds_on_gpu(graph: MLGraph, chain: Chain) -> float:
     """Return the seconds of one product of a chain, by the kernels' clock."""
-    profile = await graph.profile({"x": chain.feed}, repeat=20)
+    profile = await profiling.profile(graph, {"x": chain.feed}, repeat=20)
     return sum(kernel.seconds for kernel in profile.kernels) / chain.count
 
 

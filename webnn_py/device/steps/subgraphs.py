@@ -19,7 +19,6 @@ from webnn_py.device.backend import Capabilities, OnProgress
 from webnn_py.device.compiling.expansion import limits_in
 from webnn_py.device.compiling.shared_constants import Identity, digest
 from webnn_py.device.device import Device, GraphHandle
-from webnn_py.device.steps.measuring import give_way
 from webnn_py.graph import ContentKey, Graph, Node, Value
 from webnn_py.in_flight import done
 from webnn_py.message_text import shown
@@ -87,7 +86,7 @@ async def _replace_and_compile(
         found: dict[Node, NamedOperator] = {}
         for node in graph.nodes:
             if node.operator is SUBGRAPH_CALL:
-                await give_way(device)
+                await device.give_way()
                 operator, reason = await trio.to_thread.run_sync(
                     _found, node, device.backend.capabilities, limiter=device.limiter
                 )

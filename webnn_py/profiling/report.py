@@ -11,9 +11,9 @@ import numpy as np
 
 from webnn_py.device.backend import KernelTiming
 from webnn_py.device.records.kernel_nodes import KernelNode
-from webnn_py.device.steps.measuring import DeviceRates, Measurement
 from webnn_py.message_text import visible
 from webnn_py.operators.registry import OPERATORS
+from webnn_py.profiling.measuring import DeviceRates, Measurement
 
 T = TypeVar("T")
 

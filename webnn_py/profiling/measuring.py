@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import asynccontextmanager
 from time import perf_counter
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final
 
 import attrs
 import numpy as np
-import trio
 
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
 from webnn_py.device.backend import HostArray, KernelTiming, Storage, TimesKernels
 from webnn_py.device.device import Device, GraphHandle
-from webnn_py.errors import UnknownError
 from webnn_py.graph import Graph, Input, Node, Value
 from webnn_py.in_flight import done
 from webnn_py.operators import activation, matrix, unary
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-Descriptors = Mapping[str, MLOperandDescriptor]
+from webnn_py.profiling.temporary import Descriptors, compiled, descriptor_of, storages
 
 SHORT_SECONDS: Final = 0.005
 """Shorter measurements are repeated with more work, since clocks and caches distort them."""
@@ -125,11 +118,11 @@ class Dispatches:
     async def in_a_row(self, count: int) -> float:
         """Return the seconds of one of ``count`` dispatches that are enqueued in a row."""
         backend = self.device.backend
-        await give_way(self.device)
+        await self.device.give_way()
         await done(backend.finish())
         since = perf_counter()
         for _ in range(count):
-            check_goes_on(self.device)
+            self.device.check_goes_on()
             await done(backend.dispatch(self.handle.compiled, self.inputs, self.outputs))
         await done(backend.finish())
         return (perf_counter() - since) / count
@@ -138,7 +131,7 @@ class Dispatches:
         """Run one dispatch with timings."""
         backend = self.device.backend
         assert isinstance(backend, TimesKernels)  # noqa: S101 - the script checks it before
-        await give_way(self.device)
+        await self.device.give_way()
         since = perf_counter()
         timings = await done(backend.dispatch_timed(self.handle.compiled, self.inputs, self.outputs))
         return MeasuredRun(perf_counter() - since, timings)
@@ -179,7 +172,7 @@ async def measure(
     async with storages(device, given, made) as (inputs, outputs):
         dispatches = Dispatches(device, handle, inputs, outputs)
         await dispatches.warm_up(WARMING_SECONDS)
-        data_type = _data_type([*(_descriptor(array) for array in given.values()), *made.values()])
+        data_type = _data_type([*(descriptor_of(array) for array in given.values()), *made.values()])
         rates = await measure_rates(device, data_type)
         count = await dispatches.warm_up(0.0)
         for _ in range(repeat + 1):  # alternating, so that all are measured in the same state of the device
@@ -256,7 +249,7 @@ async def _time_kernels(device: Device, outputs: Mapping[str, Value], given: Map
             times: list[int] = []
             until = perf_counter() + BEST_OF_SECONDS
             while len(times) <= BEST_OF or perf_counter() < until:
-                await give_way(device)
+                await device.give_way()
                 timings = await done(backend.dispatch_timed(handle.compiled, inputs, targets))
                 times.append(sum(timing.duration_ns for timing in timings))
     return max(min(times[1:]), 1) / 1e9
@@ -266,55 +259,3 @@ def _data_type(descriptors: Sequence[MLOperandDescriptor]) -> MLOperandDataType:
     """Return the data type to measure with: float16 for a graph whose floats are all float16."""
     floats = {item.data_type for item in descriptors} & {"float16", "float32"}
     return "float16" if floats == {"float16"} else "float32"
-
-
-def _descriptor(array: HostArray) -> MLOperandDescriptor:
-    return MLOperandDescriptor(cast("MLOperandDataType", array.dtype.name), array.shape)
-
-
-# --- temporary graphs and memory ---------------------------------------------------------------------------------
-
-
-async def give_way(device: Device) -> None:
-    """Let other tasks run: measuring takes seconds, and inline runs do not yield.
-
-    Raises:
-        UnknownError: the context is lost.
-    """
-    await trio.lowlevel.cancel_shielded_checkpoint()
-    check_goes_on(device)
-
-
-def check_goes_on(device: Device) -> None:
-    """Stop measuring once the context is lost: the task that closes it, as on Ctrl-C, waits for the end of the step."""
-    if device.is_lost:
-        raise UnknownError("the context was lost in the meantime")
-
-
-@asynccontextmanager
-async def compiled(device: Device, graph: Graph) -> AsyncIterator[GraphHandle]:
-    """Compile a graph, and release it at the end of the context."""
-    handle = GraphHandle()
-    try:
-        await done(device.compile(graph, handle))
-        yield handle
-    finally:
-        await done(device.release_graph(handle))
-
-
-@asynccontextmanager
-async def storages(
-    device: Device, given: Mapping[str, HostArray], made: Descriptors
-) -> AsyncIterator[tuple[dict[str, Storage], dict[str, Storage]]]:
-    """Allocate memory with these contents, and memory for the outputs; free it at the end of the context."""
-    inputs = {name: Storage(_descriptor(array)) for name, array in given.items()}
-    outputs = {name: Storage(descriptor) for name, descriptor in made.items()}
-    try:
-        for storage in (*inputs.values(), *outputs.values()):
-            await done(device.allocate(storage))
-        for name, storage in inputs.items():
-            await done(device.backend.write(storage, given[name]))
-        yield inputs, outputs
-    finally:
-        for storage in (*inputs.values(), *outputs.values()):
-            await done(device.release(storage))

@@ -12,11 +12,11 @@ import trio
 
 from webnn_py.device.backend import HostArray, Storage
 from webnn_py.device.device import Device
-from webnn_py.device.steps.measuring import check_goes_on, compiled, storages
 from webnn_py.graph import Constant, Graph, Input, Node, Value
 from webnn_py.in_flight import done
 from webnn_py.message_text import in_brackets, visible
 from webnn_py.operators.declaration import of_operands
+from webnn_py.profiling.temporary import compiled, storages
 
 MOST_NODES: Final = 64
 MOST_BYTES: Final = 2**26
@@ -118,7 +118,7 @@ async def first_non_finite(device: Device, graph: Graph, given: Mapping[str, Hos
     for part in _parts(graph.nodes):
         if found is not None:
             break
-        check_goes_on(device)
+        device.check_goes_on()
         known |= await _computed(device, part, known)
         look = partial(_in_nodes, part, begin, known)
         found = await trio.to_thread.run_sync(look, limiter=device.limiter)
