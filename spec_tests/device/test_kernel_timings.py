@@ -10,7 +10,8 @@ from spec_tests.support.buffers import filled, zeroed
 from webnn_py import MLGraphBuilder
 from webnn_py.device.backend import TimesKernels
 from webnn_py.device.on_wgpu import backend as wgpu_backend
-from webnn_py.device.on_wgpu.runtime import executable, timestamps
+from webnn_py.device.on_wgpu.runtime import timestamps
+from webnn_py.rewriting.passes import passes_left_out
 
 X = np.linspace(-1, 1, 48, dtype=np.float32).reshape(1, 3, 4, 4)
 
@@ -121,12 +122,13 @@ def flops_of(kernels):
 
 async def test_kernels_may_need_several_query_sets(gpu_builder, monkeypatch):
     monkeypatch.setattr(timestamps, "MOST_KERNELS", 16)
-    monkeypatch.setattr(executable.WgpuGraph, "_joins", False)
     context, builder = gpu_builder
     value = builder.input("x", data_type="float32", shape=X.shape)
     for _ in range(35):
         value = builder.cumulative_sum(value, 3)
-    running = Running(context, await builder.build({"y": value}))
+    with passes_left_out("kernel-joining"):
+        graph = await builder.build({"y": value})
+    running = Running(context, graph)
     await running.make_buffers()
     timings = await running.timed()
     assert [timing.operators for timing in timings] == [("cumulativeSum",)] * 35
