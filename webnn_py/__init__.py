@@ -48,7 +48,6 @@ from webnn_py.timelines.timeline import TimelineStatistics
 from webnn_py.version import __version__ as __version__
 
 if typing.TYPE_CHECKING:
-    from webnn_py.browser_profiles.verdict import EngineVerdict, OperatorVerdict
     from webnn_py.checking import NonFinite, ValueRange
     from webnn_py.device.steps.subgraphs import SubgraphUse
     from webnn_py.graph_pictures.picture import GraphPicture
@@ -65,14 +64,12 @@ else:
 
         modules = {
             "DeviceRates": "profiling",
-            "EngineVerdict": "browser_profiles.verdict",
             "GraphPicture": "graph_pictures.picture",
             "GraphProfile": "profiling",
             "KernelProfile": "profiling",
             "MLSubgraph": "script.subgraphs",
             "NonFinite": "checking",
             "OperatorProfile": "profiling",
-            "OperatorVerdict": "browser_profiles.verdict",
             "SubgraphUse": "device.steps.subgraphs",
             "ValueRange": "checking",
             "WebnnFileError": "webnn_files.text",
@@ -93,7 +90,6 @@ __all__ = [
     "DOMException",
     "DestroyedBufferError",
     "DeviceRates",
-    "EngineVerdict",
     "GraphPicture",
     "GraphProfile",
     "InvalidStateError",
@@ -118,7 +114,6 @@ __all__ = [
     "NotSupportedError",
     "OperationError",
     "OperatorProfile",
-    "OperatorVerdict",
     "PromiseState",
     "QuotaExceededError",
     "SecurityError",

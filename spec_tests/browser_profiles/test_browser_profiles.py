@@ -12,10 +12,9 @@ from spec_tests.operators.minimal import draw_operands, minimal, operand_rows
 from spec_tests.support.backends import DEVICES
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder, NotSupportedError, UnknownError
-from webnn_py.browser_profiles import ALL_NAMES, NAMES, find
-from webnn_py.browser_profiles.reading import ENGINES_TABLE, read
+from webnn_py.browser_profiles import NAMES, find
+from webnn_py.browser_profiles.profile import read
 from webnn_py.browser_profiles.rules import RULES
-from webnn_py.browser_profiles.writing import limits_text, main
 from webnn_py.descriptors import DATA_TYPES, MLOperandDescriptor
 from webnn_py.operators.declaration import spec_name_of
 from webnn_py.operators.registry import OPERATORS
@@ -36,8 +35,8 @@ async def context(ml):
 
 def test_each_table_is_a_profile_and_each_profile_has_a_table():
     folder = files("webnn_py.browser_profiles") / "tables"
-    assert {path.name for path in folder.iterdir()} == {f"{name}.toml" for name in (*NAMES, ENGINES_TABLE)}
-    for name in ALL_NAMES:
+    assert {path.name for path in folder.iterdir()} == {f"{name}.toml" for name in NAMES}
+    for name in NAMES:
         profile = find(name)
         assert profile.name == name
         assert profile.title
@@ -183,9 +182,6 @@ CASES = [
         drawn("conv_transpose2d", IMAGE, FILTER, padding=[0, 1, 0, 0], strides=[1, 2], output_padding=[0, 1]),
     ),
     ("slice-strides-beyond-sizes", drawn("slice", [4], starts=[0], sizes=[2], strides=[3])),
-    ("conv-strides-beyond-int16", drawn("conv2d", IMAGE, FILTER, strides=[2**15, 1])),
-    ("conv-strides-beyond-int16", drawn("conv_transpose2d", [1, 1, 1, 1], FILTER, strides=[1, 2**15])),
-    ("conv-dilations-beyond-int16", drawn("conv2d", IMAGE, [1, 1, 1, 1], dilations=[2**15, 1])),
 ]
 ACCEPTED = [
     drawn("max_pool2d", IMAGE, window_dimensions=[2, 2], padding=[0, 1, 0, 1]),
@@ -264,7 +260,7 @@ async def test_one_operand_as_two_outputs_loses_the_context(context):
 
 
 async def test_an_unknown_profile_is_refused(ml):
-    with pytest.raises(TypeError, match=f"browser is 'netscape-4'; it must be one of {CHROMIUM}, .*, or None"):
+    with pytest.raises(TypeError, match=f"browser is 'netscape-4'; it must be one of {CHROMIUM}, or None"):
         await ml.create_context(backend=CPU, browser="netscape-4")
 
 
@@ -285,47 +281,3 @@ def tables_text(**changes):
     )
     replaced = {key: f"{key} = {json.dumps(value)}" for key, value in changes.items()}
     return "\n".join(replaced.get(line.partition(" = ")[0], line) for line in lines)
-
-
-# --- the script that writes tables -------------------------------------------------------------------------------
-
-
-def limits_of_browser():
-    """Make the limits that the browser of the table reports."""
-    rows = table()
-
-    def row(text):
-        data_types, _, ranks = text.partition(", ")
-        lowest, highest = map(int, ranks.split(" to "))
-        return {"dataTypes": data_types.split(), "rankRange": {"min": lowest, "max": highest}}
-
-    operators = {
-        name: {operand: row(line.partition(": ")[2]) for line in lines for operand in line.partition(": ")[0].split()}
-        for name, lines in rows["operators"].items()
-    }
-    tensors = {name: row(rows["tensors"]) for name in ("input", "constant", "output")}
-    top = {
-        "preferredInputLayout": rows["preferred_input_layout"],
-        "maxTensorByteLength": rows["max_tensor_byte_length"],
-    }
-    return {**top, **tensors, **operators}
-
-
-def test_a_table_is_written_from_the_limits_of_a_browser(tmp_path):
-    limits = limits_of_browser()
-    (tmp_path / "limits.json").write_text(json.dumps(limits), encoding="utf-8")
-    path = tmp_path / "table.toml"
-    shipped = tables_text() + "\n"
-    path.write_text(shipped.replace("abs = [", "abs = [  "), encoding="utf-8")
-    main([str(tmp_path / "limits.json"), str(path)])
-    assert path.read_text(encoding="utf-8") == shipped
-    path.unlink()
-    main([str(tmp_path / "limits.json"), str(path)])
-    assert read("new", path.read_text(encoding="utf-8")).operators == find(CHROMIUM).operators
-
-
-def test_a_table_cannot_say_that_inputs_and_outputs_differ():
-    limits = limits_of_browser()
-    limits["output"]["rankRange"]["max"] = 4
-    with pytest.raises(ValueError, match="limits of input, constant and output differ"):
-        limits_text(limits)

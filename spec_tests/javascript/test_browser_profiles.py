@@ -10,23 +10,16 @@ CHROMIUM = "chromium-153-litert"
 
 PROGRAM = """
 const context = await navigator.ml.createContext();
-console.log('accelerated' in context, context.opSupportLimits().preferredInputLayout);
+console.log(context.opSupportLimits().preferredInputLayout);
 const told = async (name, body) => {
   try { console.log(name, await body()); } catch (error) { console.log(name, error.name); }
 };
 const float32 = {dataType: 'float32', shape: [2]};
 const builder = new MLGraphBuilder(context);
 const x = builder.input('x', float32);
-const l = builder.input('l', {dataType: 'int64', shape: [2]});
-await told('clamp', () => builder.clamp(x, {minValue: 1n, label: 'own label'}).dataType);
-await told('clamp of a Number', () => builder.clamp(x, {minValue: 1}).dataType);
-await told('pad of int64', () => builder.pad(l, [1], [1], {value: 1n}).shape[0]);
-await told('constant', () => builder.constant('int32', 1n).dataType);
-await told('constant of int64', () => builder.constant('int64', 1n).dataType);
 await told('cast', () => builder.cast(x, 'uint64').dataType);
 await told('build', async () => {
-  const graph = await builder.build({y: builder.neg(x)});
-  return `${JSON.stringify(graph.devices)} ${Object.isFrozen(graph.devices)} ${graph.devices === graph.devices}`;
+  await builder.build({y: builder.neg(x)});
 });
 await told('edges', async () => {
   const other = new MLGraphBuilder(context);
@@ -40,14 +33,9 @@ await told('destroyed', () => context.readTensor(tensor));
 """
 
 IN_CHROMIUM = """\
-false nhwc
-clamp TypeError
-clamp of a Number float32
-pad of int64 4
-constant TypeError
-constant of int64 int64
+nhwc
 cast TypeError
-build ["cpu"] true true
+build undefined
 edges NotSupportedError
 constant tensor NotSupportedError
 longer undefined
@@ -63,13 +51,11 @@ def test_a_script_sees_the_browsers_api(end_of, engine):
 def test_portability_lists_failures_and_refuses_nothing(end_of):
     status, out, err = end_of(PROGRAM, "--portability", "--json")
     assert status == 0
-    assert err.startswith("true nchw\nclamp float32\n")
+    assert err.startswith("nchw\ncast uint64\n")
     (told,) = json.loads(out).values()
     assert not told["runs"]
     failing = {(one["what"], one["when"], one["error"]): one for one in told["failing"]}
     assert failing.keys() == {
-        ("clamp", "call", "TypeError"),
-        ("constant", "call", "TypeError"),
         ("cast", "call", "TypeError"),
         ("pad", "build", "NotSupportedError"),
         ("createConstantTensor", "call", "NotSupportedError"),
@@ -93,41 +79,8 @@ def test_portability_is_a_table_with_a_line_for_each_reason(end_of):
     assert pad.split()[:6] == [CHROMIUM, "pad", "1", "at", "build(),", "NotSupportedError"]
 
 
-BUILDS = """
-const context = await navigator.ml.createContext();
-const described = {dataType: 'int32', shape: [2]};
-for (const method of ['neg', 'prelu']) {
-  const builder = new MLGraphBuilder(context);
-  const x = builder.input('x', described);
-  const y = method === 'neg' ? builder.neg(x) : builder.prelu(x, x, {label: 'own label'});
-  try { await builder.build({y}); console.log(method, 'builds'); } catch (error) { console.log(method, error.name); }
-}
-"""
-
-
-def test_the_engine_of_a_browser_is_asked_about_each_graph(end_of):
-    status, out, _ = end_of(BUILDS, "--browser", "chromium-windows-cpu")
-    neg, prelu, heading, row, empty, found = out.splitlines()
-    assert (status, neg, prelu, empty) == (0, "neg builds", "prelu UnknownError", "")
-    assert heading.split()[:3] == ["browser", "profile", "what"]
-    assert row.split()[:6] == ["chromium-windows-cpu", "prelu", "1", "at", "build(),", "UnknownError"]
-    assert row.endswith("own label")
-    assert "limits by table; operators asked of CPUExecutionProvider" in found
-
-
-def test_the_engines_answers_are_json(end_of):
-    status, out, err = end_of(BUILDS, "--browser", "chromium-windows-cpu", "--json")
-    (told,) = json.loads(out).values()
-    assert (status, err) == (0, "neg builds\nprelu UnknownError\n")
-    assert [graph["builds"] for graph in told["graphs"]] == [True, False]
-
-
 def test_json_is_of_portability_alone(end_of):
-    assert end_of("", "--json") == (
-        2,
-        "",
-        "webnn-py js: --json goes with --portability, or with a browser whose engine is asked\n",
-    )
+    assert end_of("", "--json") == (2, "", "webnn-py js: --json goes with --portability\n")
 
 
 def test_a_browsers_own_refusals_are_no_portability(end_of):

@@ -1,15 +1,22 @@
-"""A browser profile: one browser's limits, rules and members."""
+"""A browser profile: one browser's limits, rules and members, read from its table."""
 
+import tomllib
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, Literal
 
 import attrs
 
-from webnn_py.browser_profiles.engines import BrowserEngine
-from webnn_py.browser_profiles.rules import BrowserRule, ErrorName, When
-from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.browser_profiles.rules import BrowserRule, ErrorName, When, rules_of
+from webnn_py.descriptors import DATA_TYPES, MLOperandDataType, MLOperandDescriptor
 from webnn_py.graph import Graph, Node, Value
+from webnn_py.operators.declaration import python_name_of
 from webnn_py.operators.limits import RankRange
+from webnn_py.operators.registry import BY_SPEC_NAME
+
+NAMES: Final = ("chromium-153-litert",)
+"""The names of the profiles."""
 
 
 @attrs.frozen
@@ -33,6 +40,15 @@ class Allowed:
 
     data_types: tuple[MLOperandDataType, ...]
     ranks: RankRange
+
+    @classmethod
+    def read(cls, text: str) -> "Allowed":
+        """Return what ``float32 int32, 0 to 8`` allows; data types that this package lacks are left out."""
+        data_types, ranks = text.split(", ")
+        lowest, highest = ranks.split(" to ")
+        return cls(
+            tuple(name for name in DATA_TYPES if name in data_types.split()), RankRange(int(lowest), int(highest))
+        )
 
     def problem(self, what: str, descriptor: MLOperandDescriptor, *, any_rank: bool = False) -> str | None:
         """Return the reason why a descriptor is refused, or None."""
@@ -66,11 +82,7 @@ class BrowserProfile:
         rules: what it refuses beyond that, by operator.
         has_constant_tensors: whether ``createConstantTensor()`` works.
         survives_shared_outputs: whether one operand may be two outputs of a graph; otherwise the context is lost.
-        has_bigint_for_all: whether a BigInt can be a number for data types other than int64 and uint64.
-        has_accelerated: whether contexts have the attribute ``accelerated``.
-        graph_devices: what ``graph.devices`` is; None where graphs have no such attribute.
         compatibility: what JavaScript's bindings do otherwise, by the switches of the compatibility modes.
-        engine: the engine that is asked which operators it takes; None where the table says all.
     """
 
     name: str
@@ -82,11 +94,7 @@ class BrowserProfile:
     rules: Mapping[str, tuple[BrowserRule, ...]]
     has_constant_tensors: bool
     survives_shared_outputs: bool
-    has_bigint_for_all: bool
-    has_accelerated: bool
-    graph_devices: tuple[str, ...] | None
     compatibility: tuple[str, ...]
-    engine: BrowserEngine | None = None
 
     def narrowed(self, limits: Mapping[str, Any]) -> dict[str, Any]:
         """Return a device's limits cut down to the browser's, both in the form of ``op_support_limits()``."""
@@ -115,12 +123,6 @@ class BrowserProfile:
         if self.has_constant_tensors:
             return None
         return Refusal("NotSupportedError", "call", "there are no constant tensors; use constant(descriptor, data)")
-
-    def refusal_of_bigint(self, data_type: str) -> Refusal | None:
-        """Return why a BigInt is refused as a number of a data type, or None."""
-        if self.has_bigint_for_all or data_type in {"int64", "uint64"}:
-            return None
-        return Refusal("TypeError", "call", f"a BigInt is given for {data_type}; give a Number")
 
     def refusal_of_node(self, node: Node) -> Refusal | None:
         """Return why a node is refused, when it is added or when its graph is built, or None."""
@@ -158,3 +160,41 @@ def _descriptors(node: Node) -> Iterator[tuple[str, str, MLOperandDescriptor]]:
     names = node.operator.output_limits
     for result in node.results:
         yield names[result.index] if len(names) > 1 else names[0], "the output", result.descriptor
+
+
+@cache
+def find(name: str) -> BrowserProfile:
+    """Return the profile of a name.
+
+    Raises:
+        KeyError: there is none.
+    """
+    if name not in NAMES:
+        raise KeyError(name)
+    return read(name, (files(__package__) / "tables" / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def read(name: str, text: str) -> BrowserProfile:
+    """Return a profile of a table's text.
+
+    Raises:
+        KeyError: an operator, operand or rule is unknown.
+        TypeError: a member is missing or unknown.
+        ValueError: the text is no TOML, or a row is not in the form ``input output: float32 int32, 0 to 8``.
+    """
+    table = tomllib.loads(text)
+    changed = {
+        "tensors": Allowed.read(table["tensors"]),
+        "operators": {BY_SPEC_NAME[operator].name: _rows(rows) for operator, rows in table["operators"].items()},
+        "rules": rules_of(table["rules"]),
+        "compatibility": tuple(table["compatibility"]),
+    }
+    return BrowserProfile(name=name, **(table | changed))
+
+
+def _rows(lines: list[str]) -> Mapping[str, Allowed]:
+    rows: dict[str, Allowed] = {}
+    for line in lines:
+        operands, _, allowed = line.partition(": ")
+        rows |= dict.fromkeys(map(python_name_of, operands.split()), Allowed.read(allowed))
+    return rows

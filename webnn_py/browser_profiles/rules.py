@@ -10,8 +10,6 @@ from webnn_py.graph import Constant, Node
 ErrorName = Literal["TypeError", "NotSupportedError", "InvalidStateError", "UnknownError"]
 When = Literal["call", "build"]
 
-INT16_MAX: Final = 2**15 - 1
-
 
 @attrs.frozen
 class BrowserRule:
@@ -76,16 +74,6 @@ def _pads_otherwise(node: Node) -> bool:
 RULES: Final[Mapping[str, BrowserRule]] = {
     "concat-uint64": BrowserRule(
         ("concat",), _takes("inputs", "uint64"), "inputs must not be uint64", error="UnknownError"
-    ),
-    "conv-dilations-beyond-int16": BrowserRule(
-        ("conv2d",),
-        lambda node: max(node.options["dilations"] or (1,)) > INT16_MAX,
-        f"dilations must be at most {INT16_MAX:,}",
-    ),
-    "conv-strides-beyond-int16": BrowserRule(
-        ("conv2d", "conv_transpose2d"),
-        lambda node: max(node.options["strides"] or (1,)) > INT16_MAX,
-        f"strides must be at most {INT16_MAX:,}",
     ),
     "conv-transpose-dilations-and-groups": BrowserRule(
         ("conv_transpose2d",),

@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 from typing import NoReturn
 
-from webnn_py.browser_profiles import ALL_NAMES as BROWSERS
+from webnn_py.browser_profiles import NAMES as BROWSERS
 from webnn_py.device import registry
 from webnn_py.javascript.arguments import TRACE_HELP, positive, trace_file
 from webnn_py.message_text import visible
@@ -45,9 +45,9 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "--browser",
         action="append",
         default=[],
-        choices=[*BROWSERS, "all"],
+        choices=BROWSERS,
         metavar="NAME",
-        help=f"list what would fail in this browser: {', '.join(BROWSERS)}, or all",
+        help=f"list what would fail in this browser: {', '.join(BROWSERS)}",
     )
     convert = commands.add_parser(
         "convert", help="write a simpler model: inputs frozen, shapes fixed, constants folded"

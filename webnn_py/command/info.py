@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import trio
 
-from webnn_py.browser_profiles import ALL_NAMES, PortabilityReport, find
+from webnn_py.browser_profiles import PortabilityReport, find
 from webnn_py.command.declared import AskedInputs, asked_outputs, declared_inputs, worded_type
 from webnn_py.command.device_options import device_options
 from webnn_py.command.failures import CommandFailedError
@@ -20,12 +20,10 @@ from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.problems import ProblemGroup, groups_of
 from webnn_py.command.size_search import FoundSizes, find_sizes
 from webnn_py.command.written_files import check_ending, written_whole
-from webnn_py.graph import Graph
 from webnn_py.graph_pictures.picture import GraphPicture
 from webnn_py.message_text import counted, shortened, shown, table, visible
 from webnn_py.rewriting.report import PassReport, describe
 from webnn_py.runtime import Environment
-from webnn_py.script.browser_rules import engine_verdict
 from webnn_py.script.builder import MLGraphBuilder, drawing_of
 from webnn_py.script.ml import open_ml
 
@@ -114,8 +112,7 @@ def info(options: argparse.Namespace) -> int:
 
     asked = AskedInputs.of(model, options)
     contents = contents_of(model._proto)
-    browsers = [find(name) for name in ALL_NAMES if name in options.browser or "all" in options.browser]
-    portability = PortabilityReport(browsers)
+    portability = PortabilityReport(map(find, dict.fromkeys(options.browser)))
     tried = trio.run(_tried, load_model(options.model, narrow=options.narrow), asked, options, portability)
     simpler = simplified(model, options.model, tried.found.shapes, tried.found.frozen)
     if tried.picture is not None:
@@ -152,7 +149,7 @@ async def _tried(
             return Tried(str(device.info), found, [ProblemGroup("", 1, ("the model",), str(error), "")])
         missing = [] if found.error is None else groups_of(found.error)
         if portability.profiles and found.outputs is not None:
-            await _judge(drawing_of("info", found.outputs), portability)
+            portability.add_graph(drawing_of("info", found.outputs))
         if (options.graph is not None or options.passes) and found.outputs is not None:
             drawn = found.builder.picture(found.outputs)
             graph = await found.builder.build(found.outputs)
@@ -160,15 +157,6 @@ async def _tried(
             passes = graph._handle.passes if options.passes else None
             graph.destroy()
         return Tried(str(device.info), found, missing, picture, passes)
-
-
-async def _judge(graph: Graph, portability: PortabilityReport) -> None:
-    """Judge a graph by the tables of browsers, and ask the engines of those that have one."""
-    portability.add_graph(graph)
-    for profile in portability.profiles:
-        if profile.engine is not None:
-            verdict = await trio.to_thread.run_sync(engine_verdict, profile, graph, abandon_on_cancel=True)
-            portability.add_verdict(profile, verdict)
 
 
 # --- what is printed ------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import numpy as np
 from webnn_py.descriptors import FOUR_BITS, MLOperandDataType, converted
 from webnn_py.device.bookkeeping.exported_memory import Arrival
 from webnn_py.javascript.compatibility import OPTION_NAMES, Compatibility
-from webnn_py.javascript.values import BigInt, BufferSource
+from webnn_py.javascript.values import BufferSource
 from webnn_py.operators.declaration import python_name_of, spec_name_of
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.registry import BY_SPEC_NAME, OPERATORS
@@ -223,7 +223,6 @@ class API:
         if isinstance(first, MLBuffer):
             return builder.constant(first)
         if isinstance(first, str):
-            _check_number(builder, "constant", first, second)
             return builder.constant(second, data_type=cast("MLOperandDataType", first))
         data_type, shape = first["dataType"], first["shape"]
         return builder.constant(second.array(), data_type=data_type, shape=shape)
@@ -250,8 +249,6 @@ class API:
         if self._mode.symmetric_padding and member == "pad" and options.get("mode") == "symmetric":
             return _pad_symmetrically(builder, **values, label=options["label"])
         self._refuse_more(member, values, options)
-        for name in options.keys() & {"minValue", "maxValue", "value"}:
-            _check_number(builder, member, values["input"].data_type, options[name])
         if "axis" not in values and member == "softmax":
             values["axis"] = 1
         by_name = {parameter.spec_name: parameter for parameter in operator.parameters.values()}
@@ -312,14 +309,6 @@ def _delete_graph(context: MLContext, key: str) -> None:
     if promise.state == "rejected":
         promise._mark_reported()
         raise cast("Exception", promise._outcome)
-
-
-def _check_number(builder: Any, method: str, data_type: str, value: object) -> None:
-    """Refuse a BigInt where a browser does."""
-    if builder._browser is not None and isinstance(value, BigInt):
-        error = builder._browser.bigint(method, data_type)
-        if error is not None:
-            raise error
 
 
 def _limits(row: Mapping[str, Any]) -> dict[str, Any]:

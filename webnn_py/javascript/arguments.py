@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from webnn_py.browser_profiles import ALL_NAMES as BROWSERS
+from webnn_py.browser_profiles import NAMES as BROWSERS
 from webnn_py.device import registry
 from webnn_py.script.experiments import EXPERIMENTS
 from webnn_py.tracing.trace_file import check_trace_file
@@ -75,7 +75,7 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     js.add_argument(
         "--json",
         action="store_true",
-        help="with --portability, or a browser whose engine is asked: print JSON; the program's output goes to stderr",
+        help="with --portability: print JSON; the program's output goes to stderr",
     )
     js.add_argument(
         "--time-limit", type=_amount, metavar="SECONDS", help="end the program after this time, with status 1"

@@ -13,7 +13,7 @@ from typing import Any
 import trio
 
 import webnn_py
-from webnn_py.browser_profiles import ENGINES, NAMES, PortabilityReport, find
+from webnn_py.browser_profiles import NAMES, PortabilityReport, find
 from webnn_py.errors import NotSupportedError, leaves
 from webnn_py.javascript import checkout, descriptions, expectations, npm_package, reports, worker
 from webnn_py.javascript.compatibility import MODES, WPT_2025_03, WPT_2026, Compatibility
@@ -58,7 +58,7 @@ def js(options: argparse.Namespace) -> int:
     memory = None if options.memory_limit is None else int(options.memory_limit * 2**20)
     report = _report(options)
     if options.json and report is None:
-        return _refuse("js", ValueError("--json goes with --portability, or with a browser whose engine is asked"))
+        return _refuse("js", ValueError("--json goes with --portability"))
     program = Program(
         options.file,
         options.engine,
@@ -91,10 +91,8 @@ def js(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> PortabilityReport | None:
-    """Return a report of what would fail elsewhere, or of what the engine of the browser says; None for neither."""
-    if options.portability:
-        return PortabilityReport(map(find, NAMES))
-    return PortabilityReport([find(options.browser)]) if options.browser in ENGINES else None
+    """Return a report of what would fail in browsers; None where it was not asked for."""
+    return PortabilityReport(map(find, NAMES)) if options.portability else None
 
 
 def _checked(checks: list[Check] | None, form: str, status: int) -> int:

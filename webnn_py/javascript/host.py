@@ -275,10 +275,7 @@ def _attributes_of(graph: MLGraph) -> dict[str, Any]:
 
 
 def _devices(graph: MLGraph) -> tuple[str, ...] | None:
-    """Return the events of graphs: those of the emulated browser, else of the device; None if not enabled."""
-    rules = graph._context._browser
-    if rules is not None and rules.enforced is not None and rules.enforced.graph_devices is not None:
-        return rules.enforced.graph_devices
+    """Return the devices that a graph runs on; None if the proposal is not enabled."""
     return graph.devices if "graph-devices" in graph._context._ml._experimental else None
 
 

@@ -16,7 +16,7 @@ from typing import Final
 import attrs
 import trio
 
-from webnn_py.browser_profiles import PortabilityReport, find
+from webnn_py.browser_profiles import PortabilityReport
 from webnn_py.distribution import install_command
 from webnn_py.errors import NotSupportedError
 from webnn_py.javascript import engine_commands
@@ -104,8 +104,7 @@ async def hosted(program: NodeProgram, folder: Path) -> AsyncIterator[None]:
     opened = open_ml(graph_cache=program.graph_cache, experimental=program.experimental)
     async with opened as ml, traced_to(ml, program.trace), trio.open_nursery() as nursery:
         if program.portability is not None:
-            report, browser = program.portability, program.browser
-            ml._watching = BrowserRules(report) if browser is None else BrowserRules(find(browser), report)
+            ml._watching = BrowserRules(program.portability)
         api = API(ml, compatibility, program.backend, program.browser)
 
         def abandon(context: MLContext) -> None:

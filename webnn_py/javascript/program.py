@@ -23,7 +23,7 @@ from webnn_py.javascript.engine import Engine, EngineName, LimitError, NotedInte
 from webnn_py.javascript.engine_commands import UNLIMITED, Limits
 from webnn_py.javascript.local_files import Folder
 from webnn_py.javascript.memory import watched
-from webnn_py.javascript.proposals import with_graph_cache, with_members, with_proposals
+from webnn_py.javascript.proposals import with_graph_cache, with_proposals
 from webnn_py.javascript.session import open_session
 from webnn_py.javascript.words import OutputClosedError, say
 from webnn_py.tracing.check import Check
@@ -189,10 +189,7 @@ def described(
     if saves_graphs:
         description = with_graph_cache(description)
     description = with_proposals(description, experimental)
-    if browser is None:
-        return description, compatibility
-    profile = find(browser)
-    return with_members(description, profile), compatibility_of(profile)
+    return description, compatibility if browser is None else compatibility_of(find(browser))
 
 
 async def _run(program: Program, source: str, world: CommandLineWorld) -> int:

@@ -4,7 +4,6 @@ import copy
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-from webnn_py.browser_profiles import BrowserProfile
 from webnn_py.descriptors import FOUR_BITS, LOW_PRECISION, SYNONYMS
 from webnn_py.script.compute_policy import POLICIES
 from webnn_py.script.low_precision import SCHEMES
@@ -188,17 +187,4 @@ def with_graph_cache(description: Json) -> Json:
     ]
     descriptors = {**_BY_NAME, "of": _named("dictionary", "MLOperandDescriptor")}
     interfaces["MLGraph"]["attributes"] += [{"name": name, "type": descriptors} for name in ("inputs", "outputs")]
-    return changed
-
-
-def with_members(description: Json, profile: BrowserProfile) -> Json:
-    """Return a description with the members that the browser of a profile has."""
-    changed = copy.deepcopy(description)
-    interfaces = changed["interfaces"]
-    if not profile.has_accelerated:
-        options = changed["dictionaries"]["MLContextOptions"]
-        for holder, key in ((interfaces["MLContext"], "attributes"), (options, "members")):
-            holder[key] = [member for member in holder[key] if member["name"] != "accelerated"]
-    if profile.graph_devices is not None:
-        _add_devices(changed)
     return changed

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from webnn_py.browser_profiles import PortabilityReport, find
+from webnn_py.browser_profiles import PortabilityReport
 from webnn_py.javascript.api import API
 from webnn_py.javascript.compatibility import NONE, Compatibility
 from webnn_py.javascript.engine import (
@@ -305,7 +305,7 @@ async def open_session(  # noqa: PLR0913 - each but three has a default
     """
     async with open_ml(graph_cache=graph_cache, experimental=experimental) as ml, traced_to(ml, trace):
         if portability is not None:
-            ml._watching = BrowserRules(portability) if browser is None else BrowserRules(find(browser), portability)
+            ml._watching = BrowserRules(portability)
         api = API(ml, compatibility, backend, browser)
         session = Session(world, api, compatibility, engine_name, limits)
         try:

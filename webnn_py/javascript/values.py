@@ -23,10 +23,6 @@ _DTYPES: dict[str, Any] = {
 """The views that "validate buffer with descriptor" knows; any other is refused for every data type."""
 
 
-class BigInt(int):
-    """A number that a script gave as a BigInt."""
-
-
 @attrs.frozen
 class BufferSource:
     """An ``AllowSharedBufferSource``: its bytes, when they are to be read, and what kind of view it is."""
@@ -67,7 +63,7 @@ def decode(value: Any, find: Callable[[int], object], payload: memoryview | None
     if tag in {"record", "dictionary"}:
         pairs = inner if tag == "record" else inner.items()
         return {name: decode(item, find, payload) for name, item in pairs}
-    return {"bigint": BigInt, "number": float}[tag](inner)
+    return {"bigint": int, "number": float}[tag](inner)
 
 
 def data_of(array: HostArray) -> memoryview:

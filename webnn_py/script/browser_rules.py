@@ -6,13 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.distribution import install_command
 from webnn_py.errors import InvalidStateError, NotSupportedError, UnknownError
 from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
 from webnn_py.message_text import in_brackets, nearest, plain, shown
 
 if TYPE_CHECKING:
-    from webnn_py.browser_profiles import BrowserProfile, EngineVerdict, PortabilityReport, Refusal
+    from webnn_py.browser_profiles import BrowserProfile, PortabilityReport, Refusal
 
 _ERRORS: Final = {
     "TypeError": TypeError,
@@ -28,18 +27,16 @@ class BrowserRules:
     Args:
         judges: the browser that the context stands for, or a report that notes what browsers refuse; then nothing is
             refused.
-        verdicts: a report that notes what the engine of the browser says of each graph that is built; None for none.
 
     Attributes:
         enforced: the browser that the context stands for; None for none.
     """
 
-    def __init__(self, judges: BrowserProfile | PortabilityReport, verdicts: PortabilityReport | None = None) -> None:
+    def __init__(self, judges: BrowserProfile | PortabilityReport) -> None:
         from webnn_py.browser_profiles import BrowserProfile  # noqa: PLC0415 - imported when it is used
 
         self.enforced = judges if isinstance(judges, BrowserProfile) else None
         self._report = None if isinstance(judges, BrowserProfile) else judges
-        self._verdicts = verdicts
         self._profiles = (judges,) if isinstance(judges, BrowserProfile) else judges.profiles
 
     def tensor(self, descriptor: MLOperandDescriptor) -> Exception | None:
@@ -61,29 +58,13 @@ class BrowserRules:
             kind, f"{kind}(): ", lambda profile: profile.refusal_of_tensor(f"the {kind}", descriptor), label
         )
 
-    def bigint(self, method: str, data_type: str) -> Exception | None:
-        """JavaScript gives a BigInt for a number of a data type."""
-        return self._judged(method, f"{method}(): ", lambda profile: profile.refusal_of_bigint(data_type))
-
     def graph(self, graph: Graph) -> Exception | None:
         """A graph is built."""
         error = self._judged("build", "build(): ", lambda profile: profile.refusal_of_outputs(graph))
         if error is not None or self._report is not None:  # which has noted the nodes when they were drawn
             return error
         errors = (self._node_judged(node, "build(): ") for node in graph.nodes)
-        return next((error for error in errors if error is not None), None) or self._engine_judged(graph)
-
-    def _engine_judged(self, graph: Graph) -> Exception | None:
-        """Ask the engine of the browser that the context stands for, if it has one."""
-        profile = self.enforced
-        if profile is None or profile.engine is None:
-            return None
-        verdict = engine_verdict(profile, graph)
-        if self._verdicts is not None:
-            self._verdicts.add_verdict(profile, verdict)
-        if not verdict.error:
-            return None
-        return UnknownError(f"build(): the browser profile {profile.name} refuses it: {verdict.error}")
+        return next((error for error in errors if error is not None), None)
 
     def _node_judged(self, node: Node, start: str = "") -> Exception | None:
         def refusal_of(profile: BrowserProfile) -> Refusal | None:
@@ -108,41 +89,15 @@ class BrowserRules:
         return None
 
 
-def engine_verdict(profile: BrowserProfile, graph: Graph) -> EngineVerdict:
-    """Ask the engine of a browser about a graph; the profile has one."""
-    from webnn_py.browser_profiles import EngineVerdict  # noqa: PLC0415 - imported when it is used
-
-    assert profile.engine is not None  # noqa: S101 - for type checkers
-    try:
-        from webnn_py.device.on_onnxruntime.as_chromium.asking import ask  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        how = f"onnxruntime cannot be loaded: {error}; {install_command('onnxruntime')}"
-        return EngineVerdict(profile.name, profile.engine.provider, not_asked=how)
-    return ask(profile.name, graph)
-
-
 def browser_profile(value: object) -> BrowserRules:
     """Convert the option ``browser``.
 
     Raises:
         TypeError: there is no such profile.
     """
-    from webnn_py.browser_profiles import ALL_NAMES, find  # noqa: PLC0415 - imported when it is used
+    from webnn_py.browser_profiles import NAMES, find  # noqa: PLC0415 - imported when it is used
 
-    if isinstance(value, str) and plain(value) in ALL_NAMES:
+    if isinstance(value, str) and plain(value) in NAMES:
         return BrowserRules(find(plain(value)))
-    known = ", ".join(ALL_NAMES)
-    raise TypeError(f"is {shown(value)}; it must be one of {known}, or None{nearest(value, ALL_NAMES)}")
-
-
-def asked_profile(value: object) -> BrowserProfile:
-    """Convert the name of a browser profile whose engine is asked.
-
-    Raises:
-        TypeError: there is no such profile, or it has no engine.
-    """
-    from webnn_py.browser_profiles import ENGINES, find  # noqa: PLC0415 - imported when it is used
-
-    if isinstance(value, str) and plain(value) in ENGINES:
-        return find(plain(value))
-    raise TypeError(f"is {shown(value)}; it must be one of {', '.join(ENGINES)}{nearest(value, ENGINES)}")
+    known = ", ".join(NAMES)
+    raise TypeError(f"is {shown(value)}; it must be one of {known}, or None{nearest(value, NAMES)}")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, final, overload
 from weakref import ref
 
 import numpy as np
-import trio
 from trio.lowlevel import enable_ki_protection
 
 from webnn_py.descriptors import (
@@ -33,7 +32,6 @@ from webnn_py.operators.methods import OperatorMethods
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
 from webnn_py.script.argument_checks import named, no_such_type, refuse_progress, refuse_proposals
-from webnn_py.script.browser_rules import asked_profile, engine_verdict
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.buffer_source import ExportsArray, data_type_of, exported_array, host_copy
 from webnn_py.script.context import MLContext
@@ -45,7 +43,6 @@ from webnn_py.timelines.device_timeline import Work
 from webnn_py.timelines.promise import MLPromise
 
 if TYPE_CHECKING:
-    from webnn_py.browser_profiles import EngineVerdict
     from webnn_py.graph_pictures.picture import GraphPicture
     from webnn_py.script.subgraphs import MLSubgraph, Subgraphs
 
@@ -527,26 +524,6 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
             raise
         description = GraphDescription.of(graph)
         return GraphPicture(description, None, "", description.constants_of(graph))
-
-    async def browser_verdict(self, outputs: Mapping[str, MLOperand], browser: str) -> EngineVerdict:
-        """Ask the engine of a browser whether it takes the graph that :meth:`build` would build.
-
-        Not in the specification. The graph is drawn as that browser draws it, and the engine, which has to be installed
-        here, is asked in a thread; nothing is built on the context's device. The limits of the browser are another
-        question: of ``create_context(browser=...)``.
-
-        Args:
-            outputs: as for :meth:`build`.
-            browser: a browser profile that has an engine, such as ``"chromium-windows-webgpu"``.
-
-        Raises:
-            TypeError: the outputs are refused, or there is no such profile.
-            InvalidStateError: the builder has built, or the context is lost.
-            NotSupportedError: the drawing has data types of proposals.
-        """
-        profile = converted("browser_verdict(): browser", asked_profile, browser)
-        graph = drawing_of("browser_verdict", outputs)
-        return await trio.to_thread.run_sync(engine_verdict, profile, graph, abandon_on_cancel=True)
 
     @property
     def context(self) -> MLContext:

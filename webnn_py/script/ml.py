@@ -218,12 +218,8 @@ class ML(Handle):
         return registry.choose(backend, request, given, (*OWN_OPTIONS, *others)), of_context
 
     def _browser_rules(self, browser: object) -> BrowserRules | None:
-        """Return the rules of a context's browser: those that report, if they are of the same browser."""
-        watching = self._watching
-        if browser is None:
-            return watching
-        rules: BrowserRules = converted("browser", browser_profile, browser)
-        return rules if watching is None or watching.enforced is not rules.enforced else watching
+        """Return the rules of a context's browser, or those that only report; None for neither."""
+        return self._watching if browser is None else converted("browser", browser_profile, browser)
 
     def _check_options(self, options: Mapping[str, object], others: Collection[str]) -> None:
         """Check all options together, for a context that is created later."""

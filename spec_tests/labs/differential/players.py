@@ -15,7 +15,6 @@ from spec_tests.support.scripts import Notes
 from webnn_py.browser_profiles import find
 from webnn_py.javascript import descriptions
 from webnn_py.javascript.compatibility import NONE, compatibility_of
-from webnn_py.javascript.proposals import with_members
 from webnn_py.javascript.session import open_session
 
 FLAG = "--enable-features=WebMachineLearningNeuralNetwork,ExperimentalWebMachineLearningNeuralNetwork"
@@ -39,7 +38,7 @@ async def engine(name, backend, profile=None):
     """A function that plays a program in a JavaScript engine of this package, and gives its result."""
     description, compatibility = descriptions.of_specification(), NONE
     if profile is not None:
-        description, compatibility = with_members(description, find(profile)), compatibility_of(find(profile))
+        compatibility = compatibility_of(find(profile))
     notes = Notes()
     opened = open_session(name, notes, description, compatibility=compatibility, backend=backend, browser=profile)
     async with opened as session:

@@ -8,8 +8,7 @@ from onnx import helper
 from spec_tests.onnx_models.single_node import make_model
 from spec_tests.support.computing import compute, run_graph
 from webnn_py import MLGraphBuilder, open_ml
-from webnn_py.browser_profiles.reading import find
-from webnn_py.browser_profiles.report import PortabilityReport
+from webnn_py.browser_profiles import PortabilityReport, find
 from webnn_py.checking import check_finite
 from webnn_py.onnx_models import OnnxModel, UnsupportedModelError, save
 from webnn_py.operators.composites import COMPOSITES

@@ -1,1 +1,0 @@
-"""How Chromium writes each operator; each module registers its rules in ``drawing.RULES``."""
