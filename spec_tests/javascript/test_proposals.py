@@ -10,58 +10,6 @@ import webnn_py
 from spec_tests.support.backends import BACKENDS
 from spec_tests.support.scripts import both_engines
 
-PLAIN = """
-console.log('opSupportLimitsPerDevice' in ML.prototype, 'querySupport' in MLContext.prototype);
-console.log('cpuFallbackActive' in MLContext.prototype, 'devices' in MLGraph.prototype);
-const context = await navigator.ml.createContext({fallback: ['npu']});
-console.log(context.accelerated);
-"""
-
-DEVICES = """
-const limits = await navigator.ml.opSupportLimitsPerDevice();
-const names = Object.keys(limits);
-console.log(names.every((name) => /^[cgn]pu[1-9]$/.test(name)), Object.isFrozen(limits));
-console.log(limits[names[0]].add.a.rankRange.max, limits[names[0]].dequantizeLinear.zeroPoint.dataTypes.join());
-const told = await navigator.ml.createContext({limits: limits[names[0]]});
-console.log(JSON.stringify(told.opSupportLimits()) === JSON.stringify(limits[names[0]]));
-const context = await navigator.ml.createContext();
-console.log(context.accelerated, context.cpuFallbackActive, await context.querySupport({operators: ['lstm']}));
-const plain = await navigator.ml.createContext({accelerated: false, fallback: ['cpu']});
-console.log(plain.accelerated, plain.cpuFallbackActive);
-const say = (promise) => promise.then(console.log, ({name, message}) => console.log(name, message));
-await say(navigator.ml.createContext({fallback: ['tpu']}));
-await say(navigator.ml.createContext({fallback: ['npu']}));
-await say(plain.querySupport({maximumRank: 9}));
-await say(plain.querySupport({operators: ['fft']}));
-const builder = new MLGraphBuilder(plain);
-const graph = await builder.build({y: builder.neg(builder.input('x', {dataType: 'float32', shape: [2]}))});
-console.log(graph.devices.join(), Object.isFrozen(graph.devices));
-"""
-
-SAID = """
-true true
-8 uint8,int8,uint32,int32
-true
-false true fallback
-false false
-TypeError createContext(): options.fallback[0] is "tpu"; it must be one of cpu, gpu, npu
-NotSupportedError create_context(): there is no such device among npu; wish for less, or for none
-NotSupportedError query_support(): maximum_rank is 9; this device has at most 8
-TypeError query_support(): operators[0] is 'fft', which is no operator; it must be a name that op_support_limits() has
-cpu true
-"""
-
-
-def test_scripts_have_no_proposals_without_the_options(run):
-    assert run("quickjs", PLAIN) == ["false false", "false false", "true"]
-
-
-@both_engines
-def test_a_script_sees_devices_and_chooses_one(run, engine):
-    options = ("--experimental", "device-selection", "--experimental", "graph-devices")
-    assert run(engine, DEVICES, *options) == SAID.strip().splitlines()
-
-
 FOUR_BITS = """
 const context = await navigator.ml.createContext();
 const types = context.opSupportLimits();
@@ -106,12 +54,6 @@ def test_a_script_has_no_four_bits_without_the_option(run):
     program = f"{builder}.constant({{dataType: 'int4', shape: [2]}}, new Uint8Array(1));"
     said = run("quickjs", f"try {{ {program} }} catch ({{name, message}}) {{ console.log(name, message); }}")
     assert said[0].startswith('TypeError constant(): descriptor.dataType is "int4"; it must be one of float32')
-
-
-def test_a_browser_has_its_own_devices(run):
-    program = DEVICES.partition("const builder")[2].replace("plain", "context")
-    program = f"const context = await navigator.ml.createContext();\nconst builder{program}"
-    assert run("quickjs", program, "--browser", "chromium-153-litert") == ["cpu true"]
 
 
 POLICY = """

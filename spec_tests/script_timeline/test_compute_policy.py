@@ -1,13 +1,14 @@
 """The proposal "compute policy": one option that chooses a device, and the policy by which a graph really runs."""
 
+import attrs
 import numpy as np
 import pytest
 
 import webnn_py
-from spec_tests.script_timeline.test_device_selection import negation, with_gpu  # noqa: F401 - a fixture
 from spec_tests.support.backends import BACKENDS
 from spec_tests.support.buffers import filled, zeroed
-from webnn_py import NotSupportedError
+from webnn_py import MLGraphBuilder, NotSupportedError
+from webnn_py.device import registry
 from webnn_py.script.compute_policy import POLICIES
 
 
@@ -15,6 +16,32 @@ from webnn_py.script.compute_policy import POLICIES
 async def ml():
     async with webnn_py.open_ml(experimental={"compute-policy"}) as opened:
         yield opened
+
+
+@pytest.fixture
+def with_gpu(monkeypatch):
+    """Register a second numpy device, which claims to compute on a GPU."""
+    numpy = registry.find("numpy")
+    info = attrs.evolve(numpy.adapters()[0], name="gpu of numpy", device_types=("gpu", "cpu"))
+
+    def open_gpu(request):
+        backend = numpy.open(request)
+        backend.info = info
+        return backend
+
+    gpu = attrs.evolve(
+        numpy,
+        is_accelerated=True,
+        open=open_gpu,
+        adapters=lambda: [info],
+        probe=lambda _preference: registry.Suitability.HARDWARE,
+    )
+    monkeypatch.setattr(registry, "built_in", lambda: (numpy, gpu))
+
+
+async def negation(context):
+    builder = MLGraphBuilder(context)
+    return await builder.build({"y": builder.neg(builder.input("x", data_type="float32", shape=[2]))})
 
 
 @pytest.mark.parametrize(

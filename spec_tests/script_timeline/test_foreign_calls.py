@@ -59,7 +59,6 @@ CALLS = {
     "copy_buffer()": lambda scene: scene.context.copy_buffer(scene.x, scene.y),
     "clear_buffer()": lambda scene: scene.context.clear_buffer(scene.x),
     "save_graph()": lambda scene: scene.context.save_graph("key", scene.graph),
-    "query_support()": lambda scene: scene.context.query_support(operators=["relu"]),
     "profile()": lambda scene: profiling.profile(scene.graph, {"x": ONES}),
     "check_finite()": lambda scene: check_finite({"y": scene.output}, {"x": ONES}),
     "export_to_gpu()": lambda scene: scene.context.export_to_gpu(scene.x),

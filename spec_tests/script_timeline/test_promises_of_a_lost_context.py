@@ -44,8 +44,8 @@ ASKED = {
 """Calls whose promises wait for the device timeline."""
 TOOLS = {"check_finite", "profile"}
 """Those of them that are functions, which enqueue by ``context.enqueue()``."""
-OTHERS = {"delete_graph", "enqueue", "query_support"}
-"""Methods not called here: the first acts on a lost context, tools call the second, the third needs no device."""
+OTHERS = {"delete_graph", "enqueue"}
+"""Methods not called here: the first acts on a lost context, tools call the second."""
 
 NEEDS = {"create_exportable_buffer": Lends, "export_to_gpu": Lends, "profile": TimesKernels}
 STATES = ["paused", "stepped", "busy"]

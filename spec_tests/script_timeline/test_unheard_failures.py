@@ -156,7 +156,6 @@ REFUSED = {
     "load_graph": ("NotSupportedError", lambda context, *_: context.load_graph("k")),
     "list_graphs": ("NotSupportedError", lambda context, *_: context.list_graphs()),
     "delete_graph": ("NotSupportedError", lambda context, *_: context.delete_graph("k")),
-    "query_support": ("NotSupportedError", lambda context, *_: context.query_support()),
     "build": ("InvalidStateError", lambda _context, _graph, builder: builder.build({})),
     "create_context": ("TypeError", lambda context, *_: context._ml.create_context(backend="none")),
 }

@@ -48,7 +48,6 @@ REJECT = {
     "load_graph": lambda s: s.context.load_graph("k"),
     "list_graphs": lambda s: s.context.list_graphs(),
     "delete_graph": lambda s: s.context.delete_graph("k"),
-    "query_support": lambda s: s.context.query_support(),
     "export_to_gpu": lambda s: s.context.export_to_gpu(s.buffer),
     "create_context": lambda s: s.context._ml.create_context(power_preference="most"),
 }

@@ -63,7 +63,6 @@ class API:
         self._arrivals: weakref.WeakValueDictionary[int, Arrival] = weakref.WeakValueDictionary()
         self._calls: dict[tuple[str, str], Callable[..., Any]] = {
             ("ML", "createContext"): self._create_context,
-            ("ML", "opSupportLimitsPerDevice"): self._limits_per_device,
             ("MLContext", "createTensor"): self._create_tensor,
             ("MLContext", "createConstantTensor"): self._create_constant_tensor,
             ("MLContext", "createExportableTensor"): self._create_exportable_tensor,
@@ -72,7 +71,6 @@ class API:
             ("MLContext", "writeTensor"): self._write_tensor,
             ("MLContext", "dispatch"): self._dispatch,
             ("MLContext", "opSupportLimits"): self._op_support_limits,
-            ("MLContext", "querySupport"): _query_support,
             ("MLContext", "listGraphs"): MLContext.list_graphs,
             ("MLContext", "loadGraph"): MLContext.load_graph,
             ("MLContext", "saveGraph"): MLContext.save_graph,
@@ -107,19 +105,10 @@ class API:
     def _create_context(self, _ml: object, options: Mapping[str, Any]) -> MLPromise[MLContext]:
         names = {"powerPreference": "power_preference", "accelerated": "accelerated"}
         given = {names[name]: value for name, value in options.items() if name in names}
-        wishes = {name: options[name] for name in ("fallback", "limits") if options.get(name) is not None}
-        if "limits" in wishes:
-            wishes["limits"] = limits_of_script(wishes["limits"])
+        backend = self._backend
         if options.get("computePolicy", "default") != "default":
-            wishes["compute_policy"] = options["computePolicy"]
-        backend = None if wishes else self._backend
-        return self.ml.create_context(backend=backend, browser=self._browser, **given, **wishes)
-
-    def _limits_per_device(self, ml: ML) -> Converted:
-        def convert(limits: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
-            return [(name, self._limits_for_script(of_device)) for name, of_device in limits.items()]
-
-        return Converted(self.ml.op_support_limits_per_device(), convert)
+            given["compute_policy"], backend = options["computePolicy"], None
+        return self.ml.create_context(backend=backend, browser=self._browser, **given)
 
     def _create_tensor(self, context: MLContext, descriptor: Mapping[str, Any]) -> MLPromise[MLBuffer]:
         return context.create_buffer(
@@ -276,31 +265,6 @@ def _subgraph(
     builder: MLGraphBuilder, definition: Any, operands: Mapping[str, MLOperand], options: Mapping[str, Any]
 ) -> list[tuple[str, MLOperand]]:
     return list(builder.subgraph(definition, operands, label=options["label"]).items())
-
-
-def _query_support(context: MLContext, query: Mapping[str, Any]) -> MLPromise[Any]:
-    return context.query_support(
-        data_types=query["dataTypes"], maximum_rank=query["maximumRank"], operators=query["operators"]
-    )
-
-
-def limits_of_script(limits: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer of ``opSupportLimits()``, from ``op_support_limits()``."""
-    tops = {spec_name: name for name, spec_name in _TOP_LIMITS.items()}
-    found: dict[str, Any] = {}
-    for spec_name, value in limits.items():
-        if spec_name in tops:
-            found[tops[spec_name]] = _row_of_script(value) if isinstance(value, Mapping) else value
-            continue
-        operator = BY_SPEC_NAME[spec_name]
-        names = {spec_name_of(name): name for name in operator.limits}
-        found[operator.name] = {names[name]: _row_of_script(row) for name, row in value.items() if name in names}
-    return found
-
-
-def _row_of_script(row: Mapping[str, Any]) -> dict[str, Any]:
-    names = {"dataTypes": "data_types", "rankRange": "rank_range"}
-    return {names[name]: value for name, value in row.items() if name in names}
 
 
 def _delete_graph(context: MLContext, key: str) -> None:

@@ -176,8 +176,6 @@ class Host:
             case MLContext():
                 self._losses[value] = lost = self._promise(value.lost, counted=False)
                 attributes = {"accelerated": value.accelerated, "lost": lost}
-                if "device-selection" in value._ml._experimental:
-                    attributes["cpuFallbackActive"] = value.cpu_fallback_active
             case MLContextLostInfo():
                 return {"message": value.message}
             case MLGraph():
@@ -265,18 +263,12 @@ def _attributes_of(graph: MLGraph) -> dict[str, Any]:
     attributes: dict[str, Any] = {
         "inputs": _descriptors(graph.input_descriptors),
         "outputs": _descriptors(graph.output_descriptors),
-        "devices": _devices(graph),
     }
     if "compute-policy" in graph._context._experimental:
         attributes["computePolicy"] = graph.compute_policy
     if "subgraph" in graph._context._experimental:
         attributes["subgraphs"] = [_use(use) for use in graph.subgraphs]
     return attributes
-
-
-def _devices(graph: MLGraph) -> tuple[str, ...] | None:
-    """Return the devices that a graph runs on; None if the proposal is not enabled."""
-    return graph.devices if "graph-devices" in graph._context._ml._experimental else None
 
 
 def _use(use: SubgraphUse) -> dict[str, Any]:

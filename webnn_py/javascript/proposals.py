@@ -1,4 +1,4 @@
-"""The members of proposals, explainers and browsers, for the description of the API where scripts have them."""
+"""The members of proposals and explainers, for the description of the API where scripts have them."""
 
 import copy
 from collections.abc import Callable, Collection, Mapping
@@ -38,16 +38,7 @@ _UNDEFINED: Final = {"kind": "undefined"}
 _UNSIGNED_LONG: Final = {"kind": "unsigned long", "enforceRange": True}
 _GRAPH: Final = _named("interface", "MLGraph")
 _KEY: Final = _argument("key", _STRING)
-_LIMITS: Final = _named("dictionary", "MLOpSupportLimits")
 _BY_NAME: Final = {"kind": "record", "key": {"kind": "USVString"}}
-_DEVICES: Final = {"name": "devices", "type": _of("frozenArray", _STRING)}
-
-
-def _add_devices(description: Json) -> None:
-    """Add ``graph.devices``: of the proposal "graph devices", and of browsers that have it."""
-    attributes = description["interfaces"]["MLGraph"]["attributes"]
-    if _DEVICES not in attributes:
-        attributes.append(_DEVICES)
 
 
 def _add_compute_policy(description: Json) -> None:
@@ -64,26 +55,6 @@ def _add_compute_policy(description: Json) -> None:
     interfaces["MLGraph"]["attributes"].append({"name": "computePolicy", "type": _named("enum", "MLComputePolicy")})
 
 
-def _add_device_selection(description: Json) -> None:
-    dictionaries, interfaces = description["dictionaries"], description["interfaces"]
-    description["enums"]["MLDeviceType"] = ["cpu", "gpu", "npu"]
-    dictionaries["MLSupportQuery"] = {
-        "parent": None,
-        "members": [
-            _member("dataTypes", _of("sequence", _named("enum", "MLOperandDataType")), default=[]),
-            _member("maximumRank", _UNSIGNED_LONG, default=0),
-            _member("operators", _of("sequence", _STRING), default=[]),
-        ],
-    }
-    dictionaries["MLContextOptions"]["members"] += [
-        _member("fallback", _of("sequence", _named("enum", "MLDeviceType"))),
-        _member("limits", _LIMITS),
-    ]
-    interfaces["MLContext"]["attributes"].append({"name": "cpuFallbackActive", "type": {"kind": "boolean"}})
-    query = _argument("query", _named("dictionary", "MLSupportQuery"), optional=True, default={})
-    interfaces["MLContext"]["operations"].append(_operation("querySupport", _of("promise", _STRING), query))
-    by_device = {"kind": "record", "key": _STRING, "of": _LIMITS}
-    interfaces["ML"]["operations"].append(_operation("opSupportLimitsPerDevice", _of("promise", by_device)))
 
 
 def _add_int4(description: Json) -> None:
@@ -157,8 +128,6 @@ def _add_subgraph(description: Json) -> None:
 
 _ADDITIONS: Final[Mapping[str, Callable[[Json], None]]] = {
     "compute-policy": _add_compute_policy,
-    "device-selection": _add_device_selection,
-    "graph-devices": _add_devices,
     "int4": _add_int4,
     "low-precision": _add_low_precision,
     "webgpu-interop": _add_webgpu_interop,

@@ -23,9 +23,8 @@ from webnn_py.runtime.transfer import DataTransfer
 from webnn_py.saved_graphs.record import MOST_BYTES
 from webnn_py.script.argument_checks import label_of, refuse_progress
 from webnn_py.script.context import MLContext
-from webnn_py.script.device_selection import ContextOptions
 from webnn_py.script.graph import MLGraph
-from webnn_py.script.ml import ML
+from webnn_py.script.ml import ML, ContextOptions
 from webnn_py.script.records import MLPowerPreference
 from webnn_py.script.saving import checked_folder
 from webnn_py.tracing.check import Check

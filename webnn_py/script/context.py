@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from sys import _getframe
 from typing import TYPE_CHECKING, Any, Self, TypeVar, final, overload
@@ -15,11 +15,7 @@ from webnn_py.descriptors import (
     MLBufferDescriptor,
     MLOperandDataType,
     MLOperandDataTypeLike,
-    converted,
-    operand_data_type,
     operand_descriptor,
-    sequence_of,
-    unsigned_long,
 )
 from webnn_py.device.backend import Backend, BackendInfo, Capabilities, HostArray, Lends
 from webnn_py.device.device import Device, Readback
@@ -39,7 +35,6 @@ from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.buffer_source import as_read, check_target, host_copy
 from webnn_py.script.copy_region import checked_copy_region
-from webnn_py.script.device_selection import Support, check_runs, operator_named, runs_itself
 from webnn_py.script.dispatch_arguments import storages_at_first_sight, storages_of
 from webnn_py.script.experiments import check_asked
 from webnn_py.script.graph import MLGraph
@@ -152,69 +147,9 @@ class MLContext(Handle):
 
     @property
     def accelerated(self) -> bool:
-        """The option that the context was created with; :attr:`backend` tells what really runs.
-
-        With the proposal "device selection", whether it runs on an accelerator.
-        """
-        if "device-selection" in self._experimental:
-            return self._device.backend.info.device_types[0] != "cpu"
+        """The option that the context was created with; :attr:`backend` tells what really runs."""
         # spec: MLContext.accelerated 0
         return self._accelerated
-
-    @property
-    def cpu_fallback_active(self) -> bool:
-        """Return whether an accelerator was wanted and a processor computes. Not in the specification: a proposal.
-
-        Raises:
-            NotSupportedError: the proposal was not asked for.
-        """
-        check_asked("cpu_fallback_active", self._experimental, "device-selection", "context.backend says where it runs")
-        return self._accelerated and not self.accelerated
-
-    @enable_ki_protection
-    def query_support(
-        self,
-        *,
-        data_types: Collection[MLOperandDataType] = (),
-        maximum_rank: int = 0,
-        operators: Collection[str] = (),
-    ) -> MLPromise[Support]:
-        """Find how graphs of a kind would run: ``querySupport()``. Not in the specification: a proposal.
-
-        Args:
-            data_types: those of the graph's inputs.
-            maximum_rank: the highest rank of any operand.
-            operators: their names, the specification's or Python's.
-
-        Returns:
-            A promise of "optimized": an accelerator runs all of them itself; or of "fallback": a processor does, or
-            an operator is expanded into others. Rejected with ``TypeError`` for a name that nothing has, and
-            ``NotSupportedError`` for what does not run here at all, or when the proposal was not asked for.
-        """
-        self._trio_run.check("query_support()")
-        try:
-            check_asked(
-                "query_support()",
-                self._experimental,
-                "device-selection",
-                "op_support_limits() says what is accepted",
-            )
-            types = converted(
-                "data_types", lambda value: sequence_of(value, operand_data_type, "data types"), data_types
-            )
-            rank = converted("maximum_rank", unsigned_long, maximum_rank)
-            asked = converted(
-                "operators", lambda value: sequence_of(value, operator_named, "names of operators"), operators
-            )
-            capabilities = self._device.backend.capabilities
-            check_runs(capabilities, types, rank, asked)
-        except (TypeError, NotSupportedError) as error:
-            return rejected_promise(self, "query_support", error)
-        is_own = all(runs_itself(operator, types, capabilities) for operator in asked)
-        support: Support = "optimized" if is_own and self.accelerated else "fallback"
-        promise: MLPromise[Support] = MLPromise._create("query_support()", self._trio_run)
-        self._ml.script_timeline.enqueue(ScriptTask("query_support", promise._resolve, (support,)))
-        return promise
 
     @property
     def lost(self) -> MLPromise[MLContextLostInfo]:

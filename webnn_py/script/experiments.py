@@ -8,8 +8,6 @@ from webnn_py.operators.idl import enumeration
 
 EXPERIMENTS: Final = (
     "compute-policy",
-    "device-selection",
-    "graph-devices",
     "int4",
     "low-precision",
     "subgraph",

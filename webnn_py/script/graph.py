@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Self, final
 from trio.lowlevel import enable_ki_protection
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.backend import MLDeviceType
 from webnn_py.device.device import GraphHandle
 from webnn_py.errors import InvalidStateError
 from webnn_py.graph import Graph
@@ -138,17 +137,6 @@ class MLGraph(Handle, HasHandle):
     @property
     def _device_handle(self) -> GraphHandle:
         return self._handle
-
-    @property
-    def devices(self) -> tuple[MLDeviceType, ...]:
-        """The kinds of processors that compute the graph: "cpu", "gpu" or "npu". Not in the specification: a proposal.
-
-        Raises:
-            NotSupportedError: the proposal was not asked for.
-        """
-        otherwise = "context.backend says what computes its graphs"
-        check_asked("devices", self._context._experimental, "graph-devices", otherwise)
-        return self._context.backend.device_types
 
     @property
     def compute_policy(self) -> MLComputePolicy:

@@ -23,7 +23,6 @@ from webnn_py.saved_graphs.record import MOST_BYTES
 from webnn_py.script.argument_checks import label_of
 from webnn_py.script.browser_rules import BrowserRules, browser_profile
 from webnn_py.script.context import MLContext
-from webnn_py.script.device_selection import ContextOptions, Wishes, limits_per_device
 from webnn_py.script.experiments import check_asked, experiments
 from webnn_py.script.operation_accesses import accesses_of
 from webnn_py.script.records import MLPowerPreference
@@ -39,6 +38,7 @@ from webnn_py.unreported_errors import calling_line
 
 if TYPE_CHECKING:
     from webnn_py.saved_graphs.folder import GraphFolder
+    from webnn_py.script.compute_policy import MLComputePolicy
     from webnn_py.tracing.check import Check
 
 OWN_OPTIONS: Final = ("power_preference", "accelerated", "backend", "max_queued_bytes", "browser", "label")
@@ -46,6 +46,12 @@ OWN_OPTIONS: Final = ("power_preference", "accelerated", "backend", "max_queued_
 
 Policy = Callable[[], bool]
 """Says whether the API may be used; asked by ``create_context()`` and ``MLGraphBuilder()``."""
+
+
+class ContextOptions(registry.DeviceOptions, total=False):
+    """Keywords of ``create_context()`` for devices and proposals, for type checkers."""
+
+    compute_policy: MLComputePolicy
 
 
 @final
@@ -212,9 +218,6 @@ class ML(Handle):
         }
         request = OpenRequest(preference, accelerated)
         given = {name: value for name, value in options.items() if value is not None}
-        wishes = Wishes.taken(given | {"backend": backend}) if "device-selection" in self._experimental else None
-        if wishes is not None:
-            return partial(wishes.open, request), of_context
         return registry.choose(backend, request, given, (*OWN_OPTIONS, *others)), of_context
 
     def _browser_rules(self, browser: object) -> BrowserRules | None:
@@ -232,18 +235,16 @@ class ML(Handle):
         promise: MLPromise[MLContext] = MLPromise._create(
             "create_context()", self.script_timeline.trio_run, calling_line(2)
         )
-        self._begin_opening(partial(self._open, opening, options, promise))
+        self._opening += 1
+        self._nursery.start_soon(self._finish_opening, opening, options, promise)
         return promise
 
-    def _begin_opening(self, open_device: Callable[[], Awaitable[None]]) -> None:
-        """Begin what has to have ended before the timelines may end."""
-        self._opening += 1
-        self._nursery.start_soon(self._finish_opening, open_device)
-
     @enable_ki_protection
-    async def _finish_opening(self, open_device: Callable[[], Awaitable[None]]) -> None:
+    async def _finish_opening(
+        self, opening: Awaitable[Backend], options: dict[str, Any], promise: MLPromise[MLContext]
+    ) -> None:
         try:
-            await open_device()
+            await self._open(opening, options, promise)
         finally:
             self._opening -= 1
             if not self._opening:
@@ -299,42 +300,6 @@ class ML(Handle):
             raise SecurityError(f"{method}(): the policy failed: {words_of(error)}") from error
         if not allowed:
             raise SecurityError(f"{method}(): the policy denies the use of the Web Neural Network API")
-
-    @enable_ki_protection
-    def op_support_limits_per_device(self) -> MLPromise[dict[str, dict[str, Any]]]:
-        """Find the limits of each device: ``opSupportLimitsPerDevice()``. Not in the specification: a proposal.
-
-        Any of the limits can be given to ``create_context(limits=…)``.
-
-        Returns:
-            A promise of what ``op_support_limits()`` would return, by a name that says the kind of device and nothing
-            else: ``"cpu1"``, ``"gpu1"``; those that suit best first. Rejected with ``NotSupportedError`` when the
-            proposal was not asked for, ``InvalidStateError`` when the ``open_ml()`` block has been left.
-        """
-        method = "op_support_limits_per_device"
-        self._trio_run.check(f"{method}()")
-        try:
-            check_asked(f"{method}()", self._experimental, "device-selection", "make contexts, and ask each")
-            if self._closed:
-                raise InvalidStateError("the open_ml() block has been left")
-        except (NotSupportedError, InvalidStateError) as error:
-            return rejected_promise(self, method, error)
-        promise: MLPromise[dict[str, dict[str, Any]]] = MLPromise._create(f"{method}()", self.script_timeline.trio_run)
-        self._begin_opening(partial(self._find_limits, promise))
-        return promise
-
-    @enable_ki_protection
-    async def _find_limits(self, promise: MLPromise[dict[str, dict[str, Any]]]) -> None:
-        settle: Callable[[], object]
-        try:
-            with trio.CancelScope(shield=True):
-                limits = await limits_per_device(OpenRequest())
-        except Exception as error:  # noqa: BLE001 - a driver may fail in any way; the promise reports it
-            refusal = NotSupportedError(f"op_support_limits_per_device(): {error}")
-            settle = partial(promise._reject, refusal)
-        else:
-            settle = partial(promise._resolve, limits)
-        self.script_timeline.enqueue(ScriptTask("op_support_limits_per_device", settle))
 
     # --- instruments -------------------------------------------------------------------------------------------
 
@@ -481,9 +446,8 @@ class open_ml:  # noqa: N801 - used like a function
         graph_cache: a folder for :meth:`MLContext.save_graph`, made by the first save; without it there are no saved
             graphs. Whoever can write into it as this user decides what runs. Not in the specification.
         graph_cache_bytes: how many bytes the folder may have: graphs that were used the longest ago go first.
-        experimental: proposals to be tried, by name: ``"compute-policy"``, ``"device-selection"``,
-            ``"graph-devices"``, ``"int4"``, ``"low-precision"``, ``"subgraph"`` and ``"webgpu-interop"``. Not in the
-            specification; see the pages on proposals.
+        experimental: proposals to be tried, by name: ``"compute-policy"``, ``"int4"``, ``"low-precision"``,
+            ``"subgraph"`` and ``"webgpu-interop"``. Not in the specification; see the pages on proposals.
 
     Raises:
         TypeError: ``policy`` cannot be called, or another argument has the wrong type.
