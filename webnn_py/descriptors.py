@@ -23,18 +23,6 @@ UINT4: Final = cast("MLOperandDataType", "uint4")
 FOUR_BITS: Final[tuple[MLOperandDataType, ...]] = (INT4, UINT4)
 """Those of the proposal "int4", besides the eight: of two elements in a byte the first has the lower bits."""
 
-BFLOAT16: Final = cast("MLOperandDataType", "bfloat16")
-FLOAT8: Final = cast("MLOperandDataType", "float8e4m3")
-
-LOW_PRECISION: Final[tuple[MLOperandDataType, ...]] = (BFLOAT16, FLOAT8)
-"""Those of the proposal "low-precision". Numpy has neither: arrays hold their bits."""
-
-SYNONYMS: Final[Mapping[str, MLOperandDataType]] = {"float8": FLOAT8}
-"""A name in the proposal's first draft → that in its newest."""
-
-_IN_MEMORY: Final[Mapping[MLOperandDataType, MLOperandDataType]] = {BFLOAT16: "float16", FLOAT8: "uint8"}
-"""The data types of as many bits, in which devices hold low precision."""
-
 NumpyNumber = np.float32 | np.float16 | np.int32 | np.uint32 | np.int64 | np.uint64 | np.int8 | np.uint8
 
 MLOperandDataTypeLike = MLOperandDataType | np.dtype[NumpyNumber] | type[NumpyNumber]
@@ -99,7 +87,7 @@ class MLOperandDescriptor:
     def byte_length(self) -> int:
         """The number of bytes that the elements take, without padding."""
         # spec: MLOperandDescriptor byte length 1-4
-        bytes_each = BYTES_PER_ELEMENT.get(_IN_MEMORY.get(self.data_type, self.data_type))
+        bytes_each = BYTES_PER_ELEMENT.get(self.data_type)
         return -(-math.prod(self.shape) // 2) if bytes_each is None else math.prod(self.shape) * bytes_each
 
     def __str__(self) -> str:
@@ -119,19 +107,10 @@ class MLBufferDescriptor(MLOperandDescriptor):
 
 
 def stored(descriptor: MLOperandDescriptor) -> MLOperandDescriptor:
-    """Return the descriptor in memory: the same, or that of the bits of elements that numpy does not know."""
-    data_type = descriptor.data_type
-    if data_type in BYTES_PER_ELEMENT:
+    """Return the descriptor in memory: the same, or that of the bytes with elements of four bits."""
+    if descriptor.data_type in BYTES_PER_ELEMENT:
         return descriptor
-    if data_type in _IN_MEMORY:
-        return MLOperandDescriptor(_IN_MEMORY[data_type], descriptor.shape)
     return MLOperandDescriptor("uint8", (descriptor.byte_length,))
-
-
-class ProposedDataType(str):
-    """A data type of a proposal, in an argument of an operator whose builder has them."""
-
-    __slots__ = ()
 
 
 def operand_data_type(value: object) -> MLOperandDataType:
@@ -140,7 +119,7 @@ def operand_data_type(value: object) -> MLOperandDataType:
     Raises:
         TypeError: it is neither, or a dtype of the other byte order.
     """
-    if isinstance(value, str) and (plain(value) in BYTES_PER_ELEMENT or type(value) is ProposedDataType):
+    if isinstance(value, str) and plain(value) in BYTES_PER_ELEMENT:
         return cast("MLOperandDataType", plain(value))
     if isinstance(value, (np.dtype, type)) and value in _NAMED_BY_NUMPY:
         return _NAMED_BY_NUMPY[value]
@@ -288,7 +267,6 @@ def operand_descriptor(
         TypeError: a member has the wrong type.
     """
     text = plain(cast("str", data_type)) if issubclass(type(data_type), str) else ""
-    text = SYNONYMS.get(text, text)
     checked = text if text in proposed else converted("data_type", operand_data_type, data_type)
     return MLOperandDescriptor(checked, converted("shape", dimensions, shape))
 

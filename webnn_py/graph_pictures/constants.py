@@ -8,8 +8,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from webnn_py.descriptors import FOUR_BITS, INT4, LOW_PRECISION, MLOperandDescriptor
-from webnn_py.low_precision import numbers_of
+from webnn_py.descriptors import FOUR_BITS, INT4, MLOperandDescriptor
 
 PIECE: Final = 2**20
 """The number of elements that are processed at a time."""
@@ -84,8 +83,6 @@ class ConstantStatistics:
 def _pieces(data: Array, descriptor: MLOperandDescriptor) -> Iterator[Array]:
     """Yield the elements in their order."""
     flat = data.reshape(-1)
-    if descriptor.data_type in LOW_PRECISION:
-        flat = numbers_of(flat, descriptor.data_type)
     if descriptor.data_type not in FOUR_BITS:
         for start in range(0, flat.size, PIECE):
             yield flat[start : start + PIECE]

@@ -9,9 +9,8 @@ from typing import Any, Final, Literal, Self
 import attrs
 import numpy as np
 
-from webnn_py.descriptors import LOW_PRECISION, MLOperandDescriptor
+from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Graph, Input, Node, Value
-from webnn_py.low_precision import numbers_of
 from webnn_py.message_text import shown
 from webnn_py.operators.declaration import Operator
 
@@ -205,9 +204,7 @@ def _leaf(value: Value) -> Leaf:
     if isinstance(value, Input):
         return value.descriptor, value.name
     if isinstance(value, Constant) and isinstance(value.data, np.ndarray) and value.data.size == 1:
-        is_low = value.descriptor.data_type in LOW_PRECISION
-        data = numbers_of(value.data, value.descriptor.data_type) if is_low else value.data
-        return value.descriptor, data.item()
+        return value.descriptor, value.data.item()
     return value.descriptor, None
 
 

@@ -4,9 +4,8 @@ import copy
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-from webnn_py.descriptors import FOUR_BITS, LOW_PRECISION, SYNONYMS
+from webnn_py.descriptors import FOUR_BITS
 from webnn_py.script.compute_policy import POLICIES
-from webnn_py.script.low_precision import SCHEMES
 from webnn_py.script.webgpu_interop import DEFAULT_USAGE
 
 Json = dict[str, Any]
@@ -55,28 +54,9 @@ def _add_compute_policy(description: Json) -> None:
     interfaces["MLGraph"]["attributes"].append({"name": "computePolicy", "type": _named("enum", "MLComputePolicy")})
 
 
-
-
 def _add_int4(description: Json) -> None:
     enums = description["enums"]
     enums["MLOperandDataType"] = list(dict.fromkeys((*enums["MLOperandDataType"], *FOUR_BITS)))
-
-
-def _add_low_precision(description: Json) -> None:
-    """Add two data types, and what the explainer has quantization say."""
-    description["enums"]["MLOperandDataType"] += [*LOW_PRECISION, *SYNONYMS]
-    description["enums"]["MLQuantizationScheme"] = [*SCHEMES]
-    description["dictionaries"]["MLQuantizationOptions"] = {
-        "parent": "MLOperatorOptions",
-        "members": [
-            _member("scheme", _named("enum", "MLQuantizationScheme"), default="affine"),
-            _member("blockSize", {"kind": "unsigned long"}),
-        ],
-    }
-    for operation in description["interfaces"]["MLGraphBuilder"]["operations"]:
-        if operation["name"] in ("quantizeLinear", "dequantizeLinear"):
-            (overload,) = operation["overloads"]
-            overload["arguments"][-1]["type"] = _named("dictionary", "MLQuantizationOptions")
 
 
 def _add_webgpu_interop(description: Json) -> None:
@@ -129,7 +109,6 @@ def _add_subgraph(description: Json) -> None:
 _ADDITIONS: Final[Mapping[str, Callable[[Json], None]]] = {
     "compute-policy": _add_compute_policy,
     "int4": _add_int4,
-    "low-precision": _add_low_precision,
     "webgpu-interop": _add_webgpu_interop,
     "subgraph": _add_subgraph,
 }

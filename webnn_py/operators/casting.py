@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
-from webnn_py.descriptors import BFLOAT16, FLOAT8, MLOperandDataType
+from webnn_py.descriptors import MLOperandDataType
 
 INTEGER_RANGES: Final[Mapping[MLOperandDataType, tuple[int, int]]] = {
     "int32": (-(2**31), 2**31 - 1),
@@ -30,19 +30,13 @@ def cast_number(value: float, data_type: MLOperandDataType) -> int | float:
 
     Returns:
         For an integer data type an int: values beyond its range saturate, NaN is 0. For a float data type a float:
-        values beyond its range are infinite, and what rounds to zero keeps its sign. float8 has no infinity: its
-        largest number takes the place.
+        values beyond its range are infinite, and what rounds to zero keeps its sign.
     """
     # spec: cast 1; ConvertToFloat 2
     if data_type == "float32":
         return _nearest_float(value, precision=24, lowest_unit=-149, end=128)
     if data_type == "float16":
         return _nearest_float(value, precision=11, lowest_unit=-24, end=16)
-    if data_type == BFLOAT16:
-        return _nearest_float(value, precision=8, lowest_unit=-133, end=128)
-    if data_type == FLOAT8:
-        in_range = value if value != value else min(max(value, -448.0), 448.0)  # noqa: PLR0124 - NaN
-        return _nearest_float(in_range, precision=4, lowest_unit=-9, end=9)
     if isinstance(value, float) and math.isnan(value):
         # spec: ConvertToInt 4
         return 0

@@ -6,7 +6,6 @@ from typing import TypeVar
 from webnn_py.descriptors import (
     DATA_TYPES,
     FOUR_BITS,
-    LOW_PRECISION,
     MLBufferDescriptor,
     MLOperandDataType,
     MLOperandDescriptor,
@@ -77,8 +76,7 @@ def buffer_descriptor(
 
 def no_such_type(data_type: MLOperandDataType, capabilities: Capabilities) -> str:
     """Word that a device lacks a data type."""
-    elsewhere = "; numpy emulates it" if data_type in LOW_PRECISION else ""
-    return f"data type is {data_type}; this device has {', '.join(capabilities.data_types)}{elsewhere}"
+    return f"data type is {data_type}; this device has {', '.join(capabilities.data_types)}"
 
 
 def check_descriptor(
@@ -89,7 +87,7 @@ def check_descriptor(
         raise TypeError(
             f"data type is {descriptor.data_type}, of which outputs of graphs are; such a buffer must not be writable"
         )
-    if descriptor.data_type not in capabilities.data_types + capabilities.packed + capabilities.low_precision:
+    if descriptor.data_type not in capabilities.data_types + capabilities.packed:
         raise TypeError(no_such_type(descriptor.data_type, capabilities))
     problem = check_dimensions(descriptor, max_rank=capabilities.max_rank, max_byte_length=capabilities.max_byte_length)
     if problem is not None:

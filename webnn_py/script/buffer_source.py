@@ -15,11 +15,8 @@ from typing import Any, Final, Protocol, cast
 import numpy as np
 
 from webnn_py.descriptors import (
-    BFLOAT16,
     DATA_TYPES,
-    FLOAT8,
     FOUR_BITS,
-    LOW_PRECISION,
     MLOperandDataType,
     MLOperandDescriptor,
     stored,
@@ -56,12 +53,6 @@ ExportsArray = SupportsDlpack | SupportsArray | SupportsArrayInterface
 
 _DTYPES = {data_type: np.dtype(data_type) for data_type in DATA_TYPES}
 
-_OF_BITS: Final[dict[MLOperandDataType, np.dtype[Any]]] = {BFLOAT16: np.dtype(np.uint16), FLOAT8: np.dtype(np.uint8)}
-"""The arrays that hold low precision."""
-
-_OTHER_NAMES: Final = {"float8_e4m3fn": FLOAT8}
-"""The names of data types in arrays of other packages → those here."""
-
 LARGE: Final = 2**20
 """The number of bytes from which on the device's own way of copying is used."""
 
@@ -88,8 +79,6 @@ def host_copy(
     """
     if descriptor.data_type in FOUR_BITS:
         return _packed_copy(source, descriptor)
-    if descriptor.data_type in LOW_PRECISION:
-        return _bits_of(source, descriptor).reshape(-1).view(stored(descriptor).data_type).reshape(descriptor.shape)
     data_type, shape = descriptor.data_type, descriptor.shape
     try:
         if type(source) is np.ndarray and source.dtype == _DTYPES[data_type] and source.shape == shape:
@@ -116,38 +105,13 @@ def _packed_copy(source: object, descriptor: MLOperandDescriptor) -> HostArray:
     return copied
 
 
-def _bits_of(source: object, descriptor: MLOperandDescriptor) -> HostArray:
-    """Copy the bits of bfloat16 or float8: unsigned integers, plain bytes, or arrays of ml_dtypes."""
-    array = exported_array(source)
-    if array is None:
-        array = _of_buffer(source, "data are", "they must be")
-    wanted: np.dtype[Any] = _OF_BITS[descriptor.data_type]
-    name = array.dtype.newbyteorder("=").name
-    if _OTHER_NAMES.get(name, name) == descriptor.data_type:
-        array = array.view(wanted)
-    elif array.dtype.newbyteorder("=") != wanted and name != "uint8":
-        raise TypeError(f"data are {name}; they must be {wanted.name}, the bits of {descriptor.data_type}, or bytes")
-    if array.nbytes != descriptor.byte_length:
-        raise TypeError(
-            f"data of {array.nbytes} bytes given for {descriptor}; they must be exactly {descriptor.byte_length} bytes"
-        )
-    if array.ndim != 1 and array.shape != descriptor.shape:
-        raise TypeError(f"data have the shape {listed(array.shape)}; it must be {listed(descriptor.shape)}, or flat")
-    return np.array(array, dtype=array.dtype.newbyteorder("="), order="C", copy=True)
-
-
-def as_read(data: HostArray | None, descriptor: MLOperandDescriptor) -> HostArray | None:
-    """Return what was read from a device as the caller gets it: bfloat16 as its bits."""
-    return data.view(np.uint16) if data is not None and descriptor.data_type == BFLOAT16 else data
-
-
 def check_target(target: object, descriptor: MLOperandDescriptor) -> HostArray:
     """Look at a user's buffer as an array of the descriptor's shape, to be written in place.
 
     Raises:
         TypeError: it cannot be written, is not contiguous, or does not fit.
     """
-    wanted, descriptor = descriptor, stored(descriptor)
+    descriptor = stored(descriptor)
     is_array = issubclass(type(target), np.ndarray | np.generic)
     array = np.asarray(target) if is_array else _of_buffer(target, "out is", "it must be")
     if issubclass(type(target), np.generic) or not array.flags.writeable:
@@ -156,8 +120,6 @@ def check_target(target: object, descriptor: MLOperandDescriptor) -> HostArray:
         raise TypeError("out is not contiguous; it must be C-contiguous")
     if not array.dtype.isnative:
         raise TypeError(f"out has the byte order of {array.dtype.str}; it must be the machine's own")
-    if wanted.data_type == BFLOAT16 and array.dtype == np.float16:
-        raise TypeError("out is float16; it must be uint16, for the bits of bfloat16, or bytes (uint8)")
     _check(array, descriptor)
     return array.reshape(-1).view(descriptor.data_type).reshape(descriptor.shape)
 
@@ -227,11 +189,10 @@ def _check(array: np.ndarray[Any, Any], descriptor: MLOperandDescriptor) -> None
         raise TypeError(f"data have the shape {listed(array.shape)}; it must be {listed(descriptor.shape)}, or flat")
 
 
-def data_type_of(array: np.ndarray[Any, Any], proposed: tuple[MLOperandDataType, ...] = ()) -> MLOperandDataType:
+def data_type_of(array: np.ndarray[Any, Any]) -> MLOperandDataType:
     """Return the name of an array's data type, of either byte order; ``TypeError`` where there is none."""
     name = _native_name(array.dtype)
-    name = _OTHER_NAMES.get(name, name)
-    if name not in DATA_TYPES and name not in proposed:
+    if name not in DATA_TYPES:
         raise TypeError(f"constant(): the array's data type is {name}; it must be one of {', '.join(DATA_TYPES)}")
     return name
 

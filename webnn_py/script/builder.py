@@ -11,14 +11,12 @@ import numpy as np
 from trio.lowlevel import enable_ki_protection
 
 from webnn_py.descriptors import (
-    LOW_PRECISION,
     MLOperandDataType,
     MLOperandDataTypeLike,
     MLOperandDescriptor,
     check_dimensions,
     converted,
     operand_descriptor,
-    stored,
 )
 from webnn_py.device.backend import HostArray, OnProgress
 from webnn_py.errors import InvalidStateError, NotSupportedError, OperationError, UnknownError
@@ -177,7 +175,7 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
             array = _exported(value)
             if array is not None:
                 value = array
-                data_type = data_type_of(array, self._context._proposed) if data_type is None else data_type
+                data_type = data_type_of(array) if data_type is None else data_type
                 shape = array.shape if shape is None else shape
         if data_type is None:
             raise TypeError("constant(): data_type is missing; only arrays and constant buffers know their own")
@@ -224,7 +222,7 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         self._check_can_build("constant")
         self._check_data_type("constant", checked)
         # spec: constant(dataType, value) 2
-        data = _scalar(cast_number(number, checked), checked)
+        data = np.array(cast_number(number, checked), checked)
         # spec: constant(dataType, value) 3-5
         return self._operand(Constant(MLOperandDescriptor(checked, ()), data), "constant")
 
@@ -263,11 +261,6 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
     def _draw(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         name = f"{operator.name}()"
         try:
-            scheme = None
-            if self._context._proposed:
-                from webnn_py.script import low_precision  # noqa: PLC0415 - imported when it is used
-
-                args, kwargs, scheme = low_precision.resolved(operator, args, kwargs)
             arguments = operator.bind(args, kwargs)
         except TypeError as error:
             raise TypeError(f"{name}{in_brackets(kwargs.get('label'))}: {error}") from error.__cause__
@@ -282,8 +275,6 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         rows = limits_of(operator, self._capabilities)
         try:
             check_operands(operator, rows, arguments, self._capabilities)
-            if scheme is not None:
-                scheme.check(arguments, self._values)
             descriptors = operator.infer(arguments)
             # spec: * output limits
             check_outputs(operator, rows, descriptors)
@@ -619,7 +610,7 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
     def _descriptor(self, method: str, data_type: object, shape: object) -> MLOperandDescriptor:
         try:
             packed = self._capabilities.packed if method == "constant" else ()
-            return operand_descriptor(data_type, shape, packed + self._context._proposed)
+            return operand_descriptor(data_type, shape, packed)
         except TypeError as error:
             raise TypeError(f"{method}(): {error}") from None
 
@@ -632,7 +623,7 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
 
     def _check_data_type(self, method: str, data_type: MLOperandDataType) -> None:
         known = self._capabilities
-        if data_type not in known.data_types and data_type not in known.packed + known.low_precision:
+        if data_type not in known.data_types + known.packed:
             raise TypeError(f"{method}(): {no_such_type(data_type, known)}")
 
     def _check_size(self, descriptor: MLOperandDescriptor) -> None:
@@ -680,16 +671,6 @@ def drawing_of(method: str, outputs: object) -> Graph:
     graph = spelled_out(builder_of(method, outputs).graph_of(method, outputs))
     refuse_proposals(method, graph.descriptors)
     return graph
-
-
-def _scalar(number: float, data_type: MLOperandDataType) -> HostArray:
-    """Return a number of a data type as the array of a constant."""
-    if data_type not in LOW_PRECISION:
-        return np.array(number, data_type)
-    from webnn_py.low_precision import to_bits  # noqa: PLC0415 - imported when it is used
-
-    bits = to_bits(np.array([number], np.float32), data_type)
-    return bits.view(stored(MLOperandDescriptor(data_type, ())).data_type).reshape(())
 
 
 def _subgraphs_for(context: MLContext) -> Subgraphs | None:

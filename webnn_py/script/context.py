@@ -11,9 +11,7 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from webnn_py.descriptors import (
-    LOW_PRECISION,
     MLBufferDescriptor,
-    MLOperandDataType,
     MLOperandDataTypeLike,
     operand_descriptor,
 )
@@ -33,7 +31,7 @@ from webnn_py.script.argument_checks import (
 )
 from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.buffer_source import as_read, check_target, host_copy
+from webnn_py.script.buffer_source import check_target, host_copy
 from webnn_py.script.copy_region import checked_copy_region
 from webnn_py.script.dispatch_arguments import storages_at_first_sight, storages_of
 from webnn_py.script.experiments import check_asked
@@ -77,7 +75,6 @@ class MLContext(Handle):
     _experimental: frozenset[str]
     _accelerated: bool
     _capabilities: Capabilities
-    _proposed: tuple[MLOperandDataType, ...]  # the data types that scripts may name besides the eight
     _graph_folder: GraphFolder | None
     _files: trio.CapacityLimiter
     _device: Device
@@ -111,7 +108,6 @@ class MLContext(Handle):
         self._ml = ml
         self._instruments, self._experimental = ml._instruments, ml._experimental
         self._capabilities = with_proposals(backend.capabilities, self._experimental)
-        self._proposed = LOW_PRECISION if "low-precision" in self._experimental else ()
         self._device = Device(backend)
         self._graph_folder = None
         if ml._graph_folder is not None:
@@ -248,8 +244,7 @@ class MLContext(Handle):
         **flags: object,
     ) -> MLPromise[MLBuffer]:
         try:
-            proposed = self._capabilities.packed + self._proposed
-            descriptor = buffer_descriptor(data_type, shape, proposed, **flags)
+            descriptor = buffer_descriptor(data_type, shape, self._capabilities.packed, **flags)
             name = label_of(label)
             # spec: MLContext.createTensor 3
             self._check_not_lost(method)
@@ -286,7 +281,7 @@ class MLContext(Handle):
         """
         self._trio_run.check("create_constant_buffer()")
         try:
-            operand = operand_descriptor(data_type, shape, self._proposed)
+            operand = operand_descriptor(data_type, shape)
             name = label_of(label)
             descriptor = MLBufferDescriptor(operand.data_type, operand.shape, constant=True)
             # spec: MLContext.createConstantTensor 3
@@ -406,7 +401,7 @@ class MLContext(Handle):
             promise._reject(unknown("read_buffer", error), is_reported=self._device.is_lost)  # by the loss
         elif out is None:
             # spec: MLContext.readTensor(tensor) 8.1.3.2-8.1.3.3
-            promise._settle("fulfilled", as_read(data, buffer._descriptor))
+            promise._settle("fulfilled", data)
         else:
             try:
                 target = check_target(out, buffer._descriptor)
@@ -701,8 +696,6 @@ class MLContext(Handle):
             name, folder = checked_key(key), self._checked_folder()
             self._check_graph(graph)
             refuse_proposals(method, [*graph.input_descriptors.values(), *graph.output_descriptors.values()])
-            if self._capabilities.low_precision:  # may be between inputs and outputs
-                refuse_proposals(method, [value.descriptor for value in graph._description.values])
             self._check_not_lost(method)
         except (TypeError, NotSupportedError, InvalidStateError) as error:
             return rejected_promise(self, method, error, graph)

@@ -9,7 +9,6 @@ from webnn_py.operators.idl import enumeration
 EXPERIMENTS: Final = (
     "compute-policy",
     "int4",
-    "low-precision",
     "subgraph",
     "webgpu-interop",
 )

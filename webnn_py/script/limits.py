@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import attrs
 
-from webnn_py.descriptors import BFLOAT16, FLOAT8, FOUR_BITS, LOW_PRECISION, MLOperandDataType, MLOperandDescriptor
+from webnn_py.descriptors import FOUR_BITS, MLOperandDataType, MLOperandDescriptor
 from webnn_py.device.backend import Capabilities
 from webnn_py.operators.declaration import Arguments, Operator
-from webnn_py.operators.limits import ANY, DataTypes, RankRange
+from webnn_py.operators.limits import DataTypes, RankRange
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.registry import OPERATORS
 from webnn_py.operators.rules import Refused, refuse
@@ -21,7 +21,7 @@ QUANTIZED_ROWS: Final = {
     ("quantize_linear", "zero_point"),
     ("quantize_linear", "output"),
 }
-"""Operands and outputs that may have four bits, by the proposal "int4", or float8, by "low-precision"."""
+"""Operands and outputs that may have four bits, by the proposal "int4"."""
 
 
 @cache
@@ -29,8 +29,6 @@ def with_proposals(capabilities: Capabilities, experimental: frozenset[str]) -> 
     """Return capabilities with the data types of the proposals that are asked for."""
     if "int4" in experimental:
         capabilities = attrs.evolve(capabilities, packed=FOUR_BITS)
-    if "low-precision" in experimental and capabilities.emulates_low_precision:
-        capabilities = attrs.evolve(capabilities, low_precision=LOW_PRECISION)
     return capabilities
 
 
@@ -67,11 +65,7 @@ def limits_of(operator: Operator[..., Any], capabilities: Capabilities) -> Mappi
 
 def _proposed(operator: Operator[..., Any], row: str, capabilities: Capabilities) -> DataTypes:
     """Return the data types of proposals that a row of the limits has in addition to the declared ones."""
-    declared, is_quantized = operator.limits[row].data_types, (operator.name, row) in QUANTIZED_ROWS
-    found = capabilities.packed if is_quantized else ()
-    if capabilities.low_precision:
-        found += (BFLOAT16,) * ("float16" in declared) + (FLOAT8,) * (is_quantized or declared == ANY)
-    return found
+    return capabilities.packed if (operator.name, row) in QUANTIZED_ROWS else ()
 
 
 def check_operands(
@@ -148,9 +142,8 @@ def check_outputs(
 
 def op_support_limits(capabilities: Capabilities, browser: BrowserRules | None = None) -> dict[str, Any]:
     """Return the spec's ``MLOpSupportLimits``, with Python's names: a fresh plain structure at every call."""
-    data_types = capabilities.data_types + capabilities.low_precision
-    everywhere = OperandLimits(data_types, RankRange(0, capabilities.max_rank), None, None)
-    packed_too = attrs.evolve(everywhere, data_types=data_types + capabilities.packed)
+    everywhere = OperandLimits(capabilities.data_types, RankRange(0, capabilities.max_rank), None, None)
+    packed_too = attrs.evolve(everywhere, data_types=capabilities.data_types + capabilities.packed)
     limits: dict[str, Any] = {
         "preferred_input_layout": capabilities.preferred_input_layout,
         "max_tensor_byte_length": capabilities.max_byte_length,

@@ -446,8 +446,8 @@ class open_ml:  # noqa: N801 - used like a function
         graph_cache: a folder for :meth:`MLContext.save_graph`, made by the first save; without it there are no saved
             graphs. Whoever can write into it as this user decides what runs. Not in the specification.
         graph_cache_bytes: how many bytes the folder may have: graphs that were used the longest ago go first.
-        experimental: proposals to be tried, by name: ``"compute-policy"``, ``"int4"``, ``"low-precision"``,
-            ``"subgraph"`` and ``"webgpu-interop"``. Not in the specification; see the pages on proposals.
+        experimental: proposals to be tried, by name: ``"compute-policy"``, ``"int4"``, ``"subgraph"`` and
+            ``"webgpu-interop"``. Not in the specification; see the pages on proposals.
 
     Raises:
         TypeError: ``policy`` cannot be called, or another argument has the wrong type.

@@ -10,7 +10,6 @@ JAVASCRIPT = "spec_tests/javascript"
 COMMAND = "spec_tests/command"
 TRACING = "spec_tests/tracing"
 SUBGRAPHS = "spec_tests/script_timeline/test_subgraphs.py"
-LOW_PRECISION = "spec_tests/operators/test_low_precision.py"
 BINDINGS = "webnn_py.javascript.engine.own_source"
 
 FAULTS = Faults()
@@ -73,19 +72,6 @@ def saved_graphs_are_of_any_device(check, label, device):
 @FAULTS.at("webnn_py.saved_graphs.folder.GraphFolder._make_room", SAVED)
 def saved_graphs_take_any_room(make_room, folder, size, target):
     pass
-
-
-# --- low precision -----------------------------------------------------------------------------------------------
-
-
-@FAULTS.at("webnn_py.device.on_numpy.passes.low_precision._rounded", LOW_PRECISION)
-def results_are_not_rounded(rounded, builder, operand, data_type):
-    return operand
-
-
-@FAULTS.at("webnn_py.low_precision._widened", LOW_PRECISION)
-def integers_are_rounded_twice(widened, x):
-    return x.astype("float32")
 
 
 # --- sub-graphs --------------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from webnn_py.device.compiling.shared_constants import SharedConstants
 from webnn_py.device.host_processor import processor
 from webnn_py.device.on_numpy import composites, kernels  # noqa: F401 - both enter kernels into the table
 from webnn_py.device.on_numpy.executable import NumpyGraph
-from webnn_py.device.on_numpy.passes.low_precision import in_float32
 from webnn_py.device.on_numpy.passes.pipeline import rewritten
 from webnn_py.device.on_numpy.table import find
 from webnn_py.device.worker_thread import WorkerThread
@@ -34,9 +33,7 @@ def _supports(operator: Operator[..., Any]) -> tuple[MLOperandDataType, ...]:
     return tuple(BYTES_PER_ELEMENT) if find(operator) is not None else ()
 
 
-CAPABILITIES = Capabilities(
-    _supports, emulates_low_precision=True, composites=(GROUP_QUERY_ATTENTION,), writes_in_place=True
-)
+CAPABILITIES = Capabilities(_supports, composites=(GROUP_QUERY_ATTENTION,), writes_in_place=True)
 
 
 class NumpyBackend:
@@ -93,7 +90,7 @@ class NumpyBackend:
         return self._compiled(graph)
 
     def _compiled(self, graph: Graph) -> NumpyGraph:
-        graph, reports = rewritten(in_float32(graph))
+        graph, reports = rewritten(graph)
         return NumpyGraph(graph, self._constants, reports)
 
     def dispatch(
