@@ -1,15 +1,20 @@
-"""Hooks of hatchling's: the README as package indexes show it, the documentation and packed cases within wheels."""
+"""The build backend, hatchling's, with hooks: the README for indexes, the documentation and packed cases in wheels."""
 
 import json
 import lzma
 import posixpath
 import re
 import struct
+import subprocess
+import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from hatchling import build
+from hatchling.build import *  # noqa: F403 - the functions of a backend, of which one is another below
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
@@ -26,6 +31,12 @@ def for_package_index(text: str, source: str | None) -> str:
     there = source.rstrip("/")
     text = PICTURE.sub(rf"![\g<text>]({there}/raw/HEAD/\g<path>)", text)
     return LINK.sub(rf"[\g<text>]({there}/blob/HEAD/\g<path>)", text)
+
+
+def get_requires_for_build_wheel(config_settings: dict[str, Any] | None = None) -> list[str]:
+    """Called by installers; the package's requirements are for :func:`write_operator_pages`."""
+    project = tomllib.loads(Path(__file__).with_name("pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return [*build.get_requires_for_build_wheel(config_settings), *project["dependencies"]]
 
 
 class ReadmeHook(MetadataHookInterface):
@@ -56,12 +67,24 @@ OF_CHECKOUTS = ("docs/contributing.md", "docs/drift.md", "docs/proposed_tests.md
 """Pages that are only of use with the tests and the history, which wheels lack: they are left out."""
 
 
-def documentation(root: Path) -> Iterator[tuple[str, bytes]]:
+OPERATORS = "docs/operators"
+"""The folder of the pages that are written from the operators' declarations."""
+
+
+def write_operator_pages(root: Path, folder: Path) -> None:
+    """Write the pages of the operators, which takes the requirements of the package itself."""
+    subprocess.run([sys.executable, root / "docs/make_operator_pages.py", folder], check=True)
+
+
+def documentation(root: Path, operators: Path) -> Iterator[tuple[str, bytes]]:
     """The files of the documentation as wheels have them: paths below ``docs``, and contents.
 
-    What pages include is in them, links lead to files that are shipped, too, and links to others are text.
+    What pages include is in them, links lead to files that are shipped, too, and links to others are text. The pages
+    in ``operators`` stand for those that a checkout may have.
     """
     paths = {path.relative_to(root).as_posix(): path for path in sorted((root / "docs").rglob("*"))}
+    paths = {name: path for name, path in paths.items() if not name.startswith(f"{OPERATORS}/")}
+    paths |= {f"{OPERATORS}/{path.name}": path for path in sorted(operators.iterdir())}
     paths = {
         name: path
         for name, path in paths.items()
@@ -145,9 +168,12 @@ class WheelHook(BuildHookInterface):
         """Called by hatchling before a build; an editable install has the checkout's documentation and cases."""
         if version == "editable":
             return
+        root = Path(self.root)
         self._folder = tempfile.TemporaryDirectory()
-        files = {f"webnn_py/docs/{name}": content for name, content in documentation(Path(self.root))}
-        files[f"{CASES}/cases.xz"] = packed_cases(Path(self.root))
+        operators = Path(self._folder.name, "operators")
+        write_operator_pages(root, operators)
+        files = {f"webnn_py/docs/{name}": content for name, content in documentation(root, operators)}
+        files[f"{CASES}/cases.xz"] = packed_cases(root)
         for name, content in files.items():
             path = Path(self._folder.name, name)
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,13 @@ from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
-from webnn_py import __version__
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "docs"), str(ROOT)]
+
+import make_operator_pages  # noqa: E402
+
+from spec_tests.specification import make_pages  # noqa: E402
+from webnn_py import __version__  # noqa: E402
 
 project = "webnn_py"
 author = "the authors of webnn_py"
@@ -158,7 +164,9 @@ def link_pages(_app: Sphinx, _page: str, source: list[str]) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Called by Sphinx."""
+    """Called by Sphinx, before it looks for pages."""
+    make_operator_pages.write(make_operator_pages.FOLDER)
+    make_pages.write()
     app.connect("source-read", link_pages)
     app.connect("autodoc-process-docstring", keep_colon, priority=600)  # after napoleon
     app.connect("autodoc-process-signature", shorten_signature)

@@ -1,6 +1,6 @@
-"""Write the pages of ``docs/operators`` from the declarations: ``python docs/make_operator_pages.py [--check]``.
+"""Write the pages of ``docs/operators`` from the declarations: ``python docs/make_operator_pages.py [FOLDER]``.
 
-With ``--check``, write nothing and exit with 1 when a page is not what it should be.
+The builds of the site and of wheels run it, and an editable install; git ignores what it writes.
 """
 
 import ast
@@ -10,7 +10,8 @@ import sys
 import textwrap
 from pathlib import Path
 
-from webnn_py.command import operator_table
+sys.path.insert(0, str(Path(__file__).parents[1]))  # a build has the package's folder only
+
 from webnn_py.descriptors import MLOperandDataTypeLike
 from webnn_py.device import registry
 from webnn_py.javascript import descriptions
@@ -142,29 +143,6 @@ def section(operator: Operator) -> str:
     )
 
 
-def table() -> str:
-    """The page that has all operators in one table."""
-    records = operator_table.records(operator_table.in_order())
-    head, *rows = operator_table.rows(records)
-    newline = "\n"
-    lines = [" | ".join(cell.replace("|", "\\|") or " " for cell in row) for row in rows]
-    return f"""# All operators in one table
-
-The output of `webnn-py spec`. `webnn-py spec --json` has all of it, `webnn-py spec --json conv2d` that of one
-operator: arguments with their types, defaults and meanings; data types and ranks that are allowed and required; errors;
-tolerances of every data type; devices; the limits of each browser profile.
-Names and types are those of {records["specification"]}.
-
-The tolerance is how far a device may be from an independent oracle in the tests, in units in the last place or as a
-difference. An operator that is no primitive is expanded into others where a device lacks it. ONNX's operators are the
-shortest of the common forms that float32 calls are written as; some options take more.
-
-| {" | ".join(head)} |
-{"|---" * len(head)}|
-{newline.join(f"| {line} |" for line in lines)}
-"""
-
-
 def pages() -> dict[str, str]:
     """Every page by its file name."""
     found = {}
@@ -176,15 +154,13 @@ def pages() -> dict[str, str]:
         found[f"{category}.md"] = "\n".join(head) + "\n" + "\n\n".join(map(section, operators)) + "\n"
         names = ", ".join(f"[{operator.name}]({category}.md#{operator.name})" for operator in operators)
         links.append(f"| [{category}]({category}.md) | {names} |")
-    found["table.md"] = table()
     found["README.md"] = "\n".join(
         [
             "# Operators",
             "",
-            "[All in one table](table.md), with what they are expanded into, and what ONNX and browsers make of them;",
-            "as data with every operand, option, default and limit: `webnn-py spec --json`.",
-            "",
             f"All {len(OPERATORS)} operators, by category, from their declarations (`docs/make_operator_pages.py`).",
+            "`webnn-py spec` prints them in one table, with what they are expanded into, and what ONNX and browsers",
+            "make of them; `webnn-py spec --json` as data with every operand, option, default and limit.",
             "",
             "| category | operators |",
             "|---|---|",
@@ -195,20 +171,14 @@ def pages() -> dict[str, str]:
     return found
 
 
-def main(arguments: list[str]) -> int:
-    """Write the pages, or check them."""
-    wrong = []
+def write(folder: Path) -> None:
+    """Write the pages that are not there yet as they should be."""
+    folder.mkdir(parents=True, exist_ok=True)
     for name, text in pages().items():
-        path = FOLDER / name
+        path = folder / name
         if not path.exists() or path.read_text(encoding="utf-8") != text:
-            wrong.append(name)
-            if "--check" not in arguments:
-                path.write_text(text, encoding="utf-8")
-    if "--check" in arguments and wrong:
-        print(f"not what the declarations say: {', '.join(wrong)}; run python docs/make_operator_pages.py")
-        return 1
-    return 0
+            path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    write(Path(*sys.argv[1:]) if sys.argv[1:] else FOLDER)

@@ -3,6 +3,7 @@
 import importlib.metadata
 import posixpath
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -39,6 +40,26 @@ def test_the_path_of_a_page_is_printed(command, name):
     assert command("docs", name, "--json").report()["path"] == ended.out.strip()
 
 
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A checkout without what builds write."""
+    shutil.copytree(ROOT / "docs", tmp_path / "docs", ignore=shutil.ignore_patterns("operators", "steps"))
+    monkeypatch.setattr(distribution, "PACKAGE", tmp_path / "webnn_py")
+    return tmp_path
+
+
+def test_the_pages_of_operators_are_written_in_a_checkout(command, checkout):
+    assert command("docs", "operators/unary").out == f"{checkout / 'docs/operators/unary.md'}\n"
+    assert "\n## `relu`\n" in (checkout / "docs/operators/activation.md").read_text(encoding="utf-8")
+    (checkout / "docs/operators/activation.md").write_text("# Old\n", encoding="utf-8")
+    assert command("docs", "--json").report()["pages"]["operators/activation"] == "Activation"
+
+
+def test_where_the_pages_of_operators_cannot_be_written_the_command_says_so(command, checkout):
+    (checkout / "docs/operators").write_text("", encoding="utf-8")
+    command("docs").assert_refused("the pages of operators cannot be written", 1)
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [("sesions", "there is no page 'sesions'; there is sessions"), ("../README", "webnn-py docs lists them")],
@@ -65,7 +86,7 @@ def installed(tmp_path_factory):
 
 def test_a_wheel_has_the_pages(installed, monkeypatch):
     monkeypatch.setattr(distribution, "PACKAGE", installed / "webnn_py")
-    for name in ("blocking", "tutorial", "changelog", "security", "operators/arithmetic"):
+    for name in ("blocking", "tutorial", "changelog", "security", "operators/README", "operators/arithmetic"):
         path = Path(page(name))
         assert path.is_relative_to(installed)
         assert "{include}" not in path.read_text(encoding="utf-8")

@@ -11,10 +11,13 @@ from functools import cache
 import pytest
 
 import webnn_py
+from spec_tests.specification import make_pages
 from spec_tests.support.documents import FENCE, PAGES, ROOT
 
 DOCS = ROOT / "docs"
-SITE = sorted(path for suffix in ("md", "rst") for path in DOCS.rglob(f"*.{suffix}"))
+WRITTEN = DOCS / "operators", DOCS / "steps"
+"""The folders of pages that builds write: a checkout may have none, or old ones."""
+SITE = sorted(path for suffix in ("md", "rst") for path in DOCS.rglob(f"*.{suffix}") if path.parent not in WRITTEN)
 LINK = re.compile(r"!?\[[^]]*\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)")
 TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```", re.MULTILINE | re.DOTALL)
 DOCUMENTED = re.compile(r"^\.\. (?:auto\w+|py:\w+):: ([\w.]+)", re.MULTILINE)
@@ -36,7 +39,7 @@ def name_of(path):
 
 def listed():
     """The pages that toctrees name, those of patterns included."""
-    names = {name_of(path) for path in SITE}
+    names = {name_of(path) for path in (*SITE, *written())}
     found = set()
     for path in SITE:
         folder = path.parent.relative_to(DOCS)
@@ -48,14 +51,24 @@ def listed():
 
 
 def test_every_page_is_in_a_toctree():
-    missing = {name_of(path) for path in SITE} - listed() - {"index"}
+    missing = {name_of(path) for path in (*SITE, *written())} - listed() - {"index"}
     assert not missing, "name them in a toctree of docs/index.md"
+
+
+@cache
+def written():
+    """The pages that builds write, by their paths."""
+    spec = importlib.util.spec_from_file_location("make_operator_pages", DOCS / "make_operator_pages.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    of_each = zip(WRITTEN, (script, make_pages), strict=True)
+    return {folder / name: text for folder, module in of_each for name, text in module.pages().items()}
 
 
 @cache
 def anchors(path):
     """The anchors that a code host gives to the headings of a document."""
-    text = FENCE.sub("", path.read_text(encoding="utf-8"))
+    text = FENCE.sub("", written()[path] if path.parent in WRITTEN else path.read_text(encoding="utf-8"))
     found = set()
     for heading in re.findall(r"^#{1,6} (.+?)\s*#*$", text, re.MULTILINE):
         plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
@@ -65,15 +78,29 @@ def anchors(path):
     return found
 
 
-@pytest.mark.parametrize("path", sorted({*PAGES, *DOCS.rglob("*.md")}), ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_lead_to_files_and_headings_that_are_there(path):
-    text = FENCE.sub("", path.read_text(encoding="utf-8"))
-    for target, anchor in LINK.findall(text):
+def check_links(path, text, may_lead_to):
+    """Check the links of a document, of which ``may_lead_to`` says of those to pages that builds write."""
+    for target, anchor in LINK.findall(FENCE.sub("", text)):
         found = (path.parent / target).resolve() if target else path
-        assert found.exists(), target
+        assert may_lead_to(found) if found.parent in WRITTEN else found.exists(), target
         assert found.is_relative_to(ROOT), target
         if anchor:
             assert anchor in anchors(found), f"{target}#{anchor}"
+
+
+DOCUMENTS = sorted({*PAGES, *(path for path in SITE if path.suffix == ".md")})
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_to_files_and_headings_that_are_there(path):
+    is_read_in_the_site_alone = path.parent == DOCS / "api"
+    check_links(path, path.read_text(encoding="utf-8"), lambda found: is_read_in_the_site_alone and found in written())
+
+
+def test_links_of_the_pages_that_builds_write_lead_to_files_and_headings_that_are_there():
+    assert len(written()) > 30
+    for path, text in written().items():
+        check_links(path, text, written().__contains__)
 
 
 def test_links_of_the_readme_are_absolute_or_text_on_a_package_index():

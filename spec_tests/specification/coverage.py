@@ -1,13 +1,12 @@
-"""The record of the tests, of three kinds, that reach each step; ``measure`` writes it."""
+"""The record of the tests, of three kinds, that reach each step; ``measure`` writes it, and git ignores it."""
 
 import json
 from functools import cache
 from pathlib import Path
 
 from spec_tests.specification import steps
-from spec_tests.specification.test_refusals import EFFECTS, NAMED, REFUSED
 
-FILE = Path(__file__).with_name("coverage.json")
+FILE = Path(__file__).parents[2] / "build" / "specification" / "coverage.json"
 
 FAULTS = Path(__file__).with_name("faults.json")
 
@@ -31,11 +30,14 @@ def write(kind, found):
             f" {json.dumps(key)}: {json.dumps(tests, ensure_ascii=False)}" for key, tests in recorded()[name].items()
         )
         parts.append(f"{json.dumps(name)}: {{\n{lines}\n}}")
+    FILE.parent.mkdir(parents=True, exist_ok=True)
     FILE.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
 
 
 def own_tests(name, identifier):
     """Return the tests, as arguments of pytest, that were written because others pass without the step."""
+    from spec_tests.specification.test_refusals import EFFECTS, NAMED, REFUSED  # noqa: PLC0415 - the site has no pytest
+
     key = f"{name} {identifier}".removeprefix("MLGraphBuilder.")
     file = "spec_tests/specification/test_refusals.py::test_a_step_"
     refuses = [f"{file}refuses_in_its_own_words[{key}]"] if key in REFUSED else []
@@ -70,13 +72,33 @@ def unreached(kind):
     ]
 
 
+def measured():
+    """Return the kinds of tests that were measured."""
+    return [kind for kind in KINDS if recorded()[kind]]
+
+
+def unexplained():
+    """Return the lines about steps that no test reaches and no reason explains, or the other way round.
+
+    Where all kinds were measured: otherwise nothing is known.
+    """
+    if len(measured()) < len(KINDS):
+        return []
+    reasons = set(steps.reasons("unreached"))
+    missed = {kind: {(algorithm.name, step.identifier) for algorithm, step in unreached(kind)} for kind in KINDS}
+    in_its_form = missed["wpt"] & missed["proposed"]
+    return [
+        *(f"no test of web-platform-tests' form reaches {' '.join(step)}" for step in sorted(in_its_form - reasons)),
+        *(f"reasons.toml says that no test reaches {' '.join(step)}" for step in sorted(reasons - in_its_form)),
+    ]
+
+
 def summary():
     """Return the lines of the overview about tests; none where nothing was measured."""
-    measured = [kind for kind in KINDS if recorded()[kind]]
-    if not measured:
+    if not measured():
         return []
     count = sum(len(one.steps) for one in steps.ALGORITHMS.values()) - len(steps.reasons())
-    numbers = "; ".join(f"{KINDS[kind]} {count - len(unreached(kind)):,}" for kind in measured)
+    numbers = "; ".join(f"{KINDS[kind]} {count - len(unreached(kind)):,}" for kind in measured())
     text = (
         f"Of the {count:,} steps with code, tests reach: {numbers}. A step that refuses something counts where it "
         "does; how that is measured: `spec_tests/specification/tracing.py`. Tables name the test of the fewest steps."

@@ -2,7 +2,7 @@
 
 ``python -m spec_tests.specification.faults`` takes every statement that a comment names and that can be left out by
 itself: a check, a loop, a call, an assignment to an object. It leaves it out in a process of its own, and runs the
-recorded tests of its steps (``coverage.json``) there, those of this package and the proposed ones, and its own in
+tests of its steps there, as ``measure`` has recorded them, those of this package and the proposed ones, and its own in
 ``test_refusals.py``; ``faults.json`` says which fault is found. A statement whose value is used further on cannot be
 left out; what it refuses is a check elsewhere. Some recorded tests need ``WEBNN_WPT_VECTORS``.
 """
@@ -157,6 +157,8 @@ def main(arguments):
     parser = argparse.ArgumentParser(prog="python -m spec_tests.specification.faults", description=__doc__)
     parser.add_argument("paths", nargs="*", help="relative to the package, for example script/builder.py")
     options = parser.parse_args(arguments)
+    if not coverage.measured():
+        parser.error("nothing is measured; run python -m spec_tests.specification.measure first")
     os.chdir(ROOT)
     for path in {place.path for place in references.all_places()}:
         import_module(f"webnn_py.{path.removesuffix('.py').replace('/', '.')}")

@@ -1,11 +1,8 @@
-"""Write ``docs/steps``, "The text, step by step": ``python -m spec_tests.specification.make_pages [--check]``.
+"""Write ``docs/steps``, "The text, step by step": ``python -m spec_tests.specification.make_pages``.
 
-With ``--check``, write nothing and exit with 1 when a page is not what it should be. Pages name functions, not lines,
-so that they change when a step moves and not whenever a line does.
+The site's build runs it; git ignores what it writes. What tests reach is in the pages where it was measured.
 """
 
-import argparse
-import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -42,10 +39,16 @@ def rows(algorithm, reasons):
         now = "" if step.number == step.identifier else f" (now {step.number})"
         words = step.summary.replace("|", "\\|") + ("" if step.summary.endswith((".", ":")) else " …")
         if key in reasons:
-            yield f"| {step.identifier}{now} | {words} | *{reasons[key]}* | |"
-            continue
-        found = {f"`{place.function}` in {place.path}": None for place in references.places(algorithm, step)}
-        yield f"| {step.identifier}{now} | {words} | {'<br>'.join(found)} | {coverage.cell(*key)} |"
+            cells = [f"*{reasons[key]}*", ""]
+        else:
+            found = {f"`{place.function}` in {place.path}": None for place in references.places(algorithm, step)}
+            cells = ["<br>".join(found), coverage.cell(*key)]
+        yield f"| {step.identifier}{now} | {words} | {' | '.join(cells[: len(headings())])} |"
+
+
+def headings():
+    """Return the headings of the columns behind a step's first words."""
+    return ["here", "reached by"] if coverage.measured() else ["here"]
 
 
 def section(algorithm, reasons):
@@ -56,8 +59,8 @@ def section(algorithm, reasons):
             "",
             f"[In the text]({SPECIFICATION}#{algorithm.anchor})",
             "",
-            "| step | begins | here | reached by |",
-            "|---|---|---|---|",
+            f"| step | begins | {' | '.join(headings())} |",
+            f"|---|---{'|---' * len(headings())}|",
             *rows(algorithm, reasons),
             "",
         ]
@@ -89,7 +92,7 @@ def overview(titles, algorithms, reasons):
     return f"""# The text, step by step
 
 Each step of the specification's algorithms ({steps.SOURCE}: {len(steps.ALGORITHMS)} algorithms, {count:,} steps)
-with the function that does it here and the tests that reach it. {len(reasons)} steps need no code; the reason is in
+with the function that does it here. {len(reasons)} steps need no code; the reason is in
 italics.
 
 In the code a step is found by a comment, for example `# spec: MLContext.dispatch 3-4`, of the statement below it: a
@@ -109,31 +112,14 @@ each table has the first words only.
 """
 
 
-def outdated():
-    """Return the names of pages that are not what they should be."""
-    return [
-        name
-        for name, text in pages().items()
-        if not (FOLDER / name).exists() or (FOLDER / name).read_text(encoding="utf-8") != text
-    ]
-
-
-def main(arguments):
-    """Write the pages, or check them."""
-    parser = argparse.ArgumentParser(prog="python -m spec_tests.specification.make_pages", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 when a page is outdated")
-    options = parser.parse_args(arguments)
-    wrong = outdated()
-    if options.check:
-        if wrong:
-            print(f"not what the code says: {', '.join(wrong)}; run python -m spec_tests.specification.make_pages")
-        return int(bool(wrong))
+def write():
+    """Write the pages that are not there yet as they should be."""
     FOLDER.mkdir(exist_ok=True)
-    found = pages()
-    for name in wrong:
-        (FOLDER / name).write_text(found[name], encoding="utf-8")
-    return 0
+    for name, text in pages().items():
+        path = FOLDER / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    write()

@@ -3,6 +3,7 @@
 import argparse
 import difflib
 import json
+import runpy
 from pathlib import Path
 
 from webnn_py.command.failures import BadInputError, CommandFailedError
@@ -20,6 +21,8 @@ def docs(options: argparse.Namespace) -> int:
         CommandFailedError: the documentation is not installed.
     """
     folder = documentation()
+    if options.page is None or _plain(options.page).startswith("operators/"):
+        _write_operator_pages(folder)
     pages = {path.relative_to(folder).with_suffix("").as_posix(): path for path in sorted(folder.rglob("*.md"))}
     if not pages:
         raise CommandFailedError(f"there is no documentation in {folder}; install a wheel, or look into a checkout")
@@ -35,8 +38,27 @@ def docs(options: argparse.Namespace) -> int:
     return 0
 
 
+def _write_operator_pages(folder: Path) -> None:
+    """Write the pages of operators in a checkout; wheels have them.
+
+    Raises:
+        CommandFailedError: they cannot be written there.
+    """
+    script = folder / "make_operator_pages.py"
+    if not script.exists():
+        return
+    try:
+        runpy.run_path(str(script))["write"](folder / "operators")
+    except OSError as error:
+        raise CommandFailedError(f"the pages of operators cannot be written: {error}") from error
+
+
+def _plain(name: str) -> str:
+    return name.removeprefix("docs/").removesuffix(".md")
+
+
 def _found(name: str, pages: dict[str, Path]) -> Path:
-    plain = name.removeprefix("docs/").removesuffix(".md")
+    plain = _plain(name)
     if plain in pages:
         return pages[plain]
     near = difflib.get_close_matches(plain, pages, 3)
