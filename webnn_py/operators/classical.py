@@ -1,7 +1,4 @@
-"""Operators of classical machine learning: linear models and normalization, as one node or in other operators.
-
-:mod:`~webnn_py.operators.tree_ensembles` has the same transforms and labels of scores.
-"""
+"""Linear models and ensembles of decision trees, each as one node or in other operators."""
 
 from __future__ import annotations
 
@@ -16,15 +13,15 @@ from webnn_py.operators.decomposing.common import number
 from webnn_py.operators.limits import LimitsRow, limit
 from webnn_py.operators.methods import Builder
 from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import check_shape, output, refuse
+from webnn_py.operators.rules import check_shape, output
 
 Array = npt.NDArray[Any]
 
-NEXT_TO_NOTHING: Final = 1e-7
-"""Scores up to this have no part in SOFTMAX_ZERO; onnxruntime's bound."""
-
-Transform = Literal["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"]
+Transform = Literal["NONE", "LOGISTIC", "SOFTMAX"]
 """A function that is applied to the scores of each row."""
+
+Comparison = Literal["lesser_or_equal", "lesser", "greater_or_equal", "greater"]
+"""The operator by which nodes of trees compare a feature with a threshold."""
 
 ROWS: Final = limit(("float32",), rank=2)
 NUMBERS: Final = limit(("float32",), rank=1)
@@ -33,20 +30,13 @@ LABELS: Final = limit(("int64", "int32"), rank=1)
 SCORES: Final[LimitsRow] = {"output0": ROWS, "output1": LABELS}
 
 
-def scores_and_labels(
-    input: MLOperand, columns: int, intercepts: MLOperand | None, labels: MLOperand | None, name: str
+def _scores_and_labels(
+    input: MLOperand, columns: int, labels: MLOperand | None, added: dict[str, MLOperand | None]
 ) -> list[MLOperandDescriptor]:
-    """Return the descriptors of the scores of each row, a column for each label, and of the best labels.
-
-    Args:
-        input: [rows, features].
-        columns: the scores that are computed; the first of two labels may lack one.
-        intercepts: the numbers that are added to these, if any.
-        labels: the labels of the classes; None for a regression, whose only output is the scores.
-        name: what the intercepts are called.
-    """
-    if intercepts is not None:
-        check_shape(name, intercepts, [columns])
+    """Return the descriptors of the scores of each row and, with ``labels``, of its label."""
+    for name, operand in added.items():
+        if operand is not None:
+            check_shape(name, operand, [columns])
     rows = input.shape[0]
     if labels is None:
         return [output("float32", (rows, columns))]
@@ -61,42 +51,33 @@ def constant(builder: Builder, array: Array) -> MLOperand:
     return builder.constant(array.tobytes(), data_type=data_type, shape=array.shape)
 
 
-def transformed(builder: Builder, scores: MLOperand, post_transform: Transform) -> MLOperand:
-    """Return scores after ``post_transform``."""
+def _transformed(builder: Builder, scores: MLOperand, post_transform: Transform) -> MLOperand:
     if post_transform == "LOGISTIC":
         return builder.sigmoid(scores)
-    if post_transform == "SOFTMAX":
-        return builder.softmax(scores, 1)
-    if post_transform == "NONE":
-        return scores
-    greatest = builder.reduce_max(scores, axes=[1], keep_dimensions=True)
-    powers = builder.exp(builder.sub(scores, greatest))
-    takes_part = builder.greater(builder.abs(scores), number(builder, NEXT_TO_NOTHING, scores))
-    powers = builder.where(takes_part, powers, number(builder, 0, scores))
-    return builder.div(powers, builder.reduce_sum(powers, axes=[1], keep_dimensions=True))
+    return builder.softmax(scores, 1) if post_transform == "SOFTMAX" else scores
 
 
-def both_sides(builder: Builder, score: MLOperand, post_transform: Transform, *, is_probability: bool) -> MLOperand:
-    """Return the scores of two classes from that of the second; softmax is left out, as in onnxruntime."""
-    if post_transform == "LOGISTIC":
-        return builder.sigmoid(builder.concat([builder.neg(score), score], 1))
-    whole = number(builder, 1 if is_probability else 0, score)
-    return builder.concat([builder.sub(whole, score), score], 1)
-
-
-def label_of_two(builder: Builder, score: MLOperand, threshold: float, labels: Array) -> MLOperand:
-    """Return the label of one of two classes, by a column of scores of the second."""
+def _of_two(
+    builder: Builder, score: MLOperand, post_transform: Transform, labels: Array, *, whole: float, threshold: float
+) -> list[MLOperand]:
+    """Return both scores and the label from the score of the second class; softmax is left out, as in onnxruntime."""
     above = builder.greater(builder.reshape(score, [score.shape[0]]), number(builder, threshold, score))
     first, second = (constant(builder, label) for label in labels)
-    return builder.where(above, second, first)
+    if post_transform == "LOGISTIC":
+        both = builder.sigmoid(builder.concat([builder.neg(score), score], 1))
+    else:
+        both = builder.concat([builder.sub(number(builder, whole, score), score), score], 1)
+    return [both, builder.where(above, second, first)]
 
 
-def label_of(builder: Builder, scores: MLOperand, labels: Array) -> MLOperand:
-    """Return the label of the greatest score of each row."""
+def _of_many(builder: Builder, scores: MLOperand, post_transform: Transform, labels: Array) -> list[MLOperand]:
+    """Return the scores and the label of the greatest one of each row."""
     table = constant(builder, labels)
     if np.array_equal(labels, np.arange(len(labels))):  # as scikit-learn's usually are
-        return builder.arg_max(scores, 1, output_data_type=table.data_type)
-    return builder.gather(table, builder.arg_max(scores, 1))
+        best = builder.arg_max(scores, 1, output_data_type=table.data_type)
+    else:
+        best = builder.gather(table, builder.arg_max(scores, 1))
+    return [_transformed(builder, scores, post_transform), best]
 
 
 def linear_model(
@@ -126,7 +107,7 @@ def linear_model(
     """
     columns = coefficients.shape[0]
     check_shape("coefficients", coefficients, [columns, input.shape[1]])
-    return scores_and_labels(input, columns, intercepts, labels, "intercepts")
+    return _scores_and_labels(input, columns, labels, {"intercepts": intercepts})
 
 
 LINEAR_MODEL: Final = Operator(
@@ -150,34 +131,110 @@ def by_product(
     if intercepts is not None:
         scores = builder.add(scores, constant(builder, intercepts))
     if labels is None:
-        return [transformed(builder, scores, post_transform)]
+        return [_transformed(builder, scores, post_transform)]
     if len(coefficients) == 1:
-        label = label_of_two(builder, scores, 0, labels)
-        return [both_sides(builder, scores, post_transform, is_probability=True), label]
-    return [transformed(builder, scores, post_transform), label_of(builder, scores, labels)]
+        return _of_two(builder, scores, post_transform, labels, whole=1, threshold=0)
+    return _of_many(builder, scores, post_transform, labels)
 
 
-def normalizer(input: MLOperand, *, norm: Literal["MAX", "L1", "L2"], label: str = "") -> list[MLOperandDescriptor]:
-    """Divide rows by their greatest element or by their norm, unless that is 0.
+def tree_ensemble(
+    input: MLOperand,
+    nodes: MLOperand,
+    thresholds: MLOperand,
+    weights: MLOperand,
+    *,
+    base: MLOperand | None = None,
+    labels: MLOperand | None = None,
+    comparison: Comparison,
+    depth: int,
+    function: Literal["sum", "mean"],
+    post_transform: Transform,
+    label: str = "",
+) -> list[MLOperandDescriptor]:
+    """Reduce the weights of the leaves that each row reaches over all trees; return the label of the greatest as well.
+
+    All operands but ``input`` are constants.
 
     Args:
-        input: [rows, features], or one row.
-        norm: the divisor. Only L1 is one node: onnxruntime's maximum ignores NaN, and its sum of squares may overflow.
-        label: the name of the node.
+        input: [rows, features].
+        nodes: tree by tree, from the root, five columns: the number of the tree, the feature that is compared, the
+            indices of the nodes for "no" and for "yes", of a leaf its own, and 1 where NaN is "yes": [nodes, 5].
+        thresholds: the numbers that features are compared with, [nodes].
+        weights: those of leaves, [nodes, targets].
+        base: what is added to each target behind the reduction, [targets].
+        labels: those of the classes, [classes]; None for a regression. Where there is one target, it is the score of
+            the second of two classes, and a probability unless a weight is negative.
+        comparison: the operator that compares.
+        depth: how many levels of comparisons there are at most.
+        function: the reduction.
+        post_transform: the function that is then applied to the scores.
+        label: what the node is called.
+
+    Returns:
+        [rows, targets or classes]; with labels, those of the rows as well, [rows].
     """
-    if norm != "L1":
-        refuse("norm", norm, "L1")
-    return [output("float32", input.shape)]
+    count, targets = weights.shape
+    check_shape("nodes", nodes, [count, 5])
+    check_shape("thresholds", thresholds, [count])
+    return _scores_and_labels(input, targets, labels, {"base": base})
 
 
-NORMALIZER: Final = Operator(
-    normalizer, "normalizer", {name: limit(("float32",), rank=(1, 2)) for name in ("input", "output0")}
+TREE_ENSEMBLE: Final = Operator(
+    tree_ensemble,
+    "treeEnsemble",
+    {
+        "input": ROWS,
+        "nodes": limit(("int32",), rank=2),
+        "thresholds": NUMBERS,
+        "weights": ROWS,
+        "base": NUMBERS,
+        "labels": LABELS,
+        **SCORES,
+    },
 )
 
 
-def by_division(builder: Builder, input: MLOperand, *, norm: Literal["MAX", "L1", "L2"]) -> list[MLOperand]:
-    """Draw :func:`normalizer`."""
-    norms = {"MAX": builder.reduce_max, "L1": builder.reduce_l1, "L2": builder.reduce_l2}
-    divisor = norms[norm](input, axes=[input.rank - 1], keep_dimensions=True)
-    nothing = builder.equal(divisor, number(builder, 0, input))
-    return [builder.div(input, builder.where(nothing, number(builder, 1, input), divisor))]
+def by_levels(
+    builder: Builder,
+    input: MLOperand,
+    *,
+    nodes: Array,
+    weights: Array,
+    base: Array | None = None,
+    labels: Array | None = None,
+    function: Literal["sum", "mean"],
+    post_transform: Transform,
+    **of_branches: Any,
+) -> list[MLOperand]:
+    """Draw :func:`tree_ensemble`, of which all but the input is given as arrays."""
+    reached = builder.gather(constant(builder, weights), _leaves_reached(builder, input, nodes, **of_branches))
+    reduce = builder.reduce_sum if function == "sum" else builder.reduce_mean
+    scores = reduce(reached, axes=[1])
+    if base is not None:
+        scores = builder.add(scores, constant(builder, base))
+    if labels is None:
+        return [_transformed(builder, scores, post_transform)]
+    if weights.shape[1] == 1:
+        is_probability = not (weights < 0).any()
+        whole, threshold = (1, 0.5) if is_probability else (0, 0)
+        return _of_two(builder, scores, post_transform, labels, whole=whole, threshold=threshold)
+    return _of_many(builder, scores, post_transform, labels)
+
+
+def _leaves_reached(
+    builder: Builder, input: MLOperand, nodes: Array, *, thresholds: Array, comparison: Comparison, depth: int
+) -> MLOperand:
+    """Return the leaf that each row reaches in each tree, by descending one level at a time."""
+    trees, features, missing = nodes[:, 0], nodes[:, 1], nodes[:, 4]
+    roots = np.unique(trees, return_index=True)[1].astype(np.int32)
+    place = constant(builder, np.tile(roots, [input.shape[0], 1]))
+    following, two = constant(builder, nodes[:, 2:4].ravel()), number(builder, 2, place)
+    of_node = [constant(builder, array) for array in (features, thresholds, missing.astype(np.uint8))]
+    for _ in range(depth):
+        feature, threshold, missing_is_yes = (builder.gather(table, place) for table in of_node)
+        value = builder.gather_elements(input, feature, axis=1)
+        is_yes = getattr(builder, comparison)(value, threshold)
+        if missing.any():
+            is_yes = builder.logical_or(is_yes, builder.logical_and(builder.is_nan(value), missing_is_yes))
+        place = builder.gather(following, builder.add(builder.mul(place, two), builder.cast(is_yes, "int32")))
+    return place

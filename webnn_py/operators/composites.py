@@ -17,7 +17,7 @@ import attrs
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.operators.block_quantized import GATHER_BLOCK_QUANTIZED, MATMUL_NBITS, by_dequantizing, by_unpacking
 from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION, by_positions
-from webnn_py.operators.classical import LINEAR_MODEL, NORMALIZER, SCORES, by_division, by_product
+from webnn_py.operators.classical import LINEAR_MODEL, SCORES, TREE_ENSEMBLE, by_levels, by_product
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.decomposing.common import Decomposition, cut, number
 from webnn_py.operators.limits import MAX_RANK, LimitsRow, limit
@@ -27,7 +27,6 @@ from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.registry import OPERATORS
 from webnn_py.operators.rules import check_shape, output
 from webnn_py.operators.subgraphs import SUBGRAPH_CALL, inlined
-from webnn_py.operators.tree_ensembles import TREE_ENSEMBLE, by_operators
 
 GATES: Final = 4
 
@@ -284,9 +283,8 @@ COMPOSITES: Final[Mapping[str, Composite]] = {
         Composite(LINEAR_MODEL, by_product, frozenset(LINEAR_MODEL.limits) - {"input", *SCORES}),
         Composite(LOOP, unrolled),
         Composite(MATMUL_NBITS, by_dequantizing, frozenset({"b", "zero_points"})),
-        Composite(NORMALIZER, by_division),
         Composite(SUBGRAPH_CALL, inlined),
-        Composite(TREE_ENSEMBLE, by_operators, frozenset(TREE_ENSEMBLE.limits) - {"input", *SCORES}),
+        Composite(TREE_ENSEMBLE, by_levels, frozenset(TREE_ENSEMBLE.limits) - {"input", *SCORES}),
     )
 }
 """The composites, by Python name."""

@@ -46,7 +46,7 @@ VALUES = {
     "norm": ("L1", "L2", "MAX"),
     "output_dtype": (TensorProto.FLOAT16, TensorProto.INT8, TensorProto.UINT8),
     "padding_mode": ("border", "reflection", "zeros"),
-    "post_transform": ("LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "NONE"),
+    "post_transform": ("LOGISTIC", "SOFTMAX", "NONE"),
     "precision": (TensorProto.FLOAT16,),
     "reduction": ("add", "mul", "max", "min", "sum", "mean", "none"),
     "to": (TensorProto.FLOAT16, TensorProto.BOOL, TensorProto.INT32),

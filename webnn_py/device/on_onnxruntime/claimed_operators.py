@@ -7,11 +7,11 @@ from webnn_py.descriptors import DATA_TYPES, MLOperandDataType
 from webnn_py.device.backend import Capabilities
 from webnn_py.graph import Graph, Input
 from webnn_py.operators.block_quantized import GATHER_BLOCK_QUANTIZED
+from webnn_py.operators.classical import TREE_ENSEMBLE
 from webnn_py.operators.composites import COMPOSITES, DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.matrix import gemm, matmul
 from webnn_py.operators.subgraphs import SUBGRAPH_CALL
-from webnn_py.operators.tree_ensembles import TREE_ENSEMBLE
 
 NOT_CLAIMED: Final[Mapping[str, str]] = {
     "elu": "It computes exp(x) - 1, which cancels near zero.",

@@ -64,7 +64,7 @@ onnxruntime ignores names that it does not have.
 """
 
 CHANGED_BY_NONE: Final = frozenset(
-    {"LinearClassifier", "LinearRegressor", "Normalizer", "TreeEnsembleClassifier", "TreeEnsembleRegressor"}
+    {"LinearClassifier", "LinearRegressor", "TreeEnsembleClassifier", "TreeEnsembleRegressor"}
 )
 """Operators that no optimizer looks for: in a model of these alone all of them are idle."""
 

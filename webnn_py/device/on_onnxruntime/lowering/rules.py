@@ -13,9 +13,8 @@ import numpy as np
 
 from webnn_py.device.on_onnxruntime.lowering.attention import group_query_attention
 from webnn_py.device.on_onnxruntime.lowering.block_quantized import matmul_nbits
-from webnn_py.device.on_onnxruntime.lowering.classical import linear_model, normalizer
+from webnn_py.device.on_onnxruntime.lowering.classical import linear_model, tree_ensemble
 from webnn_py.device.on_onnxruntime.lowering.scan import loop
-from webnn_py.device.on_onnxruntime.lowering.trees import tree_ensemble
 from webnn_py.device.on_onnxruntime.own_operators.quantized_lstm import decomposition as step_by_step
 from webnn_py.graph import Node
 from webnn_py.onnx_export import writing
@@ -353,7 +352,6 @@ RULES: Final[Mapping[str, Rule]] = {**SAVED} | {
         loop,
         matmul_nbits,
         max_pool2d,
-        normalizer,
         prelu,
         quantize_linear,
         quantized_lstm,

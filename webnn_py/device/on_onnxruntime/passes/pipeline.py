@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from webnn_py.device.on_onnxruntime.lowering.trees import decompose_doubtful_trees
 from webnn_py.device.on_onnxruntime.own_operators.quantized_lstm import QUANTIZED_LSTM
 from webnn_py.device.on_onnxruntime.passes.convolution_layout import relayout_convolution
 from webnn_py.device.on_onnxruntime.passes.dynamic_quantization import dynamic_quantizations
@@ -24,7 +23,6 @@ from webnn_py.onnx_export.node_passes import EQUAL_NODES, UNUSED_NODES
 from webnn_py.operators import activation, conversion, convolution, matrix, movement
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE_LSTM
 from webnn_py.operators.loops import LOOP
-from webnn_py.operators.tree_ensembles import TREE_ENSEMBLE
 from webnn_py.rewriting.convolution_folding import folded
 from webnn_py.rewriting.passes import GraphPass, NodePass, PassContext, PassManager, ReadConstant
 from webnn_py.rewriting.walk import NodeRule, of_operators
@@ -51,9 +49,6 @@ PASSES: Final = PassManager(
         after=("int8-lstm",),
         needs=frozenset({QUANTIZED_LSTM}),
         is_required=True,  # without VNNI sums of uint8 by int8 saturate
-    ),
-    GraphPass(
-        name="trees", run=_with_contents(decompose_doubtful_trees), needs=frozenset({TREE_ENSEMBLE}), is_required=True
     ),
     GraphPass(name="unrolled-loops", run=unroll_loops, needs=frozenset({LOOP}), is_required=True),
     NodePass(
