@@ -140,7 +140,7 @@ def test_an_input_that_is_no_such_file_is_named(kind, name, command, *, pictured
 
 def test_a_pipe_is_no_model_and_nobody_waits_for_it(read_by, tmp_path):
     os.mkfifo(tmp_path / "model.onnx")
-    read_by(tmp_path / "model.onnx").assert_refused("model.onnx is no regular file")
+    read_by(tmp_path / "model.onnx").assert_refused("model.onnx: not a regular file")
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.json", "x.txt"])

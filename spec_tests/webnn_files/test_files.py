@@ -1,5 +1,6 @@
 """``.webnn`` files: every operator there and back, hand-written ones, and what is wrong with those that are refused."""
 
+import os
 import random
 
 import numpy as np
@@ -231,6 +232,25 @@ async def test_a_file_of_weights_that_is_not_needed_is_neither_read_nor_removed(
     save_webnn({"y": builder.relu(builder.input("x", data_type="float32", shape=[2]))}, tmp_path / "m.webnn")
     assert list(load_webnn(another, tmp_path / "m.webnn")) == ["y"]
     assert (tmp_path / "m.safetensors").read_bytes() == b"of something else"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a POSIX system's")
+async def test_pipes_are_refused_and_not_waited_for(tmp_path, builder):
+    (tmp_path / "m.webnn").write_text(GRAPH, encoding="utf-8")
+    os.mkfifo(tmp_path / "pipe.webnn")
+    with pytest.raises(OSError, match=r"not a regular file: .*pipe\.webnn"):
+        load_webnn(builder, tmp_path / "pipe.webnn")
+    with pytest.raises(OSError, match=r"not a regular file: .*pipe\.webnn"):
+        load_webnn(builder, tmp_path / "m.webnn", weights=tmp_path / "pipe.webnn")
+
+
+async def test_a_long_header_of_weights_is_refused_before_it_is_read(tmp_path, builder):
+    (tmp_path / "m.webnn").write_text(GRAPH, encoding="utf-8")
+    with (tmp_path / "m.safetensors").open("wb") as file:
+        file.write((16 * 2**20 + 1).to_bytes(8, "little"))
+        file.truncate(32 * 2**20)
+    with pytest.raises(WebnnFileError, match="a header of 16,777,217 bytes; it may have at most 16,777,216"):
+        load_webnn(builder, tmp_path / "m.webnn", weights=tmp_path / "m.safetensors")
 
 
 async def test_what_the_builder_refuses_is_a_type_error(tmp_path, builder):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from webnn_py.command.failures import BadInputError, CommandFailedError, needed
 from webnn_py.message_text import words_of
+from webnn_py.regular_files import open_regular
 
 if TYPE_CHECKING:
     from webnn_py.onnx_models import OnnxModel
@@ -98,10 +99,8 @@ def opened(path: Path, what: str) -> Iterator[BinaryIO]:
     Raises:
         BadInputError: it cannot be read, or is damaged.
     """
-    if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe, say, of which reading might never end
-        raise BadInputError(f"{path} is no regular file")
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             yield file
     except BadInputError:
         raise

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from typing import Final
 
 import attrs
 
+from webnn_py.regular_files import NotRegularFileError, open_regular
 from webnn_py.saved_graphs.record import MOST_BYTES, SavedGraph, UnusableFileError
 from webnn_py.saved_graphs.sealed import DIGEST_BYTES, Label, pack, read_contents, read_label
 
@@ -214,14 +214,10 @@ def _opened(path: Path) -> BufferedReader:
         FileNotFoundError: there is no such file.
         UnusableFileError: it is no regular file.
     """
-    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
-    if path.is_symlink():
-        raise UnusableFileError(f"{path} is a link; it must be a regular file")
-    handle = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise UnusableFileError(f"{path} is no regular file")
-    return os.fdopen(handle, "rb")
+    try:
+        return open_regular(path, follow_symlinks=False)
+    except (NotRegularFileError, IsADirectoryError):
+        raise UnusableFileError(f"{path} must be a regular file, and no link") from None
 
 
 @contextmanager

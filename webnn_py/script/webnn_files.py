@@ -9,6 +9,7 @@ from pathlib import Path
 
 from webnn_py.message_text import shown
 from webnn_py.operators.operand import MLOperand
+from webnn_py.regular_files import open_regular, read_regular
 from webnn_py.script.builder import MLGraphBuilder, drawing_of
 
 
@@ -69,14 +70,14 @@ def load_webnn(
         raise TypeError(f"load_webnn(): builder is {shown(builder)}; it must be an MLGraphBuilder")
     file = _path("load_webnn(): path", path)
     try:
-        graph = read_text(file.read_bytes().decode())
+        graph = read_text(read_regular(file).decode())
     except UnicodeDecodeError as error:
         raise WebnnFileError(f"{file.name} is no text in UTF-8: {error.reason}") from None
     stored = file.with_suffix(".safetensors") if weights is None else _path("load_webnn(): weights", weights)
     with ExitStack() as stack:
         opened = None
         if weights is not None or (graph.has_stored_tensors and stored.exists()):
-            opened = TensorFile(stack.enter_context(stored.open("rb")))
+            opened = TensorFile(stack.enter_context(open_regular(stored)))
         return draw(graph, builder, opened)
 
 

@@ -19,6 +19,7 @@ from webnn_py.onnx_models.reading.contents import initializers_of, nodes_of
 from webnn_py.onnx_models.reading.file_kinds import LFS_POINTER, kind_of
 from webnn_py.onnx_models.reading.tensors import data_length
 from webnn_py.operators.rules import Refused
+from webnn_py.regular_files import open_regular
 
 LONGEST_NUMBER: Final = 20
 
@@ -94,7 +95,7 @@ def read_external_data(tensors: Iterable[TensorProto], model: Path, own_size: in
         except Refused as refused:
             raise UnsupportedModelError([Problem(f"tensor {worded(tensor.name)}", str(refused))]) from None
     for tensor, (path, offset, length) in zip(external, places, strict=True):
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             file.seek(offset)
             tensor.raw_data = file.read(length)
         tensor.data_location = TensorProto.DEFAULT
@@ -139,7 +140,7 @@ def _place(tensor: TensorProto, folders: ModelFolders, sizes: dict[Path, int]) -
         if not stat.S_ISREG(status.st_mode):
             raise InvalidModelError(f"{subject} has its data in {file}, which is no regular file")
         sizes[path] = status.st_size
-        with path.open("rb") as opened:
+        with open_regular(path) as opened:
             head = opened.read(1024)
         if head.startswith(LFS_POINTER):
             raise InvalidModelError(f"{subject} has its data in {file}, which is {kind_of(head)}")

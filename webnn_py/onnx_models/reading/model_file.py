@@ -1,7 +1,6 @@
 """Reading a model: nothing that the rest of the importer sees is longer, deeper or elsewhere than it may be."""
 
 import os
-import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
@@ -29,6 +28,7 @@ from webnn_py.onnx_models.reading.external_data import is_external, read_externa
 from webnn_py.onnx_models.reading.file_kinds import kind_of, missing_bytes
 from webnn_py.onnx_models.reading.functions import check_calls
 from webnn_py.onnx_models.reading.tensors import check_tensor
+from webnn_py.regular_files import read_regular
 
 HIGHEST_VERSION: Final = 2**31 - 1
 
@@ -66,10 +66,7 @@ def read_model(source: str | os.PathLike[str] | bytes, limits: ModelLimits) -> R
         path, data, shown = None, source, f"the {len(source)} bytes given"
     else:
         path = Path(os.fspath(source))
-        mode = path.stat().st_mode
-        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # reading a pipe might never end
-            raise InvalidModelError(f"{path} is no regular file")
-        data, shown = path.read_bytes(), str(path)
+        data, shown = read_regular(path), str(path)
     try:
         proto = onnx.load_model_from_string(data)
     except DecodeError as error:

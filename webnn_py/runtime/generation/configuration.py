@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, cast
 import attrs
 
 from webnn_py.message_text import shown
+from webnn_py.regular_files import read_regular
 
 Layout = Literal["onnxruntime-genai", "optimum"]
 
@@ -34,6 +35,18 @@ CONTEXTS: Final = ("max_target_positions", "max_position_embeddings")
 
 MOST_LAYERS: Final = 10_000
 """The most layers of a decoder; the largest models have a hundred."""
+
+SOUND_SETTINGS: Final[Mapping[str, tuple[str, int]]] = {
+    "rate": ("sampling_rate", 1_000_000),
+    "mels": ("feature_size", 1024),
+    "hop": ("hop_length", 1 << 16),
+    "window": ("n_fft", 1 << 16),
+    "frames": ("nb_max_frames", 1 << 16),
+}
+"""The names of an encoder's settings in ``preprocessor_config.json``, and the most of each."""
+
+MOST_NUMBERS: Final = 1 << 24
+"""The most numbers of an array that making spectra takes; of a sound 17 minutes at 16 kHz."""
 
 REFUSED_SEARCH: Final[Mapping[str, float]] = {
     "num_beams": 1,
@@ -201,7 +214,7 @@ def _genai(folder: Path, config: Mapping[str, Any], file: str | None) -> Decoder
     return DecoderConfiguration(
         "onnxruntime-genai",
         folder / (_file_name(path, decoder) if file is None else file),
-        _layers(path, decoder, "num_hidden_layers"),
+        _count(path, decoder, "num_hidden_layers", MOST_LAYERS),
         _given(path, model, "context_length", int),
         _tokens(path, model.get("eos_token_id")),
         _start(path, model.get("bos_token_id")),
@@ -222,7 +235,7 @@ def _optimum(folder: Path, config: Mapping[str, Any], file: str | None) -> Decod
     return DecoderConfiguration(
         "optimum",
         model,
-        _layers(path, text, next((name for name in LAYERS if name in text), LAYERS[-1])),
+        _count(path, text, next((name for name in LAYERS if name in text), LAYERS[-1]), MOST_LAYERS),
         _given(path, text, next((name for name in CONTEXTS if name in text), CONTEXTS[-1]), int),
         _tokens(path, ends),
         _start(path, more.get(start, text.get(start)), start),
@@ -269,15 +282,13 @@ def _encoder(folder: Path, model: Path, config: Mapping[str, Any]) -> EncoderCon
     sound = _json(path) if lexists(path) else {}
     usual = EncoderConfiguration(model, first)
     numbers = {
-        name: _given(path, sound, setting, int, getattr(usual, name))
-        for name, setting in (
-            ("rate", "sampling_rate"),
-            ("mels", "feature_size"),
-            ("hop", "hop_length"),
-            ("window", "n_fft"),
-            ("frames", "nb_max_frames"),
-        )
+        name: _count(path, sound, setting, most, getattr(usual, name))
+        for name, (setting, most) in SOUND_SETTINGS.items()
     }
+    for one, other in (("hop", "frames"), ("window", "frames"), ("mels", "frames"), ("mels", "window")):
+        if numbers[one] * numbers[other] > MOST_NUMBERS:
+            both = " × ".join(f"{SOUND_SETTINGS[name][0]} {numbers[name]}" for name in (one, other))
+            raise ValueError(f"{path}: {both} is {numbers[one] * numbers[other]}; it must be at most {MOST_NUMBERS}")
     return EncoderConfiguration(
         model.with_name(f"encoder_model{variant}.onnx"),
         first,
@@ -308,7 +319,7 @@ def _forced(path: Path, value: object) -> tuple[int, ...]:
 
 def _json(path: Path) -> Mapping[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(read_regular(path).decode("utf-8-sig"))  # some editors begin a file with a byte order mark
     except (ValueError, RecursionError) as error:  # a ValueError of its encoding, its syntax, or of very long integers
         raise ValueError(f"{path} cannot be read as JSON: {error}") from error
     if not isinstance(found, dict):
@@ -338,10 +349,10 @@ def _file_name(path: Path, decoder: Mapping[str, Any]) -> str:
     return name
 
 
-def _layers(path: Path, config: Mapping[str, Any], name: str) -> int:
-    count: int = _given(path, config, name, int)
-    if count > MOST_LAYERS:
-        raise ValueError(f"{path}: {name} is {count}; it must be at most {MOST_LAYERS}")
+def _count(path: Path, config: Mapping[str, Any], name: str, most: int, default: int | None = None) -> int:
+    count: int = _given(path, config, name, int, default)
+    if count > most:
+        raise ValueError(f"{path}: {name} is {shown(count)}; it must be at most {most}")
     return count
 
 
