@@ -44,7 +44,7 @@ from hypercorn.typing import ConnectionState
 from webnn_py import open_ml
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.runtime import Environment, InferenceSession
-from webnn_py.runtime.generation import Generation, Generator, create_generator, generate
+from webnn_py.runtime.generation import Generation, Generator, Token, create_generator, generate
 
 DATA_TYPES: Final = {"FP32": "float32", "FP16": "float16", "INT8": "int8", "UINT8": "uint8"} | {
     f"{sign}INT{bits}": f"{sign.lower()}int{bits}" for sign in ("", "U") for bits in (32, 64)
@@ -52,6 +52,12 @@ DATA_TYPES: Final = {"FP32": "float32", "FP16": "float16", "INT8": "int8", "UINT
 PROTOCOL_NAMES: Final = {ours: theirs for theirs, ours in DATA_TYPES.items()}
 PARAMETERS: Final = frozenset({"max_new_tokens", "temperature", "top_k", "top_p", "repetition_penalty", "seed", "stop"})
 """Of a request for text."""
+
+LONGEST_ESCAPE: Final = 12
+"""Bytes that a character takes in JSON at most: two escapes, ``\\ud83d\\ude00``."""
+
+PARAMETERS_LENGTH: Final = 1 << 18
+"""Bytes of a request for text besides its prompt, stops among them."""
 
 SLICE: Final = 1 << 16
 """Elements, or characters, that are converted in one go: between them other threads get turns."""
@@ -80,6 +86,7 @@ class Limits:
         bodies: bytes of all requests that are being read or parsed.
         shapes: the model is kept ready for so many sizes of what it leaves open besides the batch.
         texts: so many texts are generated at the same time.
+        characters: a prompt may have so many for each token that the generator has room for.
     """
 
     rows: int = 32
@@ -95,6 +102,7 @@ class Limits:
     bodies: int = 64 << 20
     shapes: int = 8
     texts: int = 8
+    characters: int = 16
 
 
 class Refusal(Exception):  # noqa: N818 - an answer, not a fault
@@ -348,11 +356,15 @@ class Application:
         metadata: what is said of it.
         posts: what can be asked of it, by the last part of the path.
         limits: how much is taken.
+        longest: bytes of a request, if these are fewer than the limits allow.
     """
 
-    def __init__(self, name: str, metadata: dict[str, Any], posts: Mapping[str, Post], limits: Limits) -> None:
+    def __init__(
+        self, name: str, metadata: dict[str, Any], posts: Mapping[str, Post], limits: Limits, longest: int | None = None
+    ) -> None:
         self._name = name
         self._limits = limits
+        self._longest = limits.body if longest is None else min(longest, limits.body)
         self.bytes_of_bodies = 0
         self._parsers = trio.CapacityLimiter(1)  # more would take turns, and hold more
         model = f"/v2/models/{name}"
@@ -366,7 +378,7 @@ class Application:
         if scope["type"] != "http":
             await send({"type": "websocket.close"})
             return
-        reader = Body(scope, receive, self._limits)
+        reader = Body(scope, receive, self._limits, self._longest)
         try:
             answer = await self._answer(scope["method"], scope["path"], reader, send)
             if answer is None:
@@ -392,11 +404,12 @@ class Application:
         if path not in self._gets and post is None and (method, path) != ("OPTIONS", "*"):
             posts, gets = ", ".join(self._posts), ", ".join(self._gets)
             raise Refusal(404, f"{path!r:.100}: there is POST {posts}, and GET of {gets}")
-        allowed = "GET, HEAD, OPTIONS" if post is None else "OPTIONS, POST"
+        methods = ("GET", "HEAD", "OPTIONS") if post is None else ("OPTIONS", "POST")
+        allowed = ", ".join(methods)
         if method == "OPTIONS":
             return 204, {"allow": allowed}, b""
-        if method not in allowed:
-            raise Refusal(405, f"{method} of {path}; allowed are {allowed}", allow=allowed)
+        if method not in methods:
+            raise Refusal(405, f"{method!r:.40} of {path}; allowed are {allowed}", allow=allowed)
         return (200, {}, self._gets[path]) if post is None else await post(body, send)
 
     @contextmanager
@@ -450,42 +463,49 @@ class Text(Application):
     def __init__(self, name: str, generator: Generator, limits: Limits) -> None:
         self._generator = generator
         self._texts = 0
+        self._characters = limits.characters * generator.capacity
         text = [{"name": "text_input", "datatype": "BYTES", "shape": [1]}]
         posts = {"generate": self._whole, "generate_stream": self._stream}
         metadata = {"inputs": text, "outputs": [{**text[0], "name": "text_output"}]}
-        super().__init__(name, metadata, posts, limits)
+        super().__init__(name, metadata, posts, limits, LONGEST_ESCAPE * self._characters + PARAMETERS_LENGTH)
 
     @asynccontextmanager
-    async def _generation(self, body: Body) -> AsyncIterator[Generation]:
-        """Begin the text that a request asks for; it ends with the block."""
+    async def _generation(self, body: Body) -> AsyncIterator[tuple[Token, Generation]]:
+        """Begin the text that a request asks for: its first token, and those after it. It ends with the block."""
         with self._counted() as count:
             content = await body.read(count)
+            request = await trio.to_thread.run_sync(text_request, content, limiter=self._parsers)
+        if len(request["prompt"]) > self._characters:
+            raise Refusal(413, f"text_input may have {self._characters} characters")
         if self._texts >= self._limits.texts:
             raise Refusal(503, f"{self._limits.texts} texts are being generated; try again later")
         self._texts += 1
         try:
             try:
-                generation = generate(self._generator, **text_request(content))
+                generation = generate(self._generator, **request)
+                first = await anext(generation)  # which makes tokens of the prompt
             except (TypeError, ValueError) as error:
                 raise Refusal(400, str(error)) from error
             async with generation:
-                yield generation
+                yield first, generation
         finally:
             self._texts -= 1
 
     async def _whole(self, body: Body, send: Send) -> Answer:
-        async with self._generation(body) as generation:
-            text = "".join([token.text async for token in generation])
+        async with self._generation(body) as (first, generation):
+            text = "".join([first.text, *[token.text async for token in generation]])
         return 200, {}, self._encoded(text)
 
     async def _stream(self, body: Body, send: Send) -> None:
-        async with self._generation(body) as generation:
+        async with self._generation(body) as (first, generation):
             fields = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
             await send({"type": "http.response.start", "status": 200, "headers": fields})
-            async for token in generation:
+            token: Token | None = first
+            while token is not None:
                 if token.text:
                     event = b"data: " + self._encoded(token.text) + b"\n\n"
                     await send({"type": "http.response.body", "body": event, "more_body": True})
+                token = await anext(generation, None)
         await send({"type": "http.response.body", "body": b""})
 
     def _encoded(self, text: str) -> bytes:
@@ -499,7 +519,7 @@ def text_request(content: bytes) -> dict[str, Any]:
         Refusal: it is no such request.
     """
     try:
-        request = json.loads(content)
+        request = json.loads(content, cls=Decoder)
         parameters = request.get("parameters", {})
         unknown = sorted(parameters.keys() - PARAMETERS)
     except (ValueError, AttributeError, RecursionError) as error:
@@ -507,19 +527,20 @@ def text_request(content: bytes) -> dict[str, Any]:
     if not isinstance(request.get("text_input"), str) or not request["text_input"]:
         raise Refusal(400, "text_input must be a text, and not empty")
     if unknown:
-        raise Refusal(400, f"parameters has {unknown}; there are {sorted(PARAMETERS)}")
+        raise Refusal(400, f"parameters has {unknown[:9]!s:.200}; there are {sorted(PARAMETERS)}")
     return {"prompt": request["text_input"], **parameters}
 
 
 class Body:
     """The body of a request, as it comes."""
 
-    def __init__(self, scope: Any, receive: Receive, limits: Limits) -> None:
+    def __init__(self, scope: Any, receive: Receive, limits: Limits, longest: int) -> None:
         headers = dict(scope["headers"])
         self._declared = int(headers.get(b"content-length", b"0"))
         self._coding = headers.get(b"content-encoding", b"identity").decode("latin-1")
         self._receive = receive
         self._limits = limits
+        self._longest = longest
         self.ended = self._declared == 0 and b"transfer-encoding" not in headers and scope["http_version"][0] == "1"
 
     async def read(self, count: Callable[[int], None]) -> bytes:
@@ -533,16 +554,16 @@ class Body:
         body = bytearray()
         try:
             with trio.fail_after(self._limits.body_seconds):
-                while not self.ended and self._declared <= self._limits.body:
+                while not self.ended and self._declared <= self._longest:
                     piece = await self._next()
                     count(len(piece))
                     body += piece
-                    if len(body) > self._limits.body:
+                    if len(body) > self._longest:
                         break
         except trio.TooSlowError:
             raise Refusal(408, f"the request took more than {self._limits.body_seconds} seconds to come") from None
-        if max(self._declared, len(body)) > self._limits.body:
-            raise Refusal(413, f"a request may have {self._limits.body} bytes")
+        if max(self._declared, len(body)) > self._longest:
+            raise Refusal(413, f"a request may have {self._longest} bytes")
         return bytes(body)
 
     async def skip(self) -> None:

@@ -70,6 +70,8 @@ def test_a_folder_without_a_decoder_is_refused(command, folder, tmp_path):
     command("generate", tmp_path, "--prompt", "a").assert_refused("has neither genai_config.json nor config.json")
     config = json.loads((folder / "genai_config.json").read_text(encoding="utf-8"))
     (tmp_path / "genai_config.json").write_text(json.dumps(config), encoding="utf-8")
+    command("generate", tmp_path, "--prompt", "a").assert_refused("tokenizer.json: No such file or directory")
+    (tmp_path / "tokenizer.json").write_text("{}", encoding="utf-8")
     command("generate", tmp_path, "--prompt", "a").assert_refused("tokenizer.json cannot be read as a tokenizer")
 
 

@@ -284,14 +284,15 @@ async def test_head_and_options_have_no_body_and_405_lists_the_allowed_methods(e
     async with serving(env) as (_, connect):
         client = await connect()
         for target in ("/v2/models/model", "/v2/health/ready"):
-            for method, expected in {"GET": 200, "HEAD": 200, "OPTIONS": 204, "DELETE": 405}.items():
+            for method, expected in {"GET": 200, "HEAD": 200, "OPTIONS": 204, "DELETE": 405, "ET": 405}.items():
                 await client.stream.send_all(head_of(method, target, 0))
                 status, headers, answer = await client.answer(method)
                 assert status == expected
-                assert (len(answer) > 0) is (method in {"GET", "DELETE"})
-                assert headers.get("allow") == ("GET, HEAD, OPTIONS" if method in {"OPTIONS", "DELETE"} else None)
-        await client.stream.send_all(head_of("HEAD", INFER, 0))
-        assert (await client.answer("HEAD"))[:2][0] == 405
+                assert (len(answer) > 0) is (method in {"GET", "DELETE", "ET"})
+                assert headers.get("allow") == ("GET, HEAD, OPTIONS" if method in {"OPTIONS", "DELETE", "ET"} else None)
+        for method in ("HEAD", "OST"):
+            await client.stream.send_all(head_of(method, INFER, 0))
+            assert (await client.answer(method))[0] == 405
         assert (await client.ask("OPTIONS", "*"))[0] == 204
         assert_right(*await client.infer(ONE_ROW), ONE_ROW)
 
@@ -615,6 +616,32 @@ async def test_a_text_streams(ml, decoder):
         ):
             status, told = await ask(content)
             assert (status, words in told["error"]) == (400, True), told
+
+
+async def test_long_texts_and_many_stops_are_refused_before_they_are_looked_at(ml, decoder, monkeypatch):
+    threads = []
+
+    def noted(content):
+        threads.append(threading.current_thread())
+        return text_request_of(content)
+
+    text_request_of = example.text_request
+    monkeypatch.setattr(example, "text_request", noted)
+    async with Environment(ml, "numpy") as env, serving(env, decoder) as (_, connect):
+        connection = await connect()
+        ask = partial(connection.ask, "POST", "/v2/models/model/generate")
+        status, told = await ask(text_request(4097 * "a"))
+        assert (status, told["error"]) == (413, "text_input may have 4096 characters")
+        for stop, words in ((100 * ["a"], "more than 64 texts"), (["a", 257 * "b"], "stop has 257 characters")):
+            status, told = await ask(text_request("a", stop=stop))
+            assert (status, words in told["error"]) == (400, True), told
+        status, told = await ask(text_request("a", **{f"a{number}": 1 for number in range(9999)}))
+        assert (status, len(told["error"]) < 500) == (400, True)
+        assert len(threads) == 4
+        assert threading.main_thread() not in threads
+        status, told = await ask(text_request(400_000 * "a"))
+        assert (status, told["error"]) == (413, "a request may have 311296 bytes")
+        assert len(threads) == 4
 
 
 async def test_a_client_that_goes_ends_its_text(ml, decoder):

@@ -26,7 +26,7 @@ from webnn_py.message_text import visible
 from webnn_py.runtime import Environment
 
 if TYPE_CHECKING:
-    from webnn_py.runtime.generation import Generation, Generator
+    from webnn_py.runtime.generation import Generation, Generator, Token
     from webnn_py.runtime.generation.audio import Audio
 
 OPTIONS: Final = ("max_new_tokens", "temperature", "top_k", "top_p", "repetition_penalty", "seed", "stop")
@@ -42,8 +42,8 @@ class GeneratedText:
 
     Attributes:
         device: where it is.
-        prompt_tokens: how many tokens the prompt has.
         load: seconds until the model was ready.
+        prompt_tokens: how many tokens the prompt has, from the first token on.
         text: the text so far.
         tokens: the tokens so far.
         finish: why it has ended.
@@ -51,8 +51,8 @@ class GeneratedText:
     """
 
     device: str
-    prompt_tokens: int
     load: float
+    prompt_tokens: int = 0
     text: str = ""
     tokens: list[int] = attrs.field(factory=list)
     finish: str | None = None
@@ -122,8 +122,8 @@ class LoadedModel:
         given = {name: value for name in OPTIONS if (value := getattr(options, name)) is not None}
         with _refusals(options):
             generation = generate(self.generator, prompt, audio=audio, **given)
-        result = GeneratedText(self.device, generation.prompt_tokens[0], perf_counter() - self.since)
-        await _printed(generation, result, as_json=options.json)
+        result = GeneratedText(self.device, perf_counter() - self.since)
+        await _printed(generation, result, options)
 
 
 @asynccontextmanager
@@ -147,24 +147,34 @@ async def loaded(options: argparse.Namespace) -> AsyncIterator[LoadedModel]:
             yield LoadedModel(generator, str(device and device.info), since)
 
 
-async def _printed(generation: Generation, result: GeneratedText, *, as_json: bool) -> None:
+async def _printed(generation: Generation, result: GeneratedText, options: argparse.Namespace) -> None:
     """Print each token, and at the end, also after Ctrl-C, the speed."""
     since = perf_counter()
     try:
-        async for token in generation:
+        async for token in _tokens(generation, options):
+            result.prompt_tokens = generation.prompt_tokens[0]
             result.times.append(perf_counter() - since)
             result.tokens.append(token.id)
             result.text += token.text
             result.finish = token.finish
-            if not as_json:
+            if not options.json:
                 say(_laid_out(token.text), end="")
     finally:
         await generation.aclose()
-        if not as_json and result.tokens:
+        if not options.json and result.tokens:
             say("")
             print_lines(_summary(result), sys.stderr)
-    if as_json:
+    if options.json:
         print_json(_as_json(result))
+
+
+async def _tokens(generation: Generation, options: argparse.Namespace) -> AsyncIterator[Token]:
+    """Yield the tokens of a generation, of which the first may refuse the prompt."""
+    with _refusals(options):
+        first = await anext(generation)
+    yield first
+    async for token in generation:
+        yield token
 
 
 def _laid_out(text: str) -> str:

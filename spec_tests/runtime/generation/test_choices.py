@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from spec_tests.models.decoder_models import SIZES, Form, genai_config, make_tok
 from webnn_py import OperationError
 from webnn_py.runtime.generation.configuration import SearchDefaults, read_configuration
 from webnn_py.runtime.generation.sampling import Sampling
-from webnn_py.runtime.generation.tokens import TextStream
+from webnn_py.runtime.generation.tokens import TextStream, load_tokenizer
 
 PRINTED = [*range(33, 127), *range(161, 173), *range(174, 256)]
 BYTES = {byte: chr(byte) for byte in PRINTED}
@@ -159,6 +160,65 @@ def test_a_stop_across_tokens_is_held_back(tokenizer):
     assert unfinished.is_stopped
 
 
+def of_steps(kind, steps):
+    """Return a tokenizer with steps of a kind."""
+    tokenizers = pytest.importorskip("tokenizers")
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(vocab={"a": 0}, merges=[]))
+    setattr(tokenizer, kind, steps(tokenizers))
+    return tokenizer
+
+
+GROWING = {
+    "replacements": ("normalizer", lambda t: [t.normalizers.Replace("a", 9 * "a")] * 2),
+    "a regular expression": ("normalizer", lambda t: [t.normalizers.Replace(t.Regex(""), 64 * "a")]),
+    "an empty text": ("normalizer", lambda t: [t.normalizers.Replace("", 64 * "a")]),
+    "beginnings": ("normalizer", lambda t: [t.normalizers.Prepend(8 * "a")] * 2),
+    "bytes": ("normalizer", lambda t: [t.normalizers.ByteLevel()] * 4),
+    "bytes of words": ("pre_tokenizer", lambda t: [t.pre_tokenizers.ByteLevel()] * 4),
+    "replacements in results": ("decoder", lambda t: [t.decoders.Replace("a", 9 * "a")] * 2),
+    "spaces in results": ("decoder", lambda t: [t.decoders.BPEDecoder("")] * 4),
+}
+
+
+@pytest.mark.parametrize("case", GROWING)
+def test_tokenizers_that_lengthen_texts_without_measure_are_refused(tmp_path, case):
+    kind, steps = GROWING[case]
+    of_steps(kind, lambda t: getattr(t, f"{kind}s").Sequence(steps(t))).save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(ValueError, match=f"the {kind} of .*tokenizer.json may make a text more than 64 times as long"):
+        load_tokenizer(tmp_path / "tokenizer.json")
+
+
+def test_a_tokenizer_that_puts_many_tokens_around_a_text_is_refused(tmp_path):
+    def around(tokenizers):
+        return tokenizers.processors.TemplateProcessing(single="$A" + 1025 * " a", special_tokens=[("a", 0)])
+
+    of_steps("post_processor", around).save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(ValueError, match="puts 1025 tokens around a text; it may be at most 1024"):
+        load_tokenizer(tmp_path / "tokenizer.json")
+
+
+def test_usual_steps_of_tokenizers_are_accepted_and_texts_neither_cut_nor_filled_up(tmp_path):
+    def usual(tokenizers):
+        found = tokenizers.normalizers
+        return found.Sequence(
+            [found.NFKC(), found.Prepend("▁"), found.Replace(tokenizers.Regex(" {2,}"), "▁"), found.BertNormalizer()]
+        )
+
+    tokenizer = of_steps("normalizer", usual)
+    tokenizer.enable_padding(length=1 << 40)
+    tokenizer.enable_truncation(2)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    assert load_tokenizer(tmp_path / "tokenizer.json").encode("aaa").ids == [0, 0, 0]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a POSIX system's")
+def test_a_pipe_is_no_tokenizer(tmp_path):
+    pytest.importorskip("tokenizers")
+    os.mkfifo(tmp_path / "tokenizer.json")
+    with pytest.raises(OSError, match=r"not a regular file: .*tokenizer\.json"):
+        load_tokenizer(tmp_path / "tokenizer.json")
+
+
 def written(folder, **files):
     for name, content in files.items():
         path = folder / f"{name}.json"
@@ -246,6 +306,53 @@ def changed(**settings):
 def test_broken_folders_are_refused(tmp_path, files, words):
     with pytest.raises(ValueError, match=words):
         read_configuration(written(tmp_path, **files), None)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a POSIX system's")
+@pytest.mark.parametrize("name", ["genai_config.json", "config.json", "generation_config.json"])
+def test_a_pipe_is_refused_where_a_configuration_should_be(tmp_path, name):
+    written(tmp_path, **{name.removesuffix(".json"): config for name, config in optimum_configs(SIZES["tiny"]).items()})
+    (tmp_path / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(OSError, match=f"not a regular file: .*{name}"):
+        read_configuration(tmp_path, None)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_configuration(tmp_path):
+    config = genai_config(SIZES["tiny"], Form(), "model.onnx")
+    (tmp_path / "genai_config.json").write_text(json.dumps(config), encoding="utf-8-sig")
+    assert read_configuration(tmp_path, None).layers == 2
+
+
+@pytest.mark.parametrize("value", [10**9, 2**63])
+@pytest.mark.parametrize("name", ["sampling_rate", "feature_size", "hop_length", "n_fft", "nb_max_frames"])
+def test_spectra_of_an_encoder_are_bounded(tmp_path, name, value):
+    with pytest.raises(ValueError, match=rf"preprocessor_config.json: {name} is {value}; it must be at most"):
+        read_configuration(encoder_decoder(tmp_path, {name: value}), None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"n_fft": 60_000, "nb_max_frames": 60_000}, "n_fft 60000 × nb_max_frames 60000 is 3600000000"),
+        ({"hop_length": 60_000, "nb_max_frames": 60_000}, "hop_length 60000 × nb_max_frames 60000 is 3600000000"),
+        (
+            {"feature_size": 1024, "n_fft": 1, "nb_max_frames": 60_000},
+            "feature_size 1024 × nb_max_frames 60000 is 61440000",
+        ),
+        ({"feature_size": 1024, "n_fft": 60_000, "nb_max_frames": 1}, "feature_size 1024 × n_fft 60000 is 61440000"),
+    ],
+)
+def test_arrays_of_spectra_are_bounded(tmp_path, settings, words):
+    with pytest.raises(ValueError, match=f"{words}; it must be at most 16777216"):
+        read_configuration(encoder_decoder(tmp_path, settings), None)
+
+
+def encoder_decoder(folder, sound):
+    """Write the configuration of an encoder-decoder that reads spectra."""
+    config = {"is_encoder_decoder": True, "num_hidden_layers": 2, "max_position_embeddings": 64}
+    (folder / "decoder_model_merged.onnx").touch()
+    return written(folder, config=config, preprocessor_config=sound)
 
 
 def test_what_is_no_file_is_refused_where_a_configuration_should_be(tmp_path):

@@ -1,6 +1,8 @@
 """Calls are checked before anything runs, may be left at any time, and leave nothing behind."""
 
 import gc
+import itertools
+import types
 
 import numpy as np
 import onnx
@@ -62,6 +64,9 @@ async def ids(generation):
         ([1], {"seed": "x"}, TypeError, "seed is 'x'"),
         ([1], {"stop": ["a", ""]}, TypeError, "stop is .*; it must be a text, or several, none of them empty"),
         ([1], {"stop": 5}, TypeError, "stop is 5"),
+        ([1], {"stop": map(str, itertools.count())}, ValueError, "stop has more than 64 texts"),
+        ([1], {"stop": ["a", 257 * "b"]}, ValueError, "stop has 257 characters; it may have at most 256"),
+        (4097 * "a", {}, ValueError, "sequence 0 has 4097 characters; it may have at most 4096 at the capacity of 32"),
         ([1], {"logits": 1}, TypeError, "logits is 1"),
     ],
 )
@@ -70,6 +75,58 @@ async def test_wrong_arguments_are_refused_before_anything_runs(generator, promp
     with pytest.raises(error, match=words):
         generate(generator, prompt, **options)
     assert generator.session._opened.context.statistics() == before
+
+
+async def test_a_text_of_too_many_tokens_is_refused_by_the_first_token(generator):
+    generation = generate(generator, 33 * "# ")
+    with pytest.raises(InvalidStateError, match="made by the first token"):
+        assert generation.prompt_tokens
+    with pytest.raises(ValueError, match="beyond the capacity of 32"):
+        await anext(generation)
+    assert await ids(generation) == []
+
+
+class PatientTokenizer:
+    """A tokenizer whose work ends when the program's other tasks have had a turn."""
+
+    def __init__(self):
+        self.began = self.turn = None
+
+    def encode_batch_fast(self, texts, *, add_special_tokens):
+        assert (texts, add_special_tokens) == (["hello"], True)
+        trio.from_thread.run_sync(self.began.set)
+        trio.from_thread.run(self.turn.wait)
+        return [types.SimpleNamespace(ids=[1, 2, 3])]
+
+    def decode(self, tokens):
+        return " ".join(map(str, tokens))
+
+
+async def test_other_tasks_go_on_while_tokens_are_made_of_a_text(numpy_env, folder_of):
+    tokenizer = PatientTokenizer()
+    tokenizer.began, tokenizer.turn = trio.Event(), trio.Event()
+    folder = folder_of("genai")
+    async with await create_generator(numpy_env, folder, capacity=32, tokenizer=tokenizer) as generator:
+        generation = generate(generator, "hello", max_new_tokens=2)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(anext, generation)
+            with trio.fail_after(20):
+                await tokenizer.began.wait()
+                tokenizer.turn.set()
+        assert generation.prompt_tokens == (3,)
+        conversation = generator.conversation()
+        tokenizer.began, tokenizer.turn = trio.Event(), trio.Event()
+        earlier = conversation.generate("hello")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(raises_state_error, earlier)
+            await tokenizer.began.wait()
+            assert len(await ids(conversation.generate([1], max_new_tokens=2))) == 2
+            tokenizer.turn.set()
+
+
+async def raises_state_error(generation):
+    with pytest.raises(InvalidStateError, match="went on by a later generate"):
+        await anext(generation)
 
 
 async def test_what_is_no_generator_and_what_was_closed_is_refused(generator, numpy_env, folder_of):

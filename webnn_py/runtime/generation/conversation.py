@@ -6,6 +6,7 @@ import math
 from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any, ClassVar, Final, Literal, Self, TypeGuard, final
 
 import attrs
@@ -29,22 +30,29 @@ Finish = Literal["end", "stop", "length"]
 BYTES: Final = (bytes, bytearray, memoryview)
 """Sequences of integers that are no tokens."""
 
+MOST_CHARACTERS: Final = 128
+"""The most characters of a text for each token that there is room for: tokens of large vocabularies have as many."""
+
+MOST_STOPS: Final = 64
+LONGEST_STOP: Final = 256
+"""In characters: each token's text is compared with the beginnings of all stops."""
+
 
 @attrs.frozen
 class GenerationRequest:
     """The checked arguments of a call of ``generate()``.
 
     Attributes:
-        prompts: the new tokens of each sequence.
-        limits: how many tokens each sequence gets at most.
+        prompts: the new tokens of each sequence, or the text that they are made of.
+        most: how many tokens each sequence gets at most; None for what the configuration and the capacity leave.
         sampling: how tokens are chosen.
         seed: begins the random numbers; None for others each time.
         stops: texts at which a sequence ends.
         wants_logits: whether tokens come with their logits.
     """
 
-    prompts: tuple[tuple[int, ...], ...]
-    limits: tuple[int, ...]
+    prompts: tuple[str | tuple[int, ...], ...]
+    most: int | None
     sampling: Sampling
     seed: int | None
     stops: tuple[str, ...]
@@ -117,8 +125,9 @@ class Conversation(Handle):
     ) -> Generation:
         """Continue the sequences by a prompt, and then by the tokens that the model chooses.
 
-        All arguments are checked before this returns; the first token computes the prompt. What is in the cache is not
-        computed again. A call that takes the place of an earlier one ends that.
+        All arguments are checked before this returns, except how many tokens a text has: the first token makes them,
+        in a thread, and computes the prompt. What is in the cache is not computed again. A call that takes the place of
+        an earlier one ends that.
 
         Args:
             prompt: a text, or tokens; of a batch a list of these, one for each sequence. An empty text begins with the
@@ -132,76 +141,95 @@ class Conversation(Handle):
             repetition_penalty: positive logits of earlier tokens are divided by it, negative ones multiplied; from
                 1e-30 to 1e30.
             seed: makes the random numbers the same each time; each sequence of a batch has its own.
-            stop: a text, or several, at which a sequence ends; it is no part of the text.
+            stop: a text of at most 256 characters, or at most 64 of them, at which a sequence ends; it is no part of
+                the text.
             logits: whether each token comes with the logits it was chosen by.
 
         Raises:
             TypeError: an argument is of the wrong type, or a text is given and there is no tokenizer.
-            ValueError: an argument is out of range, or the sequences do not fit the capacity.
+            ValueError: an argument is out of range, or the sequences do not fit the capacity; the latter also by the
+                first token.
             InvalidStateError: the conversation is closed.
         """
         self._check_open()
         prompts = self._prompts(prompt)
-        limits = self._limits(prompts, max_new_tokens)
+        most = (
+            None if max_new_tokens is None else converted("generate(): max_new_tokens", unsigned_long, max_new_tokens)
+        )
+        if most == 0:
+            raise ValueError("generate(): max_new_tokens is 0; it must be at least 1")
         sampling = self._sampling(temperature, top_k, top_p, repetition_penalty)
         number = None if seed is None else converted("generate(): seed", unsigned_long, seed)
-        stops = (stop,) if isinstance(stop, str) or not isinstance(stop, Iterable) else tuple(stop)
-        if not all(isinstance(item, str) and item for item in stops):
-            raise TypeError(f"generate(): stop is {shown(stop)}; it must be a text, or several, none of them empty")
-        if stops and self._decoder.tokenizer is None:
-            raise TypeError("generate(): stop needs a tokenizer, and the generator has none")
+        stops = self._stops(stop)
         wants_logits = converted("generate(): logits", boolean, logits)
-        self._turn += 1
-        return Generation._create(self, GenerationRequest(prompts, limits, sampling, number, stops, wants_logits))
+        return Generation._create(self, GenerationRequest(prompts, most, sampling, number, stops, wants_logits))
 
     # --- arguments -------------------------------------------------------------------------------------------
 
-    def _prompts(self, prompt: Any) -> tuple[tuple[int, ...], ...]:
+    def _prompts(self, prompt: Any) -> tuple[str | tuple[int, ...], ...]:
         several = [prompt] if isinstance(prompt, str) or is_tokens(prompt) else prompt
         if isinstance(several, BYTES) or not isinstance(several, Sequence):
             raise TypeError(f"generate(): prompt is {shown(prompt)}; it must be a text, tokens, or a list of these")
         if len(several) != self.batch:
             raise ValueError(f"generate(): prompt has {len(several)} sequences; the conversation has {self.batch}")
-        found = tuple(self._prompt(item, row) for row, item in enumerate(several))
-        for row, tokens in enumerate(found):
-            if not tokens and not self._tokens[row]:
-                raise ValueError(f"generate(): prompt of sequence {row} is empty; a sequence begins with a token")
-        return found
+        return tuple(self._prompt(item, row) for row, item in enumerate(several))
 
-    def _prompt(self, prompt: object, row: int) -> tuple[int, ...]:
+    def _prompt(self, prompt: object, row: int) -> str | tuple[int, ...]:
+        """Return the tokens of a prompt, or its text where these are yet to be made."""
+        configuration, is_begin = self._decoder.configuration, not self._tokens[row]
+        if prompt == "" and (configuration.encoder is not None or not is_begin):
+            prompt = configuration.begin if is_begin else ()
         if isinstance(prompt, str):
-            prompt = self._tokens_of(prompt, is_begin=not self._tokens[row])
+            self._check_text(prompt, row)
+            return prompt
         if not is_tokens(prompt):
             raise TypeError(f"generate(): prompt of sequence {row} is {shown(prompt)}; it must be a text or tokens")
-        words = self._decoder.source.vocabulary
-        for token in prompt:
-            if not 0 <= token < words:
-                raise ValueError(f"generate(): prompt has the token {token}; the model's are from 0 to {words - 1}")
-        return tuple(map(int, prompt))
+        return self._checked(prompt, row)
 
-    def _tokens_of(self, text: str, *, is_begin: bool) -> Sequence[int]:
-        """Return the tokens of a text; of an empty one at the begin of a sequence those that sequences begin with."""
-        tokenizer, configuration = self._decoder.tokenizer, self._decoder.configuration
-        begin = configuration.begin if is_begin else ()
-        has_encoder = configuration.encoder is not None
-        if not text and (has_encoder or not is_begin):
-            return begin
-        if tokenizer is None:
+    def _check_text(self, text: str, row: int) -> None:
+        if self._decoder.tokenizer is None:
             raise TypeError("generate(): prompt is a text, and the generator has no tokenizer; give tokens")
+        capacity = self._decoder.capacity
+        if len(text) > MOST_CHARACTERS * capacity:
+            raise ValueError(
+                f"generate(): prompt of sequence {row} has {len(text)} characters; it may have at most "
+                f"{MOST_CHARACTERS * capacity} at the capacity of {capacity} tokens; shorten it, or give tokens"
+            )
         try:
             text.encode()
         except UnicodeEncodeError as error:
             raise ValueError(f"generate(): prompt {shown(text)} is no text: {error}") from error
-        # What a tokenizer puts around a text ends it, too, for encoder-decoders.
-        tokens: list[int] = tokenizer.encode(text, add_special_tokens=is_begin and not has_encoder).ids
-        return tokens or begin
 
-    def _limits(self, prompts: Sequence[Sequence[int]], most: int | None) -> tuple[int, ...]:
+    def _checked(self, tokens: Sequence[int], row: int) -> tuple[int, ...]:
+        words = self._decoder.source.vocabulary
+        if not len(tokens) and not self._tokens[row]:
+            raise ValueError(f"generate(): prompt of sequence {row} is empty; a sequence begins with a token")
+        for token in tokens:
+            if not 0 <= token < words:
+                raise ValueError(f"generate(): prompt has the token {token}; the model's are from 0 to {words - 1}")
+        return tuple(map(int, tokens))
+
+    def _tokenized(self, prompts: Iterable[str | tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
+        """Return the tokens of prompts; runs in a worker thread."""
+        return tuple(
+            self._checked(self._tokens_of(prompt, row), row) if isinstance(prompt, str) else prompt
+            for row, prompt in enumerate(prompts)
+        )
+
+    def _tokens_of(self, text: str, row: int) -> Sequence[int]:
+        """Return the tokens of a text, or those that sequences begin with where a new one has no other."""
+        tokenizer, configuration = self._decoder.tokenizer, self._decoder.configuration
+        assert tokenizer is not None  # noqa: S101 - for type checkers: it was checked with the text
+        is_begin = not self._tokens[row]
+        # What a tokenizer puts around a text ends it, too, for encoder-decoders.
+        has_special = is_begin and configuration.encoder is None
+        # Of a batch: encode() itself keeps other threads waiting.
+        (encoding,) = tokenizer.encode_batch_fast([text], add_special_tokens=has_special)
+        return encoding.ids or (configuration.begin if is_begin else ())
+
+    def _limits(self, prompts: Sequence[Sequence[int]], asked: int | None) -> tuple[int, ...]:
         """Return how many tokens each sequence may get."""
         capacity = self._decoder.capacity
-        asked = None if most is None else converted("generate(): max_new_tokens", unsigned_long, most)
-        if asked == 0:
-            raise ValueError("generate(): max_new_tokens is 0; it must be at least 1")
         limits = []
         for row, (old, new) in enumerate(zip(self._tokens, prompts, strict=True)):
             length = len(old) + len(new)
@@ -236,6 +264,20 @@ class Conversation(Handle):
             if not is_right:
                 raise ValueError(f"generate(): {name} is {getattr(sampling, name)}; it must be {allowed}")
         return sampling
+
+    def _stops(self, stop: Any) -> tuple[str, ...]:
+        is_one = isinstance(stop, str) or not isinstance(stop, Iterable)
+        several: tuple[str, ...] = (stop,) if is_one else tuple(islice(stop, MOST_STOPS + 1))
+        if len(several) > MOST_STOPS:
+            raise ValueError(f"generate(): stop has more than {MOST_STOPS} texts")
+        if not all(isinstance(item, str) and item for item in several):
+            raise TypeError(f"generate(): stop is {shown(stop)}; it must be a text, or several, none of them empty")
+        longest = max(map(len, several), default=0)
+        if longest > LONGEST_STOP:
+            raise ValueError(f"generate(): stop has {longest} characters; it may have at most {LONGEST_STOP}")
+        if several and self._decoder.tokenizer is None:
+            raise TypeError("generate(): stop needs a tokenizer, and the generator has none")
+        return several
 
     def _check_open(self) -> None:
         if self._closed:
@@ -273,6 +315,8 @@ class Generation(Handle):
 
     _conversation: Conversation
     _request: GenerationRequest
+    _prompts: tuple[tuple[int, ...], ...] | None
+    _limits: tuple[int, ...]
     _turn: int
     _ready: deque[Token]
     _active: list[int]
@@ -288,7 +332,7 @@ class Generation(Handle):
         self = cls.__new__(cls)
         self._conversation = conversation
         self._request = request
-        self._turn = conversation._turn
+        self._prompts = None
         self._ready = deque()
         self._active = list(range(conversation.batch))
         self._counts = [0] * conversation.batch
@@ -297,15 +341,35 @@ class Generation(Handle):
         self._is_awaited = False
         seeds = np.random.SeedSequence(request.seed).spawn(conversation.batch)
         self._random = [np.random.default_rng(seed) for seed in seeds]
-        befores = [[*old, *new] for old, new in zip(conversation._tokens, request.prompts, strict=True)]
-        tokenizer = conversation._decoder.tokenizer
-        self._streams = [TextStream(tokenizer, request.stops, before) for before in befores]
+        if not any(isinstance(prompt, str) for prompt in request.prompts):
+            self._set_prompts(conversation._tokenized(request.prompts))
+        conversation._turn += 1
+        self._turn = conversation._turn
         return self
+
+    def _set_prompts(self, prompts: tuple[tuple[int, ...], ...]) -> None:
+        """Take the tokens of the prompts.
+
+        Raises:
+            ValueError: they do not fit the capacity.
+        """
+        conversation = self._conversation
+        self._limits = conversation._limits(prompts, self._request.most)
+        self._prompts = prompts
+        befores = [(*old[-TextStream.CONTEXT :], *new) for old, new in zip(conversation._tokens, prompts, strict=True)]
+        tokenizer = conversation._decoder.tokenizer
+        self._streams = [TextStream(tokenizer, self._request.stops, before) for before in befores]
 
     @property
     def prompt_tokens(self) -> tuple[int, ...]:
-        """How many tokens the prompt of each sequence has."""
-        return tuple(map(len, self._request.prompts))
+        """How many tokens the prompt of each sequence has.
+
+        Raises:
+            InvalidStateError: a prompt is a text, and no token has come yet.
+        """
+        if self._prompts is None:
+            raise InvalidStateError("prompt_tokens: the prompt's tokens are made by the first token; wait for it")
+        return tuple(map(len, self._prompts))
 
     def __aiter__(self) -> Self:
         return self
@@ -315,6 +379,7 @@ class Generation(Handle):
 
         Raises:
             StopAsyncIteration: all sequences have ended, or this was closed.
+            ValueError: the text of a prompt has more tokens than the capacity.
             InvalidStateError: a later call of the conversation has taken the place of this one, the generator is
                 closed, or the device is lost.
             OperationError: the model's logits are no numbers.
@@ -346,6 +411,12 @@ class Generation(Handle):
         """Take a step of all sequences that go on; nothing comes of it if :meth:`aclose` is called meanwhile."""
         conversation, request = self._conversation, self._request
         self._check_turn()
+        if self._prompts is None:
+            prompts = await trio.to_thread.run_sync(conversation._tokenized, request.prompts)
+            if not self._active:
+                return
+            self._check_turn(" while a token was pending")
+            self._set_prompts(prompts)
         decoder, sampling = conversation._decoder, request.sampling
         banned = self._banned()
         is_plain = sampling.repetition_penalty == 1 and not any(banned)
@@ -388,7 +459,8 @@ class Generation(Handle):
         old = self._conversation._tokens
         if self._begun:
             return list(old)
-        return [[*tokens, *prompt] for tokens, prompt in zip(old, self._request.prompts, strict=True)]
+        assert self._prompts is not None  # noqa: S101 - for type checkers: they were made before
+        return [[*tokens, *prompt] for tokens, prompt in zip(old, self._prompts, strict=True)]
 
     def _banned(self) -> list[tuple[int, ...]]:
         """Return the tokens that each sequence may not get yet: first ones, and ends while it is too short."""
@@ -424,7 +496,7 @@ class Generation(Handle):
         finish: Finish | None = None
         if token in self._conversation._decoder.configuration.end_tokens:
             finish = "end"
-        elif self._counts[row] == self._request.limits[row]:
+        elif self._counts[row] == self._limits[row]:
             finish = "length"
         if finish is not None and not stream.is_stopped:
             text += stream.rest()

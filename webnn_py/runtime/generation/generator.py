@@ -186,13 +186,14 @@ async def create_generator(  # noqa: PLR0913 - as many options as a decoder's fo
         config: what ``config.json`` has, in its place.
         capacity: how many tokens a sequence may have, its prompt included, at most as many as the model knows; 2048 by
             default, or what the model knows if that is less.
-        tokenizer: a ``tokenizers.Tokenizer``; or the path of its file, in the folder if it is relative; or None for
-            prompts of tokens alone.
+        tokenizer: a ``tokenizers.Tokenizer``, which is trusted; or the path of its file, in the folder if it is
+            relative; or None for prompts of tokens alone.
         progress: is called now and then with the number of nodes that are converted, and of all.
 
     Raises:
         TypeError: an argument is of the wrong type.
-        ValueError: the folder's files are malformed, or ``capacity`` is out of range.
+        ValueError: the folder's files are malformed, its tokenizer may lengthen texts without measure, or ``capacity``
+            is out of range.
         OSError: a file cannot be read.
         ImportError: the extra ``onnx``, or for a tokenizer ``generation``, is not installed.
         NotSupportedError: the model has other inputs, outputs or caches than decoders that are supported; or there is
@@ -309,7 +310,7 @@ async def _tokenizer(folder: Path, given: str | os.PathLike[str] | Tokenizer | N
         return None
     if isinstance(given, str | os.PathLike):
         return await trio.to_thread.run_sync(load_tokenizer, folder / given)
-    if not (hasattr(given, "encode") and hasattr(given, "decode")):
+    if not (hasattr(given, "encode_batch_fast") and hasattr(given, "decode")):
         raise TypeError(
             f"create_generator(): tokenizer is {shown(given)}; it must be the path of a tokenizer.json, a "
             "tokenizers.Tokenizer or None"

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+import json
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, final
+from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from webnn_py.distribution import install_command
+from webnn_py.regular_files import read_regular
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -22,12 +26,35 @@ MOST_UNFINISHED: Final = 3
 """The most bytes of a character that lacks some."""
 
 
+LISTS: Final = ("normalizers", "pretokenizers", "decoders")
+"""The names of the steps of a sequence."""
+
+MOST_GROWTH: Final = 64
+"""The most that the steps of a normalizer, a pre-tokenizer or a decoder may lengthen a text, together."""
+
+GROWTHS: Final[Mapping[str, int]] = {
+    **dict.fromkeys(("NFC", "NFD", "NFKC", "NFKD", "Nmt", "Lowercase", "Strip", "StripAccents"), 1),
+    **dict.fromkeys(("BertPreTokenizer", "CharDelimiterSplit", "Digits", "FixedLength", "Metaspace", "Punctuation"), 1),
+    **dict.fromkeys(("Split", "UnicodeScripts", "Whitespace", "WhitespaceSplit", "ByteFallback", "Fuse"), 1),
+    "WordPiece": 1,
+    "BertNormalizer": 3,
+    "BPEDecoder": 3,
+    "CTC": 3,
+    "ByteLevel": 4,
+}
+"""What steps lengthen a text, however often they come: normal forms do so once."""
+
+MOST_SPECIAL: Final = 1024
+"""The most tokens that a tokenizer puts around a text."""
+
+
 def load_tokenizer(path: Path) -> Tokenizer:
-    """Load a tokenizer from a file ``tokenizer.json``.
+    """Load a tokenizer from a file ``tokenizer.json``, without its settings for cutting and filling up texts.
 
     Raises:
         ImportError: the extra ``generation`` is not installed.
-        ValueError: the file is no tokenizer.
+        OSError: the file cannot be read.
+        ValueError: the file is no tokenizer, or one that makes a text many times as long.
     """
     try:
         from tokenizers import Tokenizer  # noqa: PLC0415 - an extra, imported when a model needs it
@@ -36,10 +63,55 @@ def load_tokenizer(path: Path) -> Tokenizer:
             f"create_generator(): tokenizers need more: {install_command('generation')} ({error}); without them, give "
             "tokenizer=None and prompts of tokens"
         ) from error
+    content = read_regular(path)
     try:
-        return Tokenizer.from_file(str(path))
+        tokenizer = Tokenizer.from_buffer(content)
     except Exception as error:  # of no class of its own
         raise ValueError(f"create_generator(): {path} cannot be read as a tokenizer: {error}") from error
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    _check_growth(path, tokenizer)
+    return tokenizer
+
+
+def _check_growth(path: Path, tokenizer: Tokenizer) -> None:
+    """Refuse a tokenizer that would fill the memory, which nothing could interrupt.
+
+    Raises:
+        ValueError: a few characters may become very many.
+    """
+    advice = "if it is trusted, give tokenizer=tokenizers.Tokenizer.from_file(…)"
+    for part in ("normalizer", "pre_tokenizer", "decoder"):
+        step = getattr(tokenizer, part)
+        growth = 1 if step is None else _growth(json.loads(step.__getstate__()))
+        if growth > MOST_GROWTH:
+            raise ValueError(
+                f"create_generator(): the {part} of {path} may make a text more than {MOST_GROWTH} times as long; "
+                f"{advice}"
+            )
+    around = tokenizer.num_special_tokens_to_add(is_pair=False)
+    if around > MOST_SPECIAL:
+        raise ValueError(
+            f"create_generator(): {path} puts {around} tokens around a text; it may be at most {MOST_SPECIAL}; {advice}"
+        )
+
+
+def _growth(step: Mapping[str, Any]) -> float:
+    """Return how many times as long a step of a tokenizer can make a text."""
+    match step:
+        case {"type": "Sequence"}:
+            return math.prod((_growth(inner) for name in LISTS for inner in step.get(name, ())), start=1.0)
+        case {"type": "Replace", "pattern": {"String": pattern}, "content": content} if pattern:
+            return max(1, math.ceil(len(content) / len(pattern)))
+        case {"type": "Replace", "content": added} | {"type": "Prepend", "prepend": added}:
+            return 1 + len(added)  # before each character: a regular expression may match between them
+        case {"type": "Precompiled", "precompiled_charsmap": str(packed)}:
+            table = base64.b64decode(packed)
+            texts = table[4 + int.from_bytes(table[:4], "little") :].decode(errors="replace").split("\0")
+            return max(1, *map(len, texts))
+        case {"type": kind}:
+            return GROWTHS.get(kind, MOST_GROWTH + 1)
+    return MOST_GROWTH + 1
 
 
 @final
@@ -115,8 +187,10 @@ class TextStream:
 
     def _overlap(self, stop: str) -> int:
         """Return how much of the end of the text may be the beginning of a stop."""
-        most = min(len(stop) - 1, len(self._held))
-        return next((length for length in range(most, 0, -1) if self._held.endswith(stop[:length])), 0)
+        place = self._held.find(stop[0], max(0, len(self._held) - len(stop) + 1))
+        while place >= 0 and not stop.startswith(self._held[place:]):
+            place = self._held.find(stop[0], place + 1)
+        return len(self._held) - place if place >= 0 else 0
 
     def rest(self) -> str:
         """Return what was held back, at the end of the sequence."""
