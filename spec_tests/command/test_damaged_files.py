@@ -151,13 +151,15 @@ def test_a_file_of_another_kind_says_how_to_give_its_numbers(name, command, hear
     )
 
 
-def test_a_sound_whose_samples_are_missing_says_how_many_there_are(command, heard, tmp_path):
+def test_a_sound_whose_samples_are_missing_is_refused(command, heard, tmp_path):
     _wav(tmp_path / "x.wav")
     whole = (tmp_path / "x.wav").read_bytes()
     (tmp_path / "x.wav").write_bytes(whole[: 44 + 20])
-    command("run", heard, "--input", tmp_path / "x.wav").assert_refused("it is cut: 10 samples are there of 1,000")
+    command("run", heard, "--input", tmp_path / "x.wav").assert_refused(
+        "is cut: 20 bytes of samples are there of 2,000"
+    )
     (tmp_path / "x.wav").write_bytes(whole[:30])
-    command("run", heard, "--input", tmp_path / "x.wav").assert_refused("its header is cut")
+    command("run", heard, "--input", tmp_path / "x.wav").assert_refused("cannot be read as a sound, and may be cut")
 
 
 def test_a_sound_of_unknown_length_goes_on_to_its_end(command, heard, tmp_path):

@@ -119,7 +119,7 @@ def test_a_recording_is_written_down(command, listening, folder, recording):
     assert begun["prompt_tokens"] > 2
     assert command("transcribe", listening, recording, *arguments).succeeded().out == _laid_out(report["text"]) + "\n"
     command("transcribe", folder, recording, *arguments).assert_refused("has no encoder, so it hears nothing")
-    command("transcribe", listening, listening / "config.json", *arguments).assert_refused("is no .wav file")
+    command("transcribe", listening, listening / "config.json", *arguments).assert_refused("cannot be read as a sound")
     command("generate", listening, "--prompt", "a", *arguments).assert_refused(
         "audio is missing; the model has an encoder"
     )

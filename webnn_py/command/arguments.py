@@ -11,7 +11,7 @@ from webnn_py.javascript.arguments import TRACE_HELP, positive, trace_file
 from webnn_py.message_text import visible
 
 INPUT_HELP = (
-    "data for an input: a file (.npy, .npz, .wav, or a picture), random, random:LOW,HIGH, zeros, ones, or a number; "
+    "data for an input: a file (.npy, .npz, a sound or a picture), random, random:LOW,HIGH, zeros, ones, or a number; "
     "NAME= may be omitted if there is only one input (default: random)"
 )
 
@@ -162,9 +162,8 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     _add_pictures(run.add_argument_group("pictures"))
     sounds = run.add_argument_group("sounds")
     sounds.add_argument(
-        "--rate", type=positive, metavar="HZ", help="the model's sample rate; files with another rate are refused"
+        "--rate", type=positive, metavar="HZ", help="the model's sample rate, to which sounds are resampled"
     )
-    sounds.add_argument("--resample", action="store_true", help="with --rate: convert such files instead")
     add_general(run)
 
 
@@ -182,7 +181,7 @@ def _add_transcribe(commands: "argparse._SubParsersAction[argparse.ArgumentParse
     transcribe.add_argument(
         "folder", type=Path, metavar="MODEL", help="the folder of an encoder-decoder, as optimum exports it"
     )
-    transcribe.add_argument("sound", type=Path, metavar="SOUND", help="the recording, a .wav file")
+    transcribe.add_argument("sound", type=Path, metavar="SOUND", help="the recording: .wav, .flac or .ogg")
     transcribe.add_argument(
         "--prompt", default="", metavar="TEXT", help="what the text begins with (default: the model's first tokens)"
     )
@@ -209,18 +208,10 @@ def _add_choosing(command: argparse.ArgumentParser) -> None:
 
 def _add_pictures(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
-        "--preprocess",
-        choices=["0-1", "signed", "imagenet", "raw"],
-        help="scale pixels to 0..1 (default for floats), -1..1, ImageNet's mean and deviation, or leave them 0..255",
+        "--scale", type=_finite, metavar="X", help="make pixels, 0..255, (pixel * X - mean) / std (default: 1/255)"
     )
-    group.add_argument("--scale", type=_finite, metavar="X", help="scale as (pixel * X - mean) / std instead")
     group.add_argument("--mean", type=_numbers, metavar="X,...", help="mean per channel, or one for all")
     group.add_argument("--std", type=_numbers, metavar="X,...", help="standard deviation per channel, or one for all")
-    group.add_argument("--bgr", action="store_true", help="order channels blue, green, red")
-    group.add_argument(
-        "--fit", choices=["crop", "stretch", "pad"], help="how to fit a picture to the model's size (default: crop)"
-    )
-    group.add_argument("--layout", choices=["nchw", "nhwc"], help="needed where the input's shape does not show it")
 
 
 def amount(text: str) -> float:

@@ -117,7 +117,7 @@ def _check_kind(text: str, source: str) -> None:
         except ValueError:
             other = f"; write what {source} has by numpy.save()" if Path(source).is_file() else ""
             raise BadInputError(
-                f"--input {text}: it must be a file (.npy, .npz, .wav, a picture), random, random:LOW,HIGH, zeros, "
+                f"--input {text}: it must be a file (.npy, .npz, a sound, a picture), random, random:LOW,HIGH, zeros, "
                 f"ones or a number{other}"
             ) from None
 

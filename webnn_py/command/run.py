@@ -274,20 +274,17 @@ def _check_options(options: argparse.Namespace) -> None:
     """Refuse options without those that they need, which would be ignored."""
     if options.compare is None and options.tolerance is not None:
         raise BadInputError("--tolerance needs --compare onnxruntime")
-    if options.resample and options.rate is None:
-        raise BadInputError("--resample needs --rate, the model's")
     if options.top is not None and options.labels is None:
         raise BadInputError("--top needs --labels, the names of the classes")
     if options.compare is not None:
         onnxruntime_version()
     suffixes = {Path(text.rpartition("=")[2]).suffix.lower() for text in options.input}
     for kind, there, names in (
-        ("a picture", pictures.SUFFIXES, ("preprocess", "scale", "mean", "std", "bgr", "fit", "layout")),
-        ("a .wav file", sounds.SUFFIXES, ("rate", "resample")),
+        ("a picture", pictures.SUFFIXES, ("scale", "mean", "std")),
+        ("a sound", sounds.SUFFIXES, ("rate",)),
     ):
         for name in names:
-            value = getattr(options, name)
-            if value is not None and value is not False and suffixes.isdisjoint(there):
+            if getattr(options, name) is not None and suffixes.isdisjoint(there):
                 raise BadInputError(f"--{name} needs an --input that is {kind}")
 
 

@@ -1,7 +1,7 @@
-"""A sound as a model's input: .wav files of whole numbers, and of floats, which Python's ``wave`` does not read."""
+"""A sound as a model's input: read by soundfile, and resampled by soxr, of the extra ``audio``."""
 
 import argparse
-import struct
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -11,26 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webnn_py.command.declared import Array, DeclaredInput
-from webnn_py.command.failures import BadInputError
+from webnn_py.command.failures import BadInputError, needed
 from webnn_py.command.loading import opened
+from webnn_py.distribution import install_command
 
-SUFFIXES: Final = frozenset({".wav"})
+SUFFIXES: Final = frozenset({".flac", ".ogg", ".wav"})
 
-Samples = NDArray[np.float64]
+MOST_SAMPLES: Final = 1 << 28
+"""The most samples of all channels: a gigabyte. Some files are a thousandth as long."""
 
-WHOLE_NUMBERS: Final = 1
-FLOATS: Final = 3
-EXTENSIBLE: Final = 0xFFFE
-"""The tag of files that have their format further on."""
+CUT: Final = re.compile(r"^data : (\d+) \(should be (\d+)\)", re.MULTILINE)
+"""What libsndfile notes about a .wav file that has fewer bytes of samples than its header says."""
 
-EXTENSIBLE_TAG: Final = EXTENSIBLE.to_bytes(2, "little")
-
-HEADER: Final = 16
-EXTENSIBLE_HEADER: Final = 26
-"""The bytes of the format that are read."""
-
-UNKNOWN_LENGTH: Final = 2**32 - 1
-"""The length that programs write while they do not know it: the samples go on to the end of the file."""
+UNKNOWN_LENGTH: Final = 0x7FFF_F000
+"""From this length on it is one that programs write while they do not know it."""
 
 
 @attrs.frozen(eq=False)
@@ -43,9 +37,20 @@ class Sound:
         channels: how many there were.
     """
 
-    samples: Samples
+    samples: NDArray[np.float32]
     rate: int
     channels: int
+
+    def at(self, rate: int) -> "Sound":
+        """Return the same sound at another rate.
+
+        Raises:
+            CommandFailedError: soxr is not installed.
+        """
+        if rate == self.rate:
+            return self
+        soxr = needed("soxr", "resampling sounds", install_command("audio"))
+        return attrs.evolve(self, samples=soxr.resample(self.samples, self.rate, rate), rate=rate)
 
 
 def read_sound(
@@ -60,16 +65,15 @@ def read_sound(
         options: of the command line.
 
     Raises:
-        BadInputError: the file is no .wav file, has another rate than was asked for, or the input is none of a sound's.
+        BadInputError: the file is no sound, or the input is none of a sound's.
+        CommandFailedError: the extra ``audio`` is not installed.
     """
     sound = decoded(path)
     description = f"{path}, {len(sound.samples):,} samples at {sound.rate:,} Hz"
     if sound.channels > 1:
         description += f", mean of {sound.channels} channels"
     if options.rate is not None and options.rate != sound.rate:
-        if not options.resample:
-            raise BadInputError(f"{path} has {sound.rate} Hz, not {options.rate}; --resample converts it")
-        sound = attrs.evolve(sound, samples=resampled(sound.samples, sound.rate, options.rate), rate=options.rate)
+        sound = sound.at(options.rate)
         description += f", resampled to {options.rate:,} Hz"
     full = _shape_for(declared, shape, len(sound.samples))
     length = max(full, default=1)
@@ -103,93 +107,34 @@ def _shape_for(declared: DeclaredInput, shape: Sequence[int | str] | None, sampl
     return tuple(full)
 
 
-def resampled(samples: Samples, rate: int, new_rate: int) -> Samples:
-    """Return the same sound at another rate, by its spectrum: what the new rate cannot have is left out."""
-    length = max(1, round(len(samples) * new_rate / rate))
-    spectrum = np.fft.rfft(samples)
-    kept = min(len(spectrum), length // 2 + 1)
-    wanted = np.zeros(length // 2 + 1, complex)
-    wanted[:kept] = spectrum[:kept]
-    return np.asarray(np.fft.irfft(wanted, length) * (length / len(samples)))
-
-
-# --- .wav files -----------------------------------------------------------------------------------------------
-
-
-@attrs.frozen
-class _Format:
-    tag: int
-    channels: int
-    rate: int
-    bits: int
-
-
 def decoded(path: Path) -> Sound:
-    """Read a .wav file.
+    """Read a sound.
 
     Raises:
-        BadInputError: it is none, or cannot be read.
+        BadInputError: the file is none, or cannot be read.
+        CommandFailedError: soundfile is not installed.
     """
-    with opened(path, "a .wav file") as file:
-        data = file.read()
-        if data[:4] != b"RIFF" or data[8:12] != b"WAVE":
-            raise BadInputError(f"{path} is no .wav file")
-        found, body = _chunks(data)
-        samples = _samples(found, body)
+    soundfile = needed("soundfile", "reading sounds", install_command("audio"))
+    with opened(path, "a sound") as file:
+        try:
+            with soundfile.SoundFile(file) as found:
+                _check(path, found.extra_info, found.frames * found.channels)
+                samples = found.read(dtype="float32", always_2d=True)
+                rate = found.samplerate
+        except soundfile.LibsndfileError as error:
+            raise BadInputError(f"{path} cannot be read as a sound, and may be cut: {error.error_string}") from error
     if not len(samples):
         raise BadInputError(f"{path} has no samples")
     if not np.isfinite(samples).all():
         raise BadInputError(f"{path} has samples that are NaN or infinite, and may be damaged")
-    return Sound(samples, found.rate, found.channels)
+    return Sound(samples.mean(axis=1), rate, samples.shape[1])
 
 
-def _chunks(data: bytes) -> tuple[_Format, bytes]:
-    """Return the description of the samples that the file gives, and their bytes."""
-    found: _Format | None = None
-    at = 12
-    while at + 8 <= len(data):
-        name, length = data[at : at + 4], struct.unpack_from("<I", data, at + 4)[0]
-        body = data[at + 8 : at + 8 + length]
-        if name == b"fmt ":
-            if len(body) < (EXTENSIBLE_HEADER if body[:2] == EXTENSIBLE_TAG else HEADER):
-                raise ValueError("its header is cut; copy or download it again")
-            tag, channels, rate, _, _, bits = struct.unpack_from("<HHIIHH", body)
-            if tag == EXTENSIBLE:
-                tag = struct.unpack_from("<H", body, 24)[0]
-            if not channels or not rate:
-                raise ValueError(f"it has {channels} channels at {rate} Hz")
-            found = _Format(tag, channels, rate, bits)
-        elif name == b"data":
-            if found is None:
-                raise ValueError("its samples come before their format")
-            if len(body) < length < UNKNOWN_LENGTH:
-                width = max(found.bits // 8 * found.channels, 1)
-                raise ValueError(
-                    f"it is cut: {len(body) // width:,} samples are there of {length // width:,}; copy or download it "
-                    "again"
-                )
-            return found, body
-        at += 8 + length + length % 2
-    raise ValueError("it has no samples, and may be cut")
-
-
-def _samples(found: _Format, body: bytes) -> Samples:
-    width = found.bits // 8
-    if found.tag == FLOATS and found.bits in (32, 64):
-        values = np.frombuffer(body[: len(body) // width * width], f"<f{width}").astype(np.float64)
-    elif found.tag == WHOLE_NUMBERS and found.bits in (8, 16, 24, 32):
-        values = _whole_numbers(body[: len(body) // width * width], width)
-    else:
-        raise ValueError(f"its samples are of format {found.tag} with {found.bits} bits; PCM of 8 to 32 bits is read")
-    whole = len(values) // found.channels * found.channels
-    return np.asarray(values[:whole].reshape(-1, found.channels).mean(axis=1))
-
-
-def _whole_numbers(body: bytes, width: int) -> Samples:
-    """Return integer samples as numbers from -1 to 1; those of eight bits have no sign."""
-    if width == 1:
-        return (np.frombuffer(body, np.uint8) - 128.0) / 128
-    # At the upper end of four bytes, so that the sign is where it belongs.
-    wide = np.zeros((len(body) // width, 4), np.uint8)
-    wide[:, 4 - width :] = np.frombuffer(body, np.uint8).reshape(-1, width)
-    return wide.view("<i4")[:, 0] / 2.0**31
+def _check(path: Path, notes: str, samples: int) -> None:
+    cut = CUT.search(notes)
+    if cut is not None and int(cut[2]) < int(cut[1]) < UNKNOWN_LENGTH:
+        raise BadInputError(
+            f"{path} is cut: {int(cut[2]):,} bytes of samples are there of {int(cut[1]):,}; copy or download it again"
+        )
+    if samples > MOST_SAMPLES:
+        raise BadInputError(f"{path} has {samples:,} samples; a sound may have at most {MOST_SAMPLES:,}")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-import numpy as np
 import trio
 
 from webnn_py.command.failures import BadInputError, needed
 from webnn_py.command.generate import loaded
-from webnn_py.command.sounds import Sound, decoded, resampled
+from webnn_py.command.sounds import Sound, decoded
 from webnn_py.distribution import install_command
 
 
@@ -33,5 +32,4 @@ async def _transcribed(options: argparse.Namespace, sound: Sound) -> None:
             raise BadInputError(
                 f"{options.folder} has no encoder, so it hears nothing; webnn-py generate continues texts"
             )
-        samples = sound.samples if sound.rate == encoder.rate else resampled(sound.samples, sound.rate, encoder.rate)
-        await model.print(options.prompt, options, samples.astype(np.float32))
+        await model.print(options.prompt, options, sound.at(encoder.rate).samples)
