@@ -146,7 +146,7 @@ def test_what_is_no_finite_number_is_counted_apart(command, of_node, tmp_path):
 
 def test_the_top_classes_are_named_by_their_labels(command, picked, tmp_path):
     np.save(tmp_path / "x.npy", np.float32([[1, 3]]))
-    (tmp_path / "labels.txt").write_text("cat\ndog\nfish\nhorse\n", encoding="utf-8")
+    (tmp_path / "labels.txt").write_text("cat\ndog\nfish\nhorse\n", encoding="utf-8-sig")
     arguments = ("run", picked, "--input", tmp_path / "x.npy", "--labels", tmp_path / "labels.txt", "--top", "2")
     assert [line.split() for line in command(*arguments).out.splitlines()[-2:]] == [["3", "dog"], ["2", "horse"]]
     told = command(*arguments, "--json").report()["outputs"]["scores"]["classes"]

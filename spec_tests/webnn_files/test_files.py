@@ -253,6 +253,11 @@ async def test_a_long_header_of_weights_is_refused_before_it_is_read(tmp_path, b
         load_webnn(builder, tmp_path / "m.webnn", weights=tmp_path / "m.safetensors")
 
 
+async def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path, builder):
+    (tmp_path / "m.webnn").write_text(GRAPH, encoding="utf-8-sig")
+    assert list(load_webnn(builder, tmp_path / "m.webnn")) == ["scaled", "sum"]
+
+
 async def test_what_the_builder_refuses_is_a_type_error(tmp_path, builder):
     text = 'webnn_graph "x" v1 { inputs { x: f32[2]; } nodes { y = softmax(x, axis=1); } outputs { y; } }'
     (tmp_path / "wrong.webnn").write_text(text, encoding="utf-8")

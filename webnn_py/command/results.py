@@ -76,7 +76,7 @@ def read_labels(path: Path) -> list[str]:
         BadInputError: the file cannot be read.
     """
     with opened(path, "text in UTF-8") as file:
-        return file.read().decode().splitlines()
+        return file.read().decode("utf-8-sig").splitlines()
 
 
 def top_classes(outputs: Mapping[str, Array], labels: Sequence[str], top: int) -> dict[str, list[list[ScoredClass]]]:

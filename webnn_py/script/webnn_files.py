@@ -70,7 +70,7 @@ def load_webnn(
         raise TypeError(f"load_webnn(): builder is {shown(builder)}; it must be an MLGraphBuilder")
     file = _path("load_webnn(): path", path)
     try:
-        graph = read_text(read_regular(file).decode())
+        graph = read_text(read_regular(file).decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise WebnnFileError(f"{file.name} is no text in UTF-8: {error.reason}") from None
     stored = file.with_suffix(".safetensors") if weights is None else _path("load_webnn(): weights", weights)

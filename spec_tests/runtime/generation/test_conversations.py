@@ -66,6 +66,8 @@ async def ids(generation):
         ([1], {"stop": 5}, TypeError, "stop is 5"),
         ([1], {"stop": map(str, itertools.count())}, ValueError, "stop has more than 64 texts"),
         ([1], {"stop": ["a", 257 * "b"]}, ValueError, "stop has 257 characters; it may have at most 256"),
+        ([1, "a"], {}, TypeError, "prompt of sequence 0 is"),
+        (range(1 << 60), {}, ValueError, "sequence 0 has 1152921504606846976 tokens; that is beyond the capacity"),
         (4097 * "a", {}, ValueError, "sequence 0 has 4097 characters; it may have at most 4096 at the capacity of 32"),
         ([1], {"logits": 1}, TypeError, "logits is 1"),
     ],

@@ -27,7 +27,7 @@ Prompt = str | Sequence[int]
 
 Finish = Literal["end", "stop", "length"]
 
-BYTES: Final = (bytes, bytearray, memoryview)
+BYTES: Final = bytes | bytearray | memoryview
 """Sequences of integers that are no tokens."""
 
 MOST_CHARACTERS: Final = 128
@@ -167,7 +167,7 @@ class Conversation(Handle):
     # --- arguments -------------------------------------------------------------------------------------------
 
     def _prompts(self, prompt: Any) -> tuple[str | tuple[int, ...], ...]:
-        several = [prompt] if isinstance(prompt, str) or is_tokens(prompt) else prompt
+        several = [prompt] if is_one(prompt) else prompt
         if isinstance(several, BYTES) or not isinstance(several, Sequence):
             raise TypeError(f"generate(): prompt is {shown(prompt)}; it must be a text, tokens, or a list of these")
         if len(several) != self.batch:
@@ -182,7 +182,9 @@ class Conversation(Handle):
         if isinstance(prompt, str):
             self._check_text(prompt, row)
             return prompt
-        if not is_tokens(prompt):
+        if _is_list(prompt) and len(prompt) > self._decoder.capacity:
+            raise self._too_long(row, len(prompt))
+        if not _is_list(prompt) or not all(map(_is_integer, prompt)):
             raise TypeError(f"generate(): prompt of sequence {row} is {shown(prompt)}; it must be a text or tokens")
         return self._checked(prompt, row)
 
@@ -235,15 +237,18 @@ class Conversation(Handle):
             length = len(old) + len(new)
             needed = length + (1 if asked is None else asked) - 1  # the last token is not computed on
             if needed > capacity:
-                more = "" if asked is None else f" and gets {asked}"
-                raise ValueError(
-                    f"generate(): sequence {row} has {length} tokens{more}; that is beyond the capacity of {capacity}, "
-                    f"which create_generator(capacity=…) makes as large as {self._decoder.configuration.context_length}"
-                )
+                raise self._too_long(row, length, "" if asked is None else f" and gets {asked}")
             longest = self._decoder.configuration.search.max_length
             usual = capacity + 1 - length if longest is None else min(capacity + 1, longest) - length
             limits.append(max(1, usual) if asked is None else asked)
         return tuple(limits)
+
+    def _too_long(self, row: int, length: int, more: str = "") -> ValueError:
+        return ValueError(
+            f"generate(): sequence {row} has {length} tokens{more}; that is beyond the capacity of "
+            f"{self._decoder.capacity}, which create_generator(capacity=…) makes as large as "
+            f"{self._decoder.configuration.context_length}"
+        )
 
     def _sampling(
         self, temperature: float | None, top_k: int | None, top_p: float | None, penalty: float | None
@@ -535,13 +540,19 @@ class Generation(Handle):
         return f"{sum(self._counts)} tokens, {state}"
 
 
-def is_tokens(value: object) -> TypeGuard[Sequence[int]]:
-    """Return whether a value is a sequence of integers."""
-    return (
-        (isinstance(value, Sequence) or (isinstance(value, np.ndarray) and value.ndim == 1))
-        and not isinstance(value, BYTES)
-        and all(isinstance(item, int | np.integer) and not isinstance(item, bool) for item in value)
+def is_one(prompt: object) -> bool:
+    """Return whether a value is one prompt, a text or tokens, rather than a list of prompts; looks at one item only."""
+    return isinstance(prompt, str) or (_is_list(prompt) and (not len(prompt) or _is_integer(prompt[0])))
+
+
+def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
+    return (isinstance(value, Sequence) or (isinstance(value, np.ndarray) and value.ndim == 1)) and not isinstance(
+        value, str | BYTES
     )
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _number(name: str, value: object) -> float:

@@ -19,7 +19,7 @@ from webnn_py.runtime.environment import Environment
 from webnn_py.runtime.generation.audio import Audio, encoder_feeds
 from webnn_py.runtime.generation.checks import check_growing, check_hiding
 from webnn_py.runtime.generation.configuration import DecoderConfiguration, read_configuration
-from webnn_py.runtime.generation.conversation import Conversation, Generation, Prompt, is_tokens
+from webnn_py.runtime.generation.conversation import Conversation, Generation, Prompt, is_one
 from webnn_py.runtime.generation.decoder import DecoderSource
 from webnn_py.runtime.generation.encoder_decoder import FirstSource, StepSource
 from webnn_py.runtime.generation.steps import Cache, CrossAttentionCache, EncoderFeeds, LoadedDecoder, LoadedEncoder
@@ -280,7 +280,7 @@ def generate(
     """
     if not isinstance(generator, Generator):
         raise TypeError(f"generate(): generator is {shown(generator)}; it must be what create_generator() gives")
-    several = [prompt] if isinstance(prompt, str) or is_tokens(prompt) else prompt
+    several: Any = [prompt] if is_one(prompt) else prompt
     if not isinstance(several, Sequence) or not several:
         raise TypeError(f"generate(): prompt is {shown(prompt)}; it must be a text, tokens, or a list of these")
     conversation = generator.conversation(len(several), audio=audio)

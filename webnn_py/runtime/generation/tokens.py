@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, final
@@ -63,7 +64,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
             f"create_generator(): tokenizers need more: {install_command('generation')} ({error}); without them, give "
             "tokenizer=None and prompts of tokens"
         ) from error
-    content = read_regular(path)
+    content = read_regular(path).removeprefix(BOM_UTF8)
     try:
         tokenizer = Tokenizer.from_buffer(content)
     except Exception as error:  # of no class of its own
