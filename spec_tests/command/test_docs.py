@@ -62,7 +62,10 @@ def test_where_the_pages_of_operators_cannot_be_written_the_command_says_so(comm
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("sesions", "there is no page 'sesions'; there is sessions"), ("../README", "webnn-py docs lists them")],
+    [
+        ("sesions", "no page 'sesions'; webnn-py docs lists them; did you mean 'sessions'?"),
+        ("../README", "webnn-py docs lists them"),
+    ],
 )
 def test_a_page_that_is_not_there_is_refused(command, name, words):
     command("docs", name).assert_refused(words)

@@ -1,7 +1,6 @@
 """``webnn-py docs``: where the documentation is."""
 
 import argparse
-import difflib
 import json
 import runpy
 from pathlib import Path
@@ -10,7 +9,7 @@ from webnn_py.command.failures import BadInputError, CommandFailedError
 from webnn_py.command.printing import print_json, print_lines
 from webnn_py.distribution import documentation
 from webnn_py.javascript.words import say
-from webnn_py.message_text import shown, table
+from webnn_py.message_text import nearest, shown, table
 
 
 def docs(options: argparse.Namespace) -> int:
@@ -61,9 +60,7 @@ def _found(name: str, pages: dict[str, Path]) -> Path:
     plain = _plain(name)
     if plain in pages:
         return pages[plain]
-    near = difflib.get_close_matches(plain, pages, 3)
-    hint = f"; there is {', '.join(near)}" if near else "; webnn-py docs lists them"
-    raise BadInputError(f"there is no page {shown(name)}{hint}")
+    raise BadInputError(f"no page {shown(name)}; webnn-py docs lists them{nearest(plain, pages)}")
 
 
 def _title(path: Path) -> str:

@@ -1,12 +1,11 @@
 """``webnn-py spec``: the operators as data."""
 
 import argparse
-import difflib
 
 from webnn_py.command import operator_table
 from webnn_py.command.failures import BadInputError
 from webnn_py.command.printing import print_json, print_lines
-from webnn_py.message_text import shown, table
+from webnn_py.message_text import nearest, shown, table
 
 
 def spec(options: argparse.Namespace) -> int:
@@ -19,9 +18,7 @@ def spec(options: argparse.Namespace) -> int:
     known = operator_table.by_any_name()
     for name in options.operators:
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"; there is {near[0]}" if near else "; webnn-py spec lists them"
-            raise BadInputError(f"there is no operator {shown(name)}{hint}")
+            raise BadInputError(f"no operator {shown(name)}; webnn-py spec lists them{nearest(name, known)}")
     named = list(dict.fromkeys(known[name] for name in options.operators))
     found = operator_table.records(named or operator_table.in_order())
     if options.json:
