@@ -32,9 +32,11 @@ _accepts("reduction-accepts-an-axis-twice", "webnn_py.operators.rules.check_axes
 _accepts("resampling-accepts-any-number-of-scales", "webnn_py.operators.rules.check_length", "resample")
 
 
-@FAULTS.at("webnn_py.operators.rules._broadcasts", BAD, VECTORS, only="add or div or pow")
-def arithmetic_broadcasts_anything(broadcasts, x, y):
-    return True
+@FAULTS.at("webnn_py.operators.rules.broadcast", BAD, VECTORS, only="add or div or pow")
+def arithmetic_broadcasts_anything(broadcast, a, b, names=()):
+    shorter, longer = sorted((a, b), key=len)
+    padded = (1,) * (len(longer) - len(shorter)) + tuple(shorter)
+    return tuple(map(max, padded, longer))
 
 
 @FAULTS.at("webnn_py.script.limits._check_operand", BAD, only="must_follow")
