@@ -1,13 +1,21 @@
 """``TrioRun``: where calls must come from, the one run of trio in which a block of ``open_ml()`` lives."""
 
+import os
 import sys
 import threading
 from time import perf_counter_ns
-from typing import NoReturn, Protocol, final
+from typing import Final, NoReturn, Protocol, final
+from weakref import WeakSet
 
 from trio.lowlevel import Task, TrioToken, current_task, current_trio_token, in_trio_task
 
 from webnn_py.distribution import page
+
+FORKED: Final = (
+    "opened before os.fork(), which copies neither threads nor devices; open it in the process that uses it, and start "
+    'processes with multiprocessing\'s "spawn"'
+)
+"""Why what a forked process has from its parent is refused."""
 
 
 class CallWatch(Protocol):
@@ -21,7 +29,7 @@ class CallWatch(Protocol):
 class TrioRun:
     """The run of trio that this was made in: what changes state is called in its tasks."""
 
-    __slots__ = ("_seen", "_token", "thread", "watch")
+    __slots__ = ("__weakref__", "_seen", "_token", "thread", "watch")
 
     def __init__(self, call: str) -> None:
         """Note the trio run in which ``call`` is made.
@@ -30,13 +38,14 @@ class TrioRun:
             RuntimeError: there is none.
         """
         check_in_trio(call)
-        self._token: TrioToken = current_trio_token()
+        self._token: TrioToken | None = current_trio_token()
         self.thread = threading.get_ident()
-        self._seen = current_task()
+        self._seen: Task | None = current_task()
         self.watch: CallWatch | None = None
+        _RUNS.add(self)
 
     def check(self, call: str) -> Task:
-        """Refuse a call from another thread, another trio run or none; otherwise notify ``watch``.
+        """Refuse a call from another thread, another process, another trio run or none; otherwise notify ``watch``.
 
         Returns:
             The task that calls.
@@ -58,7 +67,18 @@ class TrioRun:
             watch.began_ns = perf_counter_ns()
         return task
 
+    @property
+    def is_inherited(self) -> bool:
+        """Return whether this was made in a process that the present one was forked from."""
+        return self._token is None
+
+    def leave_to_parent(self) -> None:
+        """Refuse all calls, in a process that was forked."""
+        self._seen = self._token = None
+
     def _refuse(self, call: str) -> NoReturn:
+        if self.is_inherited:
+            raise RuntimeError(f"{call}: {FORKED}")
         if in_trio_task():
             raise RuntimeError(f"{call}: this is another trio.run() than that of the open_ml() block; call it in that")
         if threading.get_ident() == self.thread or _in_asyncio():
@@ -67,6 +87,18 @@ class TrioRun:
             f"{call}: this is another thread than that of the open_ml() block; call it through "
             "trio.from_thread.run_sync(), with that run's trio_token unless trio.to_thread has started this thread"
         )
+
+
+_RUNS: Final[WeakSet[TrioRun]] = WeakSet()
+
+
+def _leave_to_parent() -> None:
+    for run in _RUNS:
+        run.leave_to_parent()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def check_in_trio(call: str) -> None:

@@ -349,8 +349,11 @@ class Environment(NotCopied):
     async def close(self) -> None:
         """End the copies, then release the sessions, then end the device; wait until everything is given back.
 
-        Tensors on the device are gone with it. The second call only waits. Raises nothing.
+        Tensors on the device are gone with it. The second call only waits. Raises nothing; in a process forked from
+        the one that opened it, it does nothing.
         """
+        if self._ml._trio_run.is_inherited:
+            return
         self._closed = True
         self._transfer.close()
         for session in list(self._sessions):

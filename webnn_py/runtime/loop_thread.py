@@ -25,6 +25,7 @@ import trio
 
 from webnn_py.errors import InvalidStateError
 from webnn_py.script.ml import ML, open_ml
+from webnn_py.trio_run import FORKED
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -160,9 +161,7 @@ class LoopThread:
 
     def _check_caller(self) -> None:
         if self._process != os.getpid():
-            raise RuntimeError(
-                "opened before os.fork(), which does not copy threads; open an Environment in the process that uses it"
-            )
+            raise RuntimeError(FORKED)
         if threading.current_thread() is self._thread:
             raise RuntimeError(
                 "called in the loop's own thread, which would wait for itself; "

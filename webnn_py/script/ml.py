@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from types import TracebackType
@@ -439,7 +440,7 @@ class open_ml:  # noqa: N801 - used like a function
 
     The block owns the timelines. Leaving it, also by an exception or a cancellation, destroys every context, settles
     every promise and runs every release, so that nothing is left on any device. An exception of the block comes out
-    of it as it is.
+    of it as it is. A process that is forked within the block ends where it leaves it.
 
     Args:
         policy: says whether the API may be used; by default it may. One that raises denies it.
@@ -485,6 +486,8 @@ class open_ml:  # noqa: N801 - used like a function
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
+        if self._ml._trio_run.is_inherited:
+            _end_forked_process(error)
         self._ml._lose_all()
         await _undisturbed(self._ml._nursery, self._ml._end)
         if self._ml._nursery.cancel_scope.cancel_called:  # a timeline crashed, which the nursery reports
@@ -501,6 +504,23 @@ class open_ml:  # noqa: N801 - used like a function
             raise RuntimeError(f"open_ml() is a block: {ENTERING}")
 
         __enter__ = __exit__ = __await__ = _refuse
+
+
+def _end_forked_process(error: BaseException | None) -> NoReturn:
+    """End a process that was forked in the block, as multiprocessing does.
+
+    trio's run is its parent's: unwinding it here would wait for events that only the parent gets, and take others away.
+    """
+    status = 0 if error is None else 1
+    if isinstance(error, SystemExit) and (error.code is None or isinstance(error.code, int)):
+        status = error.code or 0
+    elif isinstance(error, SystemExit):
+        sys.stderr.write(f"{error.code}\n")
+    elif error is not None:
+        sys.excepthook(type(error), error, error.__traceback__)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status & 0xFF)
 
 
 @enable_ki_protection

@@ -16,3 +16,8 @@ From the top; each part uses only parts below it:
 * ``claimed_operators``: the operators that are not expanded into their decompositions.
 * ``own_operators``: operators that passes create and the specification lacks.
 """
+
+import os
+
+# Its thread, which starts when onnxruntime is imported, makes forked processes hang or abort at their end.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")

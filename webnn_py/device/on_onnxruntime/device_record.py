@@ -51,6 +51,8 @@ def _opened(request: OpenRequest) -> Backend:
         provider=engine.find(DEFAULT_PROVIDER if given["execution_provider"] is None else given["execution_provider"]),
         provider_options=given["provider_options"],
     )
+    if options.provider.device_type != "cpu":
+        engine.driver(options.provider).enter()
     if options.provider.memory == "cuda":
         with _reporting_missing_packages("onnxruntime-gpu"):
             from webnn_py.device.on_onnxruntime.cuda_backend import CudaBackend  # noqa: PLC0415 - an extra

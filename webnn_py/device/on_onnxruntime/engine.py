@@ -14,6 +14,7 @@ from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidArgument
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.backend import BackendInfo
+from webnn_py.device.forking import Driver, keep_in_children
 from webnn_py.device.host_processor import processor
 from webnn_py.device.on_onnxruntime.idle_optimizers import CHANGED_BY_NONE, idle
 from webnn_py.device.on_onnxruntime.providers import CPU, Provider, of_name
@@ -113,6 +114,12 @@ def find(name: str) -> Provider:
     return of_name(name)
 
 
+@cache
+def driver(provider: Provider) -> Driver:
+    """Return the driver of a provider that does not run on the CPU."""
+    return Driver(provider.name)
+
+
 def _conflict() -> str:
     """Return a warning where two packages of onnxruntime are installed: the one that came last replaced the other."""
     from importlib.metadata import distributions  # noqa: PLC0415 - slow
@@ -197,6 +204,7 @@ class EngineOptions:
             disabled_optimizers=set() if is_left_alone else left_out(model),
             **self.chosen(options, more),
         )
+        keep_in_children(session._sess)
         if self.provider.name not in session.get_providers():  # it prints why, and falls back to the CPU
             raise RuntimeError(
                 f"onnxruntime cannot use {self.provider.name} here; it would run the graph on the CPU instead"

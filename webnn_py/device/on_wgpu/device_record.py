@@ -12,6 +12,7 @@ import trio
 
 from webnn_py.descriptors import MAX_DIMENSION, unsigned_long
 from webnn_py.device.backend import Backend, BackendInfo, Capabilities
+from webnn_py.device.on_wgpu.records.driver import DRIVER
 from webnn_py.device.on_wgpu.records.recently_used import Room
 from webnn_py.device.registry import DeviceOption, DeviceRecord, OpenRequest, Suitability
 from webnn_py.errors import NotSupportedError
@@ -39,6 +40,8 @@ def _may_have_gpu() -> bool:
 
 
 def _probe(power_preference: str) -> Suitability:
+    if DRIVER.is_inherited:
+        return Suitability.ABSENT
     if not _may_have_gpu():
         return Suitability.ON_REQUEST
     try:
@@ -56,6 +59,7 @@ async def _open(request: OpenRequest) -> Backend:
     cached = Room(options["max_cached_pipelines"], options["max_cached_pipeline_bytes"])
     if given is not None and wanted is not None:
         raise TypeError(f"adapter is {shown(wanted)}, and gpu_device is given, which has its own; give one of the two")
+    DRIVER.enter()
     find = partial(_take_shared_device, wanted, request.power_preference)
     device = await trio.to_thread.run_sync(find if given is None else partial(_checked_device, given))
     from webnn_py.device.on_wgpu.backend import backend_type  # noqa: PLC0415 - loads wgpu

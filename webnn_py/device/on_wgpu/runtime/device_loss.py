@@ -78,7 +78,7 @@ class _Listener(logging.Handler):
     def add(self, watch: DeviceLossWatch) -> None:
         with self._changing:
             self._watches.add(watch)
-            if self._thread is None or not self._thread.is_alive():  # not alive: in a process that was forked
+            if self._thread is None:
                 self._thread = threading.Thread(target=self._ask_again_and_again, name="webnn-loss", daemon=True)
                 self._thread.start()
 

@@ -10,6 +10,7 @@ Errors of all calls in a ``checked`` block are raised at its end, as wgpu-py's o
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from itertools import count, groupby
@@ -25,6 +26,7 @@ from wgpu.backends.wgpu_native import _api, _helpers
 from wgpu.backends.wgpu_native._ffi import ffi, lib
 
 from webnn_py.device.on_wgpu import c_types  # noqa: F401 - makes wgpu-py find C types quickly
+from webnn_py.device.on_wgpu.records.driver import DRIVER
 
 NO_CHECKS = 0
 _SPONTANEOUS = lib.WGPUCallbackMode_AllowProcessEvents
@@ -123,6 +125,17 @@ def untie(device: wgpu.GPUDevice) -> None:
     """
     device.queue._device = None
     device._device = None
+
+
+def _release_nothing() -> None:
+    """Keep wgpu-py's finalizers from calls that wait, in a forked process, for threads of its parent for ever."""
+    if DRIVER.is_inherited:
+        for kind in (wgpu.GPUObjectBase, wgpu.GPUAdapter):
+            kind.__del__ = lambda _object: None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_release_nothing)
 
 
 def is_lost(device: wgpu.GPUDevice) -> bool:
