@@ -75,3 +75,16 @@ def test_new_tokens_are_filled_up_and_end_within_the_capacity():
     np.testing.assert_array_equal(step[1], [16, 13, *range(56, 70), 0, 0])
     np.testing.assert_array_equal(step_of([[5, 6, 7]], [3], 32), [[2, 0, 7]])
     np.testing.assert_array_equal(step_of([[5] * 40], [0], 40)[0, :2], [0, 39])
+
+
+async def test_what_finds_the_greatest_logits_is_kept_for_a_few_numbers_of_them(env, folder_of):
+    async with await create_generator(env, folder_of("genai"), capacity=32) as generator:
+
+        async def buffers_after(top_ks):
+            for top_k in top_ks:
+                options = {"temperature": 1.0, "seed": 1, "max_new_tokens": 2}
+                assert len([token async for token in generate(generator, [1], top_k=top_k, **options)]) == 2
+            return env.statistics().live_buffers
+
+        few = await buffers_after([2, 3, 4, 5])
+        assert await buffers_after([6, 2, 7, 8, 9, 2, 10]) == few

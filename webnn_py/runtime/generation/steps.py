@@ -36,6 +36,9 @@ RANDOM_STATES: Final = 8
 SHORTEST_PROMPT: Final = 16
 """New tokens are filled up to 1, or to a power of two from this one on, each of which has a graph."""
 
+MOST_CHOOSERS: Final = 4
+"""The most sessions that find the greatest logits which are kept for later."""
+
 
 EncoderFeeds = Mapping[str, HostArray]
 """The arrays that an encoder reads, by the names of its inputs."""
@@ -85,6 +88,19 @@ class LoadedEncoder:
         await self.session.release()
 
 
+@attrs.define(eq=False)
+class Chooser:
+    """A session that finds the greatest logits.
+
+    Attributes:
+        session: the session.
+        users: how many runs of it have not ended.
+    """
+
+    session: InferenceSession
+    users: int = 0
+
+
 @attrs.frozen(eq=False)
 class LoadedDecoder:
     """A decoder and its settings, shared by all conversations.
@@ -97,7 +113,7 @@ class LoadedDecoder:
         capacity: how many tokens a sequence may have.
         tokenizer: makes tokens of text; None where there is none.
         encoder: what an encoder-decoder has in addition; None for a decoder alone.
-        choosers: sessions that find the greatest logits, by how many.
+        choosers: sessions that find the greatest logits, by how many and for how many sequences; those used last behind.
         line: is held while one of these is made.
     """
 
@@ -108,7 +124,7 @@ class LoadedDecoder:
     capacity: int
     tokenizer: Tokenizer | None
     encoder: LoadedEncoder | None = None
-    choosers: dict[int, InferenceSession] = attrs.field(factory=dict)
+    choosers: dict[tuple[int, int], Chooser] = attrs.field(factory=dict)
     line: trio.Lock = attrs.field(factory=trio.Lock)
 
     def finds_greatest(self, count: int) -> bool:
@@ -118,27 +134,37 @@ class LoadedDecoder:
 
     async def greatest(self, logits: Tensor, count: int) -> tuple[Logits, NDArray[np.int64]]:
         """Return the greatest logits of each sequence and their tokens, in falling order."""
-        session = self.choosers.get(count)
-        if session is None:
+        key = count, logits.dims[0]
+        chooser = self.choosers.pop(key, None)
+        if chooser is None:
             async with self.line:
-                session = self.choosers.get(count)
-                if session is None:
-                    session = await self._made_chooser(count)
-        found = await session.run({LOGITS: logits})
+                chooser = self.choosers.pop(key, None) or await self._made_chooser(count)
+        self.choosers[key] = chooser
+        chooser.users += 1
+        try:
+            found = await chooser.session.run({LOGITS: logits})
+        finally:
+            chooser.users -= 1
+            self._drop_choosers()
         return found["values"].data, found["places"].data
 
-    async def _made_chooser(self, count: int) -> InferenceSession:
+    async def _made_chooser(self, count: int) -> Chooser:
         made = await self.environment.create_session(_greatest_model(self.source.vocabulary, count))
         if self.session.released:
             made._release()
             self.session._check_usable("generate", WHILE_PENDING)
-        self.choosers[count] = made
-        return made
+        return Chooser(made)
+
+    def _drop_choosers(self) -> None:
+        """Release those that were not used for longest, but for a few and for those that run."""
+        idle = [key for key, chooser in self.choosers.items() if not chooser.users]
+        for key in idle[: max(0, len(self.choosers) - MOST_CHOOSERS)]:
+            self.choosers.pop(key).session._release()
 
     async def release(self) -> None:
         """Release the sessions, all before it waits for the device, which may be cancelled."""
-        for session in self.choosers.values():
-            session._release()
+        for chooser in self.choosers.values():
+            chooser.session._release()
         self.session._release()
         if self.encoder is not None:
             await self.encoder.release()
