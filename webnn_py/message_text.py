@@ -8,6 +8,9 @@ from typing import Final, cast
 LONGEST: Final = 100
 """The characters of a value or of a label that a message shows at most."""
 
+LONGEST_OF_DEVICE: Final = 1000
+"""The characters of a device's text that a message shows at most."""
+
 CONTEXT_DESTROYED: Final = "destroy() was called on the context"
 """The reason for the loss of a context that was destroyed."""
 
@@ -86,6 +89,15 @@ def words_of(error: Exception) -> str:
     if type(words) is not str or not words:
         return kind(error)
     return visible(shortened(" ".join(words.split()), 2 * LONGEST))
+
+
+def device_text(said: object) -> str:
+    """Return a device's error or text for a message: one line, escaped, cut short; its type, if it has no text."""
+    try:
+        text = plain(str(said))
+    except Exception:  # noqa: BLE001 - an engine's exception may do anything
+        text = ""
+    return shortened(visible(" ".join(text.split())), LONGEST_OF_DEVICE) or kind(said)
 
 
 def plain(text: str) -> str:

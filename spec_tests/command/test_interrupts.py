@@ -29,6 +29,19 @@ def test_an_interrupt_while_modules_are_imported_ends_with_status_130_and_says_n
     assert (ended.returncode, ended.stdout, ended.stderr) == (cli.INTERRUPTED, "", "")
 
 
+@pytest.mark.parametrize(
+    "module", ["webnn_py.command.generate", "onnx", "tokenizers", "webnn_py.runtime.generation.generator"]
+)
+def test_an_interrupt_while_a_command_imports_what_it_needs_is_not_lost(module, tmp_path):
+    program = PROGRAM.replace(
+        "signal.raise_signal(signal.SIGINT)",
+        "try: signal.raise_signal(signal.SIGINT)\n            except KeyboardInterrupt: pass  # as some packages do",
+    ).replace("sys.argv[1]", repr(module))
+    words = ["generate", str(tmp_path), "--prompt", "a"]
+    ended = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (cli.INTERRUPTED, "", "")
+
+
 def test_an_interrupt_at_the_end_of_python_ends_with_status_130_and_says_nothing():
     program = PROGRAM.replace(
         "sys.exit(", "import atexit; atexit.register(signal.raise_signal, signal.SIGINT); sys.exit("

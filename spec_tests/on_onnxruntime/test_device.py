@@ -83,6 +83,10 @@ async def test_transposes_are_not_fused_where_that_may_end_the_process(context, 
             {"provider_options": {"device_id": None}},
             r"provider_options\['device_id'\] is None; it must be a string, a number or a boolean",
         ),
+        (
+            {"provider_options": {"arena": 1}},
+            "provider_options is {'arena': '1'}; CPUExecutionProvider has no options of its own; the",
+        ),
     ],
 )
 async def test_a_wrong_option_is_refused(ml, options, words):

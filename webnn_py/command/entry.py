@@ -7,7 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Final, cast
 
-from webnn_py.command.failures import one_line, status_of
+from webnn_py.command.failures import ended_by_interrupts, one_line, status_of
 from webnn_py.command.printing import print_lines
 from webnn_py.errors import leaves
 from webnn_py.javascript.words import OutputClosedError
@@ -28,7 +28,8 @@ def run(options: argparse.Namespace) -> int:
         KeyboardInterrupt: Ctrl-C was pressed.
         OutputClosedError: its output is closed.
     """
-    module = import_module(f"webnn_py.command.{options.command}")
+    with ended_by_interrupts():
+        module = import_module(f"webnn_py.command.{options.command}")
     command = cast("Command", getattr(module, options.command))
     try:
         return command(options)

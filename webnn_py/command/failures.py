@@ -1,5 +1,10 @@
 """Errors as one line and an exit status."""
 
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
 from typing import Final
@@ -51,6 +56,20 @@ def one_line(error: BaseException) -> str:
     return f"{named} (--debug shows where)"
 
 
+@contextmanager
+def ended_by_interrupts() -> Iterator[None]:
+    """End the process at Ctrl-C while modules are imported, which may swallow the exception of an interrupt."""
+    usual = signal.default_int_handler
+    if signal.getsignal(signal.SIGINT) is not usual or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda _number, _frame: os._exit(128 + signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+
+
 def needed(module: str, purpose: str, how: str | None = None) -> ModuleType:
     """Import what is an extra.
 
@@ -63,6 +82,7 @@ def needed(module: str, purpose: str, how: str | None = None) -> ModuleType:
         CommandFailedError: it is not installed.
     """
     try:
-        return import_module(module)
+        with ended_by_interrupts():
+            return import_module(module)
     except ImportError as error:
         raise CommandFailedError(f"{purpose} needs more: {how or install_command('cli')} ({error})") from error

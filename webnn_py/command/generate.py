@@ -74,6 +74,7 @@ def generate(options: argparse.Namespace) -> int:
     """
     needed("onnx", "reading ONNX models")
     needed("tokenizers", "making tokens of text", install_command("generation"))
+    needed("webnn_py.runtime.generation", "generating text", install_command("generation"))
     trio.run(_generated, options, _prompt_of_stdin() if options.prompt == "-" else options.prompt)
     return 0
 

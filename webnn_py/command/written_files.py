@@ -1,10 +1,11 @@
 """Files that the command writes: refused before the work where they cannot be, and written whole or not at all."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from webnn_py import written_files
 from webnn_py.command.failures import BadInputError, CommandFailedError
 from webnn_py.command.loading import unreadable
 
@@ -40,9 +41,7 @@ def check_ending(option: str, path: Path | None, endings: Iterable[str]) -> None
 
 @contextmanager
 def written_whole(*paths: Path, what: str = "") -> Iterator[tuple[Path, ...]]:
-    """Give temporary paths next to files, which replace the files when the block ends, and are removed when it raises.
-
-    Several files are of use together only: they take their places in this order, and all or none stay.
+    """Give temporary paths, as :func:`webnn_py.written_files.written_whole` does.
 
     Args:
         paths: the files.
@@ -51,24 +50,8 @@ def written_whole(*paths: Path, what: str = "") -> Iterator[tuple[Path, ...]]:
     Raises:
         CommandFailedError: a file cannot be written.
     """
-    fresh = tuple(path.with_name(f"{path.name}.part") for path in paths)
     try:
-        yield fresh
-        _place(fresh, paths)
+        with written_files.written_whole(*paths) as fresh:
+            yield fresh
     except OSError as error:
         raise CommandFailedError(f"{what}{unreadable(paths[-1], error)}") from error
-    finally:
-        for part in fresh:
-            part.unlink(missing_ok=True)
-
-
-def _place(fresh: Sequence[Path], paths: Sequence[Path]) -> None:
-    try:
-        for part, path in zip(fresh, paths, strict=True):
-            part.replace(path)
-    except BaseException:
-        if fresh[-1].exists():  # what has been placed would have no file, or an older one, next to it
-            for part, path in zip(fresh, paths, strict=True):
-                if not part.exists():
-                    path.unlink(missing_ok=True)
-        raise

@@ -45,7 +45,7 @@ from webnn_py.device.records.memory_by_label import Entry, MemoryByLabel
 from webnn_py.errors import UnknownError
 from webnn_py.graph import Graph
 from webnn_py.in_flight import done, like, then
-from webnn_py.message_text import shown
+from webnn_py.message_text import device_text, shown
 from webnn_py.unreported_errors import Line
 
 if TYPE_CHECKING:
@@ -479,7 +479,7 @@ class Device:
 
     def _fail(self, storages: Iterable[Storage], method: str, error: Exception, line: Line | None) -> None:
         self.has_failed = True
-        failure = Failure.of(f"{method} failed: {str(error) or type(error).__name__}", line)
+        failure = Failure.of(f"{method} failed: {device_text(error)}", line)
         if self.is_lost:
             failure.mark_reported()  # the loss reports it, and no reads follow
         _mark(storages, failure)

@@ -19,6 +19,7 @@ from webnn_py.descriptors import converted
 from webnn_py.device.backend import Backend, BackendInfo, Capabilities
 from webnn_py.errors import NotSupportedError
 from webnn_py.message_text import LONGEST, nearest, plain, shortened, shown, visible
+from webnn_py.operators.idl import boolean
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -46,6 +47,7 @@ class DeviceOptions(TypedDict, total=False):
     threads: int
     spinning: bool
     deterministic_compute: bool
+    keep_subnormals: bool
     execution_provider: str
     provider_options: Mapping[str, object]
 
@@ -80,6 +82,16 @@ class DeviceOption:
     description: str
     default: Any = None
     convert: Callable[[object], Any] = lambda value: value
+
+
+KEEP_SUBNORMALS: Final = DeviceOption(
+    "keep_subnormals",
+    "whether subnormal numbers in constants of products and convolutions stay; by default they become zeros where many "
+    "of them make a graph several times slower",
+    default=False,
+    convert=boolean,
+)
+"""The option of devices that compute on the processor."""
 
 
 @attrs.frozen

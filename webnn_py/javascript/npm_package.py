@@ -8,6 +8,7 @@ from typing import Final
 
 from webnn_py.javascript.engine import own_source
 from webnn_py.version import __version__
+from webnn_py.written_files import written_whole
 
 _README: Final = """# webnn-py
 
@@ -34,7 +35,7 @@ def write(folder: Path) -> Path:
         "README.md": _README,
     }
     path = folder / f"webnn-py-{described['version']}.tgz"
-    with tarfile.open(path, "w:gz") as archive:
+    with written_whole(path) as (fresh,), tarfile.open(fresh, "w:gz") as archive:
         for name, text in contents.items():
             data = text.encode()
             entry = tarfile.TarInfo(f"package/{name}")

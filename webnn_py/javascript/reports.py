@@ -9,6 +9,7 @@ import attrs
 
 from webnn_py.javascript.results import HARNESS
 from webnn_py.javascript.summary import Run
+from webnn_py.written_files import written_whole
 
 
 def as_json(run: Run) -> str:
@@ -96,4 +97,6 @@ def check(path: Path) -> None:
 def write(run: Run, path: Path) -> None:
     """Write a report in the format that its name ends in."""
     # Names of sub-tests may hold lone surrogates, which are not text: they are written as escapes, JSON's own.
-    path.write_text(FORMATS[path.suffix](run), encoding="utf-8", errors="backslashreplace")
+    text = FORMATS[path.suffix](run)
+    with written_whole(path) as (fresh,):
+        fresh.write_text(text, encoding="utf-8", errors="backslashreplace")

@@ -13,6 +13,7 @@ from webnn_py.onnx_export import model_of
 from webnn_py.onnx_models.reading.external_data import write_external_data
 from webnn_py.operators.operand import MLOperand
 from webnn_py.script.builder import drawing_of
+from webnn_py.written_files import written_whole
 
 LARGEST_FILE: Final = 2**31 - 1
 """Bytes that a protocol buffer may have."""
@@ -53,10 +54,12 @@ def save(
         raise ValueError(f"save(): {why} a file beside the model's; give a path instead of an open file")
     if isinstance(target, (str, os.PathLike)):
         path = Path(target)
-        if is_large or external_data:
-            beside = path.with_name(f"{path.name}.data")
-            write_external_data(model, beside, beside.name)
-        path.write_bytes(model.SerializeToString())
+        has_data = is_large or external_data
+        beside = path.with_name(f"{path.name}.data")
+        with written_whole(*([beside] if has_data else []), path) as fresh:
+            if has_data:
+                write_external_data(model, fresh[0], beside.name)
+            fresh[-1].write_bytes(model.SerializeToString())
     else:
         target.write(model.SerializeToString())
 

@@ -54,12 +54,14 @@ class PassContext:
     Attributes:
         contents: returns the arrays of constants; those on the host by default.
         target: the target that the graph is rewritten for, such as an execution provider of onnxruntime.
+        keeps_subnormals: whether subnormal numbers in constants stay.
         applied: where passes of whole graphs record what they did.
         refused: where they record what they nearly did, and why they did not.
     """
 
     contents: ReadConstant = _host_array
     target: str = ""
+    keeps_subnormals: bool = False
     applied: list[AppliedRule] = attrs.field(factory=list)
     refused: list[RefusedRule] = attrs.field(factory=list)
 

@@ -16,7 +16,7 @@ from webnn_py.descriptors import (
 from webnn_py.device.backend import Capabilities, Storage
 from webnn_py.errors import NotSupportedError, UnknownError
 from webnn_py.handle import forgotten_await
-from webnn_py.message_text import in_brackets, listed, named_by, shown
+from webnn_py.message_text import device_text, in_brackets, listed, named_by, shown
 from webnn_py.operators.idl import boolean, usv_string
 from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.buffer import MLBuffer
@@ -31,7 +31,7 @@ def unknown(method: str, error: Exception) -> UnknownError:
         return error
     # spec: MLContext.createTensor 6.1.2; MLContext.createConstantTensor 10.1.2, 10.1.4
     # spec: MLContext.readTensor(tensor) 8.1.2; MLContext.readTensor(tensor, outputData) 9.1.2
-    unknown = UnknownError(f"{method}() failed on the device: {str(error) or type(error).__name__}")
+    unknown = UnknownError(f"{method}() failed on the device: {device_text(error)}")
     unknown.__cause__ = error
     return unknown
 

@@ -22,7 +22,7 @@ from webnn_py.device.backend import HostArray, OnProgress
 from webnn_py.errors import InvalidStateError, NotSupportedError, OperationError, UnknownError
 from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
 from webnn_py.handle import NotCopied, forgotten_await
-from webnn_py.message_text import in_brackets, shown
+from webnn_py.message_text import device_text, in_brackets, shown
 from webnn_py.operators.casting import cast_number
 from webnn_py.operators.declaration import Operator, of_operands
 from webnn_py.operators.idl import MLNumber, ml_number, usv_string
@@ -684,7 +684,7 @@ def _subgraphs_for(context: MLContext) -> Subgraphs | None:
 
 def _cannot_compile(_method: str, error: Exception) -> OperationError:
     # spec: build 18.1.2
-    refusal = OperationError(f"build(): the graph cannot be compiled: {str(error) or type(error).__name__}")
+    refusal = OperationError(f"build(): the graph cannot be compiled: {device_text(error)}")
     refusal.__cause__ = error
     return refusal
 

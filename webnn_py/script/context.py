@@ -19,7 +19,7 @@ from webnn_py.device.backend import Backend, BackendInfo, Capabilities, HostArra
 from webnn_py.device.device import Device, Readback
 from webnn_py.errors import InvalidStateError, NotSupportedError, UnknownError
 from webnn_py.handle import Handle, forgotten_await
-from webnn_py.message_text import CONTEXT_DESTROYED, in_brackets, named_by, shortened, shown
+from webnn_py.message_text import CONTEXT_DESTROYED, device_text, in_brackets, named_by, shortened, shown
 from webnn_py.saved_graphs.record import SavedCode, SavedGraph
 from webnn_py.script.argument_checks import (
     buffer_descriptor,
@@ -907,6 +907,7 @@ class MLContext(Handle):
         self._lose(CONTEXT_DESTROYED)
 
     def _hear_of_loss(self, message: str) -> None:
+        message = device_text(message)
         self._device.is_lost = True
         for buffer in self._buffers:
             if buffer._storage.failure is not None:

@@ -18,7 +18,7 @@ from webnn_py.device.backend import Backend, TimesKernels
 from webnn_py.device.registry import OpenRequest
 from webnn_py.errors import InvalidStateError, NotSupportedError, SecurityError
 from webnn_py.handle import Handle
-from webnn_py.message_text import shown, words_of
+from webnn_py.message_text import device_text, shown, words_of
 from webnn_py.operators.idl import boolean, enumeration
 from webnn_py.saved_graphs.record import MOST_BYTES
 from webnn_py.script.argument_checks import label_of
@@ -150,6 +150,9 @@ class ML(Handle):
                   sleeping, ``deterministic_compute``: whether every run gives the same bits, and
                   ``execution_provider``: onnxruntime's, by its name there. Not in the specification.
 
+                It and ``"numpy"`` have ``keep_subnormals``: whether subnormal numbers in constants of products and
+                convolutions stay, where they would make a graph several times slower. Not in the specification.
+
         Returns:
             A promise of the context, rejected with ``TypeError`` for a bad argument, ``SecurityError`` when the
             policy denies it, ``NotSupportedError`` when there is no such device, ``InvalidStateError`` when the
@@ -259,7 +262,9 @@ class ML(Handle):
                 backend = await opening
         except Exception as error:  # noqa: BLE001 - a driver may fail in any way; the promise reports it
             # spec: create a context 4
-            refusal = error if isinstance(error, (TypeError, NotSupportedError)) else NotSupportedError(str(error))
+            refusal = (
+                error if isinstance(error, (TypeError, NotSupportedError)) else NotSupportedError(device_text(error))
+            )
             refusal = type(refusal)(f"create_context(): {refusal}")
             # spec: ML.createContext(options) 5.1; ML.createContext(gpuDevice) 5.1
             self.script_timeline.enqueue(ScriptTask("create_context", partial(promise._reject, refusal)))

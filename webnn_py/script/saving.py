@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from webnn_py.descriptors import converted, string
 from webnn_py.errors import NotFoundError, OperationError, QuotaExceededError
-from webnn_py.message_text import shown
+from webnn_py.message_text import device_text, shown
 from webnn_py.saved_graphs.record import UnusableFileError
 from webnn_py.script.argument_checks import unknown
 
@@ -27,7 +27,7 @@ def saving_error(method: str, error: Exception) -> Exception:
     elif method == "load_graph" and isinstance(error, UnusableFileError):
         refusal = NotFoundError(f"{method}(): no graph can be loaded under this key: {error}")
     elif method == "load_graph" and not isinstance(error, OSError):
-        refusal = OperationError(f"{method}(): the device refuses the graph: {str(error) or type(error).__name__}")
+        refusal = OperationError(f"{method}(): the device refuses the graph: {device_text(error)}")
     else:
         return unknown(method, error)
     refusal.__cause__ = error

@@ -164,7 +164,10 @@ class Trace:
             from webnn_py.tracing.page import page_of  # noqa: PLC0415 - imported when it is used
 
             text = page_of(document, target.stem)
-        target.write_text(text, encoding="utf-8")
+        from webnn_py.written_files import written_whole  # noqa: PLC0415 - imported when it is used
+
+        with written_whole(target) as (fresh,):
+            fresh.write_text(text, encoding="utf-8")
 
     def document(self) -> dict[str, Any]:
         """Return the document that ``save()`` writes: the object form of Chrome's trace-event format.

@@ -8,6 +8,7 @@ from typing import Final
 
 from webnn_py.graph import Graph
 from webnn_py.web_export.module import module_of
+from webnn_py.written_files import written_whole
 
 FILES: Final = ("weights.bin", "model.js", "model.d.ts", "page.js", "index.html")
 """The files that are written, in this order."""
@@ -32,10 +33,13 @@ def write_folder(graph: Graph, folder: Path, title: str) -> int:
         "index.html": Template(_asset("index.html")).substitute(title=html.escape(title)),
     }
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "weights.bin").open("wb") as file:
-        module.weights.write(file)
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8", newline="\n")
+    with written_whole(*(folder / name for name in FILES)) as fresh:
+        for name, path in zip(FILES, fresh, strict=True):
+            if name in texts:
+                path.write_text(texts[name], encoding="utf-8", newline="\n")
+            else:
+                with path.open("wb") as file:
+                    module.weights.write(file)
     return sum((folder / name).stat().st_size for name in FILES)
 
 

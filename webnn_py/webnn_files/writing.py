@@ -13,6 +13,7 @@ from webnn_py.message_text import shown
 from webnn_py.operators.declaration import spec_name_of
 from webnn_py.webnn_files import weights
 from webnn_py.webnn_files.text import IDENTIFIER, CallText, ConstantText, GraphText, Name, StoredTensor, written
+from webnn_py.written_files import written_whole
 
 MOST_INLINE: Final = 256
 """The most bytes of a constant in the text itself."""
@@ -29,9 +30,11 @@ def write_files(graph: Graph, path: Path) -> None:
     """
     text = GraphWriter(graph, path.stem)
     encoded = ("\n".join(written(text.graph)) + "\n").encode()
-    if text.arrays:
-        weights.write(path.with_suffix(".safetensors"), text.arrays)
-    path.write_bytes(encoded)
+    files = [path.with_suffix(".safetensors")] if text.arrays else []
+    with written_whole(*files, path) as fresh:
+        if text.arrays:
+            weights.write(fresh[0], text.arrays)
+        fresh[-1].write_bytes(encoded)
 
 
 class GraphWriter:

@@ -37,12 +37,17 @@ CAPABILITIES = Capabilities(_supports, composites=(GROUP_QUERY_ATTENTION,), writ
 
 
 class NumpyBackend:
-    """Runs graphs with numpy: short ones inline, and long ones in a worker thread if other tasks could run."""
+    """Runs graphs with numpy: short ones inline, and long ones in a worker thread if other tasks could run.
+
+    Args:
+        keep_subnormals: whether subnormal numbers in constants stay.
+    """
 
     capabilities = CAPABILITIES
     overlapping = False
 
-    def __init__(self) -> None:
+    def __init__(self, *, keep_subnormals: bool = False) -> None:
+        self._keep_subnormals = keep_subnormals
         self.info = BackendInfo("numpy", processor(), f"numpy {np.__version__}")
         self.lost: Callable[[str], None] = lambda _message: None
         self._thread = WorkerThread()
@@ -90,7 +95,7 @@ class NumpyBackend:
         return self._compiled(graph)
 
     def _compiled(self, graph: Graph) -> NumpyGraph:
-        graph, reports = rewritten(graph)
+        graph, reports = rewritten(graph, keep_subnormals=self._keep_subnormals)
         return NumpyGraph(graph, self._constants, reports)
 
     def dispatch(

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from webnn_py.device.backend import Backend, BackendInfo, Capabilities
-from webnn_py.device.registry import DeviceRecord, OpenRequest, Suitability
+from webnn_py.device.registry import KEEP_SUBNORMALS, DeviceRecord, OpenRequest, Suitability
 
 
-def _open(_request: OpenRequest) -> Backend:
+def _open(request: OpenRequest) -> Backend:
     from webnn_py.device.on_numpy.backend import NumpyBackend  # noqa: PLC0415 - see above
 
-    return NumpyBackend()
+    return NumpyBackend(keep_subnormals=request.options.get(KEEP_SUBNORMALS.name, False))
 
 
 def _adapters() -> Sequence[BackendInfo]:
@@ -29,4 +29,5 @@ RECORD: Final = DeviceRecord(
     open=_open,
     adapters=_adapters,
     capabilities=_capabilities,
+    options=(KEEP_SUBNORMALS,),
 )

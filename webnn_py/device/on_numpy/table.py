@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from webnn_py.device.backend import Storage
 from webnn_py.graph import Node
+from webnn_py.message_text import device_text
 from webnn_py.operators.declaration import Operator
 
 Array = npt.NDArray[Any]
@@ -87,7 +88,7 @@ class DispatchError(RuntimeError):
     @classmethod
     def of(cls, node: Node | None, error: Exception) -> "DispatchError":
         """Return the error that reports ``error``, raised by the kernel of ``node``."""
-        return cls(f"{node}: {str(error) or type(error).__name__}")
+        return cls(f"{node}: {device_text(error)}")
 
 
 _TABLE: dict[Operator[..., Any], NumpyEntry] = {}

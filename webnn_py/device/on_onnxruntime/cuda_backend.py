@@ -19,6 +19,7 @@ from webnn_py.device.on_onnxruntime.cuda_memory import CudaBuffer, CudaError, Cu
 from webnn_py.device.on_onnxruntime.engine import EngineOptions
 from webnn_py.errors import NotSupportedError
 from webnn_py.graph import Graph
+from webnn_py.message_text import device_text
 
 T = TypeVar("T")
 
@@ -80,8 +81,8 @@ class CudaBackend(OnnxruntimeBackend):
             self._stream = CudaStream(int(options.provider_options.get("device_id", "0")))
         except CudaError as error:
             raise NotSupportedError(
-                f"{options.provider.name} cannot be used: {error}; if an earlier context of this process was lost, "
-                "start another process"
+                f"{options.provider.name} cannot be used: {device_text(error)}; if an earlier context of this "
+                "process was lost, start another process"
             ) from error
         streams = {"user_compute_stream": str(self._stream.handle)}
         super().__init__(attrs.evolve(options, provider_options={**options.provider_options, **streams}))

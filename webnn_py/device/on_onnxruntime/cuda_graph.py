@@ -20,6 +20,7 @@ from webnn_py.device.on_onnxruntime.engine import EngineOptions
 from webnn_py.device.on_onnxruntime.executable import NOT_MEASURED, OnnxruntimeGraph
 from webnn_py.device.on_onnxruntime.session import Binding, BoundSession, Names
 from webnn_py.graph import Graph
+from webnn_py.message_text import device_text
 from webnn_py.onnx_export.inlined_export import InlinedModel
 from webnn_py.rewriting.report import PassReport, RefusedRule
 
@@ -191,7 +192,7 @@ class CudaGraph(OnnxruntimeGraph):
             if self._run_options.terminate:
                 raise
             self._stream.end_capture()
-            self._refuse_replay(f"onnxruntime cannot capture it: {error}")
+            self._refuse_replay(f"onnxruntime cannot capture it: {device_text(error)}")
             self._run_options = replay.options
             return super().run()
         finally:

@@ -13,7 +13,7 @@ import trio
 from webnn_py.descriptors import unsigned_long
 from webnn_py.device.backend import Backend, BackendInfo, Capabilities
 from webnn_py.device.on_onnxruntime.claimed_operators import CAPABILITIES
-from webnn_py.device.registry import DeviceOption, DeviceRecord, OpenRequest, Suitability
+from webnn_py.device.registry import KEEP_SUBNORMALS, DeviceOption, DeviceRecord, OpenRequest, Suitability
 from webnn_py.distribution import install_command
 from webnn_py.errors import NotSupportedError
 from webnn_py.message_text import shown
@@ -50,7 +50,13 @@ def _opened(request: OpenRequest) -> Backend:
         deterministic=given["deterministic_compute"],
         provider=engine.find(DEFAULT_PROVIDER if given["execution_provider"] is None else given["execution_provider"]),
         provider_options=given["provider_options"],
+        keep_subnormals=given["keep_subnormals"],
     )
+    if options.provider.name == DEFAULT_PROVIDER and options.provider_options:
+        raise TypeError(
+            f"provider_options is {shown(options.provider_options)}; {DEFAULT_PROVIDER} has no options of its "
+            "own; the context's are deterministic_compute, spinning and threads"
+        )
     if options.provider.device_type != "cpu":
         engine.driver(options.provider).enter()
     if options.provider.memory == "cuda":
@@ -143,6 +149,7 @@ RECORD: Final = DeviceRecord(
             default=False,
             convert=boolean,
         ),
+        KEEP_SUBNORMALS,
         DeviceOption(
             "execution_provider",
             "which of onnxruntime's execution providers runs what it can, by its name there; "

@@ -165,6 +165,7 @@ class EngineOptions:
         deterministic: whether every run gives the same bits, where that takes longer.
         provider: the execution provider of onnxruntime that runs the operators that it supports.
         provider_options: the options that are passed to it, in addition to its own defaults.
+        keep_subnormals: whether subnormal numbers in constants stay.
     """
 
     threads: int | None = None
@@ -172,6 +173,7 @@ class EngineOptions:
     deterministic: bool = False
     provider: Provider = CPU
     provider_options: Mapping[str, str] = attrs.field(factory=dict)
+    keep_subnormals: bool = False
 
     def session(
         self, model: InlinedModel, values: Iterable[MLOperandDescriptor], **more: str
@@ -204,11 +206,11 @@ class EngineOptions:
             disabled_optimizers=set() if is_left_alone else left_out(model),
             **self.chosen(options, more),
         )
-        keep_in_children(session._sess)
         if self.provider.name not in session.get_providers():  # it prints why, and falls back to the CPU
             raise RuntimeError(
                 f"onnxruntime cannot use {self.provider.name} here; it would run the graph on the CPU instead"
             )
+        keep_in_children(session._sess)
         return session
 
     def chosen(self, options: onnxruntime.SessionOptions, more: Mapping[str, str]) -> dict[str, Any]:

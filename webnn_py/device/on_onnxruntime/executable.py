@@ -78,7 +78,9 @@ class OnnxruntimeGraph:
         self._options = options
         provider = options.provider
         self.expected_seconds = _first_seconds(graph)
-        graph, passes = PASSES.run(graph, PassContext(constants.peek, provider.name))
+        graph, passes = PASSES.run(
+            graph, PassContext(constants.peek, provider.name, keeps_subnormals=options.keep_subnormals)
+        )
         write = provider.write
         self._may_fail = False
         if provider.has_guards:

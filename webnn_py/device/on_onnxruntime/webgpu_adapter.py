@@ -15,6 +15,7 @@ from webnn_py.device.on_onnxruntime.engine import EngineOptions
 from webnn_py.device.on_onnxruntime.providers import Provider
 from webnn_py.errors import NotSupportedError
 from webnn_py.graph import Graph, Input
+from webnn_py.message_text import device_text
 from webnn_py.onnx_export.inlined_export import InlinedExport
 from webnn_py.operators.declaration import Operator
 from webnn_py.rewriting.builder import RewriteBuilder
@@ -51,7 +52,7 @@ def _lacks_float16(options: EngineOptions) -> bool:
     except (EPFail, Fail, RuntimeError) as error:
         if MISSING in str(error):
             return True
-        raise NotSupportedError(f"{options.provider.name} cannot be used: {error}") from error
+        raise NotSupportedError(f"{options.provider.name} cannot be used: {device_text(error)}") from error
     return False
 
 

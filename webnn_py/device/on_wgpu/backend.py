@@ -45,6 +45,7 @@ from webnn_py.device.on_wgpu.runtime.waiting import Waiting, WaitPolicy
 from webnn_py.device.records.failure import Failure
 from webnn_py.graph import Graph
 from webnn_py.in_flight import InFlight
+from webnn_py.message_text import device_text
 from webnn_py.saved_graphs.record import Bytes, SavedCode
 
 T = TypeVar("T")
@@ -345,7 +346,7 @@ class WgpuBackend:
     def _mark_unsubmitted(self, error: wgpu.GPUError) -> None:
         is_reported_by_loss = is_lost(self.device)
         for method, written in self._unsubmitted:
-            failure = Failure.of(f"{method} failed: {error}")
+            failure = Failure.of(f"{method} failed: {device_text(error)}")
             if is_reported_by_loss:
                 failure.mark_reported()
             for storage in written:

@@ -113,7 +113,7 @@ class LoadedDecoder:
         capacity: how many tokens a sequence may have.
         tokenizer: makes tokens of text; None where there is none.
         encoder: what an encoder-decoder has in addition; None for a decoder alone.
-        choosers: sessions that find the greatest logits, by how many and for how many sequences; those used last behind.
+        choosers: sessions that find the greatest logits, by how many and for how many sequences, the last used behind.
         line: is held while one of these is made.
     """
 

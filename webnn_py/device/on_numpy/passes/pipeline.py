@@ -15,6 +15,7 @@ from webnn_py.operators import conversion, convolution
 from webnn_py.rewriting.convolution_folding import folded
 from webnn_py.rewriting.passes import GraphPass, NodePass, PassContext, PassManager
 from webnn_py.rewriting.report import PassReport
+from webnn_py.rewriting.subnormal_constants import SUBNORMAL_CONSTANTS
 
 PASSES: Final = PassManager(
     GraphPass(
@@ -27,10 +28,12 @@ PASSES: Final = PassManager(
         make=fused_dynamic_quantization,
         needs=frozenset({conversion.quantize_linear}),
     ),
+    SUBNORMAL_CONSTANTS,
     NodePass(name="widened-constants", make=widened_constants),
 )
 
 
-def rewritten(graph: Graph) -> tuple[Graph, tuple[PassReport, ...]]:
+def rewritten(graph: Graph, *, keep_subnormals: bool = False) -> tuple[Graph, tuple[PassReport, ...]]:
     """Run all passes; return the rewritten graph and a report for each walk."""
-    return PASSES.run(graph, PassContext(lambda constant: constant_array(constant.data)))
+    context = PassContext(lambda constant: constant_array(constant.data), keeps_subnormals=keep_subnormals)
+    return PASSES.run(graph, context)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+import attrs
+
 from webnn_py.device.on_onnxruntime.own_operators.quantized_lstm import QUANTIZED_LSTM
 from webnn_py.device.on_onnxruntime.passes.convolution_layout import relayout_convolution
 from webnn_py.device.on_onnxruntime.passes.dynamic_quantization import dynamic_quantizations
@@ -25,6 +27,7 @@ from webnn_py.operators.composites import DYNAMIC_QUANTIZE_LSTM
 from webnn_py.operators.loops import LOOP
 from webnn_py.rewriting.convolution_folding import folded
 from webnn_py.rewriting.passes import GraphPass, NodePass, PassContext, PassManager, ReadConstant
+from webnn_py.rewriting.subnormal_constants import SUBNORMAL_CONSTANTS
 from webnn_py.rewriting.walk import NodeRule, of_operators
 
 
@@ -91,6 +94,7 @@ PASSES: Final = PassManager(
         targets=(CPU.name,),
     ),
     GraphPass(name="convolution-folding", run=_with_contents(folded), needs=frozenset({convolution.conv2d})),
+    attrs.evolve(SUBNORMAL_CONSTANTS, targets=(CPU.name,)),
 )
 
 NODE_PASSES: Final = PassManager(EQUAL_NODES, UNUSED_NODES)

@@ -21,6 +21,7 @@ from webnn_py.device.on_wgpu.codegen.module import effort
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.recently_used import RecentlyUsed, Room
 from webnn_py.device.on_wgpu.runtime.native import trusted_module
+from webnn_py.message_text import device_text
 
 MOST_THREADS: Final = min(16, os.cpu_count() or 1)
 
@@ -114,7 +115,7 @@ class Pipelines:
             try:
                 pipeline = future.result()
             except Exception as error:
-                raise CompilationError(f"the kernel {kernel.label!r} does not compile: {error}") from error
+                raise CompilationError(f"the kernel {kernel.label!r} does not compile: {device_text(error)}") from error
             yield pipeline
 
     def close(self, room: Room) -> None:
