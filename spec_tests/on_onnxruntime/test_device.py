@@ -109,6 +109,17 @@ async def test_a_provider_that_is_not_tested_is_told_apart(ml, context):
         assert other.backend.driver == f"onnxruntime {onnxruntime.__version__}, {name}, not tested"
 
 
+async def test_the_text_of_an_engine_is_escaped_and_shortened(context, monkeypatch):
+    def refuse(*_args, **_options):
+        raise RuntimeError("\x1b[31mno\u202e" + 5000 * "x" + "\nat line 2")
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", refuse)
+    builder = MLGraphBuilder(context)
+    with pytest.raises(OperationError, match=r"cannot be compiled: \\u001b\[31mno\\u202ex+\.\.\.$") as caught:
+        await builder.build({"y": builder.sqrt(builder.input("x", data_type="float32", shape=[2]))})
+    assert len(str(caught.value)) < 1100
+
+
 async def test_a_provider_that_gives_up_is_told_and_not_replaced(ml, monkeypatch):
     monkeypatch.setattr(engine, "names", lambda: ["CPUExecutionProvider", "Abacus"])
     monkeypatch.setattr(
