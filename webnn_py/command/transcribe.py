@@ -21,6 +21,7 @@ def transcribe(options: argparse.Namespace) -> int:
     """
     needed("onnx", "reading ONNX models")
     needed("tokenizers", "making tokens of text", install_command("generation"))
+    needed("webnn_py.runtime.generation", "generating text", install_command("generation"))
     trio.run(_transcribed, options, decoded(options.sound))
     return 0
 
