@@ -11,7 +11,7 @@ import numpy as np
 import trio
 
 import webnn_py
-from webnn_py import InvalidStateError, MLContext, MLGraph, MLGraphBuilder
+from webnn_py import InvalidStateError, MLContext, MLGraph, MLGraphBuilder, tracing
 
 SHAPE = [1000]
 
@@ -55,7 +55,7 @@ async def destroy_in_flight(context: MLContext) -> None:
 async def show(backend: str | None, file: str | None) -> None:
     """On a context of its own, with a trace; save that, if there is a file for it."""
     async with webnn_py.open_ml() as ml:
-        with ml.trace() as trace:
+        with tracing.trace(ml) as trace:
             await destroy_in_flight(await ml.create_context(backend=backend))
     for event in trace.events:
         if event.what == "rejected":

@@ -4,11 +4,12 @@ The layers, each of which uses only those below it::
 
     runtime          environments, sessions and tensors, by the public API alone
     testing          every order of a small program's steps
+    tracing          what happened when: traces and checks, which are observers
     onnx_models      ONNX files into MLGraphBuilder                       (extra: onnx)
     script           what runs in your task: check, copy, enqueue, hand out a promise
+    observer         what is called for the events of the timelines
     timelines        the script timeline and the device timeline, and MLPromise
     device           backends: plans, kernels, memory
-    tracing          what happens when: instruments and traces, which the timelines call
     saved_graphs     compiled graphs as files
     browser_profiles what browsers accept
     graph_pictures   graphs to look at
@@ -35,6 +36,7 @@ from webnn_py.errors import (
     SecurityError,
     UnknownError,
 )
+from webnn_py.observer import Observer
 from webnn_py.operators.idl import MLNumber
 from webnn_py.operators.operand import MLOperand
 from webnn_py.script.buffer import MLBuffer, MLTensor
@@ -112,6 +114,7 @@ __all__ = [
     "NonFinite",
     "NotFoundError",
     "NotSupportedError",
+    "Observer",
     "OperationError",
     "OperatorProfile",
     "PromiseState",

@@ -3,8 +3,8 @@
 import os
 import sys
 import threading
-from time import perf_counter_ns
-from typing import Final, NoReturn, Protocol, final
+from collections.abc import Callable
+from typing import Final, NoReturn, final
 from weakref import WeakSet
 
 from trio.lowlevel import Task, TrioToken, current_task, current_trio_token, in_trio_task
@@ -18,18 +18,11 @@ FORKED: Final = (
 """Why what a forked process has from its parent is refused."""
 
 
-class CallWatch(Protocol):
-    """An observer of calls: the last one, and its begin on the clock of ``time.perf_counter_ns()``."""
-
-    call: str
-    began_ns: int
-
-
 @final
 class TrioRun:
     """The run of trio that this was made in: what changes state is called in its tasks."""
 
-    __slots__ = ("__weakref__", "_seen", "_token", "thread", "watch")
+    __slots__ = ("__weakref__", "_seen", "_token", "called", "thread")
 
     def __init__(self, call: str) -> None:
         """Note the trio run in which ``call`` is made.
@@ -41,11 +34,15 @@ class TrioRun:
         self._token: TrioToken | None = current_trio_token()
         self.thread = threading.get_ident()
         self._seen: Task | None = current_task()
-        self.watch: CallWatch | None = None
+        self.called: Callable[[str], None] | None = None
         _RUNS.add(self)
 
-    def check(self, call: str) -> Task:
-        """Refuse a call from another thread, another process, another trio run or none; otherwise notify ``watch``.
+    def check(self, call: str, *, is_call: bool = True) -> Task:
+        """Refuse a call from another thread, another process, another trio run or none; else report it to ``called``.
+
+        Args:
+            call: the call, for messages.
+            is_call: whether it is one that observers see: not the wait for a promise, nor a method of a timeline.
 
         Returns:
             The task that calls.
@@ -61,10 +58,8 @@ class TrioRun:
             if current_trio_token() is not self._token:
                 self._refuse(call)
             self._seen = task  # a task stays in its run, so one that was checked needs no second check
-        watch = self.watch
-        if watch is not None:
-            watch.call = call
-            watch.began_ns = perf_counter_ns()
+        if self.called is not None and is_call:
+            self.called(call)
         return task
 
     @property

@@ -1,9 +1,24 @@
 """Failures and refusals that nothing has reported: a warning reports them, at the line of the call that failed."""
 
+import os
 import sys
+import sysconfig
 import warnings
-from types import CodeType
-from typing import final
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Final, final
+
+import outcome
+import trio
+
+_PACKAGE: Final = str(Path(__file__).parent) + os.sep
+_LIBRARIES: Final = tuple(str(Path(str(module.__file__)).parent) + os.sep for module in (trio, outcome))
+
+_STANDARD: Final = sysconfig.get_path("stdlib") + os.sep
+_INSTALLED: Final = tuple(sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib"))
+
+is_users: Final[dict[str, bool | None]] = {}
+"""By a file's name: whether it is a user's; None for trio's, which end the search. Looked up for every frame."""
 
 Line = tuple[CodeType, int]
 """A line of a program: its code and the instruction there, which cost less to take down than the line's number."""
@@ -13,6 +28,27 @@ def calling_line(depth: int = 1) -> Line:
     """Return the line that called the function that calls this, or that many frames further out."""
     frame = sys._getframe(depth + 1)
     return frame.f_code, frame.f_lasti
+
+
+def user_line(frame: FrameType | None) -> Line | None:
+    """Return the innermost line outside of this package, from a frame outwards; None when trio made the call."""
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename not in is_users:
+            is_users[code.co_filename] = _is_users(code.co_filename)
+        found = is_users[code.co_filename]
+        if found is None:
+            break
+        if found:
+            return code, frame.f_lasti
+        frame = frame.f_back
+    return None
+
+
+def _is_users(file: str) -> bool | None:
+    if file.startswith(_LIBRARIES):
+        return None
+    return not file.startswith(_PACKAGE) and (file.startswith(_INSTALLED) or not file.startswith(_STANDARD))
 
 
 @final

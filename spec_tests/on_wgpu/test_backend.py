@@ -13,7 +13,7 @@ from spec_tests.support.four_floats import ONES, buffers, check_add_one
 from spec_tests.support.stand_ins import failing
 from spec_tests.support.trace_format import first
 from spec_tests.support.watched_device import quiet
-from webnn_py import MLGraphBuilder, UnknownError
+from webnn_py import MLGraphBuilder, UnknownError, tracing
 
 
 def is_destroyed(memory, device):
@@ -56,7 +56,7 @@ async def test_a_submission_that_fails_marks_what_it_should_have_written(ml, gpu
         patched.setattr(gpu._device.backend._queue, "_encode_launches", refuse)
         gpu.dispatch(graph, {"x": x}, {"y": y})
         await quiet(gpu)  # nothing more comes, so what is collected is submitted
-    with ml.trace() as trace:
+    with tracing.trace(ml) as trace:
         gpu.dispatch(graph, {"x": y}, {"y": z})
         await gpu.drain()
     assert "the queue is closed" in (first(trace, "finished", "dispatch").why or "nothing"), "the trace says it is done"

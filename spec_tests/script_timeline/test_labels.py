@@ -6,7 +6,7 @@ import pytest
 from spec_tests.support.drawing import build_add_one
 from spec_tests.support.scene import F32, ONES
 from spec_tests.support.trace_format import check_document, of_phase
-from webnn_py import DestroyedBufferError, InvalidStateError, MLGraphBuilder, OperationError, UnknownError
+from webnn_py import DestroyedBufferError, InvalidStateError, MLGraphBuilder, OperationError, UnknownError, tracing
 
 
 async def labelled(context, label="weights"):
@@ -57,7 +57,7 @@ async def test_reprs_and_errors_show_the_label_of_a_buffer(context):
 
 
 async def test_a_trace_shows_the_label_of_a_buffer(ml, context):
-    with ml.trace() as trace:
+    with tracing.trace(ml) as trace:
         buffer = await labelled(context)
         context.write_buffer(buffer, ONES)
         await context.drain()
@@ -195,7 +195,7 @@ async def test_errors_name_the_other_context_by_its_label(ml, options, context):
 
 
 async def test_a_trace_names_contexts_by_their_labels(ml, options):
-    with ml.trace() as trace:
+    with tracing.trace(ml) as trace:
         context = await ml.create_context(**options, label="speech")
         await labelled(context)
         context.device_timeline.pause()
@@ -203,7 +203,7 @@ async def test_a_trace_names_contexts_by_their_labels(ml, options):
         context.destroy()
         context.device_timeline.resume()
         await context.device_timeline.wait_ended()
-    number = context._traced.number
+    number = trace.events[0].context.number
     assert {event.context.label for event in trace.events if event.context is not None} == {"speech"}
     opened, create, *_ = (event for event in trace.events if event.context is not None and event.what != "settled")
     assert str(opened).endswith(f"opened  on context {number} [speech]")
@@ -222,10 +222,11 @@ async def test_a_trace_names_contexts_by_their_labels(ml, options):
 
 
 async def test_a_context_without_a_label_has_none_in_a_trace(ml, options):
-    with ml.trace() as trace:
+    with tracing.trace(ml) as trace:
         context = await ml.create_context(**options)
         await labelled(context)
-    named = next(event for event in trace.document()["traceEvents"] if event["pid"] == context._traced.number)
-    assert named["args"]["name"] == f"context {context._traced.number}: {context.backend.name}"
+    number = trace.events[0].context.number
+    named = next(event for event in trace.document()["traceEvents"] if event["pid"] == number)
+    assert named["args"]["name"] == f"context {number}: {context.backend.name}"
     assert "label" not in named["args"]
     assert not any(" on context " in str(event) for event in trace.events)

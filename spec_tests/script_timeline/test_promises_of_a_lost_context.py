@@ -11,7 +11,7 @@ from spec_tests.support.drawing import build_add_number, build_add_one
 from spec_tests.support.releases import assert_nothing_lives
 from spec_tests.support.scene import F32, ONES
 from spec_tests.support.watched_device import WatchedDevice
-from webnn_py import InvalidStateError, MLContext, MLGraph, MLGraphBuilder, open_ml, profiling
+from webnn_py import InvalidStateError, MLContext, MLGraph, MLGraphBuilder, open_ml, profiling, tracing
 from webnn_py.checking import check_finite
 from webnn_py.device.backend import Lends, TimesKernels
 
@@ -162,7 +162,7 @@ async def test_a_trace_names_the_call_that_rejected_a_promise(options, way):
         context = await ml.create_context(**options)
         device = WatchedDevice(context)
         buffer = await zeroed(context, [2])
-        with ml.trace() as trace:
+        with tracing.trace(ml) as trace:
             context.device_timeline.pause()
             promises = [context.create_buffer(**F32), context.read_buffer(buffer)]
             await lose(context, device, way)

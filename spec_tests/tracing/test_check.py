@@ -15,9 +15,9 @@ from spec_tests.support.examples import EXAMPLES, output
 from spec_tests.support.scripts import both_engines
 from spec_tests.tracing import correct_programs
 from spec_tests.tracing.correct_programs import DOUBLED, ROWS, D, Setting, buffer, relu
-from webnn_py import cli
+from webnn_py import cli, tracing
 from webnn_py.runtime import Environment, blocking
-from webnn_py.tracing.check import checking
+from webnn_py.tracing.checks import checking
 
 # --- faults --------------------------------------------------------------------------------------------------------
 
@@ -229,7 +229,7 @@ async def test_nothing_is_found_where_there_is_no_fault(body):
 
 async def test_looking_at_the_findings_does_not_change_them(ml):
     setting = await Setting(ml).open()
-    with ml.check() as check:
+    with tracing.check(ml) as check:
         for one in (setting.x, setting.y, setting.z):
             await setting.context.read_buffer(one)
             assert len(check.findings) == (one is setting.z)
@@ -237,7 +237,7 @@ async def test_looking_at_the_findings_does_not_change_them(ml):
 
 
 async def test_a_check_is_entered_once(ml):
-    with ml.check() as check, pytest.raises(RuntimeError, match="a check can be entered once"), check:
+    with tracing.check(ml) as check, pytest.raises(RuntimeError, match="a check can be entered once"), check:
         pass
     with pytest.raises(RuntimeError, match="a check can be entered once"), check:
         pass
@@ -245,7 +245,7 @@ async def test_a_check_is_entered_once(ml):
 
 async def test_reads_that_fail_are_not_kept(ml):
     context = await ml.create_context(backend="numpy")
-    with ml.check() as check:
+    with tracing.check(ml) as check:
         made = await buffer(context)
         read = context.read_buffer(made)
         made.destroy()

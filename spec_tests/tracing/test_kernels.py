@@ -5,6 +5,7 @@ from time import perf_counter_ns
 import pytest
 
 from spec_tests.support.trace_format import check_document, of_phase
+from webnn_py import tracing
 from webnn_py.device.backend import KernelTiming
 
 
@@ -31,7 +32,7 @@ async def test_kernels_lie_within_their_dispatch(ml, context, program, monkeypat
         return later() if clock == "gpu" or pending is not None else timings
 
     monkeypatch.setattr(backend, "dispatch_timed", timed, raising=False)
-    with ml.trace(kernels=True) as trace:
+    with tracing.trace(ml, kernels=True) as trace:
         context.dispatch(graph, {"x": x}, {"y": y})
         result = await context.read_buffer(y)
     monkeypatch.undo()
@@ -53,6 +54,6 @@ async def test_kernels_lie_within_their_dispatch(ml, context, program, monkeypat
 async def test_without_kernels_dispatches_are_not_timed(ml, context, program, monkeypatch):
     graph, x, y = program
     monkeypatch.setattr(context._device.backend, "dispatch_timed", pytest.fail, raising=False)
-    with ml.trace():
+    with tracing.trace(ml):
         context.dispatch(graph, {"x": x}, {"y": y})
         assert (await context.read_buffer(y)).tolist() == [1]

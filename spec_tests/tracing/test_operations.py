@@ -13,6 +13,7 @@ import webnn_py
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number
 from spec_tests.support.trace_format import check_document, first, of_phase
+from webnn_py import tracing
 
 ONE = np.ones(1, np.float32)
 F32 = {"data_type": "float32", "shape": [1]}
@@ -23,12 +24,12 @@ async def test_a_trace_holds_neither_data_nor_buffers(ml, context):
 
     buffer = await zeroed(context, [4])
     gone = weakref.ref(buffer)
-    with ml.trace() as trace:
+    with tracing.trace(ml) as trace:
         await context.read_buffer(buffer)
         context.write_buffer(x, ONE)
         context.device_timeline.pause()
         context.read_buffer(buffer)
-    with ml.trace() as another:  # which finds that read there
+    with tracing.trace(ml) as another:  # which finds that read there
         pass
     context.device_timeline.resume()
     await context.drain()
@@ -42,7 +43,7 @@ async def test_a_trace_holds_neither_data_nor_buffers(ml, context):
 async def test_every_kind_of_operation_names_its_buffers_and_graph(ml, options, tmp_path):
     async with webnn_py.open_ml(graph_cache=tmp_path) as ml:  # noqa: PLR1704 - with a folder
         context = await ml.create_context(**options)
-        with ml.trace() as trace:
+        with tracing.trace(ml) as trace:
             x, y = await filled(context, [1]), await zeroed(context, [1])
             constant = await context.create_constant_buffer(ONE, **F32)
             builder = webnn_py.MLGraphBuilder(context)
@@ -78,7 +79,7 @@ async def test_every_kind_of_operation_names_its_buffers_and_graph(ml, options, 
 
 @pytest.mark.parametrize("end", ["drained", "destroyed"])
 async def test_the_release_of_a_collected_buffer_has_no_line_of_a_program(ml, context, end):
-    with ml.trace() as trace:
+    with tracing.trace(ml) as trace:
         await zeroed(context, [1])  # dropped at once
         if end == "drained":
             await trio.testing.wait_all_tasks_blocked()
@@ -93,7 +94,7 @@ async def test_the_release_of_a_collected_buffer_has_no_line_of_a_program(ml, co
 
 
 async def test_events_are_records_that_can_be_read(ml, context):
-    with ml.trace() as trace:
+    with tracing.trace(ml) as trace:
         await build_add_number(context, 1, [1])
     event = first(trace, "finished", "build")
     assert str(event).endswith(f"finished build {event.operation.number}")
@@ -108,7 +109,7 @@ async def test_a_trace_holds_nothing_of_operations_that_run_when_it_ends(ml, con
     buffer = await zeroed(context, [4])
     gone = weakref.ref(buffer)
     finish = device.waiting["read"] = trio.Event()
-    with ml.trace() as trace:
+    with tracing.trace(ml) as trace:
         promise = context.read_buffer(buffer)
         await device.quiet()
     finish.set()

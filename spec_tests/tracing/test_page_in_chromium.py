@@ -8,7 +8,7 @@ import trio
 
 from spec_tests.support import depth
 from spec_tests.support.trace_documents import HOSTILE, destroyed_in_flight, many, with_everything
-from webnn_py import MLGraphBuilder, open_ml
+from webnn_py import MLGraphBuilder, open_ml, tracing
 from webnn_py.tracing.page import page_of
 
 SELECTED = "timeline.state.selected && timeline.state.selected.name"
@@ -120,7 +120,7 @@ def refused_calls():
             context = await ml.create_context(backend="numpy")
             builder = MLGraphBuilder(context)
             x = builder.input("x", data_type="float32", shape=[2])
-            with ml.trace() as trace:
+            with tracing.trace(ml) as trace:
                 buffer = await context.create_buffer(data_type="float32", shape=[2], writable=True, label=HOSTILE)
                 buffer.destroy()
                 with pytest.raises(TypeError):

@@ -9,7 +9,7 @@ from typing import Any
 from webnn_py.command.failures import BadInputError
 from webnn_py.command.printing import print_lines
 from webnn_py.script import ml as api
-from webnn_py.tracing.check import Check
+from webnn_py.tracing import checks as tracing
 
 
 def check(options: argparse.Namespace) -> int:
@@ -21,10 +21,10 @@ def check(options: argparse.Namespace) -> int:
     """
     if not options.script.is_file():
         raise BadInputError(f"there is no program {options.script}")
-    checks: list[Check] = []
+    checks: list[tracing.Check] = []
 
     def begin(ml: Any) -> None:
-        made = ml.check()
+        made = tracing.check(ml)
         made.__enter__()
         checks.append(made)
 

@@ -140,7 +140,7 @@ class Storage:
         memory: the memory, once allocated and until released.
         failure: the reason why the last step that should have written it did not; None if its data are valid.
         lent: while the memory is lent to a user, the event that is set when it is returned.
-        number: its number in traces; 0 if untraced.
+        number: its number for observers; 0 if none has asked for it.
         label: the buffer's label; "" for none.
     """
 

@@ -109,7 +109,7 @@ class GraphHandle:
         self.nodes: SavableNodes | None = None
         self.plan: CompiledPlan | None = None
         self.passes: Sequence[PassReport] = ()
-        self.number = 0  # its number in traces; 0 if untraced
+        self.number = 0  # its number for observers; 0 if none has asked for it
 
 
 class Device:
@@ -134,7 +134,6 @@ class Device:
         )
         self.is_lost = False
         self.rates: dict[str, Any] = {}  # measured rates, by data type
-        self.has_failed = False  # whether any buffer has failed so far
         self.watch_kernels: Callable[[], Report] | None = None  # returns the reporter of the next dispatch
         self._lent: dict[Storage, None] = {}
         # Its own limiter: threads of the user's must not keep a device from finishing.
@@ -478,14 +477,12 @@ class Device:
                 _mark(storages, None)
 
     def _fail(self, storages: Iterable[Storage], method: str, error: Exception, line: Line | None) -> None:
-        self.has_failed = True
         failure = Failure.of(f"{method} failed: {device_text(error)}", line)
         if self.is_lost:
             failure.mark_reported()  # the loss reports it, and no reads follow
         _mark(storages, failure)
 
     def _follow(self, storages: Iterable[Storage], failure: Failure, why: str) -> None:
-        self.has_failed = True  # the first notice of a failure in work that a backend submits late
         _mark(storages, failure.follow(why))
 
     # --- counts ----------------------------------------------------------------------------------------------

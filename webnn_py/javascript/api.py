@@ -26,7 +26,7 @@ from webnn_py.script.graph import MLGraph
 from webnn_py.script.ml import ML
 from webnn_py.script.webgpu_interop import Exports, begin_copy, deliver, end_copy, usage_flags
 from webnn_py.timelines.promise import MLPromise
-from webnn_py.tracing.source import Source
+from webnn_py.tracing.source import Source, called_from
 
 _TOP_LIMITS = {
     name: spec_name_of(name)
@@ -97,7 +97,7 @@ class API:
 
     def call_from(self, place: Source, interface: str, member: str, this: object, arguments: list[Any]) -> Any:
         """Call a method, with the place in the script that called it, for traces."""
-        with self.ml._instruments.called_from(place):
+        with called_from(place):
             return self.call(interface, member, this, arguments)
 
     # --- ML and MLContext --------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from webnn_py.javascript.summary import Run, line
 from webnn_py.javascript.words import say
 from webnn_py.javascript.wpt_run import HARNESS_SCRIPT, IDL_FILE, Settings
 from webnn_py.script.ml import open_ml
-from webnn_py.tracing.check import Check
+from webnn_py.tracing.checks import Check
 from webnn_py.tracing.trace_file import TraceFileError
 
 AUTO = "auto"

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
@@ -26,7 +26,7 @@ from webnn_py.javascript.program import described
 from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.context import MLContext
 from webnn_py.script.ml import open_ml
-from webnn_py.tracing.check import Check, checking
+from webnn_py.tracing.checks import Check, checking
 from webnn_py.tracing.trace_file import traced_to
 
 FILES: Final = ("builtins.js", "stacks.js", "calls.js", "conversions.js", "bindings.js")
@@ -108,11 +108,10 @@ async def hosted(program: NodeProgram, folder: Path) -> AsyncIterator[None]:
         api = API(ml, compatibility, program.backend, program.browser)
 
         def abandon(context: MLContext) -> None:
-            watch = ml._watches.get(context)  # None if it has ended
-            for check in program.checks or ():
-                if watch is not None:
-                    check.abandon(watch.context)
-            context.destroy()
+            with ExitStack() as stack:
+                for check in program.checks or ():
+                    stack.enter_context(check.abandoning())
+                context.destroy()
 
         with checking(ml, program.checks):
             await nursery.start(connections.serve, folder, api, compatibility, abandon)

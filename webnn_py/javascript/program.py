@@ -26,7 +26,7 @@ from webnn_py.javascript.memory import watched
 from webnn_py.javascript.proposals import with_graph_cache, with_proposals
 from webnn_py.javascript.session import open_session
 from webnn_py.javascript.words import OutputClosedError, say
-from webnn_py.tracing.check import Check
+from webnn_py.tracing.checks import Check
 
 GRACE_SECONDS: Final = 5.0
 """How long a program may take to end once its time limit is up; a running build or dispatch may keep it from ending."""

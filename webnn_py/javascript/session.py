@@ -31,7 +31,7 @@ from webnn_py.javascript.words import OutputClosedError
 from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.ml import open_ml
 from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
-from webnn_py.tracing.check import Check, checking
+from webnn_py.tracing.checks import Check, checking
 from webnn_py.tracing.trace_file import traced_to
 
 _PLACES = "places.js"

@@ -41,8 +41,8 @@ from webnn_py.runtime.environment import EnvironmentOptions
 from webnn_py.runtime.loop_thread import LoopThread
 from webnn_py.runtime.records import EnvironmentDevice, EnvironmentStatistics, TensorDescriptor, TensorLocation
 from webnn_py.saved_graphs.record import MOST_BYTES
-from webnn_py.tracing.check import Check
-from webnn_py.tracing.trace import MOST_EVENTS, Trace
+from webnn_py.tracing.checks import Check, check
+from webnn_py.tracing.traces import MOST_EVENTS, Trace, trace
 
 __all__ = ["Environment", "InferenceSession", "Tensor"]
 
@@ -367,29 +367,29 @@ class BlockingEnvironment(_OnLoop[runtime.Environment]):
 
     @contextmanager
     def trace(self, *, kernels: bool = False, most_events: int = MOST_EVENTS) -> Iterator[Trace]:
-        """Record what happens on the timelines of all blocking environments; see :meth:`webnn_py.ML.trace`."""
+        """Record what happens on the timelines of all blocking environments; see :func:`webnn_py.tracing.trace`."""
         loop = self._loop
-        trace = loop.run_sync(lambda: loop.ml.trace(kernels=kernels, most_events=most_events).__enter__())
+        recorded = loop.run_sync(lambda: trace(loop.ml, kernels=kernels, most_events=most_events).__enter__())
         try:
-            yield trace
+            yield recorded
         finally:
             try:
-                loop.run_sync(trace.__exit__, None, None, None)
+                loop.run_sync(recorded.__exit__, None, None, None)
             except InvalidStateError:  # the loop has ended with the last environment: nothing happens there any more
-                trace.__exit__(None, None, None)
+                recorded.__exit__(None, None, None)
 
     @contextmanager
     def check(self) -> Iterator[Check]:
-        """Find what programs do in vain, or forget, with any blocking environment; see :meth:`webnn_py.ML.check`."""
+        """Find redundant work, and what is never destroyed, in all blocking environments."""
         loop = self._loop
-        check = loop.run_sync(lambda: loop.ml.check().__enter__())
+        checked = loop.run_sync(lambda: check(loop.ml).__enter__())
         try:
-            yield check
+            yield checked
         finally:
             try:
-                loop.run_sync(check.__exit__, None, None, None)
+                loop.run_sync(checked.__exit__, None, None, None)
             except InvalidStateError:  # as in trace()
-                check.__exit__(None, None, None)
+                checked.__exit__(None, None, None)
 
     # --- sessions and tensors --------------------------------------------------------------------------------
 

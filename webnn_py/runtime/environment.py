@@ -27,8 +27,8 @@ from webnn_py.script.graph import MLGraph
 from webnn_py.script.ml import ML, ContextOptions
 from webnn_py.script.records import MLPowerPreference
 from webnn_py.script.saving import checked_folder
-from webnn_py.tracing.check import Check
-from webnn_py.tracing.trace import MOST_EVENTS, Trace
+from webnn_py.tracing.checks import Check, check
+from webnn_py.tracing.traces import MOST_EVENTS, Trace, trace
 
 if TYPE_CHECKING:
     import os
@@ -191,16 +191,16 @@ class Environment(NotCopied):
         return EnvironmentStatistics(len(self._sessions), *self._owner.books())
 
     def trace(self, *, kernels: bool = False, most_events: int = MOST_EVENTS) -> Trace:
-        """Record what happens on the timelines, be it of this environment or not: see :meth:`webnn_py.ML.trace`.
+        """Record what happens on the timelines, be it of this environment or not: see :func:`webnn_py.tracing.trace`.
 
         Raises:
             TypeError: an argument has the wrong type.
         """
-        return self._ml.trace(kernels=kernels, most_events=most_events)
+        return trace(self._ml, kernels=kernels, most_events=most_events)
 
     def check(self) -> Check:
-        """Find what a program does in vain, or forgets, with any environment: see :meth:`webnn_py.ML.check`."""
-        return self._ml.check()
+        """Find redundant work, and what is never destroyed, in any environment: see :func:`webnn_py.tracing.check`."""
+        return check(self._ml)
 
     # --- sessions --------------------------------------------------------------------------------------------
 

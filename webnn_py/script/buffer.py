@@ -13,7 +13,7 @@ from webnn_py.errors import DestroyedBufferError, InvalidStateError
 from webnn_py.handle import Handle, NoArray
 from webnn_py.message_text import named_by
 from webnn_py.script.interfaces import ContextInterface
-from webnn_py.script.refused_calls import HasHandle
+from webnn_py.script.observers import HasHandle
 from webnn_py.timelines.promise import MLPromise
 
 

@@ -20,6 +20,7 @@ from webnn_py.device.device import Device, Readback
 from webnn_py.errors import InvalidStateError, NotSupportedError, UnknownError
 from webnn_py.handle import Handle, forgotten_await
 from webnn_py.message_text import CONTEXT_DESTROYED, device_text, in_brackets, named_by, shortened, shown
+from webnn_py.observer import ObservedContext
 from webnn_py.saved_graphs.record import SavedCode, SavedGraph
 from webnn_py.script.argument_checks import (
     buffer_descriptor,
@@ -38,6 +39,7 @@ from webnn_py.script.experiments import check_asked
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.interfaces import MLInterface
 from webnn_py.script.limits import op_support_limits, with_proposals
+from webnn_py.script.observers import Observers
 from webnn_py.script.records import ContextStatistics, MLContextLostInfo, MLPowerPreference
 from webnn_py.script.refused_calls import rejected_promise, report_refusal
 from webnn_py.script.release_queue import ReleaseQueue
@@ -46,8 +48,6 @@ from webnn_py.script.weak_set import OrderedWeakSet
 from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline, Work
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.timelines.script_timeline import ScriptTask
-from webnn_py.tracing.instruments import Instruments
-from webnn_py.tracing.operation import TracedContext
 from webnn_py.trio_run import TrioRun
 from webnn_py.unreported_errors import calling_line
 
@@ -71,7 +71,7 @@ class MLContext(Handle):
     _made_by = "ML.create_context()"
 
     _ml: MLInterface
-    _instruments: Instruments
+    _observers: Observers
     _experimental: frozenset[str]
     _accelerated: bool
     _capabilities: Capabilities
@@ -90,7 +90,7 @@ class MLContext(Handle):
     _buffers: OrderedWeakSet[MLBuffer]  # in order: the end of a context is the same each time
     _graphs: OrderedWeakSet[MLGraph]
     _releases: ReleaseQueue
-    _traced: TracedContext
+    _observed: ObservedContext
 
     @classmethod
     def _create(  # noqa: PLR0913 - the options of create_context()
@@ -106,7 +106,7 @@ class MLContext(Handle):
         self = cls.__new__(cls)
         self._label = label
         self._ml = ml
-        self._instruments, self._experimental = ml._instruments, ml._experimental
+        self._observers, self._experimental = ml._observers, ml._experimental
         self._capabilities = with_proposals(backend.capabilities, self._experimental)
         self._device = Device(backend)
         self._graph_folder = None
@@ -127,6 +127,7 @@ class MLContext(Handle):
         self._buffers, self._graphs = OrderedWeakSet(), OrderedWeakSet()
         self._releases = ReleaseQueue(self._device, self._timeline)
         backend.lost = self._hear_of_loss
+        self._observed = self._observers.opened(self)
         return self
 
     # --- properties ------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from webnn_py.handle import Handle
 from webnn_py.message_text import named_by, shortened
 from webnn_py.script.experiments import check_asked
 from webnn_py.script.interfaces import ContextInterface
-from webnn_py.script.refused_calls import HasHandle
+from webnn_py.script.observers import HasHandle
 
 if TYPE_CHECKING:
     from webnn_py.device.steps.subgraphs import SubgraphUse

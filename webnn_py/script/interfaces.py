@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from webnn_py.device.backend import BackendInfo
 from webnn_py.device.device import Device
+from webnn_py.observer import ObservedContext
 from webnn_py.script.browser_rules import BrowserRules
+from webnn_py.script.observers import Observers
 from webnn_py.script.records import MLPowerPreference
 from webnn_py.script.release_queue import ReleaseQueue
 from webnn_py.script.weak_set import OrderedWeakSet
 from webnn_py.timelines.device_timeline import DeviceTimeline, Work
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.timelines.script_timeline import ScriptTimeline
-from webnn_py.tracing.instruments import Instruments
-from webnn_py.tracing.operation import TracedContext
 from webnn_py.trio_run import TrioRun
 
 if TYPE_CHECKING:
@@ -29,13 +29,13 @@ T = TypeVar("T")
 
 
 class CallReceiver(Protocol):
-    """An object whose methods are traced when they refuse a call: an ``ML`` or an ``MLContext``."""
+    """An object whose refusals are reported: an ``ML`` or an ``MLContext``."""
 
-    _instruments: Instruments
+    _observers: Observers
     _trio_run: TrioRun
 
     @property
-    def _traced(self) -> TracedContext | None:
+    def _observed(self) -> ObservedContext | None:
         """The context; None for an ``ML``."""
 
 

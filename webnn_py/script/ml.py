@@ -14,7 +14,7 @@ from trio.lowlevel import enable_ki_protection
 
 from webnn_py.descriptors import converted, unsigned_long
 from webnn_py.device import registry
-from webnn_py.device.backend import Backend, TimesKernels
+from webnn_py.device.backend import Backend
 from webnn_py.device.registry import OpenRequest
 from webnn_py.errors import InvalidStateError, NotSupportedError, SecurityError
 from webnn_py.handle import Handle
@@ -25,22 +25,18 @@ from webnn_py.script.argument_checks import label_of
 from webnn_py.script.browser_rules import BrowserRules, browser_profile
 from webnn_py.script.context import MLContext
 from webnn_py.script.experiments import check_asked, experiments
-from webnn_py.script.operation_accesses import accesses_of
+from webnn_py.script.observers import Observers
 from webnn_py.script.records import MLPowerPreference
 from webnn_py.script.refused_calls import rejected_promise
 from webnn_py.script.saving import checked_folder
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
-from webnn_py.tracing.instruments import ContextWatch, Instruments, ScriptWatch
-from webnn_py.tracing.operation import Present
-from webnn_py.tracing.trace import MOST_EVENTS, Trace
 from webnn_py.trio_run import check_in_trio
 from webnn_py.unreported_errors import calling_line
 
 if TYPE_CHECKING:
     from webnn_py.saved_graphs.folder import GraphFolder
     from webnn_py.script.compute_policy import MLComputePolicy
-    from webnn_py.tracing.check import Check
 
 OWN_OPTIONS: Final = ("power_preference", "accelerated", "backend", "max_queued_bytes", "browser", "label")
 """The options of ``create_context()`` that are no device's."""
@@ -61,9 +57,10 @@ class ML(Handle):
 
     _made_by = "open_ml()"
 
-    _traced: None = None
+    _observed: None = None
     script_timeline: ScriptTimeline
     """The queue of tasks that settle promises; tests and teaching pause and step it."""
+    _observers: Observers
 
     def _begin(
         self, nursery: trio.Nursery, policy: Policy, graph_folder: GraphFolder | None, experimental: frozenset[str]
@@ -79,10 +76,14 @@ class ML(Handle):
         self._opened = trio.Event()
         self.script_timeline = ScriptTimeline()
         self._trio_run = self.script_timeline.trio_run
-        self._instruments = Instruments(self._watch)
-        self._watches: dict[MLContext, ContextWatch] = {}
+        self._observers = Observers(self.script_timeline)
         nursery.start_soon(self.script_timeline.run)
         return self
+
+    @property
+    def observers(self) -> Observers:
+        """Those that are called for the events of the timelines, to be added and removed. Not in the specification."""
+        return self._observers
 
     @overload
     def create_context(
@@ -288,7 +289,6 @@ class ML(Handle):
         context = MLContext._create(self, backend, **options)
         context._browser = browser
         self._contexts[context] = None
-        self._watch_context(context)
         self._nursery.start_soon(self._run_context, context)
         # spec: ML.createContext(options) 5.2; ML.createContext(gpuDevice) 5.2; queue an ML task 0
         self.script_timeline.enqueue(ScriptTask("create_context", partial(promise._resolve, context)))
@@ -297,7 +297,8 @@ class ML(Handle):
     @enable_ki_protection
     async def _run_context(self, context: MLContext) -> None:
         await context._run()
-        del self._contexts[context], self._watches[context]
+        del self._contexts[context]
+        self._observers.closed(context)
 
     def _check_allowed(self, method: str) -> None:
         try:
@@ -306,104 +307,6 @@ class ML(Handle):
             raise SecurityError(f"{method}(): the policy failed: {words_of(error)}") from error
         if not allowed:
             raise SecurityError(f"{method}(): the policy denies the use of the Web Neural Network API")
-
-    # --- instruments -------------------------------------------------------------------------------------------
-
-    @enable_ki_protection
-    def add_instrument(self, instrument: object) -> None:
-        """Call the hooks of an instrument for the events of the timelines from now on. Not in the specification.
-
-        Args:
-            instrument: has any of the methods of :class:`webnn_py.tracing.Instrument`.
-
-        Raises:
-            ValueError: it was added before.
-        """
-        self._trio_run.check("add_instrument()")
-        if not self._instruments.add(instrument):
-            raise ValueError(f"add_instrument(): {shown(instrument)} was added before")
-
-    @enable_ki_protection
-    def remove_instrument(self, instrument: object) -> None:
-        """Stop calling the hooks of an instrument. Not in the specification.
-
-        Args:
-            instrument: was added before.
-
-        Raises:
-            KeyError: it was not, or it was removed, perhaps because it had raised.
-        """
-        if not self._instruments.remove(instrument):
-            raise KeyError(f"remove_instrument(): {shown(instrument)} is not an instrument of this")
-
-    def trace(self, *, kernels: bool = False, most_events: int = MOST_EVENTS) -> Trace:
-        """Record what happens on the timelines: ``with ml.trace() as trace``. Not in the specification.
-
-        Args:
-            kernels: whether dispatches are timed kernel by kernel, on devices that can; they then take longer, and
-                those on a GPU no longer overlap.
-            most_events: so many events are kept, the latest.
-
-        Raises:
-            TypeError: an argument has the wrong type.
-        """
-        if isinstance(most_events, bool) or not isinstance(most_events, int) or most_events < 1:
-            raise TypeError(f"trace(): most_events is {shown(most_events)}; it must be an integer from 1")
-        return Trace(self, most_events=most_events, kernels=converted("trace(): kernels", boolean, kernels))
-
-    def check(self) -> Check:
-        """Find redundant work and what is never destroyed: ``with ml.check() as check``. Not in the specification.
-
-        ``check.findings`` are tensors made for each call of a loop and kept, tensors left to the garbage collector,
-        bytes that are read and written again, graphs that are built again, and reads in turn.
-        """
-        from webnn_py.tracing.check import Check  # noqa: PLC0415 - imported when it is used
-
-        return Check(self)
-
-    def _present(self) -> list[Present]:
-        """Return the contexts, each with its buffers, graphs and operations."""
-        present = []
-        for context in self._contexts:
-            buffers = [buffer._storage for buffer in context._buffers]
-            graphs = [graph._handle for graph in context._graphs]
-            for buffer in buffers:
-                self._instruments.number_of(buffer)
-            for graph in graphs:
-                self._instruments.number_of(graph)
-            present.append(Present(self._watches[context].context, buffers, graphs, context._timeline.entries()))
-        return present
-
-    def _watch(self) -> None:
-        """Connect the timelines to the instruments, if there are any."""
-        timeline, instruments = self.script_timeline, self._instruments
-        if not instruments:
-            timeline.watch = timeline.trio_run.watch = None
-        elif timeline.watch is None:
-            timeline.watch = ScriptWatch(instruments)
-            timeline.trio_run.watch = instruments
-        for context in self._contexts:
-            self._watch_timeline(context)
-
-    def _watch_context(self, context: MLContext) -> None:
-        watch = self._watches[context] = self._instruments.watch(context._device, accesses_of, context._label)
-        context._traced = watch.context
-        if self._instruments:
-            self._watch_timeline(context)
-            self._instruments.notify("opened", watch.context)
-
-    def _watch_timeline(self, context: MLContext) -> None:
-        timeline, device, watch = context._timeline, context._device, self._watches[context]
-        if not self._instruments:
-            timeline.watch = None
-            watch.rest()
-        elif timeline.watch is None:
-            timeline.watch = watch
-            for entry in timeline.entries():
-                watch.adopt(entry)
-        is_timed = self._instruments.wants_kernels and isinstance(device.backend, TimesKernels)
-        watch.arrange(is_timed=is_timed)
-        device.watch_kernels = watch.kernels if is_timed else None
 
     # --- the end -----------------------------------------------------------------------------------------------
 

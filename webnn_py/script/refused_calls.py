@@ -1,27 +1,15 @@
-"""Calls that are refused: reported to instruments and traces, as an exception or as a rejected promise."""
+"""Calls that are refused: reported to observers, as an exception or as a rejected promise."""
 
 import threading
 from collections.abc import Iterable, Iterator
 from sys import _getframe
-from time import perf_counter_ns
 from typing import Any, cast
 
-from webnn_py.device.backend import Storage
-from webnn_py.device.device import GraphHandle
+from webnn_py.observer import CallRefusal
 from webnn_py.script.interfaces import CallReceiver
+from webnn_py.script.observers import HasHandle
 from webnn_py.timelines.promise import MLPromise
-from webnn_py.tracing.events import RefusedCall
-from webnn_py.tracing.source import source_of, user_line
-
-
-class HasHandle:
-    """A buffer or a graph: traces identify it by the number of its handle on the device."""
-
-    __slots__ = ()
-
-    @property
-    def _device_handle(self) -> Storage | GraphHandle:
-        raise NotImplementedError
+from webnn_py.unreported_errors import user_line
 
 
 def rejected_promise(receiver: CallReceiver, method: str, error: Exception, *arguments: object) -> MLPromise[Any]:
@@ -37,12 +25,11 @@ def rejected_promise(receiver: CallReceiver, method: str, error: Exception, *arg
         cause, error = error.__cause__, type(error)(f"{method}(): {error}")
         error.__cause__ = cause
     report_refusal(receiver, method, error, *arguments)
-    code, instruction = user_line(_getframe(1))
-    return MLPromise._refused(error, f"{method}()", None if code is None else (code, instruction))
+    return MLPromise._refused(error, f"{method}()", user_line(_getframe(1)))
 
 
 def report_refusal(receiver: CallReceiver, method: str, error: Exception, *arguments: object, label: str = "") -> None:
-    """Report a refused call to the instruments; the caller then raises the error.
+    """Report a refused call to the observers; the caller then raises the error.
 
     Args:
         receiver: as for :func:`rejected_promise`.
@@ -51,26 +38,10 @@ def report_refusal(receiver: CallReceiver, method: str, error: Exception, *argum
         arguments: as there.
         label: the label of the operator, buffer or graph that the call would have made.
     """
-    instruments = receiver._instruments
-    if not instruments.methods["refused"] or threading.get_ident() != receiver._trio_run.thread:
-        return
-    now = perf_counter_ns()
-    code, instruction = user_line(_getframe(1))
-    handles = list(_handles(arguments))
-    buffers = [handle for handle in handles if type(handle) is Storage]
-    graphs = [handle for handle in handles if type(handle) is not Storage]
-    began_ns = instruments.began_ns if instruments.call == f"{method}()" else now
-    call = RefusedCall(
-        method=method,
-        context=receiver._traced,
-        error=f"{type(error).__name__}: {error}",
-        source=instruments.caller or (None if code is None else source_of(code, instruction)),
-        labels=tuple(filter(None, [label, *(handle.label for handle in handles)])),
-        buffers=tuple(map(instruments.number_of, buffers)),
-        graph=instruments.number_of(graphs[0]) if graphs else None,
-        call_ns=now - began_ns,
-    )
-    instruments.notify("refused", call)
+    observers = receiver._observers
+    if observers.hooks["refused"] and threading.get_ident() == receiver._trio_run.thread:
+        refusal = CallRefusal(method, receiver._observed, error, tuple(_handles(arguments)), label)
+        observers.notify("refused", refusal)
 
 
 def _handles(arguments: Iterable[object]) -> Iterator[Any]:

@@ -39,12 +39,10 @@ class ReleaseQueue:
             if self._timeline.ended:
                 self._work(handle)()
             else:
-                operation = self._operation(handle)
-                operation.mark_collected()
-                self._timeline.enqueue(operation)
+                self._timeline.enqueue(self._operation(handle, is_collected=True))
 
-    def _operation(self, handle: Storage | GraphHandle) -> DeviceOperation:
-        return DeviceOperation("release", self._work(handle), abortable=False)
+    def _operation(self, handle: Storage | GraphHandle, *, is_collected: bool = False) -> DeviceOperation:
+        return DeviceOperation("release", self._work(handle), abortable=False, is_collected=is_collected)
 
     def _work(self, handle: Storage | GraphHandle) -> Work:
         if isinstance(handle, Storage):

@@ -17,7 +17,7 @@ from webnn_py.testing.agents import Named, ScriptActions, named
 from webnn_py.testing.ending import Check, failed_action, hang, leak, outcome_of
 from webnn_py.testing.execution import Execution
 from webnn_py.testing.records import Counted, Order, Outcome, Report, TooManyOrdersError, Violation
-from webnn_py.tracing.trace import Trace
+from webnn_py.tracing.traces import Trace, trace
 
 Program = Callable[[ML], Awaitable[Any]]
 """Opens contexts and makes what the actions use: the scene, which it returns."""
@@ -193,17 +193,17 @@ class _Exploration:
             return order[len(taken)]
 
         with ExitStack() as traces:  # to be closed behind the order's open_ml() block, to show its end as well
-            trace: Trace | None = None
+            recorded: Trace | None = None
 
             async def program(ml: ML) -> Any:
-                nonlocal trace
-                trace = traces.enter_context(ml.trace())
+                nonlocal recorded
+                recorded = traces.enter_context(trace(ml))
                 return await self._program(ml)
 
             again = await _run(program, self._actions, self._check, arrive, caught)
         if not isinstance(again, Violation) or again.kind != violation.kind:
             raise _otherwise(violation.order)
-        return attrs.evolve(violation, trace=trace)
+        return attrs.evolve(violation, trace=recorded)
 
     def report(self, replay: Callable[[Order], End]) -> Report:
         """Return the report of the exploration."""

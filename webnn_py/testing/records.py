@@ -9,7 +9,7 @@ import numpy as np
 
 from webnn_py.message_text import shown
 from webnn_py.script.records import ContextStatistics
-from webnn_py.tracing.trace import Trace
+from webnn_py.tracing.traces import Trace
 
 Order = tuple[str, ...]
 """The steps of a run by their names, as a report prints them and :func:`replay` takes them."""

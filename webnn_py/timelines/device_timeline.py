@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
-from time import perf_counter_ns
+from typing import Protocol
 
 import attrs
 import trio
@@ -12,8 +12,6 @@ from trio.lowlevel import enable_ki_protection
 from webnn_py.in_flight import InFlight
 from webnn_py.timelines.script_timeline import ScriptTimeline
 from webnn_py.timelines.timeline import Timeline, never_cancelled
-from webnn_py.tracing.instruments import ContextWatch
-from webnn_py.tracing.operation import Operation, nothing
 
 Work = Callable[[], Awaitable[None] | None]
 """A device step: done when it returns None, else when what it returns has been awaited.
@@ -23,18 +21,20 @@ The next one begins when it is done; with ``InFlight``, it begins at once, and o
 
 
 @attrs.define(eq=False, repr=False)
-class DeviceOperation(Operation):
+class DeviceOperation:
     """An entry of the device timeline, and then, if anything awaits it, of the script timeline.
 
     Attributes:
-        kind: the method that asked for it, for eyes.
-        work: the device step.
+        kind: the method that asked for it, or ``"release"``, for ``destroy()`` and the garbage collector.
+        work: the device step: a partial of a method of :class:`Device` with the device's own objects.
         settled: called by the script timeline afterwards, with the exception that ended ``work``, or None.
         abortable: whether it is dropped once the context is lost (the spec's "abort when lost"); releases are not.
         aborted: called instead of ``settled`` when the operation is dropped: a function and the promise that it is
             given first. By the call or task that loses the context, or, if that promise was settled before, by the
             script timeline when the operation's turn has come.
         held_bytes: bytes of user data that it holds.
+        is_collected: whether it is the release of something that was collected as garbage, not destroyed.
+        number: 1 for the first operation of an ``open_ml()`` block that an observer has seen, and so on; 0 before.
         error: what ``settled`` is called with.
     """
 
@@ -44,7 +44,14 @@ class DeviceOperation(Operation):
     abortable: bool = True
     aborted: partial[None] | None = None
     held_bytes: int = 0
+    is_collected: bool = False
+    number: int = 0
     error: Exception | None = attrs.field(init=False)
+
+    @property
+    def is_answered(self) -> bool:
+        """Return whether a task of the script timeline is still to answer it."""
+        return self.settled is not None or self.aborted is not None
 
     def __call__(self) -> None:
         """Settle the promise; the script timeline calls this once."""
@@ -57,13 +64,32 @@ class DeviceOperation(Operation):
             aborted()
 
 
+class DeviceWatch(Protocol):
+    """An observer of a device timeline."""
+
+    def enqueued(self, operation: DeviceOperation, /) -> None:
+        """An operation is put behind all others."""
+
+    def started(self, operation: DeviceOperation, /) -> None:
+        """The device begins an operation."""
+
+    def finished(self, operation: DeviceOperation, error: Exception | None, /) -> None:
+        """The device has ended an operation."""
+
+    def dropped(self, operation: DeviceOperation, /) -> None:
+        """An operation ends without a result, because the context is lost."""
+
+    def lost(self, why: str, /) -> None:
+        """The context is lost."""
+
+
 class DeviceTimeline(Timeline[DeviceOperation]):
     """One context's operations, first in, first out.
 
     It outlives the loss of its context: releases are ordinary entries and always run.
     """
 
-    watch: ContextWatch | None
+    watch: DeviceWatch | None
 
     def __init__(
         self, script: ScriptTimeline, *, overlapping: bool = False, rest: Callable[[], None] = lambda: None
@@ -149,11 +175,8 @@ class DeviceTimeline(Timeline[DeviceOperation]):
     def _run_entry(self, entry: DeviceOperation) -> Awaitable[None] | None:
         if self._lost and entry.abortable:
             return self._answer(entry, None)
-        watch = self.watch
-        if watch is not None:
-            entry._started_ns = perf_counter_ns()  # type: ignore[misc]  # a slot of Operation
-            if watch.observes_starts:
-                watch.started(entry)
+        if self.watch is not None:
+            self.watch.started(entry)
         work = entry.work  # on a line of its own, which Python 3.11 is faster with
         try:
             pending = work()
@@ -198,13 +221,8 @@ class DeviceTimeline(Timeline[DeviceOperation]):
             self._script.answer(entry)
         elif error is not None:
             raise error  # a defect of the library, which must not be silent
-        watch = self.watch
-        if watch is not None:
-            entry._ended_ns = perf_counter_ns()  # type: ignore[misc]  # a slot of Operation
-            if entry.kind == "dispatch" and not (watch.observes_ends or watch.device.has_failed):
-                entry.work = nothing  # not by a call: most are dispatches; what it is given it keeps, for that is light
-            else:
-                watch.finished(entry, error)
+        if self.watch is not None:
+            self.watch.finished(entry, error)
 
     def _say_aborted(self, entry: DeviceOperation) -> None:
         entry.settled = None

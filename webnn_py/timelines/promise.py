@@ -12,7 +12,6 @@ from trio.lowlevel import enable_ki_protection
 from webnn_py.handle import Promised
 from webnn_py.message_text import shortened, shown
 from webnn_py.timelines.timeline import Timeline
-from webnn_py.tracing.operation import Operation
 from webnn_py.trio_run import TrioRun, check_in_trio
 from webnn_py.unreported_errors import Line, UnreportedError
 
@@ -39,10 +38,10 @@ class MLPromise(Promised, Generic[T]):
         "__weakref__",
         "_answers",
         "_line",
+        "_observed",
         "_outcome",
         "_state",
         "_timeline",
-        "_traced",
         "_trio_run",
         "_unreported",
         "_waiters",
@@ -54,7 +53,7 @@ class MLPromise(Promised, Generic[T]):
     _line: Line | None
     _unreported: UnreportedError | None
     _waiters: dict[trio.lowlevel.Task | Callable[[], None], None] | None
-    _traced: Operation | None
+    _observed: Callable[[Exception | None, object], None] | None
     _timeline: Timeline[Any] | None
 
     @classmethod
@@ -81,7 +80,7 @@ class MLPromise(Promised, Generic[T]):
         self._state = "pending"
         self._outcome = None
         self._waiters = None
-        self._traced = None
+        self._observed = None
         self._timeline = timeline
         return self
 
@@ -121,9 +120,9 @@ class MLPromise(Promised, Generic[T]):
         self._state = state
         self._outcome = outcome
         self._timeline = None
-        if self._traced is not None:
-            operation, self._traced = self._traced, None
-            operation._watch.settled(operation, cast("Exception", outcome) if state == "rejected" else None)
+        if self._observed is not None:
+            observed, self._observed = self._observed, None
+            observed(*((cast("Exception", outcome), None) if state == "rejected" else (None, outcome)))
         if self._waiters is not None:
             waiters, self._waiters = self._waiters, None
             for waiter in waiters:
@@ -149,7 +148,7 @@ class MLPromise(Promised, Generic[T]):
             check_in_trio(self._answers)
             task = trio.lowlevel.current_task()
         else:
-            task = self._trio_run.check(self._answers)
+            task = self._trio_run.check(self._answers, is_call=False)
         if self._timeline is not None:
             self._timeline.run_waiting()
         if self._unreported is not None:
@@ -189,7 +188,7 @@ class MLPromise(Promised, Generic[T]):
             if type(promise) is not MLPromise:
                 raise TypeError(f"MLPromise.all(): promises[{place}] is {shown(promise)}; it must be an MLPromise")
             if promise._trio_run is not None:
-                promise._trio_run.check(promise._answers)
+                promise._trio_run.check(promise._answers, is_call=False)
             if promise._timeline is not None:
                 promise._timeline.run_waiting()
             if promise._unreported is not None:

@@ -6,12 +6,28 @@ from typing import Any, ClassVar, Protocol
 import attrs
 
 from webnn_py.timelines.timeline import Entry, Timeline
-from webnn_py.tracing.instruments import ScriptWatch, Task
 from webnn_py.trio_run import TrioRun
 
 
-class ScriptEntry(Entry, Task, Protocol):
+class ScriptEntry(Entry, Protocol):
     """An entry of the script timeline: a task, or an entry of a device timeline whose outcome is to be reported."""
+
+    @property
+    def kind(self) -> str:
+        """The method that asked for it."""
+
+    def __call__(self) -> None:
+        """Run it."""
+
+
+class ScriptWatch(Protocol):
+    """An observer of the script timeline."""
+
+    def enqueued(self, task: ScriptEntry, /) -> None:
+        """A task is put behind all others."""
+
+    def run(self, task: ScriptEntry, /) -> None:
+        """Run a task."""
 
 
 @attrs.define(eq=False)

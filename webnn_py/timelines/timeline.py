@@ -239,7 +239,7 @@ class Timeline(Generic[EntryT]):
     @enable_ki_protection  # trio.Event.wait() has none: an interrupted task would be woken as if it still waited
     async def wait_ended(self) -> None:
         """Wait until the task that drains it has ended."""
-        self.trio_run.check("wait_ended()")
+        self.trio_run.check("wait_ended()", is_call=False)
         await self._end.wait()
 
     # --- stepping --------------------------------------------------------------------------------------------
@@ -252,14 +252,14 @@ class Timeline(Generic[EntryT]):
     @enable_ki_protection
     def pause(self) -> None:
         """Run no further entry; one that is running finishes."""
-        self.trio_run.check("pause()")
+        self.trio_run.check("pause()", is_call=False)
         if self._permits is None:
             self._permits = 0
 
     @enable_ki_protection
     def resume(self) -> None:
         """Run by itself again."""
-        self.trio_run.check("resume()")
+        self.trio_run.check("resume()", is_call=False)
         self._permits = None
         self._unpark()
 
@@ -272,7 +272,7 @@ class Timeline(Generic[EntryT]):
             TypeError: ``count`` is no int.
             ValueError: ``count`` is less than 1.
         """
-        self.trio_run.check("step()")
+        self.trio_run.check("step()", is_call=False)
         if self._permits is None:
             raise RuntimeError(f"step() needs a paused timeline: call pause() on the {self._name} first")
         if self._stepping:
@@ -298,7 +298,7 @@ class Timeline(Generic[EntryT]):
     @enable_ki_protection
     async def wait_until(self, condition: Callable[[], bool]) -> None:
         """Wait until ``condition``, checked after each entry, is true."""
-        self.trio_run.check("wait_until()")
+        self.trio_run.check("wait_until()", is_call=False)
         if condition():
             await trio.lowlevel.checkpoint()
             return
@@ -312,7 +312,7 @@ class Timeline(Generic[EntryT]):
 
     async def drain(self) -> None:
         """Wait until every entry that is queued now has finished."""
-        self.trio_run.check("drain()")
+        self.trio_run.check("drain()", is_call=False)
         target = self._done + self.queued_operations
         await self.wait_until(lambda: self._done >= target)
 

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from webnn_py.message_text import CONTEXT_DESTROYED
+from webnn_py.observer import ObservedContext
+from webnn_py.script.observers import Present
 from webnn_py.tracing.events import KernelRecord, RefusedCall, TraceEvent
 from webnn_py.tracing.lifetimes import Lifetimes
-from webnn_py.tracing.operation import Operation, Present, TracedContext
+from webnn_py.tracing.operation import Operation
 from webnn_py.tracing.source import Source
 from webnn_py.version import __version__
 
@@ -72,7 +74,7 @@ class _Drawing:
         self._flows = _Flows()
         self.lifetimes = Lifetimes()
 
-    def context(self, context: TracedContext) -> None:
+    def context(self, context: ObservedContext) -> None:
         """Name the process and the lanes of a context, once."""
         if context.number in self._contexts:
             return

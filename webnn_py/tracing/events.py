@@ -7,7 +7,8 @@ from typing import Any, Final, Literal, get_args
 
 import attrs
 
-from webnn_py.tracing.operation import Operation, TracedContext
+from webnn_py.observer import ObservedContext
+from webnn_py.tracing.operation import Operation
 from webnn_py.tracing.source import Source
 
 What = Literal[
@@ -65,7 +66,7 @@ class RefusedCall:
     """
 
     method: str
-    context: TracedContext | None
+    context: ObservedContext | None
     error: str
     source: Source | None
     labels: tuple[str, ...]
@@ -97,7 +98,7 @@ class TraceEvent:
     what: What
     time_ns: int
     operation: Operation | None = None
-    context: TracedContext | None = None
+    context: ObservedContext | None = None
     kind: str = ""
     why: str | None = None
     cause: str | None = None

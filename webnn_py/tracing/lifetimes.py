@@ -3,9 +3,11 @@
 from collections.abc import Collection, Iterable
 from typing import Any, Final, Literal
 
+from webnn_py.device.backend import Storage
+from webnn_py.device.device import GraphHandle
 from webnn_py.message_text import in_brackets
 from webnn_py.tracing.events import TraceEvent
-from webnn_py.tracing.operation import Numbered, Operation
+from webnn_py.tracing.operation import Operation
 
 MAKES_BUFFER: Final = frozenset({"create_buffer", "create_constant_buffer", "import_buffer"})
 MARKS_OF_GRAPH: Final = {"build": "built", "load_graph": "loaded", "save_graph": "saved", "dispatch": "dispatched"}
@@ -13,6 +15,7 @@ MAKES: Final = MAKES_BUFFER | {"build", "load_graph"}
 
 Json = dict[str, Any]
 Category = Literal["buffer", "graph"]
+Thing = Storage | GraphHandle
 
 
 class Lifetimes:
@@ -22,7 +25,7 @@ class Lifetimes:
         self._drawn: list[Json] = []
         self._names: dict[int, str] = {}
 
-    def lived_before(self, process: int, buffers: Collection[Any], graphs: Collection[Numbered]) -> None:
+    def lived_before(self, process: int, buffers: Collection[Storage], graphs: Collection[GraphHandle]) -> None:
         """Draw the buffers and graphs that lived when the trace began, also those that were not used since."""
         for buffer in buffers:
             self._begin(process, "buffer", buffer, 0, {"before": True})
@@ -61,12 +64,12 @@ class Lifetimes:
         if operation.kind == "release":
             return
         of_written = "allocated" if operation.kind in MAKES_BUFFER else "written"
-        reads, writes, graph = operation.accesses()
-        for things, mark in ((reads, "read"), (writes, of_written)):
+        accesses = operation.accesses
+        for things, mark in ((accesses.reads, "read"), (accesses.writes, of_written)):
             for thing in things:
                 self._mark(event, operation, "buffer", thing, mark)
-        if graph is not None:
-            self._mark(event, operation, "graph", graph, MARKS_OF_GRAPH[operation.kind])
+        if accesses.graph is not None:
+            self._mark(event, operation, "graph", accesses.graph, MARKS_OF_GRAPH[operation.kind])
 
     def _mark(self, event: TraceEvent, operation: Operation, category: Category, thing: Any, mark: str) -> None:
         self._meet(operation, category, thing)
@@ -75,9 +78,9 @@ class Lifetimes:
             args["bytes"] = thing.descriptor.byte_length
         self._put("n", operation.context.number, self._called(category, thing, mark), event.time_ns, args)
 
-    def _meet(self, operation: Operation, category: Category, thing: Numbered) -> None:
+    def _meet(self, operation: Operation, category: Category, thing: Thing) -> None:
         """A thing that is used; if nothing is known of its begin, it lived before the trace, or the part kept of it."""
-        if operation.number_of(thing) not in self._names:
+        if thing.number not in self._names:
             self._begin(operation.context.number, category, thing, 0, {"before": True})
 
     def _begin(self, process: int, category: Category, thing: Any, time_ns: int, args: Json) -> None:
@@ -92,15 +95,10 @@ class Lifetimes:
         where = {"pid": process, "tid": 0, "ts": time_ns / 1000}
         self._drawn.append({"ph": phase, **of_thing, **where, "args": args})
 
-    def _called(self, category: Category, thing: Numbered, name: str | None = None) -> Json:
+    def _called(self, category: Category, thing: Thing, name: str | None = None) -> Json:
         return {"cat": category, "id": thing.number, "name": self._names[thing.number] if name is None else name}
 
 
-def _things(operation: Operation) -> Iterable[tuple[Category, Any]]:
-    reads, writes, graph = operation.accesses()
-    for thing in (*reads, *writes):
-        operation.number_of(thing)
-        yield "buffer", thing
-    if graph is not None:
-        operation.number_of(graph)
-        yield "graph", graph
+def _things(operation: Operation) -> Iterable[tuple[Category, Thing]]:
+    for thing in operation.accesses.things:
+        yield "buffer" if isinstance(thing, Storage) else "graph", thing

@@ -1,134 +1,62 @@
-"""``Operation``: an entry of a device timeline, as instruments see it."""
+"""``Operation``: what a trace or a check notes of an operation, and the table of those that have not ended."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from types import CodeType
-from typing import Any, Literal, Protocol
+from sys import _getframe
+from time import perf_counter_ns
+from types import CodeType, FrameType
+from typing import Any, Final, Literal
 
 import attrs
 
-from webnn_py.message_text import in_brackets
-from webnn_py.tracing.source import Source, source_of
-
-
-@attrs.frozen
-class TracedContext:
-    """A context, as instruments see it.
-
-    Attributes:
-        number: 1 for the first of an ``open_ml()`` block, and so on.
-        backend: the device's name.
-        adapter: the processor.
-        driver: the library or driver that runs it.
-        label: the name that it was given; "" for none.
-    """
-
-    number: int
-    backend: str
-    adapter: str
-    driver: str
-    label: str = ""
-
-    def __str__(self) -> str:
-        return f"context {self.number}{in_brackets(self.label)}"
-
-
-class Numbered(Protocol):
-    """A device's buffer or graph; its number is 0 until it is first asked for, its label "" if it has none."""
-
-    number: int
-    label: str
-
+from webnn_py.device.backend import Storage
+from webnn_py.observer import ObservedContext
+from webnn_py.script.observers import Observers
+from webnn_py.timelines.device_timeline import DeviceOperation
+from webnn_py.tracing.accesses import NOTHING, Accesses, accesses_of
+from webnn_py.tracing.source import Source, calling_source, source_of
+from webnn_py.unreported_errors import user_line
 
 Outcome = Literal["done", "failed", "dropped"]
 
+_Place = tuple[CodeType | Source | None, int]
+"""A line: its code and the instruction there, or a source that is known, or None."""
 
-class OperationWatch(Protocol):
-    """The members of its timeline's watch that an operation uses."""
-
-    @property
-    def context(self) -> TracedContext:
-        """The context of the timeline."""
-
-    @property
-    def number_of(self) -> Callable[[Numbered], int]:
-        """Numbers the buffers and graphs of all devices."""
-
-    @property
-    def accesses_of(self) -> Callable[[Any], Accesses]:
-        """Finds the buffers and the graph that an operation accesses."""
-
-    def settled(self, entry: Operation, error: Exception | None) -> None:
-        """Note that the promise of an operation was settled."""
+_NOWHERE: Final[_Place] = (None, 0)
 
 
-Accesses = tuple[Collection[Any], Collection[Any], Numbered | None]
-"""The device's buffers that an operation reads, those that it writes, makes or releases, and its graph."""
-
-
-def nothing() -> None:
-    """The work of an operation that has ended."""
-
-
+@attrs.define(eq=False, repr=False)
 class Operation:
-    """An entry of a device timeline: what a call has asked of a device.
+    """An operation of a device timeline: what a call has asked of a device.
 
-    What instruments and traces get of it is this; the timelines have a class of their own beneath. While nobody
-    watches, nothing here is set, so that it costs nothing.
+    Attributes:
+        number: counted over all contexts of an ``open_ml()`` block, in the order of the calls.
+        kind: the method that asked for it, or ``"release"``, for ``destroy()`` or the garbage collector.
+        context: the context on whose timeline it is.
+        was_collected: whether it is the release of what was not destroyed but collected as garbage.
+        accesses: the device's objects that it accesses.
+        began_ns: when the call began, on the clock of ``time.perf_counter_ns()``; None if nothing watched yet.
+        enqueued_ns: when the call put it onto the timeline; None if nothing watched yet.
+        started_ns: when the device began it; None while it has not, or if that was before anything watched.
+        ended_ns: when the device finished it, or it was dropped; None before that.
+        outcome: None before that.
+        why: the reason why it failed or was dropped; None if it did not.
     """
 
-    __slots__ = (
-        "_accesses",
-        "_began_ns",
-        "_code",
-        "_ended_ns",
-        "_enqueued_ns",
-        "_given",
-        "_instruction",
-        "_number",
-        "_started_ns",
-        "_was_collected",
-        "_was_dropped",
-        "_watch",
-        "_why",
-        "aborted",
-        "kind",
-        "settled",
-        "work",
-    )
-    _began_ns: int
-    _ended_ns: int
-    _enqueued_ns: int
-    _given: tuple[Any, ...]
-    _started_ns: int
-    _was_collected: bool
-    _was_dropped: bool
-    _why: str | None
-    _code: CodeType | Source | None
-    _instruction: int
-    _number: int
-    _accesses: Accesses
-    _watch: OperationWatch
-
+    number: int
     kind: str
-    """The method that asked for it, or ``"release"``, for ``destroy()`` or the garbage collector."""
-
-    # For the library itself; the last is given the promise that the operation settles.
-    work: Callable[[], Any]
-    settled: Callable[[Exception | None], None] | None
-    aborted: partial[None] | None
-
-    @property
-    def number(self) -> int:
-        """Counted over all contexts of an ``open_ml()`` block, in the order of the calls."""
-        return self._number
-
-    @property
-    def context(self) -> TracedContext:
-        """The context on whose timeline it is."""
-        return self._watch.context
+    context: ObservedContext
+    was_collected: bool
+    accesses: Accesses
+    _code: CodeType | Source | None = None
+    _instruction: int = 0
+    began_ns: int | None = None
+    enqueued_ns: int | None = None
+    started_ns: int | None = None
+    ended_ns: int | None = None
+    outcome: Outcome | None = None
+    why: str | None = None
 
     @property
     def source(self) -> Source | None:
@@ -137,113 +65,127 @@ class Operation:
         return code if code is None or isinstance(code, Source) else source_of(code, self._instruction)
 
     @property
-    def began_ns(self) -> int | None:
-        """When that call began, on the clock of ``time.perf_counter_ns()``; None if nothing watched yet."""
-        return self._began_ns or None
-
-    @property
-    def enqueued_ns(self) -> int | None:
-        """When the call put it onto the timeline; None if nothing watched yet."""
-        return self._enqueued_ns or None
-
-    @property
-    def started_ns(self) -> int | None:
-        """When the device began it; None while it has not, or if that was before anything watched."""
-        return getattr(self, "_started_ns", None)
-
-    @property
-    def ended_ns(self) -> int | None:
-        """When the device finished it, or it was dropped; None before that."""
-        return getattr(self, "_ended_ns", None)
-
-    @property
-    def outcome(self) -> Outcome | None:
-        """``"done"``, ``"failed"`` or ``"dropped"``; None before that."""
-        if self.ended_ns is None:
-            return None
-        return "dropped" if hasattr(self, "_was_dropped") else "done" if self.why is None else "failed"
-
-    @property
-    def why(self) -> str | None:
-        """The reason why it failed or was dropped; None if it did not."""
-        return getattr(self, "_why", None)
-
-    @property
-    def was_collected(self) -> bool:
-        """Return whether it is the release of what was not destroyed but collected as garbage."""
-        return hasattr(self, "_was_collected")
-
-    @property
     def reads(self) -> tuple[int, ...]:
         """The numbers of the buffers that it reads."""
-        return tuple(map(self.number_of, self.accesses()[0]))
+        return tuple(storage.number for storage in self.accesses.reads)
 
     @property
     def writes(self) -> tuple[int, ...]:
         """The numbers of the buffers that it writes, makes or releases."""
-        return tuple(map(self.number_of, self.accesses()[1]))
+        return tuple(storage.number for storage in self.accesses.writes)
 
     @property
     def graph(self) -> int | None:
         """The number of the graph that it makes, runs, saves or releases."""
-        graph = self.accesses()[2]
-        return None if graph is None else self.number_of(graph)
+        return None if self.accesses.graph is None else self.accesses.graph.number
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The labels of the buffers and the graph that it touches, as far as they have some."""
-        reads, writes, graph = self.accesses()
-        things = (*reads, *writes, *(() if graph is None else (graph,)))
-        return tuple(dict.fromkeys(thing.label for thing in things if thing.label))
+        return tuple(dict.fromkeys(thing.label for thing in self.accesses.things if thing.label))
 
     @property
     def byte_length(self) -> int:
         """The bytes of the buffers that it reads and writes, makes or releases."""
-        reads, writes, _ = self.accesses()
-        total: int = sum(buffer.descriptor.byte_length for buffers in (reads, writes) for buffer in buffers)
-        return total
-
-    def mark_collected(self) -> None:
-        """Note that no call has asked for it but the garbage collector, for the library itself."""
-        self._was_collected = True
-
-    def remembered(self) -> Operation:
-        """Return a copy without references to work and promises, for the library itself."""
-        copy = Operation()
-        for name in Operation.__slots__:
-            if hasattr(self, name) and name not in {"_given", "aborted", "settled", "work"}:
-                setattr(copy, name, getattr(self, name))
-        copy._accesses = self.accesses()
-        return copy
-
-    def number_of(self, thing: Numbered) -> int:
-        """Return the number of a device's buffer or graph, for the library itself."""
-        return self._watch.number_of(thing)
-
-    def accesses(self) -> Accesses:
-        """Return the device's own objects, for the library itself."""
-        try:
-            return self._accesses
-        except AttributeError:
-            self._accesses = self._watch.accesses_of(self)
-            return self._accesses
+        return sum(thing.descriptor.byte_length for thing in self.accesses.things if isinstance(thing, Storage))
 
     def __repr__(self) -> str:
-        return f"<Operation {self._number} {self.kind} of {self.context}>"
+        return f"<Operation {self.number} {self.kind} of {self.context}>"
 
 
-@attrs.frozen(eq=False)
-class Present:
-    """A context, and what there is on it when a trace begins.
+class Operations:
+    """What an observer notes of the operations that it has seen and that have not ended.
+
+    What it keeps holds no work, no data and no promises. What is on the way of every operation is written to take
+    little time.
+
+    Most operations are dispatches, and often one is given what the last one was, at the same line. What those access is
+    kept once: less to find out, and less for the garbage collector to look at.
 
     Attributes:
-        context: the context.
-        buffers: the buffers that live.
-        graphs: the graphs that live.
-        operations: what has been enqueued and has not ended.
+        seen: what is noted.
+        call: the last call, as ``"destroy()"``; "" in a task before it.
+        began_ns: when that was.
+        answering: the operation that the script timeline answers.
     """
 
-    context: TracedContext
-    buffers: Sequence[Numbered]
-    graphs: Sequence[Numbered]
-    operations: Sequence[Operation]
+    def __init__(self, observers: Observers) -> None:
+        self._observers = observers
+        self.call = ""
+        self.began_ns = 0
+        self.answering: Operation | None = None
+        self.seen: dict[DeviceOperation, Operation] = {}
+        self._arguments: tuple[Any, ...] = ()
+        self._accesses = NOTHING
+        self._place = _NOWHERE
+
+    def called(self, call: str) -> None:
+        """Note a call."""
+        self.call, self.began_ns = call, perf_counter_ns()
+
+    def enqueued(self, context: ObservedContext, operation: DeviceOperation) -> Operation:
+        """Note an operation, and the line that has asked for it."""
+        began_ns: int | None = self.began_ns or None
+        work = operation.work
+        if operation.is_collected:  # whatever call it happens in has not asked for it
+            accesses, place, began_ns = self._numbered(operation), _NOWHERE, perf_counter_ns()
+        elif operation.kind != "dispatch" or type(work) is not partial:
+            accesses, place = self._numbered(operation), _place(_getframe(2))
+        elif work.args == self._arguments:  # the line of the call is among them
+            accesses, place = self._accesses, self._place
+        else:
+            accesses, place = self._accesses, self._place = self._numbered(operation), _place(_getframe(2))
+            is_users = place[0] is work.args[-1][0]  # else the same call may be made for another line
+            self._arguments = work.args if is_users else ()
+        seen = self.seen[operation] = Operation(
+            operation.number,
+            operation.kind,
+            context,
+            operation.is_collected,
+            accesses,
+            *place,
+            began_ns,
+            perf_counter_ns(),
+        )
+        return seen
+
+    def _numbered(self, operation: DeviceOperation) -> Accesses:
+        accesses = accesses_of(operation)
+        for thing in accesses.things:
+            self._observers.number_of(thing)
+        return accesses
+
+    def adopt(self, context: ObservedContext, operation: DeviceOperation) -> Operation:
+        """Note an operation that was enqueued before anybody watched."""
+        accesses = self._numbered(operation)
+        seen = Operation(operation.number, operation.kind, context, operation.is_collected, accesses)
+        self.seen[operation] = seen
+        return seen
+
+    def ended(self, operation: DeviceOperation) -> None:
+        """The device has ended an operation: forget it, unless its promise is to be settled."""
+        if not operation.is_answered:
+            self.seen.pop(operation, None)
+
+    def task_started(self, operation: DeviceOperation | None) -> Operation | None:
+        """Return what is noted of an operation that the script timeline begins to answer."""
+        self.answering = None if operation is None else self.seen.get(operation)
+        self.call = ""  # what settles a promise within is the task, unless it is a call that the task makes
+        return self.answering
+
+    def task_finished(self, operation: DeviceOperation | None) -> Operation | None:
+        """Return what was noted of an operation that is answered, and forget it."""
+        self.answering = None
+        return None if operation is None else self.seen.pop(operation, None)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self.seen.clear()
+        self._arguments, self._accesses = (), NOTHING
+        self.answering = None
+
+
+def _place(frame: FrameType) -> _Place:
+    """Return the user's line, from a frame outwards, or the place in the program of another language."""
+    source = calling_source()
+    return (source, 0) if source is not None else user_line(frame) or _NOWHERE

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import os
-import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Final
 
 import attrs
-import outcome
-import trio
 
-from webnn_py.unreported_errors import line_number
+from webnn_py.unreported_errors import line_number, user_line
 
-_PACKAGE: Final = str(Path(__file__).parent.parent) + os.sep
-_LIBRARIES: Final = tuple(str(Path(str(module.__file__)).parent) + os.sep for module in (trio, outcome))
-
-_STANDARD: Final = sysconfig.get_path("stdlib") + os.sep
-_INSTALLED: Final = tuple(sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib"))
-
-is_users: Final[dict[str, bool | None]] = {}
-"""By a file's name: whether it is a user's; None for trio's, which end the search. Looked up for every frame."""
+_CALLING: Final[ContextVar[Source | None]] = ContextVar("place in a program of another language", default=None)
 
 
 @attrs.frozen
@@ -51,25 +44,25 @@ def source_of(code: CodeType, instruction: int) -> Source:
     return Source(code.co_filename, line_number(code, instruction), code.co_qualname)
 
 
-def user_line(frame: FrameType | None) -> tuple[CodeType | None, int]:
-    """Return the code and instruction of the innermost line outside of this package, from a frame outwards.
-
-    The code is None when trio made the call.
-    """
-    while frame is not None:
-        code = frame.f_code
-        if code.co_filename not in is_users:
-            is_users[code.co_filename] = _is_users(code.co_filename)
-        found = is_users[code.co_filename]
-        if found is None:
-            break
-        if found:
-            return code, frame.f_lasti
-        frame = frame.f_back
-    return None, 0
+def user_source(frame: FrameType) -> Source | None:
+    """Return the user's place that makes the call that is under way, from a frame outwards; None if trio makes it."""
+    calling = _CALLING.get()
+    if calling is not None:
+        return calling
+    line = user_line(frame)
+    return None if line is None else source_of(*line)
 
 
-def _is_users(file: str) -> bool | None:
-    if file.startswith(_LIBRARIES):
-        return None
-    return not file.startswith(_PACKAGE) and (file.startswith(_INSTALLED) or not file.startswith(_STANDARD))
+def calling_source() -> Source | None:
+    """Return the place in a program of another language that makes the call that is under way; None for Python."""
+    return _CALLING.get()
+
+
+@contextmanager
+def called_from(place: Source) -> Iterator[None]:
+    """Within, calls are made for a program of another language, at this place in it."""
+    token = _CALLING.set(place)
+    try:
+        yield
+    finally:
+        _CALLING.reset(token)

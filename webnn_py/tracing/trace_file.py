@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from webnn_py.tracing.trace import MOST_EVENTS, Trace, Watched, check_ending
+from webnn_py.script.ml import ML
+from webnn_py.tracing.traces import check_ending, trace
 
 
 class TraceFileError(Exception):
@@ -29,7 +30,7 @@ def check_trace_file(path: Path) -> None:
 
 
 @asynccontextmanager
-async def traced_to(ml: Watched, path: Path | None) -> AsyncIterator[None]:
+async def traced_to(ml: ML, path: Path | None) -> AsyncIterator[None]:
     """Trace what is done within, with kernels, and write it to a file, also when it raises; without one do nothing.
 
     Raises:
@@ -38,11 +39,11 @@ async def traced_to(ml: Watched, path: Path | None) -> AsyncIterator[None]:
     if path is None:
         yield
         return
-    with Trace(ml, most_events=MOST_EVENTS, kernels=True) as trace:
+    with trace(ml, kernels=True) as recorded:
         try:
             yield
         finally:
             try:
-                trace.save(path)
+                recorded.save(path)
             except OSError as error:
                 raise TraceFileError(f"--trace {path}: {error.strerror or error}") from error

@@ -1,5 +1,7 @@
 """Faults of sessions, saved graphs, proposals, JavaScript, the command, traces, profiles and tools."""
 
+from contextlib import suppress
+
 import attrs
 
 from spec_tests.labs.faults.records import Faults
@@ -144,21 +146,21 @@ def one_dimension_has_two_sizes(set_, shapes, dimension, size, what):
 # --- traces, profiles and pictures -------------------------------------------------------------------------------
 
 
-@FAULTS.at("webnn_py.tracing.source.user_line", TRACING, only="line")
+@FAULTS.at("webnn_py.unreported_errors.user_line", TRACING, only="line")
 def trace_shows_lines_of_the_library(user_line, frame):
-    return (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
+    return None if frame is None else (frame.f_code, frame.f_lasti)
 
 
-@FAULTS.at("webnn_py.timelines.device_timeline.DeviceOperation.__call__", TRACING, only="holds")
-def trace_holds_what_has_ended(call, operation):
-    told = operation.settled, operation.aborted
-    call(operation)
-    operation.settled, operation.aborted = told
-
-
-@FAULTS.at("webnn_py.tracing.instruments.Instruments.failed", f"{TRACING}/test_instruments.py")
-def instrument_that_raises_stays(failed, instruments, hook, method, error):
+@FAULTS.at("webnn_py.tracing.operation.Operations.ended", TRACING, only="tracked")
+def trace_holds_what_has_ended(ended, operations, operation):
     pass
+
+
+@FAULTS.at("webnn_py.script.observers.Observers.notify", "spec_tests/script_timeline/test_observers.py")
+def observer_that_raises_stays(notify, observers, hook, *what):
+    for _, method in observers.hooks[hook]:
+        with suppress(Exception):
+            method(*what)
 
 
 @FAULTS.at("webnn_py.tracing.chrome._placed", TRACING, only="kernel")

@@ -1,4 +1,4 @@
-"""``Check``: an instrument that finds redundant work, and what a program never destroys."""
+"""``check()``: finds redundant work, and what a program never destroys."""
 
 from __future__ import annotations
 
@@ -10,27 +10,21 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from sys import _getframe
 from time import perf_counter_ns
-from typing import Any, Final, Literal, Protocol, Self, final
+from typing import Any, Final, Literal, Self, final
 
 import attrs
 import numpy as np
 from trio.lowlevel import enable_ki_protection
 
 from webnn_py.graph import Graph
-from webnn_py.tracing.instruments import Instruments
+from webnn_py.message_text import shown
+from webnn_py.observer import ObservedContext
+from webnn_py.script.ml import ML
+from webnn_py.script.observers import Observers
+from webnn_py.timelines.device_timeline import DeviceOperation
 from webnn_py.tracing.lifetimes import MAKES_BUFFER
-from webnn_py.tracing.operation import Operation, TracedContext
-from webnn_py.tracing.source import Source, source_of, user_line
-from webnn_py.tracing.trace import Watched
-
-
-class Checked(Watched, Protocol):
-    """The ``ML`` that is checked."""
-
-    @property
-    def _instruments(self) -> Instruments:
-        """Its instruments."""
-
+from webnn_py.tracing.operation import Operation, Operations
+from webnn_py.tracing.source import Source, user_source
 
 FindingKind = Literal[
     "not-destroyed",
@@ -112,12 +106,11 @@ class _Read:
 
 @attrs.define(eq=False)
 class _Context:
-    """The state of a context; ``is_abandoned`` is one whose program has ended."""
+    """The state of a context."""
 
     source: Source | None
     dispatches: int = 0
     is_gone: bool = False
-    is_abandoned: bool = False
     last_read: int = 0
     in_turn: list[Source | None] = attrs.field(factory=list)
     builds: dict[bytes, Source | None] = attrs.field(factory=dict)
@@ -128,21 +121,23 @@ class _Context:
 
 @final
 class Check:
-    """Finds redundant work and what is never destroyed, while it is open; made by :meth:`webnn_py.ML.check`.
+    """Finds redundant work and what is never destroyed, while it is open; made by :func:`check`.
 
-    It is a block, ``with ml.check() as check``, that can be entered once. It is an instrument, as a trace is, and
+    It is a block, ``with tracing.check(ml) as check``, that can be entered once. It is an observer, as a trace is, and
     compares the bytes that are written and read.
 
     Raises:
         RuntimeError: it is entered again.
 
     Args:
-        watched: the ``ML``.
+        observers: those of the block.
         at_end: whether what is not destroyed when the block is left never will be.
     """
 
-    def __init__(self, watched: Checked, *, at_end: bool = False) -> None:
-        self._watched = watched
+    def __init__(self, observers: Observers, *, at_end: bool = False) -> None:
+        self._observers = observers
+        self._operations = Operations(observers)
+        self.called = self._operations.called
         self._at_end = at_end
         self._contexts: dict[int, _Context] = defaultdict(lambda: _Context(None))
         self._made: dict[int, _Made] = {}
@@ -154,76 +149,95 @@ class Check:
         self._found: Counter[tuple[FindingKind, Source | None, Source | None]] = Counter()
         self._in_turn: Counter[tuple[Source | None, ...]] = Counter()
         self._waits: Counter[Source | None] = Counter()
-        self._reading: dict[int, tuple[Any, Any, _Read]] = {}
+        self._reading: dict[int, tuple[Any, _Read | None]] = {}
+        self._hooks: dict[str, Callable[[Operation, _Context, DeviceOperation], None]] = {
+            "build": self._build,
+            "dispatch": self._dispatch,
+            "write_buffer": self._write,
+            "read_buffer": self._read,
+            "release": self._release,
+        }
         self._was_entered = False
+        self._is_abandoning = False
 
     @enable_ki_protection
     def __enter__(self) -> Self:
         if self._was_entered:
             raise RuntimeError("a check can be entered once; make another one by check()")
         self._was_entered = True
-        self._watched.add_instrument(self)
+        self._observers.add(self)
         return self
 
     @enable_ki_protection
     def __exit__(self, *_error: object) -> None:
-        self._watched.remove_instrument(self)
+        self._observers.remove(self)
+        self._operations.clear()
 
-    def abandon(self, context: TracedContext) -> None:
-        """Note that the program which made a context has ended: what it has then was never destroyed."""
-        self._contexts[context.number].is_abandoned = True
+    @contextmanager
+    def abandoning(self) -> Iterator[None]:
+        """Within, contexts are destroyed whose program has ended: what they have then was never destroyed."""
+        self._is_abandoning = True
+        try:
+            yield
+        finally:
+            self._is_abandoning = False
 
-    # --- hooks of an instrument --------------------------------------------------------------------------------
+    # --- the hooks of an observer ------------------------------------------------------------------------------
 
-    def opened(self, context: TracedContext) -> None:
-        """A context was opened."""
-        caller: Source | None = self._watched._instruments.caller
-        if caller is None:
-            code, instruction = user_line(_getframe(1))
-            caller = None if code is None else source_of(code, instruction)
-        self._contexts[context.number] = _Context(caller)
+    def opened(self, context: ObservedContext) -> None:
+        """A context was created."""
+        self._contexts[context.number] = _Context(user_source(_getframe(1)))
 
-    def lost(self, context: TracedContext, _why: str) -> None:
+    def lost(self, context: ObservedContext, _why: str) -> None:
         """A context is lost, and what it has with it."""
         known = self._contexts[context.number]
-        if known.is_abandoned:
+        if self._is_abandoning:
             return
         known.is_gone = True
         for number, made in self._made.items():
             if made.context == context.number and not made.is_gone:
                 self._end(number, made)
 
-    def enqueued(self, operation: Operation) -> None:
+    def enqueued(self, observed: ObservedContext, enqueued: DeviceOperation) -> None:
         """A call has asked for something."""
-        context = self._contexts[operation.context.number]
+        operation, context = self._operations.enqueued(observed, enqueued), self._contexts[observed.number]
         if operation.kind not in ("read_buffer", "release"):
             self._end_turn(context)
             context.writes.update(operation.writes)
-        hook: Callable[[Operation, _Context], None] | None = getattr(self, f"_{operation.kind}", None)
+        hook = self._hooks.get(operation.kind)
         if hook is not None:
-            hook(operation, context)
+            hook(operation, context, enqueued)
         elif operation.kind in MAKES_BUFFER:
             self._make(operation, context)
         if operation.kind != "release":
             for number in {*operation.reads, *operation.writes} & self._made.keys():
                 self._made[number].last_used = context.dispatches
 
-    def settled(self, operation: Operation) -> None:
-        """A promise is fulfilled; of a read, its bytes are there."""
-        if operation.kind != "read_buffer":
-            return
-        self._waits[operation.source] += perf_counter_ns() - (operation.began_ns or perf_counter_ns())
-        if operation.number not in self._reading:
-            return
-        promise, out, read = self._reading.pop(operation.number)
-        digest = _digest(promise._outcome if out is None else out)
-        context = self._contexts[operation.context.number]
-        if digest is not None and digest not in context.given:
-            context.read[digest] = read
+    def finished(self, _context: ObservedContext, operation: DeviceOperation, _error: Exception | None) -> None:
+        """The device has ended an operation."""
+        self._operations.ended(operation)
 
-    def rejected(self, operation: Operation, _error: Exception, _call: str | None) -> None:
-        """A promise is rejected; a read has no bytes."""
-        self._reading.pop(operation.number, None)
+    def dropped(self, _context: ObservedContext, operation: DeviceOperation, _why: str) -> None:
+        """An operation ends without a result."""
+        self._operations.ended(operation)
+
+    def task_finished(self, _kind: str, operation: DeviceOperation | None) -> None:
+        """The script timeline has ended a task."""
+        self._operations.task_finished(operation)
+
+    def settled(
+        self, context: ObservedContext, operation: DeviceOperation, error: Exception | None, value: object
+    ) -> None:
+        """A promise is settled; of a read that is fulfilled, its bytes are there."""
+        out, read = self._reading.pop(operation.number, (None, None))
+        seen = self._operations.seen.get(operation)
+        if error is not None or read is None or seen is None:
+            return
+        self._waits[seen.source] += perf_counter_ns() - (seen.began_ns or perf_counter_ns())
+        digest = _digest(value if out is None else out)
+        known = self._contexts[context.number]
+        if digest is not None and digest not in known.given:
+            known.read[digest] = read
 
     # --- what calls ask for ------------------------------------------------------------------------------------
 
@@ -238,8 +252,8 @@ class Check:
             alive[context.dispatches] += 1
             self._kept[source] = max(self._kept.get(source, 0), len(alive))
 
-    def _build(self, operation: Operation, context: _Context) -> None:
-        graph = operation.work.args[0]  # type: ignore[attr-defined]  # a partial, as operation_accesses has it
+    def _build(self, operation: Operation, context: _Context, enqueued: DeviceOperation) -> None:
+        graph = enqueued.work.args[0]  # type: ignore[attr-defined]  # a partial, as accesses_of() has it
         number = operation.graph
         if number is not None:
             self._made[number] = _Made("graph", operation.source, operation.context.number)
@@ -250,11 +264,11 @@ class Check:
             else:
                 context.builds[signature] = operation.source
 
-    def _dispatch(self, _operation: Operation, context: _Context) -> None:
+    def _dispatch(self, _operation: Operation, context: _Context, _enqueued: DeviceOperation) -> None:
         context.dispatches += 1
 
-    def _write_buffer(self, operation: Operation, context: _Context) -> None:
-        digest = _digest(operation.work.args[1])  # type: ignore[attr-defined]
+    def _write(self, operation: Operation, context: _Context, enqueued: DeviceOperation) -> None:
+        digest = _digest(enqueued.work.args[1])  # type: ignore[attr-defined]
         read = None if digest is None else context.read.get(digest)
         if read is None:
             context.given |= set() if digest is None else {digest}
@@ -263,13 +277,11 @@ class Check:
         elif context.writes[read.buffer] == read.writes + 1:  # this write is the only one since
             self._found["written-back", operation.source, read.source] += 1
 
-    def _read_buffer(self, operation: Operation, context: _Context) -> None:
-        settled = operation.settled
-        promise = operation.aborted.args[0] if operation.aborted is not None else None
-        if promise is not None and settled is not None:
-            (number,) = operation.reads
-            read = _Read(number, context.writes[number], operation.source)
-            self._reading[operation.number] = promise, settled.args[3], read  # type: ignore[attr-defined]
+    def _read(self, operation: Operation, context: _Context, enqueued: DeviceOperation) -> None:
+        (number,) = operation.reads
+        read = _Read(number, context.writes[number], operation.source)
+        out = enqueued.settled.args[3]  # type: ignore[union-attr]  # a partial of MLContext._settle_read()
+        self._reading[operation.number] = out, read
         if context.last_read in self._reading:  # it is pending
             self._end_turn(context)
         context.last_read = operation.number
@@ -280,8 +292,8 @@ class Check:
             self._in_turn[tuple(context.in_turn)] += 1
         context.in_turn = []
 
-    def _release(self, operation: Operation, context: _Context) -> None:
-        if context.is_abandoned:
+    def _release(self, operation: Operation, _context: _Context, _enqueued: DeviceOperation) -> None:
+        if self._is_abandoning:
             return
         for number in (*operation.writes, *(() if operation.graph is None else (operation.graph,))):
             made = self._made.get(number)
@@ -414,14 +426,31 @@ class Check:
         return json.dumps(self.as_json(), indent=2) if form == "json" else "\n".join(self.lines())
 
 
+def check(ml: ML) -> Check:
+    """Find redundant work, and what is never destroyed, in an ``open_ml()`` block.
+
+    The findings are tensors made for each call of a loop and kept, tensors left to the garbage collector, bytes
+    that are read and written again, graphs that are built again, and reads in turn.
+
+    Returns:
+        The check, a block: ``with tracing.check(ml) as check``.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+    """
+    if type(ml) is not ML:
+        raise TypeError(f"check(): ml is {shown(ml)}; it must be the ML of an open_ml() block")
+    return Check(ml.observers)
+
+
 @contextmanager
-def checking(watched: Checked, checks: list[Check] | None) -> Iterator[None]:
+def checking(ml: ML, checks: list[Check] | None) -> Iterator[None]:
     """Check a block after which nothing is destroyed, and add the check to ``checks``, unless that is None."""
     if checks is None:
         yield
         return
-    with Check(watched, at_end=True) as check:
-        checks.append(check)
+    with Check(ml.observers, at_end=True) as checked:
+        checks.append(checked)
         yield
 
 
