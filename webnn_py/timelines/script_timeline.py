@@ -61,12 +61,11 @@ class ScriptTimeline(Timeline[ScriptEntry]):
         """Called after each task: where an embedder runs what its platform runs there, such as microtasks."""
 
     def answer(self, entry: ScriptEntry) -> None:
-        """Run a device timeline's entry: at once if nothing waits and nothing observes it, which saves a turn of trio.
+        """Run a device timeline's entry: on the fast path at once if nothing waits here, which spares a turn of trio's.
 
         To be called by the task that drains the device timeline, or runs what waits there.
         """
-        rests = self._parked is not None and self._permits is None
-        if not rests or self.watch is not None or self.after_task is not None:
+        if self._parked is None or not self._is_undisturbed or self.after_task is not None:
             self.enqueue(entry)
             return
         entry()

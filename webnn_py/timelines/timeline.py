@@ -19,7 +19,7 @@ INLINE_SECONDS = 0.002
 """After so long without a pause the draining task lets other tasks run."""
 
 GRACE_SECONDS = 0.0002
-"""For so long behind that who waits goes on to read what a long step has made."""
+"""After a slow step, the fast path keeps serving reads for so long."""
 
 
 @attrs.frozen
@@ -190,14 +190,21 @@ class Timeline(Generic[EntryT]):
                 await trio.lowlevel.checkpoint()
                 since = perf_counter()
 
+    # --- the fast path ---------------------------------------------------------------------------------------
+
+    @property
+    def _is_undisturbed(self) -> bool:
+        """Return whether nothing steps or observes it: else the fast path is off."""
+        return self._permits is None and self.watch is None
+
     @enable_ki_protection
     def run_waiting(self) -> None:
         """Run what waits, in the task that calls and would wait for it, which spares a turn of trio's.
 
         That is what the timeline's own task does in its next turn, which it has been woken for. A step that has to be
-        awaited is left to it, and so is all that comes behind, and everything while anything steps or watches.
+        awaited is left to it, and so is all that comes behind; behind a slow step, all but reads.
         """
-        if not self._is_woken or self._running is not None or self._permits is not None or self.watch is not None:
+        if not self._is_woken or self._running is not None or not self._is_undisturbed:
             return
         queue, until, is_late = self._queue, perf_counter() + INLINE_SECONDS, False
         while queue and not self._closing:
@@ -218,6 +225,8 @@ class Timeline(Generic[EntryT]):
                 until, is_late = now + GRACE_SECONDS, True
             if is_late and not (queue and self._reads(queue[0])):
                 return
+
+    # --- its task, and its end -------------------------------------------------------------------------------
 
     def _finished(self, entry: EntryT) -> None:
         self._queued_bytes -= entry.held_bytes
