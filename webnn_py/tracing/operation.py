@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from sys import _getframe
 from time import perf_counter_ns
-from types import CodeType, FrameType
-from typing import Any, Final, Literal
+from types import FrameType
+from typing import Any, Literal
 
 import attrs
 
@@ -16,14 +16,12 @@ from webnn_py.script.observers import Observers
 from webnn_py.timelines.device_timeline import DeviceOperation
 from webnn_py.tracing.accesses import NOTHING, Accesses, accesses_of
 from webnn_py.tracing.source import Source, calling_source, source_of
-from webnn_py.unreported_errors import user_line
+from webnn_py.unreported_errors import Line, user_line
 
 Outcome = Literal["done", "failed", "dropped"]
 
-_Place = tuple[CodeType | Source | None, int]
-"""A line: its code and the instruction there, or a source that is known, or None."""
-
-_NOWHERE: Final[_Place] = (None, 0)
+Place = Line | Source | None
+"""The user's line that makes a call, as it is taken down; None if no user's line does."""
 
 
 @attrs.define(eq=False, repr=False)
@@ -49,8 +47,7 @@ class Operation:
     context: ObservedContext
     was_collected: bool
     accesses: Accesses
-    _code: CodeType | Source | None = None
-    _instruction: int = 0
+    _place: Place
     began_ns: int | None = None
     enqueued_ns: int | None = None
     started_ns: int | None = None
@@ -61,8 +58,8 @@ class Operation:
     @property
     def source(self) -> Source | None:
         """The user's line that asked for it; None if no user's line did, or if that was before anybody watched."""
-        code = self._code
-        return code if code is None or isinstance(code, Source) else source_of(code, self._instruction)
+        place = self._place
+        return place if place is None or isinstance(place, Source) else source_of(*place)
 
     @property
     def reads(self) -> tuple[int, ...]:
@@ -117,7 +114,7 @@ class Operations:
         self.seen: dict[DeviceOperation, Operation] = {}
         self._arguments: tuple[Any, ...] = ()
         self._accesses = NOTHING
-        self._place = _NOWHERE
+        self._place: Place = None
 
     def called(self, call: str) -> None:
         """Note a call."""
@@ -128,14 +125,14 @@ class Operations:
         began_ns: int | None = self.began_ns or None
         work = operation.work
         if operation.is_collected:  # whatever call it happens in has not asked for it
-            accesses, place, began_ns = self._numbered(operation), _NOWHERE, perf_counter_ns()
+            accesses, place, began_ns = self._numbered(operation), None, perf_counter_ns()
         elif operation.kind != "dispatch" or type(work) is not partial:
             accesses, place = self._numbered(operation), _place(_getframe(2))
         elif work.args == self._arguments:  # the line of the call is among them
             accesses, place = self._accesses, self._place
         else:
             accesses, place = self._accesses, self._place = self._numbered(operation), _place(_getframe(2))
-            is_users = place[0] is work.args[-1][0]  # else the same call may be made for another line
+            is_users = place == work.args[-1]  # else the same call may be made for another line
             self._arguments = work.args if is_users else ()
         seen = self.seen[operation] = Operation(
             operation.number,
@@ -143,7 +140,7 @@ class Operations:
             context,
             operation.is_collected,
             accesses,
-            *place,
+            place,
             began_ns,
             perf_counter_ns(),
         )
@@ -158,7 +155,7 @@ class Operations:
     def adopt(self, context: ObservedContext, operation: DeviceOperation) -> Operation:
         """Note an operation that was enqueued before anybody watched."""
         accesses = self._numbered(operation)
-        seen = Operation(operation.number, operation.kind, context, operation.is_collected, accesses)
+        seen = Operation(operation.number, operation.kind, context, operation.is_collected, accesses, None)
         self.seen[operation] = seen
         return seen
 
@@ -185,7 +182,6 @@ class Operations:
         self.answering = None
 
 
-def _place(frame: FrameType) -> _Place:
+def _place(frame: FrameType) -> Place:
     """Return the user's line, from a frame outwards, or the place in the program of another language."""
-    source = calling_source()
-    return (source, 0) if source is not None else user_line(frame) or _NOWHERE
+    return calling_source() or user_line(frame)
