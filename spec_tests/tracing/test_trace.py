@@ -275,6 +275,14 @@ async def test_a_wrong_number_of_events_is_refused(ml, most):
         tracing.trace(ml, most_events=most)
 
 
+@pytest.mark.parametrize("function", [tracing.trace, tracing.check])
+async def test_something_else_than_an_ml_is_refused(context, function):
+    with pytest.raises(
+        TypeError, match=rf"{function.__name__}\(\): ml is .*; it must be the ML of an open_ml\(\) block"
+    ):
+        function(context)
+
+
 async def test_a_trace_is_entered_once(ml):
     with tracing.trace(ml) as trace:
         pass

@@ -80,7 +80,8 @@ class TraceEvent:
     """Something that has happened.
 
     Attributes:
-        what: the hook of :class:`webnn_py.tracing.Instrument` that was called for it; "kernel" is one of ``kernels()``.
+        what: what happened: the method of :class:`webnn_py.Observer`, but "kernel" for each of ``kernels()``,
+            "rejected" for ``settled()`` with an error, and "released" for the end of a release.
         time_ns: when, in nanoseconds from the begin of the trace.
         operation: what it has happened to; of "rejected" whose promise it was, of a task what it answers. None for
             "opened", "lost" and "refused", and for tasks that answer no operation.
