@@ -129,7 +129,7 @@ def test_the_options_that_are_no_devices_are_those_of_the_signatures():
     assert of_environment == set(OWN_OPTIONS)
     typed = set(EnvironmentOptions.__annotations__) | {"backend"}
     of_devices = {name for record in registry.built_in() for name in record.option_names()}
-    assert typed == {*own, *of_devices, "compute_policy", "fallback", "limits"}
+    assert typed == {*own, *of_devices, "compute_policy"}
 
 
 @pytest.mark.parametrize(
