@@ -93,7 +93,7 @@ MODELS = {
 COMMANDS = {
     "info": ["info", "MODEL"],
     "info --json": ["info", "MODEL", "--json"],
-    "info --browser": ["info", "MODEL", "--browser", "all"],
+    "info --browser": ["info", "MODEL", "--browser", "chromium-153-litert"],
     "run": ["run", "MODEL"],
     "run with a shape": ["run", "MODEL", "--shape", f"x{NASTY}=2,3"],
     "run --debug": ["run", "MODEL", "--shape", f"x{NASTY}=2,3", "--debug"],
