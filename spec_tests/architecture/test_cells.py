@@ -1,8 +1,16 @@
 """A test of cells checks each of them, and its failure names every cell that failed, with its error and place."""
 
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from spec_tests.support.cells import Cells, cells
+
+ROOT = Path(__file__).parents[2]
 
 
 def run(test, request):
@@ -52,19 +60,44 @@ def test_a_test_without_cells_fails(request):
     assert run(test, request) == "no cell was checked"
 
 
-def test_a_test_is_skipped_only_if_every_cell_is(request):
-    @cells("x", [1, 2])
-    def some(x):
-        if x == 1:
-            pytest.skip("not here")
+PROGRAM = """
+import pytest
+from spec_tests.support.cells import Cells
 
-    @cells("x", [1, 2])
-    def every(x):
-        pytest.skip("nowhere")
+def test_some():
+    with Cells() as cells:
+        for number in range(5):
+            with cells.cell(number):
+                if number in (1, 3):
+                    pytest.skip("odd")
+                if number == 4:
+                    pytest.importorskip("webnn_py.none_such", reason="not there")
 
-    some(request=request)
-    with pytest.raises(pytest.skip.Exception, match="nowhere"):
-        every(request=request)
+def test_every():
+    with Cells() as cells:
+        for number in range(3):
+            with cells.cell(number):
+                pytest.skip(f"no {number}")
+
+def test_one_fails():
+    with Cells() as cells:
+        with cells.cell("a"):
+            pytest.skip("not this")
+        with cells.cell("b"):
+            raise ValueError
+"""
+
+
+def test_each_skipped_cell_is_reported_with_its_reason(tmp_path):
+    (tmp_path / "test_cells_of_this_file.py").write_text(PROGRAM, encoding="utf-8")
+    options = ["-ra", "-p", "spec_tests.support.cells", "-p", "no:cacheprovider", "-c", os.devnull, "-n1"]
+    command = [sys.executable, "-m", "pytest", *options, "--rootdir", str(tmp_path), str(tmp_path)]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    *_, end = run.stdout.splitlines()
+    assert "1 failed, 1 passed, 7 skipped" in end, run.stdout + run.stderr
+    skipped = re.findall(r"^SKIPPED \[(\d)\] \S*test_cells_of_this_file\.py:\d+: (.*)$", run.stdout, re.MULTILINE)
+    reasons = {"no 0": "1", "no 1": "1", "no 2": "1", "not there": "1", "not this": "1", "odd": "2"}
+    assert {reason: count for count, reason in skipped} == reasons
 
 
 def test_what_pytest_raises_is_a_failure_of_its_cell():

@@ -2,7 +2,7 @@
 
 Use :func:`cells` in place of ``pytest.mark.parametrize`` where a test is cheap beside what pytest spends on each test
 that it collects, starts and reports. The cells of a test share its function-scoped fixtures, so a check that ends a
-context, for example, creates its own.
+context, for example, creates its own. A cell that is skipped is reported as a skipped test is, with its reason.
 """
 
 import functools
@@ -43,6 +43,37 @@ def place(error: BaseException) -> str:
     return f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else "?"
 
 
+OF_SKIP = inspect.getfile(pytest.importorskip)
+"""The file of what skips a test."""
+
+_skips: list[tuple[str, int, str]] = []
+"""The file, line and reason of each cell that the running test has skipped."""
+
+
+def skip_of(error: pytest.skip.Exception) -> tuple[str, int, str]:
+    """Return the file and line that called ``pytest.skip()``, and its reason, as pytest reports them."""
+    frames = inspect.getinnerframes(error.__traceback__) if error.__traceback__ else []
+    caller = next(frame for frame in reversed(frames) if frame.filename != OF_SKIP)
+    return caller.filename, caller.lineno, f"Skipped: {error.msg}"
+
+
+def take_skips() -> list[tuple[str, int, str]]:
+    """Return the skips of the running test's cells so far, and forget them."""
+    skips = [*_skips]
+    _skips.clear()
+    return skips
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Report each cell that the test has skipped, before the test itself."""
+    report = yield
+    for skip in take_skips():
+        skipped = pytest.TestReport(item.nodeid, item.location, {}, "skipped", skip, "call")
+        item.ihook.pytest_runtest_logreport(report=skipped)
+    return report
+
+
 class Cells:
     """Run the cells of one test; at the end raise an AssertionError that lists each one that failed.
 
@@ -63,8 +94,8 @@ class Cells:
         self.count += 1
         try:
             yield
-        except pytest.skip.Exception as reason:
-            self.skipped.append(reason)
+        except pytest.skip.Exception as error:
+            self.skipped.append(error)
         except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - each failure is reported
             self.failures.append(Failure(", ".join(map(str, name)), error))
 
@@ -76,12 +107,14 @@ class Cells:
             self.report()
 
     def report(self) -> None:
-        """Raise if a cell failed, or if there was none; skip the test if each cell was skipped."""
+        """Report each skipped cell; raise if one failed, or if there was none; skip the test if each was skipped."""
+        are_all = len(self.skipped) == self.count
+        _skips.extend(map(skip_of, self.skipped[are_all:]))  # the test's own report is the first one's
         if self.failures:
             head = f"{len(self.failures)} of {self.count} cells failed:"
             raise AssertionError("\n".join([head, *map(str, self.failures)])) from self.failures[0].error
         assert self.count, "no cell was checked"
-        if len(self.skipped) == self.count:
+        if are_all:
             raise self.skipped[0]
 
 
