@@ -25,7 +25,7 @@ from hypothesis import settings
 import webnn_py
 from spec_tests.operators import choosing
 from spec_tests.support import checked_indices, covered, depth, sampled_engine
-from spec_tests.support.backends import BACKENDS, on_each
+from spec_tests.support.backends import BACKENDS, HAS_ADAPTER, NO_ADAPTER, on_each
 from spec_tests.support.binding_rules import check_bindings
 from spec_tests.support.cells import pytest_runtest_makereport  # noqa: F401 - a hook
 from spec_tests.support.chromium import Chromium, installed
@@ -144,6 +144,8 @@ backend = on_each(BACKENDS)
 @pytest.fixture(scope="session")
 def shared_gpu():
     """One GPU device for all contexts of all tests: making one takes longer than most tests."""
+    if not HAS_ADAPTER:
+        pytest.skip(NO_ADAPTER)
     gpu = request_device(choose("default", software=True))
     # Kept, so that no test compiles what another one has compiled.
     pipelines = Pipelines.of(gpu, MOST_PIPELINES)

@@ -5,7 +5,6 @@ from inspect import isawaitable
 import numpy as np
 import pytest
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.buffers import filled, zeroed
 from webnn_py import MLGraphBuilder
 from webnn_py.device.backend import TimesKernels
@@ -105,10 +104,8 @@ async def test_earlier_operations_run_before_a_timed_dispatch(running):
 
 
 @pytest.fixture
-async def gpu_builder(ml, request):
-    if not HAS_ADAPTER:
-        pytest.skip(NO_ADAPTER)
-    context = await ml.create_context(gpu_device=request.getfixturevalue("shared_gpu"))
+async def gpu_builder(ml, shared_gpu):
+    context = await ml.create_context(gpu_device=shared_gpu)
     return context, MLGraphBuilder(context)
 
 

@@ -9,7 +9,7 @@ import own_gpu_pass
 import pytest
 import trio
 
-from spec_tests.support.backends import BACKENDS, HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.backends import BACKENDS, ON_GPU
 from spec_tests.support.trace_format import check_document, of_phase
 
 ROOT = Path(own_gpu_pass.__file__).parents[1]
@@ -45,8 +45,7 @@ def test_destroy_in_flight_saves_its_trace(tmp_path):
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
-@pytest.mark.parametrize("backend", ["wgpu"])
+@pytest.mark.parametrize("backend", [ON_GPU])
 def test_a_shader_of_ones_own_draws_between_two_graphs(backend, capsys):
     trio.run(own_gpu_pass.main)
     printed = capsys.readouterr()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spec_tests.graph_pictures.drawings import draw_relu, draw_residual_block
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.backends import needs_adapter
 from webnn_py import MLGraphBuilder
 
 HOSTILE = '</script><script>document.title="broken in"</script><img src=x onerror="document.title=1">'
@@ -78,7 +78,7 @@ async def test_a_click_on_a_line_of_a_weight_shows_its_statistics(browser, open_
     assert "NaN\n0" in details
 
 
-@pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+@needs_adapter
 async def test_what_one_kernel_computes_together_is_told(browser, open_page, ml):
     context = await ml.create_context(backend="wgpu")
     open_page(await draw_residual_block(context).built_picture())

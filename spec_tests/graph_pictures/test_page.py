@@ -4,9 +4,7 @@ import contextlib
 import re
 from pathlib import Path
 
-import pytest
-
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.backends import needs_adapter
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "pictures_of_graphs.md").read_text(encoding="utf-8")
@@ -17,7 +15,7 @@ def without_numbers_of_bytes(text):
     return re.sub(r"[\d,]+ bytes", "bytes", text).splitlines()[1:]
 
 
-@pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+@needs_adapter
 def test_the_program_draws_the_picture_of_the_page(tmp_path, capsys):
     program = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[0]
     (printed,) = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spec_tests.graph_pictures.drawings import draw_residual_block
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.backends import needs_adapter
 from webnn_py import GraphPicture, InvalidStateError, MLGraphBuilder
 
 DRAWN = """\
@@ -102,7 +102,7 @@ async def test_a_copy_that_an_output_takes_is_its_operators(numpy_context):
     assert fates(graph.describe()) == (["kernel 1"], [["1", "copy", "#1"]])
 
 
-@pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+@needs_adapter
 async def test_an_input_that_a_kernel_wants_packed_otherwise_is_copied_for_its_reader(ml):
     b = MLGraphBuilder(await ml.create_context(backend="wgpu"))
     x = b.input("x", data_type="float32", shape=[1, 24, 4, 4])

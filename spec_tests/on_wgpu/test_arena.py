@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.backends import needs_adapter
 from spec_tests.support.binding_rules import broken_rules
 from spec_tests.support.both_devices import check_both
 from spec_tests.support.stand_ins import noted
@@ -18,8 +18,6 @@ from webnn_py.device.on_wgpu.passes.arena import BufferRange, place_blocks
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.runtime import executable
-
-needs_adapter = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 LARGEST = 4096
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spec_tests.support.backends import BACKENDS, HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.backends import BACKENDS, needs_adapter
 from spec_tests.support.both_devices import computed
 from spec_tests.support.stand_ins import noted
 from webnn_py.device.on_wgpu.lowering import GraphLowering
@@ -13,8 +13,6 @@ TERMS = np.tile([1024, 0.25, -1024, 0.25], INNER // 4)
 """Summed in order, float16 loses every second 0.25: neighbours of 1024 are 1 apart."""
 
 EXACT = INNER / 8
-
-needs_adapter = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 
 async def product(ml, data_type, backend, **options):

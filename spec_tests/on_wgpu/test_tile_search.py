@@ -3,7 +3,7 @@
 import attrs
 import pytest
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.backends import needs_adapter
 from spec_tests.support.both_devices import check_both, integers
 from webnn_py.device.on_wgpu.codegen.gemm import tile_store, tile_tables
 from webnn_py.device.on_wgpu.codegen.gemm.im2col_loader import Im2colLoader, WindowAxis
@@ -17,8 +17,6 @@ from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import element
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.layout import Layout
-
-needs_adapter = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 MEASURED_GPU = Features(max_workgroup_storage=49152, max_invocations=1024, gpu="hopper")
 OTHER_GPU = Features(max_workgroup_storage=32768, max_invocations=1024, processors=30)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import webnn_py
-from spec_tests.support.backends import BACKENDS, DEVICES, HAS_ADAPTER, NO_ADAPTER, on_each
+from spec_tests.support.backends import BACKENDS, DEVICES, on_each
 from spec_tests.support.computing import compute
 from spec_tests.support.depth import is_full
 from webnn_py import MLGraphBuilder, NotSupportedError, save_js
@@ -23,10 +23,8 @@ backend = on_each(DEVICES)
 
 
 @pytest.fixture
-async def on_gpu(ml):
-    if not HAS_ADAPTER:
-        pytest.skip(NO_ADAPTER)
-    return await ml.create_context(backend="wgpu")
+async def on_gpu(ml, shared_gpu):
+    return await ml.create_context(gpu_device=shared_gpu)
 
 
 def pack(elements):

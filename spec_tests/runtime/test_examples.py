@@ -2,7 +2,7 @@
 
 import pytest
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.backends import needs_adapter
 from spec_tests.support.examples import EXAMPLES, output
 
 pytestmark = pytest.mark.sampled(2)
@@ -29,7 +29,7 @@ def test_copies_need_no_session(backend):
     ]
 
 
-@pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+@needs_adapter
 def test_io_binding():
     assert lines_of("io_binding.py") == [
         "host to host: right",

@@ -6,6 +6,7 @@ import pytest
 from onnx import helper
 
 from spec_tests.onnx_models.single_node import OPTIONS
+from spec_tests.support.backends import ON_GPU
 from spec_tests.support.cache_facts import COPYING
 from spec_tests.support.onnx_programs import make_model
 from spec_tests.support.sampled_engine import owner
@@ -18,7 +19,7 @@ NAMES = ("query", "past_key", "past_value", "last", "total")
 CACHES = {"present_key": "past_key", "present_value": "past_value"}
 
 
-@pytest.fixture(params=["numpy", "onnxruntime", "wgpu"])
+@pytest.fixture(params=["numpy", "onnxruntime", ON_GPU])
 def in_place_device(request):
     """Return a device that updates caches in their place."""
     if owner(request.param) in COPYING:

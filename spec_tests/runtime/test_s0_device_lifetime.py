@@ -5,7 +5,7 @@ import pytest
 import trio
 
 from spec_tests.support import depth
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.backends import needs_adapter
 from spec_tests.support.onnx_programs import add, sum_and_difference
 from spec_tests.support.runtime import assert_adds, built, live, lose
 from webnn_py import InvalidStateError
@@ -95,7 +95,7 @@ async def test_s0_8_after_a_loss_the_next_session_has_a_fresh_device(env, x):
     await second.release()
 
 
-@pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+@needs_adapter
 async def test_s0_8_after_a_gpu_is_gone_the_next_session_has_a_fresh_one(ml, x):
     async with Environment(ml, "wgpu") as env:
         for number in range(2):
@@ -169,7 +169,7 @@ async def test_s0_11_a_users_context_that_is_lost_is_cleared_and_none_is_opened_
             await env.create_session(add())
 
 
-@pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+@needs_adapter
 async def test_s0_11_a_users_gpu_device_is_used_and_never_destroyed(ml, shared_gpu, x):
     async with Environment(ml, gpu_device=shared_gpu) as env:
         for number in range(2):

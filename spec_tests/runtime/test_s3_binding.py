@@ -8,7 +8,7 @@ import trio
 import trio.testing
 import wgpu
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.backends import needs_adapter
 from spec_tests.support.onnx_programs import add, sum_and_difference
 from spec_tests.support.runtime import (
     device_location,
@@ -20,8 +20,6 @@ from spec_tests.support.runtime import (
 )
 from webnn_py import InvalidStateError, NotSupportedError
 from webnn_py.runtime import Environment, Tensor
-
-needs_adapter = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 
 async def test_s3_1_arrays_in_arrays_out(env, x):

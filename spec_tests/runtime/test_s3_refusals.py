@@ -5,13 +5,11 @@ import pytest
 import trio
 import wgpu
 
-from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.backends import needs_adapter
 from spec_tests.support.onnx_programs import add, sum_and_difference
 from spec_tests.support.runtime import assert_adds, gpu_buffer, placed
 from webnn_py import InvalidStateError, NotSupportedError, open_ml
 from webnn_py.runtime import Environment, Tensor
-
-needs_adapter = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 WRONG = {
     "data type": ("float16", (2, 3), r"output 'y' is float16 \[2, 3\]; it must be float32 \[2, 3\]"),

@@ -8,7 +8,7 @@ import attrs
 import pytest
 import trio
 
-from spec_tests.support.backends import HAS_ADAPTER
+from spec_tests.support.backends import ON_GPU
 from spec_tests.support.buffers import filled
 from spec_tests.support.cells import cells
 from spec_tests.support.drawing import build_add_one
@@ -207,8 +207,7 @@ async def test_a_promise_that_was_rejected_from_the_start_is_awaited_on_trio_onl
         await refused
 
 
-@pytest.mark.skipif(not HAS_ADAPTER, reason="WebGPU's buffers")
-@pytest.mark.parametrize("backend", ["wgpu"], scope="module")
+@pytest.mark.parametrize("backend", [ON_GPU], scope="module")
 async def test_a_lent_buffer_is_returned_in_the_run_only(ml, options):
     scene = await Scene.set(ml, options)
     lent = await scene.context.export_to_gpu(scene.x)

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from spec_tests.support.backends import HAS_ADAPTER
+from spec_tests.support.backends import ON_GPU
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number
 from spec_tests.support.scene import F32, ONES
@@ -94,8 +94,7 @@ def test_a_promise_that_is_incomplete_has_no_attribute_at_all():
         MLPromise.__new__(MLPromise)._answers  # noqa: B018 - it raises
 
 
-@pytest.mark.skipif(not HAS_ADAPTER, reason="WebGPU's buffers")
-@pytest.mark.parametrize("backend", ["wgpu"], scope="module")
+@pytest.mark.parametrize("backend", [ON_GPU], scope="module")
 async def test_a_promise_of_a_gpu_buffer_is_none(context):
     lending = context.export_to_gpu(await filled(context, [1, 2]))
     with pytest.raises(TypeError, match=r"export_to_gpu\(\) is a promise: forgot await\?"):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import trio
 
-from spec_tests.support.backends import HAS_ADAPTER
+from spec_tests.support.backends import ON_GPU
 from spec_tests.support.buffers import constant, filled, zeroed
 from spec_tests.support.depth import amount
 from spec_tests.support.drawing import build_add_buffer
@@ -96,8 +96,7 @@ def test_an_interrupt_while_the_device_takes_a_step_ends_the_program(options, st
     assert_an_interrupt_ends_it_all(options, prepare)
 
 
-@pytest.mark.skipif(not HAS_ADAPTER, reason="WebGPU's callbacks")
-@pytest.mark.parametrize("backend", ["wgpu"], scope="module")
+@pytest.mark.parametrize("backend", [ON_GPU], scope="module")
 def test_an_interrupt_within_a_callback_of_the_gpu_loses_no_answer(options, monkeypatch):
     from webnn_py.device.on_wgpu.runtime import native  # noqa: PLC0415 - imports wgpu
 

@@ -1,4 +1,8 @@
-"""The devices that cases run on: those of the registry that are there, WebGPU also where its adapter is software."""
+"""The devices that tests run on: those of the registry that are there, WebGPU also where its adapter is software.
+
+A test that names WebGPU itself is skipped where there is no adapter: it has the mark ``needs_adapter``, or the
+parameter ``ON_GPU``, or uses the fixture ``shared_gpu``.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -32,3 +36,5 @@ DEVICES = [*BACKENDS, "reference"]
 """With the reference device, whose operators are mostly expanded into others."""
 HAS_ADAPTER = "wgpu" in BACKENDS
 NO_ADAPTER = "WebGPU not tested: no adapter found (Debian and Ubuntu: apt install mesa-vulkan-drivers)"
+needs_adapter = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+ON_GPU = pytest.param("wgpu", marks=needs_adapter)

@@ -70,6 +70,11 @@ class Block:
         """Return whether it must be run outside of trio, with the names of its page."""
         return RUNS_TRIO.search(self.code) is not None
 
+    @property
+    def needs_adapter(self):
+        """Return whether it names WebGPU as its device."""
+        return 'backend="wgpu"' in self.code
+
     def printed(self, comment="#"):
         """The lines that it says it prints, or None if it does not say."""
         if self.output is not None:

@@ -1,8 +1,9 @@
 import numpy as np
+import pytest
 from onnx import TensorProto, helper
 
 from spec_tests.onnx_models.single_node import Random, compared, microsoft, refused
-from spec_tests.support.backends import BACKENDS, on_each
+from spec_tests.support.backends import BACKENDS, ON_GPU, on_each
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import OnnxModel
 
@@ -61,8 +62,8 @@ test_other_layouts_are_refused = refused(
 )
 
 
-async def test_packed_rows_are_one_kernel_on_a_gpu(ml):
-    context = await ml.create_context(backend="wgpu")
+@pytest.mark.parametrize("backend", [ON_GPU], scope="module")
+async def test_packed_rows_are_one_kernel_on_a_gpu(context):
     case = gathered(packed(5, 24), floats(5, 3), packed(5, 2), known=(0, 2, 3))[0]
     builder = MLGraphBuilder(context)
     graph = await builder.build(OnnxModel.load(case.model()).convert(builder))
