@@ -20,7 +20,7 @@ if sys.dont_write_bytecode:
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 import webnn_py
 from spec_tests.operators import choosing
@@ -47,9 +47,9 @@ from webnn_py.profiling import measuring
 MOST_PIPELINES = Room(count=2000, byte_length=2**30)
 """So many are kept for the next tests: software Vulkan takes about half a megabyte for each."""
 
-settings.register_profile("untimed", settings(), deadline=None)
+settings.register_profile("untimed", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
-"""Examples have no deadline: how long one takes depends on what else the machine does."""
+"""Examples are the same in every run, and may take any time: that depends on what else the machine does."""
 
 settings.register_profile("thorough", max_examples=5000, deadline=None, print_blob=True)
 """For hours of looking for what nobody thought of: ``--hypothesis-profile=thorough --hypothesis-seed=N``."""
@@ -71,9 +71,11 @@ def pytest_configure(config):
     gc.disable()  # until all tests are collected: what is imported and collected stays
     depth.configure(config)
     sampled_engine.configure(config)
-    if not depth.is_full(config) and config.getoption("--hypothesis-profile", None) is None:
-        settings.register_profile("quick", settings(), max_examples=QUICK_EXAMPLES)
-        settings.load_profile("quick")
+    if config.getoption("--hypothesis-profile", None) is None:
+        examples = settings().max_examples if depth.is_full(config) else QUICK_EXAMPLES
+        is_fixed = config.getoption("--hypothesis-seed", None) is None
+        settings.register_profile("by depth", settings(), max_examples=examples, derandomize=is_fixed)
+        settings.load_profile("by depth")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job; some tests interrupt themselves
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

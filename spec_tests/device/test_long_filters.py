@@ -7,10 +7,10 @@ import pytest
 
 from spec_tests.support.backends import DEVICES, on_each
 from spec_tests.support.computing import result_of
-from spec_tests.support.depth import amount, has_turn
+from spec_tests.support.depth import amount
 
 RANDOM, ELSEWHERE = 60, 4
-"""So many are drawn for numpy, and for the other devices: of these a quick run has one, another each day."""
+"""So many are drawn for numpy, and for the other devices: of these a quick run has one."""
 
 
 backend = on_each(DEVICES)
@@ -70,12 +70,9 @@ async def test_filters_larger_than_images(context, backend, pytestconfig, operat
     sum_up, layouts = (
         (convolved, ["oihw", "hwio", "ohwi", "ihwo"]) if operator == "conv2d" else (spread, ["iohw", "hwoi", "ohwi"])
     )
-    count = RANDOM if backend == "numpy" else ELSEWHERE
-    parts = 1 if backend == "numpy" else amount(pytestconfig, quick=ELSEWHERE, full=1, thorough=1)
+    count = RANDOM if backend == "numpy" else amount(pytestconfig, quick=1, full=ELSEWHERE, thorough=ELSEWHERE)
     for number in range(count):
         image, filters, options = drawn(random, operator)
-        if not has_turn(pytestconfig, number, parts):
-            continue
         layout, filter_layout = ("nchw", "nhwc")[number % 2], layouts[number % len(layouts)]
         image_there = (image if layout == "nchw" else image.transpose(1, 2, 0))[None]
         filters_there = filters.transpose([layouts[0].index(axis) for axis in filter_layout])

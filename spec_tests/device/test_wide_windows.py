@@ -12,7 +12,7 @@ from spec_tests.device.test_long_filters import spread
 from spec_tests.support.backends import DEVICES, on_each
 from spec_tests.support.cells import cells
 from spec_tests.support.computing import compute, result_of
-from spec_tests.support.depth import amount, has_turn
+from spec_tests.support.depth import amount
 from webnn_py import MLGraphBuilder, OperationError
 
 LONG = 2**29
@@ -73,16 +73,15 @@ async def test_pools_with_windows_wider_than_images(context, case, layout):
 
 async def test_random_pools_whose_windows_reach_out_of_images(context, backend, pytestconfig):
     random = np.random.default_rng(18)
-    parts = 1 if backend == "numpy" else amount(pytestconfig, quick=ELSEWHERE, full=1, thorough=1)
-    for number in range(RANDOM if backend == "numpy" else ELSEWHERE):
+    count = RANDOM if backend == "numpy" else amount(pytestconfig, quick=1, full=ELSEWHERE, thorough=ELSEWHERE)
+    for _ in range(count):
         height, width = (int(size) for size in random.integers(1, 6, 2))
         window, strides, dilations = (random.integers(1, most, 2).tolist() for most in (8, 5, 4))
         ends = [max(0, (w - 1) * d + 1 - size) for w, d, size in zip(window, dilations, (height, width), strict=True)]
         padding = [int(random.integers(0, 6)) + end * side for end in ends for side in (0, 1)]
         planes = random.integers(-9, 10, (1, 3, height, width)).astype(np.float32)
         layout = str(random.choice(["nchw", "nhwc"]))
-        if has_turn(pytestconfig, number, parts):
-            await check_pools(context, planes, layout, (window, padding, strides, dilations))
+        await check_pools(context, planes, layout, (window, padding, strides, dilations))
 
 
 async def check_pools(context, planes, layout, given):

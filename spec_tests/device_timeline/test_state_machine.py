@@ -12,7 +12,7 @@ knows (see ``Player.let_it_be_known``). Failures of a step, and steps that wait,
 
 import pytest
 import trio
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
@@ -99,13 +99,12 @@ async def play(chosen, open_context):
     assert getattr(device, "touched_after_free", []) == []
 
 
-@settings(max_examples=settings().max_examples * 5 // 2, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=settings().max_examples * 5 // 2)
 @given(sequences)
 def test_every_sequence_of_events_goes_as_the_model_goes(chosen):
     trio.run(play, chosen, open_fake)
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(chosen=sequences)
 @example(chosen=[("block", 4, 0), ("build", 0, 0), ("turn", 0, 0), ("destroy_context", 0, 0)])
 def test_every_sequence_of_events_goes_as_the_model_goes_on_a_real_device(backend, options, chosen):

@@ -8,7 +8,7 @@ import pytest
 
 from spec_tests.labs.benchmarks.gpu_variants import QUICK, Model, asked, channels_last, difference, large_windows
 from spec_tests.support.computing import compute
-from spec_tests.support.depth import amount, has_turn
+from spec_tests.support.depth import amount
 from webnn_py import MLGraphBuilder
 from webnn_py.device.compiling import four_bits
 from webnn_py.device.on_wgpu.codegen.attention import tile
@@ -16,7 +16,7 @@ from webnn_py.device.on_wgpu.codegen.convolution import winograd
 from webnn_py.rewriting.passes import passes_left_out
 
 SUBSETS = 7
-"""Random ones of the variants that a model uses, besides all of them; a quick run has one, another each day."""
+"""Random ones of the variants that a model uses, besides all of them; a quick run has one."""
 
 RNG = np.random.default_rng(11)
 
@@ -84,7 +84,7 @@ async def computed(context, model):
     return result
 
 
-@pytest.mark.sampled(len(MODELS))  # one each day: its kernels are compiled anew for every set of variants
+@pytest.mark.sampled(len(MODELS))  # one: its kernels are compiled anew for every set of variants
 @pytest.mark.parametrize("name", MODELS)
 async def test_a_model_gives_the_same_without_variants(ml, small, pytestconfig, name):
     with np.errstate(under="ignore"):
@@ -97,9 +97,8 @@ async def test_a_model_gives_the_same_without_variants(ml, small, pytestconfig, 
     assert difference(whole, expected) < most
     chooser = random.Random(7)  # noqa: S311 - for tests
     used = sorted(used)
-    parts = amount(pytestconfig, quick=SUBSETS, full=1, thorough=1)
-    drawn = [chooser.sample(used, chooser.randrange(1, len(used))) for _ in range(SUBSETS)]
-    subsets = [used, *(names for place, names in enumerate(drawn) if has_turn(pytestconfig, place, parts))]
+    count = amount(pytestconfig, quick=1, full=SUBSETS, thorough=SUBSETS)
+    subsets = [used, *(chooser.sample(used, chooser.randrange(1, len(used))) for _ in range(count))]
     wrong = []
     for names in subsets:
         with passes_left_out(*names):

@@ -9,10 +9,10 @@ from spec_tests.support import depth
 from spec_tests.support.backends import BACKENDS, on_each
 
 PARTS = {"quick": 3, "full": 1, "thorough": 1}
-"""One test in this many runs each day on numpy; the tests of the rules run every day."""
+"""One test in this many runs on numpy; the tests of the rules all run."""
 
 PARTS_ELSEWHERE = {"quick": 73, "full": 8, "thorough": 1}
-"""One test in this many runs each day on the other devices; on the GPU compiling kernels takes most of the time."""
+"""One test in this many runs on the other devices; on the GPU compiling kernels takes most of the time."""
 
 LONGEST = 60
 """The most seconds that a test may take; the slowest takes less than one."""
@@ -30,9 +30,9 @@ async def test_every_test_has_the_listed_outcome(context, backend, pytestconfig)
     _, known = listed()
     wrong = []
     parts = depth.amount(pytestconfig, **(PARTS if backend == "numpy" else PARTS_ELSEWHERE))
-    for position, (name, case) in enumerate(backend_cases().items()):
+    for name, case in backend_cases().items():
         kind, reason = known[name]
-        if not depth.has_turn(pytestconfig, position, parts):
+        if not depth.has_turn(pytestconfig, f"{backend} {name}", parts):
             continue
         try:
             with trio.fail_after(LONGEST):

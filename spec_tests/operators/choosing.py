@@ -1,17 +1,17 @@
 """Which cases a run computes on the GPU; ``chosen.json``, which :mod:`.choose_cases` writes, has those that come first.
 
-At quick depth these are computed as written each day, but of the costliest, and in other ways, a share.
+At quick depth these are computed as written, but of the costliest, and in other ways, a share.
 """
 
 import json
 from pathlib import Path
 
-from spec_tests.support.depth import amount, deselect, has_turn
+from spec_tests.support.depth import amount, deselect, share, turn
 
 CASE = "--case"
 CHOSEN = Path(__file__).with_name("chosen.json")
 PARTS = 61
-"""Of the cases that are not chosen, one in so many is computed each day; a prime, so that every kind has its turn."""
+"""Of the cases that are not chosen, one in so many is computed at quick depth."""
 
 PARTS_OF_REFERENCE = 3
 """Of all cases a quick run computes one in so many on the reference device, whose kernels are numpy's."""
@@ -19,7 +19,7 @@ PARTS_OF_REFERENCE = 3
 PARTS_OF_CHOSEN = 5
 """Of the chosen cases that are costly, or not drawn as written, a quick run computes one in so many.
 
-It is coprime to ``EVERY * len(WAYS)``, so that every case has its turn in every way.
+It is coprime to ``EVERY * len(WAYS)``, and so is ``PARTS``: the seeds together have every case in every way.
 """
 
 LEAST_CHOSEN = 2
@@ -50,7 +50,7 @@ WAYS = ("as_constant", "as_view", "as_part")
 """How else cases are drawn than as written; a quick run draws those of an operator in one of these ways, or in none."""
 
 EVERY = 2
-"""In one of them it is drawn every so many days."""
+"""Of so many operators a quick run draws one in one of them."""
 
 
 def pytest_addoption(parser):
@@ -68,31 +68,40 @@ class Choice:
         """The cases of a file that are computed on a backend, drawn in one way."""
         if self._config.option.case is not None:
             return tuple(case for case in file.cases if self._config.option.case in case.name)
-        as_written = PARTS_OF_COSTLY if file.operator in COSTLY else 1
-        at_full_depth = as_written if drawer == "as_written" else PARTS_AT_FULL_DEPTH
-        parts = amount(self._config, quick=PARTS, full=at_full_depth, thorough=1)
-        start = sum(map(ord, file.operator))  # or all operators would have their turns on the same days
-        ways = amount(self._config, quick=EVERY * len(WAYS), full=1, thorough=1)
-        if drawer in WAYS and not has_turn(self._config, start + EVERY * WAYS.index(drawer), ways):
+        if drawer in WAYS and not self._is_drawn(file.operator, drawer):
             return ()
         if backend == "reference":
             parts = amount(self._config, quick=PARTS_OF_REFERENCE, full=1, thorough=1)
-            least = min(parts, max(1, len(file.cases) // LEAST_CHOSEN))
-            return tuple(case for at, case in enumerate(file.cases, start) if has_turn(self._config, at, least))
-        if backend != "wgpu" or parts == 1:
+            names = self._share(file, drawer, (case.name for case in file.cases), parts, least=LEAST_CHOSEN)
+        elif backend == "wgpu":
+            names = self._on_gpu(file, drawer, parts_of_chosen)
+        else:
             return file.cases
+        return tuple(case for case in file.cases if case.name in names)
+
+    def _is_drawn(self, operator, way):
+        """Return whether a run draws the cases of an operator in a way: a quick one in one of them, or in none."""
+        ways = amount(self._config, quick=EVERY * len(WAYS), full=1, thorough=1)
+        return ways == 1 or turn(self._config, operator, ways) == WAYS.index(way)
+
+    def _on_gpu(self, file, drawer, parts_of_chosen):
+        """Return the names of the cases for the GPU: the chosen ones, or a share of them, and a share of the others."""
+        as_written = PARTS_OF_COSTLY if file.operator in COSTLY else 1
+        at_full_depth = as_written if drawer == "as_written" else PARTS_AT_FULL_DEPTH
+        parts = amount(self._config, quick=PARTS, full=at_full_depth, thorough=1)
         chosen = self._chosen.get(file.operator, {}).get(drawer, [])
         parts_of_chosen = amount(self._config, quick=parts_of_chosen, full=1, thorough=1)
-        if drawer == "as_written":
-            most = len(chosen) // LEAST_CHOSEN if file.operator in COSTLY else 1
-            parts_of_chosen = max(1, min(parts_of_chosen, most))
-        # They are listed by data type, so that each day has several.
-        share = {name for place, name in enumerate(chosen, start) if has_turn(self._config, place, parts_of_chosen)}
-        return tuple(
-            case
-            for position, case in enumerate(file.cases, start)
-            if case.name in share or has_turn(self._config, position, parts)
-        )
+        if drawer == "as_written" and file.operator not in COSTLY:
+            parts_of_chosen = 1
+        least = LEAST_CHOSEN if drawer == "as_written" else None
+        every = (case.name for case in file.cases)
+        return self._share(file, drawer, chosen, parts_of_chosen, least=least) | self._share(file, drawer, every, parts)
+
+    def _share(self, file, drawer, names, parts, *, least=None):
+        """Return the share of the cases with these names; it is another one for each operator and drawer."""
+        before = f"{file.operator} {drawer} "
+        wanted = share(self._config, [before + name for name in names], parts, least=least)
+        return {name.removeprefix(before) for name in wanted}
 
 
 def choose(config, items):
@@ -105,4 +114,4 @@ def choose(config, items):
             return True
         return bool(choice.cases(given.params["backend"], given.params["file"], given.params["drawer"]))
 
-    deselect(config, items, is_wanted)
+    deselect(config, items, set(filter(is_wanted, items)))

@@ -16,7 +16,7 @@ from typing import Any, Self
 import attrs
 import pytest
 
-from spec_tests.support.depth import MARK, amount, has_turn
+from spec_tests.support.depth import MARK, amount, share
 from spec_tests.support.sampled_engine import ENGINE, PARTS
 
 LINES_SHOWN = 12
@@ -220,8 +220,9 @@ def chosen(axes: tuple[Axis, ...], request: pytest.FixtureRequest) -> list[tuple
     if text is not None:
         named = [(name, arguments) for name, arguments in every if text in name or text in title]
         return named or pytest.skip(f"no cell has the name {text!r}")
-    parts = min(parts_of(request), len(every))
-    return [cell for place, cell in enumerate(every, sum(map(ord, title))) if has_turn(request.config, place, parts)]
+    names = {name: f"{request.node.nodeid} {name}" for name, _ in every}
+    wanted = share(request.config, names.values(), parts_of(request), least=1)
+    return [cell for cell in every if names[cell[0]] in wanted]
 
 
 def parts_of(request: pytest.FixtureRequest) -> int:

@@ -1,12 +1,15 @@
 """The depth of testing: ``--depth=quick`` (the default), ``full`` or ``thorough``.
 
 Quick leaves out most of what costs most, compiling kernels for software Vulkan. Of a test that is marked
-``sampled(parts)``, each run has one case in so many, all of those on numpy where it runs on every device: others each
-day, all of them in so many days running. A test without cases that is itself marked runs on one day in so many.
-Full has them all, but of the costliest, ``sampled(parts, full=fewer)``, one in so many; thorough leaves out nothing.
+``sampled(parts)``, a run has one case in so many, all of those on numpy where it runs on every device. Full has them
+all, but of the costliest, ``sampled(parts, full=fewer)``, one in so many; thorough leaves out nothing.
+
+Which ones a run has depends on their names and the options alone: each name has a digest, and a run has those whose
+digests, divided by the number of parts, leave the same remainder. Each ``--seed=N`` is another share.
 """
 
-import datetime as dt
+import hashlib
+from collections import defaultdict
 
 DEPTH = "--depth"
 SEED = "--seed"
@@ -16,18 +19,15 @@ MARK = "sampled"
 def pytest_addoption(parser):
     group = parser.getgroup("depth", "how much is tested")
     group.addoption(DEPTH, choices=["quick", "full", "thorough"], default="quick", help="default: quick")
-    group.addoption(SEED, type=int, metavar="N", help="which share of the sampled cases is tested (default: today's)")
+    group.addoption(SEED, type=int, metavar="N", default=0, help="which share of the sampled cases is tested")
 
 
 def configure(config):
     config.addinivalue_line("markers", f"{MARK}(parts, full=1): of its cases, a quick run has one in so many")
-    if config.option.seed is None:  # workers are given the seed of the process that starts them
-        config.option.seed = dt.datetime.now(dt.UTC).date().toordinal()
 
 
 def pytest_report_header(config):
-    again = "" if is_thorough(config) else f" {SEED}={config.option.seed}"
-    return f"depth: {DEPTH}={config.option.depth}{again}"
+    return f"depth: {DEPTH}={config.option.depth} {SEED}={config.option.seed}"
 
 
 def is_full(config):
@@ -43,9 +43,44 @@ def amount(config, *, quick, full, thorough):
     return {"quick": quick, "full": full, "thorough": thorough}[config.option.depth]
 
 
-def has_turn(config, position, parts):
-    """Return whether the item at ``position`` of a list is in today's share, one in ``parts``."""
-    return (position + config.option.seed) % parts == 0
+def turn(config, name, parts):
+    """Return which of ``parts`` shares has the item of this name; this run tests share 0."""
+    digest = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])
+    return (digest + config.option.seed) % parts
+
+
+def has_turn(config, name, parts):
+    """Return whether the item of this name is in this run's share, one in ``parts``."""
+    return turn(config, name, parts) == 0
+
+
+def share(config, names, parts, *, least=None):
+    """Return which of ``names`` this run tests: one in ``parts``, and at least so many.
+
+    By default the least is one where there are as many names as parts.
+    """
+    turns = {name: turn(config, name, parts) for name in names}
+    if least is None:
+        least = 1 if len(turns) >= parts else 0
+    count = max(least, sum(place == 0 for place in turns.values()))
+    return set(sorted(turns, key=turns.__getitem__)[:count])
+
+
+def share_of_items(config, items, parts_of, *, least=None):
+    """Return the items that this run tests: those without parts, and of each function's others their share.
+
+    ``parts_of(item)`` is None, or of how many items of its function a run has one.
+    """
+    kept, groups = set(), defaultdict(list)
+    for item in items:
+        if (parts := parts_of(item)) is None:
+            kept.add(item)
+        else:
+            groups[item.nodeid.partition("[")[0], parts].append(item)
+    for (_, parts), members in groups.items():
+        chosen = share(config, [item.nodeid for item in members], parts, least=least)
+        kept.update(item for item in members if item.nodeid in chosen)
+    return kept
 
 
 def has_cells(item):
@@ -53,10 +88,10 @@ def has_cells(item):
     return hasattr(getattr(item, "function", None), "axes")
 
 
-def deselect(config, items, is_wanted):
-    """Leave out the tests that are not wanted; one that was named in full is."""
+def deselect(config, items, wanted):
+    """Leave out the tests that are not among the wanted ones; one that was named in full is."""
     named = {argument for argument in config.args if "::" in argument}
-    dropped = [item for item in items if not (is_wanted(item) or item.nodeid in named)]
+    dropped = [item for item in items if not (item in wanted or item.nodeid in named)]
     if dropped:
         config.hook.pytest_deselected(items=dropped)
         gone = set(dropped)
@@ -64,20 +99,14 @@ def deselect(config, items, is_wanted):
 
 
 def choose(config, items):
-    """Leave out the sampled cases that have no turn."""
-    positions = {}
+    """Leave out the sampled cases that are not in this run's share; a full run has at least one of each test."""
 
-    def is_wanted(item):
+    def parts_of(item):
         given = getattr(item, "callspec", None)
         marks = item.iter_markers(MARK) if given is not None else (one for one in item.own_markers if one.name == MARK)
         mark = next(marks, None)
         if mark is None or has_cells(item) or (given is not None and given.params.get("backend") == "numpy"):
-            return True
-        function = item.nodeid.partition("[")[0]
-        # Functions begin at different places, or all would have their first case on the same day.
-        position = positions[function] = positions.get(function, sum(map(ord, function))) + 1
-        return has_turn(
-            config, position, amount(config, quick=mark.args[0], full=mark.kwargs.get("full", 1), thorough=1)
-        )
+            return None
+        return amount(config, quick=mark.args[0], full=mark.kwargs.get("full", 1), thorough=1)
 
-    deselect(config, items, is_wanted)
+    deselect(config, items, share_of_items(config, items, parts_of, least=1 if is_full(config) else None))

@@ -1,13 +1,12 @@
-"""Of the tests that run on every device, a run has a share on onnxruntime: another one each day."""
+"""Of the tests that run on every device, a run has a share on onnxruntime."""
 
-from spec_tests.support.depth import amount, deselect, has_cells, has_turn
+from spec_tests.support.depth import amount, deselect, has_cells, share_of_items
 from webnn_py.device.on_onnxruntime import device_record
 
 ENGINE = "onnxruntime"
 CPU = "CPUExecutionProvider"
 PARTS = {"quick": 13, "full": 5, "thorough": 1}
-"""One test of so many; primes, so that every parameter has its turn."""
-
+"""One test of so many; primes, so that tests that are sampled besides are not always the same ones."""
 
 OPTION = "--execution-provider"
 
@@ -28,18 +27,13 @@ def owner(backend):
 
 
 def choose(config, items):
-    """Leave out the tests on the engine that have no turn, unless a provider is tested."""
+    """Leave out the tests on the engine that are not in this run's share, unless a provider is tested."""
     if config.getoption(OPTION) is not None:
         return
-    parts, positions = amount(config, **PARTS), {}
+    parts = amount(config, **PARTS)
 
-    def is_wanted(item):
+    def parts_of(item):
         given = getattr(item, "callspec", None)
-        if given is None or given.params.get("backend") != ENGINE or has_cells(item):
-            return True
-        function = item.nodeid.partition("[")[0]
-        # Functions begin at different places, or all would have their first test on the same day.
-        position = positions[function] = positions.get(function, sum(map(ord, function))) + 1
-        return has_turn(config, position, parts)
+        return None if given is None or given.params.get("backend") != ENGINE or has_cells(item) else parts
 
-    deselect(config, items, is_wanted)
+    deselect(config, items, share_of_items(config, items, parts_of))

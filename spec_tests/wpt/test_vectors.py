@@ -11,7 +11,7 @@ import webnn_py
 from spec_tests.operators.cases import difference
 from spec_tests.support.backends import DEVICES, on_each
 from spec_tests.support.computing import compute
-from spec_tests.support.depth import amount, has_turn
+from spec_tests.support.depth import amount, share
 from spec_tests.wpt.exceptions import assert_known, expected_failures, judge_all
 from spec_tests.wpt.option import needed_vectors
 from spec_tests.wpt.vectors import Vector, draw, expected, read
@@ -22,7 +22,7 @@ CASES = 1734
 TOO_LARGE = "bytes; it must take at most"
 """A device's refusal of an operand beyond its ``maxTensorByteLength``: software Vulkan has 128 MiB."""
 PARTS = 11
-"""On other devices than numpy, a quick run has one case of a file in so many, others each day."""
+"""On other devices than numpy, a quick run has one case of a file in so many."""
 METRICS = {"ULP": "ulp", "ATOL": "absolute"}
 
 
@@ -78,8 +78,9 @@ def test_the_cases_of_a_file_compute_what_they_expect(pytestconfig, backend, opt
     named = pytestconfig.option.case or ""
     cases = [vector for vector in vectors if vector.file == file and named in vector.id]
     if backend != "numpy" and not named:
-        parts = min(len(cases), amount(pytestconfig, quick=PARTS, full=1, thorough=1))
-        cases = [vector for place, vector in enumerate(cases) if has_turn(pytestconfig, place, parts)]
+        parts = amount(pytestconfig, quick=PARTS, full=1, thorough=1)
+        wanted = share(pytestconfig, [vector.id for vector in cases], parts, least=1)
+        cases = [vector for vector in cases if vector.id in wanted]
     verdicts = trio.run(partial(_judge_all, options, cases))
     if backend == "wgpu":
         verdicts = {name: words for name, words in verdicts.items() if TOO_LARGE not in (words or "")}

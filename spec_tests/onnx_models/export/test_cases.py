@@ -14,23 +14,24 @@ from spec_tests.onnx_models.export.exporting import (
 from spec_tests.operators.cases import difference, flushed, load_all
 from spec_tests.operators.exceptions import FLUSHED
 from spec_tests.support.cells import cells
-from spec_tests.support.depth import is_full
+from spec_tests.support.depth import is_full, share
 from webnn_py.onnx_models import to_model
 
 FILES = load_all()
 EVERY_FILE = cells("file", FILES, ids=[file.operator for file in FILES])
 PARTS = 4
-"""A quick run has one case in so many, others each day."""
+"""A quick run has one case in so many."""
 
 LISTED = {(entry["operator"], name): entry["reason"] for entry in listed("cases") for name in entry["names"]}
 LOOSER = {entry["operator"]: {"absolute": entry["absolute"]} for entry in listed("tolerances")}
 
 
 def chosen(config, file):
-    """The cases that have their turn; of casts all, since few reach the limits of a data type."""
+    """The cases of this run's share; of casts all, since few reach the limits of a data type."""
     if is_full(config) or file.operator == "cast":
         return file.cases
-    return file.cases[config.option.seed % PARTS :: PARTS]
+    wanted = share(config, [case.name for case in file.cases], PARTS, least=1)
+    return [case for case in file.cases if case.name in wanted]
 
 
 def what_is_wrong(got, case, operator):

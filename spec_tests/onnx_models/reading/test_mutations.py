@@ -30,7 +30,7 @@ OF_CATEGORY = {"quick": 15, "full": 200, "thorough": 2000}
 """So many of the models of one node, for each category of operators."""
 
 ONE_HOSTILE_IN = {"quick": 199, "full": 11, "thorough": 1}
-"""Of the nodes with hostile attributes and shapes, one in so many is tried, others each day."""
+"""Of the nodes with hostile attributes and shapes, one in so many is tried."""
 
 SHARES = {name: 0.02 if name == "trained" else 0.98 / (len(MODELS) - 1) for name in MODELS}
 """The trained model's 3 MB take longest."""
@@ -133,7 +133,7 @@ async def test_a_node_with_hostile_attributes_and_shapes_is_converted_or_refused
 ):
     parts = amount(request.config, **ONE_HOSTILE_IN)
     for index, changed in enumerate(hostile_cases(cases_of(category))):
-        if has_turn(request.config, index, parts) and (data := model_of(case := changed())) is not None:
+        if has_turn(request.config, f"{category} {index}", parts) and (data := model_of(case := changed())) is not None:
             outcome_in_time(context, data, f"hostile case {index} of {category}, --seed={seed}: {case}"[:LONGEST_NOTE])
 
 
