@@ -72,9 +72,10 @@ const PROGRAMS = {
     await new Promise((resolve) => {
       const timer = setInterval(async () => {
         left -= 1;
-        if (left === 0) clearInterval(timer);
-        await run(ROWS[left]);
-        if (left === 0) resolve();
+        const frame = left;  // the next one may begin before this one is done
+        if (frame === 0) clearInterval(timer);
+        await run(ROWS[frame]);
+        if (frame === 0) resolve();
       }, 1);
     });
     context.destroy();
