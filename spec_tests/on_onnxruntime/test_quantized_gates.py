@@ -11,7 +11,7 @@ from webnn_py import MLGraphBuilder
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
-from spec_tests.onnx_models.single_node import parsed  # noqa: E402 - an extra
+from spec_tests.onnx_models.single_node import parsed, seven_bits  # noqa: E402 - an extra
 from webnn_py.onnx_models import OnnxModel  # noqa: E402 - an extra
 from webnn_py.operators.composites import dynamically_quantized  # noqa: E402 - an extra
 
@@ -75,7 +75,7 @@ def quantized_network():
     rng = np.random.default_rng(3)
     weights = {
         "w": rng.normal(size=(16, 64)).astype(np.float32),
-        "v": rng.integers(-128, 128, (32, 8)).astype(np.int8),
+        "v": seven_bits(rng.integers(-128, 128, (32, 8)).astype(np.int8)),
     }
     text = """(float[1,8] y) {
       h = MatMul (x, w)
