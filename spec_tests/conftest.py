@@ -27,10 +27,10 @@ from spec_tests.operators import choosing
 from spec_tests.support import checked_indices, covered, depth, sampled_engine
 from spec_tests.support.backends import BACKENDS, HAS_ADAPTER, NO_ADAPTER, on_each
 from spec_tests.support.binding_rules import check_bindings
-from spec_tests.support.cells import pytest_runtest_makereport  # noqa: F401 - a hook
 from spec_tests.support.chromium import Chromium, installed
 from spec_tests.support.covered import pytest_sessionstart  # noqa: F401 - a hook
 from spec_tests.support.depth import pytest_report_header  # noqa: F401 - a hook
+from spec_tests.support.skips import pytest_runtest_makereport  # noqa: F401 - a hook
 from spec_tests.support.watched_device import WatchedDevice
 from spec_tests.support.workers import (  # noqa: F401 - hooks
     pytest_collection,

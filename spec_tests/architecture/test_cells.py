@@ -62,6 +62,7 @@ def test_a_test_without_cells_fails(request):
 
 PROGRAM = """
 import pytest
+import trio
 from spec_tests.support.cells import Cells
 
 def test_some():
@@ -85,18 +86,34 @@ def test_one_fails():
             pytest.skip("not this")
         with cells.cell("b"):
             raise ValueError
+
+async def test_in_nurseries():
+    async with trio.open_nursery(), trio.open_nursery():
+        pytest.skip("in a nursery")
 """
 
 
-def test_each_skipped_cell_is_reported_with_its_reason(tmp_path):
+def test_what_is_skipped_is_reported_with_its_reason(tmp_path):
     (tmp_path / "test_cells_of_this_file.py").write_text(PROGRAM, encoding="utf-8")
-    options = ["-ra", "-p", "spec_tests.support.cells", "-p", "no:cacheprovider", "-c", os.devnull, "-n1"]
+    options = [
+        "-ra",
+        "-p",
+        "spec_tests.support.skips",
+        "-p",
+        "no:cacheprovider",
+        "-o",
+        "trio_mode=true",
+        "-c",
+        os.devnull,
+        "-n1",
+    ]
     command = [sys.executable, "-m", "pytest", *options, "--rootdir", str(tmp_path), str(tmp_path)]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     *_, end = run.stdout.splitlines()
-    assert "1 failed, 1 passed, 7 skipped" in end, run.stdout + run.stderr
+    assert "1 failed, 1 passed, 8 skipped" in end, run.stdout + run.stderr
     skipped = re.findall(r"^SKIPPED \[(\d)\] \S*test_cells_of_this_file\.py:\d+: (.*)$", run.stdout, re.MULTILINE)
-    reasons = {"no 0": "1", "no 1": "1", "no 2": "1", "not there": "1", "not this": "1", "odd": "2"}
+    once = ("no 0", "no 1", "no 2", "not there", "not this", "in a nursery")
+    reasons = {**dict.fromkeys(once, "1"), "odd": "2"}
     assert {reason: count for count, reason in skipped} == reasons
 
 

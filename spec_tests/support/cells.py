@@ -18,6 +18,7 @@ import pytest
 
 from spec_tests.support.depth import MARK, amount, share
 from spec_tests.support.sampled_engine import ENGINE, PARTS
+from spec_tests.support.skips import add_skipped_cell
 
 LINES_SHOWN = 12
 """The longest text that is shown of a failing cell."""
@@ -41,37 +42,6 @@ def place(error: BaseException) -> str:
     frames = inspect.getinnerframes(error.__traceback__) if error.__traceback__ else []
     ours = [frame for frame in frames if "spec_tests" in frame.filename and frame.filename != __file__]
     return f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else "?"
-
-
-OF_SKIP = inspect.getfile(pytest.importorskip)
-"""The file of what skips a test."""
-
-_skips: list[tuple[str, int, str]] = []
-"""The file, line and reason of each cell that the running test has skipped."""
-
-
-def skip_of(error: pytest.skip.Exception) -> tuple[str, int, str]:
-    """Return the file and line that called ``pytest.skip()``, and its reason, as pytest reports them."""
-    frames = inspect.getinnerframes(error.__traceback__) if error.__traceback__ else []
-    caller = next(frame for frame in reversed(frames) if frame.filename != OF_SKIP)
-    return caller.filename, caller.lineno, f"Skipped: {error.msg}"
-
-
-def take_skips() -> list[tuple[str, int, str]]:
-    """Return the skips of the running test's cells so far, and forget them."""
-    skips = [*_skips]
-    _skips.clear()
-    return skips
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Report each cell that the test has skipped, before the test itself."""
-    report = yield
-    for skip in take_skips():
-        skipped = pytest.TestReport(item.nodeid, item.location, {}, "skipped", skip, "call")
-        item.ihook.pytest_runtest_logreport(report=skipped)
-    return report
 
 
 class Cells:
@@ -109,7 +79,8 @@ class Cells:
     def report(self) -> None:
         """Report each skipped cell; raise if one failed, or if there was none; skip the test if each was skipped."""
         are_all = len(self.skipped) == self.count
-        _skips.extend(map(skip_of, self.skipped[are_all:]))  # the test's own report is the first one's
+        for skip in self.skipped[are_all:]:  # the test's own report is the first one's
+            add_skipped_cell(skip)
         if self.failures:
             head = f"{len(self.failures)} of {self.count} cells failed:"
             raise AssertionError("\n".join([head, *map(str, self.failures)])) from self.failures[0].error
