@@ -52,6 +52,14 @@ def test_fixtures_are_given_to_every_cell(request):
     assert seen == [("folder", x) for x in range(3)]
 
 
+def test_objects_have_the_same_names_in_every_process(request):
+    @cells("x", [object(), object()])
+    def test(x):
+        raise ValueError
+
+    assert run(test, request).count("[<object object>] ValueError") == 2
+
+
 def test_a_test_without_cells_fails(request):
     @cells("x", [])
     def test(x):

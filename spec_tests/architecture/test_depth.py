@@ -18,6 +18,7 @@ class Config:
 
 def test_a_share_is_the_same_every_time():
     assert [turn(Config(), name, 100) for name in ("a", "b", "test_file.py::test[1]")] == [50, 46, 72]
+    assert turn(Config(), "\ud800", 100) == turn(Config(), "\\ud800", 100)
 
 
 def test_another_test_changes_the_turn_of_none():

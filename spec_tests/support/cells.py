@@ -8,6 +8,8 @@ context, for example, creates its own. A cell that is skipped is reported as a s
 import functools
 import inspect
 import itertools
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +21,9 @@ import pytest
 from spec_tests.support.depth import MARK, amount, share
 from spec_tests.support.sampled_engine import ENGINE, PARTS
 from spec_tests.support.skips import add_skipped_cell
+
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+"""Of an object's usual repr, what is another one in each process."""
 
 LINES_SHOWN = 12
 """The longest text that is shown of a failing cell."""
@@ -100,7 +105,7 @@ class Axis:
 def name_of(value: object) -> str:
     """Return the name of one value in a cell's name."""
     name = getattr(value, "__name__", None) or getattr(value, "name", None)
-    return name if isinstance(name, str) else value if isinstance(value, str) else repr(value)[:60]
+    return name if isinstance(name, str) else value if isinstance(value, str) else ADDRESS.sub("", repr(value))[:60]
 
 
 def axis(names: str | tuple[str, ...], values: Iterable[Any], ids: Iterable[str] | Callable[[Any], str] | None) -> Axis:
@@ -191,9 +196,13 @@ def chosen(axes: tuple[Axis, ...], request: pytest.FixtureRequest) -> list[tuple
     if text is not None:
         named = [(name, arguments) for name, arguments in every if text in name or text in title]
         return named or pytest.skip(f"no cell has the name {text!r}")
-    names = {name: f"{request.node.nodeid} {name}" for name, _ in every}
-    wanted = share(request.config, names.values(), parts_of(request), least=1)
-    return [cell for cell in every if names[cell[0]] in wanted]
+    counts: Counter[str] = Counter()
+    names = []
+    for name, _ in every:
+        counts[name] += 1
+        names.append(f"{request.node.nodeid} {name} {counts[name]}")  # some have the same name
+    wanted = share(request.config, names, parts_of(request), least=1)
+    return [cell for cell, name in zip(every, names, strict=True) if name in wanted]
 
 
 def parts_of(request: pytest.FixtureRequest) -> int:

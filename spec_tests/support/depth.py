@@ -45,7 +45,7 @@ def amount(config, *, quick, full, thorough):
 
 def turn(config, name, parts):
     """Return which of ``parts`` shares has the item of this name; this run tests share 0."""
-    digest = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])
+    digest = int.from_bytes(hashlib.sha256(name.encode(errors="backslashreplace")).digest()[:8])
     return (digest + config.option.seed) % parts
 
 
