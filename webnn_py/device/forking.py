@@ -1,5 +1,7 @@
 """Devices in a process that was forked: it has its parent's objects, but neither their threads nor their drivers."""
 
+from __future__ import annotations
+
 import ctypes
 import os
 from typing import Any, Final, final
@@ -8,6 +10,7 @@ from weakref import WeakSet
 from webnn_py.errors import NotSupportedError
 
 _OPEN: Final[WeakSet[Any]] = WeakSet()
+_DRIVERS: Final[WeakSet[Driver]] = WeakSet()
 
 
 def keep_in_children(native: object) -> None:
@@ -15,13 +18,25 @@ def keep_in_children(native: object) -> None:
     _OPEN.add(native)
 
 
-def _keep() -> None:
+def _after_fork() -> None:
     for native in _OPEN:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(native))
+    if any(driver.is_inherited for driver in _DRIVERS):
+        _skip_exit_handlers()
+
+
+def _skip_exit_handlers() -> None:
+    """End this process before the exit handlers of its parent's drivers, which wait for threads or crash.
+
+    Handlers run in reverse order of their registration, after Python's own and those of this process.
+    """
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "on_exit"):  # glibc calls the function with the exit status
+        libc.on_exit(libc._exit, None)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_keep)
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 @final
@@ -35,6 +50,7 @@ class Driver:
     def __init__(self, name: str) -> None:
         self._name = name
         self._process: int | None = None
+        _DRIVERS.add(self)
 
     @property
     def is_inherited(self) -> bool:
