@@ -1,4 +1,4 @@
-"""``MLGraph.profile()`` reports the time of a dispatch, kernel by kernel."""
+"""``profile()`` reports the time of a dispatch, kernel by kernel."""
 
 import json
 
@@ -9,6 +9,7 @@ import trio
 
 from webnn_py import InvalidStateError, MLGraphBuilder, NotSupportedError, UnknownError, open_ml, profiling
 from webnn_py.device.backend import KernelTiming
+from webnn_py.device.device import Device
 from webnn_py.device.records.kernel_nodes import KernelNode
 from webnn_py.profiling import measuring
 from webnn_py.profiling.measuring import DeviceRates, MeasuredRun, Measurement
@@ -104,7 +105,13 @@ async def test_a_device_is_warm_when_two_rows_take_the_same(rated, monkeypatch):
 async def test_other_tasks_have_their_turns_while_a_graph_is_profiled(rated, monkeypatch):
     graph = await perceptron(rated)
     turns, seen = 0, []
-    monkeypatch.setattr(measuring, "check_goes_on", lambda _device: seen.append(turns))
+    give_way = Device.give_way
+
+    async def noted(device):
+        await give_way(device)
+        seen.append(turns)
+
+    monkeypatch.setattr(Device, "give_way", noted)
 
     async def take_turns():
         nonlocal turns
