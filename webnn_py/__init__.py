@@ -54,10 +54,9 @@ if typing.TYPE_CHECKING:
     from webnn_py.device.steps.subgraphs import SubgraphUse
     from webnn_py.graph_pictures.picture import GraphPicture
     from webnn_py.profiling import DeviceRates, GraphProfile, KernelProfile, OperatorProfile
-    from webnn_py.script.javascript_export import save_js
     from webnn_py.script.subgraphs import MLSubgraph
-    from webnn_py.script.webnn_files import load_webnn, save_webnn
-    from webnn_py.webnn_files.text import WebnnFileError
+    from webnn_py.web_export import save_js
+    from webnn_py.webnn_files import WebnnFileError, load_webnn, save_webnn
 else:
 
     def __getattr__(name: str) -> object:
@@ -74,10 +73,10 @@ else:
             "OperatorProfile": "profiling",
             "SubgraphUse": "device.steps.subgraphs",
             "ValueRange": "checking",
-            "WebnnFileError": "webnn_files.text",
-            "load_webnn": "script.webnn_files",
-            "save_js": "script.javascript_export",
-            "save_webnn": "script.webnn_files",
+            "WebnnFileError": "webnn_files",
+            "load_webnn": "webnn_files",
+            "save_js": "web_export",
+            "save_webnn": "webnn_files",
         }
         if name not in modules:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -22,6 +22,7 @@ from webnn_py.command.size_search import FoundSizes, find_sizes
 from webnn_py.command.written_files import check_ending, written_whole
 from webnn_py.graph_pictures.picture import GraphPicture
 from webnn_py.message_text import counted, shortened, shown, table, visible
+from webnn_py.rewriting.composites import spelled_out
 from webnn_py.rewriting.report import PassReport, describe
 from webnn_py.runtime import Environment
 from webnn_py.script.builder import MLGraphBuilder, drawing_of
@@ -149,7 +150,7 @@ async def _tried(
             return Tried(str(device.info), found, [ProblemGroup("", 1, ("the model",), str(error), "")])
         missing = [] if found.error is None else groups_of(found.error)
         if portability.profiles and found.outputs is not None:
-            portability.add_graph(drawing_of("info", found.outputs))
+            portability.add_graph(spelled_out(drawing_of("info", found.outputs)))
         if (options.graph is not None or options.passes) and found.outputs is not None:
             drawn = found.builder.picture(found.outputs)
             graph = await found.builder.build(found.outputs)

@@ -19,8 +19,8 @@ from webnn_py.command.problems import advice
 from webnn_py.command.progress import bar
 from webnn_py.command.size_search import search
 from webnn_py.script.builder import MLGraphBuilder
-from webnn_py.script.javascript_export import save_js
 from webnn_py.script.ml import open_ml
+from webnn_py.web_export import save_js
 from webnn_py.web_export.folder import FILES
 
 if TYPE_CHECKING:

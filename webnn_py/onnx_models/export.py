@@ -12,6 +12,7 @@ from onnx import ModelProto
 from webnn_py.onnx_export import model_of
 from webnn_py.onnx_models.reading.external_data import write_external_data
 from webnn_py.operators.operand import MLOperand
+from webnn_py.rewriting.composites import spelled_out
 from webnn_py.script.builder import drawing_of
 from webnn_py.written_files import written_whole
 
@@ -66,4 +67,4 @@ def save(
 
 def to_model(graph_outputs: Mapping[str, MLOperand], *, metadata: Mapping[str, str] | None = None) -> ModelProto:
     """Return what a builder has drawn as an ONNX model in memory; see :func:`save` for arguments and errors."""
-    return model_of(drawing_of("save", graph_outputs), metadata=metadata)
+    return model_of(spelled_out(drawing_of("save", graph_outputs)), metadata=metadata)

@@ -659,16 +659,14 @@ def builder_of(method: str, outputs: object) -> MLGraphBuilder:
 
 
 def drawing_of(method: str, outputs: object) -> Graph:
-    """Return the graph of some outputs, without composites; their builder keeps it.
+    """Return the graph of some outputs, for tools that write it down; their builder keeps it.
 
     Raises:
         TypeError: the outputs are refused, as by ``build()``, or their builder is gone.
         InvalidStateError: the builder has built, or the context is lost.
         NotSupportedError: the drawing has data types of proposals.
     """
-    from webnn_py.rewriting.composites import spelled_out  # noqa: PLC0415 - imported when it is used
-
-    graph = spelled_out(builder_of(method, outputs).graph_of(method, outputs))
+    graph = builder_of(method, outputs).graph_of(method, outputs)
     refuse_proposals(method, graph.descriptors)
     return graph
 

@@ -9,6 +9,7 @@ from spec_tests.support.backends import BACKENDS, on_each
 from webnn_py import MLGraphBuilder
 from webnn_py.graph import Constant
 from webnn_py.onnx_models import OnnxModel
+from webnn_py.rewriting.composites import spelled_out
 from webnn_py.script.builder import drawing_of
 
 random = Random(12)
@@ -76,7 +77,7 @@ async def test_the_weights_are_turned_into_floats_once_for_all_steps(context):
     (case,) = lstm(floats(9, BATCH, SIZE), *weights(2), direction="bidirectional")
     builder = MLGraphBuilder(context)
     outputs = OnnxModel.load(case.model()).convert(builder)
-    graph = drawing_of("a test", outputs)
+    graph = spelled_out(drawing_of("a test", outputs))
     casts = [next(iter(item.inputs)) for item in graph.nodes if item.operator.name == "cast"]
     of_weights = [item.descriptor.shape for item in casts if isinstance(item, Constant) and item.descriptor.rank == 2]
     assert sorted(of_weights) == sorted([(SIZE, 4 * HIDDEN), (HIDDEN, 4 * HIDDEN)] * 2)

@@ -1,4 +1,4 @@
-"""``save_webnn`` and ``load_webnn``: drawings of an ``MLGraphBuilder`` as files, by ``webnn_py.webnn_files``."""
+"""``save_webnn`` and ``load_webnn``: graphs of an ``MLGraphBuilder`` as files, and back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from pathlib import Path
 from webnn_py.message_text import shown
 from webnn_py.operators.operand import MLOperand
 from webnn_py.regular_files import open_regular, read_regular
+from webnn_py.rewriting.composites import spelled_out
 from webnn_py.script.builder import MLGraphBuilder, drawing_of
+from webnn_py.webnn_files.drawing import draw
+from webnn_py.webnn_files.text import WebnnFileError, read_text
+from webnn_py.webnn_files.weights import TensorFile
+from webnn_py.webnn_files.writing import write_files
 
 
 def save_webnn(graph_outputs: Mapping[str, MLOperand], path: str | os.PathLike[str]) -> None:
@@ -32,15 +37,13 @@ def save_webnn(graph_outputs: Mapping[str, MLOperand], path: str | os.PathLike[s
             not UTF-8, or the path has no name or is that of the weights. Nothing is written then.
         OSError: a file cannot be written.
     """
-    from webnn_py.webnn_files.writing import write_files  # noqa: PLC0415 - imported when it is used
-
     file = _path("save_webnn(): path", path)
     if file.name == "" or file.suffix == ".safetensors":
         raise ValueError(
             f"save_webnn(): path is {shown(str(path))}; it must be that of a .webnn file; weights go to one of its "
             "name that ends in .safetensors"
         )
-    write_files(drawing_of("save_webnn", graph_outputs), file)
+    write_files(spelled_out(drawing_of("save_webnn", graph_outputs)), file)
 
 
 def load_webnn(
@@ -62,10 +65,6 @@ def load_webnn(
         InvalidStateError: the builder has built, or the context is lost.
         OSError: a file cannot be read.
     """
-    from webnn_py.webnn_files.drawing import draw  # noqa: PLC0415 - imported when it is used
-    from webnn_py.webnn_files.text import WebnnFileError, read_text  # noqa: PLC0415 - imported when it is used
-    from webnn_py.webnn_files.weights import TensorFile  # noqa: PLC0415 - imported when it is used
-
     if not isinstance(builder, MLGraphBuilder):
         raise TypeError(f"load_webnn(): builder is {shown(builder)}; it must be an MLGraphBuilder")
     file = _path("load_webnn(): path", path)

@@ -1,4 +1,4 @@
-"""``save_js``: drawings of an ``MLGraphBuilder`` as JavaScript for browsers, by ``webnn_py.web_export``."""
+"""``save_js``: graphs of an ``MLGraphBuilder`` as JavaScript for browsers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from webnn_py.operators.operand import MLOperand
+from webnn_py.rewriting.composites import spelled_out
 from webnn_py.script.builder import drawing_of
+from webnn_py.web_export.folder import write_folder
 
 
 def save_js(
@@ -31,7 +33,6 @@ def save_js(
             2 GiB, which browsers do not load as one file. Nothing is written then.
         OSError: a file cannot be written.
     """
-    from webnn_py.web_export.folder import write_folder  # noqa: PLC0415 - imported when it is used
-
     path = Path(folder)
-    write_folder(drawing_of("save_js", graph_outputs), path, path.absolute().name if title is None else title)
+    graph = spelled_out(drawing_of("save_js", graph_outputs))
+    write_folder(graph, path, path.absolute().name if title is None else title)
