@@ -37,7 +37,7 @@ TESTS = [
     "spec_tests/device_timeline",
     "spec_tests/runtime",
     "spec_tests/saved_graphs",
-    "spec_tests/graph_pictures",
+    "spec_tests/pictures",
     "spec_tests/tracing",
 ]
 ADAPTER = """

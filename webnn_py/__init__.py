@@ -6,14 +6,13 @@ The layers, each of which uses only those below it::
     testing          every order of a small program's steps
     tracing          what happened when: traces and checks, which are observers
     onnx_models      ONNX files into MLGraphBuilder                       (extra: onnx)
+    pictures, profiling, checking, web_export, webnn_files   tools: functions of a graph or of operands
     script           what runs in your task: check, copy, enqueue, hand out a promise
     observer         what is called for the events of the timelines
     timelines        the script timeline and the device timeline, and MLPromise
     device           backends: plans, kernels, memory
     saved_graphs     compiled graphs as files
     browser_profiles what browsers accept
-    graph_pictures   graphs to look at
-    web_export       graphs as JavaScript for browsers
     graph            nodes and values: what the builder makes
     operators        what the operators are: declarations, limits, shape rules
     descriptors, errors
@@ -52,7 +51,7 @@ from webnn_py.version import __version__ as __version__
 if typing.TYPE_CHECKING:
     from webnn_py.checking import NonFinite, ValueRange
     from webnn_py.device.steps.subgraphs import SubgraphUse
-    from webnn_py.graph_pictures.picture import GraphPicture
+    from webnn_py.pictures import GraphPicture
     from webnn_py.profiling import DeviceRates, GraphProfile, KernelProfile, OperatorProfile
     from webnn_py.script.subgraphs import MLSubgraph
     from webnn_py.web_export import save_js
@@ -65,7 +64,7 @@ else:
 
         modules = {
             "DeviceRates": "profiling",
-            "GraphPicture": "graph_pictures.picture",
+            "GraphPicture": "pictures",
             "GraphProfile": "profiling",
             "KernelProfile": "profiling",
             "MLSubgraph": "script.subgraphs",

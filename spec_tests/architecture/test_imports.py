@@ -26,7 +26,7 @@ HEAVY = (
     "webnn_py.checking.non_finite",
     "webnn_py.profiling.measuring",
     "webnn_py.device.steps.saving",
-    "webnn_py.graph_pictures",
+    "webnn_py.pictures",
     "webnn_py.operators.composites",
     "webnn_py.operators.decompositions",
     "webnn_py.rewriting",
@@ -84,7 +84,7 @@ def test_heavy_modules_are_not_imported(name):
     "name",
     [
         *("html", "tomllib", "webnn_py.browser_profiles", "webnn_py.web_export"),
-        *("webnn_py.graph_pictures.svg", "webnn_py.profiling.report"),
+        *("webnn_py.pictures.svg", "webnn_py.profiling.report"),
         *("webnn_py.tracing.page", "webnn_py.saved_graphs.folder"),
     ],
 )

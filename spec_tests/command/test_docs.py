@@ -95,7 +95,7 @@ def test_a_wheel_has_the_pages(installed, monkeypatch):
         assert "{include}" not in path.read_text(encoding="utf-8")
     for name in ("contributing.md", "drift.md", "proposed_tests.md", "steps"):  # of use in a checkout only
         assert not (installed / "webnn_py/docs" / name).exists()
-    for assets in ("html_page/assets/page.html", "graph_pictures/page/assets/picture.html"):
+    for assets in ("html_page/assets/page.html", "pictures/page/assets/picture.html"):
         assert (installed / "webnn_py" / assets).is_file()
 
 

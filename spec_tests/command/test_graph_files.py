@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from spec_tests.graph_pictures.notation_readers import read_dot, read_mermaid
+from spec_tests.pictures.notation_readers import read_dot, read_mermaid
 from spec_tests.support.onnx_programs import program
 
 BEGINS = {

@@ -25,7 +25,7 @@ WHOLE_MODULE = re.compile(r"^\.\. automodule:: (\S+) :members:$")
 CURRENT_MODULE = re.compile(r"^\.\. py:currentmodule:: (\S+)$", re.MULTILINE)
 OF_THIS_PACKAGE_ALONE = {
     "webnn_py.browser_profiles",
-    "webnn_py.graph_pictures.page",
+    "webnn_py.pictures.page",
     "webnn_py.onnx_export",
     "webnn_py.onnx_models.export",
     "webnn_py.tracing.page",

@@ -14,6 +14,7 @@ from spec_tests.support.fake_cuda import Error, FakeCuda, with_cuda_bindings
 from webnn_py import MLGraphBuilder, NotSupportedError, UnknownError
 from webnn_py.device.on_onnxruntime import device_record
 from webnn_py.onnx_models import OnnxModel
+from webnn_py.rewriting.report import describe
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
@@ -195,7 +196,7 @@ async def test_a_run_that_cannot_be_captured_is_run_again_and_the_graph_says_why
         reads.append(context.read_buffer(y))
     assert [(await read).tolist() for read in reads] == [[number + 1] * 2 for number in range(5)]
     assert cuda.runs == ["-1", "-1", "1", "-1", "-1", "-1"]
-    assert "cannot capture it: Concat supports at most 32 inputs" in graph.describe(passes=True)
+    assert "cannot capture it: Concat supports at most 32 inputs" in describe(graph.handle.compiled.passes)
 
 
 @pytest.fixture(params=["a stand-in", "a GPU"])
@@ -238,7 +239,7 @@ async def test_a_step_that_writes_into_its_caches_is_replayed(ml, on_cuda, numpy
             results.append([await context.read_buffer(buffer) for buffer in outputs.values()])
         for ours, theirs in zip(*results, strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance)
-    text = graphs[0][1].describe(passes=True)
+    text = describe(graphs[0][1].handle.compiled.passes)
     assert "the CPU computes" not in text
     assert "cannot capture" not in text
 
@@ -265,7 +266,7 @@ async def test_a_graph_of_which_the_cpu_computes_a_part_runs_on_the_host_and_say
         reads.append(context.read_buffer(y))
     assert [(await read).tolist() for read in reads] == [[1, 1], [2, 2], [3, 3], [4, 4]]
     assert not cuda.runs
-    assert "the CPU computes Tile, ArgMax" in graph.describe(passes=True)
+    assert "the CPU computes Tile, ArgMax" in describe(graph.handle.compiled.passes)
 
 
 async def test_a_full_gpu_rejects_the_buffer_and_nothing_else(context, cuda):

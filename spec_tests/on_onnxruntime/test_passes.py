@@ -12,6 +12,7 @@ pytest.importorskip("onnxruntime")
 
 from webnn_py.device.on_onnxruntime.passes.pipeline import NODE_PASSES, PASSES
 from webnn_py.operators.composites import dynamically_quantized
+from webnn_py.pictures import picture
 from webnn_py.rewriting.passes import GraphPass, PassManager, passes_left_out
 
 RNG = np.random.default_rng(23)
@@ -50,7 +51,8 @@ def draw(b, x):
 
 async def built(context):
     builder = MLGraphBuilder(context)
-    return await builder.build(draw(builder, builder.input("x", data_type="float32", shape=X.shape)))
+    x = builder.input("x", data_type="float32", shape=X.shape)
+    return await builder.build(draw(builder, x), keep_source=True)
 
 
 async def test_graphs_give_the_same_without_any_of_the_optional_passes(contexts):
@@ -69,9 +71,9 @@ async def test_graphs_give_the_same_without_any_of_the_optional_passes(contexts)
 
 
 async def test_a_graph_describes_what_each_pass_did(contexts):
-    graph = await built(contexts[0])
-    text = graph.describe(passes=True)
-    assert text.startswith(graph.describe())
+    pictured = picture(await built(contexts[0]))
+    text = pictured.describe(passes=True)
+    assert text.startswith(pictured.describe())
     lines = text.splitlines()
     passes = lines[lines.index("passes") + 1 :]
     assert any(line.startswith("  rms-normalization, hard-swish: ") for line in passes)
@@ -80,7 +82,7 @@ async def test_a_graph_describes_what_each_pass_did(contexts):
 
 async def test_a_pass_that_is_left_out_does_nothing(contexts):
     with passes_left_out("hard-swish"):
-        text = (await built(contexts[0])).describe(passes=True)
+        text = picture(await built(contexts[0])).describe(passes=True)
     assert "  rms-normalization: " in text
     assert "hard-swish" not in text
 
@@ -90,10 +92,8 @@ async def test_a_rule_that_nearly_applies_says_why_not(contexts):
     x = builder.input("x", data_type="float32", shape=[4])
     gate = builder.clamp(builder.add(x, number(builder, 3)), min_value=0, max_value=6, label="gate")
     swish = builder.div(builder.mul(x, gate), number(builder, 6), label="swish")
-    graph = await builder.build({"y": builder.add(swish, gate)})
-    assert "    not hard-swish: div [swish]: the result of clamp [gate] is read elsewhere" in graph.describe(
-        passes=True
-    )
+    text = picture(await builder.build({"y": builder.add(swish, gate)}, keep_source=True)).describe(passes=True)
+    assert "    not hard-swish: div [swish]: the result of clamp [gate] is read elsewhere" in text
 
 
 async def test_passes_are_printed_where_the_environment_says_so(contexts, monkeypatch, capfd):

@@ -5,6 +5,7 @@ import pytest
 
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
+from webnn_py.pictures import picture
 
 
 @pytest.fixture
@@ -24,8 +25,8 @@ async def test_masks_of_two_layers_are_computed_once(gpu_context):
     length = builder.input("length", data_type="int32", shape=[1])
     outputs = {"y": masked(builder, builder.neg(x), length), "z": masked(builder, builder.exp(x), length)}
     feeds = {"x": np.linspace(-1, 1, 8, dtype=np.float32), "length": np.int32([5])}
-    graph = await builder.build(outputs)
-    text = graph.describe(passes=True)
+    graph = await builder.build(outputs, keep_source=True)
+    text = picture(graph).describe(passes=True)
     assert "equal-nodes: 6 → 5 nodes" in text
     assert "equal-nodes: lesser" in text
     graph.destroy()
@@ -42,6 +43,6 @@ async def test_masks_of_two_layers_are_computed_once(gpu_context):
 async def test_floats_are_computed_by_each_reader(gpu_context):
     builder = MLGraphBuilder(gpu_context)
     x = builder.input("x", data_type="float32", shape=[32])
-    graph = await builder.build({"y": builder.neg(builder.exp(x)), "z": builder.abs(builder.exp(x))})
-    assert "equal-nodes: 4 → 4 nodes" in graph.describe(passes=True)
+    graph = await builder.build({"y": builder.neg(builder.exp(x)), "z": builder.abs(builder.exp(x))}, keep_source=True)
+    assert "equal-nodes: 4 → 4 nodes" in picture(graph).describe(passes=True)
     graph.destroy()

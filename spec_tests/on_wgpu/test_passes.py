@@ -7,6 +7,7 @@ from webnn_py import MLGraphBuilder
 from webnn_py.device.on_wgpu.codegen.attention import tile
 from webnn_py.device.on_wgpu.lowering import KERNEL_PASSES
 from webnn_py.device.on_wgpu.passes.pipeline import PASSES
+from webnn_py.pictures import picture
 from webnn_py.rewriting.passes import passes_left_out
 
 LOWERING = "lowering, epilogue-fusion, operand-fusion, partial-sums"
@@ -32,8 +33,8 @@ def attention(b):
 async def passes_of(context, draw):
     """Return the lines about each pass of a graph, by the pass."""
     b = MLGraphBuilder(context)
-    graph = await b.build({"y": draw(b)})
-    lines = graph.describe(passes=True).splitlines()
+    graph = await b.build({"y": draw(b)}, keep_source=True)
+    lines = picture(graph).describe(passes=True).splitlines()
     found = {}
     for line in lines[lines.index("passes") + 1 :]:
         if line.startswith("    "):

@@ -160,7 +160,7 @@ async def test_large_weights_stay_packed_on_a_gpu(on_gpu):
         ]
         x = builder.input("x", data_type="float32", shape=shape)
         graphs[data_type] = await builder.build({"y": builder.add(x, builder.dequantize_linear(*given))})
-    constants = {name: graph._handle.plan.constant_bytes for name, graph in graphs.items()}
+    constants = {name: graph.handle.compiled.plan.constant_bytes for name, graph in graphs.items()}
     assert constants["int8"] >= 512 * 256 * 4, "folded to float32"
     assert constants["int4"] <= 512 * 256 // 2 + 4096, constants
     for graph in graphs.values():
@@ -206,7 +206,7 @@ async def test_a_product_s_weights_are_never_unpacked_in_memory(on_gpu, rows):
     given = [four_bits(builder, numbers, "uint4"), scale, four_bits(builder, np.full((256, 16), 8), "uint4")]
     x = builder.input("x", data_type="float32", shape=[rows, 512])
     graph = await builder.build({"y": builder.gemm(x, builder.dequantize_linear(*given), b_transpose=True)})
-    plan = graph._handle.plan
+    plan = graph.handle.compiled.plan
     assert plan.constant_bytes <= 256 * 512 // 2 + 256 * 16 * 5 + 1024, plan
     assert plan.intermediate_bytes <= 64 * 1024, plan
     graph.destroy()

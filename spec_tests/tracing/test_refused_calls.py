@@ -35,7 +35,6 @@ RAISE = {
     "clear_buffer": lambda s: s.context.clear_buffer(s.buffer),
     "input": lambda s: s.builder.input("", **F32),
     "constant": lambda s: s.builder.constant(s.other),
-    "picture": lambda s: s.builder.picture({}),
     "relu": lambda s: s.finished.relu(s.input, label="rectified"),
 }
 REJECT = {

@@ -10,7 +10,7 @@ from webnn_py.checking.non_finite import NonFinite, first_non_finite
 from webnn_py.operators.operand import MLOperand
 from webnn_py.profiling.feeds import byte_length, checked_feeds
 from webnn_py.rewriting.composites import spelled_out
-from webnn_py.script.builder import builder_of
+from webnn_py.script.builder import builder_of, drawing_of
 from webnn_py.timelines.promise import MLPromise
 
 
@@ -35,9 +35,10 @@ def check_finite(outputs: Mapping[str, MLOperand], feeds: Mapping[str, object]) 
     Raises:
         TypeError: the outputs or the feeds are refused.
         InvalidStateError: the builder has built, or the context is lost.
+        NotSupportedError: the graph has data types of proposals.
     """
     builder = builder_of("check_finite", outputs)
-    graph = spelled_out(builder.graph_of("check_finite", outputs))
+    graph = spelled_out(drawing_of("check_finite", outputs))
     descriptors = {name: value.descriptor for name, value in graph.inputs.items()}
     given = checked_feeds("check_finite", feeds, descriptors, builder.input_names)
     device = builder.context.device

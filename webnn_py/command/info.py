@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import trio
 
+from webnn_py import pictures
 from webnn_py.browser_profiles import PortabilityReport, find
 from webnn_py.command.declared import AskedInputs, asked_outputs, declared_inputs, worded_type
 from webnn_py.command.device_options import device_options
@@ -20,8 +21,8 @@ from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.problems import ProblemGroup, groups_of
 from webnn_py.command.size_search import FoundSizes, find_sizes
 from webnn_py.command.written_files import check_ending, written_whole
-from webnn_py.graph_pictures.picture import GraphPicture
 from webnn_py.message_text import counted, shortened, shown, table, visible
+from webnn_py.pictures import GraphPicture
 from webnn_py.rewriting.composites import spelled_out
 from webnn_py.rewriting.report import PassReport, describe
 from webnn_py.runtime import Environment
@@ -152,10 +153,10 @@ async def _tried(
         if portability.profiles and found.outputs is not None:
             portability.add_graph(spelled_out(drawing_of("info", found.outputs)))
         if (options.graph is not None or options.passes) and found.outputs is not None:
-            drawn = found.builder.picture(found.outputs)
-            graph = await found.builder.build(found.outputs)
-            picture = None if options.graph is None else graph.picture(drawn)
-            passes = graph._handle.passes if options.passes else None
+            graph = await found.builder.build(found.outputs, keep_source=True)
+            pictured = pictures.picture(graph)
+            picture = None if options.graph is None else pictured
+            passes = pictured.passes if options.passes else None
             graph.destroy()
         return Tried(str(device.info), found, missing, picture, passes)
 

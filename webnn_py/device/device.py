@@ -50,8 +50,6 @@ from webnn_py.unreported_errors import Line
 
 if TYPE_CHECKING:
     from webnn_py.device.bookkeeping.savable_nodes import SavableNodes
-    from webnn_py.graph_pictures.plan import CompiledPlan
-    from webnn_py.rewriting.report import PassReport
 
 
 Report = Callable[[Sequence[KernelTiming]], None]
@@ -99,7 +97,7 @@ class Readback:
 class GraphHandle:
     """A graph on the device: empty until compiled, and again after its release."""
 
-    __slots__ = ("captured", "compiled", "in_place", "label", "nodes", "number", "passes", "plan")
+    __slots__ = ("captured", "compiled", "in_place", "label", "nodes", "number")
 
     def __init__(self, label: str = "") -> None:
         self.label = label
@@ -107,8 +105,6 @@ class GraphHandle:
         self.captured: list[Memory] = []
         self.in_place: Mapping[str, str] = {}  # the outputs that may be in the memory of an input: that input
         self.nodes: SavableNodes | None = None
-        self.plan: CompiledPlan | None = None
-        self.passes: Sequence[PassReport] = ()
         self.number = 0  # its number for observers; 0 if none has asked for it
 
 
@@ -365,15 +361,12 @@ class Device:
     def keep(self, graph: Graph, compiled: CompiledGraph, handle: GraphHandle) -> None:
         """Put a compiled graph into ``handle``, and hold the memory that it uses."""
         from webnn_py.device.compiling.in_place import updates_of  # noqa: PLC0415 - imported when it is used
-        from webnn_py.graph_pictures.plan import plan_of  # noqa: PLC0415 - imported when it is used
 
         # spec: build 18.1.3
         handle.compiled = compiled
         if self.backend.capabilities.writes_in_place:
             handle.in_place = updates_of(graph)
         handle.in_place = getattr(compiled, "in_place", handle.in_place)  # of those that find it out themselves
-        handle.plan = plan_of(compiled)
-        handle.passes = getattr(compiled, "passes", ())  # devices that rewrite graphs report their passes
         self._count_graph(handle, compiled.byte_length)
         held = [storage.memory for storage in constant_buffers(graph) if storage.memory is not None]
         for memory in getattr(compiled, SHARED_MEMORY_ATTRIBUTE, ()):  # a check for a protocol takes ten times as long

@@ -44,14 +44,12 @@ class SavedGraph:
         outputs: the descriptors of its outputs, by name.
         operator_count: how many operators were drawn.
         code: what its device made of it.
-        drawing: what pictures show of it, as JSON says it.
     """
 
     inputs: Mapping[str, MLOperandDescriptor]
     outputs: Mapping[str, MLOperandDescriptor]
     operator_count: int
     code: SavedCode
-    drawing: Any
 
 
 def as_json(descriptor: MLOperandDescriptor) -> list[Any]:

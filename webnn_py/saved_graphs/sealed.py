@@ -30,7 +30,7 @@ from webnn_py.saved_graphs.record import Bytes, SavedCode, SavedGraph, UnusableF
 from webnn_py.version import __version__
 
 MAGIC: Final = b"WebNN-py"
-FORMAT: Final = 2
+FORMAT: Final = 3
 DIGEST_BYTES: Final = 32
 ALIGNMENT: Final = 64
 LONGEST_LABEL: Final = 2**20
@@ -98,7 +98,6 @@ def pack(graph: SavedGraph, key: str, device: str, secret: bytes) -> list[bytes 
             "operators": graph.operator_count,
             "form": graph.code.form,
             "code": graph.code.document,
-            "drawing": graph.drawing,
         },
         separators=(",", ":"),
     ).encode()
@@ -163,5 +162,4 @@ def read_contents(file: BufferedReader, label: Label) -> SavedGraph:
         {name: from_json(descriptor) for name, *descriptor in written["outputs"]},
         written["operators"],
         SavedCode(written["form"], written["code"], blobs),
-        written["drawing"],
     )

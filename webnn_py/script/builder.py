@@ -25,7 +25,7 @@ from webnn_py.handle import NotCopied, forgotten_await
 from webnn_py.message_text import device_text, in_brackets, shown
 from webnn_py.operators.casting import cast_number
 from webnn_py.operators.declaration import Operator, of_operands
-from webnn_py.operators.idl import MLNumber, ml_number, usv_string
+from webnn_py.operators.idl import MLNumber, boolean, ml_number, usv_string
 from webnn_py.operators.methods import OperatorMethods
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
@@ -41,7 +41,6 @@ from webnn_py.timelines.device_timeline import Work
 from webnn_py.timelines.promise import MLPromise
 
 if TYPE_CHECKING:
-    from webnn_py.graph_pictures.picture import GraphPicture
     from webnn_py.script.subgraphs import MLSubgraph, Subgraphs
 
 
@@ -441,7 +440,12 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
 
     @enable_ki_protection
     def build(
-        self, outputs: Mapping[str, MLOperand], *, progress: OnProgress | None = None, label: str = ""
+        self,
+        outputs: Mapping[str, MLOperand],
+        *,
+        progress: OnProgress | None = None,
+        label: str = "",
+        keep_source: bool = False,
     ) -> MLPromise[MLGraph]:
         """Compile the graph for the context's device; the builder then adds nothing more (section "build method").
 
@@ -451,6 +455,8 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
             progress: called with the numbers of kernels that are compiled, and of all, on a GPU; its exceptions end the
                 build.
             label: a name for the graph in messages and traces. Not in the specification.
+            keep_source: whether :attr:`MLGraph.source` keeps the operators and constants, for pictures and for tools
+                that save graphs. Not in the specification.
 
         Returns:
             A promise of the graph, rejected with ``TypeError`` for a refused argument (the builder stays usable),
@@ -460,6 +466,7 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         try:
             refuse_progress("build", progress)
             name = converted("build(): label", usv_string, label)
+            keeps = converted("build(): keep_source", boolean, keep_source)
             graph = self.graph_of("build", outputs)
         except (TypeError, InvalidStateError) as error:
             return rejected_promise(self._context, "build", error)
@@ -471,7 +478,8 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         except (TypeError, InvalidStateError, NotSupportedError, UnknownError) as error:
             return rejected_promise(self._context, "build", error)
         # spec: build 11-13
-        ml_graph, device = MLGraph._create(self._context, graph, name), self._context._device
+        ml_graph = MLGraph._create(self._context, graph, name, keep_source=keeps)
+        device = self._context._device
         self._context._graphs.add(ml_graph)
         # spec: build 18.1.1
         work: Work = partial(device.compile, graph, ml_graph._handle, progress)
@@ -491,30 +499,6 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
             self._context._lose(str(error))
         if error is not None:
             raise error
-
-    def picture(self, outputs: Mapping[str, MLOperand]) -> GraphPicture:
-        """Return a picture of the graph that :meth:`build` would build. Not in the specification.
-
-        The picture keeps the constants, for their statistics in :meth:`GraphPicture.to_html`.
-
-        Args:
-            outputs: as for :meth:`build`.
-
-        Raises:
-            TypeError: the outputs are refused.
-            InvalidStateError: the builder has built, or the context is lost.
-        """
-        from webnn_py.graph_pictures.description import GraphDescription  # noqa: PLC0415 - imported when it is used
-        from webnn_py.graph_pictures.picture import GraphPicture  # noqa: PLC0415 - imported when it is used
-
-        try:
-            graph = self._reached("picture", outputs)
-            self._check_subgraphs(graph, "picture")
-        except Exception as error:
-            report_refusal(self._context, "picture", error)
-            raise
-        description = GraphDescription.of(graph)
-        return GraphPicture(description, None, "", description.constants_of(graph))
 
     @property
     def context(self) -> MLContext:

@@ -689,7 +689,6 @@ class MLContext(Handle):
             may be, ``UnknownError`` when the file cannot be written or the graph cannot be read from the device.
         """
         from webnn_py.device.steps import saving  # noqa: PLC0415 - imported when it is used
-        from webnn_py.graph_pictures.as_json import to_json  # noqa: PLC0415 - imported when it is used
 
         method = "save_graph"
         self._trio_run.check("save_graph()")
@@ -704,8 +703,7 @@ class MLContext(Handle):
 
         async def put(code: SavedCode) -> None:
             descriptors = graph.input_descriptors, graph.output_descriptors
-            drawing = to_json(graph._description, graph._plan)
-            saved = SavedGraph(*descriptors, graph._operator_count, code, drawing)
+            saved = SavedGraph(*descriptors, graph._operator_count, code)
             await trio.to_thread.run_sync(folder.save, device, name, saved, limiter=files)
 
         work = partial(saving.save_graph, self._device, graph._handle, put)
@@ -728,7 +726,6 @@ class MLContext(Handle):
             when the file cannot be read.
         """
         from webnn_py.device.steps import saving  # noqa: PLC0415 - imported when it is used
-        from webnn_py.graph_pictures.as_json import from_json  # noqa: PLC0415 - imported when it is used
 
         method = "load_graph"
         self._trio_run.check("load_graph()")
@@ -743,7 +740,7 @@ class MLContext(Handle):
 
         async def take() -> SavedCode:
             saved = await trio.to_thread.run_sync(folder.load, device, name, limiter=files)
-            ml_graph._fill(saved.inputs, saved.outputs, saved.operator_count, *from_json(saved.drawing))
+            ml_graph._fill(saved.inputs, saved.outputs, saved.operator_count)
             return saved.code
 
         work = partial(saving.load_graph, self._device, ml_graph._handle, take)

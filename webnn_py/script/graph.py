@@ -22,9 +22,6 @@ from webnn_py.script.observers import HasHandle
 
 if TYPE_CHECKING:
     from webnn_py.device.steps.subgraphs import SubgraphUse
-    from webnn_py.graph_pictures.description import GraphDescription, Sketch
-    from webnn_py.graph_pictures.picture import GraphPicture
-    from webnn_py.graph_pictures.plan import CompiledPlan
     from webnn_py.script.compute_policy import MLComputePolicy
 
 
@@ -37,6 +34,8 @@ class MLGraph(Handle, HasHandle):
     Attributes:
         input_descriptors: data type and shape of every input that a dispatch must give, by name.
         output_descriptors: data type and shape of every output, by name.
+        source: the graph as it was built, with its constants, if ``build()`` was asked to keep it; else None. Not in
+            the specification.
     """
 
     _made_by = "MLGraphBuilder.build()"
@@ -45,34 +44,32 @@ class MLGraph(Handle, HasHandle):
         "__weakref__",
         "_context",
         "_destroyed",
-        "_drawing",
         "_handle",
         "_operator_count",
-        "_saved_plan",
         "_subgraphs",
         "input_descriptors",
         "output_descriptors",
+        "source",
     )
     _context: ContextInterface
     _destroyed: bool
-    _drawing: GraphDescription | Sketch
     _handle: GraphHandle
     _operator_count: int
-    _saved_plan: CompiledPlan | None
     _subgraphs: list[SubgraphUse]
     input_descriptors: Mapping[str, MLOperandDescriptor]
     output_descriptors: Mapping[str, MLOperandDescriptor]
+    source: Graph | None
 
     @classmethod
-    def _create(cls, context: ContextInterface, graph: Graph, label: str = "") -> Self:
-        from webnn_py.graph_pictures.description import Sketch  # noqa: PLC0415 - imported when it is used
-
+    def _create(cls, context: ContextInterface, graph: Graph, label: str = "", *, keep_source: bool = False) -> Self:
         self = cls._create_empty(context, label)
         # spec: build 14
         inputs = {name: value.descriptor for name, value in graph.inputs.items()}
         # spec: build 15
         outputs = {name: value.descriptor for name, value in graph.outputs.items()}
-        self._fill(inputs, outputs, len(graph.nodes), Sketch.of(graph))
+        self._fill(inputs, outputs, len(graph.nodes))
+        if keep_source:
+            self.source = graph
         return self
 
     @classmethod
@@ -83,6 +80,7 @@ class MLGraph(Handle, HasHandle):
         self._destroyed = False
         self._subgraphs = []
         self._handle = GraphHandle(label)
+        self.source = None
         return self
 
     def _fill(
@@ -90,11 +88,7 @@ class MLGraph(Handle, HasHandle):
         inputs: Mapping[str, MLOperandDescriptor],
         outputs: Mapping[str, MLOperandDescriptor],
         operator_count: int,
-        drawing: GraphDescription | Sketch,
-        saved_plan: CompiledPlan | None = None,
     ) -> None:
-        self._drawing = drawing
-        self._saved_plan = saved_plan
         self._operator_count = operator_count
         self.input_descriptors = MappingProxyType(dict(inputs))
         self.output_descriptors = MappingProxyType(dict(outputs))
@@ -182,84 +176,6 @@ class MLGraph(Handle, HasHandle):
             self._context._graphs.discard(self)
             # spec: MLGraph.destroy 3
             self._context._releases.release(self._handle)
-
-    # --- pictures; they need no device, and outlive destroy() and the loss of the context ----------------------
-
-    def picture(self, drawn: GraphPicture | None = None) -> GraphPicture:
-        """Return a picture of the graph as it was built, and of the kernels that the device compiled it to.
-
-        Not in the specification.
-
-        Args:
-            drawn: a picture that :meth:`MLGraphBuilder.picture` made of the outputs before the build. It has the
-                weights, which a graph does not keep, so that the page of :meth:`GraphPicture.to_html` has their
-                statistics.
-
-        Raises:
-            ValueError: ``drawn`` is of another graph.
-        """
-        from webnn_py.graph_pictures.picture import GraphPicture  # noqa: PLC0415 - imported when it is used
-
-        description = self._description
-        weights = None if drawn is None else drawn._weights_for(description)
-        return GraphPicture(
-            description, self._plan, str(self._context._device.backend.info), weights, self._handle.label
-        )
-
-    @property
-    def _description(self) -> GraphDescription:
-        from webnn_py.graph_pictures.description import GraphDescription, Sketch  # noqa: PLC0415 - imported when it is used
-
-        drawing = self._drawing
-        return GraphDescription.made_of(drawing) if isinstance(drawing, Sketch) else drawing
-
-    @property
-    def _plan(self) -> CompiledPlan | None:
-        """The compiled plan; of a graph that was loaded, the one that was saved with it."""
-        return self._handle.plan if self._saved_plan is None else self._saved_plan
-
-    def describe(self, *, passes: bool = False) -> str:
-        """Return the graph as text: a line for each input, output, operator and kernel. See :meth:`picture`.
-
-        Not in the specification.
-
-        Args:
-            passes: whether to add what each pass of the device did to the graph: its nodes before and after, the time
-                that it took, and the rules that it applied, or did not apply and why. Of a graph that was loaded
-                instead of compiled there is nothing to add, nor on devices without passes.
-        """
-        text = self.picture().describe()
-        reports = self._handle.passes if passes else ()
-        if not reports:
-            return text
-        from webnn_py.rewriting.report import describe  # noqa: PLC0415 - imported when it is used
-
-        return f"{text}\npasses\n{describe(reports)}"
-
-    def to_mermaid(self) -> str:
-        """Return the graph as a flowchart in mermaid's notation. See :meth:`picture`. Not in the specification."""
-        return self.picture().to_mermaid()
-
-    def to_dot(self) -> str:
-        """Return the graph as a digraph in Graphviz' notation. See :meth:`picture`. Not in the specification."""
-        return self.picture().to_dot()
-
-    def to_svg(self) -> str:
-        """Return the graph as a picture in SVG, complete in itself. See :meth:`picture`. Not in the specification."""
-        return self.picture().to_svg()
-
-    def to_html(self) -> str:
-        """Return the graph as a page to look around in, complete in itself. See :meth:`GraphPicture.to_html`.
-
-        Not in the specification.
-        """
-        return self.picture().to_html()
-
-    def _repr_html_(self) -> str:
-        return self.picture()._repr_html_()
-
-    def _repr_svg_(self) -> str | None:
-        return self.picture()._repr_svg_()
 
     # --- the end -----------------------------------------------------------------------------------------------
 

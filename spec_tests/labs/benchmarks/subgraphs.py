@@ -102,7 +102,7 @@ async def compared(context, sizes, layers, begins, runs):
 
 def kernels_of(graph):
     """Return the number of kernels of a compiled graph, where the device says it."""
-    plan = graph._handle.plan
+    plan = getattr(graph.handle.compiled, "plan", None)
     return "–" if plan is None else len(plan.kernels)
 
 

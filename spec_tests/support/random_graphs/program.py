@@ -112,10 +112,10 @@ class Program:
             call.make(builder, operands)
         return {f"y{number}": operands[value.name] for number, value in enumerate(self.outputs)}
 
-    def build(self, context):
+    def build(self, context, **options):
         """Draw, and begin to build."""
         builder = MLGraphBuilder(context)
-        return builder.build(self.draw(builder))
+        return builder.build(self.draw(builder), **options)
 
     async def run(self, context):
         """The outputs of each round, and the inputs as they are after the last."""

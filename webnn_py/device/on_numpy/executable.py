@@ -16,6 +16,7 @@ import attrs
 import numpy as np
 
 from webnn_py.device.backend import HostArray, KernelTiming, Memory, Storage
+from webnn_py.device.compiled_plan import CompiledPlan
 from webnn_py.device.compiling.plan import lay_out, lifetimes, split_constant
 from webnn_py.device.compiling.shared_constants import Identities, Identity, SharedConstants
 from webnn_py.device.on_numpy.scratch import ScratchPool
@@ -34,7 +35,6 @@ from webnn_py.device.on_numpy.views import find_views
 from webnn_py.device.records.kernel_nodes import remembered
 from webnn_py.device.worker_thread import SHORT_SECONDS, computing_time
 from webnn_py.graph import Constant, Graph, Node, Output, Value
-from webnn_py.graph_pictures.plan import CompiledPlan
 from webnn_py.rewriting.report import PassReport
 
 SECONDS_PER_OPERATION = 1e-9

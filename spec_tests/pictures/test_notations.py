@@ -2,8 +2,9 @@
 
 import pytest
 
-from spec_tests.graph_pictures.drawings import HOSTILE, draw_relu, draw_residual_block
-from spec_tests.graph_pictures.notation_readers import read_dot, read_mermaid
+from spec_tests.pictures.drawings import HOSTILE, draw_relu, draw_residual_block
+from spec_tests.pictures.notation_readers import read_dot, read_mermaid
+from webnn_py import pictures
 from webnn_py.message_text import visible
 
 READERS = {"mermaid": ("to_mermaid", read_mermaid), "dot": ("to_dot", read_dot)}
@@ -40,8 +41,7 @@ async def test_what_is_drawn_is_read_back(numpy_context, read):
 async def test_kernels_are_frames(context, backend, read):
     if backend == "onnxruntime":
         pytest.skip("it does not tell what it makes of a graph")
-    graph = await draw_residual_block(context).build()
-    found = read(graph.picture())
+    found = read(await draw_residual_block(context).built_picture())
     framed = {frame: [lines[0] for lines, own in found.boxes.values() if own == frame] for frame in found.frames}
     if backend == "wgpu":
         assert ["conv2d [first]", "add", "relu"] in framed.values()
@@ -63,7 +63,7 @@ async def test_texts_mean_nothing_to_the_notation(numpy_context, read, text):
 async def test_the_label_of_a_graph_is_the_title(numpy_context, read, label):
     drawing = draw_relu(numpy_context)
     drawn = drawing.picture()
-    found = read((await drawing.builder.build(drawing.outputs, label=label)).picture())
+    found = read(pictures.picture(await drawing.build(label)))
     assert found.title == visible(label)
     assert len(found.boxes) == 3
     assert read(drawn).title == ""

@@ -33,7 +33,7 @@ def test_the_page_names_every_way_of_looking():
         "to_svg()",
         "to_mermaid()",
         "to_dot()",
-        "builder.picture(outputs)",
+        "picture(outputs)",
         "--graph FILE",
     ):
         assert name in PAGE

@@ -3,18 +3,18 @@
 from collections.abc import Iterator
 from typing import Final
 
-from webnn_py.graph_pictures.description import DrawnOperator, GraphDescription
-from webnn_py.graph_pictures.plan import CompiledPlan
-from webnn_py.graph_pictures.scene import LONGEST_NAME, Fates
+from webnn_py.device.compiled_plan import CompiledPlan
 from webnn_py.message_text import counted, in_brackets, named_by, shortened, table, visible
+from webnn_py.pictures.description import DrawnOperator, GraphDescription
+from webnn_py.pictures.scene import LONGEST_NAME, Fates
 
-NOT_BUILT: Final = ", not built"
+NOT_COMPILED: Final = ", not compiled"
 
 
 def summary(graph: GraphDescription, plan: CompiledPlan | None, where: str, label: str = "") -> Iterator[str]:
     """Yield the first lines: how much there is of what."""
     name = f"graph {named_by(label)}of {counted(len(graph.operators), 'operator')}"
-    yield f"{name}{f' on {where}' if where else NOT_BUILT}"
+    yield f"{name}{f' on {where}' if where else NOT_COMPILED}"
     if plan is not None:
         fates = Fates.of(graph, plan)
         kinds = [fates.kind(index) for index in range(len(graph.operators))]

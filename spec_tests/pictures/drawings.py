@@ -3,7 +3,7 @@
 import attrs
 import numpy as np
 
-from webnn_py import GraphPicture, MLGraph, MLGraphBuilder, MLOperand, MLPromise
+from webnn_py import GraphPicture, MLGraph, MLGraphBuilder, MLOperand, MLPromise, pictures
 
 
 @attrs.frozen
@@ -14,15 +14,14 @@ class Drawing:
     outputs: dict[str, MLOperand]
 
     def picture(self) -> GraphPicture:
-        return self.builder.picture(self.outputs)
+        return pictures.picture(self.outputs)
 
-    def build(self) -> MLPromise[MLGraph]:
-        return self.builder.build(self.outputs)
+    def build(self, label: str = "") -> MLPromise[MLGraph]:
+        return self.builder.build(self.outputs, label=label, keep_source=True)
 
     async def built_picture(self) -> GraphPicture:
         """Build the graph, and return the picture of what is built."""
-        drawn = self.picture()
-        return (await self.build()).picture(drawn)
+        return pictures.picture(await self.build())
 
 
 def draw_residual_block(context, label="first"):

@@ -1,4 +1,4 @@
-"""A device's plan for a graph as far as pictures show it: kernels, folded nodes, memory."""
+"""What a device has made of a graph, for pictures: kernels, folded nodes, memory. Devices fill it in."""
 
 from collections.abc import Iterable, Sequence
 from typing import Self
@@ -59,9 +59,3 @@ class CompiledPlan:
         later = {place for node in live for place in node.drawn}
         done = {place for node in folded for place in node.drawn} - later
         return cls(tuple(PlannedKernel(*kernel) for kernel in kernels), tuple(sorted(done)), *memory)
-
-
-def plan_of(compiled: object) -> CompiledPlan | None:
-    """Return the plan of a compiled graph; None where the device has none to show."""
-    plan: CompiledPlan | None = getattr(compiled, "plan", None)  # to ask for a protocol takes ten times as long
-    return plan

@@ -6,14 +6,14 @@ from typing import Any, Final
 import attrs
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.graph_pictures.constants import Array, ConstantStatistics
-from webnn_py.graph_pictures.description import DrawnOperator, DrawnValue, GraphDescription
-from webnn_py.graph_pictures.layers import Piece
-from webnn_py.graph_pictures.plan import CompiledPlan
-from webnn_py.graph_pictures.scene import Fates, Scene
-from webnn_py.graph_pictures.svg import Card, PlacedScene
+from webnn_py.device.compiled_plan import CompiledPlan
 from webnn_py.html_page import PageAssets
 from webnn_py.message_text import shortened, visible
+from webnn_py.pictures.constants import Array, ConstantStatistics
+from webnn_py.pictures.description import DrawnOperator, DrawnValue, GraphDescription
+from webnn_py.pictures.layers import Piece
+from webnn_py.pictures.scene import Fates, Scene
+from webnn_py.pictures.svg import Card, PlacedScene
 
 SCRIPTS: Final = ("graph", "view", "drawing", "details", "search", "input", "page")
 """In the order in which they stand in the page."""

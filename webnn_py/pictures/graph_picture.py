@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from html import escape
 from typing import Final
 
-from webnn_py.graph_pictures import text
-from webnn_py.graph_pictures.constants import Array
-from webnn_py.graph_pictures.description import GraphDescription
-from webnn_py.graph_pictures.notations import to_dot, to_mermaid
-from webnn_py.graph_pictures.page import page_of
-from webnn_py.graph_pictures.plan import CompiledPlan
-from webnn_py.graph_pictures.scene import Scene
-from webnn_py.graph_pictures.svg import to_svg
+from webnn_py.device.compiled_plan import CompiledPlan
+from webnn_py.graph import Graph
+from webnn_py.pictures import text
+from webnn_py.pictures.description import GraphDescription
+from webnn_py.pictures.notations import to_dot, to_mermaid
+from webnn_py.pictures.page import page_of
+from webnn_py.pictures.scene import Scene
+from webnn_py.pictures.svg import to_svg
+from webnn_py.rewriting.report import PassReport, describe
 
 MOST_DRAWN: Final = 200
 """A notebook shows a picture of so many operators, and of more only the text."""
@@ -28,33 +29,39 @@ class GraphPicture:
 
     It shows operators with labels, options and constants, data types and shapes on the edges, and, where a device has
     compiled the graph, what it has made of it: what one kernel computes together, what was computed when the graph was
-    built, what is but a view, and the memory that it takes. Made by :meth:`MLGraphBuilder.picture` and
-    :meth:`MLGraph.picture`.
+    built, what is but a view, and the memory that it takes. Made by :func:`webnn_py.pictures.picture`.
+
+    Attributes:
+        plan: the kernels and the memory of the compiled graph; None where the device reports none, of a graph that is
+            not compiled yet, and of one that was destroyed.
+        passes: what each pass of the device did to the graph; empty on devices without passes.
     """
 
     __module__ = "webnn_py"  # where it is public
 
-    def __init__(
-        self,
-        graph: GraphDescription,
-        plan: CompiledPlan | None,
-        where: str,
-        constants: Mapping[int, Array] | None = None,
-        label: str = "",
-    ) -> None:
-        self._graph = graph
-        self._plan = plan
-        self._where = where
-        self._constants = constants or {}
+    def __init__(self, graph: Graph, label: str = "", where: str = "", compiled: object = None) -> None:
+        self._graph = GraphDescription.of(graph)
+        self._constants = self._graph.constants_of(graph)
         self._label = label
+        self._where = where
+        # Devices that have no kernels or passes to show leave the attributes out.
+        self.plan: CompiledPlan | None = getattr(compiled, "plan", None)
+        self.passes: Sequence[PassReport] = getattr(compiled, "passes", ())
 
     @cached_property
     def _scene(self) -> Scene:
-        return Scene.of(self._graph, self._plan)
+        return Scene.of(self._graph, self.plan)
 
-    def describe(self) -> str:
-        """Return the graph as text: a line for each input, output, operator and kernel."""
-        return text.whole(self._graph, self._plan, self._where, self._label)
+    def describe(self, *, passes: bool = False) -> str:
+        """Return the graph as text: a line for each input, output, operator and kernel.
+
+        Args:
+            passes: whether to add what each pass of the device did to the graph: its nodes before and after, the time
+                that it took, and the rules that it applied, or did not apply and why. There is nothing to add on
+                devices without passes.
+        """
+        whole = text.whole(self._graph, self.plan, self._where, self._label)
+        return f"{whole}\npasses\n{describe(self.passes)}" if passes and self.passes else whole
 
     def to_mermaid(self) -> str:
         """Return a flowchart in mermaid's notation, which GitHub and many editors draw."""
@@ -74,26 +81,19 @@ class GraphPicture:
         It has pan, zoom and search, by pointer, fingers and keys; of an operator it shows attributes, operands and
         results, of a weight its shape and statistics (min, max, mean, standard deviation, zeros, NaN and infinities),
         of a kernel the operators that it computes. Statistics are computed here, which takes about a second for 50
-        million elements; they are there where the picture has the weights: see :meth:`MLGraphBuilder.picture` and
-        :meth:`MLGraph.picture`.
+        million elements; weights that only the device has, in constant buffers, have none.
 
         Args:
             title: of the page; if not given, the graph's label and how many operators it has.
         """
-        return page_of(self._graph, self._plan, self._constants, list(self._summary()), title or self._title)
-
-    def _weights_for(self, graph: GraphDescription) -> Mapping[int, Array]:
-        """Return the weights of this picture for another description of the same graph."""
-        if not self._graph.is_like(graph):
-            raise ValueError("picture(): drawn is a picture of another graph; it must be of what was built")
-        return self._constants
+        return page_of(self._graph, self.plan, self._constants, list(self._summary()), title or self._title)
 
     @property
     def _title(self) -> str:
-        return next(text.summary(self._graph, None, "", self._label)).removesuffix(text.NOT_BUILT)
+        return next(text.summary(self._graph, None, "", self._label)).removesuffix(text.NOT_COMPILED)
 
     def _summary(self) -> Iterator[str]:
-        return text.summary(self._graph, self._plan, self._where, self._label)
+        return text.summary(self._graph, self.plan, self._where, self._label)
 
     def _repr_svg_(self) -> str | None:
         """For notebooks: the picture, unless it would be too large to be of use."""
@@ -110,7 +110,7 @@ class GraphPicture:
         return "\n".join([*parts, "</div>\n"])
 
     def _sections(self) -> Iterator[str]:
-        graph, plan = self._graph, self._plan
+        graph, plan = self._graph, self.plan
         yield _section("inputs and outputs", text.ends(graph))
         count = len(graph.operators)
         for start in range(0, count, SECTION):

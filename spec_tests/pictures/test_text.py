@@ -5,12 +5,13 @@ import re
 import numpy as np
 import pytest
 
-from spec_tests.graph_pictures.drawings import draw_residual_block
+from spec_tests.pictures.drawings import draw_residual_block
 from spec_tests.support.backends import needs_adapter
-from webnn_py import GraphPicture, InvalidStateError, MLGraphBuilder
+from webnn_py import InvalidStateError, MLGraphBuilder
+from webnn_py.pictures import picture
 
 DRAWN = """\
-graph of 9 operators, not built
+graph of 9 operators, not compiled
 inputs
   'x'  float32 [1, 4, 8, 8]
 outputs
@@ -38,12 +39,12 @@ def fates(text):
 
 async def test_a_drawing_is_told_and_goes_on(numpy_context):
     drawing = draw_residual_block(numpy_context)
-    picture = drawing.picture()
-    assert picture.describe() == str(picture) == DRAWN
-    assert repr(picture) == "<GraphPicture graph of 9 operators, not built>"
+    drawn = drawing.picture()
+    assert drawn.describe() == str(drawn) == DRAWN
+    assert repr(drawn) == "<GraphPicture graph of 9 operators, not compiled>"
     graph = await drawing.build()
     operators = DRAWN.partition("operators\n")[2].splitlines()
-    told = graph.describe()
+    told = picture(graph).describe()
     assert all(operator.partition("  #")[2][1:].strip() in told for operator in operators if operator)
     with pytest.raises(InvalidStateError, match=r"picture\(\): the builder has built"):
         drawing.picture()
@@ -54,14 +55,14 @@ async def test_outputs_are_checked_as_those_of_a_build(numpy_context):
     x = b.input("x", data_type="float32", shape=[2])
     for refused, words in (({}, "outputs is empty"), ({"y": x}, "is an input"), ({"y": 3}, "must be an MLOperand")):
         with pytest.raises(TypeError, match=words):
-            b.picture(refused)
+            picture(refused)
 
 
 async def test_a_device_that_does_not_tell_what_it_makes_shows_what_was_drawn(context, backend):
     if backend != "onnxruntime":
         pytest.skip("this one tells")
     graph = await draw_residual_block(context).build()
-    first, *lines = graph.describe().splitlines()
+    first, *lines = picture(graph).describe().splitlines()
     assert first == f"graph of 9 operators on {context.backend}"
     assert lines == DRAWN.splitlines()[1:]
 
@@ -70,7 +71,7 @@ async def test_what_the_device_made_of_it_is_told(context, backend):
     if backend == "onnxruntime":
         pytest.skip("it does not tell")
     graph = await draw_residual_block(context).build()
-    text = graph.describe()
+    text = picture(graph).describe()
     told, kernels = fates(text)
     assert f"graph of 9 operators on {context.backend}" in text
     if backend == "wgpu":
@@ -89,7 +90,8 @@ async def test_what_the_device_made_of_it_is_told(context, backend):
         ]  # fmt: skip
     before = context.statistics().live_bytes
     graph.destroy()
-    assert graph.describe() == text, "also when it is destroyed"
+    await context.drain()
+    assert picture(graph).describe() == DRAWN, "the kernels are gone"
     memory = next(line for line in text.splitlines() if line.startswith("memory"))
     between, constants = [int(word.replace(",", "")) for word in memory.split() if word.replace(",", "").isdigit()]
     assert between + constants == before
@@ -98,8 +100,8 @@ async def test_what_the_device_made_of_it_is_told(context, backend):
 async def test_a_copy_that_an_output_takes_is_its_operators(numpy_context):
     b = MLGraphBuilder(numpy_context)
     x = b.input("x", data_type="float32", shape=[2, 3])
-    graph = await b.build({"y": b.transpose(x)})
-    assert fates(graph.describe()) == (["kernel 1"], [["1", "copy", "#1"]])
+    graph = await b.build({"y": b.transpose(x)}, keep_source=True)
+    assert fates(picture(graph).describe()) == (["kernel 1"], [["1", "copy", "#1"]])
 
 
 @needs_adapter
@@ -107,8 +109,8 @@ async def test_an_input_that_a_kernel_wants_packed_otherwise_is_copied_for_its_r
     b = MLGraphBuilder(await ml.create_context(backend="wgpu"))
     x = b.input("x", data_type="float32", shape=[1, 24, 4, 4])
     filters = b.input("filters", data_type="float32", shape=[24, 2, 1, 6])
-    graph = await b.build({"y": b.conv2d(x, filters, filter_layout="ihwo")})
-    _, kernels = fates(graph.describe())
+    graph = await b.build({"y": b.conv2d(x, filters, filter_layout="ihwo")}, keep_source=True)
+    _, kernels = fates(picture(graph).describe())
     assert len(kernels) == 2, kernels
     assert [kernel[-1] for kernel in kernels] == ["#1", "#1"]
 
@@ -122,8 +124,8 @@ async def test_products_of_one_matrix_are_one_kernel(context, backend):
     for _ in range(3):
         product = b.matmul(x, b.constant(np.ones((4, 8), np.float32)))
         parts.append(b.add(product, b.constant(np.ones(8, np.float32))))
-    graph = await b.build({"y": b.matmul(b.matmul(parts[0], b.transpose(parts[1])), parts[2])})
-    told, _ = fates(graph.describe())
+    graph = await b.build({"y": b.matmul(b.matmul(parts[0], b.transpose(parts[1])), parts[2])}, keep_source=True)
+    told, _ = fates(picture(graph).describe())
     assert told[:4] == ["kernel 1"] * 4
     assert told.count("kernel 1") == 6
     assert sorted(set(told)) == ["kernel 1", "kernel 2", "kernel 3", "view"]
@@ -135,8 +137,8 @@ async def test_what_is_expanded_has_its_kernels(context, backend):
     b = MLGraphBuilder(context)
     x = b.input("x", data_type="float32", shape=[2, 1, 4])
     weights = b.constant(np.ones((1, 8, 4), np.float32)), b.constant(np.ones((1, 8, 2), np.float32))
-    graph = await b.build({"h": b.lstm(x, *weights, 2, 2)[0]})
-    told, kernels = fates(graph.describe())
+    graph = await b.build({"h": b.lstm(x, *weights, 2, 2)[0]}, keep_source=True)
+    told, kernels = fates(picture(graph).describe())
     count = len(kernels)
     assert told == ["kernel 1" if count == 1 else "kernels 1, 2"]
     assert (count > 1) == (backend == "wgpu")
@@ -146,31 +148,36 @@ async def test_what_is_expanded_has_its_kernels(context, backend):
 async def test_another_packages_device_need_not_tell_kernels(ml):
     context = await ml.create_context(backend="reference")
     graph = await draw_residual_block(context).build()
-    assert "conv2d [first]" in graph.describe()
-    assert "kernel" not in graph.describe()
-    assert graph.to_svg().startswith("<svg")
+    assert "conv2d [first]" in picture(graph).describe()
+    assert "kernel" not in picture(graph).describe()
+    assert picture(graph).to_svg().startswith("<svg")
 
 
-async def test_a_picture_keeps_no_constants(numpy_context):
-    b = MLGraphBuilder(numpy_context)
-    x = b.input("x", data_type="float32", shape=[2, 3])
-    description = b.picture({"y": b.matmul(x, b.constant(np.ones((3, 4), np.float32)))})._graph
-    assert [value.kind for value in description.values] == ["input", "constant", "result"]
-    assert not any(isinstance(getattr(value, name), np.ndarray) for value in description.values for name in ("name",))
-    assert isinstance(GraphPicture(description, None, ""), GraphPicture)
+async def test_a_graph_without_its_source_is_refused(numpy_context):
+    drawing = draw_residual_block(numpy_context)
+    graph = await drawing.builder.build(drawing.outputs)
+    assert graph.source is None
+    with pytest.raises(InvalidStateError, match=r"picture\(\): <MLGraph .* has no source; build it with .*keep_source"):
+        picture(graph)
+
+
+async def test_keep_source_is_true_or_false(numpy_context):
+    drawing = draw_residual_block(numpy_context)
+    with pytest.raises(TypeError, match=r"build\(\): keep_source is 3; it must be True or False"):
+        await drawing.builder.build(drawing.outputs, keep_source=3)
+    assert (await drawing.build()).source.outputs.keys() == {"y", "z"}
 
 
 async def test_the_label_of_a_graph_is_in_every_picture(numpy_context):
     b = MLGraphBuilder(numpy_context)
     y = b.relu(b.input("x", data_type="float32", shape=[2]))
-    plain = b.picture({"y": y})
-    graph = await b.build({"y": y}, label="a <b>, c")
-    picture = graph.picture(plain)
-    assert graph.describe().startswith("graph 'a <b>, c' of 1 operator on ")
-    assert repr(picture).startswith("<GraphPicture graph 'a <b>, c' of 1 operator on ")
+    plain = picture({"y": y})
+    labelled = picture(await b.build({"y": y}, label="a <b>, c", keep_source=True))
+    assert labelled.describe().startswith("graph 'a <b>, c' of 1 operator on ")
+    assert repr(labelled).startswith("<GraphPicture graph 'a <b>, c' of 1 operator on ")
     words = "graph &#x27;a &lt;b&gt;, c&#x27; of 1 operator"
-    assert f"<title>{words}</title>" in picture.to_html()
-    assert f'aria-label="{words}"' in picture.to_svg()
-    assert words in picture._repr_html_()
-    assert repr(plain) == "<GraphPicture graph of 1 operator, not built>"
+    assert f"<title>{words}</title>" in labelled.to_html()
+    assert f'aria-label="{words}"' in labelled.to_svg()
+    assert words in labelled._repr_html_()
+    assert repr(plain) == "<GraphPicture graph of 1 operator, not compiled>"
     assert "<title>graph of 1 operator</title>" in plain.to_html()

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from spec_tests.graph_pictures.drawings import draw_relu, draw_residual_block
+from spec_tests.pictures.drawings import draw_relu, draw_residual_block
 from spec_tests.support.backends import needs_adapter
-from webnn_py import MLGraphBuilder
+from webnn_py import MLGraphBuilder, pictures
 
 HOSTILE = '</script><script>document.title="broken in"</script><img src=x onerror="document.title=1">'
 DETAILS = "document.getElementById('details').innerText"
@@ -180,7 +180,7 @@ async def test_a_graph_of_thousands_of_operators_draws_only_what_is_in_view(brow
     weights = b.constant(np.ones(4, np.float32))
     for number in range(1500):
         value = b.relu(b.add(value, weights, label=f"add {number}"))
-    open_page(b.picture({"y": value}))
+    open_page(pictures.picture({"y": value}))
     assert browser.run("graphPage.boxes.length") == 3002
     assert 0 < browser.run("graphPage.state.drawn.boxes") < 60
     browser.run("(() => { graphPage.search('add 1234'); })()")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.graph_pictures import constants
-from webnn_py.graph_pictures.constants import ConstantStatistics
+from webnn_py.pictures import constants
+from webnn_py.pictures.constants import ConstantStatistics
 
 
 def statistics(array):

@@ -8,11 +8,11 @@ from typing import Final, Self
 
 import attrs
 
-from webnn_py.graph_pictures.layers import Arrangement, Link, Piece, Size, arrange
-from webnn_py.graph_pictures.scene import Box, Frame, Scene, Wire
 from webnn_py.html_page import asset
+from webnn_py.pictures.layers import Arrangement, Link, Piece, Size, arrange
+from webnn_py.pictures.scene import Box, Frame, Scene, Wire
 
-_PACKAGE: Final = "webnn_py.graph_pictures"
+_PACKAGE: Final = "webnn_py.pictures"
 
 CHARACTER: Final = 7.25
 """The width of a character of a title; fonts of one width have nearly the same ones."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from webnn_py import MLGraphBuilder
+from webnn_py import MLGraphBuilder, pictures
 
 PAGE = '<!doctype html><html lang="en"><meta charset="utf-8"><title>graph</title>'
 SIZES = """(() => {
@@ -18,7 +18,7 @@ def wide(context, branches):
     builder = MLGraphBuilder(context)
     x = builder.input("x", data_type="float32", shape=[1, 4])
     weights = builder.constant(np.ones((4, 4), np.float32))
-    return builder.picture({"y": builder.concat([builder.matmul(x, weights) for _ in range(branches)], 1)})
+    return pictures.picture({"y": builder.concat([builder.matmul(x, weights) for _ in range(branches)], 1)})
 
 
 async def test_a_wide_picture_fits_and_a_click_shows_that_place_in_its_own_size(numpy_context, browser, tmp_path):

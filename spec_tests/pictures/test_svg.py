@@ -6,9 +6,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from spec_tests.graph_pictures.drawings import HOSTILE, draw_relu, draw_residual_block
-from webnn_py import MLGraphBuilder
-from webnn_py.graph_pictures.layers import Link, Size, arrange
+from spec_tests.pictures.drawings import HOSTILE, draw_relu, draw_residual_block
+from webnn_py import MLGraphBuilder, pictures
+from webnn_py.pictures.layers import Link, Size, arrange
 
 SPACE = "{http://www.w3.org/2000/svg}"
 BOXES = {"box input", "box output", "box operator", "box folded", "box view"}
@@ -32,8 +32,7 @@ def contains(outer, inner):
 
 
 async def test_everything_is_shown_and_nothing_overlaps(context, backend):
-    graph = await draw_residual_block(context).build()
-    svg = graph.to_svg()
+    svg = (await draw_residual_block(context).built_picture()).to_svg()
     boxes, frames = rectangles(svg, BOXES), rectangles(svg, {"frame"})
     assert len(boxes) == 12
     assert not any(overlap(*pair) for pair in combinations(boxes, 2))
@@ -96,9 +95,9 @@ def test_wires_that_need_not_cross_do_not():
 
 
 async def test_a_notebook_shows_the_picture_and_the_text(numpy_context):
-    graph = await draw_residual_block(numpy_context).build()
-    html = graph._repr_html_()
-    assert f'<span class="pane">{graph._repr_svg_()}</span>' in html
+    built = await draw_residual_block(numpy_context).built_picture()
+    html = built._repr_html_()
+    assert f'<span class="pane">{built._repr_svg_()}</span>' in html
     assert [html.count(f"<summary>{title}") for title in ("inputs and outputs", "operators 1 to 9", "kernels (7)")] == [
         1, 1, 1
     ]  # fmt: skip
@@ -109,7 +108,7 @@ async def test_of_a_large_graph_a_notebook_shows_the_text_only(numpy_context):
     value = b.input("x", data_type="float32", shape=[2])
     for _ in range(201):
         value = b.relu(value)
-    picture = b.picture({"y": value})
+    picture = pictures.picture({"y": value})
     assert picture._repr_svg_() is None
     html = picture._repr_html_()
     assert "Not drawn, since it has more than 200 operators; to_svg() draws it." in html
