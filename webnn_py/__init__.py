@@ -6,12 +6,11 @@ The layers, each of which uses only those below it::
     testing          every order of a small program's steps
     tracing          what happened when: traces and checks, which are observers
     onnx_models      ONNX files into MLGraphBuilder                       (extra: onnx)
-    pictures, profiling, checking, web_export, webnn_files   tools: functions of a graph or of operands
+    pictures, profiling, checking, saved_graphs, web_export, webnn_files   tools: functions of a graph or of operands
     script           what runs in your task: check, copy, enqueue, hand out a promise
     observer         what is called for the events of the timelines
     timelines        the script timeline and the device timeline, and MLPromise
     device           backends: plans, kernels, memory
-    saved_graphs     compiled graphs as files
     browser_profiles what browsers accept
     graph            nodes and values: what the builder makes
     operators        what the operators are: declarations, limits, shape rules

@@ -25,12 +25,11 @@ HEAVY = (
     "webnn_py.device.compiling.expansion",
     "webnn_py.checking.non_finite",
     "webnn_py.profiling.measuring",
-    "webnn_py.device.steps.saving",
     "webnn_py.pictures",
     "webnn_py.operators.composites",
     "webnn_py.operators.decompositions",
     "webnn_py.rewriting",
-    "webnn_py.saved_graphs.folder",
+    "webnn_py.saved_graphs",
     "webnn_py.profiling.report",
     "webnn_py.tracing.chrome",
     "webnn_py.tracing.page",
@@ -85,7 +84,7 @@ def test_heavy_modules_are_not_imported(name):
     [
         *("html", "tomllib", "webnn_py.browser_profiles", "webnn_py.web_export"),
         *("webnn_py.pictures.svg", "webnn_py.profiling.report"),
-        *("webnn_py.tracing.page", "webnn_py.saved_graphs.folder"),
+        *("webnn_py.tracing.page", "webnn_py.saved_graphs"),
     ],
 )
 def test_a_first_graph_on_numpy_imports_no_feature_that_it_does_not_use(name):

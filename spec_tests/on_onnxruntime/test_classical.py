@@ -15,6 +15,7 @@ from webnn_py import MLGraphBuilder, open_ml
 from webnn_py.device.on_onnxruntime.engine import DISABLED
 from webnn_py.device.on_onnxruntime.idle_optimizers import CHANGED_BY_NONE
 from webnn_py.onnx_models import OnnxModel, save
+from webnn_py.saved_graphs import SavedGraphs
 
 SPECIAL = np.array([[np.nan, 1], [np.inf, 1], [-np.inf, 1], [1e30, 1e30], [3e38, 3e38], [0, 0], [-100, 2]], np.float32)
 THREE = {"coefficients": [1.0, 0.5, 0.0, 0.0, -0.2, 0.3], "intercepts": [0.1, 0.0, 0.2]}
@@ -188,12 +189,13 @@ async def test_they_are_written_down_in_operators_of_the_specification(context, 
 
 
 async def test_graphs_with_them_are_saved_and_loaded(tmp_path):
-    async with open_ml(graph_cache=tmp_path) as ml:
+    saved = SavedGraphs(tmp_path)
+    async with open_ml() as ml:
         context = await ml.create_context(backend="onnxruntime")
         for case in (linear([4, 9, -6], **THREE), by_trees(3, 4, 4)):
             builder = MLGraphBuilder(context)
-            graph = await builder.build(OnnxModel.load(case.model()).convert(builder))
-            await context.save_graph("it", graph)
-            loaded = await context.load_graph("it")
+            graph = await builder.build(OnnxModel.load(case.model()).convert(builder), keep_source=True)
+            await saved.save("it", graph)
+            loaded = await saved.load(context, "it")
             results = [[*(await compute_graph(context, each, case.feeds)).values()] for each in (graph, loaded)]
             assert_same(*results)

@@ -15,6 +15,7 @@ from webnn_py.onnx_models import InvalidModelError, ModelLimits, OnnxModel, Unsu
 from webnn_py.pictures import picture
 from webnn_py.rewriting.composites import spelled_out
 from webnn_py.rewriting.passes import PassContext, passes_left_out
+from webnn_py.saved_graphs import SavedGraphs
 from webnn_py.script.builder import drawing_of
 from webnn_py.web_export import save_js
 
@@ -248,12 +249,13 @@ async def test_a_loop_is_exported_and_imported_again(context, tmp_path):
 
 
 async def test_a_graph_with_a_loop_is_saved_loaded_and_shown(tmp_path):
-    async with open_ml(graph_cache=tmp_path) as ml:
+    saved = SavedGraphs(tmp_path)
+    async with open_ml() as ml:
         context = await ml.create_context(backend="onnxruntime", threads=1)
         builder, outputs = drawn(context)
         graph = await builder.build(outputs, keep_source=True)
-        await context.save_graph("gated", graph)
-        loaded = await context.load_graph("gated")
+        await saved.save("gated", graph)
+        loaded = await saved.load(context, "gated")
         assert "loop [Loop of end]" in str(picture(graph))
         assert "10 operators" in picture(graph).to_svg()
         assert_same(await run_graph(context, loaded, FEEDS), await run_graph(context, graph, FEEDS))

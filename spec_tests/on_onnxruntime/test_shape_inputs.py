@@ -11,6 +11,7 @@ from spec_tests.operators.exceptions import EXCEPTIONS
 from spec_tests.operators.running import Computed
 from spec_tests.support.computing import run_graph
 from webnn_py import MLGraphBuilder
+from webnn_py.saved_graphs import SavedGraphs
 
 pytest.importorskip("onnxruntime")
 
@@ -85,11 +86,12 @@ async def test_there_may_be_more_parts_than_a_short_constant_has_sizes(contexts,
 
 
 async def test_a_saved_graph_of_many_parts_is_run_again(tmp_path):
-    async with webnn_py.open_ml(graph_cache=tmp_path) as ml:
+    saved = SavedGraphs(tmp_path)
+    async with webnn_py.open_ml() as ml:
         context = await ml.create_context(backend="onnxruntime", threads=1)
         builder = MLGraphBuilder(context)
         x = builder.input("x", data_type="float32", shape=X.shape)
-        await context.save_graph("many", await builder.build({"y": split(builder, x)}))
+        await saved.save("many", await builder.build({"y": split(builder, x)}, keep_source=True))
         other = await ml.create_context(backend="onnxruntime", threads=1)
-        results = await run_graph(other, await other.load_graph("many"), {"x": X})
+        results = await run_graph(other, await saved.load(other, "many"), {"x": X})
         np.testing.assert_array_equal(results["y"], X[::-1])

@@ -13,6 +13,7 @@ from spec_tests.support.sampled_engine import owner
 from webnn_py import MLGraphBuilder, open_ml
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.runtime import Environment, Tensor
+from webnn_py.saved_graphs import SavedGraphs
 
 CAPACITY, HEADS, KEY_HEADS, SIZE = 8, 4, 2, 16
 NAMES = ("query", "past_key", "past_value", "last", "total")
@@ -133,12 +134,13 @@ async def test_rows_behind_the_new_ones_stay_in_place(ml, in_place_device):
 
 
 async def test_saved_graphs_are_in_place_too(tmp_path, in_place_device):
-    async with open_ml(graph_cache=tmp_path) as ml:
+    saved = SavedGraphs(tmp_path)
+    async with open_ml() as ml:
         context = await ml.create_context(backend=in_place_device)
         builder = MLGraphBuilder(context)
-        graph = await builder.build(OnnxModel.load(decoder(1)).convert(builder))
-        await context.save_graph("decoder", graph)
-        loaded = await context.load_graph("decoder")
+        graph = await builder.build(OnnxModel.load(decoder(1)).convert(builder), keep_source=True)
+        await saved.save("decoder", graph)
+        loaded = await saved.load(context, "decoder")
         assert loaded.in_place == graph.in_place == CACHES
         graph.destroy()
         loaded.destroy()

@@ -52,7 +52,7 @@ WRONG_OPTIONS = [
     ((), {"browser": "chromium"}, "browser is 'chromium'; it must be one of"),
     ((), {"preserve_device": 1}, "preserve_device is 1; it must be True or False"),
     ((), {"preserve_devise": True}, r"did you mean 'preserve_device'\?"),
-    ((), {"graph_cache": 3}, "graph_cache is 3; it must be the path of a folder, or None"),
+    ((), {"graph_cache": 3}, "graph_cache is 3; it must be the path of a folder"),
     ((), {"graph_cache_bytes": -1}, "graph_cache_bytes is -1; it must be a number of bytes"),
     ((), {"graphs_cache": "folder"}, r"did you mean 'graph_cache'\?"),
     ((), {"gpu_device": 1, "thread": 1}, "gpu_device: 'wgpu' has it; thread: no device has it; did you mean 'threads'"),

@@ -9,14 +9,13 @@ import pytest
 import trio
 import trio.testing
 
-import webnn_py
 from spec_tests.support.onnx_programs import add, product, sum_and_difference
 from spec_tests.support.runtime import lose
 from webnn_py import InvalidStateError, OperationError, UnknownError
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.runtime import Environment, blocking
 from webnn_py.runtime.graph_cache import graph_key
-from webnn_py.script.context import MLContext
+from webnn_py.saved_graphs import SavedGraphs
 from webnn_py.timelines.promise import MLPromise
 
 W = np.random.default_rng(5).standard_normal((64, 48)).astype(np.float32)  # large enough to be told by a digest
@@ -71,17 +70,12 @@ async def test_a_later_environment_loads_the_graph(ml, options, folder, conversi
     assert len(graphs(folder)) == 1
 
 
-async def test_the_folder_of_open_ml_is_the_environments_own(options, folder, tmp_path, conversions):
-    async with webnn_py.open_ml(graph_cache=folder) as ml:
-        async with Environment(ml, **options) as env:
+async def test_an_environment_of_a_users_context_has_a_graph_cache(ml, options, folder, conversions):
+    context = await ml.create_context(**options)
+    for _ in range(2):
+        async with Environment(ml, context=context, graph_cache=folder) as env:
             await result(env)
-        async with Environment(ml, **options, graph_cache=tmp_path / "other") as env:
-            await result(env)
-        context = await ml.create_context(**options)
-        async with Environment(ml, context=context) as env:
-            await result(env)
-    assert len(conversions) == 2
-    assert [len(graphs(path)) for path in (folder, tmp_path / "other")] == [1, 1]
+    assert len(conversions) == len(graphs(folder)) == 1
 
 
 async def test_each_shape_has_a_graph_and_all_give_their_memory_back(cached, folder, conversions):
@@ -178,10 +172,8 @@ async def test_a_damaged_file_is_built_again_and_mended(cached, folder, conversi
 @pytest.mark.parametrize("error", [OperationError, UnknownError])
 async def test_a_graph_that_cannot_be_loaded_is_built_with_a_warning(cached, monkeypatch, conversions, error):
     expected = await result(cached)
-    monkeypatch.setattr(
-        MLContext, "load_graph", lambda *_: MLPromise._refused(error("load_graph(): no"), "load_graph()", None)
-    )
-    with pytest.warns(RuntimeWarning, match=r"a graph is built again, .* cannot be used: load_graph\(\): no"):
+    monkeypatch.setattr(SavedGraphs, "load", lambda *_: MLPromise._refused(error("load(): no"), "load()", None))
+    with pytest.warns(RuntimeWarning, match=r"a graph is built again, .* cannot be used: load\(\): no"):
         np.testing.assert_array_equal(await result(cached), expected)
     assert len(conversions) == 2
 
@@ -200,8 +192,8 @@ async def test_a_folder_that_cannot_be_written_costs_time_only(ml, options, tmp_
 
 
 async def test_nothing_is_left_when_saving_is_cancelled(cached, monkeypatch):
-    forever = MLPromise._create("save_graph()")
-    monkeypatch.setattr(MLContext, "save_graph", lambda *_: forever)
+    forever = MLPromise._create("save()")
+    monkeypatch.setattr(SavedGraphs, "save", lambda *_: forever)
     context = (await cached.open_device()).context
     async with trio.open_nursery() as nursery:
         nursery.start_soon(cached.create_session, product(W, 3))
@@ -224,17 +216,17 @@ async def test_nothing_is_left_when_the_warning_is_made_an_error(ml, options, fo
 
 
 async def test_a_device_that_is_lost_while_a_graph_is_saved_is_opened_again(cached, monkeypatch):
-    save = MLContext.save_graph
+    save = SavedGraphs.save
     lost = []
 
-    def save_graph(self, key, graph):
+    def save_and_lose(self, key, graph):
         promise = save(self, key, graph)
         if not lost:
-            lost.append(self)
-            lose(self)
+            lost.append(graph.context)
+            lose(graph.context)
         return promise
 
-    monkeypatch.setattr(MLContext, "save_graph", save_graph)
+    monkeypatch.setattr(SavedGraphs, "save", save_and_lose)
     try:
         async with await cached.create_session(add()) as session:
             x = np.ones((2, 3), np.float32)

@@ -23,15 +23,16 @@ from webnn_py import (
     InvalidStateError,
     MLGraphBuilder,
     NotFoundError,
-    NotSupportedError,
     OperationError,
     QuotaExceededError,
     UnknownError,
 )
+from webnn_py.device.backend import SavesCode
+from webnn_py.device.records.saved_code import SavedCode
 from webnn_py.graph import ContentKey
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.registry import OPERATORS
-from webnn_py.saved_graphs.record import SavedCode
+from webnn_py.saved_graphs import SavedGraphs
 
 backend = on_each(DEVICES)
 
@@ -42,8 +43,13 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-async def ml(folder):
-    async with webnn_py.open_ml(graph_cache=folder) as opened:
+def saved(folder):
+    return SavedGraphs(folder)
+
+
+@pytest.fixture
+async def ml():
+    async with webnn_py.open_ml() as opened:
         yield opened
 
 
@@ -91,11 +97,12 @@ async def computed(context, graph):
 
 @pytest.mark.parametrize("is_keyed", [False, True], ids=["", "constants with keys"])
 async def test_a_loaded_graph_computes_the_same_to_the_bit(context, options, folder, monkeypatch, is_keyed):
+    saved = SavedGraphs(folder)
     b, outputs = network(context, is_keyed=is_keyed)
-    built = await b.build(outputs)
+    built = await b.build(outputs, keep_source=True)
     byte_length = context.statistics().live_bytes
     expected = await computed(context, built)
-    assert await context.save_graph("network", built) is None
+    assert await saved.save("network", built) is None
     bytes_of_file = files(folder)[0].read_bytes()
     built.destroy()
 
@@ -104,10 +111,10 @@ async def test_a_loaded_graph_computes_the_same_to_the_bit(context, options, fol
     if "gpu_device" in options:
         monkeypatch.setattr("webnn_py.device.on_wgpu.lowering.GraphLowering.run", forbidden)
     for _ in range(2):
-        async with webnn_py.open_ml(graph_cache=folder) as other:
+        async with webnn_py.open_ml() as other:
             context = await other.create_context(**options)
-            assert await context.list_graphs() == ["network"]
-            loaded = await context.load_graph("network")
+            assert await saved.keys(context) == ["network"]
+            loaded = await saved.load(context, "network")
             assert repr(loaded) == repr(built).replace(", destroyed", "")
             assert (loaded.input_descriptors, list(loaded.output_descriptors)) == (
                 built.input_descriptors,
@@ -115,75 +122,74 @@ async def test_a_loaded_graph_computes_the_same_to_the_bit(context, options, fol
             )
             assert context.statistics().live_bytes <= byte_length, "nothing is kept that the built one did without"
             assert await computed(context, loaded) == expected
-            await context.save_graph("network", loaded)
+            if not saved.needs_source(context):
+                await saved.save("network", loaded)
             assert files(folder)[0].read_bytes() == bytes_of_file, "what was loaded is saved as it was"
 
 
-async def test_every_operator_can_be_saved_with_all_its_options(ml, backend, folder):
+async def test_every_operator_can_be_saved_with_all_its_options(ml, backend, saved):
     """Save nodes, since WebGPU saves kernels without operators."""
     if backend != "numpy":
         pytest.skip("one device that saves nodes suffices")
     context = await ml.create_context(backend="numpy")
-    builder, outputs = MLGraphBuilder(context), {}
+    builder, outputs, feeds = MLGraphBuilder(context), {}, {}
     for name in OPERATORS:
         drawn = getattr(builder, name)(**draw_operands(builder, minimal(name), f"{name}."), label=f"the {name}")
         outputs |= {f"{name}.{output}": operand for output, operand in outputs_of(drawn).items()}
     outputs = {name: builder.identity(operand) for name, operand in outputs.items()}
-    graph = await builder.build(outputs)
-    nodes = graph._handle.nodes.graph.nodes
-    await context.save_graph("all", graph)
-    loaded = (await context.load_graph("all"))._handle.nodes.graph.nodes
-    assert [written(node) for node in loaded] == [written(node) for node in nodes]
+    graph = await builder.build(outputs, keep_source=True)
+    await saved.save("all", graph)
+    loaded = await saved.load(context, "all")
+    for name, descriptor in graph.input_descriptors.items():
+        feeds[name] = np.arange(1, descriptor.element_count + 1).reshape(descriptor.shape)
+    results = [await run_graph(context, each, feeds) for each in (graph, loaded)]
+    assert len(results[0]) == len(outputs)
+    np.testing.assert_equal(*results)
 
 
-def written(node):
-    operands = {name: isinstance(value, tuple) or value.descriptor for name, value in node.operands.items()}
-    return node.operator, operands, dict(node.options), node.outputs, node.label, str(node)
-
-
-async def test_constant_buffers_are_saved_though_they_are_destroyed(context):
+async def test_constant_buffers_are_saved_though_they_are_destroyed(context, saved):
     buffer = await constant(context, [1, 2, 3])
-    graph = await build_add_buffer(context, buffer)
+    graph = await build_add_buffer(context, buffer, keep_source=True)
     buffer.destroy()
-    await context.save_graph("k", graph)
+    await saved.save("k", graph)
     graph.destroy()
-    assert await run(context, await context.load_graph("k"), x=[1, 1, 1]) == {"y": [2, 3, 4]}
+    assert await run(context, await saved.load(context, "k"), x=[1, 1, 1]) == {"y": [2, 3, 4]}
 
 
-async def test_loaded_graphs_have_keyed_constants_in_common(ml, backend, options):
+async def test_loaded_graphs_have_keyed_constants_in_common(ml, backend, options, saved):
     if backend in {"reference", "onnxruntime"}:
         pytest.skip("it has no constants in common")
     context = await ml.create_context(**options)
     b, outputs = network(context, is_keyed=True)
-    built = await b.build(outputs)
-    await context.save_graph("k", built)
+    built = await b.build(outputs, keep_source=True)
+    await saved.save("k", built)
     built.destroy()
-    first = await context.load_graph("k")
+    first = await saved.load(context, "k")
     await context.drain()
     alone = context.statistics().live_bytes
-    second = await context.load_graph("k")
+    second = await saved.load(context, "k")
     growth = context.statistics().live_bytes - alone
     assert growth < alone - 8 * 4 * 9 * 4, "the largest of the constants is there once"
     first.destroy()
     assert await computed(context, second)
 
 
-async def test_built_and_loaded_graphs_release_all_their_memory(context):
+async def test_built_and_loaded_graphs_release_all_their_memory(context, saved):
     b, outputs = network(context)
-    built = await b.build(outputs)
-    await context.save_graph("k", built)
-    loaded = await context.load_graph("k")
+    built = await b.build(outputs, keep_source=True)
+    await saved.save("k", built)
+    loaded = await saved.load(context, "k")
     for graph in (built, loaded):
         graph.destroy()
     await context.drain()
     assert_nothing_lives(context)
 
 
-async def test_devices_do_not_see_each_others_graphs(ml, options):
+async def test_devices_do_not_see_each_others_graphs(ml, options, saved):
     context, numpy = await ml.create_context(**options), await ml.create_context(backend="numpy")
-    await context.save_graph("k", await build_add_one(context, [2]))
+    await saved.save("k", await build_add_one(context, [2], keep_source=True))
     expected = ["k"] if context.backend.name == "numpy" else []
-    assert await numpy.list_graphs() == expected
+    assert await saved.keys(numpy) == expected
 
 
 def test_the_document_example_loads_what_it_has_saved(tmp_path):
@@ -201,52 +207,58 @@ def test_the_document_example_loads_what_it_has_saved(tmp_path):
 # --- order and ends ------------------------------------------------------------------------------------------------
 
 
-async def test_calls_act_in_their_order(context):
-    one, two = await build_add_number(context, 1, [2]), await build_add_number(context, 2, [2])
-    missing = context.load_graph("k")
-    context.save_graph("k", one)
-    first = context.load_graph("k")
-    context.save_graph("k", two)
-    second, listed = context.load_graph("k"), context.list_graphs()
-    context.delete_graph("k")
-    gone, empty = context.load_graph("k"), context.list_graphs()
+async def test_calls_act_in_their_order(context, saved):
+    one, two = (
+        await build_add_number(context, 1, [2], keep_source=True),
+        await build_add_number(context, 2, [2], keep_source=True),
+    )
+    missing = saved.load(context, "k")
+    saved.save("k", one)
+    first = saved.load(context, "k")
+    saved.save("k", two)
+    second, listed = saved.load(context, "k"), saved.keys(context)
+    saved.delete(context, "k")
+    gone, empty = saved.load(context, "k"), saved.keys(context)
     one.destroy()
     for promise in (missing, gone):
-        with pytest.raises(NotFoundError, match=r"load_graph\(\): no graph can be loaded under this key: there is no"):
+        with pytest.raises(
+            NotFoundError, match=r"SavedGraphs\.load\(\): no graph can be loaded under this key: there is no"
+        ):
             await promise
     assert (await listed, await empty) == (["k"], [])
     assert [await run(context, await graph, x=[1, 1]) for graph in (first, second)] == [{"y": [2, 2]}, {"y": [3, 3]}]
 
 
-async def test_a_graph_that_is_destroyed_while_it_waits_is_saved(context):
-    graph = await build_add_one(context, [2])
+async def test_a_graph_that_is_destroyed_while_it_waits_is_saved(context, saved):
+    graph = await build_add_one(context, [2], keep_source=True)
     context.device_timeline.pause()
-    saving = context.save_graph("k", graph)
+    saving = saved.save("k", graph)
     graph.destroy()
     context.device_timeline.resume()
     await saving
-    assert await run(context, await context.load_graph("k"), x=[1, 2]) == {"y": [2, 3]}
+    assert await run(context, await saved.load(context, "k"), x=[1, 2]) == {"y": [2, 3]}
 
 
-@pytest.mark.parametrize("method", ["save_graph", "load_graph", "list_graphs"])
-async def test_pending_and_later_calls_are_rejected_when_the_context_ends(context, method):
-    graph = await build_add_one(context, [2])
-    await context.save_graph("k", graph)
-    arguments = {"save_graph": ["k", graph], "load_graph": ["k"], "list_graphs": []}[method]
-    waiting = getattr(context, method)(*arguments)
+@pytest.mark.parametrize("method", ["save", "load", "keys"])
+async def test_pending_and_later_calls_are_rejected_when_the_context_ends(context, saved, method):
+    graph = await build_add_one(context, [2], keep_source=True)
+    await saved.save("k", graph)
+    arguments = {"save": ["k", graph], "load": [context, "k"], "keys": [context]}[method]
+    waiting = getattr(saved, method)(*arguments)
     context.destroy()
-    later = getattr(context, method)(*arguments)
-    for promise in (waiting, later):
-        with pytest.raises(InvalidStateError, match=rf"{method}\(\): the context is lost: destroy\(\) was called"):
-            await promise
+    words = rf"SavedGraphs\.{method}\(\): the context is lost: destroy\(\) was called"
+    with pytest.raises(InvalidStateError, match=words):
+        await waiting
+    with pytest.raises(InvalidStateError, match=words):
+        await getattr(saved, method)(*arguments)
     await context.device_timeline.wait_ended()
     assert_nothing_lives(context)
 
 
-async def test_a_graph_that_is_loaded_after_its_context_was_lost_is_destroyed(context, ml):
-    await context.save_graph("k", await build_add_one(context, [2]))
+async def test_a_graph_that_is_loaded_after_its_context_was_lost_is_destroyed(context, ml, saved):
+    await saved.save("k", await build_add_one(context, [2], keep_source=True))
     ml.script_timeline.pause()
-    loading = context.load_graph("k")
+    loading = saved.load(context, "k")
     await quiet(context)
     context.destroy()
     ml.script_timeline.resume()
@@ -256,21 +268,21 @@ async def test_a_graph_that_is_loaded_after_its_context_was_lost_is_destroyed(co
     assert context.statistics().live_bytes == 0
 
 
-async def test_calls_finish_while_the_users_threads_take_all_of_trios(context):
-    graph = await build_add_one(context, [2])
+async def test_calls_finish_while_the_users_threads_take_all_of_trios(context, saved):
+    graph = await build_add_one(context, [2], keep_source=True)
     limiter = trio.to_thread.current_default_thread_limiter()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(limiter, "acquire_on_behalf_of", None)
-        await context.save_graph("k", graph)
-        assert await context.list_graphs() == ["k"]
-        loaded = await context.load_graph("k")
-        await context.delete_graph("k")
+        await saved.save("k", graph)
+        assert await saved.keys(context) == ["k"]
+        loaded = await saved.load(context, "k")
+        await saved.delete(context, "k")
     assert await run(context, loaded, x=[1, 2]) == {"y": [2, 3]}
 
 
-async def test_deleting_is_done_though_the_context_ends(context, folder):
-    await context.save_graph("k", await build_add_one(context, [2]))
-    context.delete_graph("k")
+async def test_deleting_is_done_though_the_context_ends(context, folder, saved):
+    await saved.save("k", await build_add_one(context, [2], keep_source=True))
+    saved.delete(context, "k")
     context.destroy()
     await context.device_timeline.wait_ended()
     assert files(folder) == []
@@ -285,75 +297,86 @@ async def refused(promise, error, match):
     assert caught.type is error
 
 
-async def test_without_a_folder_there_are_no_saved_graphs(options):
-    async with webnn_py.open_ml() as ml:
-        context = await ml.create_context(**options)
-        graph = await build_add_one(context, [2])
-        calls = [context.save_graph("k", graph), context.load_graph("k"), context.list_graphs()]
-        for promise in [*calls, context.delete_graph("k")]:
-            await refused(
-                promise, NotSupportedError, r"_graphs?\(\): there is no folder for graphs; open_ml\(graph_cach"
-            )
-        assert graph._handle.nodes is None, "nodes are kept only where they may be saved"
+async def test_a_graph_without_its_source_is_refused_where_nodes_are_saved(context, saved):
+    graph = await build_add_one(context, [2])
+    assert saved.needs_source(context) == (not isinstance(context.device.backend, SavesCode))
+    if not saved.needs_source(context):
+        await saved.save("k", graph)
+        return
+    loadable = await build_add_one(context, [2], keep_source=True)
+    await saved.save("k", loadable)
+    for sourceless in (graph, await saved.load(context, "k")):
+        with pytest.raises(
+            InvalidStateError, match=r"SavedGraphs\.save\(\): <MLGraph .* has no source, .*keep_source=True"
+        ):
+            saved.save("k", sourceless)
 
 
-async def test_wrong_arguments_are_refused(ml, options):
-    context, other = await ml.create_context(**options), await ml.create_context(**options)
-    graph, foreign = await build_add_one(context, [2]), await build_add_one(other, [2])
-    await refused(context.save_graph(3, graph), TypeError, r"save_graph\(\): key is 3; it must be a string")
-    await refused(context.load_graph(None), TypeError, r"load_graph\(\): key is None; it must be a string")
-    await refused(context.delete_graph("k" * 4097), TypeError, r"delete_graph\(\): key has 4097 characters; .* 4096")
-    await refused(
-        context.save_graph("k", context), TypeError, r"save_graph\(\): graph is <MLContext.*; it must be an ML"
-    )
-    await refused(context.save_graph("k", foreign), TypeError, r"save_graph\(\): <MLGraph .* another context")
+async def test_wrong_arguments_are_refused(context, saved):
+    graph = await build_add_one(context, [2], keep_source=True)
+    for call, words in (
+        (lambda: saved.save(3, graph), r"SavedGraphs\.save\(\): key is 3; it must be a string"),
+        (lambda: saved.load(context, None), r"SavedGraphs\.load\(\): key is None; it must be a string"),
+        (lambda: saved.delete(context, "k" * 4097), r"SavedGraphs\.delete\(\): key has 4097 characters; .* 4096"),
+        (lambda: saved.save("k", context), r"SavedGraphs\.save\(\): graph is <MLContext.*; it must be an MLGraph"),
+        (lambda: saved.load(graph, "k"), r"SavedGraphs\.load\(\): context is <MLGraph.*; it must be an MLContext"),
+        (lambda: saved.keys(None), r"SavedGraphs\.keys\(\): context is None; it must be an MLContext"),
+        (lambda: saved.delete("k", context), r"SavedGraphs\.delete\(\): context is 'k'; it must be an MLContext"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            call()
     graph.destroy()
-    await refused(context.save_graph("k", graph), InvalidStateError, r"save_graph\(\): the graph is destroyed")
-    assert await context.list_graphs() == []
+    with pytest.raises(InvalidStateError, match=r"SavedGraphs\.save\(\): the graph is destroyed"):
+        saved.save("k", graph)
+    assert await saved.keys(context) == []
 
 
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ({"graph_cache": 3}, r"open_ml\(\): graph_cache is 3; it must be the path of a folder, or None"),
-        ({"graph_cache_bytes": -1}, r"graph_cache_bytes is -1; it must be a number of bytes"),
-        ({"graph_cache_bytes": True}, "graph_cache_bytes is True; it must be a number of bytes"),
-        ({"graph_cache_bytes": "1 GB"}, "graph_cache_bytes is '1 GB'; it must be a number of bytes"),
+        ({"folder": 3}, r"SavedGraphs\(\): folder is 3; it must be the path of a folder"),
+        ({"folder": None}, r"SavedGraphs\(\): folder is None; it must be the path of a folder"),
+        ({"most_bytes": -1}, r"most_bytes is -1; it must be a number of bytes"),
+        ({"most_bytes": True}, "most_bytes is True; it must be a number of bytes"),
+        ({"most_bytes": "1 GB"}, "most_bytes is '1 GB'; it must be a number of bytes"),
     ],
 )
 def test_wrong_options_are_refused(given, text):
     with pytest.raises(TypeError, match=text):
-        webnn_py.open_ml(**given)
+        SavedGraphs(**{"folder": "graphs"} | given)
 
 
 async def test_a_graph_larger_than_the_folder_is_refused(options, folder):
-    async with webnn_py.open_ml(graph_cache=folder, graph_cache_bytes=1000) as ml:
+    saved = SavedGraphs(folder, most_bytes=1000)
+    async with webnn_py.open_ml() as ml:
         context = await ml.create_context(**options)
-        promise = context.save_graph("k", await build_add_buffer(context, await constant(context, np.zeros(999))))
-        await refused(
-            promise, QuotaExceededError, r"save_graph\(\): the graph cannot be kept: it takes \d+ bytes; the f"
+        promise = saved.save(
+            "k", await build_add_buffer(context, await constant(context, np.zeros(999)), keep_source=True)
         )
-        assert await context.list_graphs() == []
+        await refused(
+            promise, QuotaExceededError, r"SavedGraphs\.save\(\): the graph cannot be kept: it takes \d+ bytes; the f"
+        )
+        assert await saved.keys(context) == []
 
 
-async def test_damaged_files_are_missing_and_the_next_save_mends_them(context, folder):
-    graph = await build_add_one(context, [2])
-    await context.save_graph("k", graph)
+async def test_damaged_files_are_missing_and_the_next_save_mends_them(context, folder, saved):
+    graph = await build_add_one(context, [2], keep_source=True)
+    await saved.save("k", graph)
     (path,) = files(folder)
     whole = path.read_bytes()
     for damaged in (b"", whole[:100], whole[:-1], whole[:-9] + bytes(9), bytes(len(whole))):
         path.write_bytes(damaged)
         await refused(
-            context.load_graph("k"), NotFoundError, r"load_graph\(\): no graph can be loaded under this key: it"
+            saved.load(context, "k"), NotFoundError, r"SavedGraphs\.load\(\): no graph can be loaded under this key: it"
         )
-    await context.save_graph("k", graph)
-    assert await run(context, await context.load_graph("k"), x=[1, 2]) == {"y": [2, 3]}
+    await saved.save("k", graph)
+    assert await run(context, await saved.load(context, "k"), x=[1, 2]) == {"y": [2, 3]}
 
 
-async def test_a_document_that_makes_no_graph_is_refused_by_its_device(ml, options, folder, monkeypatch):
+async def test_a_document_that_makes_no_graph_is_refused_by_its_device(ml, options, folder, monkeypatch, saved):
     """A document that is sealed and senseless rejects the promise, and changes nothing."""
     context = await ml.create_context(**options)
-    graph = await build_add_one(context, [2])
+    graph = await build_add_one(context, [2], keep_source=True)
     make = SavedCode.__init__
     on_gpu = {"buffers": []}, {"kernels": [[]]}
     of_nodes = {"nodes": [["no operator", {}, {}, [], ""]]}, {"outputs": 3}
@@ -364,8 +387,8 @@ async def test_a_document_that_makes_no_graph_is_refused_by_its_device(ml, optio
 
         with monkeypatch.context() as patch:
             patch.setattr(SavedCode, "__init__", changed)
-            await context.save_graph("k", graph)
-        await refused(context.load_graph("k"), OperationError, r"load_graph\(\): the device refuses the graph")
+            await saved.save("k", graph)
+        await refused(saved.load(context, "k"), OperationError, r"SavedGraphs\.load\(\): the device refuses the graph")
     await context.drain()
     assert await run(context, graph, x=[1, 2]) == {"y": [2, 3]}
 
@@ -373,7 +396,10 @@ async def test_a_document_that_makes_no_graph_is_refused_by_its_device(ml, optio
 @pytest.mark.skipif(os.name != "posix", reason="a folder that cannot be made")
 async def test_a_folder_that_cannot_be_written_is_reported(options, tmp_path):
     (tmp_path / "file").touch()
-    async with webnn_py.open_ml(graph_cache=tmp_path / "file" / "graphs") as ml:
+    saved = SavedGraphs(tmp_path / "file" / "graphs")
+    async with webnn_py.open_ml() as ml:
         context = await ml.create_context(**options)
-        promise = context.save_graph("k", await build_add_one(context, [2]))
-        await refused(promise, UnknownError, r"save_graph\(\) failed on the device: .*(Not a directory|File exists)")
+        promise = saved.save("k", await build_add_one(context, [2], keep_source=True))
+        await refused(
+            promise, UnknownError, r"SavedGraphs\.save\(\) failed on the device: .*(Not a directory|File exists)"
+        )

@@ -13,6 +13,7 @@ from spec_tests.support.backends import DEVICES
 from spec_tests.support.random_graphs.program import Program
 from spec_tests.support.random_graphs.programs import CATEGORIES, programs
 from webnn_py import open_ml
+from webnn_py.saved_graphs import SavedGraphs
 
 DATA_TYPES = ("float32", "float16", "int32", "uint32", "int8", "uint8")
 """The devices' common capabilities."""
@@ -27,20 +28,21 @@ class Loaded(Program):
     async def build(self, context):
         built = await super().build(context, keep_source=True)
         check_picture(built)
-        await context.save_graph(repr(self)[:4096], built)
-        built.destroy()
-        return await context.load_graph(repr(self)[:4096])
+        with tempfile.TemporaryDirectory() as folder:
+            saved = SavedGraphs(folder)
+            await saved.save("graph", built)
+            built.destroy()
+            return await saved.load(context, "graph")
 
 
 async def run(program, backend):
     """The outputs' bytes of the program as it is built, and as it is loaded."""
-    with tempfile.TemporaryDirectory() as folder:
-        async with open_ml(graph_cache=folder) as ml:
-            context = await ml.create_context(backend=backend)
-            loaded = Loaded(**attrs.asdict(program, recurse=False))
-            rounds = [await each.run(context) for each in (program, loaded)]
-            await context.drain()
-            assert (context.statistics().live_buffers, context.statistics().live_bytes) == (0, 0)
+    async with open_ml() as ml:
+        context = await ml.create_context(backend=backend)
+        loaded = Loaded(**attrs.asdict(program, recurse=False))
+        rounds = [await each.run(context) for each in (program, loaded)]
+        await context.drain()
+        assert (context.statistics().live_buffers, context.statistics().live_bytes) == (0, 0)
     return [[[array.tobytes() for array in arrays] for arrays in results] for results in rounds]
 
 

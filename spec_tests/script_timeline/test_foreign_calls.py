@@ -17,6 +17,7 @@ from spec_tests.support.scene import F32, ONES
 from webnn_py import MLGraphBuilder, open_ml, profiling
 from webnn_py.checking import check_finite
 from webnn_py.distribution import page
+from webnn_py.saved_graphs import SavedGraphs
 
 
 @attrs.frozen
@@ -58,7 +59,9 @@ CALLS = {
     "dispatch()": lambda scene: scene.context.dispatch(scene.graph, {"x": scene.x}, {"y": scene.y}),
     "copy_buffer()": lambda scene: scene.context.copy_buffer(scene.x, scene.y),
     "clear_buffer()": lambda scene: scene.context.clear_buffer(scene.x),
-    "save_graph()": lambda scene: scene.context.save_graph("key", scene.graph),
+    "SavedGraphs.save()": lambda scene: SavedGraphs("graphs").save("key", scene.graph),
+    "SavedGraphs.keys()": lambda scene: SavedGraphs("graphs").keys(scene.context),
+    "SavedGraphs.load()": lambda scene: SavedGraphs("graphs").load(scene.context, "key"),
     "profile()": lambda scene: profiling.profile(scene.graph, {"x": ONES}),
     "check_finite()": lambda scene: check_finite({"y": scene.output}, {"x": ONES}),
     "export_to_gpu()": lambda scene: scene.context.export_to_gpu(scene.x),

@@ -18,6 +18,7 @@ from spec_tests.support.drawing import build_add_buffer
 from spec_tests.support.releases import assert_ended
 from spec_tests.support.watched_device import ENDS, STEPS
 from webnn_py import open_ml
+from webnn_py.saved_graphs import SavedGraphs
 from webnn_py.saved_graphs.folder import UNFINISHED
 
 ROUNDS = {"quick": 25, "full": 100, "thorough": 1000}
@@ -61,12 +62,12 @@ async def use_everything(ml, options, prepare):
     await context.drain()
 
 
-def assert_interrupted(program, **options):
+def assert_interrupted(program):
     """Check that a program, which is given a list for its context, is interrupted and leaves nothing."""
     contexts = []
 
     async def in_block():
-        async with open_ml(**options) as ml:
+        async with open_ml() as ml:
             await program(ml, contexts)
 
     with pytest.raises(KeyboardInterrupt):
@@ -124,8 +125,8 @@ def test_a_call_that_is_interrupted_is_made_as_a_whole_and_the_interrupt_comes_n
 @pytest.mark.parametrize(
     "place",
     [
-        "webnn_py.device.steps.saving.save_graph",
-        "webnn_py.device.steps.saving.load_graph",
+        "webnn_py.saved_graphs.saved_graphs.code_of",
+        "webnn_py.saved_graphs.saved_graphs.load_code",
         "webnn_py.saved_graphs.folder.GraphFolder.save",
         "webnn_py.saved_graphs.folder.GraphFolder.load",
         "webnn_py.script.graph.MLGraph._fill",
@@ -135,14 +136,15 @@ def test_an_interrupt_while_a_graph_is_saved_or_loaded_leaves_nothing(options, t
     async def program(ml, contexts):
         context = await ml.create_context(**options)
         contexts.append(context)
-        graph = await build_add_buffer(context, await constant(context, [1, 1]))
-        await context.save_graph("before", graph)
+        saved = SavedGraphs(tmp_path / "graphs")
+        graph = await build_add_buffer(context, await constant(context, [1, 1]), keep_source=True)
+        await saved.save("before", graph)
         monkeypatch.setattr(place, interrupting(pkgutil.resolve_name(place)))
-        context.save_graph("k", graph)
-        await context.load_graph("before")
+        saved.save("k", graph)
+        await saved.load(context, "before")
         await trio.sleep_forever()
 
-    assert_interrupted(program, graph_cache=tmp_path / "graphs")
+    assert_interrupted(program)
     assert list((tmp_path / "graphs").glob(f"*{UNFINISHED}")) == []
 
 

@@ -14,6 +14,7 @@ from webnn_py.device.records.kernel_nodes import KernelNode
 from webnn_py.profiling import measuring
 from webnn_py.profiling.measuring import DeviceRates, MeasuredRun, Measurement
 from webnn_py.profiling.report import GraphProfile
+from webnn_py.saved_graphs import SavedGraphs
 
 RATES = DeviceRates("float32", copied_bytes_per_second=2e9, multiplied_flops_per_second=1e12)
 X = np.linspace(-1, 1, 2 * 8, dtype=np.float32).reshape(2, 8)
@@ -38,7 +39,7 @@ async def perceptron(context):
     builder = MLGraphBuilder(context)
     x = builder.input("x", data_type="float32", shape=X.shape)
     product = builder.matmul(x, builder.constant(np.full((8, 4), 0.5, np.float32)), label="dense")
-    return await builder.build({"y": builder.softmax(builder.relu(product, label="act"), 1)})
+    return await builder.build({"y": builder.softmax(builder.relu(product, label="act"), 1)}, keep_source=True)
 
 
 async def test_kernels_have_their_nodes_and_counts(rated, backend):
@@ -187,13 +188,14 @@ async def test_nothing_is_left_after_a_profile_and_after_one_that_fails(rated, d
 
 @pytest.mark.usefixtures("_times_kernels")
 async def test_a_loaded_graph_has_the_kernels_of_the_built_one(tmp_path, options):
-    async with open_ml(graph_cache=tmp_path) as ml:
+    saved = SavedGraphs(tmp_path)
+    async with open_ml() as ml:
         context = await ml.create_context(**options)
         context._device.rates["float32"] = RATES
         graph = await perceptron(context)
         built = await profiling.profile(graph, {"x": X}, repeat=1)
-        await context.save_graph("perceptron", graph)
-        loaded = await profiling.profile(await context.load_graph("perceptron"), {"x": X}, repeat=1)
+        await saved.save("perceptron", graph)
+        loaded = await profiling.profile(await saved.load(context, "perceptron"), {"x": X}, repeat=1)
         assert [kernel.nodes for kernel in loaded.kernels] == [kernel.nodes for kernel in built.kernels]
         assert [kernel.bytes_moved for kernel in loaded.kernels] == [kernel.bytes_moved for kernel in built.kernels]
 

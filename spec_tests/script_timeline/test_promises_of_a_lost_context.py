@@ -14,6 +14,7 @@ from spec_tests.support.watched_device import WatchedDevice
 from webnn_py import InvalidStateError, MLContext, MLGraph, MLGraphBuilder, open_ml, profiling, tracing
 from webnn_py.checking import check_finite
 from webnn_py.device.backend import Lends, TimesKernels
+from webnn_py.saved_graphs import SavedGraphs
 
 FEEDS = {"x": ONES}
 OUT = np.full(2, 9, np.float32)
@@ -37,15 +38,15 @@ ASKED = {
     "build": lambda context, _graph, _buffer: build_add_number(context, 1, [2]),
     "check_finite": finite_check,
     "profile": lambda _context, graph, _buffer: profiling.profile(graph, FEEDS, repeat=1),
-    "save_graph": lambda context, graph, _buffer: context.save_graph("other", graph),
-    "load_graph": lambda context, _graph, _buffer: context.load_graph("kept"),
-    "list_graphs": lambda context, _graph, _buffer: context.list_graphs(),
+    "SavedGraphs.save": lambda _context, graph, _buffer: SavedGraphs("graphs").save("other", graph),
+    "SavedGraphs.load": lambda context, _graph, _buffer: SavedGraphs("graphs").load(context, "kept"),
+    "SavedGraphs.keys": lambda context, _graph, _buffer: SavedGraphs("graphs").keys(context),
 }
 """Calls whose promises wait for the device timeline."""
-TOOLS = {"check_finite", "profile"}
-"""Those of them that are functions, which enqueue by ``context.enqueue()``."""
-OTHERS = {"delete_graph", "enqueue"}
-"""Methods not called here: the first acts on a lost context, tools call the second."""
+TOOLS = {"check_finite", "profile", "SavedGraphs.save", "SavedGraphs.load", "SavedGraphs.keys"}
+"""Those of them that enqueue by ``context.enqueue()`` or ``add_graph()``."""
+OTHERS = {"add_graph", "enqueue"}
+"""Methods that tools call."""
 
 NEEDS = {"create_exportable_buffer": Lends, "export_to_gpu": Lends, "profile": TimesKernels}
 STATES = ["paused", "stepped", "busy"]
@@ -58,16 +59,17 @@ def options(backend):
 
 
 @pytest.fixture
-async def context(options, tmp_path):
-    async with open_ml(graph_cache=tmp_path, experimental={"webgpu-interop"}) as ml:
+async def context(options, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    async with open_ml(experimental={"webgpu-interop"}) as ml:
         yield await ml.create_context(**options)
 
 
 @pytest.fixture
 async def things(context, device):
     """Return a graph, which is saved, and two buffers."""
-    graph = await build_add_one(context, [2])
-    await context.save_graph("kept", graph)
+    graph = await build_add_one(context, [2], keep_source=True)
+    await SavedGraphs("graphs").save("kept", graph)
     buffers = await filled(context, [1, 2]), await zeroed(context, [2])
     await context.drain()
     device.log.clear()
@@ -124,7 +126,7 @@ async def test_every_promise_is_rejected_while_the_device_timeline_cannot_go_on(
         for name, ask in ASKED.items()
         if isinstance(device.backend, NEEDS.get(name, object))
     }
-    deletion = context.delete_graph("kept")
+    deletion = SavedGraphs("graphs").delete(context, "kept")
     waited = {}
 
     async def wait(name):

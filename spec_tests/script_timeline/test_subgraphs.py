@@ -20,6 +20,7 @@ from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.operators.examples import examples_of
 from webnn_py.operators.registry import OPERATORS
 from webnn_py.pictures import picture
+from webnn_py.saved_graphs import SavedGraphs
 from webnn_py.script.subgraphs import MOST_OPERATORS
 
 HEADS = {"num_heads": 4, "kv_num_heads": 2}
@@ -50,7 +51,8 @@ async def on_numpy(ml):
 async def built(context, sizes, name, draw=attention, config=CONFIG):
     builder = MLGraphBuilder(context)
     operands = sizes.inputs(builder)
-    return await builder.build(builder.subgraph(define(builder, operands, config, name, draw), operands, label="layer"))
+    outputs = builder.subgraph(define(builder, operands, config, name, draw), operands, label="layer")
+    return await builder.build(outputs, keep_source=True)
 
 
 def tanh(builder, x):
@@ -523,11 +525,12 @@ async def test_pictures_checks_and_exports_have_its_operators(on_numpy, tmp_path
 
 
 async def test_a_graph_with_a_call_is_saved_and_loaded(tmp_path, backend):
-    async with webnn_py.open_ml(experimental={"subgraph"}, graph_cache=tmp_path) as ml:
+    saved = SavedGraphs(tmp_path)
+    async with webnn_py.open_ml(experimental={"subgraph"}) as ml:
         context = await ml.create_context(backend=backend)
         graph = await built(context, Sizes(), "GQA")
-        await context.save_graph("attention", graph)
-        loaded = await context.load_graph("attention")
+        await saved.save("attention", graph)
+        loaded = await saved.load(context, "attention")
         assert loaded.subgraphs == ()
         feeds = Sizes().feeds([2, 3])
         np.testing.assert_equal(*[await compute_graph(context, each, feeds) for each in (graph, loaded)])

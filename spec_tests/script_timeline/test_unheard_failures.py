@@ -14,6 +14,7 @@ from spec_tests.support.drawing import build_add_number, build_sum_and_differenc
 from spec_tests.support.scene import F32, ONES
 from spec_tests.support.watched_device import WatchedDevice, quiet
 from webnn_py import MLGraphBuilder, UnknownError, open_ml
+from webnn_py.saved_graphs import SavedGraphs
 from webnn_py.saved_graphs.folder import GraphFolder
 
 
@@ -152,10 +153,6 @@ REFUSED = {
     "create_buffer": ("InvalidStateError", lambda context, *_: context.create_buffer(**F32)),
     "create_constant_buffer": ("InvalidStateError", lambda context, *_: context.create_constant_buffer(ONES, **F32)),
     "read_buffer": ("TypeError", lambda context, *_: context.read_buffer(None)),
-    "save_graph": ("NotSupportedError", lambda context, graph, _: context.save_graph("k", graph)),
-    "load_graph": ("NotSupportedError", lambda context, *_: context.load_graph("k")),
-    "list_graphs": ("NotSupportedError", lambda context, *_: context.list_graphs()),
-    "delete_graph": ("NotSupportedError", lambda context, *_: context.delete_graph("k")),
     "build": ("InvalidStateError", lambda _context, _graph, builder: builder.build({})),
     "create_context": ("TypeError", lambda context, *_: context._ml.create_context(backend="none")),
 }
@@ -198,13 +195,13 @@ async def test_a_file_that_cannot_be_removed_warns_though_the_context_is_destroy
         raise OSError("read-only")
 
     monkeypatch.setattr(GraphFolder, "delete", refuse)
-    async with open_ml(graph_cache=tmp_path) as ml:
+    async with open_ml() as ml:
         context = await ml.create_context(backend="numpy")
-        context.delete_graph("k")
+        SavedGraphs(tmp_path).delete(context, "k")
         context.destroy()
         await settle(context)
     assert [text for text, _ in heard()] == [
-        "UnknownError that was never awaited: delete_graph() failed on the device: read-only"
+        "UnknownError that was never awaited: SavedGraphs.delete() failed on the device: read-only"
     ]
 
 

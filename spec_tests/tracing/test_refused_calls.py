@@ -42,10 +42,6 @@ REJECT = {
     "create_constant_buffer": lambda s: s.context.create_constant_buffer(b"", **F32),
     "read_buffer": lambda s: s.context.read_buffer(s.buffer),
     "build": lambda s: s.builder.build({}),
-    "save_graph": lambda s: s.context.save_graph("k", s.graph),
-    "load_graph": lambda s: s.context.load_graph("k"),
-    "list_graphs": lambda s: s.context.list_graphs(),
-    "delete_graph": lambda s: s.context.delete_graph("k"),
     "export_to_gpu": lambda s: s.context.export_to_gpu(s.buffer),
     "create_context": lambda s: s.context._ml.create_context(power_preference="most"),
 }

@@ -10,10 +10,10 @@ import trio
 from webnn_py.descriptors import DATA_TYPES, MAX_DIMENSION, MLOperandDataType, MLOperandDescriptor, stored
 from webnn_py.device.records.failure import Failure
 from webnn_py.device.records.kernel_nodes import KernelNode
+from webnn_py.device.records.saved_code import SavedCode
 from webnn_py.graph import Graph
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.limits import MAX_RANK
-from webnn_py.saved_graphs.record import SavedCode
 
 HostArray = npt.NDArray[Any]
 """A contiguous array on the host, with a descriptor's data type and shape."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import methodcaller
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
@@ -31,7 +31,6 @@ from webnn_py.device.backend import (
     Memory,
     OnProgress,
     ReportsMemory,
-    SavesCode,
     StagesWrites,
     Storage,
     TimesKernels,
@@ -47,10 +46,6 @@ from webnn_py.graph import Graph
 from webnn_py.in_flight import done, like, then
 from webnn_py.message_text import device_text, shown
 from webnn_py.unreported_errors import Line
-
-if TYPE_CHECKING:
-    from webnn_py.device.bookkeeping.savable_nodes import SavableNodes
-
 
 Report = Callable[[Sequence[KernelTiming]], None]
 
@@ -97,14 +92,14 @@ class Readback:
 class GraphHandle:
     """A graph on the device: empty until compiled, and again after its release."""
 
-    __slots__ = ("captured", "compiled", "in_place", "label", "nodes", "number")
+    __slots__ = ("captured", "compiled", "constants", "in_place", "label", "number")
 
     def __init__(self, label: str = "") -> None:
         self.label = label
         self.compiled: CompiledGraph | None = None
         self.captured: list[Memory] = []
         self.in_place: Mapping[str, str] = {}  # the outputs that may be in the memory of an input: that input
-        self.nodes: SavableNodes | None = None
+        self.constants: Mapping[Storage, Memory] = {}  # of constant buffers, which may be destroyed before the graph
         self.number = 0  # its number for observers; 0 if none has asked for it
 
 
@@ -119,7 +114,6 @@ class Device:
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
-        self._keeps_nodes = False
         self.live_buffers = 0
         self.live_bytes = 0
         self._by_label = MemoryByLabel()
@@ -354,10 +348,6 @@ class Device:
         if pending is not None:
             await pending
 
-    def keep_nodes(self) -> None:
-        """Prepare to save graphs that are compiled later, for which some backends need their nodes."""
-        self._keeps_nodes = not isinstance(self.backend, SavesCode)
-
     def keep(self, graph: Graph, compiled: CompiledGraph, handle: GraphHandle) -> None:
         """Put a compiled graph into ``handle``, and hold the memory that it uses."""
         from webnn_py.device.compiling.in_place import updates_of  # noqa: PLC0415 - imported when it is used
@@ -368,7 +358,8 @@ class Device:
             handle.in_place = updates_of(graph)
         handle.in_place = getattr(compiled, "in_place", handle.in_place)  # of those that find it out themselves
         self._count_graph(handle, compiled.byte_length)
-        held = [storage.memory for storage in constant_buffers(graph) if storage.memory is not None]
+        handle.constants = {s: s.memory for s in constant_buffers(graph) if s.memory is not None}
+        held = [*handle.constants.values()]
         for memory in getattr(compiled, SHARED_MEMORY_ATTRIBUTE, ()):  # a check for a protocol takes ten times as long
             if not memory.holders:
                 memory.label = handle.label
@@ -376,10 +367,6 @@ class Device:
         for memory in held:
             self._hold(memory)
         handle.captured = held
-        if self._keeps_nodes:
-            from webnn_py.device.bookkeeping.savable_nodes import SavableNodes  # noqa: PLC0415 - imported when it is used
-
-            handle.nodes = SavableNodes.of(graph)
 
     def dispatch(
         self,
@@ -417,7 +404,7 @@ class Device:
         """Release a graph's memory, if it was compiled."""
         compiled, handle.compiled = handle.compiled, None
         captured, handle.captured = handle.captured, []
-        handle.nodes = None
+        handle.constants = {}
         byte_length = 0 if compiled is None else compiled.byte_length
         steps = [] if compiled is None else [self.backend.release_graph(compiled)]
         steps += [self._let_go(memory) for memory in captured]

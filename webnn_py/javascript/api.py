@@ -19,6 +19,7 @@ from webnn_py.javascript.values import BufferSource
 from webnn_py.operators.declaration import python_name_of, spec_name_of
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.registry import BY_SPEC_NAME, OPERATORS
+from webnn_py.saved_graphs import SavedGraphs
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.context import MLContext
@@ -52,8 +53,17 @@ class API:
         ml: the ``ML``.
     """
 
-    def __init__(self, ml: ML, compatibility: Compatibility, backend: str | None, browser: str | None = None) -> None:
+    def __init__(
+        self,
+        ml: ML,
+        compatibility: Compatibility,
+        backend: str | None,
+        browser: str | None = None,
+        *,
+        saved: SavedGraphs | None = None,
+    ) -> None:
         self.ml = ml
+        self._saved = saved
         self._mode = compatibility
         self._backend = backend
         self._browser = browser
@@ -71,10 +81,10 @@ class API:
             ("MLContext", "writeTensor"): self._write_tensor,
             ("MLContext", "dispatch"): self._dispatch,
             ("MLContext", "opSupportLimits"): self._op_support_limits,
-            ("MLContext", "listGraphs"): MLContext.list_graphs,
-            ("MLContext", "loadGraph"): MLContext.load_graph,
-            ("MLContext", "saveGraph"): MLContext.save_graph,
-            ("MLContext", "deleteGraph"): _delete_graph,
+            ("MLContext", "listGraphs"): self._list_graphs,
+            ("MLContext", "loadGraph"): self._load_graph,
+            ("MLContext", "saveGraph"): self._save_graph,
+            ("MLContext", "deleteGraph"): self._delete_graph,
             ("MLContext", "destroy"): MLContext.destroy,
             ("MLGraph", "destroy"): MLGraph.destroy,
             ("MLTensor", "destroy"): MLBuffer.destroy,
@@ -109,6 +119,29 @@ class API:
         if options.get("computePolicy", "default") != "default":
             given["compute_policy"], backend = options["computePolicy"], None
         return self.ml.create_context(backend=backend, browser=self._browser, **given)
+
+    def _list_graphs(self, context: MLContext) -> MLPromise[list[str]]:
+        return self._graphs.keys(context)
+
+    def _load_graph(self, context: MLContext, key: str) -> MLPromise[MLGraph]:
+        return self._graphs.load(context, key)
+
+    def _save_graph(self, context: MLContext, key: str, graph: MLGraph) -> MLPromise[None]:
+        if graph.context is not context:
+            raise TypeError(f"saveGraph(): {graph!r} belongs to another context")
+        return self._graphs.save(key, graph)
+
+    def _delete_graph(self, context: MLContext, key: str) -> None:
+        """The explainer's, which returns nothing: what is refused at once is thrown, what fails later is a warning."""
+        promise = self._graphs.delete(context, key)
+        if promise.state == "rejected":
+            promise._mark_reported()
+            raise cast("Exception", promise._outcome)
+
+    @property
+    def _graphs(self) -> SavedGraphs:
+        assert self._saved is not None  # noqa: S101 - only programs with a folder are given these members
+        return self._saved
 
     def _create_tensor(self, context: MLContext, descriptor: Mapping[str, Any]) -> MLPromise[MLBuffer]:
         return context.create_buffer(
@@ -217,7 +250,9 @@ class API:
         return builder.constant(second.array(), data_type=data_type, shape=shape)
 
     def _build(self, builder: MLGraphBuilder, outputs: Mapping[str, MLOperand]) -> Any:
-        promise = builder.build(outputs)
+        promise = builder.build(
+            outputs, keep_source=self._saved is not None and self._saved.needs_source(builder.context)
+        )
         names = self._names.get(builder, {})
         if any(own != name for own, name in names.items()):
             promise._on_settled(lambda: self._remember(promise, names))
@@ -265,14 +300,6 @@ def _subgraph(
     builder: MLGraphBuilder, definition: Any, operands: Mapping[str, MLOperand], options: Mapping[str, Any]
 ) -> list[tuple[str, MLOperand]]:
     return list(builder.subgraph(definition, operands, label=options["label"]).items())
-
-
-def _delete_graph(context: MLContext, key: str) -> None:
-    """The explainer's, which returns nothing: what is refused at once is thrown, what fails later is a warning."""
-    promise = context.delete_graph(key)
-    if promise.state == "rejected":
-        promise._mark_reported()
-        raise cast("Exception", promise._outcome)
 
 
 def _limits(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from webnn_py.javascript import engine_commands
 from webnn_py.javascript.api import API
 from webnn_py.javascript.compatibility import WPT_2026, Compatibility
 from webnn_py.javascript.program import described
+from webnn_py.saved_graphs import SavedGraphs
 from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.context import MLContext
 from webnn_py.script.ml import open_ml
@@ -101,11 +102,12 @@ async def hosted(program: NodeProgram, folder: Path) -> AsyncIterator[None]:
         "client": str(CLIENT),
         "webWorker": program.web_worker,
     }
-    opened = open_ml(graph_cache=program.graph_cache, experimental=program.experimental)
+    opened = open_ml(experimental=program.experimental)
     async with opened as ml, traced_to(ml, program.trace), trio.open_nursery() as nursery:
         if program.portability is not None:
             ml._watching = BrowserRules(program.portability)
-        api = API(ml, compatibility, program.backend, program.browser)
+        saved = None if program.graph_cache is None else SavedGraphs(program.graph_cache)
+        api = API(ml, compatibility, program.backend, program.browser, saved=saved)
 
         def abandon(context: MLContext) -> None:
             with ExitStack() as stack:

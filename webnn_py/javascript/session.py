@@ -28,6 +28,7 @@ from webnn_py.javascript.engine_commands import UNLIMITED, Limits
 from webnn_py.javascript.host import Host
 from webnn_py.javascript.memory import TEXT_FACTOR
 from webnn_py.javascript.words import OutputClosedError
+from webnn_py.saved_graphs import SavedGraphs
 from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.ml import open_ml
 from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
@@ -303,10 +304,11 @@ async def open_session(  # noqa: PLR0913 - each but three has a default
     other browsers would refuse, ``experimental`` are the proposals that it may try, and ``checks`` gets what is wrong
     with it.
     """
-    async with open_ml(graph_cache=graph_cache, experimental=experimental) as ml, traced_to(ml, trace):
+    async with open_ml(experimental=experimental) as ml, traced_to(ml, trace):
         if portability is not None:
             ml._watching = BrowserRules(portability)
-        api = API(ml, compatibility, backend, browser)
+        saved = None if graph_cache is None else SavedGraphs(graph_cache)
+        api = API(ml, compatibility, backend, browser, saved=saved)
         session = Session(world, api, compatibility, engine_name, limits)
         try:
             async with trio.open_nursery() as nursery:

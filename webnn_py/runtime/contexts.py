@@ -14,7 +14,7 @@ from webnn_py.device.records.memory_by_label import Entry, MemoryByLabel
 from webnn_py.errors import InvalidStateError
 from webnn_py.message_text import in_brackets
 from webnn_py.runtime.records import EnvironmentDevice, TensorLocation
-from webnn_py.saved_graphs.folder import GraphFolder
+from webnn_py.saved_graphs import SavedGraphs
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.context import MLContext
 from webnn_py.script.graph import MLGraph
@@ -121,7 +121,7 @@ class ContextOwner:
     Args:
         open_context: opens a fresh context.
         given: a user's own context to use instead, which is never destroyed.
-        graph_folder: where contexts that are opened keep graphs; None where ``open_ml()`` says.
+        saved_graphs: where sessions keep their graphs; None for nowhere.
         preserve: whether the context outlives its last user.
         run_soon: calls a function in the trio thread, from any thread.
     """
@@ -131,14 +131,14 @@ class ContextOwner:
         open_context: Callable[[], MLPromise[MLContext]],
         *,
         given: MLContext | None,
-        graph_folder: GraphFolder | None,
+        saved_graphs: SavedGraphs | None,
         preserve: bool,
         run_soon: Callable[[Callable[[], None]], None],
     ) -> None:
         self.run_soon = run_soon
         self._open_context = open_context
         self._given = given
-        self._graph_folder = graph_folder
+        self.saved_graphs = saved_graphs
         self._preserve = preserve
         self._current: OpenContext | None = None
         self._opening: MLPromise[MLContext] | None = None
@@ -194,8 +194,6 @@ class ContextOwner:
             self.end_unused()
 
     def _take(self, context: MLContext) -> None:
-        if self._graph_folder is not None:
-            context._keep_graphs_in(self._graph_folder)
         opened = OpenContext(context, self)
         self._current = opened
         # Called by what loses the context, before anything else runs, so that no dead one is ever handed out.

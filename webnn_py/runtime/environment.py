@@ -20,13 +20,14 @@ from webnn_py.runtime.records import EnvironmentDevice, EnvironmentStatistics, T
 from webnn_py.runtime.session import InferenceSession, SessionOptions, check_locations, outputs_on_device
 from webnn_py.runtime.tensor import Tensor
 from webnn_py.runtime.transfer import DataTransfer
+from webnn_py.saved_graphs import SavedGraphs
+from webnn_py.saved_graphs.arguments import absolute_path, byte_count
 from webnn_py.saved_graphs.record import MOST_BYTES
 from webnn_py.script.argument_checks import label_of, refuse_progress
 from webnn_py.script.context import MLContext
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.ml import ML, ContextOptions
 from webnn_py.script.records import MLPowerPreference
-from webnn_py.script.saving import checked_folder
 from webnn_py.tracing.checks import Check, check
 from webnn_py.tracing.traces import MOST_EVENTS, Trace, trace
 
@@ -63,8 +64,8 @@ class Environment(NotCopied):
         preserve_device: whether the device, with all that it has compiled, outlives its last user.
         context: a context of the user's to run on instead. It stays the user's: it is never destroyed here, and none
             is opened in its place.
-        graph_cache: a folder where sessions of ONNX models keep their graphs, and find them in a later process; the one
-            of :func:`~webnn_py.open_ml` by default, and without that none. See :meth:`create_session`.
+        graph_cache: a folder where sessions of ONNX models keep their graphs, and find them in a later process; see
+            :meth:`create_session` and :class:`webnn_py.saved_graphs.SavedGraphs`.
         graph_cache_bytes: how many bytes the folder may have: graphs that were used the longest ago go first.
         **options: further options of :meth:`~webnn_py.ML.create_context`, which are checked now; ``label`` names each
             context that is opened.
@@ -111,11 +112,11 @@ class Environment(NotCopied):
     ) -> None:
         if not isinstance(ml, ML):
             raise TypeError(f"Environment(): ml is {type(ml).__name__}; it must be what open_ml() gives")
-        folder = checked_folder("Environment()", graph_cache, graph_cache_bytes)
+        saved = _saved_graphs(graph_cache, graph_cache_bytes)
         if context is not None:
             if not isinstance(context, MLContext):
                 raise TypeError(f"Environment(): context is {type(context).__name__}; it must be an MLContext")
-            if backend is not None or options or folder is not None:
+            if backend is not None or options:
                 raise TypeError("Environment(): a context has its own device; give no backend and no options with it")
         try:
             ml._check_options({"backend": backend, **options}, OWN_OPTIONS)
@@ -133,7 +134,7 @@ class Environment(NotCopied):
         self._owner = ContextOwner(
             lambda: ml.create_context(backend=backend, **options),
             given=context,
-            graph_folder=folder,
+            saved_graphs=saved,
             preserve=converted("Environment(): preserve_device", boolean, preserve_device),
             run_soon=run_soon,
         )
@@ -372,3 +373,10 @@ class Environment(NotCopied):
         where = "no device" if current is None else str(current.record.info)
         state = ", closed" if self._closed else ""
         return f"<Environment {named_by(self._label)}{len(self._sessions)} sessions, {where}{state}>"
+
+
+def _saved_graphs(graph_cache: object, graph_cache_bytes: object) -> SavedGraphs | None:
+    most_bytes = converted("Environment(): graph_cache_bytes", byte_count, graph_cache_bytes)
+    if graph_cache is None:
+        return None
+    return SavedGraphs(converted("Environment(): graph_cache", absolute_path, graph_cache), most_bytes=most_bytes)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from webnn_py.errors import NotFoundError, OperationError, QuotaExceededError, UnknownError
-from webnn_py.runtime.contexts import received
+from webnn_py.runtime.contexts import OpenContext, received
+from webnn_py.saved_graphs import SavedGraphs
 from webnn_py.script.context import MLContext
 from webnn_py.script.graph import MLGraph
 
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
     from webnn_py.onnx_models import OnnxModel
 
 
-def keeps_graphs(context: MLContext) -> bool:
-    """Return whether sessions on a context load and save graphs: not under a browser's rules, which see each build."""
-    return context._graph_folder is not None and context._browser is None
+def saved_graphs_of(opened: OpenContext) -> SavedGraphs | None:
+    """Return where sessions load and save graphs: nowhere under the rules of a browser, which see each build."""
+    return opened.owner.saved_graphs if opened.context._browser is None else None
 
 
 def graph_key(
@@ -52,29 +53,31 @@ def _contents(value: np.ndarray[Any, Any]) -> str:
     return blake2b(encoded, digest_size=32).hexdigest()
 
 
-async def loaded_or_built(context: MLContext, key: str, build: Callable[[], Awaitable[MLGraph]]) -> MLGraph:
+async def loaded_or_built(
+    saved: SavedGraphs, context: MLContext, key: str, build: Callable[[], Awaitable[MLGraph]]
+) -> MLGraph:
     """Load the graph saved under a key; if there is none, build and save it.
 
     A file that cannot be read or written costs the time that it would have saved, and a ``RuntimeWarning`` says so.
     """
     try:
-        return await received(context.load_graph(key))
+        return await received(saved.load(context, key))
     except NotFoundError:
         pass
     except (OperationError, UnknownError) as error:
         _warn("a graph is built again, since the one in the graph cache cannot be used", error)
     graph = await build()
     try:
-        await _save(context, key, graph)
+        await _save(saved, key, graph)
     except BaseException:  # a warning may be made an error, too
         graph.destroy()
         raise
     return graph
 
 
-async def _save(context: MLContext, key: str, graph: MLGraph) -> None:
+async def _save(saved: SavedGraphs, key: str, graph: MLGraph) -> None:
     try:
-        await context.save_graph(key, graph)
+        await saved.save(key, graph)
     except (QuotaExceededError, UnknownError) as error:
         _warn("a graph is not kept in the graph cache", error)
 

@@ -20,7 +20,7 @@ from webnn_py.errors import InvalidStateError, NotSupportedError
 from webnn_py.message_text import in_brackets, listed, nearest, shown
 from webnn_py.operators.operand import MLOperand
 from webnn_py.runtime.contexts import OpenContext, received
-from webnn_py.runtime.graph_cache import graph_key, keeps_graphs, loaded_or_built
+from webnn_py.runtime.graph_cache import graph_key, loaded_or_built, saved_graphs_of
 from webnn_py.runtime.records import TensorDescriptor
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.graph import MLGraph
@@ -97,7 +97,7 @@ class DrawnModel(ABC):
     async def graph(
         self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
     ) -> MLGraph:
-        """Load the graph from the context's graph cache, or draw, compile and save it.
+        """Load the graph from the environment's graph cache, or draw, compile and save it.
 
         Raises:
             UnsupportedModelError: WebNN, or the importer, cannot do something that the model asks for.
@@ -105,18 +105,25 @@ class DrawnModel(ABC):
             OperationError: the device cannot compile it.
             InvalidStateError: the context is lost.
         """
-        build = partial(self._built, opened, shapes, progress)
-        if not keeps_graphs(opened.context):
-            return await build()
+        saved = saved_graphs_of(opened)
+        if saved is None:
+            return await self._built(opened, shapes, progress)
         key = await trio.to_thread.run_sync(self._key, shapes, opened.context._ml._experimental)
-        return await loaded_or_built(opened.context, key, build)
+        build = partial(self._built, opened, shapes, progress, keep_source=saved.needs_source(opened.context))
+        return await loaded_or_built(saved, opened.context, key, build)
 
     async def _built(
-        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
+        self,
+        opened: OpenContext,
+        shapes: Mapping[str, tuple[int, ...]],
+        progress: Progress | None,
+        *,
+        keep_source: bool = False,
     ) -> MLGraph:
         builder = MLGraphBuilder(opened.context)
         try:
-            return await received(builder.build(await self._drawn(builder, shapes, progress)))
+            outputs = await self._drawn(builder, shapes, progress)
+            return await received(builder.build(outputs, keep_source=keep_source))
         finally:
             builder.destroy()
 

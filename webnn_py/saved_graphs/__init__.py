@@ -1,9 +1,11 @@
-"""Saved graphs: what is kept of a compiled graph, its file, and the folder of these files.
+"""Saved graphs: compiled graphs in a folder, for later processes.
 
-    folder   a file for each key, written at once or not at all, within a number of bytes
-    sealed   the file: a short description, JSON and bytes, sealed with the folder's secret
-    nodes    a graph of nodes as JSON and bytes, for devices that have no form of their own
-    record   what a file says
-
-Nothing here knows devices, promises or a user's arguments.
+saved_graphs  the public class: saves, loads, lists and deletes on a context's device timeline
+code          what devices save: code of their own, or nodes
+nodes         a graph of nodes as JSON and bytes
+folder        a file for each key, written at once or not at all, within a number of bytes
+sealed        the file: a short description, JSON and bytes, sealed with the folder's secret
+record        what a file says
 """
+
+from webnn_py.saved_graphs.saved_graphs import SavedGraphs as SavedGraphs

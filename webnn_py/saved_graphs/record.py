@@ -8,31 +8,10 @@ from typing import Any, Final
 import attrs
 
 from webnn_py.descriptors import MLOperandDescriptor
-
-Bytes = memoryview
-"""An array of unsigned bytes, in one piece."""
+from webnn_py.device.records.saved_code import SavedCode
 
 MOST_BYTES: Final = 2**32
-"""The most bytes of a folder of saved graphs, unless ``graph_cache_bytes`` says otherwise."""
-
-
-class UnusableFileError(Exception):
-    """A file that is not there, or that holds no graph which can be loaded here; the text says why."""
-
-
-@attrs.frozen(eq=False)
-class SavedCode:
-    """A compiled graph, in a form of its device's or as nodes.
-
-    Attributes:
-        form: which form it is.
-        document: what JSON can say of it: dicts with strings for keys, lists, strings, numbers, booleans, None.
-        blobs: the bytes that ``document`` speaks of, by their indices.
-    """
-
-    form: str
-    document: Any
-    blobs: tuple[Bytes, ...]
+"""The most bytes of a folder of saved graphs, unless ``most_bytes`` says otherwise."""
 
 
 @attrs.frozen(eq=False)

@@ -16,18 +16,16 @@ from webnn_py.descriptors import (
     operand_descriptor,
 )
 from webnn_py.device.backend import Backend, BackendInfo, Capabilities, HostArray, Lends
-from webnn_py.device.device import Device, Readback
+from webnn_py.device.device import Device, GraphHandle, Readback
 from webnn_py.errors import InvalidStateError, NotSupportedError, UnknownError
 from webnn_py.handle import Handle, forgotten_await
 from webnn_py.message_text import CONTEXT_DESTROYED, device_text, in_brackets, named_by, shortened, shown
 from webnn_py.observer import ObservedContext
-from webnn_py.saved_graphs.record import SavedCode, SavedGraph
 from webnn_py.script.argument_checks import (
     buffer_descriptor,
     check_buffer,
     check_descriptor,
     label_of,
-    refuse_proposals,
     unknown,
 )
 from webnn_py.script.browser_rules import BrowserRules
@@ -36,14 +34,13 @@ from webnn_py.script.buffer_source import check_target, host_copy
 from webnn_py.script.copy_region import checked_copy_region
 from webnn_py.script.dispatch_arguments import storages_at_first_sight, storages_of
 from webnn_py.script.experiments import check_asked
-from webnn_py.script.graph import MLGraph
+from webnn_py.script.graph import GraphSignature, MLGraph
 from webnn_py.script.interfaces import MLInterface
 from webnn_py.script.limits import op_support_limits, with_proposals
 from webnn_py.script.observers import Observers
 from webnn_py.script.records import ContextStatistics, MLContextLostInfo, MLPowerPreference
 from webnn_py.script.refused_calls import rejected_promise, report_refusal
 from webnn_py.script.release_queue import ReleaseQueue
-from webnn_py.script.saving import checked_key, saving_error
 from webnn_py.script.weak_set import OrderedWeakSet
 from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline, Work
 from webnn_py.timelines.promise import MLPromise
@@ -54,7 +51,6 @@ from webnn_py.unreported_errors import calling_line
 if TYPE_CHECKING:
     import wgpu
 
-    from webnn_py.saved_graphs.folder import GraphFolder
     from webnn_py.script.webgpu_interop import Exports
 
 T = TypeVar("T")
@@ -75,8 +71,6 @@ class MLContext(Handle):
     _experimental: frozenset[str]
     _accelerated: bool
     _capabilities: Capabilities
-    _graph_folder: GraphFolder | None
-    _files: trio.CapacityLimiter
     _device: Device
     _timeline: DeviceTimeline
     _run_by_readers: DeviceTimeline | None
@@ -109,10 +103,6 @@ class MLContext(Handle):
         self._observers, self._experimental = ml._observers, ml._experimental
         self._capabilities = with_proposals(backend.capabilities, self._experimental)
         self._device = Device(backend)
-        self._graph_folder = None
-        if ml._graph_folder is not None:
-            self._keep_graphs_in(ml._graph_folder)
-        self._files = trio.CapacityLimiter(1)
         self._timeline = DeviceTimeline(ml.script_timeline, overlapping=backend.overlapping, rest=backend.flush)
         self._run_by_readers = None if backend.overlapping else self._timeline  # a device that overlaps gains nothing
         # spec: create a context 3.5
@@ -667,159 +657,18 @@ class MLContext(Handle):
         # spec: MLContext.dispatch 8
         self._timeline.enqueue(DeviceOperation("dispatch", work))
 
-    # --- saved graphs ------------------------------------------------------------------------------------------
-
-    def _keep_graphs_in(self, folder: GraphFolder) -> None:
-        """Have graphs saved in another folder than the one of ``open_ml()``; before the first graph is built."""
-        self._graph_folder = folder
-        self._device.keep_nodes()
-
-    @enable_ki_protection
-    def save_graph(self, key: str, graph: MLGraph) -> MLPromise[None]:
-        """Save a compiled graph, and replace what was saved under the key before. Not in the specification.
-
-        Args:
-            key: any text of at most 4096 characters.
-            graph: a graph of this context.
-
-        Returns:
-            A promise of None, rejected with ``TypeError`` for an argument of the wrong type or another context's
-            graph, ``NotSupportedError`` when :func:`open_ml` was given no folder, ``InvalidStateError`` when the graph
-            is destroyed or the context is lost, ``QuotaExceededError`` when the graph alone is larger than the folder
-            may be, ``UnknownError`` when the file cannot be written or the graph cannot be read from the device.
-        """
-        from webnn_py.device.steps import saving  # noqa: PLC0415 - imported when it is used
-
-        method = "save_graph"
-        self._trio_run.check("save_graph()")
-        try:
-            name, folder = checked_key(key), self._checked_folder()
-            self._check_graph(graph)
-            refuse_proposals(method, [*graph.input_descriptors.values(), *graph.output_descriptors.values()])
-            self._check_not_lost(method)
-        except (TypeError, NotSupportedError, InvalidStateError) as error:
-            return rejected_promise(self, method, error, graph)
-        device, files = saving.code_identity(self._device.backend), self._files
-
-        async def put(code: SavedCode) -> None:
-            descriptors = graph.input_descriptors, graph.output_descriptors
-            saved = SavedGraph(*descriptors, graph._operator_count, code)
-            await trio.to_thread.run_sync(folder.save, device, name, saved, limiter=files)
-
-        work = partial(saving.save_graph, self._device, graph._handle, put)
-        return self._enqueue(method, work, lambda: None, failed=saving_error)
-
-    @enable_ki_protection
-    def load_graph(self, key: str) -> MLPromise[MLGraph]:
-        """Load a graph that was saved under a key, by this program or another, on the same device.
-
-        Not in the specification.
-
-        Args:
-            key: what it was saved under.
-
-        Returns:
-            A promise of the graph, rejected with ``TypeError`` for a key that is none, ``NotSupportedError`` when
-            :func:`open_ml` was given no folder, ``InvalidStateError`` when the context is lost, ``NotFoundError``
-            when there is no graph that can be loaded: none was saved, it had to go, it is damaged, or it was written
-            by another version or for another device; ``OperationError`` when the device refuses it, ``UnknownError``
-            when the file cannot be read.
-        """
-        from webnn_py.device.steps import saving  # noqa: PLC0415 - imported when it is used
-
-        method = "load_graph"
-        self._trio_run.check("load_graph()")
-        try:
-            name, folder = checked_key(key), self._checked_folder()
-            self._check_not_lost(method)
-        except (TypeError, NotSupportedError, InvalidStateError) as error:
-            return rejected_promise(self, method, error)
-        device, files = saving.code_identity(self._device.backend), self._files
-        ml_graph = MLGraph._create_empty(self)
-        self._graphs.add(ml_graph)
-
-        async def take() -> SavedCode:
-            saved = await trio.to_thread.run_sync(folder.load, device, name, limiter=files)
-            ml_graph._fill(saved.inputs, saved.outputs, saved.operator_count)
-            return saved.code
-
-        work = partial(saving.load_graph, self._device, ml_graph._handle, take)
-        return self._enqueue(method, work, lambda: ml_graph, failed=saving_error, otherwise=ml_graph.destroy)
-
-    @enable_ki_protection
-    def list_graphs(self) -> MLPromise[list[str]]:
-        """The keys of the graphs that :meth:`load_graph` finds, in order; of each only the beginning is read.
-
-        Not in the specification.
-
-        Returns:
-            A promise of the keys, rejected with ``NotSupportedError`` when :func:`open_ml` was given no folder,
-            ``InvalidStateError`` when the context is lost, ``UnknownError`` when the folder cannot be read.
-        """
-        from webnn_py.device.steps import saving  # noqa: PLC0415 - imported when it is used
-
-        method = "list_graphs"
-        self._trio_run.check("list_graphs()")
-        try:
-            folder = self._checked_folder()
-            self._check_not_lost(method)
-        except (NotSupportedError, InvalidStateError) as error:
-            return rejected_promise(self, method, error)
-        device, files = saving.code_identity(self._device.backend), self._files
-        found: list[str] = []
-
-        async def look() -> None:
-            found.extend(await trio.to_thread.run_sync(folder.keys, device, limiter=files))
-
-        return self._enqueue(method, look, lambda: found, failed=saving_error)
-
-    @enable_ki_protection
-    def delete_graph(self, key: str) -> MLPromise[None]:
-        """Forget the graph that was saved under a key, if there is one. Graphs that were loaded stay as they are.
-
-        Not in the specification.
-
-        It is done even if the context is lost in between, like everything that releases something.
-
-        Args:
-            key: what it was saved under.
-
-        Returns:
-            A promise of None, rejected with ``TypeError`` for a key that is none, ``NotSupportedError`` when
-            :func:`open_ml` was given no folder, ``InvalidStateError`` when the context is lost, ``UnknownError`` when
-            the file cannot be removed.
-        """
-        from webnn_py.device.steps import saving  # noqa: PLC0415 - imported when it is used
-
-        method = "delete_graph"
-        self._trio_run.check("delete_graph()")
-        try:
-            name, folder = checked_key(key), self._checked_folder()
-            self._check_not_lost(method)
-        except (TypeError, NotSupportedError, InvalidStateError) as error:
-            return rejected_promise(self, method, error)
-        device = saving.code_identity(self._device.backend)
-        work = partial(trio.to_thread.run_sync, folder.delete, device, name, limiter=self._files)
-        return self._enqueue(method, work, lambda: None, failed=saving_error, abortable=False)
-
-    def _checked_folder(self) -> GraphFolder:
-        if self._graph_folder is None:
-            raise NotSupportedError("there is no folder for graphs; open_ml(graph_cache=FOLDER) gives one")
-        return self._graph_folder
-
-    def _check_graph(self, graph: object) -> None:
-        if type(graph) is not MLGraph:
-            raise TypeError(f"graph is {shown(graph)}; it must be an MLGraph{forgotten_await(graph)}")
-        if graph._context is not self:
-            raise TypeError(f"{graph!r} belongs to another context{in_brackets(graph._context._label)}")
-        if graph._destroyed and self._lost_message is None:
-            raise InvalidStateError("the graph is destroyed: destroy() was called on it")
-
     # --- operations with a promise ---------------------------------------------------------------------------
 
     @enable_ki_protection
-    def enqueue(
-        self, kind: str, work: Callable[[], T | Awaitable[T]], *, held_bytes: int = 0, abortable: bool = True
+    def enqueue(  # noqa: PLR0913 - an operation's
+        self,
+        kind: str,
+        work: Callable[[], T | Awaitable[T]],
+        *,
+        graph: MLGraph | None = None,
+        failed: Callable[[str, Exception], Exception] = unknown,
+        held_bytes: int = 0,
+        abortable: bool = True,
     ) -> MLPromise[T]:
         """Enqueue an operation of a tool or an extension on the device timeline. Not in the specification.
 
@@ -827,12 +676,14 @@ class MLContext(Handle):
             kind: the name of the operation, for traces and messages: that of the function that was called.
             work: called by the device timeline when everything enqueued before has run; returns the value of the
                 promise, or an awaitable of it.
+            graph: the graph that it works on, for traces.
+            failed: returns the error of the promise, given ``kind`` and what ``work`` raised.
             held_bytes: the bytes of user data that it holds until it has run.
             abortable: whether it is dropped when the context is lost; releases are not.
 
         Returns:
-            A promise of what ``work`` returns, rejected with ``UnknownError`` when that raises, and with
-            ``InvalidStateError`` when the context is lost.
+            A promise of what ``work`` returns, rejected with ``UnknownError``, or what ``failed`` returns, when that
+            raises, and with ``InvalidStateError`` when the context is lost.
         """
         self._trio_run.check(f"{kind}()")
         if self._lost_message is not None:
@@ -842,14 +693,48 @@ class MLContext(Handle):
         async def keep(pending: Awaitable[T]) -> None:
             values.append(await pending)
 
-        def step() -> Awaitable[None] | None:
+        def step(_handle: GraphHandle | None) -> Awaitable[None] | None:
             value = work()
             if isinstance(value, Awaitable):
                 return keep(value)
             values.append(value)
             return None
 
-        return self._enqueue(kind, step, values.pop, abortable=abortable, held_bytes=held_bytes, depth=3)
+        traced = partial(step, None if graph is None else graph.handle)
+        return self._enqueue(
+            kind, traced, values.pop, failed=failed, abortable=abortable, held_bytes=held_bytes, depth=3
+        )
+
+    @enable_ki_protection
+    def add_graph(
+        self,
+        kind: str,
+        work: Callable[[GraphHandle], Awaitable[GraphSignature]],
+        *,
+        failed: Callable[[str, Exception], Exception] = unknown,
+    ) -> MLPromise[MLGraph]:
+        """Enqueue an operation that makes a graph otherwise than a build does. Not in the specification.
+
+        Args:
+            kind: the name of the operation, as for :meth:`enqueue`.
+            work: called with the handle of the graph, into which it compiles or loads; returns an awaitable of the
+                graph's inputs and outputs, by name, and the number of its operators.
+            failed: as for :meth:`enqueue`.
+
+        Returns:
+            A promise of the graph, without :attr:`MLGraph.source`, rejected as that of :meth:`enqueue`.
+        """
+        self._trio_run.check(f"{kind}()")
+        if self._lost_message is not None:
+            return rejected_promise(self, kind, self._lost_error(kind))
+        graph = MLGraph._create_empty(self)
+        self._graphs.add(graph)
+
+        async def step(handle: GraphHandle) -> None:
+            graph._fill(*await work(handle))
+
+        made = partial(step, graph.handle)
+        return self._enqueue(kind, made, lambda: graph, failed=failed, otherwise=graph.destroy, depth=3)
 
     def _enqueue(  # noqa: PLR0913 - an operation's
         self,
@@ -883,7 +768,7 @@ class MLContext(Handle):
                 promise._resolve(result())
             else:
                 otherwise()
-                is_reported = self._device.is_lost and failed is not saving_error  # files fail for other reasons
+                is_reported = self._device.is_lost and abortable  # what outlives the loss fails for other reasons
                 promise._reject(failed(method, error), is_reported=is_reported)
 
         aborted = partial(self._abort, promise, method)

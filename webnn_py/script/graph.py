@@ -25,15 +25,21 @@ if TYPE_CHECKING:
     from webnn_py.script.compute_policy import MLComputePolicy
 
 
+Descriptors = Mapping[str, MLOperandDescriptor]
+GraphSignature = tuple[Descriptors, Descriptors, int]
+"""The inputs and outputs of a graph, by name, and the number of its operators."""
+
+
 @final
 class MLGraph(Handle, HasHandle):
     """A graph compiled for a context, ready for :meth:`MLContext.dispatch` (section "MLGraph interface").
 
-    Made by :meth:`MLGraphBuilder.build` and :meth:`MLContext.load_graph`.
+    Made by :meth:`MLGraphBuilder.build`, and loaded by :class:`webnn_py.saved_graphs.SavedGraphs`.
 
     Attributes:
         input_descriptors: data type and shape of every input that a dispatch must give, by name.
         output_descriptors: data type and shape of every output, by name.
+        operator_count: the number of operators that it was built of. Not in the specification.
         source: the graph as it was built, with its constants, if ``build()`` was asked to keep it; else None. Not in
             the specification.
     """
@@ -45,19 +51,19 @@ class MLGraph(Handle, HasHandle):
         "_context",
         "_destroyed",
         "_handle",
-        "_operator_count",
         "_subgraphs",
         "input_descriptors",
+        "operator_count",
         "output_descriptors",
         "source",
     )
     _context: ContextInterface
     _destroyed: bool
     _handle: GraphHandle
-    _operator_count: int
     _subgraphs: list[SubgraphUse]
-    input_descriptors: Mapping[str, MLOperandDescriptor]
-    output_descriptors: Mapping[str, MLOperandDescriptor]
+    input_descriptors: Descriptors
+    output_descriptors: Descriptors
+    operator_count: int
     source: Graph | None
 
     @classmethod
@@ -83,13 +89,8 @@ class MLGraph(Handle, HasHandle):
         self.source = None
         return self
 
-    def _fill(
-        self,
-        inputs: Mapping[str, MLOperandDescriptor],
-        outputs: Mapping[str, MLOperandDescriptor],
-        operator_count: int,
-    ) -> None:
-        self._operator_count = operator_count
+    def _fill(self, inputs: Descriptors, outputs: Descriptors, operator_count: int) -> None:
+        self.operator_count = operator_count
         self.input_descriptors = MappingProxyType(dict(inputs))
         self.output_descriptors = MappingProxyType(dict(outputs))
 
@@ -150,7 +151,7 @@ class MLGraph(Handle, HasHandle):
     def subgraphs(self) -> tuple[SubgraphUse, ...]:
         """How each call of a sub-graph is computed: by an operator or its body. Not in the specification: a proposal.
 
-        Calls within bodies that are drawn follow. A graph of :meth:`MLContext.load_graph` has none.
+        Calls within bodies that are drawn follow. A graph that was loaded has none.
 
         Raises:
             NotSupportedError: the proposal was not asked for.
@@ -187,7 +188,7 @@ class MLGraph(Handle, HasHandle):
             warnings.warn(f"{self!r} was never destroyed", ResourceWarning, source=self, stacklevel=1)
 
     def _described(self) -> str:
-        operators = "1 operator" if self._operator_count == 1 else f"{self._operator_count} operators"
+        operators = "1 operator" if self.operator_count == 1 else f"{self.operator_count} operators"
         inputs, outputs = _listed(self.input_descriptors), _listed(self.output_descriptors)
         state = ", destroyed" if self._destroyed else ""
         return f"{named_by(self.label)}{operators}, inputs {inputs}, outputs {outputs}{state}"

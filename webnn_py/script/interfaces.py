@@ -6,7 +6,7 @@ With them a buffer or a graph does not import the module of the class that makes
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from webnn_py.device.backend import BackendInfo
 from webnn_py.device.device import Device
@@ -20,10 +20,6 @@ from webnn_py.timelines.device_timeline import DeviceTimeline, Work
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.timelines.script_timeline import ScriptTimeline
 from webnn_py.trio_run import TrioRun
-
-if TYPE_CHECKING:
-    from webnn_py.saved_graphs.folder import GraphFolder
-
 
 T = TypeVar("T")
 
@@ -44,7 +40,6 @@ class MLInterface(CallReceiver, Protocol):
 
     script_timeline: ScriptTimeline
     _experimental: frozenset[str]
-    _graph_folder: GraphFolder | None
 
     def _check_allowed(self, method: str) -> None: ...
 
@@ -60,8 +55,15 @@ class ContextInterface(CallReceiver, Protocol):
     def device(self) -> Device:
         """The device, for tools and extensions."""
 
-    def enqueue(
-        self, kind: str, work: Callable[[], T | Awaitable[T]], *, held_bytes: int = 0, abortable: bool = True
+    def enqueue(  # noqa: PLR0913 - an operation's
+        self,
+        kind: str,
+        work: Callable[[], T | Awaitable[T]],
+        *,
+        graph: Any = None,
+        failed: Callable[[str, Exception], Exception] = ...,
+        held_bytes: int = 0,
+        abortable: bool = True,
     ) -> MLPromise[T]:
         """Enqueue an operation of a tool or an extension on the device timeline."""
 

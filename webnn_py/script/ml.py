@@ -20,7 +20,6 @@ from webnn_py.errors import InvalidStateError, NotSupportedError, SecurityError
 from webnn_py.handle import Handle
 from webnn_py.message_text import device_text, shown, words_of
 from webnn_py.operators.idl import boolean, enumeration
-from webnn_py.saved_graphs.record import MOST_BYTES
 from webnn_py.script.argument_checks import label_of
 from webnn_py.script.browser_rules import BrowserRules, browser_profile
 from webnn_py.script.context import MLContext
@@ -28,14 +27,12 @@ from webnn_py.script.experiments import check_asked, experiments
 from webnn_py.script.observers import Observers
 from webnn_py.script.records import MLPowerPreference
 from webnn_py.script.refused_calls import rejected_promise
-from webnn_py.script.saving import checked_folder
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
 from webnn_py.trio_run import check_in_trio
 from webnn_py.unreported_errors import calling_line
 
 if TYPE_CHECKING:
-    from webnn_py.saved_graphs.folder import GraphFolder
     from webnn_py.script.compute_policy import MLComputePolicy
 
 OWN_OPTIONS: Final = ("power_preference", "accelerated", "backend", "max_queued_bytes", "browser", "label")
@@ -62,12 +59,9 @@ class ML(Handle):
     """The queue of tasks that settle promises; tests and teaching pause and step it."""
     _observers: Observers
 
-    def _begin(
-        self, nursery: trio.Nursery, policy: Policy, graph_folder: GraphFolder | None, experimental: frozenset[str]
-    ) -> Self:
+    def _begin(self, nursery: trio.Nursery, policy: Policy, experimental: frozenset[str]) -> Self:
         self._nursery = nursery
         self._policy = policy
-        self._graph_folder = graph_folder
         self._experimental = experimental
         self._contexts: dict[MLContext, None] = {}
         self._closed = False
@@ -352,9 +346,6 @@ class open_ml:  # noqa: N801 - used like a function
 
     Args:
         policy: says whether the API may be used; by default it may. One that raises denies it.
-        graph_cache: a folder for :meth:`MLContext.save_graph`, made by the first save; without it there are no saved
-            graphs. Whoever can write into it as this user decides what runs. Not in the specification.
-        graph_cache_bytes: how many bytes the folder may have: graphs that were used the longest ago go first.
         experimental: proposals to be tried, by name: ``"compute-policy"``, ``"int4"``, ``"subgraph"`` and
             ``"webgpu-interop"``. Not in the specification; see the pages on proposals.
 
@@ -366,14 +357,11 @@ class open_ml:  # noqa: N801 - used like a function
         self,
         *,
         policy: Policy = lambda: True,
-        graph_cache: str | os.PathLike[str] | None = None,
-        graph_cache_bytes: int = MOST_BYTES,
         experimental: Collection[str] = (),
     ) -> None:
         if not callable(policy):
             raise TypeError(f"open_ml(): policy is {shown(policy)}; it must be a function of no arguments")
         self._policy = policy
-        self._graph_folder = checked_folder("open_ml()", graph_cache, graph_cache_bytes)
         self._experimental = converted("open_ml(): experimental", experiments, experimental)
         self._entered = False
 
@@ -385,7 +373,7 @@ class open_ml:  # noqa: N801 - used like a function
         self._entered = True
         self._manager = trio.open_nursery()
         nursery = await self._manager.__aenter__()
-        self._ml = ML.__new__(ML)._begin(nursery, self._policy, self._graph_folder, self._experimental)
+        self._ml = ML.__new__(ML)._begin(nursery, self._policy, self._experimental)
         for called in on_opened:
             called(self._ml)
         return self._ml

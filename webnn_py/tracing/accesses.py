@@ -46,14 +46,17 @@ _BY_KIND: Final[Mapping[str, Callable[..., Accesses]]] = {
     "copy_buffer": lambda source, destination, _region, _line: Accesses((source,), (destination,)),
     "dispatch": lambda graph, inputs, outputs, _line: Accesses(tuple(inputs.values()), tuple(outputs.values()), graph),
     "build": lambda _graph, handle, *_rest: Accesses(graph=handle),
-    "save_graph": lambda _device, handle, _put: Accesses(graph=handle),
-    "load_graph": lambda _device, handle, _take: Accesses(graph=handle),
     "release": lambda thing: Accesses(writes=(thing,)) if isinstance(thing, Storage) else Accesses(graph=thing),
 }
 """By the kind of operation: the accesses, from the arguments of the device's method."""
 
 
+def _of_tool(graph: object = None, *_rest: object) -> Accesses:
+    """Return the accesses of what ``context.enqueue()`` or ``add_graph()`` enqueues: the graph, if it has one."""
+    return Accesses(graph=graph) if isinstance(graph, GraphHandle) else NOTHING
+
+
 def accesses_of(operation: DeviceOperation) -> Accesses:
-    """Return the accesses of an operation; none if its kind accesses neither buffers nor graphs."""
-    of_arguments = _BY_KIND.get(operation.kind)
-    return of_arguments(*operation.work.args) if of_arguments and isinstance(operation.work, partial) else NOTHING
+    """Return the accesses of an operation; none if it accesses neither buffers nor graphs."""
+    of_arguments = _BY_KIND.get(operation.kind, _of_tool)
+    return of_arguments(*operation.work.args) if isinstance(operation.work, partial) else NOTHING

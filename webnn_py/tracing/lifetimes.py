@@ -10,8 +10,13 @@ from webnn_py.tracing.events import TraceEvent
 from webnn_py.tracing.operation import Operation
 
 MAKES_BUFFER: Final = frozenset({"create_buffer", "create_constant_buffer", "import_buffer"})
-MARKS_OF_GRAPH: Final = {"build": "built", "load_graph": "loaded", "save_graph": "saved", "dispatch": "dispatched"}
-MAKES: Final = MAKES_BUFFER | {"build", "load_graph"}
+MARKS_OF_GRAPH: Final = {
+    "build": "built",
+    "SavedGraphs.load": "loaded",
+    "SavedGraphs.save": "saved",
+    "dispatch": "dispatched",
+}
+MAKES: Final = MAKES_BUFFER | {"build", "SavedGraphs.load"}
 
 Json = dict[str, Any]
 Category = Literal["buffer", "graph"]

@@ -51,19 +51,21 @@ def synthetic(builder):
 async def run_once(clock, backend, model, folder, way):
     """Get to the first result, and to a second."""
     import webnn_py  # noqa: PLC0415 - is measured
+    from webnn_py.saved_graphs import SavedGraphs  # noqa: PLC0415 - is measured
 
+    saved = SavedGraphs(folder)
     clock.note("import webnn_py")
-    async with webnn_py.open_ml(graph_cache=folder) as ml:
+    async with webnn_py.open_ml() as ml:
         context = await ml.create_context(backend=backend)
         clock.note("context")
         if way == "loaded":
-            graph = await context.load_graph("model")
+            graph = await saved.load(context, "model")
             clock.note("load")
         else:
             builder = webnn_py.MLGraphBuilder(context)
             outputs = onnx_outputs(model, builder) if model else synthetic(builder)
             clock.note("draw")
-            graph = await builder.build(outputs)
+            graph = await builder.build(outputs, keep_source=saved.needs_source(context))
             clock.note("build")
         inputs, outputs = [
             {
@@ -80,7 +82,7 @@ async def run_once(clock, backend, model, folder, way):
             results = [await context.read_buffer(buffer) for buffer in outputs.values()]
             clock.note(step)
         if way == "saved":
-            await context.save_graph("model", graph)
+            await saved.save("model", graph)
         context.destroy()
     return float(sum(np.abs(result.astype(np.float64)).sum() for result in results))
 

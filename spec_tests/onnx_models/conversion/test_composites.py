@@ -16,6 +16,7 @@ from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.operators.registry import OPERATORS
 from webnn_py.pictures import picture
 from webnn_py.rewriting.composites import spelled_out
+from webnn_py.saved_graphs import SavedGraphs
 from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.builder import drawing_of
 from webnn_py.web_export import save_js
@@ -126,12 +127,13 @@ async def test_the_operator_of_a_composite_that_gives_infinity_is_found(ml):
 
 
 async def test_a_graph_with_one_is_saved_and_loaded(tmp_path):
-    async with open_ml(graph_cache=tmp_path) as ml:
+    saved = SavedGraphs(tmp_path)
+    async with open_ml() as ml:
         context = await ml.create_context(backend="onnxruntime", threads=1)
         builder, outputs = drawn(context, network())
-        graph = await builder.build(outputs)
-        await context.save_graph("network", graph)
-        loaded = await context.load_graph("network")
+        graph = await builder.build(outputs, keep_source=True)
+        await saved.save("network", graph)
+        loaded = await saved.load(context, "network")
         np.testing.assert_equal(*[await run_graph(context, each, {"x": X}) for each in (graph, loaded)])
 
 

@@ -43,10 +43,10 @@ from webnn_py.device.on_wgpu.runtime.transfers import (
 from webnn_py.device.on_wgpu.runtime.uploads import StagedBytes, UploadRing
 from webnn_py.device.on_wgpu.runtime.waiting import Waiting, WaitPolicy
 from webnn_py.device.records.failure import Failure
+from webnn_py.device.records.saved_code import Bytes, SavedCode
 from webnn_py.graph import Graph
 from webnn_py.in_flight import InFlight
 from webnn_py.message_text import device_text
-from webnn_py.saved_graphs.record import Bytes, SavedCode
 
 T = TypeVar("T")
 

@@ -82,6 +82,11 @@ def _has_calls(graph: Graph) -> bool:
 async def _replace_and_compile(
     graph: Graph, handle: GraphHandle, device: Device, progress: OnProgress | None, uses: list[SubgraphUse]
 ) -> None:
+    await done(device.compile(await without_calls(graph, device, uses), handle, progress))
+
+
+async def without_calls(graph: Graph, device: Device, uses: list[SubgraphUse]) -> Graph:
+    """Return a graph with the device's operators, or bodies, in place of the calls, which are added to ``uses``."""
     while _has_calls(graph):
         found: dict[Node, NamedOperator] = {}
         for node in graph.nodes:
@@ -95,7 +100,7 @@ async def _replace_and_compile(
                 if operator is not None:
                     found[node] = operator
         graph = await trio.to_thread.run_sync(rewrite, graph, partial(_replaced, found), limiter=device.limiter)
-    await done(device.compile(graph, handle, progress))
+    return graph
 
 
 def _size(node: Node) -> int:

@@ -33,10 +33,10 @@ from webnn_py.device.on_wgpu.runtime.native import Launch, NativeQueue
 from webnn_py.device.on_wgpu.runtime.pipelines import EndedError, Pipelines
 from webnn_py.device.on_wgpu.runtime.saved_kernels import MemoryPlan, SavedKernels, to_saved
 from webnn_py.device.on_wgpu.runtime.timestamps import TimedLaunches
+from webnn_py.device.records.saved_code import Bytes, SavedCode
 from webnn_py.graph import Graph, Node, Output, Value
 from webnn_py.rewriting.passes import PassContext
 from webnn_py.rewriting.report import PassReport
-from webnn_py.saved_graphs.record import Bytes, SavedCode
 
 MOST_GROUPS: Final = 64
 """The most bind groups that are kept for one kernel's inputs and outputs."""
